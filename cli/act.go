@@ -3,17 +3,21 @@ package cli
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/respond"
@@ -24,53 +28,30 @@ import (
 
 // actFlags are the flags of act.
 type actFlags struct {
-	edn, json bool
-	stream    bool
-	partial   bool
-	trace     string
-	keep      keepFlags
+	edn bool
+	pieces
+	trace string
+	keep  keepFlags
 }
 
-func (a *app) act() *cobra.Command {
+func (a *app) act(c *cobra.Command) {
 	var flags actFlags
-	c := &cobra.Command{
-		Use:   "act [flags] [FILE]",
-		Short: "Answer a request with a configured capability",
-		Long: "Act reads the envelope of a request, in EDN or JSON, from a file or from standard input. It routes\n" +
-			"the request to a configured capability and prints the envelope of the response in the same notation.\n" +
-			"It records the run like the command run. A request that was answered before gets the recorded answer,\n" +
-			"and no capability is asked; a request that failed is tried again. The exit code is 1 if the response\n" +
-			"is an error, also for a request that cannot be read.",
-		Example:               a.example("act request.edn", "act --stream < request.json"),
-		DisableFlagsInUseLine: true,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return fmt.Errorf("unexpected argument %q: %s takes one FILE, or - for standard input", args[1], c.CommandPath())
-			}
-			return nil
-		},
-		PreRunE: func(c *cobra.Command, _ []string) error { return flags.keep.check(c.Flags()) },
-		RunE: func(c *cobra.Command, args []string) error {
-			file := "-"
-			if len(args) == 1 {
-				file = args[0]
-			}
-			return a.answerRequest(c, file, flags)
-		},
+	c.PreRunE = func(c *cobra.Command, _ []string) error { return a.checkKeep(&flags.keep, c.Flags()) }
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return a.answerRequest(c, cmp.Or(strings.Join(args, ""), "-"), flags)
 	}
 	f := c.Flags()
 	f.BoolVar(&flags.edn, "edn", false, "print the response in EDN")
-	f.BoolVar(&flags.json, "json", false, "print the response in JSON")
-	f.BoolVar(&flags.stream, "stream", false, streamHelp)
-	f.BoolVar(&flags.partial, "partial", false, partialHelp)
-	f.StringVar(&flags.trace, "trace", "", "append the events of the call to `FILE`, at the level in STONE_LOG_LEVEL (info)")
-	dbFlag(f, &flags.keep.db)
+	a.jsonFlag(f, "the response in JSON")
+	flags.describe(f, "")
+	traceFlag(f, &flags.trace)
+	a.dbFlag(f)
 	f.BoolVar(&flags.keep.none, "no-db", false, "do not record the answer, and ask although one is recorded")
 	f.StringVar(&flags.keep.id, "id", "", "`NAME` of the run for other commands; the id of the request by default")
 	a.trustFlag(f)
 	c.MarkFlagsMutuallyExclusive("edn", "json")
-	a.callFlags(f)
-	return c
+	a.accessFlags(f)
+	budgetFlags(f, &a.calls.budget)
 }
 
 func (a *app) answerRequest(c *cobra.Command, file string, flags actFlags) error {
@@ -78,8 +59,8 @@ func (a *app) answerRequest(c *cobra.Command, file string, flags actFlags) error
 	if err := a.relinked(c); err != nil {
 		return err
 	}
-	if flags.partial && !flags.stream {
-		return errPartial
+	if err := flags.check(); err != nil {
+		return err
 	}
 	data, err := a.readRequest(file)
 	if err != nil {
@@ -104,7 +85,7 @@ func (a *app) answerRequest(c *cobra.Command, file string, flags actFlags) error
 	if err != nil {
 		return err
 	}
-	out := &respond.Stream{W: a.Stdout, EDN: flags.edn || !flags.json && filepath.Ext(file) != ".json" && !respond.IsJSON(data)}
+	out := &respond.Stream{W: a.Stdout, EDN: flags.edn || !a.json && filepath.Ext(file) != ".json" && !respond.IsJSON(data)}
 	if flags.partial {
 		out.WithValues()
 	}
@@ -189,4 +170,45 @@ func (a *app) respond(ctx context.Context, app *call.Applicator, data []byte, ev
 		}
 	}
 	return resp
+}
+
+// requestRun is the id of the run that answers a request: the id of its trace, with the
+// turn if it has one, or a digest if that is no name for a run.
+func requestRun(t call.Trace) string {
+	id := t.ID
+	if t.Turn > 0 {
+		id += "-turn-" + strconv.Itoa(t.Turn)
+	}
+	if runName.MatchString(id) && id != youngest {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	return "request-" + hex.EncodeToString(sum[:8])
+}
+
+// keepRequest makes cfg record the run of a request. If the store has an answer to the
+// same request, the run takes it from there and makes no call, which recorded reports. The error is a *call.Error
+// if the run answers another request.
+func (a *app) keepRequest(ctx context.Context, k keepFlags, trace call.Trace, intent string, data []byte, cfg *stone.Config) (s *store, recorded bool, err error) {
+	if s, err = a.newStore(ctx, ""); err != nil {
+		return nil, false, err
+	}
+	cfg.RunID = cmp.Or(k.id, requestRun(call.Trace{ID: a.secrets.Clean(trace.ID), Turn: trace.Turn}))
+	keep := respond.Keep{
+		Journal: s.Store, Run: cfg.RunID, Clean: a.secrets.Clean,
+		Options: journal.Options{Labels: map[string]string{"intent": a.secrets.Clean(intent), "request": a.secrets.Clean(trace.ID)}},
+		Used:    fmt.Sprintf("run %s in %s is no answer to this request: give the request another id, or name its run with --id", cfg.RunID, s.file),
+	}
+	if conf := a.calls.conf; conf != nil {
+		keep.Options.Budgets = budget.Drawn(conf.Budgets, "act", keep.Options.Labels)
+	}
+	r, recorded, err := keep.Recorder(ctx, data)
+	if err != nil {
+		if closed := s.Close(); closed != nil {
+			err = errors.Join(err, closed)
+		}
+		return nil, false, err
+	}
+	cfg.Recorder = r
+	return s, recorded, nil
 }

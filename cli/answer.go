@@ -20,52 +20,41 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-func (a *app) answer() *cobra.Command {
-	var db string
-	c := a.overRun(&cobra.Command{
-		Use:   "answer RUN [QUESTION TEXT] [flags]",
-		Short: "Answer a question of a run, or list the open ones",
-		Long: "Answer gives the answer TEXT to an open QUESTION of a run: its number, its name, its path, or the end of its\n" +
-			"path. The run continues when it is resumed, or at once if it is running. Without QUESTION, answer lists the\n" +
-			"open questions with their numbers. An empty TEXT cancels the question.",
-		Example: a.example("answer last", `answer last 1 yes`),
-	}, 1, 3, func(c *cobra.Command, args []string) error {
-		return a.withStore(c.Context(), db, func(s *store) error { return a.answerRun(c.Context(), s, args) })
+func (a *app) answer(c *cobra.Command) {
+	a.overStore(c, func(ctx context.Context, s *store, args []string) error {
+		info, err := s.find(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		open, err := s.open(ctx, info.ID)
+		if err != nil {
+			return err
+		}
+		switch {
+		case len(args) == 1 && len(open) == 0:
+			a.complain("%s", a.asksNothing(s, info))
+			return nil
+		case len(args) == 1:
+			return output(a.printQuestions(a.Stdout, s, open))
+		case len(args) == 2 && len(open) == 1 && slices.Contains(open[0].Choices, args[1]): // the question was left out
+			return fmt.Errorf("the number of the question is missing: %s", a.command(s, "answer", info.ID, strconv.Itoa(open[0].number), quoted(args[1])))
+		case len(args) == 2:
+			return fmt.Errorf("TEXT is missing: %s", a.command(s, "answer", info.ID, quoted(args[1]), "TEXT"))
+		case len(open) == 0:
+			return errors.New(a.asksNothing(s, info))
+		}
+		switch err := journal.Answer(ctx, s, info.ID, args[1], ask.Answer{Response: args[2], By: user()}); {
+		case err != nil:
+			return err
+		case info.State == journal.Running:
+			a.complain("answered: the run is active and continues")
+		case len(open) > 1:
+			a.complain("answered; more is open: %s", a.command(s, "answer", info.ID))
+		default:
+			a.complain("answered; to continue: %s", a.command(s, "resume", info.ID))
+		}
+		return nil
 	})
-	dbFlag(c.Flags(), &db)
-	return c
-}
-
-func (a *app) answerRun(ctx context.Context, s *store, args []string) error {
-	info, err := s.find(ctx, args[0])
-	if err != nil {
-		return err
-	}
-	open, err := s.open(ctx, info.ID)
-	if err != nil {
-		return err
-	}
-	switch {
-	case len(args) == 1:
-		return a.listQuestions(s, info, open)
-	case len(args) == 2 && len(open) == 1 && slices.Contains(open[0].Choices, args[1]): // the question was left out
-		return fmt.Errorf("the number of the question is missing: %s", a.command(s, "answer", info.ID, strconv.Itoa(open[0].number), quoted(args[1])))
-	case len(args) == 2:
-		return fmt.Errorf("TEXT is missing: %s", a.command(s, "answer", info.ID, quoted(args[1]), "TEXT"))
-	case len(open) == 0:
-		return errors.New(a.asksNothing(s, info))
-	}
-	switch err := journal.Answer(ctx, s, info.ID, args[1], ask.Answer{Response: args[2], By: user()}); {
-	case err != nil:
-		return err
-	case info.State == journal.Running:
-		a.complain("answered: the run is active and continues")
-	case len(open) > 1:
-		a.complain("answered; more is open: %s", a.command(s, "answer", info.ID))
-	default:
-		a.complain("answered; to continue: %s", a.command(s, "resume", info.ID))
-	}
-	return nil
 }
 
 // user is the user of the operating system, as the one who answers: see ask.Answer.
@@ -94,31 +83,18 @@ type asked struct {
 	number int
 }
 
-// opened returns the open ones among all questions of a run.
-func opened(all []journal.Question) (open []asked) {
-	for i, q := range all {
-		if q.Open() {
-			open = append(open, asked{q, i + 1})
-		}
-	}
-	return open
-}
-
 // open returns the open questions of a run.
-func (s *store) open(ctx context.Context, run string) ([]asked, error) {
+func (s *store) open(ctx context.Context, run string) (open []asked, err error) {
 	questions, err := s.Questions(ctx, run)
 	if err != nil {
 		return nil, failed("%w", err)
 	}
-	return opened(questions), nil
-}
-
-func (a *app) listQuestions(s *store, info journal.RunInfo, open []asked) error {
-	if len(open) == 0 {
-		a.complain("%s", a.asksNothing(s, info))
-		return nil
+	for i, q := range questions {
+		if q.Open() {
+			open = append(open, asked{q, i + 1})
+		}
 	}
-	return output(a.printQuestions(a.Stdout, s, open))
+	return open, nil
 }
 
 // printQuestions prints open questions and how each is answered.

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/view"
 )
@@ -27,63 +29,39 @@ func (a *app) rules() []budget.Rule {
 	return append([]budget.Rule{}, a.calls.conf.Budgets...)
 }
 
-func (a *app) budgets() *cobra.Command {
-	var db string
-	var asJSON bool
-	c := &cobra.Command{
-		Use:   "budgets",
-		Short: "Show usage of shared budgets",
-		Long: "Budgets shows the :budgets of the configuration in their present day or month (UTC), over all runs of the\n" +
-			"database. IN FLIGHT is the most that requests in batches may cost. What running steps of other processes\n" +
-			"may cost is known to these alone: see the overview page of a server.",
-		Example:           a.example("budgets", "budgets --json"),
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(c *cobra.Command, _ []string) error {
-			conf, err := a.configured()
-			if err != nil {
-				return err
-			}
-			defer a.closeCalls()
-			if len(conf.Budgets) == 0 {
-				a.complain("the configuration has no :budgets")
-				return nil
-			}
-			err = a.withStore(c.Context(), db, func(s *store) error {
-				return a.printBudgets(conf.Budgets, asJSON, func(b budget.Shared) (budget.Balance, error) { return s.Balance(c.Context(), b, time.Now()) })
+func (a *app) budgets(c *cobra.Command) {
+	a.overConfig(c, func(ctx context.Context, conf *config.Config, _ []string) error {
+		if len(conf.Budgets) == 0 {
+			a.complain("the configuration has no :budgets")
+			return nil
+		}
+		err := a.withStore(ctx, func(s *store) error {
+			return a.printBudgets(conf.Budgets, func(b budget.Shared) (budget.Balance, error) { return s.Balance(ctx, b, time.Now()) })
+		})
+		if none := (noDatabase{}); a.db == "" && errors.As(err, &none) { // nothing is spent before the first run
+			return a.printBudgets(conf.Budgets, func(b budget.Shared) (budget.Balance, error) {
+				_, renews := b.Per.Bounds(time.Now())
+				return budget.Balance{Shared: b, Renews: renews}, nil
 			})
-			if none := (noDatabase{}); db == "" && errors.As(err, &none) { // nothing is spent before the first run
-				return a.printBudgets(conf.Budgets, asJSON, func(b budget.Shared) (budget.Balance, error) {
-					_, renews := b.Per.Bounds(time.Now())
-					return budget.Balance{Shared: b, Renews: renews}, nil
-				})
-			}
-			return err
-		},
-	}
-	dbFlag(c.Flags(), &db)
-	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
-	c.Flags().StringVar(&a.calls.config, "config", "", "read the configuration from `FILE` instead of the nearest .stone/stone.edn")
-	return c
+		}
+		return err
+	})
+	a.dbFlag(c.Flags())
+	a.jsonFlag(c.Flags(), "a JSON array")
 }
 
-func (a *app) printBudgets(rules []budget.Rule, asJSON bool, balance func(budget.Shared) (budget.Balance, error)) error {
+func (a *app) printBudgets(rules []budget.Rule, balance func(budget.Shared) (budget.Balance, error)) error {
 	found, err := view.Budgets(rules, balance)
 	if err != nil {
 		return failed("%w", err)
 	}
 	all := []budget.Balance{}
-	rows := []column{{name: "BUDGET"}, {name: "RUNS"}, {name: "UNIT"}, {name: "USED", right: true}, {name: "IN FLIGHT", right: true}, {name: "LIMIT", right: true}, {name: "RENEWED"}}
+	rows := newTable("BUDGET", "RUNS", "UNIT", ">USED", ">IN FLIGHT", ">LIMIT", "RENEWED")
 	for _, b := range found {
 		all = append(all, b.Balance)
 		for _, l := range b.Lines() {
-			for i, cell := range []string{text.Line(b.Name), text.Line(b.Runs()), l.Unit, l.Used, l.Held, l.Limit, b.Renewed()} {
-				rows[i].cells = append(rows[i].cells, cell)
-			}
+			rows.add(text.Line(b.Name), text.Line(b.Runs()), l.Unit, l.Used, l.Held, l.Limit, b.Renewed())
 		}
 	}
-	if asJSON {
-		return output(printJSON(a.Stdout, all))
-	}
-	return output(printTable(a.Stdout, a.columns(), rows))
+	return a.print(all, rows, a.columns())
 }

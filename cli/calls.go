@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,70 +40,6 @@ type calls struct {
 	table  llm.Table     // nil without a configuration
 }
 
-// callFlags adds the flags that say who answers calls, what they may do and what
-// they may spend.
-func (a *app) callFlags(f *pflag.FlagSet) {
-	a.accessFlags(f)
-	budgetFlags(f, &a.calls.budget)
-}
-
-// accessFlags adds the flags that say who answers calls and what they may do.
-func (a *app) accessFlags(f *pflag.FlagSet) {
-	k := &a.calls
-	f.StringVar(&k.config, "config", "", "read the configuration from `FILE` instead of the nearest .stone/stone.edn")
-	f.Var(&k.grant, "grant", "also grant the `EFFECT`")
-	kept(f, "config", "grant")
-}
-
-// budgetFlags adds the flags of the budget.
-func budgetFlags(f *pflag.FlagSet, to *budget.Limits) {
-	f.Var(most(&to.USD), "max-usd", "spend at most `USD` dollars")
-	f.Var(most(&to.Tokens), "max-tokens", "spend at most `N` tokens")
-	f.Var(most(&to.Roundtrips), "max-roundtrips", "send at most `N` requests to models and capabilities")
-	f.Var(most(&to.Latency), "max-time", "limit the duration to `90s`")
-}
-
-// budgetLine is the budget as flags, which a run is resumed with.
-func budgetLine(l budget.Limits) (line []string) {
-	f := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.SortFlags = false
-	budgetFlags(f, &l)
-	f.VisitAll(func(f *pflag.Flag) {
-		if f.Value.String() != "" {
-			line = append(line, typed(f)...)
-		}
-	})
-	return line
-}
-
-// planFlags adds the flags that only plans have.
-func (a *app) planFlags(c *cobra.Command) {
-	f := c.Flags()
-	a.calls.mode = choice{"", []string{plan.Hybrid, plan.Strict, plan.Lazy}}
-	f.StringArrayVar(&a.calls.bind, "bind", nil, "set a slot of a plan: `NAME=VALUE`, where the value is JSON, text or @FILE")
-	f.Var(&a.calls.mode, "mode", "the order in which the nodes of a plan run")
-	kept(f, "bind", "mode")
-	// It fails only for unknown flags.
-	_ = c.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(a.calls.mode.of, cobra.ShellCompDirectiveNoFileComp))
-}
-
-// kept marks flags that are kept with a run, to make its pipeline again.
-func kept(f *pflag.FlagSet, names ...string) {
-	for _, name := range names {
-		f.Lookup(name).Annotations = map[string][]string{makesPipeline: {"yes"}}
-	}
-}
-
-// onlyPlans refuses flags that say nothing about a package.
-func onlyPlans(c *cobra.Command, pipeline string) error {
-	for _, name := range []string{"bind", "mode"} {
-		if f := c.Flags().Lookup(name); f != nil && f.Changed {
-			return fmt.Errorf("--%s applies only to plans, and %s is not one: plan files end in .edn or .json", name, pipeline)
-		}
-	}
-	return nil
-}
-
 // configured reads the configuration, once.
 func (a *app) configured() (conf *config.Config, err error) {
 	k := &a.calls
@@ -115,21 +50,29 @@ func (a *app) configured() (conf *config.Config, err error) {
 	default:
 		k.conf, err = config.Nearest(".", &a.linked.kinds)
 	}
-	if err == nil {
-		a.noteSecrets()
+	if err != nil {
+		return nil, err
 	}
-	return k.conf, err
-}
-
-// noteSecrets notes the secrets that the configuration names and that are set: a
-// secret may appear in a text before it is used.
-func (a *app) noteSecrets() {
-	for _, s := range a.calls.conf.Secrets {
+	for _, s := range k.conf.Secrets { // one may appear in a text before it is used
 		if value, err := s.Read(); err == nil {
 			a.secrets.NoteHeader(string(value))
 		}
 	}
-	a.secrets.NoteEnv(a.calls.conf.Passed)
+	a.secrets.NoteEnv(k.conf.Passed)
+	return k.conf, nil
+}
+
+// overConfig makes a command work on the configuration.
+func (a *app) overConfig(c *cobra.Command, do func(ctx context.Context, conf *config.Config, args []string) error) {
+	a.configFlag(c.Flags())
+	c.RunE = func(c *cobra.Command, args []string) error {
+		conf, err := a.configured()
+		if err != nil {
+			return err
+		}
+		defer a.closeCalls()
+		return do(c.Context(), conf, args)
+	}
 }
 
 // closeCalls stops the programs that the configuration has started.
@@ -205,14 +148,6 @@ func (a *app) with(input dag.DAG) stone.Config {
 		cfg.Input = input
 	}
 	return cfg
-}
-
-// subject names the pipeline or plan of the command.
-func (k *calls) subject() string {
-	if k.file == "" {
-		return "Pipeline"
-	}
-	return "Plan"
 }
 
 // findings returns the errors and warnings of a pipeline, or of the plan that it was made of.

@@ -49,7 +49,7 @@ func (a *app) talk(c *cobra.Command, p stone.Ashlar, flags chatFlags) (err error
 	if err := a.consentToConfig(); err != nil {
 		return err
 	}
-	s, err := a.newStore(c.Context(), flags.keep.db, "")
+	s, err := a.newStore(c.Context(), "")
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (a *app) talk(c *cobra.Command, p stone.Ashlar, flags chatFlags) (err error
 	t.person.editor = newEditor(terminal(a.Stdin), terminal(a.Stderr))
 	t.person.wanted = make(chan string)
 	defer t.person.editor.close()
-	if terminal(a.Stdout) != nil && !flags.json {
+	if terminal(a.Stdout) != nil && !a.json {
 		t.view = &chatView{out: a.Stdout, replies: t.speaks.replies, columns: a.columns()}
 		t.person.display = t.view
 	}
@@ -222,7 +222,7 @@ func (t *talk) goTo(ctx context.Context, number int) (err error) {
 	}
 	if node, err := t.before.Nearest(t.speaks.message.Name()); err == nil && t.interactive() {
 		fmt.Fprintf(t.Stderr, "> %s\n", strings.Join(text.Lines(t.speaks.text(node)), "\n. "))
-		return t.printResult(stone.Result{Node: t.speaks.reply(t.before)}, false, false)
+		return t.printResult(stone.Result{Node: t.speaks.reply(t.before)}, false)
 	}
 	return nil
 }

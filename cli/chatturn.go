@@ -50,9 +50,15 @@ func (t *talk) take(ctx context.Context, message string) error {
 // carried returns the DAG that the next turn starts with, and the messages so far. After a turn without a reply they
 // have what that turn did.
 func (t *talk) carried(ctx context.Context) (before dag.DAG, history []llm.Message, err error) {
-	said, err := t.unanswered(ctx)
-	if err != nil {
-		return before, nil, err
+	var said []llm.Message // up to a turn that ended without a reply
+	if t.broken > 0 {
+		info, err := t.store.find(ctx, turnID(t.name, t.broken))
+		if err == nil {
+			said, err = view.Broken(ctx, t.store, info)
+		}
+		if err != nil {
+			return before, nil, err
+		}
 	}
 	before = t.before
 	if reply := t.p.Result(); said != nil && reply != nil && reply.Err() == nil && reply.Schema().Validate(ctx, []byte(`{"text":""}`)) == nil {
@@ -74,18 +80,6 @@ func (t *talk) carried(ctx context.Context) (before dag.DAG, history []llm.Messa
 	}
 	history, err = t.speaks.messages(t.before)
 	return before, history, err
-}
-
-// unanswered returns the conversation up to a turn that ended without a reply, nil if there is none.
-func (t *talk) unanswered(ctx context.Context) ([]llm.Message, error) {
-	if t.broken == 0 {
-		return nil, nil
-	}
-	info, err := t.store.find(ctx, turnID(t.name, t.broken))
-	if err != nil {
-		return nil, err
-	}
-	return view.Broken(ctx, t.store, info)
 }
 
 // run runs a turn, or continues it, and prints its reply.
@@ -110,7 +104,7 @@ func (t *talk) run(ctx context.Context, number int, input dag.DAG, resume bool) 
 	if err == nil {
 		t.at, t.before, t.broken = number, result.DAG, 0
 		delete(t.halted, number)
-		return t.printResult(result, t.flags.json, false)
+		return t.printResult(result, false)
 	}
 	t.halted[number] = true
 	t.printLost(nil, result, err)

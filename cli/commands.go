@@ -2,15 +2,79 @@ package cli
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/internal/grants"
 )
+
+//go:embed commands.txt
+var commandTable string
+
+// An entry is a command of the table.
+type entry struct {
+	group, path, args string
+	short, long       string
+	examples          []string
+}
+
+var entries = sync.OnceValue(func() (all []entry) {
+	for _, group := range strings.Split(commandTable, "\n== ")[1:] {
+		name, commands, _ := strings.Cut(group, "\n")
+		for _, command := range strings.Split(commands, "\n# ")[1:] {
+			use, about, _ := strings.Cut(command, "\n")
+			words := strings.Fields(use)
+			n := slices.IndexFunc(append(words, "["), func(w string) bool { return w == strings.ToUpper(w) })
+			e := entry{group: name, path: strings.Join(words[:n], " "), args: strings.Join(words[n:], " ")}
+			e.short, about, _ = strings.Cut(about, "\n")
+			for line := range strings.Lines(about) {
+				if example, ok := strings.CutPrefix(line, "  "); ok {
+					e.examples = append(e.examples, strings.TrimSpace(example))
+				} else {
+					e.long += line
+				}
+			}
+			e.long = strings.TrimSpace(e.long)
+			all = append(all, e)
+		}
+	}
+	return all
+})
+
+func init() { cobra.EnableCommandSorting = false } // the table has an order
+
+// constructors describe the flags of the commands that this program has, and what they do. None is nil for a
+// command that only has others below it.
+func (a *app) constructors() map[string]func(*cobra.Command) {
+	all := map[string]func(*cobra.Command){
+		"run": a.run, "chat": a.chat, "act": a.act, "resume": a.resume, "cancel": a.cancel, "answer": a.answer,
+		"runs": a.runs, "runs gc": a.gc, "show": a.showRun, "diff": a.diff, "export": a.export, "kpi": a.kpi, "budgets": a.budgets,
+		"trace": a.trace, "trace tally": a.tally, "trace lifecycle": a.lifecycle, "trace payload": a.payload,
+		"validate": a.validate, "names": a.names, "paths": a.paths, "graph": a.graph, "explain": a.explain,
+		"eval": a.eval, "eval improve": a.improve,
+		"config": nil, "config check": a.configCheck, "config example": a.configExample,
+		"model": nil, "model list": a.models, "model caps": a.caps, "model call": a.modelCall,
+		"trust": a.trust, "login": a.login, "db": nil, "db backup": a.backup, "db check": a.dbCheck,
+		"doctor": a.doctor, "install-skill": a.installSkill, "version": a.versionCommand,
+	}
+	if a.fromArgument() {
+		all["init"], all["eval tune"] = a.init, a.tune
+	}
+	if a.linked.library != nil {
+		all["index"], all["search"] = a.index, a.search
+	}
+	if a.linked.server != nil {
+		all["serve"], all["mcp"], all["acp"], all["inspect"] = a.serve, a.mcp, a.acp, a.inspect
+		all["token"], all["token create"], all["token list"], all["token revoke"] = nil, a.createToken, a.listTokens, a.revokeToken
+	}
+	return all
+}
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
@@ -29,16 +93,49 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return flagError(c, err, "")
 	})
-	root.AddCommand(a.run(), a.chat(), a.eval(), a.resume(), a.cancel(), a.answer(), a.runs(), a.db(), a.kpi(), a.budgets(), a.showRun(), a.diff(), a.validate(), a.graph(), a.names(), a.paths(), a.explain(), a.act(), a.caps(), a.config(), a.trace(), a.model(), a.models(), a.trust(), a.login(), a.installSkill(), a.doctor(), a.versionCommand())
-	if a.fromArgument() {
-		root.AddCommand(a.init())
+	made, has := map[string]*cobra.Command{"": root}, a.constructors()
+	for _, e := range entries() {
+		build, ok := has[e.path]
+		if !ok {
+			continue
+		}
+		c := a.newCommand(e)
+		if build != nil {
+			build(c)
+		}
+		above := made[strings.TrimSuffix(strings.TrimSuffix(e.path, c.Name()), " ")]
+		if above == root && !root.ContainsGroup(e.group) {
+			root.AddGroup(&cobra.Group{ID: e.group, Title: e.group + ":"})
+		}
+		if above == root {
+			c.GroupID = e.group
+		} else if above.Args != nil { // it takes none of its own
+			above.Args = unknown
+		}
+		if above != root && above.RunE == nil {
+			above.RunE = func(c *cobra.Command, _ []string) error {
+				var names []string
+				for _, below := range c.Commands() {
+					names = append(names, below.Name())
+				}
+				return fmt.Errorf("%s needs a command: %s", c.CommandPath(), strings.Join(names, ", "))
+			}
+		}
+		above.AddCommand(c)
+		made[e.path] = c
 	}
-	if a.linked.library != nil {
-		root.AddCommand(a.index(), a.search())
+	a.ownHelp(root)
+	if len(a.Args) > 0 && strings.HasPrefix(a.Args[0], cobra.ShellCompRequestCmd) {
+		unquote(root)
 	}
-	if a.linked.server != nil {
-		root.AddCommand(a.serve(), a.mcp(), a.acp(), a.token(), a.inspect())
-	}
+	return root
+}
+
+// ownHelp makes the commands of cobra fail as the others do.
+func (a *app) ownHelp(root *cobra.Command) {
+	const group = "Configure"
+	root.SetHelpCommandGroupID(group)
+	root.SetCompletionCommandGroupID(group)
 	root.InitDefaultHelpCmd()
 	if help, _, err := root.Find([]string{"help"}); err == nil {
 		show := help.Run
@@ -54,10 +151,73 @@ func (a *app) root() *cobra.Command {
 	if c, _, err := root.Find([]string{"completion"}); err == nil { // a shell would run the help text
 		c.Args, c.RunE = unknown, func(c *cobra.Command, _ []string) error { return c.Help() }
 	}
-	if len(a.Args) > 0 && strings.HasPrefix(a.Args[0], cobra.ShellCompRequestCmd) {
-		unquote(root)
+}
+
+// newCommand makes a command as the table describes it. Programs of one pipeline take no PIPELINE.
+func (a *app) newCommand(e entry) *cobra.Command {
+	if !a.fromArgument() {
+		e.args = strings.TrimSpace(strings.NewReplacer("[PIPELINE] ", "", "[PIPELINE…] ", "").Replace(e.args))
 	}
-	return root
+	words := strings.Fields(e.args)
+	c := &cobra.Command{
+		Use: e.path[strings.LastIndex(e.path, " ")+1:], Short: e.short, Long: e.long,
+		Example: a.example(e.examples...), DisableFlagsInUseLine: true,
+	}
+	before, after, own := strings.Cut(e.args, "[-- ")
+	if c.Use = strings.TrimSpace(c.Use+" "+before) + " [flags]"; own {
+		c.Use += " [-- " + after
+	} else {
+		c.Args = fits(words)
+	}
+	switch {
+	case slices.Contains(words, "[PIPELINE]"):
+		c.Long += pipelineHelp
+	case slices.Contains(words, "[PIPELINE…]"):
+		c.Long += publishedArgs
+	case strings.HasPrefix(e.args, "RUN"):
+		c.Long += aRun
+	}
+	c.ValidArgsFunction = func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		next := ""
+		if len(args) < len(words) {
+			next = strings.Trim(words[len(args)], "[]…")
+		}
+		switch next {
+		case "RUN", "RUN|FILE":
+			return a.runNames(c, args, word)
+		case "PIPELINE", "PLAN", "FILE":
+			return nil, cobra.ShellCompDirectiveDefault
+		case "DIR":
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		}
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return c
+}
+
+// fits checks that a command has its arguments, such as RUN [QUESTION TEXT], and no others.
+func fits(words []string) cobra.PositionalArgs {
+	least, most := len(words), len(words)
+	if i := slices.IndexFunc(words, func(w string) bool { return w[0] == '[' }); i >= 0 {
+		least = i
+	}
+	if most > 0 && strings.Contains(words[most-1], "…") {
+		most = math.MaxInt
+	}
+	return func(c *cobra.Command, args []string) error {
+		for i, word := range words[:least] {
+			if i >= len(args) || strings.TrimSpace(args[i]) == "" {
+				return fmt.Errorf("%s is missing: want %s", strings.TrimSuffix(word, "…"), c.UseLine())
+			}
+		}
+		switch {
+		case len(args) <= most:
+			return nil
+		case most == 0:
+			return fmt.Errorf("unexpected argument %q: %s takes none", args[0], c.CommandPath())
+		}
+		return fmt.Errorf("unexpected argument %q: want %s, and text with spaces in quotes", args[most], c.UseLine())
+	}
 }
 
 // unquote takes the marks from the texts of flags, which a shell shows as they are.
@@ -80,18 +240,8 @@ func unknown(c *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %q for %s: %s", args[0], c.CommandPath(), hint)
 }
 
-func none(c *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return fmt.Errorf("unexpected argument %q: %s takes none", args[0], c.CommandPath())
-	}
-	return nil
-}
-
 // givenLater marks commands that build a pipeline before its input is known.
 const givenLater = "given-later"
-
-// plansAlone marks commands that take no packages.
-const plansAlone = "plans-alone"
 
 // pipelineHelp describes the argument PIPELINE.
 const pipelineHelp = "\n\nPIPELINE is a Go package, by directory or import path; a plan, by the name of its .edn or .json file; or an\n" +
@@ -101,27 +251,15 @@ const pipelineHelp = "\n\nPIPELINE is a Go package, by directory or import path;
 // looksOnly has the commands that run nothing of a pipeline, and spend nothing.
 var looksOnly = map[string]bool{"names": true, "paths": true, "graph": true}
 
-// over makes a command that works on a pipeline. With FromArgument it first
+// over makes a command work on a pipeline. With FromArgument it first
 // builds the package and passes itself on to the program.
-func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) error) *cobra.Command {
-	c.Use += " [flags] [-- ARG…]"
-	if c.Annotations[plansAlone] != "" {
-		c.Use = strings.Replace(c.Use, " ", " PLAN ", 1)
+func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) error) {
+	if a.fromArgument() {
 		a.planFlags(c)
-	} else if a.fromArgument() {
-		c.Use = strings.Replace(c.Use, " ", " [PIPELINE] ", 1)
-		a.planFlags(c)
-		c.Long += pipelineHelp
-		c.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveDefault
-		}
-	} else {
-		c.ValidArgsFunction = cobra.NoFileCompletions
 	}
 	if a.accessFlags(c.Flags()); !looksOnly[c.Name()] {
 		budgetFlags(c.Flags(), &a.calls.budget)
 	}
-	c.DisableFlagsInUseLine = true
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return flagError(c, err, "; flags of the pipeline follow --")
 	})
@@ -139,7 +277,7 @@ func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) erro
 		if a.fromArgument() && len(before) == 1 && isPlan(before[0]) {
 			return a.overPlan(c, before[0], after, do)
 		}
-		if a.fromArgument() && len(before) == 1 && isIntent(before[0]) && c.Annotations[plansAlone] == "" {
+		if a.fromArgument() && len(before) == 1 && isIntent(before[0]) {
 			return a.overIntent(c, before[0], after, do)
 		}
 		if a.fromArgument() {
@@ -159,7 +297,6 @@ func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) erro
 		}
 		return a.overPipeline(c, p, do)
 	}
-	return c
 }
 
 // ownPipeline is the PIPELINE of a command line that names none: the project's, if
@@ -199,51 +336,4 @@ func output(err error) error {
 		return failed("write the result: %w", err)
 	}
 	return nil
-}
-
-// effects is the value of a flag that names effects, one or several with commas.
-type effects []string
-
-func (e *effects) String() string     { return strings.Join(*e, ",") }
-func (e *effects) Type() string       { return "effects" }
-func (e *effects) GetSlice() []string { return *e }
-
-func (e *effects) Set(s string) error {
-	for name := range strings.SplitSeq(s, ",") {
-		if err := e.Append(name); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (e *effects) Append(name string) error {
-	if err := grants.Check(name); err != nil {
-		return err
-	}
-	*e = append(*e, name)
-	return nil
-}
-
-func (e *effects) Replace(names []string) error {
-	*e = nil
-	return e.Set(strings.Join(names, ","))
-}
-
-// choice is the value of a flag that is one of several words.
-type choice struct {
-	value string
-	of    []string
-}
-
-func (c *choice) String() string { return c.value }
-func (c *choice) Type() string   { return strings.Join(c.of, "|") }
-func (c *choice) Set(s string) error {
-	for _, word := range c.of {
-		if s == word {
-			c.value = s
-			return nil
-		}
-	}
-	return fmt.Errorf("want %s", strings.Join(c.of, ", "))
 }

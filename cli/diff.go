@@ -14,58 +14,44 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-func (a *app) diff() *cobra.Command {
-	var db string
+func (a *app) diff(c *cobra.Command) {
 	var under string
-	var asJSON bool
-	c := a.overRun(&cobra.Command{
-		Use:   "diff RUN RUN [flags]",
-		Short: "Show where two runs differ, and why",
-		Long: "Diff compares two runs step by step. It lists the steps that differ with the reason: another\n" +
-			"version, other input, a failure, or another answer to the same question.",
-		Example: a.example("diff last nightly", "diff nightly nightly-2 --json"),
-	}, 2, 2, func(c *cobra.Command, args []string) error {
-		return a.withStore(c.Context(), db, func(s *store) error { return a.compare(c.Context(), s, args[0], args[1], under, asJSON) })
-	})
-	dbFlag(c.Flags(), &db)
-	c.Flags().StringVar(&under, "under", "", "compare only the steps at `PATH` and below it")
-	c.Flags().BoolVar(&asJSON, "json", false, "print the differences as a JSON array: path, name, type, a, b, why, follows")
-	return c
-}
-
-func (a *app) compare(ctx context.Context, s *store, one, other, under string, asJSON bool) error {
-	from, err := s.find(ctx, one)
-	if err != nil {
-		return err
-	}
-	to, err := s.find(ctx, other)
-	if err != nil {
-		return err
-	}
-	differences, err := journal.Diff(ctx, s, from.ID, to.ID)
-	if err != nil {
-		return failed("%w", err)
-	}
-	differences = slices.DeleteFunc(differences, func(d journal.Difference) bool { return under != "" && !address.Within(d.Path, under) })
-	if asJSON {
-		return output(printJSON(a.Stdout, list(differences)))
-	}
-	if len(differences) == 0 {
-		a.complain("runs %s and %s did the same", from.ID, to.ID)
-		return nil
-	}
-	var b strings.Builder
-	for _, d := range differences {
-		fmt.Fprintf(&b, "%s  %s → %s\n", text.Line(address.Readable(d.Path)), short(d.A), short(d.B))
-		for _, why := range d.Why {
-			fmt.Fprintln(&b, "  "+text.Line(why))
+	a.overStore(c, func(ctx context.Context, s *store, args []string) error {
+		from, err := s.find(ctx, args[0])
+		if err != nil {
+			return err
 		}
-	}
-	if _, err := io.WriteString(a.Stdout, b.String()); err != nil {
-		return output(err)
-	}
-	a.complain("%s; to show a node: %s", text.Plural(len(differences), "difference"), a.command(s, "show", from.ID, "NODE"))
-	return nil
+		to, err := s.find(ctx, args[1])
+		if err != nil {
+			return err
+		}
+		differences, err := journal.Diff(ctx, s, from.ID, to.ID)
+		if err != nil {
+			return failed("%w", err)
+		}
+		differences = slices.DeleteFunc(differences, func(d journal.Difference) bool { return under != "" && !address.Within(d.Path, under) })
+		if a.json {
+			return output(printJSON(a.Stdout, list(differences)))
+		}
+		if len(differences) == 0 {
+			a.complain("runs %s and %s did the same", from.ID, to.ID)
+			return nil
+		}
+		var b strings.Builder
+		for _, d := range differences {
+			fmt.Fprintf(&b, "%s  %s → %s\n", text.Line(address.Readable(d.Path)), short(d.A), short(d.B))
+			for _, why := range d.Why {
+				fmt.Fprintln(&b, "  "+text.Line(why))
+			}
+		}
+		if _, err := io.WriteString(a.Stdout, b.String()); err != nil {
+			return output(err)
+		}
+		a.complain("%s; to show a node: %s", text.Plural(len(differences), "difference"), a.command(s, "show", from.ID, "NODE"))
+		return nil
+	})
+	c.Flags().StringVar(&under, "under", "", "compare only the steps at `PATH` and below it")
+	a.jsonFlag(c.Flags(), "the differences as a JSON array: path, name, type, a, b, why, follows")
 }
 
 // short is as much of an id as finds a node.

@@ -36,7 +36,7 @@
 // [Provide] it.
 //
 //	$ stone config check         # every fault, with its place
-//	$ stone caps                 # the capabilities, their state and their price
+//	$ stone model caps                 # the capabilities, their state and their price
 //	$ stone act request.edn      # reads a request envelope, prints a response envelope
 //	$ stone explain plan.edn     # the candidates of each call, and the rules
 //

@@ -12,7 +12,6 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,6 +20,7 @@ import (
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/sandbox"
 )
 
@@ -39,69 +39,54 @@ type diagnosis struct {
 	Next  string `json:"next,omitempty"` // what to do, unless it is good
 }
 
-func (a *app) doctor() *cobra.Command {
-	var db string
-	var asJSON bool
-	c := &cobra.Command{
-		Use:   "doctor",
-		Short: "Check the installation, the database, the configuration and the machine",
-		Long: "Doctor prints what a request for support needs: versions, sandbox, database, limits, keys, trust,\n" +
-			"configuration, configured servers and the last crash. It prints no key and no password, and sends no request: it only\n" +
-			"connects to the servers of the configuration, if that is trusted. The exit code is 1 if something is wrong.",
-		Example:           a.example("doctor", "doctor --json"),
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(c *cobra.Command, _ []string) error {
-			defer a.closeCalls()
-			all := a.diagnose(c.Context(), db)
-			bad := 0
-			for i := range all {
-				d := &all[i]
-				d.Value, d.Next = text.Line(a.secrets.Clean(d.Value)), text.Line(a.secrets.Clean(d.Next))
-				if d.State == wrong {
-					bad++
-				}
+func (a *app) doctor(c *cobra.Command) {
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		defer a.closeCalls()
+		all := a.diagnose(c.Context())
+		bad := 0
+		for i := range all {
+			d := &all[i]
+			d.Value, d.Next = text.Line(a.secrets.Clean(d.Value)), text.Line(a.secrets.Clean(d.Next))
+			if d.State == wrong {
+				bad++
 			}
-			var err error
-			if asJSON {
-				err = printJSON(a.Stdout, all)
-			} else {
-				err = a.printDiagnoses(all)
-			}
-			if err == nil && bad > 0 {
-				return &exitError{code: Failed}
-			}
-			return output(err)
-		},
+		}
+		err := a.printDiagnoses(all)
+		if err == nil && bad > 0 {
+			return &exitError{code: Failed}
+		}
+		return err
 	}
-	dbFlag(c.Flags(), &db)
-	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
-	c.Flags().StringVar(&a.calls.config, "config", "", "read the configuration from `FILE` instead of the nearest .stone/stone.edn")
-	return c
+	a.dbFlag(c.Flags())
+	a.jsonFlag(c.Flags(), "a JSON array")
+	a.configFlag(c.Flags())
 }
 
 func (a *app) printDiagnoses(all []diagnosis) error {
 	marks := map[string]string{good: "✓", note: "○", wrong: "✗"}
-	table := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
-	folded := func(s string) string { // within a terminal
+	rows := newTable("", "")
+	add := func(name, value string) {
 		const before = len("? configuration  ")
-		if a.columns() == 0 {
-			return s
+		lines := []string{value}
+		if a.columns() > 0 {
+			lines = text.Fold(value, max(a.columns()-before, 20))
 		}
-		return strings.Join(text.Fold(s, max(a.columns()-before, 20)), "\n\t")
+		for _, line := range lines {
+			rows.add(name, line)
+			name = ""
+		}
 	}
 	for _, d := range all {
-		fmt.Fprintf(table, "%s %s\t%s\n", marks[d.State], d.Name, folded(d.Value)) // Flush tells of errors
-		if d.Next != "" {
-			fmt.Fprintf(table, "\t%s\n", folded("→ "+d.Next))
+		if add(marks[d.State]+" "+d.Name, d.Value); d.Next != "" {
+			add("", "→ "+d.Next)
 		}
 	}
-	return table.Flush()
+	return a.print(all, rows, 0)
 }
 
-func (a *app) diagnose(ctx context.Context, db string) []diagnosis {
+func (a *app) diagnose(ctx context.Context) []diagnosis {
 	all := []diagnosis{{Name: "program", State: good, Value: version()}, sandboxed()}
-	kept, written := a.database(ctx, db)
+	kept, written := a.database(ctx)
 	all = append(all, kept, clock(time.Now(), written), filesLimit(openFiles()), memoryLimit())
 	all = append(all, a.configuration()...)
 	all = append(all, providerKeys())
@@ -120,9 +105,9 @@ func sandboxed() diagnosis {
 }
 
 // database checks the database of runs, and returns when it was last written, if that is known.
-func (a *app) database(ctx context.Context, flag string) (d diagnosis, written time.Time) {
+func (a *app) database(ctx context.Context) (d diagnosis, written time.Time) {
 	d = diagnosis{Name: "database", State: wrong}
-	s := &store{file: storeName(flag)}
+	s := &store{file: storeName(a.db)}
 	if isSettings(s.file) { // which may have a password
 		d.Value, d.Next = errSettings.Error(), "set "+storeEnv+" or --db to such an address"
 		return d, written
@@ -150,7 +135,7 @@ func (a *app) database(ctx context.Context, flag string) (d diagnosis, written t
 		}
 	}
 	var f found
-	if err := f.stateIn(s.file); flag == "" && storeName("") == "" && (err != nil || len(f.state) > 0) && !a.trusts() {
+	if err := f.stateIn(s.file); storeName(a.db) == "" && (err != nil || len(f.state) > 0) && !a.trusts() {
 		d.Value = s.file + " is not trusted: "
 		if d.Next = a.Name + " trust shows what it has and trusts it"; err != nil {
 			d.Value += err.Error()
@@ -160,7 +145,7 @@ func (a *app) database(ctx context.Context, flag string) (d diagnosis, written t
 		return d, written
 	}
 	const stopped = "until then no run can start or continue"
-	opened, err := a.openStore(ctx, flag, "", false)
+	opened, err := a.openStore(ctx, "", false, sqlite.Options{})
 	if err != nil {
 		d.Value, d.Next = err.Error(), "restore a copy, or name another database with --db"
 		if redact.IsDatabase(s.file) || errors.Is(err, journal.ErrUnavailable) { // the error says what to do

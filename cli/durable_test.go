@@ -179,7 +179,7 @@ func TestDamage(t *testing.T) {
 	if n, err := res.RowsAffected(); n != 1 || err != nil {
 		t.Fatalf("%d rows changed, %v", n, err)
 	}
-	for _, args := range [][]string{{"show", "bad", "--dag"}, {"show", "bad", "say-hello"}, {"resume", "bad"}} {
+	for _, args := range [][]string{{"export", "bad", "--as", "dag"}, {"show", "bad", "say-hello"}, {"resume", "bad"}} {
 		code, errs := command(hello(), args...)
 		if code != cli.Failed || !strings.Contains(errs, `run "bad" in `) || !strings.Contains(errs, "say-hello (node ") {
 			t.Errorf("%q: exit code %d: %s", args, code, errs)

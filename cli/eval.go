@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,11 +18,13 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 )
 
 // evalFlags are the flags of eval.
@@ -35,53 +38,82 @@ type evalFlags struct {
 	estimate              bool
 }
 
-func (a *app) eval() *cobra.Command {
+func (a *app) eval(c *cobra.Command) {
 	var flags evalFlags
-	c := a.over(&cobra.Command{
-		Use:   "eval",
-		Short: "Evaluate a pipeline over a data set",
-		Long: "Eval runs a pipeline on every row of a data set, scores the answers, and prints the means with their\n" +
-			"intervals of 95 %. Rows of JSON Lines or CSV are bound to the inputs of the pipeline by the names of their\n" +
-			"columns, and checked before anything runs. An evaluation is a run: it is recorded, resumed and limited\n" +
-			"like any other. With --against, it is compared case by case with another run or a saved baseline. With\n" +
-			"--gate, the exit code says whether it passed (0), failed (4), or whether there are too few cases to tell (5).",
-		Example: a.example("eval ./triage --data cases.jsonl --score exact --n 50", "eval plan.edn --data cases.csv --score number:0.01 --against base.jsonl --gate gate.edn"),
-	}, func(ctx context.Context, p stone.Ashlar) error { return a.evaluate(ctx, p, flags) })
-	f := c.Flags()
-	flags.describe(f)
-	if a.fromArgument() {
-		c.AddCommand(a.tune())
-	}
-	c.AddCommand(a.improve())
-	flags.run.wire.describe(f)
-	a.trustFlag(f)
-	a.addKeepFlags(c, &flags.run.keep)
-	before := c.PreRunE
-	c.PreRunE = func(c *cobra.Command, args []string) error {
-		if flags.data.File == "" {
-			return errors.New("--data is missing: name a file of JSON Lines or CSV")
-		}
-		if len(flags.scores) == 0 && !flags.estimate {
+	a.over(c, func(ctx context.Context, p stone.Ashlar) error { return a.evaluate(ctx, p, flags) })
+	a.evalFlags(c.Flags(), &flags)
+	flags.run.wire.describe(c.Flags())
+	a.keepData(c, &flags.run, &flags.data, func([]string) error {
+		if flags.data.File != "" && len(flags.scores) == 0 && !flags.estimate {
 			return errors.New("--score is missing: name a scorer, such as --score exact, or a file of scorers")
 		}
-		flags.run.keep.made.Command = c.Name()
 		if flags.estimate && flags.data.N == 0 {
 			flags.data.N = 20
 		}
-		var err error // of a plan, the columns are slots
-		if a.calls.slots, err = flags.data.Columns(); err != nil {
-			return fmt.Errorf("--data: %w", err)
-		}
-		return before(c, args)
-	}
-	return c
+		return nil
+	})
 }
 
-// describe adds the flags. Those that make the pipeline are kept with the run.
-func (flags *evalFlags) describe(f *pflag.FlagSet) {
-	f.StringVar(&flags.data.File, "data", "", "evaluate on the rows of `FILE`, JSON Lines or CSV")
-	f.StringVar(&flags.data.Expected, "expected", "", "`COLUMN` with the expected output (default expected)")
-	f.StringVar(&flags.data.Cluster, "cluster", "", "`COLUMN` that groups cases that are not independent")
+// keepData adds the flags of a command that works on a data set and keeps its run. Check checks its other flags.
+func (a *app) keepData(c *cobra.Command, run *runFlags, data *eval.Data, check func(args []string) error) {
+	a.quietFlag(c.Flags())
+	a.trustFlag(c.Flags())
+	a.addKeepFlags(c, &run.keep)
+	before := c.PreRunE
+	c.PreRunE = func(c *cobra.Command, args []string) (err error) {
+		if err := check(args); err != nil {
+			return err
+		}
+		if data.File == "" {
+			return errors.New("--data is missing: name a file of JSON Lines or CSV")
+		}
+		if a.calls.slots, err = data.Columns(); err != nil { // of a plan, the columns are slots
+			return fmt.Errorf("--data: %w", err)
+		}
+		run.keep.made.Command = strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
+		return before(c, args)
+	}
+}
+
+// measure performs an evaluation of any kind and shows how far it is, in one line if live. Print gets its result, if there is one.
+func (a *app) measure(ctx context.Context, q stone.Ashlar, cfg stone.Config, flags runFlags, live bool, print func(*dag.Node, dag.DAG, *keptRun) error) error {
+	if flags.own = true; !a.quiet {
+		shown := &evalProgress{account: budget.From(ctx), out: unshielded(a.Stderr), live: live, began: time.Now()}
+		defer shown.close()
+		cfg.Watch = eval.Watch(q, shown.show)
+	}
+	findings := append(stone.Validate(q, cfg.Given()), a.calls.unfit(q)...)
+	return a.perform(ctx, q, cfg, findings.Errors(), flags, func(result stone.Result, run *keptRun) error {
+		if result.Node == nil {
+			return nil
+		}
+		return print(result.Node, result.DAG, run)
+	})
+}
+
+// counted has an account, so that the progress knows the cost.
+func counted(ctx context.Context) context.Context {
+	if budget.From(ctx) != nil {
+		return ctx
+	}
+	return budget.With(ctx, budget.New(budget.Limits{}))
+}
+
+// scorer reads the one scorer of a choice.
+func scorer(app *call.Applicator, spec string) (eval.Scorer, error) {
+	all, err := eval.Read(app, spec)
+	if err == nil && len(all) != 1 {
+		err = fmt.Errorf("%d scorers: want the one whose mean is to be highest", len(all))
+	}
+	if err != nil {
+		return eval.Scorer{}, fmt.Errorf("--score: %w", err)
+	}
+	return all[0], nil
+}
+
+// evalFlags adds the flags. Those that make the pipeline are kept with the run.
+func (a *app) evalFlags(f *pflag.FlagSet, flags *evalFlags) {
+	dataFlags(f, &flags.data, "evaluate on the rows of")
 	f.StringArrayVar(&flags.data.Slices, "slice", nil, "report each value of `COLUMN` separately")
 	f.StringVar(&flags.data.Split, "split", "", "evaluate only `PART`: dev or test, by the column split or else by digest")
 	f.Var(count(&flags.data.N), "n", "draw at most `N` cases")
@@ -92,17 +124,14 @@ func (flags *evalFlags) describe(f *pflag.FlagSet) {
 	f.StringVar(&flags.against, "against", "", "compare with `RUN|FILE`: a finished evaluation, or a file of --save")
 	f.StringVar(&flags.gate, "gate", "", "judge by the rules in `FILE`; exit code 4 if one is broken, 5 if that cannot be told")
 	f.BoolVar(&flags.estimate, "estimate", false, "say what the whole data would cost, by --n cases (default 20)")
-	kept(f, "data", "expected", "cluster", "slice", "split", "n", "seed", "score", "trials", "lanes", "against", "gate", "estimate")
-	f.BoolVar(&flags.run.json, "json", false, "print the report as JSON")
-	f.BoolVarP(&flags.run.quiet, "quiet", "q", false, "do not show progress")
+	noted(f, makesPipeline, "slice", "split", "n", "seed", "score", "trials", "lanes", "against", "gate", "estimate")
+	a.jsonFlag(f, "the report as JSON")
 	f.StringVar(&flags.save, "save", "", "write the scores of all cases to `FILE`, for --against")
 	f.StringVar(&flags.markdown, "markdown", "", "write the report to `FILE`, in Markdown")
 	f.StringVar(&flags.junit, "junit", "", "write scores and rules to `FILE`, in JUnit XML")
 	f.StringVar(&flags.run.dag, "dag", "", "write the DAG to `FILE`, even if the run fails or is canceled")
-	f.StringVar(&flags.run.trace, "trace", "", "append the events of the run to `FILE`, at the level in STONE_LOG_LEVEL (info)")
-	for _, name := range []string{"save", "markdown", "junit", "dag", "trace"} {
-		f.Lookup(name).Annotations = map[string][]string{namesFile: {"yes"}}
-	}
+	traceFlag(f, &flags.run.trace)
+	noted(f, namesFile, "save", "markdown", "junit", "dag")
 }
 
 // evaluate runs the evaluation of a pipeline.
@@ -126,21 +155,9 @@ func (a *app) evaluate(ctx context.Context, p stone.Ashlar, flags evalFlags) err
 	if test := eval.TestOf(q); test != "" {
 		flags.run.keep.labels = map[string]string{testLabel: test}
 	}
-	if budget.From(ctx) == nil { // so that the progress knows the cost
-		ctx = budget.With(ctx, budget.New(budget.Limits{}))
-	}
-	if flags.run.own = true; !flags.run.quiet {
-		shown := &evalProgress{account: budget.From(ctx), out: unshielded(a.Stderr), live: a.screen() != nil, began: time.Now()}
-		defer shown.close()
-		cfg.Watch = eval.Watch(q, shown.show)
-	}
 	var report *eval.Report
-	findings := append(stone.Validate(q, cfg.Given()), a.calls.unfit(q)...)
-	err = a.perform(ctx, q, cfg, findings.Errors(), flags.run, func(result stone.Result, run *keptRun) error {
-		if result.Node == nil {
-			return nil
-		}
-		r, err := eval.Result.Of(result.Node)
+	err = a.measure(counted(ctx), q, cfg, flags.run, a.screen() != nil, func(n *dag.Node, d dag.DAG, run *keptRun) error {
+		r, err := eval.Result.Of(n)
 		if err != nil {
 			return err
 		}
@@ -148,7 +165,7 @@ func (a *app) evaluate(ctx context.Context, p stone.Ashlar, flags evalFlags) err
 			return err
 		}
 		report = &r
-		return a.printReport(r, result.DAG, run, flags)
+		return a.printReport(r, d, run, flags)
 	})
 	if err == nil && report != nil {
 		err = a.unanswered(*report)
@@ -258,7 +275,7 @@ func (a *app) baseline(ctx context.Context, flags evalFlags) (b *eval.Baseline, 
 	if info, err := os.Stat(flags.against); err == nil && !info.IsDir() {
 		return eval.ReadBaseline(flags.against)
 	}
-	s, err := a.openStore(ctx, flags.run.keep.db, flags.run.keep.resume, false)
+	s, err := a.openStore(ctx, flags.run.keep.resume, false, sqlite.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -279,13 +296,13 @@ func (a *app) printReport(r eval.Report, d dag.DAG, run *keptRun, flags evalFlag
 	var err error
 	switch {
 	case flags.estimate && r.Scores[0].N == 0: // evaluate says why
-	case flags.estimate && !flags.run.json:
+	case flags.estimate && !a.json:
 		whole := r.Cost.Whole
 		if whole == nil {
 			whole = &eval.Whole{Cases: r.Cases, USD: r.Cost.USD, Low: r.Cost.USD, High: r.Cost.USD}
 		}
 		_, err = fmt.Fprintln(a.Stdout, whole.String())
-	case flags.run.json:
+	case a.json:
 		err = printJSON(a.Stdout, r)
 	default:
 		_, err = io.WriteString(a.Stdout, r.Text())
@@ -301,13 +318,21 @@ func (a *app) printReport(r eval.Report, d dag.DAG, run *keptRun, flags evalFlag
 		}
 		written = append(written, err)
 	}
-	if file := flags.run.wire.replay; file != "" && !flags.run.quiet {
+	if file := flags.run.wire.replay; file != "" && !a.quiet {
 		a.complain("nothing was sent or paid: the answers and their costs come from %s", file)
 	}
 	write(flags.markdown, func() ([]byte, error) { return []byte(r.Markdown()), nil })
 	write(flags.junit, r.JUnit)
-	write(flags.save, func() ([]byte, error) { return saved(d) })
-	if err := errors.Join(written...); err != nil || run == nil || flags.run.quiet {
+	write(flags.save, func() ([]byte, error) {
+		b, err := eval.BaselineOf("", d)
+		if err != nil {
+			return nil, err
+		}
+		var data bytes.Buffer
+		err = b.Write(&data)
+		return data.Bytes(), err
+	})
+	if err := errors.Join(written...); err != nil || run == nil || a.quiet {
 		return err
 	}
 	if r.Against != nil {
@@ -340,15 +365,4 @@ func (a *app) possiblyPaid(run *keptRun) error {
 		a.complain("possibly paid, but not in the report: $%s for %d attempts without a result", cmp.Or(money.USD(cost.Possible.USD, false), "0"), cost.Possible.Attempts)
 	}
 	return nil
-}
-
-// saved returns the baseline of a finished evaluation.
-func saved(d dag.DAG) ([]byte, error) {
-	b, err := eval.BaselineOf("", d)
-	if err != nil {
-		return nil, err
-	}
-	var data bytes.Buffer
-	err = b.Write(&data)
-	return data.Bytes(), err
 }

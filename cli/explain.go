@@ -1,9 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -17,24 +17,19 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-func (a *app) explain() *cobra.Command {
-	var asJSON bool
-	c := a.over(&cobra.Command{
-		Use:   "explain",
-		Short: "Show how each call of a pipeline would be routed, and what its agents are",
-		Long: "Explain shows, for each call, which capabilities would be tried and why the others were rejected,\n" +
-			"with the rules, the budget and the effects that apply. For each agent it shows the model, the\n" +
-			"prompts, the tools, the bounds and the effects. It runs nothing and sends no request.",
-		Example: a.example("explain ./examples/triage", "explain plan.edn --json"),
-	}, func(ctx context.Context, p stone.Ashlar) error {
-		all := explainedAll(p, budget.From(ctx).Left(), a.calls.base.Grant)
-		if asJSON {
+func (a *app) explain(c *cobra.Command) {
+	a.over(c, func(ctx context.Context, p stone.Ashlar) error {
+		all, blocks := explainedAll(p, budget.From(ctx).Left(), a.calls.base.Grant)
+		switch {
+		case a.json:
 			return output(printJSON(a.Stdout, all))
+		case len(all) == 0:
+			_, err := fmt.Fprintln(a.Stdout, "There are no calls and no agents.")
+			return output(err)
 		}
-		return output(printExplained(a.Stdout, all))
+		return output(printBlocks(a.Stdout, blocks))
 	})
-	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
-	return c
+	a.jsonFlag(c.Flags(), "a JSON array")
 }
 
 // An explanation predicts a call before it is made.
@@ -61,42 +56,38 @@ type leafFacts struct {
 	Effects []string `json:"effects"`
 	// Undeclared are the tools that state no effects.
 	Undeclared []string `json:"undeclared,omitempty"`
-	rows       [][2]string
 }
 
-// An explained is a call or another leaf that says something of itself.
-type explained interface {
-	title() string
-	table() [][2]string
-}
-
-// explainedAll explains the calls and agents of a pipeline, in the order of the tree.
-func explainedAll(p stone.Ashlar, left budget.Limits, grant []string) []explained {
-	all := []explained{}
+// explainedAll explains the calls and agents of a pipeline, in the order of the tree: as JSON and for people.
+func explainedAll(p stone.Ashlar, left budget.Limits, grant []string) (all []any, blocks []block) {
+	all = []any{}
 	places(p, func(path string, a stone.Ashlar) bool {
+		title := path
+		if !strings.Contains(path, "/") { // a single name is shown as it was written, such as the name of an intent
+			title = address.Unescape(path)
+		}
+		of := func(spec call.Spec) {
+			e := explain(spec, left, grant, path)
+			all, blocks = append(all, e), append(blocks, block{title, e.rows()})
+		}
 		if spec, ok := call.SpecOf(a); ok && spec.Applicator != nil {
-			all = append(all, explain(spec, left, grant, path))
+			of(spec)
 			return false
 		}
 		if facts, rows := factsOf(a); rows != nil {
-			all = append(all, leafFacts{path, facts, append([]string{}, a.Effects()...), a.Undeclared(), rows})
+			l, b := leafFacts{path, facts, append([]string{}, a.Effects()...), a.Undeclared()}, block{title, rows}
+			b.add("effects", words(l.Effects))
+			if len(l.Undeclared) > 0 {
+				b.add("undeclared", words(l.Undeclared)+" (may have any effect)")
+			}
+			all, blocks = append(all, l), append(blocks, b)
 		}
 		if spec, ok := call.TurnOf(a); ok {
-			all = append(all, explain(spec, left, grant, path))
+			of(spec)
 		}
 		return true
 	})
-	return all
-}
-
-func (l leafFacts) title() string { return titleOf(l.Path) }
-
-func (l leafFacts) table() [][2]string {
-	rows := append(l.rows, [2]string{"effects", words(l.Effects)})
-	if len(l.Undeclared) > 0 {
-		rows = append(rows, [2]string{"undeclared", words(l.Undeclared) + " (may have any effect)"})
-	}
-	return rows
+	return all, blocks
 }
 
 func explain(s call.Spec, left budget.Limits, grant []string, path string) explanation {
@@ -108,7 +99,11 @@ func explain(s call.Spec, left budget.Limits, grant []string, path string) expla
 	if e.Effects == nil {
 		e.Effects = []string{}
 	}
-	asked, rejected := s.Applicator.Candidates(s, narrower(left, s.Budget), grant)
+	left = budget.Limits{ // the smaller of both in each part
+		Roundtrips: bounds.Least(left.Roundtrips, s.Budget.Roundtrips), Tokens: bounds.Least(left.Tokens, s.Budget.Tokens),
+		USD: bounds.Least(left.USD, s.Budget.USD), Latency: bounds.Least(left.Latency, s.Budget.Latency),
+	}
+	asked, rejected := s.Applicator.Candidates(s, left, grant)
 	e.Asked, e.Rejected = append(e.Asked, asked...), append(e.Rejected, rejected...)
 	e.Needs = []string{}
 	from := s.Applicator.Registry
@@ -126,84 +121,48 @@ func explain(s call.Spec, left budget.Limits, grant []string, path string) expla
 	return e
 }
 
-// narrower is the smaller of two budgets in each part.
-func narrower(a, b budget.Limits) budget.Limits {
-	return budget.Limits{
-		Roundtrips: bounds.Least(a.Roundtrips, b.Roundtrips), Tokens: bounds.Least(a.Tokens, b.Tokens),
-		USD: bounds.Least(a.USD, b.USD), Latency: bounds.Least(a.Latency, b.Latency),
+// rows returns the names and values to print for a call.
+func (e explanation) rows() [][2]string {
+	var b block
+	if b.add("tool", e.Tool); e.Tool == "" {
+		b.rows = [][2]string{{"intent", e.Intent}}
 	}
-}
-
-func printExplained(w io.Writer, all []explained) error {
-	if len(all) == 0 {
-		_, err := fmt.Fprintln(w, "There are no calls and no agents.")
-		return err
-	}
-	return printTables(w, all)
-}
-
-func (e explanation) title() string { return titleOf(e.Path) }
-
-// titleOf shows a single name as it was written, such as the name of an intent.
-func titleOf(path string) string {
-	if strings.Contains(path, "/") {
-		return path
-	}
-	return address.Unescape(path)
-}
-
-// table returns the names and values to print for a call.
-func (e explanation) table() [][2]string {
-	rows := [][2]string{{"intent", e.Intent}}
-	if e.Tool != "" {
-		rows = [][2]string{{"tool", e.Tool}}
-	}
-	asked := make([]string, len(e.Asked))
+	asked := "none"
 	for i, id := range e.Asked {
-		asked[i] = fmt.Sprintf("%d. %s", i+1, id)
-	}
-	if len(asked) == 0 {
-		asked = []string{"none"}
+		if i == 0 {
+			asked = ""
+		}
+		asked += fmt.Sprintf("%d. %s  ", i+1, id)
 	}
 	if e.Open {
-		rows = append(rows, [2]string{"asked", "as a value of the run says, of " + strings.Join(e.Asked, ", ")})
-	} else {
-		rows = append(rows, [2]string{"asked", strings.Join(asked, "  ")})
+		asked = "as a value of the run says, of " + strings.Join(e.Asked, ", ")
 	}
+	b.add("asked", strings.TrimSpace(asked))
 	for _, r := range e.Rejected {
-		rows = append(rows, [2]string{"rejected", r.Cap + ": " + r.Reason})
+		b.add("rejected", r.Cap+": "+r.Reason)
 	}
-	rows = append(rows, [2]string{"strategy", e.strategy()})
+	b.add("strategy", e.strategy())
 	if d := e.Rules.Admit; len(d.Must)+len(d.Should) > 0 {
-		rows = append(rows, [2]string{"admit", shownDone(d)})
+		b.add("admit", shownDone(d))
 	}
-	rows = append(rows, [2]string{"done", shownDone(e.Rules.Done)})
+	b.add("done", shownDone(e.Rules.Done))
 	if j := e.Rules.Judge; *j.On {
-		rows = append(rows, [2]string{"judge", fmt.Sprintf("%s, weight %v, of %v of the calls, veto %v, on-error %s, up to %d attempts", orFirst(j.Cap), *j.Weight, *j.Canary, *j.Veto, j.OnError, *j.MaxAttempts)})
-		if j.Rubric != "" {
-			rows = append(rows, [2]string{"rubric", text.Line(j.Rubric)})
-		}
+		b.add("judge", fmt.Sprintf("%s, weight %v, of %v of the calls, veto %v, on-error %s, up to %d attempts", cmp.Or(j.Cap, "the first with intent "+call.EvalGrade), *j.Weight, *j.Canary, *j.Veto, j.OnError, *j.MaxAttempts))
+		b.add("rubric", text.Line(j.Rubric))
 	}
 	if age := e.Rules.Cache.MaxAge; age != nil && *age > 0 {
-		rows = append(rows, [2]string{"cache", fmt.Sprintf("answers of earlier runs, up to %v old", age)})
+		b.add("cache", fmt.Sprintf("answers of earlier runs, up to %v old", age))
 	}
-	rows = append(rows, [2]string{"switch-on", words(e.Rules.SwitchOn)})
-	return append(rows, [2]string{"budget", shownBudget(e.Budget)}, [2]string{"needs", words(e.Needs)}, [2]string{"effects", words(e.Effects)})
-}
-
-func orFirst(judge string) string {
-	if judge == "" {
-		return "the first with intent " + call.EvalGrade
-	}
-	return judge
+	b.add("switch-on", words(e.Rules.SwitchOn))
+	b.add("budget", shownBudget(e.Budget))
+	b.add("needs", words(e.Needs))
+	b.add("effects", words(e.Effects))
+	return b.rows
 }
 
 // strategy says in which way candidates are asked.
 func (e explanation) strategy() string {
-	s := e.Dispatch.Strategy
-	if s == "" {
-		s = call.Cascade
-	}
+	s := cmp.Or(e.Dispatch.Strategy, call.Cascade)
 	if s == call.Agreement {
 		how := "equal as JSON"
 		if a := e.Dispatch.Agree; a != nil && a.Check != "" {
@@ -221,11 +180,7 @@ func (e explanation) strategy() string {
 		s += fmt.Sprintf(", of at most %d candidates", *most+max(e.Dispatch.Agreeing(), 1))
 	}
 	if r := e.Dispatch.Repair; r != nil {
-		by := r.Cap
-		if by == "" {
-			by = "who answered"
-		}
-		s += fmt.Sprintf(", repaired up to %d times by %s", max(r.Max, 1), by)
+		s += fmt.Sprintf(", repaired up to %d times by %s", max(r.Max, 1), cmp.Or(r.Cap, "who answered"))
 	}
 	if e.Dispatch.AllowFailure {
 		s += ", may fail"

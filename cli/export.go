@@ -1,36 +1,174 @@
 package cli
 
 import (
+	"bufio"
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"iter"
 	"os"
+	"reflect"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/export"
+	"github.com/stonelayer/stone/internal/jsonv2"
 	"github.com/stonelayer/stone/internal/otlp"
+	"github.com/stonelayer/stone/journal"
 )
 
-func (a *app) export() *cobra.Command {
-	var url string
-	c := overTrace("export --otlp URL", "Send a trace to an OpenTelemetry collector", func(ctx context.Context, path string) error {
-		return a.exportTrace(ctx, url, path)
-	})
-	c.Long = "Export sends a trace to an OpenTelemetry collector, over OTLP/HTTP, with the names of the semantic\n" +
-		"conventions for generative AI. Sending a trace twice sends the same spans. Spans of ashlars and lanes\n" +
-		"need a trace of level debug: set STONE_LOG_LEVEL=debug for the run.\n\n" +
-		"Headers, such as an API key, are read from OTEL_EXPORTER_OTLP_TRACES_HEADERS or\n" +
-		"OTEL_EXPORTER_OTLP_HEADERS: key=value,key=value with URL-encoded values. With OTEL_EXPORTER_OTLP_ENDPOINT,\n" +
-		"the commands that run pipelines send their spans while they run."
-	c.Example = a.example("trace export --otlp http://127.0.0.1:4318 run.jsonl")
-	c.DisableFlagsInUseLine = true
-	c.Flags().StringVar(&url, "otlp", "", "`URL` of the collector, such as http://127.0.0.1:4318")
-	return c
+func (a *app) export(c *cobra.Command) {
+	as, to := choice{of: []string{"json", "dag", "chrome", "html", "otlp"}}, ""
+	a.dbFlag(c.Flags())
+	choiceFlag(c, &as, "as", "the `FORMAT`: "+strings.Join(as.of, ", "))
+	c.Flags().StringVar(&to, "to", "", "write to `FILE`, or send to the URL of a collector; standard output by default")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		switch {
+		case as.value == "":
+			return fmt.Errorf("--as is missing: want %s", strings.Join(as.of, ", "))
+		case len(args) > 1 && as.value != "json":
+			return fmt.Errorf("--as %s is of a whole run: leave out %s", as.value, args[1])
+		case as.value == "html" && a.linked.server == nil:
+			return errors.New("this program writes no pages: give cli.Main the part of package github.com/stonelayer/stone/cli/serve")
+		case as.value == "otlp":
+			return a.exportTrace(c.Context(), to, args[0])
+		}
+		return a.withStore(c.Context(), func(s *store) error {
+			info, err := s.find(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if to == "" {
+				return a.exportRun(c.Context(), a.Stdout, s, info, as.value, args[1:])
+			}
+			f, err := os.Create(to)
+			if err != nil {
+				return fmt.Errorf("--to: %w", err)
+			}
+			return errors.Join(a.exportRun(c.Context(), f, s, info, as.value, args[1:]), f.Close())
+		})
+	}
+}
+
+// exportRun writes a run, or a place in it, in a format.
+func (a *app) exportRun(ctx context.Context, w io.Writer, s *store, info journal.RunInfo, as string, place []string) error {
+	switch {
+	case len(place) > 0:
+		shown, err := s.place(ctx, info, place[0], true)
+		if err != nil {
+			return err
+		}
+		return output(printJSON(w, shown))
+	case as == "dag":
+		return printNodes(w, s.EachNode(ctx, info.ID))
+	case as == "chrome":
+		return output(export.Chrome(w, info, s.EachStep(ctx, info.ID)))
+	case as == "html":
+		return output(a.linked.server.HTML(ctx, w, s.Store, info.ID))
+	}
+	questions, err := s.Questions(ctx, info.ID)
+	if err != nil {
+		return failed("%w", err)
+	}
+	info.Shape = nil // it is for comparing pipelines
+	return printRun(w, info, marked(ctx, s, info), questions)
+}
+
+// printNodes prints nodes in the format of run --dag.
+func printNodes(w io.Writer, nodes iter.Seq2[journal.NodeInfo, error]) error {
+	out := bufio.NewWriter(w)
+	for n, err := range nodes {
+		if err != nil {
+			return errors.Join(failed("%w", err), out.Flush())
+		}
+		if err := jsonv2.MarshalWrite(out, n, jsonv2.Deterministic(true)); err != nil {
+			return output(err)
+		}
+		_ = out.WriteByte('\n') // Flush reports an error of the writer
+	}
+	return output(out.Flush())
+}
+
+// A shownStep is a step of a run, which may have been superseded by a newer one of its place.
+type shownStep struct {
+	journal.Step
+	Superseded bool `json:"superseded,omitempty"`
+}
+
+// marked yields the steps of a run. Only those of a run with steps that were done again are read at once.
+func marked(ctx context.Context, s *store, info journal.RunInfo) iter.Seq2[shownStep, error] {
+	return func(yield func(shownStep, error) bool) {
+		if len(info.Again) == 0 {
+			for st, err := range s.EachStep(ctx, info.ID) {
+				if !yield(shownStep{Step: st}, err) {
+					return
+				}
+			}
+			return
+		}
+		all, err := s.Steps(ctx, info.ID)
+		if err != nil {
+			yield(shownStep{}, err)
+			return
+		}
+		current := journal.Current(all)
+		for _, st := range all {
+			is := len(current) > 0 && reflect.DeepEqual(st, current[0])
+			if is {
+				current = current[1:]
+			}
+			if !yield(shownStep{st, !is}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// printRun prints one JSON object: run, steps, questions.
+func printRun(w io.Writer, info journal.RunInfo, steps iter.Seq2[shownStep, error], questions []journal.Question) error {
+	out := bufio.NewWriter(w) // Flush reports its errors
+	value := func(before, indent string, v any) error {
+		var text bytes.Buffer
+		enc := json.NewEncoder(&text)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent(indent, "  ")
+		err := enc.Encode(v)
+		_, _ = out.WriteString(before)
+		_, _ = out.Write(bytes.TrimSpace(text.Bytes()))
+		return err
+	}
+	err := value("{\n  \"run\": ", "  ", info)
+	_, _ = out.WriteString(",\n  \"steps\": [")
+	before, after := "\n    ", ""
+	for s, broken := range steps {
+		if err = cmp.Or(err, broken); err != nil {
+			return errors.Join(failed("%w", err), out.Flush())
+		}
+		err = value(before, "    ", s)
+		before, after = ",\n    ", "\n  "
+	}
+	_, _ = out.WriteString(after + "],\n")
+	err = cmp.Or(err, value("  \"questions\": ", "  ", list(questions)))
+	_, _ = out.WriteString("\n}\n")
+	return output(errors.Join(err, out.Flush()))
+}
+
+// list is never null in JSON.
+func list[T any](l []T) []T {
+	if l == nil {
+		l = []T{}
+	}
+	return l
 }
 
 func (a *app) exportTrace(ctx context.Context, url, path string) error {
 	if url == "" {
-		return errors.New("--otlp is missing: want the URL of a collector, such as http://127.0.0.1:4318")
+		return errors.New("--to is missing: want the URL of a collector, such as http://127.0.0.1:4318")
 	}
 	cfg, err := otlp.FromEnv(os.Getenv)
 	if err != nil {

@@ -53,19 +53,19 @@ garbage
 		code           int
 		stdout, stderr string
 	}{
-		{"sent", []string{"--otlp", collector.URL, path}, "api-key=s3cret-s3cret", 200, `{}`, 0, "spans sent: 1\n",
+		{"sent", []string{path, "--to", collector.URL}, "api-key=s3cret-s3cret", 200, `{}`, 0, "spans sent: 1\n",
 			path + ":2: not JSON (invalid character 'g' looking for beginning of value, at byte 1); line skipped\n"},
-		{"refused", []string{"--otlp", collector.URL, path}, "api-key=s3cret-s3cret", 401, `no s3cret-s3cret`, 1, "",
+		{"refused", []string{path, "--to", collector.URL}, "api-key=s3cret-s3cret", 401, `no s3cret-s3cret`, 1, "",
 			"Error: the collector at " + collector.URL + "/v1/traces answers with status 401 Unauthorized: no [redacted]\n"},
-		{"headers that are none", []string{"--otlp", collector.URL, path}, "s3cret-s3cret", 200, ``, 1, "",
+		{"headers that are none", []string{path, "--to", collector.URL}, "s3cret-s3cret", 200, ``, 2, "",
 			"Error: OTEL_EXPORTER_OTLP_HEADERS: header 1: want key=value, with a comma before the next\n"},
-		{"no file", []string{"--otlp", collector.URL, path + "x"}, "", 200, ``, 1, "", "no such file or directory\n"},
-		{"no collector", []string{path}, "", 200, ``, 1, "",
-			"Error: --otlp is missing: want the URL of a collector, such as http://127.0.0.1:4318\n"},
-		{"no URL", []string{"--otlp", "c:4318", path}, "", 200, ``, 1, "",
+		{"no file", []string{path + "x", "--to", collector.URL}, "", 200, ``, 1, "", "no such file or directory\n"},
+		{"no collector", []string{path}, "", 200, ``, 2, "",
+			"Error: --to is missing: want the URL of a collector, such as http://127.0.0.1:4318\n"},
+		{"no URL", []string{path, "--to", "c:4318"}, "", 200, ``, 1, "",
 			"Error: \"c:4318\" is no URL of a collector: want the URL of a collector, such as http://127.0.0.1:4318\n"},
-		{"no trace", []string{"--otlp", collector.URL}, "", 200, ``, 1, "",
-			"Error: the trace file is missing: stone trace export FILE\n"},
+		{"no trace", []string{"--to", collector.URL}, "", 200, ``, 2, "",
+			"Error: RUN|FILE is missing: want stone export RUN|FILE [NODE|PATH] [flags]\n"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -74,7 +74,7 @@ garbage
 			status, answer, body, key = test.status, test.answer, "", ""
 			var stdout, stderr bytes.Buffer
 			code := cli.Run(t.Context(), cli.Config{
-				Parts: parts, Pipeline: cli.FromArgument, Name: "stone", Args: append([]string{"trace", "export"}, test.args...),
+				Parts: parts, Pipeline: cli.FromArgument, Name: "stone", Args: append([]string{"export", "--as", "otlp"}, test.args...),
 				Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr,
 			})
 			if code != test.code || stdout.String() != test.stdout || !strings.HasSuffix(stderr.String(), test.stderr) {

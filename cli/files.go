@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 )
 
 // input returns the DAG that a run starts from.
@@ -47,7 +48,7 @@ func (a *app) recordedInput(ctx context.Context, in, run string) (d dag.DAG, err
 	if in == "" {
 		return d, nil
 	}
-	err = a.withStore(ctx, in, func(s *store) error {
+	err = a.withStoreAs(ctx, in, sqlite.Options{}, func(s *store) error {
 		info, err := s.find(ctx, run)
 		if err != nil {
 			return err
@@ -129,29 +130,24 @@ func (d *dagFile) write(record dag.DAG) error {
 	if d == nil {
 		return nil
 	}
-	if err := d.put(record); err != nil {
-		return fmt.Errorf("--dag: the DAG could not be written: %w", err)
-	}
-	return nil
-}
-
-func (d *dagFile) put(record dag.DAG) error {
+	open := d.aside
 	if !d.replace {
-		f, err := os.OpenFile(d.path, os.O_WRONLY, 0)
-		if err != nil {
-			return err
+		open = func() (*os.File, error) { return os.OpenFile(d.path, os.O_WRONLY, 0) }
+	}
+	f, err := open()
+	switch {
+	case err == nil && !d.replace:
+		err = errors.Join(dag.Write(f, record), f.Close())
+	case err == nil:
+		if err = errors.Join(dag.Write(f, record), f.Sync(), f.Close()); err == nil {
+			err = os.Rename(f.Name(), d.path)
 		}
-		return errors.Join(dag.Write(f, record), f.Close())
-	}
-	f, err := d.aside()
-	if err != nil {
-		return err
-	}
-	if err = errors.Join(dag.Write(f, record), f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), d.path)
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
 	}
 	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
+		return fmt.Errorf("--dag: the DAG could not be written: %w", err)
 	}
 	return nil
 }
@@ -205,7 +201,7 @@ func logLevel(name string) (slog.Level, error) {
 
 // printResult prints the last node: its text, or JSON with an indent where it
 // has none.
-func (a *app) printResult(result stone.Result, asJSON, all bool) error {
+func (a *app) printResult(result stone.Result, all bool) error {
 	n := result.Node
 	if n == nil {
 		return nil
@@ -217,7 +213,7 @@ func (a *app) printResult(result stone.Result, asJSON, all bool) error {
 		}
 		content = n.JSON()
 	}
-	if asJSON {
+	if a.json {
 		enc := json.NewEncoder(a.Stdout)
 		enc.SetEscapeHTML(false)
 		return output(enc.Encode(struct {

@@ -114,7 +114,7 @@ func TestFormatsOfReleases(t *testing.T) {
 				{"db check --db copy.db", " records, no damage\n"},
 				{"runs --label team=a", " done "},
 				{"show done", "✓ weather "},
-				{"show done --dag", `"rain in the evening"`},
+				{"export done --as dag", `"rain in the evening"`},
 				{"answer waiting 1 no", ""},
 				{"runs --state answered", "waiting "}, // package sqlite tests that it resumes
 				{"validate plan.edn --grant net", "Plan is valid"},

@@ -24,80 +24,61 @@ type gcFlags struct {
 	dry    bool
 }
 
-func (a *app) gc() *cobra.Command {
+func (a *app) gc(c *cobra.Command) {
 	flags := gcFlags{of: runsFlags{all: true}}
-	c := &cobra.Command{
-		Use:   "gc",
-		Short: "Remove old runs",
-		Long: "Gc removes all but the newest --keep runs, runs older than --older-than, or, given both, runs that\n" +
-			"match both: of all runs, or of those that the other flags choose. It keeps running runs. Without --resumable\n" +
-			"it also keeps runs that can continue: waiting, answered, interrupted, drained and refused ones. Results that other\n" +
-			"runs have reused stay available to them. The file does not shrink, but its space is reused.",
-		Example:           a.example("runs gc --keep 100", "runs gc --older-than 30d --state failed --dry-run"),
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if flags.keep == nil && !c.Flags().Changed("older-than") {
-				return errors.New("say which runs to remove: --keep N, --older-than AGE or both")
+	a.overStore(c, func(ctx context.Context, s *store, _ []string) error {
+		if flags.keep == nil && !c.Flags().Changed("older-than") {
+			return errors.New("say which runs to remove: --keep N, --older-than AGE or both")
+		}
+		q, err := flags.of.query(ctx, s)
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		var old []journal.RunInfo // only listed
+		read, removed := 0, 0
+		for r, err := range s.each(ctx, q) {
+			if errors.Is(err, journal.ErrNoRun) {
+				a.complain("%v", err)
+				continue
 			}
-			return a.withStore(c.Context(), flags.of.db, func(s *store) error { return a.collect(c.Context(), s, flags, time.Now()) })
-		},
-	}
+			younger := read
+			if outer, _, inner := strings.Cut(r.ID, "/"); inner && err == nil { // of a run that would do it again, and may not be removed
+				if o, err := s.Find(ctx, outer); err == nil && o.ID == outer && !flags.ends(o) {
+					read++
+					continue
+				}
+			}
+			if read++; err == nil && flags.dooms(r, younger, now) {
+				if flags.dry {
+					old = append(old, r)
+					continue
+				}
+				switch err = s.Remove(ctx, r.ID); {
+				case errors.As(err, new(*journal.HeldError)) || errors.Is(err, journal.ErrNoRun): // it was resumed or removed meanwhile
+					a.complain("%v", err)
+					err = nil
+				case err == nil:
+					removed++
+				}
+			}
+			if err != nil {
+				return failed("%s removed, then: %w", text.Plural(removed, "run"), err)
+			}
+		}
+		if flags.dry {
+			a.complain("%s of %d would be removed", text.Plural(len(old), "run"), read)
+			return output(runTable(old, now).print(a.Stdout, a.columns()))
+		}
+		_, err = fmt.Fprintf(a.Stdout, "removed %s, kept %d\n", text.Plural(removed, "run"), read-removed)
+		return output(err)
+	})
 	f := c.Flags()
-	flags.of.filter(c, "remove")
+	a.filterFlags(&flags.of, c, "remove")
 	f.Var(most(&flags.keep), "keep", "keep the newest `N` runs")
 	f.Var(&flags.older, "older-than", "remove runs started longer ago, such as 12h or 30d")
 	f.BoolVar(&flags.goesOn, "resumable", false, "also remove runs that can continue: waiting, answered, interrupted, drained, refused")
 	f.BoolVar(&flags.dry, "dry-run", false, "list what would be removed")
-	return c
-}
-
-func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Time) error {
-	q, err := flags.of.query(ctx, s)
-	if err != nil {
-		return err
-	}
-	var old []journal.RunInfo // only listed
-	read, removed := 0, 0
-	for r, err := range s.each(ctx, q) {
-		if errors.Is(err, journal.ErrNoRun) {
-			a.complain("%v", err)
-			continue
-		}
-		younger := read
-		if read++; err == nil && flags.dooms(r, younger, now) && !s.within(ctx, r, flags) {
-			if flags.dry {
-				old = append(old, r)
-				continue
-			}
-			switch err = s.Remove(ctx, r.ID); {
-			case errors.As(err, new(*journal.HeldError)) || errors.Is(err, journal.ErrNoRun): // it was resumed or removed meanwhile
-				a.complain("%v", err)
-				err = nil
-			case err == nil:
-				removed++
-			}
-		}
-		if err != nil {
-			return failed("%s removed, then: %w", text.Plural(removed, "run"), err)
-		}
-	}
-	if flags.dry {
-		a.complain("%s of %d would be removed", text.Plural(len(old), "run"), read)
-		return output(printTable(a.Stdout, a.columns(), runColumns(old, now)))
-	}
-	_, err = fmt.Fprintf(a.Stdout, "removed %s, kept %d\n", text.Plural(removed, "run"), read-removed)
-	return output(err)
-}
-
-// within reports whether a run is an inner one of a run that may not be removed, and would do it again.
-func (s *store) within(ctx context.Context, r journal.RunInfo, flags gcFlags) bool {
-	outer, _, inner := strings.Cut(r.ID, "/")
-	if !inner {
-		return false
-	}
-	o, err := s.Find(ctx, outer)
-	return err == nil && o.ID == outer && !flags.ends(o)
 }
 
 // each yields the runs that a query selects, the newest first. They may be removed meanwhile, by other processes too. An error

@@ -35,48 +35,32 @@ type indexFlags struct {
 	where   []string
 }
 
-func (flags *indexFlags) describe(f *pflag.FlagSet) {
+func (a *app) indexFlags(f *pflag.FlagSet, flags *indexFlags) {
 	f.Var(storeFlag{&flags.index, indexEnv}, "index", "use the index in `FILE`, or in a database: postgres://USER@HOST/NAME; overrides STONE_INDEX and .stone/index.db of the project")
-	f.Lookup("index").Annotations = map[string][]string{namesFile: {"yes"}, makesPipeline: {"yes"}}
+	noted(f, namesFile, "index")
+	noted(f, makesPipeline, "index")
 	f.BoolVar(&flags.words, "words", false, "rank by words alone, although an embedder is configured")
-	f.BoolVar(&flags.run.json, "json", false, "print the result as JSON")
+	a.jsonFlag(f, "the result as JSON")
 }
 
-func (a *app) index() *cobra.Command {
+func (a *app) index(c *cobra.Command) {
 	var flags indexFlags
-	c := &cobra.Command{
-		Use:   "index [flags] DIR",
-		Short: "Index the documents of a folder for search",
-		Long: "Index reads new and changed text, Markdown, HTML and PDF files below DIR, and forgets deleted ones. It skips\n" +
-			"hidden files and symbolic links. With a configured embedder it also embeds new texts, each once. The run is\n" +
-			"recorded and can be resumed. The section :search of .stone/stone.edn names the index, the size of pieces and\n" +
-			"the embedder: {:search {:embedder {:provider :openai, :model \"text-embedding-3-small\"}}}.",
-		Example:               a.example("index docs", "index docs --max-usd 1 --json"),
-		DisableFlagsInUseLine: true,
-		Args: func(c *cobra.Command, args []string) error {
-			switch {
-			case len(args) == 0 && flags.run.keep.made.Pipeline == "":
-				return fmt.Errorf("DIR is missing: name the folder to index, as in %s docs", c.CommandPath())
-			case len(args) > 1:
-				return fmt.Errorf("unexpected argument %q: an index is of one folder; --index keeps another one", args[1])
-			}
-			return nil
-		},
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
+	want := c.Args
+	c.Args = func(c *cobra.Command, args []string) error { // or the argument of a run that is resumed
+		return want(c, strings.Fields(cmp.Or(strings.Join(args, " "), flags.run.keep.made.Pipeline)))
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		defer a.closeCalls()
 		return a.indexFolder(c, cmp.Or(strings.Join(args, ""), flags.run.keep.made.Pipeline), flags)
 	}
 	f := c.Flags()
-	flags.describe(f)
+	a.indexFlags(f, &flags)
 	f.BoolVar(&flags.rebuild, "rebuild", false, "replace all vectors, for another embedder")
-	kept(f, "words", "rebuild")
-	f.BoolVarP(&flags.run.quiet, "quiet", "q", false, "do not show progress")
+	noted(f, makesPipeline, "words", "rebuild")
+	a.quietFlag(f)
 	flags.run.wire.describe(f)
-	a.callFlags(f)
+	a.accessFlags(f)
+	budgetFlags(f, &a.calls.budget)
 	a.trustFlag(f)
 	a.addKeepFlags(c, &flags.run.keep)
 	before := c.PreRunE
@@ -84,7 +68,6 @@ func (a *app) index() *cobra.Command {
 		flags.run.keep.made.Command, flags.run.keep.name = c.Name(), "index"
 		return before(c, args)
 	}
-	return c
 }
 
 func (a *app) indexFolder(c *cobra.Command, dir string, flags indexFlags) (err error) {
@@ -115,7 +98,7 @@ func (a *app) indexFolder(c *cobra.Command, dir string, flags indexFlags) (err e
 		if report, err = x.Report(result); err != nil || report.Text == "" {
 			return err
 		}
-		if flags.run.json {
+		if a.json {
 			return output(printJSON(a.Stdout, report.JSON))
 		}
 		_, err = fmt.Fprintln(a.Stdout, report.Text)
@@ -143,43 +126,26 @@ func (a *app) indexed(dir string, r library.Report) error {
 	return nil
 }
 
-func (a *app) search() *cobra.Command {
+func (a *app) search(c *cobra.Command) {
 	var flags indexFlags
-	c := &cobra.Command{
-		Use:   "search [flags] QUESTION",
-		Short: "Find passages in the indexed documents",
-		Long: "Search prints the passages that best answer a question, with file and lines. It ranks by words and, if the index\n" +
-			"has vectors and their embedder is configured, by meaning. A configured reranker then orders the best passages.\n" +
-			"The command index builds the index.",
-		Example:               a.example("search \"how is a run resumed?\"", "search budget --k 3 --under guide --json"),
-		DisableFlagsInUseLine: true,
-		ValidArgsFunction:     cobra.NoFileCompletions,
-		Args: func(c *cobra.Command, args []string) error {
-			if strings.TrimSpace(strings.Join(args, "")) == "" {
-				return fmt.Errorf("QUESTION is missing: %s \"what to look for\"", c.CommandPath())
+	c.RunE = func(c *cobra.Command, args []string) error {
+		defer a.closeCalls()
+		flags.q.Text = strings.Join(args, " ")
+		if conf, err := a.configured(); err == nil && conf.Search.Rerank != "" {
+			if err := a.relinked(c); err != nil {
+				return err
 			}
-			return nil
-		},
-		RunE: func(c *cobra.Command, args []string) error {
-			defer a.closeCalls()
-			flags.q.Text = strings.Join(args, " ")
-			if conf, err := a.configured(); err == nil && conf.Search.Rerank != "" {
-				if err := a.relinked(c); err != nil {
-					return err
-				}
-			}
-			return a.searchIndex(c, flags)
-		},
+		}
+		return a.searchIndex(c, flags)
 	}
 	f := c.Flags()
-	flags.describe(f)
+	a.indexFlags(f, &flags)
 	f.IntVar(&flags.q.K, "k", 10, "print at most `N` passages, 1 to 100")
 	f.StringVar(&flags.q.Under, "under", "", "only documents below `FOLDER` of the indexed one, or this document")
 	f.StringArrayVar(&flags.where, "where", nil, "only documents whose metadata `NAME=VALUE` fits, such as type=markdown; may be repeated")
-	f.StringVar(&a.calls.config, "config", "", "read the configuration from `FILE` instead of the nearest .stone/stone.edn")
+	a.configFlag(f)
 	budgetFlags(f, &a.calls.budget)
 	a.trustFlag(f)
-	return c
 }
 
 func (a *app) searchIndex(c *cobra.Command, flags indexFlags) (err error) {
@@ -210,7 +176,7 @@ func (a *app) searchIndex(c *cobra.Command, flags indexFlags) (err error) {
 	if err != nil {
 		return failed("%w%s", err, way(err, false))
 	}
-	if flags.run.json {
+	if a.json {
 		return output(printJSON(a.Stdout, answer.JSON))
 	}
 	if len(answer.Hits) == 0 {
@@ -249,7 +215,7 @@ func (a *app) countSearch(ctx context.Context, words bool, cfg *stone.Config) (c
 	if len(a.rules()) == 0 || conf.Rerank == "" && (words || conf.Embedder == nil) {
 		return func() error { return nil }, nil
 	}
-	s, err := a.newStore(ctx, "", "")
+	s, err := a.newStore(ctx, "")
 	if err != nil {
 		return nil, err
 	}

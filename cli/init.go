@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,40 +13,20 @@ import (
 	"github.com/stonelayer/stone/internal/suggest"
 )
 
-func (a *app) init() *cobra.Command {
-	return &cobra.Command{
-		Use:   "init [KIND]",
-		Short: "Write a first pipeline with its test and its settings",
-		Long: "Init writes a project into the current directory: an agent in Go with its test (agent, the default), a plan\n" +
-			"with the capability that answers it (plan), or the same with a data set and a gate (eval). It overwrites nothing.",
-		Example:   a.example("init", "init plan"),
-		ValidArgs: first.Kinds,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return fmt.Errorf("unexpected argument %q: %s takes one KIND", args[1], c.CommandPath())
-			}
-			return nil
-		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			kind := first.Kinds[0]
-			if len(args) == 1 {
-				kind = args[0]
-			}
-			return a.writeFirst(kind)
-		},
+func (a *app) init(c *cobra.Command) {
+	c.ValidArgsFunction = cobra.FixedCompletions(first.Kinds, cobra.ShellCompDirectiveNoFileComp)
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		kind := cmp.Or(strings.Join(args, ""), first.Kinds[0])
+		if !slices.Contains(first.Kinds, kind) {
+			return fmt.Errorf("no project has the kind %q, want %s%s", kind, strings.Join(first.Kinds, ", "), suggest.Hint(kind, slices.Values(first.Kinds)))
+		}
+		written, err := first.Write(".", kind)
+		if err != nil {
+			return failed("%w", err)
+		}
+		_, err = fmt.Fprintf(a.Stdout, "wrote %s\n\nNext:\n%s", strings.Join(written, ", "), a.steps(kind, slices.Contains(written, "go.mod")))
+		return output(err)
 	}
-}
-
-func (a *app) writeFirst(kind string) error {
-	if !slices.Contains(first.Kinds, kind) {
-		return fmt.Errorf("no project has the kind %q, want %s%s", kind, strings.Join(first.Kinds, ", "), suggest.Hint(kind, slices.Values(first.Kinds)))
-	}
-	written, err := first.Write(".", kind)
-	if err != nil {
-		return failed("%w", err)
-	}
-	_, err = fmt.Fprintf(a.Stdout, "wrote %s\n\nNext:\n%s", strings.Join(written, ", "), a.steps(kind, slices.Contains(written, "go.mod")))
-	return output(err)
 }
 
 // steps are what to do after init.

@@ -2,205 +2,59 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"math/big"
-	"slices"
-	"strings"
+	"net"
+	"net/url"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/cli/internal/graph"
-	"github.com/stonelayer/stone/finding"
-	"github.com/stonelayer/stone/internal/suggest"
-	"github.com/stonelayer/stone/internal/text"
-	"github.com/stonelayer/stone/tree"
+	"github.com/stonelayer/stone/cli/internal/publish"
+	"github.com/stonelayer/stone/cli/internal/token"
 )
 
-func (a *app) validate() *cobra.Command {
-	var asJSON bool
-	var input string
-	var types []string
-	c := a.over(&cobra.Command{
-		Use:   "validate",
-		Short: "Check a pipeline without running it",
-		Long: "Validate lists the errors and warnings of a pipeline. The exit code is 1 if there are errors.\n" +
-			"Warnings alone leave it at 0. The :inputs of a plan count as given; what else it reads is given by --bind, and\n" +
-			"the input of a package by --input, or by --given where only its types matter.",
-		Example:     a.example("validate ./examples/fix", "validate plan.edn --json"),
-		Annotations: map[string]string{onlyFailed: "yes"},
-	}, func(ctx context.Context, p stone.Ashlar) error {
-		given, err := a.input(ctx, p, runFlags{input: input})
-		if err != nil {
-			return err
-		}
-		var known []string
-		for _, in := range tree.Inputs(p) {
-			known = append(known, in.Type.Name())
-		}
-		for _, name := range types {
-			if !slices.Contains(known, name) {
-				return fmt.Errorf("--given %s: the pipeline has no such input%s", name, suggest.Hint(name, slices.Values(known)))
+// inspectFlags are the flags of inspect.
+type inspectFlags struct {
+	address string
+	answer  bool
+}
+
+func (a *app) inspect(c *cobra.Command) {
+	var flags inspectFlags
+	a.overStore(c, func(ctx context.Context, s *store, args []string) error {
+		at := ""
+		if len(args) > 0 {
+			info, err := s.find(ctx, args[0])
+			if err != nil {
+				return err
 			}
+			at = info.ID
 		}
-		findings := slices.DeleteFunc(a.findings(p, a.with(given)), func(f finding.Finding) bool {
-			return a.calls.promised(f) || f.Type == "missing-producer" && slices.Contains(types, f.Queried)
-		})
-		switch {
-		case asJSON:
-			if findings == nil {
-				findings = finding.List{}
-			}
-			err = printJSON(a.Stdout, findings)
-		case len(findings) == 0:
-			_, err = fmt.Fprintln(a.Stdout, a.calls.subject()+" is valid.")
-		default:
-			err = printFindings(a.Stdout, findings)
+		host, _, err := net.SplitHostPort(flags.address)
+		if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return fmt.Errorf("--address %q: want HOST:PORT of this machine, as 127.0.0.1:8080: serve shows runs to others, with tokens", flags.address)
 		}
-		if err == nil && findings.Err() != nil {
-			return &exitError{code: Failed}
-		}
-		return output(err)
-	})
-	c.Flags().BoolVar(&asJSON, "json", false, "print the findings as a JSON array")
-	c.Flags().StringSliceVar(&types, "given", nil, "count the input `TYPE` as given; repeatable")
-	c.Flags().StringVar(&input, "input", "", "check a run that starts with an input: its `JSON`, a text, or @FILE")
-	return c
-}
-
-// promised reports whether a finding is that nobody gives what the plan states to be given: its run will.
-func (k *calls) promised(f finding.Finding) bool {
-	return f.Type == "missing-producer" && k.plan != nil && slices.Contains(k.plan.Inputs(), f.Queried)
-}
-
-func printJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
-}
-
-// printFindings prints the errors, then the warnings, each under a header.
-func printFindings(w io.Writer, findings finding.List) error {
-	return errors.Join(printBlock(w, "Errors", findings.Errors()), printBlock(w, "Warnings", findings.Warnings()))
-}
-
-func printBlock(w io.Writer, header string, findings finding.List) error {
-	if len(findings) == 0 {
-		return nil
-	}
-	_, err := fmt.Fprintf(w, "%s (%d):\n", header, len(findings))
-	for _, f := range findings {
-		if _, failed := fmt.Fprintln(w, text.Line(f.String())); failed != nil {
-			return failed
-		}
-	}
-	return err
-}
-
-func (a *app) graph() *cobra.Command {
-	format := choice{"mermaid", []string{"mermaid", "dot", "svg"}}
-	c := a.over(&cobra.Command{
-		Use:   "graph",
-		Short: "Draw a pipeline as Mermaid, DOT or SVG",
-		Long: "Graph prints the steps of a pipeline and how they are connected. SVG needs the command dot of\n" +
-			"Graphviz.",
-		Example: a.example("graph ./examples/fix", "graph ./examples/fix --format svg > fix.svg"),
-	}, func(ctx context.Context, p stone.Ashlar) error {
-		g, err := graph.Of(p)
+		listener, err := listen(flags.address)
 		if err != nil {
 			return failed("%w", err)
 		}
-		var drawing []byte
-		switch format.value {
-		case "dot":
-			drawing = []byte(g.DOT())
-		case "svg":
-			if drawing, err = g.SVG(ctx); errors.Is(err, graph.ErrNoGraphviz) {
-				return err
-			} else if err != nil {
-				return failed("%w", err)
-			}
-		default:
-			drawing = []byte(g.Mermaid())
+		page, first := "/", token.Secret()
+		if at != "" {
+			page = "/runs/" + url.PathEscape(at)
 		}
-		_, err = a.Stdout.Write(drawing)
-		return output(err)
-	})
-	c.Flags().Var(&format, "format", "of the drawing")
-	// It fails only for unknown flags.
-	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(format.of, cobra.ShellCompDirectiveNoFileComp))
-	return c
-}
-
-func (a *app) names() *cobra.Command {
-	var long, asJSON bool
-	c := a.over(&cobra.Command{
-		Use:   "names",
-		Short: "List the steps of a pipeline",
-		Long: "Names prints the name of every ashlar of a pipeline, one per line, parents first. With --long it\n" +
-			"also prints what each one reads, produces and may do, and what calls and agents say of themselves.",
-		Example: a.example("names ./examples/fix", "names plan.edn --long"),
-	}, func(_ context.Context, p stone.Ashlar) error {
-		switch {
-		case asJSON:
-			return output(printJSON(a.Stdout, partsOf(p)))
-		case long:
-			return output(printTables(a.Stdout, partsOf(p)))
-		}
-		for _, name := range tree.Names(p) {
-			if _, err := fmt.Fprintln(a.Stdout, text.Line(name)); err != nil {
-				return output(err)
-			}
+		warn := func(line string) { a.complain("%s", line) }
+		ctx, drain, stop := drainable(ctx, func(string) {}, "") // nothing runs that could be lost
+		defer stop()
+		err = a.linked.server.Serve(ctx, publish.Config{
+			Ready:    func() { a.complain("showing http://%s%s", listener.Addr(), signIn(page, first)) },
+			Listener: listener, First: first, Journal: s.Store, Inspect: true, Answer: flags.answer, By: user(), Grace: time.Second, Drain: drain, Warn: warn,
+		})
+		if err != nil {
+			return failed("%w", err)
 		}
 		return nil
 	})
-	c.Flags().BoolVarP(&long, "long", "l", false, "print a table for each step")
-	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array with what --long shows")
-	return c
-}
-
-func (a *app) paths() *cobra.Command {
-	var limit uint
-	c := a.over(&cobra.Command{
-		Use:   "paths",
-		Short: "List the paths that a run can take through a pipeline",
-		Long: "Paths prints one path a line. A match has a path for each branch, a parallel one for each lane, and\n" +
-			"a rescue one with and one without the healing step.",
-		Example: a.example("paths ./examples/fix", "paths plan.edn --limit 20"),
-	}, func(_ context.Context, p stone.Ashlar) error {
-		return output(printPaths(a.Stdout, p, limit))
-	})
-	c.Flags().UintVar(&limit, "limit", 1000, "list at most `N`; the rest is counted")
-	return c
-}
-
-func printPaths(w io.Writer, p stone.Ashlar, limit uint) error {
-	seen, met := map[string]bool{}, uint64(0)
-	if limit > 0 {
-		for path := range tree.Paths(p) {
-			met++
-			line := text.Line(strings.Join(path, " -> "))
-			if seen[line] { // of branches whose steps have the same names
-				continue
-			}
-			seen[line] = true
-			if _, err := fmt.Fprintln(w, line); err != nil {
-				return err
-			}
-			if uint(len(seen)) == limit {
-				break
-			}
-		}
-	}
-	more := tree.CountPaths(p)
-	more.Sub(more, new(big.Int).SetUint64(met))
-	if more.Sign() <= 0 {
-		return nil
-	}
-	_, err := fmt.Fprintf(w, "… and %s more\n", more)
-	return err
+	f := c.Flags()
+	f.StringVar(&flags.address, "address", "127.0.0.1:0", "listen on `HOST:PORT`, of this machine alone; port 0 is a free one")
+	f.BoolVar(&flags.answer, "answer", false, "allow answers to questions")
 }

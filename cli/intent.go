@@ -111,7 +111,7 @@ func named(app *call.Applicator, name string) (spec call.Spec, in string, err er
 	about, found := app.Registry.Lookup(name)
 	if !found {
 		known := append(intents, app.Registry.IDs()...)
-		hint := "list them with the command caps"
+		hint := "list them with the command model caps"
 		if near := suggest.Closest(name, slices.Values(known)); near != "" {
 			hint = "did you mean :" + near + "?"
 		}

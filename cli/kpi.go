@@ -19,65 +19,49 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-func (a *app) kpi() *cobra.Command {
+func (a *app) kpi(c *cobra.Command) {
 	var flags runsFlags
-	c := &cobra.Command{
-		Use:   "kpi",
-		Short: "Show how calls went in recorded runs: attempts, retries, fallbacks, cost",
-		Long: "Kpi counts the finished calls of recorded runs by intent and capability. PASSED counts the calls\n" +
-			"with an answer that passed the gate. A retry is an attempt after the first one of a capability, a\n" +
-			"fallback a capability tried after the first one of a call. LATENCY is the mean of an attempt. Tokens\n" +
-			"and cost cover the attempts, without judges and checks.",
-		Example:           a.example("kpi --pipeline triage", "kpi --all --label intent=text/summarise --json"),
-		Args:              unknown,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return a.withStore(c.Context(), flags.db, func(s *store) error { return a.printKPIs(c.Context(), s, flags) })
-		},
-	}
-	flags.choose(c, "count")
-	c.Flags().BoolVar(&flags.json, "json", false, "print the counters and rates as a JSON object")
-	return c
-}
-
-func (a *app) printKPIs(ctx context.Context, s *store, flags runsFlags) error {
-	runs, more, err := flags.chosen(ctx, s)
-	if err != nil {
-		return err
-	}
-	all := newScore()
-	intents := map[string]*score{}
-	for _, run := range runs {
-		for r, err := range s.calls(ctx, run.ID) {
-			if errors.As(err, new(*journal.DamageError)) || errors.Is(err, journal.ErrNoRun) { // or it was removed meanwhile: the others count
-				a.complain("%v", err)
-				break
-			}
-			if err != nil {
-				return err
-			}
-			all.count(r)
-			if intents[r.Intent] == nil {
-				intents[r.Intent] = newScore()
-			}
-			intents[r.Intent].count(r)
+	a.overStore(c, func(ctx context.Context, s *store, _ []string) error {
+		runs, more, err := flags.chosen(ctx, s)
+		if err != nil {
+			return err
 		}
-	}
-	if more {
-		a.complain("only the newest %d runs are counted: --all counts all", len(runs))
-	}
-	if flags.json {
-		return output(printJSON(a.Stdout, kpiJSON(len(runs), all, intents)))
-	}
-	if all.Tally().Calls == 0 {
-		a.complain("no calls in %s in %s", text.Plural(len(runs), "run"), s.file)
-		return nil
-	}
-	if err := printTable(a.Stdout, a.columns(), kpiColumns(all, intents)); err != nil {
+		all := newScore()
+		intents := map[string]*score{}
+		for _, run := range runs {
+			for r, err := range s.calls(ctx, run.ID) {
+				if errors.As(err, new(*journal.DamageError)) || errors.Is(err, journal.ErrNoRun) { // or it was removed meanwhile: the others count
+					a.complain("%v", err)
+					break
+				}
+				if err != nil {
+					return err
+				}
+				all.count(r)
+				if intents[r.Intent] == nil {
+					intents[r.Intent] = newScore()
+				}
+				intents[r.Intent].count(r)
+			}
+		}
+		if more {
+			a.complain("only the newest %d runs are counted: --all counts all", len(runs))
+		}
+		if a.json {
+			return output(printJSON(a.Stdout, kpiJSON(len(runs), all, intents)))
+		}
+		if all.Tally().Calls == 0 {
+			a.complain("no calls in %s in %s", text.Plural(len(runs), "run"), s.file)
+			return nil
+		}
+		if err := kpiTable(all, intents).print(a.Stdout, a.columns()); err != nil {
+			return output(err)
+		}
+		_, err = fmt.Fprintf(a.Stdout, "\n%s\n", ratesOf(all.Tally().KPIs()))
 		return output(err)
-	}
-	_, err = fmt.Fprintf(a.Stdout, "\n%s\n", ratesOf(all.Tally().KPIs()))
-	return output(err)
+	})
+	a.chooseFlags(&flags, c, "count")
+	a.jsonFlag(c.Flags(), "the counters and rates as a JSON object")
 }
 
 // calls yields the records of the calls that a run has finished. An error is the last
@@ -155,22 +139,15 @@ func (s *score) tally() call.Tally {
 	return t
 }
 
-func kpiColumns(all *score, intents map[string]*score) []column {
-	columns := []column{{name: "INTENT"}, {name: "CAPABILITY"}}
-	for _, name := range []string{"CALLS", "PASSED", "ATTEMPTS", "RETRIES", "FALLBACKS", "MUST-FAILED", "JUDGED", "LATENCY", "TOKENS", "COST"} {
-		columns = append(columns, column{name: name, right: true})
-	}
+func kpiTable(all *score, intents map[string]*score) *table {
+	rows := newTable("INTENT", "CAPABILITY", ">CALLS", ">PASSED", ">ATTEMPTS", ">RETRIES", ">FALLBACKS", ">MUST-FAILED", ">JUDGED", ">LATENCY", ">TOKENS", ">COST")
 	row := func(intent, id string, s *score) {
 		t, latency := s.tally(), ""
 		if t.Attempts > 0 {
 			latency = progress.Duration(s.latency / time.Duration(t.Attempts))
 		}
-		for i, cell := range []string{
-			text.Line(intent), text.Line(id), strconv.Itoa(t.Calls), strconv.Itoa(t.Succeeded), strconv.Itoa(t.Attempts), amount(t.Retries),
-			amount(t.FallbackHops), amount(t.MustFailed), amount(t.JudgeUsed), latency, tokens(s.usage), cost(s.usage),
-		} {
-			columns[i].cells = append(columns[i].cells, cell)
-		}
+		rows.add(text.Line(intent), text.Line(id), strconv.Itoa(t.Calls), strconv.Itoa(t.Succeeded), strconv.Itoa(t.Attempts), amount(t.Retries),
+			amount(t.FallbackHops), amount(t.MustFailed), amount(t.JudgeUsed), latency, tokens(s.usage), cost(s.usage))
 	}
 	for _, intent := range slices.Sorted(maps.Keys(intents)) {
 		s := intents[intent]
@@ -180,7 +157,7 @@ func kpiColumns(all *score, intents map[string]*score) []column {
 		}
 	}
 	row("all", "", all)
-	return columns
+	return rows
 }
 
 // ratesOf returns the rates in one line, and the failures in a second one if there are any.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/cli/internal/load"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/notice"
@@ -101,7 +102,9 @@ func (a *app) main(ctx context.Context) int {
 	if a.linkFault != nil {
 		return a.exit(nil, a.linkFault)
 	}
-	a.secrets.Note(keys()...)
+	for _, name := range config.KeyEnvs() {
+		a.secrets.Note(os.Getenv(name))
+	}
 	ctx = notice.With(ctx, func(line string) { a.complain("%s", line) })
 	cmd, err := a.root().ExecuteContextC(redact.With(ctx, &a.secrets))
 	a.telemetry.close()
@@ -141,6 +144,7 @@ type app struct {
 	telemetry telemetry
 	shown     func(path string) string // with labels of lanes; nil if no progress is shown
 	secrets   redact.Set               // of everything that runs
+	shared                             // flags
 	trusting  bool                     // whatever is found, see consent
 	adopts    func(journal.RunInfo) string
 }
@@ -188,8 +192,10 @@ func (a *app) exit(cmd *cobra.Command, err error) int {
 	case known.err != nil:
 		a.complain("Error: %v", err)
 	}
-	if known.code == Usage && onlyFails(cmd) {
-		return Failed
+	for c := cmd; c != nil; c = c.Parent() {
+		if known.code == Usage && c.Annotations[onlyFailed] != "" {
+			return Failed
+		}
 	}
 	return known.code
 }
@@ -201,12 +207,3 @@ func (a *app) complain(format string, args ...any) {
 
 // onlyFailed marks commands that know no exit code but Done and Failed.
 const onlyFailed = "only-failed"
-
-func onlyFails(cmd *cobra.Command) bool {
-	for c := cmd; c != nil; c = c.Parent() {
-		if c.Annotations[onlyFailed] != "" {
-			return true
-		}
-	}
-	return false
-}

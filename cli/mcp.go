@@ -4,11 +4,9 @@ import (
 	"context"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
 	"github.com/stonelayer/stone/cli/internal/publish"
 )
 
@@ -17,50 +15,41 @@ func modelsFlag(f *pflag.FlagSet, models *bool) {
 	f.BoolVar(models, "model-may-answer", false, "let the model of an MCP client answer questions, also those that guard what it does")
 }
 
-func (a *app) mcp() *cobra.Command {
-	var db string
-	var grace time.Duration
+func (a *app) mcp(c *cobra.Command) {
 	var models bool
-	c := &cobra.Command{
-		Use:   "mcp [flags] [-- ARG…]",
-		Short: "Serve pipelines as tools to a client of the Model Context Protocol",
-		Long: "Mcp serves pipelines as tools to one client, over standard input and output: a client such as an editor\n" +
-			"or an assistant starts the command by itself. Runs are durable, as with serve, which has the same\n" +
-			"tools at /mcp. The client may do everything that the flags and the configuration grant. Questions are\n" +
-			"answered by its user, never by its model, unless --model-may-answer is given.",
-		Example:               a.example("mcp ./triage", "mcp ./triage plan.edn --max-usd 2"),
-		DisableFlagsInUseLine: true,
-		RunE: func(c *cobra.Command, args []string) error {
-			return a.serveOne(c, args, db, publish.Config{Grace: grace, Models: models}, a.linked.server.MCP)
-		},
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return a.serveOne(c, args, publish.Config{Models: models}, a.linked.server.MCP)
 	}
-	a.describeOne(c, &db, &grace)
+	a.describeOne(c)
 	modelsFlag(c.Flags(), &models)
-	return c
 }
 
-// describeOne describes the arguments and flags of a command that serves one client over standard input and output.
-func (a *app) describeOne(c *cobra.Command, db *string, grace *time.Duration) {
-	if a.fromArgument() {
-		c.Use = c.Name() + " [flags] [PIPELINE…] [-- ARG…]"
-		c.Long += publishedArgs
-	}
+// describeOne adds the flags of a command that serves one client over standard input and output.
+func (a *app) describeOne(c *cobra.Command) {
 	f := c.Flags()
-	dbFlag(f, db)
-	graceFlag(f, grace)
+	a.dbFlag(f)
+	a.graceFlag(f)
 	a.trustFlag(f)
-	a.callFlags(f)
+	a.accessFlags(f)
+	budgetFlags(f, &a.calls.budget)
 }
 
 // serveOne serves the pipelines of the arguments to one client, who is the user.
-func (a *app) serveOne(c *cobra.Command, args []string, db string, cfg publish.Config, serve func(context.Context, publish.Config, io.Reader, io.Writer) error) error {
+func (a *app) serveOne(c *cobra.Command, args []string, cfg publish.Config, serve func(context.Context, publish.Config, io.Reader, io.Writer) error) error {
 	return a.withPublished(c, args, func(all []publish.Pipeline) error {
 		cfg.Pipelines, cfg.By = all, user()
-		return a.publish(c, db, 0, cfg, func(ctx context.Context, cfg publish.Config) error {
+		return a.publish(c, 0, cfg, func(ctx context.Context, cfg publish.Config) error {
 			if terminal(a.Stdin) != nil {
 				a.complain("%s waits for a client on standard input: configure %q as a command of your client, which starts it", c.CommandPath(), strings.Join(append([]string{a.Name}, a.Args...), " "))
 			}
 			return serve(ctx, cfg, a.Stdin, a.Stdout)
 		})
 	})
+}
+
+func (a *app) acp(c *cobra.Command) {
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return a.serveOne(c, args, publish.Config{Protocols: a.linked.protocols}, a.linked.server.ACP)
+	}
+	a.describeOne(c)
 }

@@ -19,20 +19,6 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-func (a *app) model() *cobra.Command {
-	c := &cobra.Command{
-		Use:     "model",
-		Short:   "Send a prompt to a language model",
-		Example: a.example("model call --url http://127.0.0.1:8000/v1 --model small Hello"),
-		Args:    unknown,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return fmt.Errorf("%s needs a command: call", c.CommandPath())
-		},
-	}
-	c.AddCommand(a.modelCall())
-	return c
-}
-
 // modelFlags are the flags of model call.
 type modelFlags struct {
 	provider  choice
@@ -46,33 +32,52 @@ type modelFlags struct {
 	raw       bool
 }
 
-func (a *app) modelCall() *cobra.Command {
+func (a *app) modelCall(c *cobra.Command) {
 	flags := modelFlags{provider: choice{"openai", config.Protocols}}
-	c := &cobra.Command{
-		Use:   "call [flags] PROMPT",
-		Short: "Send one request to a model and print its reply as JSON",
-		Long: "Call sends one request to a server and prints the parsed reply, or with --raw the bytes of the\n" +
-			"response. It shows what a server does, and does not retry. A PROMPT of - is read from standard\n" +
-			"input. The key comes from OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY and is sent to the\n" +
-			"given URL, whatever it is. The provider openai is the Responses protocol for OpenAI's own servers and\n" +
-			"Chat Completions for all others. The exit code is 1 if the call failed; the printed reply then\n" +
-			"contains the text received so far and the error.",
-		Example:               a.example("model call --model small \"Say hello.\"", "model call --url http://127.0.0.1:8000/v1 --model small --raw - < prompt.txt"),
-		DisableFlagsInUseLine: true,
-		ValidArgsFunction:     cobra.NoFileCompletions,
-		Args: func(c *cobra.Command, args []string) error {
-			switch {
-			case len(args) == 0:
-				return fmt.Errorf("PROMPT is missing: %s --model NAME PROMPT, with - to read it from standard input", c.CommandPath())
-			case len(args) > 1:
-				return fmt.Errorf("unexpected argument %q: want one PROMPT, in quotes if it has spaces", args[1])
+	c.RunE = func(c *cobra.Command, args []string) error {
+		prompt, err := a.prompt(args[0])
+		if err != nil {
+			return err
+		}
+		req, extra, err := flags.request(prompt)
+		if err != nil {
+			return err
+		}
+		var shown bytes.Buffer
+		var client *http.Client
+		if flags.raw {
+			client = &http.Client{Transport: newCopier(&shown)}
+		}
+		protocol := flags.provider.value
+		model := config.Connect(protocol, config.Connection{
+			Model: flags.model, URL: flags.url, Key: llm.Secret(os.Getenv(config.KeyEnv(protocol))),
+			Extra: extra, HTTPClient: client, Once: true,
+		})
+		if err := model.(llm.Checker).Check(); err != nil {
+			return err
+		}
+		if a.screen() != nil {
+			model = &watched{model, flags.model, unshielded(a.Stderr)}
+		}
+		ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		context.AfterFunc(ctx, stop) // the second signal ends the process
+		reply, failure := llm.Collect(ctx, model, req)
+		if !flags.raw {
+			if err := printJSON(&shown, shownReply(ctx, reply, failure)); err != nil {
+				return output(err)
 			}
-			return nil
-		},
-		RunE: func(c *cobra.Command, args []string) error { return a.callModel(c.Context(), flags, args[0]) },
+		}
+		if _, err := io.WriteString(a.Stdout, a.secrets.Clean(shown.String())); err != nil {
+			return output(err)
+		}
+		if failure != nil {
+			return failed("%w", failure)
+		}
+		return nil
 	}
 	f := c.Flags()
-	f.Var(&flags.provider, "provider", "the `PROTOCOL` of the server: "+strings.Join(config.Protocols, ", "))
+	choiceFlag(c, &flags.provider, "provider", "the `PROTOCOL` of the server: "+strings.Join(config.Protocols, ", "))
 	f.StringVar(&flags.url, "url", "", "`URL` of the server, with or without the path of the endpoint")
 	f.StringVar(&flags.model, "model", "", "`NAME` of the model")
 	f.StringVar(&flags.system, "system", "", "the system prompt `TEXT`")
@@ -81,51 +86,6 @@ func (a *app) modelCall() *cobra.Command {
 	f.StringVar(&flags.extra, "extra", "", "add the fields of a `JSON` object to the request; null removes one")
 	f.Var(count(&flags.maxTokens), "max-tokens", "limit the answer to `N` tokens")
 	f.BoolVar(&flags.raw, "raw", false, "print the response as received")
-	// It fails only for unknown flags.
-	_ = c.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(flags.provider.of, cobra.ShellCompDirectiveNoFileComp))
-	return c
-}
-
-func (a *app) callModel(ctx context.Context, flags modelFlags, prompt string) error {
-	prompt, err := a.prompt(prompt)
-	if err != nil {
-		return err
-	}
-	req, extra, err := flags.request(prompt)
-	if err != nil {
-		return err
-	}
-	var shown bytes.Buffer
-	var client *http.Client
-	if flags.raw {
-		client = &http.Client{Transport: newCopier(&shown)}
-	}
-	model, err := flags.connect(client, extra)
-	if err != nil {
-		return err
-	}
-	if a.screen() != nil {
-		model = &watched{model, flags.model, unshielded(a.Stderr)}
-	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // the second signal ends the process
-	reply, failure := llm.Collect(ctx, model, req)
-	if !flags.raw {
-		enc := json.NewEncoder(&shown)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		if err := enc.Encode(shownReply(ctx, reply, failure)); err != nil {
-			return output(err)
-		}
-	}
-	if _, err := io.WriteString(a.Stdout, a.secrets.Clean(shown.String())); err != nil {
-		return output(err)
-	}
-	if failure != nil {
-		return failed("%w", failure)
-	}
-	return nil
 }
 
 // prompt returns the argument, or the text of standard input, without the line
@@ -178,16 +138,6 @@ func (flags modelFlags) request(prompt string) (req *llm.Request, extra map[stri
 		}
 	}
 	return req, extra, nil
-}
-
-// connect makes a model that makes a single request, without retries.
-func (flags modelFlags) connect(client *http.Client, extra map[string]any) (llm.Model, error) {
-	protocol := flags.provider.value
-	m := config.Connect(protocol, config.Connection{
-		Model: flags.model, URL: flags.url, Key: llm.Secret(os.Getenv(config.KeyEnv(protocol))),
-		Extra: extra, HTTPClient: client, Once: true,
-	})
-	return m, m.(llm.Checker).Check()
 }
 
 // readTools reads a file with a tool or a list of them.

@@ -206,9 +206,9 @@ func TestModelCallUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"no prompt", []string{"--model", "m"}, "PROMPT is missing: stone model call --model NAME PROMPT, with - to read it from standard input"},
-		{"two prompts", at("there"), `unexpected argument "there": want one PROMPT, in quotes if it has spaces`},
-		{"an empty prompt", []string{"--model", "m", " "}, "PROMPT is empty: give the text to send to the model"},
+		{"no prompt", []string{"--model", "m"}, "PROMPT is missing: want stone model call PROMPT [flags]"},
+		{"two prompts", at("there"), `unexpected argument "there": want stone model call PROMPT [flags], and text with spaces in quotes`},
+		{"an empty prompt", []string{"--model", "m", " "}, "PROMPT is missing: want stone model call PROMPT [flags]"},
 		{"an empty prompt from standard input", []string{"--model", "m", "-"}, "PROMPT is empty: give the text to send to the model"},
 		{"no model", []string{"hi"}, "--model is missing: name the model that is asked"},
 		{"a provider", at("--provider", "acme"), `invalid argument "acme" for "--provider" flag: want anthropic, gemini, openai, openai-chat, openai-responses: see stone model call --help`},
@@ -244,7 +244,7 @@ func TestModelCallUsage(t *testing.T) {
 		t.Errorf("without a key: exit code %d, stderr %q", code, stderr)
 	}
 	var errs bytes.Buffer
-	if code := cli.Run(t.Context(), cli.Config{Parts: parts, Pipeline: cli.FromArgument, Name: "stone", Args: []string{"model"}, Stderr: &errs}); code != 2 || errs.String() != "Error: stone model needs a command: call\n" {
+	if code := cli.Run(t.Context(), cli.Config{Parts: parts, Pipeline: cli.FromArgument, Name: "stone", Args: []string{"model"}, Stderr: &errs}); code != 2 || errs.String() != "Error: stone model needs a command: list, caps, call\n" {
 		t.Errorf("exit code %d, stderr %q", code, errs.String())
 	}
 }

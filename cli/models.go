@@ -1,52 +1,37 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/cli/internal/config"
+	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/text"
 )
 
 // staleAfter is the age from which a row should be looked up again.
 const staleAfter = 90 * 24 * time.Hour
 
-func (a *app) models() *cobra.Command {
-	var asJSON bool
-	c := &cobra.Command{
-		Use:   "models",
-		Short: "Show and check the table of models of the configuration",
-		Long: "Models prints the table under :models of the configuration: window, prices in USD per million tokens,\n" +
-			"abilities, date, and the capabilities that use each row. It warns about capabilities whose model has\n" +
-			"no row or no price, rows that no capability uses, and rows older than 90 days. Nothing is built in.",
-		Example: a.example("models", "models --json"),
-		Args:    none,
-		RunE: func(*cobra.Command, []string) error {
-			conf, err := a.configured()
-			if err != nil {
-				return err
-			}
-			defer a.closeCalls()
-			rows, warnings := modelTable(conf, time.Now())
-			for _, w := range warnings {
-				a.complain("%s", w)
-			}
-			if asJSON {
-				return output(printJSON(a.Stdout, rows))
-			}
-			if len(rows) == 0 {
-				a.complain("no models in the configuration: add them under :models")
-			}
-			return output(printTable(a.Stdout, 0, modelColumns(rows)))
-		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
-	c.Flags().StringVar(&a.calls.config, "config", "", "read the configuration from `FILE` instead of the nearest .stone/stone.edn")
-	return c
+func (a *app) models(c *cobra.Command) {
+	a.overConfig(c, func(_ context.Context, conf *config.Config, _ []string) error {
+		rows, warnings := modelTable(conf, time.Now())
+		for _, w := range warnings {
+			a.complain("%s", w)
+		}
+		if len(rows) == 0 && !a.json {
+			a.complain("no models in the configuration: add them under :models")
+		}
+		return a.print(rows, modelRows(rows), 0)
+	})
+	a.jsonFlag(c.Flags(), "a JSON array")
 }
 
 // modelTable returns the rows, each with the capabilities that use it, and what to check.
@@ -89,9 +74,8 @@ func modelTable(conf *config.Config, now time.Time) (rows []*config.Model, warni
 	return rows, warnings
 }
 
-func modelColumns(rows []*config.Model) []column {
-	columns := []column{{name: "MODEL"}, {name: "PROVIDER"}, {name: "WINDOW", right: true}, {name: "IN", right: true}, {name: "OUT", right: true},
-		{name: "READ", right: true}, {name: "WRITE", right: true}, {name: "CAN"}, {name: "DATE"}, {name: "CAPABILITIES"}}
+func modelRows(rows []*config.Model) *table {
+	t := newTable("MODEL", "PROVIDER", ">WINDOW", ">IN", ">OUT", ">READ", ">WRITE", "CAN", "DATE", "CAPABILITIES")
 	number := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 	unless := func(f float64) string { // a zero of these means the price of input
 		if f == 0 {
@@ -100,19 +84,156 @@ func modelColumns(rows []*config.Model) []column {
 		return number(f)
 	}
 	for _, r := range rows {
-		window := ""
-		if r.Window > 0 {
-			window = strconv.Itoa(r.Window)
-		}
 		prices := make([]string, 4)
 		if p := r.Price; p != nil {
 			prices = []string{number(p.In), number(p.Out), unless(p.CacheRead), unless(p.CacheWrite)}
 		}
-		cells := slices.Concat([]string{r.Model, r.Provider, window}, prices,
-			[]string{strings.Join(r.Can, " "), r.Date, strings.Join(r.Caps, " ")})
-		for i := range columns {
-			columns[i].cells = append(columns[i].cells, text.Line(cells[i]))
+		cells := slices.Concat([]string{r.Model, r.Provider, unless(float64(r.Window))}, prices, []string{strings.Join(r.Can, " "), r.Date, strings.Join(r.Caps, " ")})
+		for i := range cells {
+			cells[i] = text.Line(cells[i])
+		}
+		t.add(cells...)
+	}
+	return t
+}
+
+// probeTime bounds the check whether a capability is available.
+const probeTime = 2 * time.Second
+
+func (a *app) caps(c *cobra.Command) {
+	var noProbe bool
+	a.overConfig(c, func(ctx context.Context, conf *config.Config, _ []string) error {
+		all := listed(conf)
+		if !noProbe {
+			probe(ctx, all, a.untrusted())
+		}
+		return a.printCaps(all)
+	})
+	f := c.Flags()
+	a.jsonFlag(f, "a JSON array")
+	f.BoolVar(&noProbe, "no-probe", false, "do not check availability")
+}
+
+// A capability is one as caps shows it.
+type capability struct {
+	call.Metadata
+	Tool   bool   `json:"tool,omitempty"`
+	At     string `json:"at,omitempty"`
+	Priced string `json:"priced,omitempty"`
+	State  string `json:"state"` // "up", "down" or "?"
+	Why    string `json:"why,omitempty"`
+
+	reached kinds.Reached
+}
+
+func listed(conf *config.Config) []capability {
+	all := []capability{}
+	add := func(from *call.Registry, reached []kinds.Reached, tool bool) {
+		for _, r := range reached {
+			if m, ok := from.Lookup(r.ID); ok {
+				all = append(all, capability{Metadata: m, Tool: tool, At: r.At, Priced: r.Priced, State: "?", reached: r})
+			}
 		}
 	}
-	return columns
+	add(conf.App.Registry, conf.Capabilities, false)
+	add(conf.App.Tools, conf.Tools, true)
+	return all
+}
+
+// untrusted says that the found configuration is not trusted, or returns nil.
+func (a *app) untrusted() error {
+	f, err := a.foundConfig()
+	if err != nil {
+		return err
+	}
+	return f.trusted()
+}
+
+// probe checks all capabilities concurrently for availability. It connects to no server if these are untrusted.
+func probe(ctx context.Context, all []capability, untrusted error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	var done sync.WaitGroup
+	for i := range all {
+		done.Go(func() {
+			c := &all[i]
+			if untrusted != nil && kinds.Host(c.reached.At) != "" {
+				c.Why = "not tried: " + untrusted.Error()
+				return
+			}
+			c.State = "up"
+			if err := c.reached.Probe(ctx); err != nil {
+				c.State, c.Why = "down", err.Error()
+			}
+		})
+	}
+	done.Wait()
+}
+
+func (a *app) printCaps(all []capability) error {
+	if len(all) == 0 && !a.json {
+		_, err := fmt.Fprintln(a.Stdout, "No capabilities are configured.")
+		return output(err)
+	}
+	rows := newTable("ID", "KIND", "STATE", "INTENTS", "COST", "LIMITS", "NEEDS", "EFFECTS")
+	for _, c := range all {
+		kind, intents, id := c.Kind, words(c.Intents), c.ID
+		if c.Tool {
+			kind += " (tool)"
+		}
+		if c.Intents == nil {
+			intents = "any"
+		}
+		if c.Version != "" {
+			id += "@" + c.Version
+		}
+		cells := []string{id, kind, c.State, intents, shownCost(c), shownLimits(c.Limits), words(c.Needs), words(c.Effects)}
+		for i, cell := range cells {
+			cells[i] = text.Line(cell)
+		}
+		rows.add(cells...)
+	}
+	err := a.print(all, rows, 0)
+	for _, c := range all {
+		why := c.Why
+		if c.State == "down" {
+			why = "not available: " + why
+		}
+		if why != "" && !a.json && err == nil {
+			_, err = fmt.Fprintln(a.Stdout, text.Line(c.ID+" is "+why))
+		}
+	}
+	return output(err)
+}
+
+func shownCost(c capability) string {
+	var parts []string
+	if c.Cost.USD > 0 {
+		parts = append(parts, "$"+money.Exact(c.Cost.USD))
+	}
+	if c.Cost.In > 0 || c.Cost.Out > 0 {
+		tokens := fmt.Sprintf("$%s/$%s per Mtok", money.Exact(c.Cost.In), money.Exact(c.Cost.Out))
+		if c.Priced != "" {
+			tokens += " of " + c.Priced
+		}
+		parts = append(parts, tokens)
+	}
+	if c.Cost.Latency > 0 {
+		parts = append(parts, c.Cost.Latency.String())
+	}
+	return words(parts)
+}
+
+func shownLimits(l call.Limits) string {
+	var parts []string
+	if l.Timeout > 0 {
+		parts = append(parts, l.Timeout.String())
+	}
+	if l.Concurrency > 0 {
+		parts = append(parts, fmt.Sprintf("%d at once", l.Concurrency))
+	}
+	if l.PerMinute > 0 {
+		parts = append(parts, fmt.Sprintf("%d/min", l.PerMinute))
+	}
+	return words(parts)
 }

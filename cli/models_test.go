@@ -37,7 +37,7 @@ func TestModelTable(t *testing.T) {
 		t.Errorf("warnings %q, want %q", warnings, want)
 	}
 	var out strings.Builder
-	if err := printTable(&out, 0, modelColumns(rows)); err != nil {
+	if err := modelRows(rows).print(&out, 0); err != nil {
 		t.Fatal(err)
 	}
 	first := strings.Join(strings.Fields(strings.Split(out.String(), "\n")[1]), " ")

@@ -20,7 +20,6 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/step"
 )
 
 // shownNode is the output of show for a node, or for a step that made none.
@@ -43,19 +42,18 @@ type shownNode struct {
 
 var idPrefix = regexp.MustCompile(`^[0-9a-f]{4,64}$`)
 
-// showPlace prints the node, or the step, that is meant by a word.
-func (a *app) showPlace(ctx context.Context, s *store, info journal.RunInfo, word string, asJSON, all bool) error {
+// place returns the node, or the step, that is meant by a word; with all, its whole content.
+func (s *store) place(ctx context.Context, info journal.RunInfo, word string, all bool) (shown shownNode, err error) {
 	steps, err := s.Steps(ctx, info.ID)
 	if err != nil {
-		return failed("%w", err)
+		return shown, failed("%w", err)
 	}
-	shown, err := placeOf(ctx, s, info.ID, steps, word)
-	if err != nil {
-		return err
+	if shown, err = placeOf(ctx, s, info.ID, steps, word); err != nil {
+		return shown, err
 	}
 	questions, err := s.Questions(ctx, info.ID)
 	if err != nil {
-		return failed("%w", err)
+		return shown, failed("%w", err)
 	}
 	for i, q := range questions {
 		if q.Path == shown.Path {
@@ -73,10 +71,7 @@ func (a *app) showPlace(ctx context.Context, s *store, info journal.RunInfo, wor
 	} else if shown.text == dag.OwnContent(string(shown.Content), shown.Meta) {
 		shown.text = string(shown.Content)
 	}
-	if asJSON {
-		return output(printJSON(a.Stdout, shown))
-	}
-	return output(shown.print(a.Stdout))
+	return shown, nil
 }
 
 // placeOf returns the node whose id begins with a word, or the content of the step
@@ -86,7 +81,13 @@ func placeOf(ctx context.Context, s *store, run string, steps []journal.Step, wo
 		n, err := s.Node(ctx, run, word)
 		switch {
 		case err == nil:
-			return nodeOf(n, pathOf(steps, n.ID)), nil
+			path := "" // of the step that made it
+			for _, s := range steps {
+				if s.Node == n.ID {
+					path = s.Path
+				}
+			}
+			return nodeOf(n, path), nil
 		case errors.As(err, new(*journal.AmbiguousError)):
 			return shownNode{}, err
 		case !errors.Is(err, journal.ErrNoNode):
@@ -113,18 +114,14 @@ func placeOf(ctx context.Context, s *store, run string, steps []journal.Step, wo
 	if err != nil {
 		return shownNode{}, failed("%w", err)
 	}
-	shown.record(rec)
-	return shown, nil
-}
-
-// pathOf returns the path of the step that made a node, "" if none did.
-func pathOf(steps []journal.Step, node dag.ID) (path string) {
-	for _, s := range steps {
-		if s.Node == node {
-			path = s.Path
-		}
+	shown.Asked, shown.Content, shown.Meta = view.SentIn(rec), rec.Content, rec.Meta
+	if f := rec.Failure; f != nil {
+		shown.Failure = string(f.Kind) + ": " + f.Reason
 	}
-	return path
+	if shown.text = textOf(rec.Content, rec.Meta); shown.Asked != nil {
+		shown.text = string(view.OutIn(rec.Content))
+	}
+	return shown, nil
 }
 
 func nodeOf(n journal.NodeInfo, path string) shownNode {
@@ -176,17 +173,6 @@ func stepOf(run string, steps []journal.Step, path string) (journal.Step, error)
 	return journal.Step{}, fmt.Errorf("%q fits %d places of run %s: name one by its id or its whole path: %s", path, len(fits), run, strings.Join(names, ", "))
 }
 
-func (n *shownNode) record(rec step.Record) {
-	n.Asked = view.SentIn(rec)
-	n.Content, n.Meta = rec.Content, rec.Meta
-	if f := rec.Failure; f != nil {
-		n.Failure = string(f.Kind) + ": " + f.Reason
-	}
-	if n.text = textOf(n.Content, n.Meta); n.Asked != nil {
-		n.text = string(view.OutIn(n.Content))
-	}
-}
-
 // textOf is dag.Node.Text for a content that is not read as a node.
 func textOf(content json.RawMessage, meta map[string]string) string {
 	var words string
@@ -232,7 +218,13 @@ func (n shownNode) print(w io.Writer) error {
 	}
 	say("failure", n.Failure)
 	if q := n.Question; q != nil {
-		n.sayQuestion(&b, q)
+		fmt.Fprintf(&b, "%-9s %s: %s\n", "question", text.Line(q.Name), strings.Join(text.Lines(q.Text), "\n  "))
+		if !q.Open() {
+			fmt.Fprintf(&b, "%-9s %s, %s\n", "answer", answered(*q), q.Answered.Local().Format(time.DateTime))
+		}
+		if !q.Open() && !q.Given.IsZero() {
+			fmt.Fprintf(&b, "%-9s since %s\n", "standing", q.Given.Local().Format(time.DateTime))
+		}
 	}
 	if n.Asked != nil {
 		for _, part := range [][2]string{{"system", n.Asked.System}, {"asked", n.Asked.Input}, {"schema", string(n.Asked.Schema)}} {
@@ -251,18 +243,6 @@ func (n shownNode) print(w io.Writer) error {
 	return err
 }
 
-// sayQuestion prints a question with its answer.
-func (n shownNode) sayQuestion(b *strings.Builder, q *journal.Question) {
-	fmt.Fprintf(b, "%-9s %s: %s\n", "question", text.Line(q.Name), strings.Join(text.Lines(q.Text), "\n  "))
-	if q.Open() {
-		return
-	}
-	fmt.Fprintf(b, "%-9s %s, %s\n", "answer", answered(*q), q.Answered.Local().Format(time.DateTime))
-	if !q.Given.IsZero() {
-		fmt.Fprintf(b, "%-9s since %s\n", "standing", q.Given.Local().Format(time.DateTime))
-	}
-}
-
 // pretty indents a JSON object or list and returns other texts as they are.
 func pretty(s string) string {
 	var out bytes.Buffer
@@ -272,4 +252,70 @@ func pretty(s string) string {
 		}
 	}
 	return s
+}
+
+// sayCall prints the record of a call: the capability that answered, and each attempt with the
+// verdicts on its answer.
+func sayCall(say func(name, value string), r *call.Record) {
+	asked := slices.DeleteFunc([]string{r.Intent, r.Strategy}, func(s string) bool { return s == "" })
+	end := fmt.Sprintf("%s answered in %s", strings.TrimSpace(r.Cap+" "+r.Version), text.Plural(len(r.Tried), "attempt"))
+	if r.Failure != "" {
+		end = fmt.Sprintf("%s after %s", r.Failure, text.Plural(len(r.Tried), "attempt"))
+	}
+	if r.From != "" {
+		end += " of the run " + r.From
+	}
+	say("call", strings.Join(append(asked, end), ", "))
+	if r.Disagreed != "" {
+		say("", "disagreed: "+r.Disagreed)
+	}
+	if r.Input != nil {
+		say("input", fmt.Sprintf("score %.3g", r.Input.Score))
+		sayVerdicts(say, r.Input.Verdicts)
+	}
+	for _, a := range r.Tried {
+		name := fmt.Sprintf("%s %d", a.Cap, a.Number)
+		if a.Repair {
+			name += " repair"
+		}
+		switch {
+		case a.Cancelled:
+			name += ": canceled"
+		case a.Failure != "":
+			name += ": " + a.Failure
+		default:
+			name += ": passed"
+		}
+		if a.Score != nil {
+			name += fmt.Sprintf(", score %.3g", *a.Score)
+		}
+		switch method := a.Usage.Sandbox; method {
+		case "":
+		case "unconfined":
+			name += ", " + method
+		default:
+			name += ", confined by " + method
+		}
+		say("attempt", name)
+		sayVerdicts(say, a.Verdicts)
+		for _, f := range a.Findings {
+			say("", "  "+f.String())
+		}
+	}
+	for _, j := range r.Rejected {
+		say("not asked", j.Cap+": "+j.Reason)
+	}
+}
+
+func sayVerdicts(say func(name, value string), all []call.Verdict) {
+	for _, v := range all {
+		line := fmt.Sprintf("  %s %s %s", v.As, v.By, v.State)
+		if v.Score != nil {
+			line += fmt.Sprintf(", %.3g", *v.Score)
+		}
+		if v.Why != "" {
+			line += ": " + v.Why
+		}
+		say("", line)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"regexp"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -32,7 +33,11 @@ func (a *app) build(c *cobra.Command, before, after []string) error {
 	if err := onlyPlans(c, before[0]); err != nil {
 		return err
 	}
-	args := passedOn(c)
+	var args []string
+	if c.HasParent() {
+		args = strings.Fields(strings.TrimPrefix(c.CommandPath(), c.Root().Name()))
+	}
+	c.Flags().Visit(func(f *pflag.Flag) { args = append(args, typed(f)...) })
 	if c.Flags().Lookup(packageFlag) != nil {
 		args = append(args, "--"+packageFlag+"="+before[0])
 	}
@@ -115,17 +120,6 @@ func (a *app) handOver(c *cobra.Command, args []string, what string, build func(
 	return nil
 }
 
-// passedOn returns the command, which is none for the root, with the flags that
-// were set.
-func passedOn(c *cobra.Command) []string {
-	var args []string
-	if c.HasParent() {
-		args = append(args, c.Name())
-	}
-	c.Flags().Visit(func(f *pflag.Flag) { args = append(args, typed(f)...) })
-	return args
-}
-
 // compile builds a program and stops at a signal.
 func (a *app) compile(c *cobra.Command, what string, signals <-chan os.Signal, build func(context.Context) (load.Program, error)) (load.Program, error) {
 	ctx, cancel := context.WithCancelCause(c.Context())
@@ -167,7 +161,7 @@ func (a *app) toLink(c *cobra.Command) (link load.Linked, err error) {
 		link.Always = append(link.Always, servePackage)
 	case c.Name() == "acp":
 		link.Always = append(link.Always, servePackage, editorPackage)
-	case c.Name() == "eval":
+	case c.Name() == "eval" || c.Name() == "improve":
 		link.Always = append(link.Always, kinds.Homes(kinds.Expression)...)
 	}
 	if db := c.Flags().Lookup("db"); db != nil && redact.IsDatabase(storeName(db.Value.String())) {

@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/tree"
@@ -61,7 +59,10 @@ func factsOf(a stone.Ashlar) (all facts, rows [][2]string) {
 func partsOf(p stone.Ashlar) []part {
 	parts := []part{}
 	places(p, func(path string, a stone.Ashlar) bool {
-		one := part{Path: path, Name: a.Name(), Form: a.Form(), Reads: shownQueries(a.Queries())}
+		one := part{Path: path, Name: a.Name(), Form: a.Form()}
+		for _, q := range a.Queries() {
+			one.Reads = append(one.Reads, strings.ReplaceAll(q.String(), `"`, ""))
+		}
 		if t := a.Produces(); t != nil {
 			one.Produces = t.Name()
 		}
@@ -75,46 +76,41 @@ func partsOf(p stone.Ashlar) []part {
 	return parts
 }
 
-func shownQueries(queries []dag.Query) (shown []string) {
-	for _, q := range queries {
-		shown = append(shown, strings.ReplaceAll(q.String(), `"`, ""))
-	}
-	return shown
+// A block is a title with rows of a name and a value, as names and explain print them.
+type block struct {
+	title string
+	rows  [][2]string
 }
 
-// title and table are how a part is printed.
-func (p part) title() string { return p.Path }
-func (p part) table() [][2]string {
-	rows := [][2]string{{"form", p.Form}}
-	for _, row := range [][2]string{
-		{"reads", strings.Join(p.Reads, ", ")}, {"produces", p.Produces}, {"effects", strings.Join(p.Effects, ", ")},
-	} {
-		if row[1] != "" {
-			rows = append(rows, row)
-		}
+// add adds a row, unless it has no value.
+func (b *block) add(name, value string) {
+	if value != "" {
+		b.rows = append(b.rows, [2]string{name, value})
 	}
-	return append(rows, p.rows...)
 }
 
-// printTables prints a table with two columns under each title.
-func printTables[T interface {
-	title() string
-	table() [][2]string
-}](w io.Writer, all []T) error {
+func (p part) block() block {
+	b := block{title: p.Path}
+	b.add("form", p.Form)
+	b.add("reads", strings.Join(p.Reads, ", "))
+	b.add("produces", p.Produces)
+	b.add("effects", strings.Join(p.Effects, ", "))
+	return block{b.title, append(b.rows, p.rows...)}
+}
+
+func printBlocks(w io.Writer, all []block) error {
 	for i, one := range all {
 		if i > 0 {
-			if _, err := fmt.Fprintln(w); err != nil {
-				return err
-			}
+			fmt.Fprintln(w)
 		}
-		if _, err := fmt.Fprintln(w, text.Line(one.title())); err != nil {
+		if _, err := fmt.Fprintln(w, text.Line(one.title)); err != nil {
 			return err
 		}
-		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		for _, row := range one.table() {
-			fmt.Fprintf(table, "  %s\t%s\n", row[0], text.Line(row[1])) // Flush tells of errors
+		rows := newTable("", "")
+		for _, row := range one.rows {
+			rows.add("  "+row[0], text.Line(row[1]))
 		}
-		if err := table.Flush(); err != nil {
+		if err := rows.print(w, 0); err != nil {
 			return err
 		}
 	}

@@ -40,18 +40,14 @@ func pipeline(from any, args []string) (p stone.Ashlar, err error) {
 			return p, refusal(err)
 		}
 	}
-	return p, fmt.Errorf("Pipeline is %s: want a stone.Ashlar, a func() stone.Ashlar, a func() (stone.Ashlar, error) or a func([]string) (stone.Ashlar, error)", kindOf(from))
-}
-
-// kindOf names the type of a wrong Pipeline.
-func kindOf(from any) string {
+	kind := fmt.Sprintf("of type %T", from)
 	switch from.(type) {
 	case nil:
-		return "nil"
+		kind = "nil"
 	case func() stone.Ashlar, func() (stone.Ashlar, error), func([]string) (stone.Ashlar, error):
-		return "a nil function"
+		kind = "a nil function"
 	}
-	return fmt.Sprintf("of type %T", from)
+	return p, fmt.Errorf("Pipeline is %s: want a stone.Ashlar, a func() stone.Ashlar, a func() (stone.Ashlar, error) or a func([]string) (stone.Ashlar, error)", kind)
 }
 
 func noArgs(args []string) error {

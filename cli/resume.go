@@ -28,32 +28,9 @@ import (
 // aRun ends the help text of every command that takes a RUN.
 const aRun = "\n\nRUN is the name of a run, a unique prefix of it, or last for the newest run."
 
-// overRun makes a command that works on a run: its first argument, of so many.
-func (a *app) overRun(c *cobra.Command, least, most int, do func(c *cobra.Command, args []string) error) *cobra.Command {
-	c.Long += aRun
-	c.ValidArgsFunction = func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-		if len(args) >= least { // what follows names no run
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return a.runNames(c, args, word)
-	}
-	c.DisableFlagsInUseLine = true
-	c.Args = func(c *cobra.Command, args []string) error {
-		switch {
-		case len(args) < least || slices.Contains(args[:least], ""):
-			return fmt.Errorf("RUN is missing: name a run, as in %s", c.UseLine())
-		case len(args) > most:
-			return fmt.Errorf("unexpected argument %q: %s takes %d at most, and text with spaces in quotes", args[most], c.CommandPath(), most)
-		}
-		return nil
-	}
-	c.RunE = do
-	return c
-}
-
 // runNames lists the youngest runs to a shell that completes a command line.
 func (a *app) runNames(c *cobra.Command, _ []string, _ string) (names []string, how cobra.ShellCompDirective) {
-	err := a.withStore(c.Context(), c.Flag("db").Value.String(), func(s *store) error {
+	err := a.withStore(c.Context(), func(s *store) error {
 		runs, err := s.Runs(c.Context(), journal.Query{})
 		for _, r := range runs {
 			names = append(names, cobra.CompletionWithDesc(r.ID, fmt.Sprintf("%s, %s", text.Line(r.Pipeline), r.State)))
@@ -67,59 +44,37 @@ func (a *app) runNames(c *cobra.Command, _ []string, _ string) (names []string, 
 	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-func (a *app) resume() *cobra.Command {
-	var db string
+func (a *app) resume(c *cobra.Command) {
 	var flags runFlags
-	c := a.overRun(&cobra.Command{
-		Use:   "resume RUN [flags]",
-		Short: "Resume an interrupted, failed or waiting run",
-		Long: "Resume builds the pipeline of a run from the command line that started it, in the same directory,\n" +
-			"and continues the run. Recorded steps are not repeated: a conversation continues with the prompt it\n" +
-			"started with. Failed steps are retried. The run keeps its budget, less its spending so far, unless a\n" +
-			"flag raises or lowers it.\n\n" +
-			"With all in place of a run, it resumes one after another the runs of this command that can continue without a person:\n" +
-			"interrupted, drained, answered and refused ones, the oldest first. A run that fails does not stop the others.",
-		Example: a.example("resume last", "resume nightly --max-usd 5", "resume nightly --lost", "resume all -q"),
-	}, 1, 1, func(c *cobra.Command, args []string) error {
+	c.RunE = func(c *cobra.Command, args []string) error {
 		switch {
 		case args[0] != everyRun:
-			return a.goOn(c, db, args[0])
+			return a.goOn(c, args[0])
 		case c.Flags().Changed("again"), c.Flags().Changed("lost"):
 			return errors.New("--again and --lost are about one run: want its name in place of all")
 		}
-		return a.resumeAll(c, db)
-	})
+		return a.resumeAll(c)
+	}
 	f := c.Flags()
-	dbFlag(f, &db)
+	a.dbFlag(f)
 	f.Bool("no-wait", false, "of a run with --batch: look at the batches once and do not wait for them")
 	f.Bool("force", false, "resume although the pipeline changed; recorded steps are not repeated, new ones use what changed")
 	f.StringArray("again", nil, "do the recorded step or lane `STEP` again, such as \"each[46]\", with all below it and all that reads what it made; repeatable")
 	f.Bool("lost", false, "do the lost lanes again, and what reads them")
-	graceFlag(f, &flags.keep.grace)
+	a.graceFlag(f)
 	budgetFlags(f, new(budget.Limits)) // which run reads
-	flags.shown(f)
+	a.outputFlags(f, &flags)
 	a.trustFlag(f)
-	return c
 }
 
-func (a *app) cancel() *cobra.Command {
-	var db string
-	c := a.overRun(&cobra.Command{
-		Use:   "cancel RUN [flags]",
-		Short: "Cancel a waiting or interrupted run, with its tasks at agents and its batches",
-		Long: "Cancel stops a run that waits for an answer or for batches, or that was interrupted. No step is started, and\n" +
-			"recorded steps stay: resume continues the run nevertheless. Batches are canceled at their providers, which\n" +
-			"bill their answers so far, and tasks at agents of others. Only that needs the pipeline, which names the services.\n" +
-			"Cancel a running run with Ctrl-C, or at its server.",
-		Example: a.example("cancel last", "cancel nightly"),
-	}, 1, 1, func(c *cobra.Command, args []string) error { return a.cancelRun(c, db, args[0]) })
-	dbFlag(c.Flags(), &db)
+func (a *app) cancel(c *cobra.Command) {
+	c.RunE = func(c *cobra.Command, args []string) error { return a.cancelRun(c, args[0]) }
+	a.dbFlag(c.Flags())
 	a.trustFlag(c.Flags())
-	return c
 }
 
 // cancelRun cancels a run by its records alone, or with its pipeline if it has tasks at agents or batches at a provider.
-func (a *app) cancelRun(c *cobra.Command, db, name string) error {
+func (a *app) cancelRun(c *cobra.Command, name string) error {
 	tasks, batches := []string(nil), false
 	records := func(s *store) error {
 		err := journal.Cancel(c.Context(), s.Store, name)
@@ -129,7 +84,7 @@ func (a *app) cancelRun(c *cobra.Command, db, name string) error {
 		a.complain("run %s is canceled", name)
 		return nil
 	}
-	err := a.withStore(c.Context(), db, func(s *store) error {
+	err := a.withStore(c.Context(), func(s *store) error {
 		info, err := s.find(c.Context(), name)
 		if err != nil {
 			return err
@@ -149,24 +104,24 @@ func (a *app) cancelRun(c *cobra.Command, db, name string) error {
 	if err != nil || !batches && len(tasks) == 0 {
 		return err
 	}
-	if err = a.goOn(c, db, name, "--cancel", "--quiet"); err == nil || batches {
+	if err = a.goOn(c, name, "--cancel", "--quiet"); err == nil || batches {
 		return err
 	}
 	if !errors.As(err, new(*exitError)) { // which was printed
 		a.complain("%v", err)
 	}
 	a.complain("the tasks of its agents go on")
-	return a.withStore(c.Context(), db, records)
+	return a.withStore(c.Context(), records)
 }
 
 // everyRun is the name under which resume continues all runs that can.
 const everyRun = "all"
 
 // resumeAll resumes the runs of this command that can continue, the oldest first.
-func (a *app) resumeAll(c *cobra.Command, db string) error {
+func (a *app) resumeAll(c *cobra.Command) error {
 	var left []string
 	others := 0
-	err := a.withStore(c.Context(), db, func(s *store) error {
+	err := a.withStore(c.Context(), func(s *store) error {
 		if err := journal.Expire(c.Context(), s.Store, time.Now()); err != nil {
 			return err
 		}
@@ -202,7 +157,7 @@ func (a *app) resumeAll(c *cobra.Command, db string) error {
 	defer signal.Stop(signals)
 	code := Done
 	for i, id := range left {
-		if err := a.goOn(c, db, id); err != nil {
+		if err := a.goOn(c, id); err != nil {
 			if is := a.exit(c, err); code == Done || is != Waiting {
 				code = is
 			}
@@ -238,11 +193,11 @@ func waitingForBatches(ctx context.Context, s *store) (all []journal.RunInfo, er
 }
 
 // goOn runs the command line that was kept with a run, with more flags, in its directory.
-func (a *app) goOn(c *cobra.Command, db, name string, more ...string) (err error) {
+func (a *app) goOn(c *cobra.Command, name string, more ...string) (err error) {
 	var line []string
 	lost, _ := c.Flags().GetBool("lost") // false for a command without it
 	var from source
-	err = a.withStore(c.Context(), db, func(s *store) error {
+	err = a.withStore(c.Context(), func(s *store) error {
 		info, err := s.find(c.Context(), name)
 		if err != nil {
 			return err
@@ -258,7 +213,8 @@ func (a *app) goOn(c *cobra.Command, db, name string, more ...string) (err error
 		if err != nil {
 			return err
 		}
-		again, err := a.again(c.Context(), s, info, repeatable(c.Flags(), "again"), lost)
+		names, _ := c.Flags().GetStringArray("again") // none for a command without it
+		again, err := a.again(c.Context(), s, info, names, lost)
 		line = append(line, again...)
 		return err
 	})
@@ -280,15 +236,6 @@ func (a *app) goOn(c *cobra.Command, db, name string, more ...string) (err error
 	}
 	defer func() { err = errors.Join(err, os.Chdir(here)) }()
 	return a.within(c.Context(), line)
-}
-
-// repeatable returns the values of a flag that can be repeated.
-func repeatable(flags *pflag.FlagSet, name string) []string {
-	if f := flags.Lookup(name); f == nil || !f.Changed {
-		return nil
-	}
-	all, _ := flags.GetStringArray(name) // it has this type
-	return all
 }
 
 // fromAnywhere returns the flags that were set as they are typed in any directory.

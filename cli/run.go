@@ -25,36 +25,24 @@ import (
 
 // runFlags are the flags of run.
 type runFlags struct {
-	json    bool
-	all     bool
-	quiet   bool
-	stream  bool
-	own     bool // the command shows the progress itself
-	partial bool
-	input   string
-	from    string // file of a DAG to start with
-	dag     string
-	trace   string
-	keep    keepFlags
-	labels  []string
-	wire    wireFlags
+	all bool
+	pieces
+	own    bool // the command shows the progress itself
+	input  string
+	from   string // file of a DAG to start with
+	dag    string
+	trace  string
+	keep   keepFlags
+	labels []string
+	wire   wireFlags
 
 	priority int
 }
 
-func (a *app) run() *cobra.Command {
+func (a *app) run(c *cobra.Command) {
 	var flags runFlags
-	c := a.over(&cobra.Command{
-		Use:        "run",
-		SuggestFor: []string{"plan", "start", "exec"},
-		Short:      "Run a pipeline and print its result",
-		Long: "Run validates a pipeline, runs it, prints the text of the last node to standard output, and reports\n" +
-			"progress on standard error. It records every step in .stone/stone.db of the project, so that resume\n" +
-			"can finish an interrupted run without repeating recorded steps. It asks the questions of the\n" +
-			"pipeline at the terminal. If a question stays open, the run waits: the exit code is 3, and answer\n" +
-			"and resume continue it.",
-		Example: a.example("run ./examples/fix", "run ./triage --max-usd 2 --id nightly -- --dir tickets"),
-	}, func(ctx context.Context, p stone.Ashlar) (err error) {
+	c.SuggestFor = []string{"plan", "start", "exec"}
+	a.over(c, func(ctx context.Context, p stone.Ashlar) (err error) {
 		if flags.keep.labels, err = pairs("label", flags.labels); err != nil {
 			return err
 		}
@@ -68,32 +56,29 @@ func (a *app) run() *cobra.Command {
 	c.MarkFlagsMutuallyExclusive("input", "input-dag")
 	c.Flags().StringArrayVar(&flags.labels, "label", nil, "keep the label `NAME=VALUE` with the run, for runs and kpi; may be repeated")
 	c.Flags().IntVar(&flags.priority, "priority", 0, "where requests wait for the rate of a provider, those of runs with a higher `N` go first")
-	kept(c.Flags(), "priority")
-	flags.shown(c.Flags())
+	noted(c.Flags(), makesPipeline, "priority")
+	a.outputFlags(c.Flags(), &flags)
 	flags.wire.describe(c.Flags())
 	a.trustFlag(c.Flags())
 	a.addKeepFlags(c, &flags.keep)
-	return c
 }
 
-// shown adds the flags of the output.
-func (flags *runFlags) shown(f *pflag.FlagSet) {
-	f.BoolVar(&flags.json, "json", false, "print the last node as a JSON object: id, type, content, run, and lost lanes")
+// outputFlags adds the flags of the output.
+func (a *app) outputFlags(f *pflag.FlagSet, flags *runFlags) {
+	a.jsonFlag(f, "the last node as a JSON object: id, type, content, run, and lost lanes")
 	f.BoolVar(&flags.all, "all", false, "print the whole content of the last node, including the conversation of an agent")
-	f.BoolVar(&flags.stream, "stream", false, streamHelp+"; the last line is the output of --json")
-	f.BoolVar(&flags.partial, "partial", false, partialHelp)
-	f.BoolVarP(&flags.quiet, "quiet", "q", false, "do not show progress")
+	flags.describe(f, "; the last line is the output of --json")
+	a.quietFlag(f)
 	f.StringVar(&flags.dag, "dag", "", "write the DAG to `FILE`, even if the run fails or is canceled")
-	f.StringVar(&flags.trace, "trace", "", "append the events of the run to `FILE`, at the level in STONE_LOG_LEVEL (info)")
-	for _, name := range []string{"dag", "trace"} {
-		f.Lookup(name).Annotations = map[string][]string{namesFile: {"yes"}}
-	}
+	traceFlag(f, &flags.trace)
+	noted(f, namesFile, "dag")
 }
 
 func (a *app) runPipeline(ctx context.Context, p stone.Ashlar, flags runFlags) error {
-	if flags.partial && !flags.stream {
-		return errPartial
+	if err := flags.check(); err != nil {
+		return err
 	}
+	a.json = a.json || flags.stream
 	if err := a.consentToConfig(); err != nil {
 		return err
 	}
@@ -106,7 +91,7 @@ func (a *app) runPipeline(ctx context.Context, p stone.Ashlar, flags runFlags) e
 	}
 	cfg := a.with(input)
 	return a.perform(ctx, p, cfg, a.findings(p, cfg), flags, func(result stone.Result, _ *keptRun) error {
-		return a.printResult(a.emitted(result), flags.json || flags.stream, flags.all)
+		return a.printResult(a.emitted(result), flags.all)
 	})
 }
 
@@ -131,7 +116,7 @@ func (a *app) perform(ctx context.Context, p stone.Ashlar, cfg stone.Config, fin
 	if err != nil {
 		return errors.Join(err, closeWire())
 	}
-	run, err := a.keep(ctx, flags.keep, flags.quiet)
+	run, err := a.keep(ctx, flags.keep)
 	if err != nil {
 		return errors.Join(err, trace.close(), closeWire())
 	}
@@ -168,7 +153,7 @@ func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, run
 	if trace != nil {
 		cfg.Watch = event.All(cfg.Watch, trace.writer)
 	}
-	if !flags.quiet && !flags.own {
+	if !a.quiet && !flags.own {
 		size := a.screen()
 		if flags.stream && terminal(a.Stdout) != nil {
 			size = nil // the pieces would be written into the picture
@@ -187,7 +172,7 @@ func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, run
 	ctx, drain, stop := interruptible(ctx, say, resume)
 	defer stop()
 	flags.wire.batches(run, say)
-	if !flags.quiet {
+	if !a.quiet {
 		defer sayWaiting(budget.From(ctx), say)()
 	}
 	rank := limit.RankOf(ctx)

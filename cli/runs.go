@@ -19,8 +19,6 @@ import (
 
 // runsFlags are the flags of runs.
 type runsFlags struct {
-	db     string
-	json   bool
 	all    bool
 	limit  uint
 	before string
@@ -32,40 +30,37 @@ type runsFlags struct {
 	minCost  float64
 }
 
-func (a *app) runs() *cobra.Command {
+func (a *app) runs(c *cobra.Command) {
 	var flags runsFlags
-	c := &cobra.Command{
-		Use:   "runs",
-		Short: "List recorded runs, or remove old ones",
-		Long: "Runs lists recorded runs, newest first. An interrupted run is one whose process died without\n" +
-			"reporting. Resume continues runs that are interrupted, waiting, answered, drained, failed or\n" +
-			"canceled.",
-		Example:           a.example("runs --state waiting,failed", "runs gc --older-than 30d"),
-		Args:              unknown,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return a.withStore(c.Context(), flags.db, func(s *store) error { return a.listRuns(c.Context(), s, flags) })
-		},
-	}
-	flags.choose(c, "list")
-	c.Flags().BoolVar(&flags.json, "json", false, "print the runs as a JSON array")
+	a.overStore(c, func(ctx context.Context, s *store, _ []string) error {
+		runs, more, err := flags.chosen(ctx, s)
+		if err != nil {
+			return err
+		}
+		if len(runs) == 0 && !a.json {
+			a.complain("no such runs in %s", s.file)
+		}
+		if err = a.print(list(runs), runTable(runs, time.Now()), a.columns()); more && err == nil {
+			a.complain("… older runs: %s", a.command(s, append(a.nextPage(flags), "--before", runs[len(runs)-1].ID)...))
+		}
+		return err
+	})
+	a.chooseFlags(&flags, c, "list")
+	a.jsonFlag(c.Flags(), "the runs as a JSON array")
 	c.Flags().StringVar(&flags.before, "before", "", "list runs older than `RUN`: the next page")
 	_ = c.RegisterFlagCompletionFunc("before", a.runNames) // it fails only for an unknown flag
-	c.AddCommand(a.gc())
-	return c
 }
 
-// choose adds the flags that choose the runs of a command.
-func (flags *runsFlags) choose(c *cobra.Command, does string) {
+// chooseFlags adds the flags that choose the runs of a command.
+func (a *app) chooseFlags(flags *runsFlags, c *cobra.Command, does string) {
 	c.Flags().BoolVar(&flags.all, "all", false, does+" all runs")
 	c.Flags().UintVar(&flags.limit, "limit", pageOfRuns, does+" at most `N` runs")
-	flags.filter(c, does)
+	a.filterFlags(flags, c, does)
 }
 
-// filter adds the flags that say of what kind runs are.
-func (flags *runsFlags) filter(c *cobra.Command, does string) {
+// filterFlags adds the flags that say of what kind runs are.
+func (a *app) filterFlags(flags *runsFlags, c *cobra.Command, does string) {
 	f := c.Flags()
-	dbFlag(f, &flags.db)
 	f.StringSliceVar(&flags.states, "state", nil, does+" only runs in these `STATES`: "+strings.Join(stateNames(), ", "))
 	f.StringVar(&flags.pipeline, "pipeline", "", does+" only runs of the pipeline `NAME`")
 	f.StringArrayVar(&flags.labels, "label", nil, does+" only runs with the label `NAME=VALUE`; may be repeated")
@@ -90,27 +85,8 @@ func (flags runsFlags) chosen(ctx context.Context, s *store) (runs []journal.Run
 	return runs, more, nil
 }
 
-func (a *app) listRuns(ctx context.Context, s *store, flags runsFlags) error {
-	runs, more, err := flags.chosen(ctx, s)
-	if err != nil {
-		return err
-	}
-	switch {
-	case flags.json:
-		err = printJSON(a.Stdout, list(runs))
-	case len(runs) == 0:
-		a.complain("no such runs in %s", s.file)
-	default:
-		err = printTable(a.Stdout, a.columns(), runColumns(runs, time.Now()))
-	}
-	if more && err == nil {
-		a.complain("… older runs: %s", a.command(s, append(flags.again(), "--before", runs[len(runs)-1].ID)...))
-	}
-	return output(err)
-}
-
-// again returns the command line for the next page.
-func (flags runsFlags) again() []string {
+// nextPage returns the command line for the next page.
+func (a *app) nextPage(flags runsFlags) []string {
 	words := []string{"runs"}
 	if flags.limit != pageOfRuns {
 		words = append(words, fmt.Sprint("--limit=", flags.limit))
@@ -130,7 +106,7 @@ func (flags runsFlags) again() []string {
 	if flags.minCost > 0 {
 		words = append(words, fmt.Sprint("--min-cost=", flags.minCost))
 	}
-	if flags.json {
+	if a.json {
 		words = append(words, "--json")
 	}
 	return words
@@ -141,21 +117,6 @@ func stateNames() (names []string) {
 		names = append(names, string(s))
 	}
 	return names
-}
-
-// pairs returns the values of a repeated flag NAME=VALUE, or nil without any.
-func pairs(flag string, flags []string) (labels map[string]string, err error) {
-	for _, label := range flags {
-		name, value, ok := strings.Cut(label, "=")
-		if !ok || name == "" {
-			return nil, fmt.Errorf("--%s %s: want NAME=VALUE", flag, label)
-		}
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		labels[name] = value
-	}
-	return labels, nil
 }
 
 func (flags runsFlags) query(ctx context.Context, s *store) (q journal.Query, err error) {
@@ -196,24 +157,17 @@ const everything = 1 << 31
 // maxName is how much is shown of the name of a pipeline.
 const maxName = 16
 
-func runColumns(runs []journal.RunInfo, now time.Time) []column {
-	columns := []column{
-		{name: "RUN"}, {name: "PIPELINE"}, {name: "STATE"}, {name: "STARTED"}, {name: "DURATION", right: true},
-		{name: "STEPS", right: true}, {name: "TOKENS", right: true}, {name: "COST", right: true}, {name: "FAILURE"},
-	}
+func runTable(runs []journal.RunInfo, now time.Time) *table {
+	rows := newTable("RUN", "PIPELINE", "STATE", "STARTED", ">DURATION", ">STEPS", ">TOKENS", ">COST", "FAILURE")
 	for _, info := range runs {
 		r, steps := view.Head{RunInfo: info}, ""
 		if n := r.Results(); n > 0 {
 			steps = strconv.Itoa(n)
 		}
-		for i, cell := range []string{
-			r.ID, text.Cut(text.Line(r.Pipeline), maxName), stateOf(r), moment(r.Started, now), took(r.Started, r.Until(now)),
-			steps, tokens(r.Usage.Usage), total(r.Usage), failureOf(r),
-		} {
-			columns[i].cells = append(columns[i].cells, cell)
-		}
+		rows.add(r.ID, text.Cut(text.Line(r.Pipeline), maxName), stateOf(r), moment(r.Started, now), took(r.Started, r.Until(now)),
+			steps, tokens(r.Usage.Usage), total(r.Usage), failureOf(r))
 	}
-	return columns
+	return rows
 }
 
 // stateOf returns the state of a run and the number of lanes it lost.

@@ -29,11 +29,8 @@ import (
 // serveFlags are the flags of serve.
 type serveFlags struct {
 	address  string
-	db       string
-	grace    time.Duration
 	wait     time.Duration
 	insecure bool
-	tokens   string
 	hosts    []string
 	models   bool
 	log      string
@@ -42,26 +39,9 @@ type serveFlags struct {
 // publishedArgs describes the arguments of serve, mcp and acp.
 const publishedArgs = "\n\nEach PIPELINE is a Go package, by directory or import path, a plan, by the name of its .edn or .json file, or\nan intent or capability to talk with, as :chat/answer. One package may take ARGs."
 
-func (a *app) serve() *cobra.Command {
+func (a *app) serve(c *cobra.Command) {
 	var flags serveFlags
-	c := &cobra.Command{
-		Use:   "serve [flags]",
-		Short: "Publish pipelines over HTTP",
-		Long: "Serve publishes pipelines over HTTP. Their runs are durable: they are kept in .stone/stone.db of the\n" +
-			"project, and after a restart they continue. SIGTERM lets running steps finish. Capabilities of the\n" +
-			"configuration answer requests too.\n\n" +
-			"Every request needs a token (see token). If there are none, the server makes one that ends with it, and\n" +
-			"prints its address with that token: open it in a browser to sign in.",
-		Example:               a.example("serve ./triage", "serve ./triage plan.edn --address 127.0.0.1:8080"),
-		DisableFlagsInUseLine: true,
-		RunE:                  func(c *cobra.Command, args []string) error { return a.serveAll(c, args, flags) },
-	}
-	if a.fromArgument() {
-		c.Use = "serve [flags] [PIPELINE…] [-- ARG…]"
-		c.Long += publishedArgs
-	} else {
-		c.Use = "serve [flags] [-- ARG…]"
-	}
+	c.RunE = func(c *cobra.Command, args []string) error { return a.serveAll(c, args, flags) }
 	f := c.Flags()
 	f.String(packageFlag, "", "")
 	f.Lookup(packageFlag).Hidden = true
@@ -69,14 +49,14 @@ func (a *app) serve() *cobra.Command {
 	f.BoolVar(&flags.insecure, "insecure", false, "without tokens, let everyone who reaches the address do everything")
 	f.StringSliceVar(&flags.hosts, "host", nil, "accept requests for this `NAME` of the server, in place of localhost and IP addresses")
 	modelsFlag(f, &flags.models)
-	tokensFlag(f, &flags.tokens)
-	dbFlag(f, &flags.db)
+	a.tokensFlag(f)
+	a.dbFlag(f)
 	f.StringVar(&flags.log, "log", "text", "write lines of `text or json` to standard error")
 	f.DurationVar(&flags.wait, "wait", time.Minute, "how long to wait at the start for a database that does not answer, such as `30s`")
-	graceFlag(f, &flags.grace)
+	a.graceFlag(f)
 	a.trustFlag(f)
-	a.callFlags(f)
-	return c
+	a.accessFlags(f)
+	budgetFlags(f, &a.calls.budget)
 }
 
 func (a *app) serveAll(c *cobra.Command, args []string, flags serveFlags) error {
@@ -89,14 +69,22 @@ func (a *app) serveAll(c *cobra.Command, args []string, flags serveFlags) error 
 		return err
 	}
 	return a.withPublished(c, args, func(all []publish.Pipeline) error {
-		cfg := publish.Config{Pipelines: all, Tokens: tokens, First: first, Open: flags.insecure, Hosts: flags.hosts, Grace: flags.grace, Models: flags.models, Protocols: a.linked.protocols,
+		cfg := publish.Config{Pipelines: all, Tokens: tokens, First: first, Open: flags.insecure, Hosts: flags.hosts, Models: flags.models, Protocols: a.linked.protocols,
 			Warn: func(line string) { say("%s", line) }, Log: log}
-		return a.publish(c, flags.db, flags.wait, cfg, func(ctx context.Context, cfg publish.Config) (err error) {
+		return a.publish(c, flags.wait, cfg, func(ctx context.Context, cfg publish.Config) (err error) {
 			if cfg.Listener, err = listen(flags.address); err != nil {
 				return err
 			}
 			cfg.Ready = func() {
-				say("serving http://%s%s%s", cfg.Listener.Addr(), signIn("/", first), namesOf(cfg.Pipelines))
+				var names []string
+				for _, p := range cfg.Pipelines {
+					names = append(names, cmp.Or(p.Name, p.Ashlar.Name()))
+				}
+				with := ""
+				if len(names) > 0 {
+					with = " with " + strings.Join(names, ", ")
+				}
+				say("serving http://%s%s%s", cfg.Listener.Addr(), signIn("/", first), with)
 				switch {
 				case cfg.Open:
 					say("--insecure: everyone who reaches this address may read, start, cancel and answer all runs and ask every capability: on this machine other users and every program, also a confined command with a network")
@@ -137,18 +125,6 @@ func signIn(path, token string) string {
 		return strings.TrimSuffix(path, "/")
 	}
 	return path + "?token=" + token
-}
-
-// namesOf lists what is published, for people.
-func namesOf(all []publish.Pipeline) string {
-	var names []string
-	for _, p := range all {
-		names = append(names, cmp.Or(p.Name, p.Ashlar.Name()))
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	return " with " + strings.Join(names, ", ")
 }
 
 // withPublished calls serve with the pipelines of the arguments, here or in a program that
@@ -218,7 +194,7 @@ func (a *app) callers(flags serveFlags) (tokens *token.File, first string, err e
 	if _, _, err := net.SplitHostPort(flags.address); err != nil {
 		return nil, "", fmt.Errorf("--address %q: want HOST:PORT, as 127.0.0.1:8080", flags.address)
 	}
-	if tokens, err = a.openTokens(flags.tokens); err != nil {
+	if tokens, err = a.openTokens(); err != nil {
 		return nil, "", err
 	}
 	exist, err := tokens.Exists(time.Now())
@@ -317,10 +293,10 @@ func (a *app) publishedPlan(file string) (p publish.Pipeline, err error) {
 
 // waitedFor opens a database, and tries again for a while if it does not answer: a server and its
 // database may start together.
-func (a *app) waitedFor(ctx context.Context, db string, wait time.Duration) (*store, error) {
+func (a *app) waitedFor(ctx context.Context, wait time.Duration) (*store, error) {
 	const pause = 500 * time.Millisecond
 	for start, said := time.Now(), false; ; said = true {
-		s, err := a.newStore(ctx, db, "")
+		s, err := a.newStore(ctx, "")
 		if !errors.Is(err, journal.ErrUnavailable) || time.Since(start) >= wait {
 			return s, err
 		}
@@ -337,7 +313,7 @@ func (a *app) waitedFor(ctx context.Context, db string, wait time.Duration) (*st
 
 // publish calls serve with the configuration of a server, until a signal ends it. It waits for a
 // database that does not answer.
-func (a *app) publish(c *cobra.Command, db string, wait time.Duration, cfg publish.Config, serve func(context.Context, publish.Config) error) error {
+func (a *app) publish(c *cobra.Command, wait time.Duration, cfg publish.Config, serve func(context.Context, publish.Config) error) error {
 	if err := a.fillApplicator(c.Flags().Changed("max-usd")); err != nil {
 		return err
 	}
@@ -349,6 +325,7 @@ func (a *app) publish(c *cobra.Command, db string, wait time.Duration, cfg publi
 	k.limit()
 	cfg.Applicator, cfg.Grant, cfg.Limits, cfg.Live = conf.App, conf.Grant(k.grant), k.limits, conf.Live
 	cfg.Embedder = conf.Search.Embedder
+	cfg.Grace = a.grace
 	cfg.IgnoreTools, cfg.Budgets, cfg.URL, cfg.Adopt = conf.IgnoreTools, conf.Budgets, conf.URL, a.adopts
 	for i, p := range cfg.Pipelines {
 		cfg.Pipelines[i].Limits, cfg.Pipelines[i].Grant = k.limits, k.granted(p.Ashlar)
@@ -363,7 +340,7 @@ func (a *app) publish(c *cobra.Command, db string, wait time.Duration, cfg publi
 	if cfg.Watch, err = a.watching(); err != nil {
 		return err
 	}
-	s, err := a.waitedFor(c.Context(), db, wait)
+	s, err := a.waitedFor(c.Context(), wait)
 	if err != nil {
 		return err
 	}

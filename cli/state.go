@@ -143,9 +143,9 @@ func (a *app) unmarked(file string, err error) {
 
 // openTokens opens the file of tokens. Without a name it is one of the user for the project, with the tokens that the user
 // has trusted in the project.
-func (a *app) openTokens(file string) (*token.File, error) {
-	if file != "" {
-		return token.Open(file)
+func (a *app) openTokens() (*token.File, error) {
+	if a.tokens != "" {
+		return token.Open(a.tokens)
 	}
 	const elsewhere = "%w (--tokens keeps tokens in another place)"
 	dir, err := config.Find(".")
@@ -157,6 +157,7 @@ func (a *app) openTokens(file string) (*token.File, error) {
 			return nil, err
 		}
 	}
+	var file string
 	s, err := trust.Open()
 	if err == nil {
 		file, err = s.Callers(filepath.Dir(dir))

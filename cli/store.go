@@ -8,10 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone/cli/internal/config"
+	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/stores"
 	"github.com/stonelayer/stone/internal/suggest"
@@ -30,15 +32,9 @@ type store struct {
 	secret string // password of its address
 }
 
-// dbFlag adds the flag that says where the store is.
-func dbFlag(f *pflag.FlagSet, file *string) {
-	f.Var(storeFlag{file, storeEnv}, "db", "use the database `FILE`, or on a server: postgres://USER@HOST/NAME; overrides STONE_DB and .stone/stone.db of the project")
-	f.Lookup("db").Annotations = map[string][]string{namesFile: {"yes"}}
-}
-
 // newStore opens a store for runs. A missing file is made.
-func (a *app) newStore(ctx context.Context, flag, known string) (*store, error) {
-	s, err := a.openStore(ctx, flag, known, true)
+func (a *app) newStore(ctx context.Context, known string) (*store, error) {
+	s, err := a.openStore(ctx, known, true, sqlite.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -49,21 +45,22 @@ func (a *app) newStore(ctx context.Context, flag, known string) (*store, error) 
 // openStore opens the store that a flag or the environment names, or the project's;
 // known is its name if that was found before. A missing file is made if makeIt is set, and
 // an error otherwise.
-func (a *app) openStore(ctx context.Context, flag, known string, makeIt bool) (*store, error) {
-	return a.openStoreAs(ctx, flag, known, makeIt, sqlite.Options{})
-}
-
-// openStoreAs is openStore with the options of a file.
-func (a *app) openStoreAs(ctx context.Context, flag, known string, makeIt bool, opts sqlite.Options) (*store, error) {
-	s := &store{file: cmp.Or(known, storeName(flag))}
-	if flag != "" {
-		s.flag = " --db " + quoted(flag)
+func (a *app) openStore(ctx context.Context, known string, makeIt bool, opts sqlite.Options) (*store, error) {
+	s := &store{file: cmp.Or(known, storeName(a.db))}
+	if a.db != "" {
+		s.flag = " --db " + quoted(a.db)
 	}
 	if isSettings(s.file) {
 		return nil, errSettings
 	}
 	if redact.IsDatabase(s.file) {
-		if err := s.openServer(ctx, a.linked.postgres, s.file); err != nil {
+		if a.linked.postgres == nil {
+			return nil, fmt.Errorf("this program does not link PostgreSQL: give cli.Main the part of package %s (--db or STONE_DB names another database)", postgresPackage)
+		}
+		full := redact.FullDatabase(s.file, storeEnv, false) // with the password, if the environment has it for this address
+		s.file, s.secret = redact.Database(s.file), a.linked.postgres.Secret(full)
+		var err error
+		if s.Store, err = a.linked.postgres.Open(ctx, full, os.Getenv(listenEnv)); err != nil {
 			return nil, fmt.Errorf("%w (--db or STONE_DB names another database)", err)
 		}
 		return s, nil
@@ -108,12 +105,7 @@ func (s *store) inProject(makeIt bool) error {
 	if err != nil {
 		return fmt.Errorf("%w (--db keeps runs in another place)", err)
 	}
-	s.file = filepath.Join(cmp.Or(dir, config.Name), runsFile)
-	if here, err := os.Getwd(); err == nil {
-		if rel, err := filepath.Rel(here, s.file); err == nil && !strings.HasPrefix(rel, "..") {
-			s.file = rel
-		}
-	}
+	s.file = kinds.Shown(filepath.Join(cmp.Or(dir, config.Name), runsFile))
 	if _, err := os.Stat(s.file); !makeIt || !errors.Is(err, fs.ErrNotExist) {
 		return nil // what else is wrong shows when it is opened
 	}
@@ -139,14 +131,22 @@ func makeProject(dir string) error {
 	return errors.Join(err, f.Close())
 }
 
+// overStore makes a command work on an existing store.
+func (a *app) overStore(c *cobra.Command, do func(ctx context.Context, s *store, args []string) error) {
+	a.dbFlag(c.Flags())
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return a.withStore(c.Context(), func(s *store) error { return do(c.Context(), s, args) })
+	}
+}
+
 // withStore calls do with an existing store.
-func (a *app) withStore(ctx context.Context, name string, do func(*store) error) error {
-	return a.withStoreAs(ctx, name, sqlite.Options{}, do)
+func (a *app) withStore(ctx context.Context, do func(*store) error) error {
+	return a.withStoreAs(ctx, "", sqlite.Options{}, do)
 }
 
 // withStoreAs is withStore with the options of a file.
-func (a *app) withStoreAs(ctx context.Context, name string, opts sqlite.Options, do func(*store) error) error {
-	s, err := a.openStoreAs(ctx, name, "", false, opts)
+func (a *app) withStoreAs(ctx context.Context, known string, opts sqlite.Options, do func(*store) error) error {
+	s, err := a.openStore(ctx, known, false, opts)
 	if err != nil {
 		return err
 	}
@@ -220,3 +220,62 @@ func quoted(word string) string {
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
+
+// storeEnv names the store without --db. Its password stays in the environment: a command
+// line is seen by all users of the machine.
+const (
+	storeEnv  = "STONE_DB"
+	listenEnv = "STONE_DB_LISTEN"
+	indexEnv  = kinds.IndexEnv
+)
+
+// storeFlag is the value of --db or --index. An address loses its password, which goes to the
+// variable, where programs that continue the command find it.
+type storeFlag struct {
+	name     *string
+	variable string
+}
+
+func (f storeFlag) Type() string   { return "string" }
+func (f storeFlag) String() string { return *f.name }
+
+func (f storeFlag) Set(name string) error {
+	*f.name = name
+	if !redact.IsDatabase(name) {
+		return nil
+	}
+	*f.name = redact.Database(name)
+	if redact.HasPassword(name) || *f.name != redact.Database(os.Getenv(f.variable)) {
+		return os.Setenv(f.variable, name)
+	}
+	return nil // the environment may have the password
+}
+
+var errSettings = errors.New("a database of a server is named by an address: postgres://USER@HOST/NAME")
+
+// isSettings reports whether a store is named as PostgreSQL's own programs allow it, or by an address of another kind, as one
+// that is misspelled: it is no file, and may have a password.
+func isSettings(name string) bool {
+	return !redact.IsDatabase(name) && (strings.Contains(name, "host=") || strings.Contains(name, "dbname=") || strings.Contains(name, "password=") || strings.Contains(name, "://"))
+}
+
+// secretless returns arguments of the command without the passwords of --db and --index.
+func secretless(args []string) []string {
+	args = slices.Clone(args)
+	for i, arg := range args {
+		if arg == "--" {
+			break
+		}
+		for _, flag := range []string{"--db", "--index"} {
+			if value, ok := strings.CutPrefix(arg, flag+"="); ok && redact.IsDatabase(value) {
+				args[i] = flag + "=" + redact.Database(value)
+			} else if redact.IsDatabase(arg) && i > 0 && args[i-1] == flag {
+				args[i] = redact.Database(arg)
+			}
+		}
+	}
+	return args
+}
+
+// storeName returns the store that a flag or the environment names, or "".
+func storeName(flag string) string { return cmp.Or(flag, os.Getenv(storeEnv)) }

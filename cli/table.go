@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,56 +14,64 @@ import (
 	"golang.org/x/term"
 )
 
-// A column of a table. Its cells are on one line each.
-type column struct {
-	name  string
-	right bool // aligned
-	cells []string
+// A table has rows of cells, each on one line. A name that begins with ">" is that of a column aligned right.
+type table struct {
+	names []string
+	rows  [][]string
 }
 
-// printTable prints columns side by side, but for those without anything in them.
+func newTable(names ...string) *table { return &table{names: names} }
+
+// add adds a row. Cells at its end may be left out.
+func (t *table) add(cells ...string) {
+	t.rows = append(t.rows, append(cells, make([]string, len(t.names)-len(cells))...))
+}
+
+// print prints the columns side by side, but for those without anything in them.
 // Lines are cut to a width, unless that is 0.
-func printTable(w io.Writer, width int, columns []column) error {
-	columns = slices.DeleteFunc(columns, func(c column) bool {
-		return !slices.ContainsFunc(c.cells, func(cell string) bool { return cell != "" })
-	})
-	if len(columns) == 0 {
-		return nil
-	}
-	widths := make([]int, len(columns))
-	for i, c := range columns {
-		widths[i] = text.Width(c.name)
-		for _, cell := range c.cells {
-			widths[i] = max(widths[i], text.Width(cell))
+func (t *table) print(w io.Writer, width int) error {
+	head := make([]string, len(t.names))
+	widths := make([]int, len(t.names)) // 0 for a column that is left out
+	for i, name := range t.names {
+		head[i] = strings.TrimPrefix(name, ">")
+		for _, row := range t.rows {
+			widths[i] = max(widths[i], text.Width(row[i]))
+		}
+		if widths[i] > 0 {
+			widths[i] = max(widths[i], text.Width(head[i]))
 		}
 	}
 	var b strings.Builder
-	line := func(cell func(column) string) {
-		var l strings.Builder
-		for i, c := range columns {
-			shown := cell(c)
-			fill := strings.Repeat(" ", widths[i]-text.Width(shown))
-			if c.right {
-				shown = fill + shown
-			} else {
-				shown += fill
+	for _, row := range append([][]string{head}, t.rows...) {
+		line := ""
+		for i, cell := range row {
+			if widths[i] == 0 {
+				continue
 			}
-			l.WriteString(shown + "  ")
+			fill := strings.Repeat(" ", widths[i]-text.Width(cell))
+			if t.names[i] != head[i] {
+				line += fill + cell + "  "
+			} else {
+				line += cell + fill + "  "
+			}
 		}
-		shown := strings.TrimRight(l.String(), " ")
-		if width > 0 {
-			shown = text.Cut(shown, width)
+		if line = strings.TrimRight(line, " "); width > 0 {
+			line = text.Cut(line, width)
 		}
-		fmt.Fprintln(&b, shown)
-	}
-	if slices.ContainsFunc(columns, func(c column) bool { return c.name != "" }) {
-		line(func(c column) string { return c.name })
-	}
-	for row := range columns[0].cells {
-		line(func(c column) string { return c.cells[row] })
+		if line != "" {
+			b.WriteString(line + "\n")
+		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// print prints v as JSON with --json, and otherwise a table, cut to a width unless that is 0.
+func (a *app) print(v any, t *table, width int) error {
+	if a.json {
+		return output(printJSON(a.Stdout, v))
+	}
+	return output(t.print(a.Stdout, width))
 }
 
 // columns returns the width of the terminal that standard output is, 0 if it is

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -10,25 +11,20 @@ import (
 )
 
 func TestTable(t *testing.T) {
-	columns := func() []column {
-		return []column{
-			{name: "NAME", cells: []string{"a", "名前"}},
-			{name: "N", right: true, cells: []string{"1", "1000"}},
-			{name: "NONE", cells: []string{"", ""}},
-			{name: "WHY", cells: []string{"", "it was so"}},
-		}
-	}
+	table := newTable("NAME", ">N", "NONE", "WHY")
+	table.add("a", "1")
+	table.add("名前", "1000", "", "it was so")
 	for width, want := range map[int]string{
 		0:  "NAME     N  WHY\na        1\n名前  1000  it was so\n",
 		15: "NAME     N  WHY\na        1\n名前  1000  it…\n",
 		4:  "NAM…\na  …\n名…\n",
 	} {
 		var got strings.Builder
-		if err := printTable(&got, width, columns()); err != nil || got.String() != want {
+		if err := table.print(&got, width); err != nil || got.String() != want {
 			t.Errorf("width %d: %v\n%s\nwant\n%s", width, err, got.String(), want)
 		}
 	}
-	if err := printTable(nil, 0, []column{{name: "NAME"}}); err != nil {
+	if err := newTable("NAME").print(io.Discard, 0); err != nil {
 		t.Error(err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -24,6 +25,7 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/tree"
+	"golang.org/x/term"
 )
 
 // terminalUI makes the command without a sub-command the terminal UI of the project around
@@ -39,16 +41,18 @@ func (a *app) terminalUI(root *cobra.Command) {
 	}
 	provider := choice{of: config.Protocols}
 	f := root.Flags()
-	f.Var(&provider, "provider", "`PROTOCOL` of the default model: "+strings.Join(config.Protocols, ", ")+"; overrides STONE_PROVIDER and the settings")
+	choiceFlag(root, &provider, "provider", "`PROTOCOL` of the default model: "+strings.Join(config.Protocols, ", ")+"; overrides STONE_PROVIDER and the settings")
 	model := f.String("model", "", "`NAME` of the default model; overrides STONE_MODEL and the settings")
 	var k keepFlags
-	addStoreFlags(root, &k)
+	a.addStoreFlags(root, &k)
 	a.trustFlag(root.Flags())
 	url := f.String("url", "", "`URL` of the default model; overrides STONE_URL and the settings")
-	// It fails only for unknown flags.
-	_ = root.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(provider.of, cobra.ShellCompDirectiveNoFileComp))
 
-	root.Long = root.Short + ".\n\n" + "At a terminal, without a command, " + a.shownPipeline() + " is shown on the whole screen, and is run when you press Enter."
+	shown := "the pipeline"
+	if a.fromArgument() {
+		shown = "the pipeline of the project, in the nearest directory " + config.Name + ","
+	}
+	root.Long = root.Short + ".\n\n" + "At a terminal, without a command, " + shown + " is shown on the whole screen, and is run when you press Enter."
 	root.Args = func(c *cobra.Command, args []string) error {
 		if c.ArgsLenAtDash() == 0 {
 			return nil
@@ -88,13 +92,6 @@ func (a *app) terminalUI(root *cobra.Command) {
 		}
 		return a.overPipeline(c, p, func(ctx context.Context, p stone.Ashlar) error { return a.show(ctx, p, k) })
 	}
-}
-
-func (a *app) shownPipeline() string {
-	if a.fromArgument() {
-		return "the pipeline of the project, in the nearest directory " + config.Name + ","
-	}
-	return "the pipeline"
 }
 
 // showProject builds the package of the project and passes the command on to its
@@ -151,7 +148,8 @@ func (a *app) show(ctx context.Context, p stone.Ashlar, k keepFlags) error {
 	if err := a.consentToConfig(); err != nil {
 		return err
 	}
-	kept, err := a.keep(ctx, k, true)
+	a.quiet = true // the screen shows it
+	kept, err := a.keep(ctx, k)
 	if err != nil {
 		return err
 	}
@@ -179,7 +177,7 @@ func (a *app) show(ctx context.Context, p stone.Ashlar, k keepFlags) error {
 	if err != nil && ctx.Err() == nil {
 		failure = nil // it was seen, and left
 	}
-	return errors.Join(failure, a.printResult(a.emitted(result), false, false), kept.close())
+	return errors.Join(failure, a.printResult(a.emitted(result), false), kept.close())
 }
 
 // needs names the inputs that a person has to give to a pipeline, empty for none.
@@ -216,7 +214,7 @@ func (a *app) typed(ctx context.Context, p stone.Ashlar, typed string) (dag.DAG,
 func (a *app) shownResult(result stone.Result) string {
 	var b bytes.Buffer
 	on := app{Config: Config{Stdout: &b, Stderr: &b}, calls: a.calls}
-	if err := on.printResult(on.emitted(result), false, false); err != nil {
+	if err := on.printResult(on.emitted(result), false); err != nil {
 		on.complain("Error: %v", err)
 	}
 	return b.String()
@@ -249,3 +247,57 @@ const noProject = `There is no .stone here or above, so there is no pipeline to 
   %[1]s run DIR      run the Go package in DIR, which has a Pipeline
   %[1]s --help       all commands
 `
+
+// screen returns what tells the size of the terminal that standard error is, or
+// nil if it is none, or one that cannot be drawn on.
+func (a *app) screen() func() (columns, lines int) {
+	f := terminal(a.Stderr)
+	if f == nil || os.Getenv("TERM") == "dumb" {
+		return nil
+	}
+	return func() (int, int) {
+		columns, lines, err := term.GetSize(int(f.Fd()))
+		if err != nil || columns < 1 || lines < 1 {
+			return 80, 24
+		}
+		return columns, lines
+	}
+}
+
+// A shielded terminal shows no control characters but line breaks and tabs: with
+// others the text of a model could control the terminal.
+type shielded struct {
+	file *os.File
+	text.Writer
+}
+
+// shield returns a writer in place of a file: a terminal is shielded, other files get
+// the bytes as they are.
+func shield(w io.Writer) io.Writer {
+	if f := terminal(w); f != nil {
+		return &shielded{f, text.Writer{W: f}}
+	}
+	return w
+}
+
+// unshielded returns the file itself, for a display that draws on it.
+func unshielded(w io.Writer) io.Writer {
+	if s, ok := w.(*shielded); ok {
+		return s.file
+	}
+	return w
+}
+
+// terminal returns the file if it is a terminal.
+func terminal(file any) *os.File {
+	if s, ok := file.(*shielded); ok {
+		return s.file
+	}
+	if f, ok := file.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return f
+	}
+	return nil
+}
+
+// color reports whether the user wants any, see https://no-color.org.
+func color() bool { return os.Getenv("NO_COLOR") == "" }

@@ -19,16 +19,13 @@ type treePrinter struct {
 	all   bool // no row is left out
 	width int  // of the names, 0 for any
 
-	columns []column
+	*table
 }
 
 func newTreePrinter(run *view.Run, all bool, width int) *treePrinter {
-	p := &treePrinter{Run: run, all: all}
+	p := &treePrinter{Run: run, all: all, table: newTable("STEP", "NODE", ">DURATION", ">TOKENS", ">COST", "NOTE")}
 	if width > 0 {
 		p.width = max(width-36, 24) // the rest is for the numbers
-	}
-	p.columns = []column{
-		{name: "STEP"}, {name: "NODE"}, {name: "DURATION", right: true}, {name: "TOKENS", right: true}, {name: "COST", right: true}, {name: "NOTE"},
 	}
 	return p
 }
@@ -37,13 +34,7 @@ func (p *treePrinter) row(cells ...string) {
 	if p.width > 0 {
 		cells[0] = text.Cut(cells[0], p.width)
 	}
-	for i := range p.columns {
-		cell := ""
-		if i < len(cells) {
-			cell = cells[i]
-		}
-		p.columns[i].cells = append(p.columns[i].cells, cell)
-	}
+	p.add(cells...)
 }
 
 // How many rounds or lanes of a place are shown: the first, and as many that are not done.
@@ -53,8 +44,8 @@ const (
 	fewestRows = 3 // that are worth leaving out
 )
 
-// print makes all rows.
-func (p *treePrinter) print(ctx context.Context) error {
+// fill makes all rows.
+func (p *treePrinter) fill(ctx context.Context) error {
 	level, err := p.Below(ctx, "")
 	if err != nil {
 		return err

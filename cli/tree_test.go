@@ -26,12 +26,12 @@ func TestPossiblyPaidNotes(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := newTreePrinter(run, true, 0)
-	if err := p.print(t.Context()); err != nil {
+	if err := p.fill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]string{}
-	for i, name := range p.columns[0].cells {
-		got[name] = p.columns[5].cells[i]
+	for _, row := range p.rows {
+		got[row[0]] = row[5]
 	}
 	for name, want := range map[string]string{
 		"  ✓ agent": "", "    ✓ turn-1": "", "    ✓ turn-2": "possibly paid once more", "    ✓ tool-2-1": "answered yes by user ada", "  … post": "possibly paid once",

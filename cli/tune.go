@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -17,10 +17,10 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/plan"
 )
 
 // tuneFlags are the flags of eval tune.
@@ -34,61 +34,35 @@ type tuneFlags struct {
 	out   string
 }
 
-func (a *app) tune() *cobra.Command {
+func (a *app) tune(c *cobra.Command) {
 	var flags tuneFlags
-	var c *cobra.Command
-	c = a.over(&cobra.Command{
-		Use:         "tune",
-		Annotations: map[string]string{plansAlone: "yes"},
-		Short:       "Choose the order and the threshold of a cascade in a plan",
-		Long: "Tune chooses the order of the candidates of a call and its score-min: the setting with the highest mean\n" +
-			"score among those that cost at most --usd-per-case. It asks each candidate about each case of the split\n" +
-			"dev once, or takes the answers of an earlier run, and simulates all settings on these answers. It writes\n" +
-			"the plan with the chosen setting to --out, and then evaluates that on the split test. The budget applies\n" +
-			"to both together. PLAN is the name of an .edn or .json file.",
-		Example: a.example("eval tune plan.edn --data cases.jsonl --score exact --usd-per-case 0.002 --out tuned.edn"),
-	}, func(ctx context.Context, p stone.Ashlar) error { return a.tunePlan(ctx, c, p, flags) })
+	a.over(c, func(ctx context.Context, p stone.Ashlar) error { return a.tunePlan(ctx, c, p, flags) })
 	f := c.Flags()
-	f.StringVar(&flags.data.File, "data", "", "choose on the dev split of the rows of `FILE`, JSON Lines or CSV, and report on its test split")
-	f.StringVar(&flags.data.Expected, "expected", "", "`COLUMN` with the expected output (default expected)")
-	f.StringVar(&flags.data.Cluster, "cluster", "", "`COLUMN` that groups cases that are not independent")
+	dataFlags(f, &flags.data, "choose on the dev split, and report on the test split, of the rows of")
 	f.StringVar(&flags.score, "score", "", "score by `KIND`, such as exact, or by a file with one scorer: see stone eval")
 	f.Var(count(&flags.lanes), "lanes", "answer at most `N` cases at once for each candidate (default 64)")
 	f.StringVar(&flags.call, "call", "", "the `SLOT` of the call; needed if the plan has several calls")
 	f.Float64Var(&flags.usd, "usd-per-case", 0, "an answer may cost `USD` dollars in the mean")
 	f.StringVar(&flags.out, "out", "", "write the plan to `FILE`; comments of PLAN are not kept")
-	kept(f, "data", "expected", "cluster", "score", "lanes", "call", "usd-per-case", "out")
-	f.BoolVar(&flags.run.json, "json", false, "print the choice and the report on the test split as two JSON objects")
-	f.BoolVarP(&flags.run.quiet, "quiet", "q", false, "do not show progress")
-	a.trustFlag(f)
-	a.addKeepFlags(c, &flags.run.keep)
-	before := c.PreRunE
-	c.PreRunE = func(c *cobra.Command, args []string) error {
+	noted(f, makesPipeline, "score", "lanes", "call", "usd-per-case", "out")
+	a.jsonFlag(f, "the choice and the report on the test split as two JSON objects")
+	a.keepData(c, &flags.run, &flags.data, func(args []string) error {
 		switch {
 		case len(args) == 0 || !isPlan(args[0]):
 			return errors.New("want a plan, by the name of its .edn or .json file: only a plan can be rewritten")
-		case flags.data.File == "":
-			return errors.New("--data is missing: name a file of JSON Lines or CSV")
-		case flags.score == "":
+		case flags.data.File != "" && flags.score == "":
 			return errors.New("--score is missing: name a scorer, such as --score exact")
-		case !(flags.usd > 0):
+		case flags.data.File != "" && !(flags.usd > 0):
 			return errors.New("--usd-per-case is missing: say how many dollars an answer may cost in the mean")
-		case !isPlan(flags.out):
+		case flags.data.File != "" && !isPlan(flags.out):
 			return errors.New("--out is missing: name an .edn or .json file for the plan")
 		}
 		flags.data.Split = eval.DevSplit
-		var err error
-		if a.calls.slots, err = flags.data.Columns(); err != nil {
-			return fmt.Errorf("--data: %w", err)
-		}
-		err = before(c, args)
-		flags.run.keep.made.Command = "eval tune"
 		if flags.run.keep.reuse == "" && !flags.run.keep.none {
 			flags.run.keep.reuse = journal.AnyRun
 		}
-		return err
-	}
-	return c
+		return nil
+	})
 }
 
 // tunePlan chooses a setting on the dev split, writes it into a plan and evaluates that on the test split.
@@ -111,30 +85,24 @@ func (a *app) tunePlan(ctx context.Context, c *cobra.Command, p stone.Ashlar, fl
 		return err
 	}
 	flags.run.keep.name = "eval tune " + flags.run.keep.made.Pipeline
-	if budget.From(ctx) == nil {
-		ctx = budget.With(ctx, budget.New(budget.Limits{}))
-	}
+	ctx = counted(ctx)
 	account := budget.From(ctx)
-	if flags.run.own = true; !flags.run.quiet {
-		shown := &evalProgress{account: account, out: unshielded(a.Stderr), live: a.screen() != nil, began: time.Now()}
-		defer shown.close()
-		cfg.Watch = eval.Watch(q, shown.show)
-	}
 	var line []string
-	findings := append(stone.Validate(q, cfg.Given()), a.calls.unfit(q)...)
-	err = a.perform(ctx, q, cfg, findings.Errors(), flags.run, func(result stone.Result, run *keptRun) error {
-		if result.Node == nil {
-			return nil
+	err = a.measure(ctx, q, cfg, flags.run, a.screen() != nil, func(n *dag.Node, _ dag.DAG, run *keptRun) error {
+		choice, err := eval.Tuned.Of(n)
+		if err != nil {
+			return err
 		}
-		choice, err := eval.Tuned.Of(result.Node)
-		if err == nil {
-			err = a.printChoice(choice, flags.run.json)
+		if a.json {
+			err = printJSON(a.Stdout, choice)
+		} else {
+			_, err = io.WriteString(a.Stdout, choice.Text()+"\n")
 		}
 		if err == nil {
 			err = a.writeTuned(choice, t.Call, flags)
 		}
 		if err == nil {
-			line = testLine(ctx, c.Flags(), flags, run, account.Left())
+			line = a.testLine(ctx, c.Flags(), flags, run, account.Left())
 		}
 		return err
 	})
@@ -145,26 +113,13 @@ func (a *app) tunePlan(ctx context.Context, c *cobra.Command, p stone.Ashlar, fl
 	return a.within(c.Context(), line)
 }
 
-func (a *app) printChoice(choice eval.Choice, json bool) error {
-	if json {
-		return printJSON(a.Stdout, choice)
-	}
-	_, err := io.WriteString(a.Stdout, choice.Text()+"\n")
-	return err
-}
-
 // tuning reads what the flags and the plan say.
 func (a *app) tuning(flags tuneFlags) (t eval.Tuning, err error) {
 	k := &a.calls
 	t = eval.Tuning{Data: flags.data, Lanes: flags.lanes, Call: flags.call, USDPerCase: flags.usd}
-	scorers, err := eval.Read(k.conf.App, flags.score)
-	if err == nil && len(scorers) != 1 {
-		err = fmt.Errorf("%d scorers: want the one whose mean is to be highest", len(scorers))
+	if t.Scorer, err = scorer(k.conf.App, flags.score); err != nil {
+		return t, err
 	}
-	if err != nil {
-		return t, fmt.Errorf("--score: %w", err)
-	}
-	t.Scorer = scorers[0]
 	if slots := k.plan.Calls(); t.Call == "" && len(slots) == 1 {
 		t.Call = slots[0]
 	} else if t.Call == "" {
@@ -196,25 +151,18 @@ func (a *app) writeTuned(choice eval.Choice, slot string, flags tuneFlags) error
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(flags.out, tunedText(tuned, choice, flags), 0o644)
-}
-
-func tunedText(p *plan.Plan, choice eval.Choice, flags tuneFlags) []byte {
 	// Both fail only for plans that were not read without faults.
 	if strings.HasSuffix(flags.out, ".json") {
-		text, _ := p.JSON()
-		return append(text, '\n')
+		text, _ := tuned.JSON()
+		return os.WriteFile(flags.out, append(text, '\n'), 0o644)
 	}
-	text, _ := p.EDN()
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "; Tuned on %d cases of %s: mean %.4f at $%s a case, by %q.\n", choice.Cases, flags.data.File, choice.Mean, cmp.Or(money.USD(choice.USD, false), "0"), flags.score)
-	b.Write(bytes.TrimSpace(text))
-	b.WriteByte('\n')
-	return b.Bytes()
+	text, _ := tuned.EDN()
+	figures := fmt.Sprintf("; Tuned on %d cases of %s: mean %.4f at $%s a case, by %q.\n", choice.Cases, flags.data.File, choice.Mean, cmp.Or(money.USD(choice.USD, false), "0"), flags.score)
+	return os.WriteFile(flags.out, slices.Concat([]byte(figures), bytes.TrimSpace(text), []byte("\n")), 0o644)
 }
 
 // testLine returns the command line that evaluates the plan on the test split, or resumes that.
-func testLine(ctx context.Context, set *pflag.FlagSet, flags tuneFlags, run *keptRun, left budget.Limits) (line []string) {
+func (a *app) testLine(ctx context.Context, set *pflag.FlagSet, flags tuneFlags, run *keptRun, left budget.Limits) (line []string) {
 	names := []string{"trust", "quiet", "json"}
 	if run == nil {
 		line = []string{"eval", flags.out, "--no-db"}
@@ -224,7 +172,7 @@ func testLine(ctx context.Context, set *pflag.FlagSet, flags tuneFlags, run *kep
 		if info, err := run.Find(ctx, id); err == nil && info.ID == id {
 			line = []string{"resume", id}
 		}
-		if db := cmp.Or(flags.run.keep.db, flags.run.keep.resume); db != "" {
+		if db := cmp.Or(a.db, flags.run.keep.resume); db != "" {
 			line = append(line, "--db="+db)
 		}
 	}

@@ -27,12 +27,8 @@ func (a *app) versionFlag(root *cobra.Command) {
 }
 
 // versionCommand prints the version, and with --verbose how commands are confined.
-func (a *app) versionCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "version",
-		Short: "Print the version of Stone, Go and the platform",
-		Args:  none,
-	}
+func (a *app) versionCommand(c *cobra.Command) {
+
 	verbose := c.Flags().Bool("verbose", false, "also print how commands with a scope are confined on this machine")
 	c.RunE = func(*cobra.Command, []string) error {
 		lines := version()
@@ -42,7 +38,6 @@ func (a *app) versionCommand() *cobra.Command {
 		_, err := fmt.Fprintln(a.Stdout, lines)
 		return output(err)
 	}
-	return c
 }
 
 // confinement describes the method that confines commands, and why no stronger one does.

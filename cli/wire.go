@@ -27,10 +27,8 @@ func (w *wireFlags) describe(f *pflag.FlagSet) {
 	f.StringVar(&w.replay, "replay", "", "answer these requests from `FILE`, which --record wrote; nothing is sent, and no key is needed")
 	f.BoolVar(&w.batch, "batch", false, "ask models in the batches of their providers: within a day, for half the price")
 	f.BoolVar(&w.noWait, "no-wait", false, "with --batch, do not wait for the batches: resume looks again")
-	for _, name := range []string{"replay", "batch", "no-wait"} {
-		kept(f, name)
-	}
-	f.Lookup("record").Annotations = map[string][]string{namesFile: {"yes"}}
+	noted(f, makesPipeline, "replay", "batch", "no-wait")
+	noted(f, namesFile, "record")
 }
 
 // open returns a context in which requests are recorded or replayed, and a function that closes

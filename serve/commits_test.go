@@ -25,24 +25,24 @@ import (
 // reached is the hook of journal/sqlite for its tests.
 //
 //go:linkname reached github.com/stonelayer/stone/journal/sqlite.reached
-var reached func(string)
+var reached atomic.Pointer[func(string)]
 
 // A request waits for the disk before each step whose repetition matters, and before it is answered. What else it records
 // goes along. A commit more is possible in a round in which the machine is slow.
 func TestCommits(t *testing.T) {
 	var commits atomic.Int64
-	reached = func(point string) {
+	reached.Store(new(func(point string) {
 		if point == "before commit" {
 			commits.Add(1)
 		}
-	}
+	}))
 	db, err := sqlite.Open(filepath.Join(t.TempDir(), "stone.db"), sqlite.Options{Lease: time.Hour}) // no signs of life
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		db.Close()
-		reached = func(string) {}
+		reached.Store(nil)
 	})
 	app := gated(&writer{words: []string{"polite"}}, &writer{})
 	app.Registry = call.NewRegistry(

@@ -17,7 +17,7 @@
 // has the status error and the kind of the failure under error.type.
 //
 // Names follow the semantic conventions for generative AI, version 1.41. Attributes without a
-// conventional name begin with "stone.". The command stone trace export sends existing trace files to a
+// conventional name begin with "stone.". The command stone export --as otlp sends existing trace files to a
 // collector, as the same spans.
 //
 // Contents stay in the process: prompts, answers, and inputs and results of tools are not

@@ -4,7 +4,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/call/command"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
 )
@@ -13,10 +15,16 @@ import (
 var own = map[string]func(*reader, *form.Map, *kinds.Reached) kinds.Builder{
 	"answers": (*reader).answers,
 	"llm":     (*reader).llm,
-	"command": (*reader).command,
-	"go":      (*reader).golang,
-	"http":    (*reader).http,
-	"plan":    (*reader).plan,
+	"command": func(r *reader, m *form.Map, at *kinds.Reached) kinds.Builder {
+		c := r.program(m)
+		if len(c.Command) > 0 {
+			at.At, at.Command = c.Command[0], c.Command
+		}
+		return func(meta call.Metadata) (call.Capability, error) { return command.New(meta, c), c.Check() }
+	},
+	"go":   (*reader).golang,
+	"http": (*reader).http,
+	"plan": (*reader).plan,
 }
 
 // kind reads the fields that only one kind has. A kind that is unknown, or that this
@@ -76,7 +84,9 @@ func (r *reader) readCapabilities(m *form.Map, key string, to **call.Registry, r
 		if !good {
 			return
 		}
-		r.priced(&at, &meta)
+		if row := r.Row(at.Provider, at.Model); row != nil && row.Price != nil && meta.Cost.USD == 0 && meta.Cost.Price == (budget.Price{}) {
+			meta.Cost.Price, at.Priced = *row.Price, row.Date // unless the capability has its own
+		}
 		add := func() {
 			c, err := build(meta)
 			if err == nil {

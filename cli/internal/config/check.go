@@ -4,9 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"github.com/stonelayer/stone/internal/pattern"
 	"maps"
 	"slices"
+
+	"github.com/stonelayer/stone/internal/pattern"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"

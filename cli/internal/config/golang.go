@@ -29,7 +29,9 @@ func (r *reader) golang(m *form.Map, at *kinds.Reached) kinds.Builder {
 	return func(meta call.Metadata) (call.Capability, error) {
 		make := r.linked.Provided(at.Package)
 		if make == nil {
-			return unlinked(meta, at.Package), nil
+			return call.Capability{Metadata: meta, Invoke: func(context.Context, *call.Request) (*call.Reply, error) {
+				return nil, &call.Error{Type: call.Unavailable, Message: fmt.Sprintf("the package %s is not linked into this program: pass cli.Provide(%[1]q, …) to cli.Main, or use the command stone", at.Package)}
+			}}, nil
 		}
 		p, err := make(args)
 		if err != nil {
@@ -45,12 +47,6 @@ func (r *reader) golang(m *form.Map, at *kinds.Reached) kinds.Builder {
 		}
 		return call.Pipeline(meta, p, reads, writes), nil
 	}
-}
-
-func unlinked(meta call.Metadata, name string) call.Capability {
-	return call.Capability{Metadata: meta, Invoke: func(context.Context, *call.Request) (*call.Reply, error) {
-		return nil, &call.Error{Type: call.Unavailable, Message: fmt.Sprintf("the package %s is not linked into this program: pass cli.Provide(%[1]q, …) to cli.Main, or use the command stone", name)}
-	}}
 }
 
 // request is the input of a pipeline that reads none.

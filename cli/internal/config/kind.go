@@ -92,14 +92,6 @@ func path(v form.Value) (p answers.Path) {
 	return p
 }
 
-func (r *reader) command(m *form.Map, at *kinds.Reached) kinds.Builder {
-	c := r.program(m)
-	if len(c.Command) > 0 {
-		at.At, at.Command = c.Command[0], c.Command
-	}
-	return func(meta call.Metadata) (call.Capability, error) { return command.New(meta, c), c.Check() }
-}
-
 // program reads the fields of a program: command, dir, env and bounds.
 func (r *reader) program(m *form.Map) (c command.Config) {
 	m.Need("command")

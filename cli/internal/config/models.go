@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/budget"
-	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/llm"
@@ -120,13 +119,4 @@ func serverOf(address string) string {
 		return ""
 	}
 	return u.Scheme + "://" + u.Host
-}
-
-// priced sets the cost of a model from its row, unless the capability has its own.
-func (r *reader) priced(a *kinds.Reached, m *call.Metadata) {
-	row := r.Row(a.Provider, a.Model)
-	if row == nil || row.Price == nil || m.Cost.USD != 0 || m.Cost.Price != (budget.Price{}) {
-		return
-	}
-	m.Cost.Price, a.Priced = *row.Price, row.Date
 }

@@ -59,13 +59,22 @@ func (r *reader) readProviders(m *form.Map) {
 			if p.key == (kinds.Secret{}) && p.url == "" && own != nil {
 				p.key = own.key
 			}
-			r.object(m, "extra", &p.extra)
+			var extra json.RawMessage
+			if m.At("extra").JSON(&extra) && (json.Unmarshal(extra, &p.extra) != nil || p.extra == nil) {
+				m.FaultAt("extra", form.Invalid, "expected a map")
+			}
 			watched := false
 			if m.At("repetition").Bool(&watched); watched {
 				p.watch = repetition.New
 			}
 			p.limiter = limit.New(readLimits(m.At("limits")))
-			readRetry(m, &p.retry)
+			m.At("retry").Map(func(m *form.Map) {
+				if m.At("max").Int(&p.retry.Max, 0, 100) && p.retry.Max == 0 { // in data, 0 retries are none
+					p.retry.Max = -1
+				}
+				positive(m, "wait-ms", &p.retry.Wait)
+				positive(m, "max-wait-ms", &p.retry.MaxWait)
+			})
 			m.At("timeouts").Map(func(m *form.Map) {
 				positive(m, "first-byte-ms", &p.timeouts.FirstByte)
 				positive(m, "silence-ms", &p.timeouts.Silence)
@@ -100,17 +109,6 @@ func readLimits(v form.Value) (l limit.Limits) {
 	return l
 }
 
-// readRetry reads how often a request is repeated. In data, 0 retries are none.
-func readRetry(m *form.Map, to *llm.Retry) {
-	m.At("retry").Map(func(m *form.Map) {
-		if m.At("max").Int(&to.Max, 0, 100) && to.Max == 0 {
-			to.Max = -1
-		}
-		positive(m, "wait-ms", &to.Wait)
-		positive(m, "max-wait-ms", &to.MaxWait)
-	})
-}
-
 // positive reads a duration for which zero in Go means the default.
 func positive(m *form.Map, key string, to *time.Duration) {
 	if m.At(key).Duration(to) && *to == 0 {
@@ -119,17 +117,6 @@ func positive(m *form.Map, key string, to *time.Duration) {
 }
 
 func (r *reader) providerNames() []string { return slices.Sorted(maps.Keys(r.providers)) }
-
-// object reads a field as an object of JSON.
-func (r *reader) object(m *form.Map, key string, to *map[string]any) {
-	var data json.RawMessage
-	if !m.At(key).JSON(&data) {
-		return
-	}
-	if err := json.Unmarshal(data, to); err != nil || *to == nil {
-		m.FaultAt(key, form.Invalid, "expected a map")
-	}
-}
 
 // client makes the client of a model. The key is read when it is used, and again when the
 // server refuses it, so that a key can be replaced without a restart.
@@ -144,17 +131,14 @@ func (p *provider) credentials() (llm.Secret, llm.KeyFunc) {
 	if p.key == (kinds.Secret{}) {
 		return llm.NoKey, nil
 	}
-	return "", p.read
-}
-
-// read is the llm.KeyFunc of the provider.
-func (p *provider) read(context.Context) (llm.Secret, time.Time, error) {
-	key, err := p.key.Read()
-	if err != nil {
-		err = fmt.Errorf("provider %s: %w", p.name, err)
-		return "", time.Time{}, &call.Error{Type: call.Unavailable, Message: err.Error(), Cause: err}
+	return "", func(context.Context) (llm.Secret, time.Time, error) {
+		key, err := p.key.Read()
+		if err != nil {
+			err = fmt.Errorf("provider %s: %w", p.name, err)
+			return "", time.Time{}, &call.Error{Type: call.Unavailable, Message: err.Error(), Cause: err}
+		}
+		return key, time.Time{}, nil
 	}
-	return key, time.Time{}, nil
 }
 
 // host returns the address of the server.

@@ -56,18 +56,13 @@ func Read(dir string) (Settings, error) {
 		if err := invalid(path, faults); err != nil {
 			return Settings{}, err
 		}
-		s = s.or(of)
+		if s.URL == "" { // a key belongs to the server that is named with it
+			s.URL, s.KeyEnv = of.URL, cmp.Or(of.KeyEnv, s.KeyEnv)
+		}
+		s.Pipeline, s.Provider, s.Model = cmp.Or(s.Pipeline, of.Pipeline), cmp.Or(s.Provider, of.Provider), cmp.Or(s.Model, of.Model)
 	}
 	s.Pipeline = kinds.Within(filepath.Dir(dir), cmp.Or(s.Pipeline, filepath.Base(dir)))
 	return s, nil
-}
-
-func (s Settings) or(t Settings) Settings {
-	if s.URL == "" { // a key belongs to the server that is named with it
-		s.URL, s.KeyEnv = t.URL, cmp.Or(t.KeyEnv, s.KeyEnv)
-	}
-	s.Pipeline, s.Provider, s.Model = cmp.Or(s.Pipeline, t.Pipeline), cmp.Or(s.Provider, t.Provider), cmp.Or(s.Model, t.Model)
-	return s
 }
 
 // Reaches describes where the settings send the requests of the default model, "" if they name nothing.

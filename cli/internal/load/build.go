@@ -96,20 +96,16 @@ func (b *builder) run() (Program, error) {
 	if b.tmp, err = os.MkdirTemp("", "stone-"); err != nil {
 		return "", err
 	}
-	program, err := b.build()
+	var program Program
+	for _, step := range []func() error{b.workspace, b.list, b.exports, func() (err error) { program, err = b.compile(); return err }} {
+		if err == nil {
+			err = step()
+		}
+	}
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	return program, errors.Join(err, os.RemoveAll(b.tmp))
-}
-
-func (b *builder) build() (Program, error) {
-	for _, step := range []func() error{b.workspace, b.list, b.exports} {
-		if err := step(); err != nil {
-			return "", err
-		}
-	}
-	return b.compile()
 }
 
 // locate decides whether the argument is a directory or an import path.

@@ -40,18 +40,12 @@ func (b *builder) exports() error {
 		case token.FUNC, token.VAR, token.CONST:
 			found = true
 		}
-		if imports(f, modulePath+"/call") {
-			b.calls = true
-		}
+		b.calls = b.calls || slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == strconv.Quote(modulePath+"/call") })
 	}
 	if !found {
 		return refuse("%s does not export Pipeline: declare func Pipeline() stone.Ashlar, or a variable Pipeline", b.arg)
 	}
 	return nil
-}
-
-func imports(f *ast.File, path string) bool {
-	return slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == strconv.Quote(path) })
 }
 
 // declared returns the kind of declaration that a file has for a name at package level.
@@ -64,23 +58,15 @@ func declared(f *ast.File, name string) token.Token {
 			}
 		case *ast.GenDecl:
 			for _, spec := range d.Specs {
-				if names(spec, name) {
+				of, is := spec.(*ast.TypeSpec)
+				values, are := spec.(*ast.ValueSpec)
+				if is && of.Name.Name == name || are && slices.ContainsFunc(values.Names, func(id *ast.Ident) bool { return id.Name == name }) {
 					return d.Tok
 				}
 			}
 		}
 	}
 	return token.ILLEGAL
-}
-
-func names(spec ast.Spec, name string) bool {
-	switch s := spec.(type) {
-	case *ast.TypeSpec:
-		return s.Name.Name == name
-	case *ast.ValueSpec:
-		return slices.ContainsFunc(s.Names, func(id *ast.Ident) bool { return id.Name == name })
-	}
-	return false
 }
 
 // generate writes the files of the overlay. It returns the overlay and the target
@@ -112,7 +98,11 @@ func (b *builder) generate() (replace map[string]string, target string, err erro
 		path, target = filepath.Join(here, overlaid, "main.go"), "./"+overlaid
 	}
 	arguments := pipeline
-	for i, path := range b.linked() {
+	linked := b.link.Always
+	if b.calls {
+		linked = slices.Concat(linked, b.link.Calls)
+	}
+	for i, path := range linked {
 		imports += fmt.Sprintf("import stonepart%d %q\n", i, path)
 		arguments += fmt.Sprintf(", stonepart%d.Part", i)
 	}
@@ -144,14 +134,6 @@ func (b *builder) capabilities() (imports, arguments string, err error) {
 		arguments += fmt.Sprintf(", stonecli.Provide(%q, stonecapability%d.Pipeline)", name, i)
 	}
 	return imports, arguments, nil
-}
-
-// linked returns the packages whose parts the program has.
-func (b *builder) linked() []string {
-	if b.calls {
-		return slices.Concat(b.link.Always, b.link.Calls)
-	}
-	return b.link.Always
 }
 
 // setMainAside overlays the files of a package main with copies in which main is

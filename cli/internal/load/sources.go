@@ -68,7 +68,8 @@ func Sources(ctx context.Context, dir string, packages ...string) ([]string, err
 		}
 		if !s.Standard && !within(s.Dir, env.GOMODCACHE) {
 			all = append(all, s.files()...)
-			if opaque == nil && s.foreign() {
+			foreign := slices.Concat(s.CgoFiles, s.CFiles, s.CXXFiles, s.MFiles, s.FFiles, s.SFiles, s.SwigFiles, s.SwigCXXFiles)
+			if opaque == nil && len(foreign) > 0 {
 				opaque = &Opaque{s.ImportPath}
 			}
 		}
@@ -86,11 +87,6 @@ type Opaque struct{ Package string }
 
 func (o *Opaque) Error() string {
 	return fmt.Sprintf("the package %s has files of C or assembler, which may include and link any others, so that trust cannot cover them", o.Package)
-}
-
-// foreign reports whether a package has such files.
-func (s source) foreign() bool {
-	return len(slices.Concat(s.CgoFiles, s.CFiles, s.CXXFiles, s.MFiles, s.FFiles, s.SFiles, s.SwigFiles, s.SwigCXXFiles)) > 0
 }
 
 func (s source) files() (all []string) {

@@ -217,8 +217,8 @@ func TestNoKeyIsWritten(t *testing.T) {
 		}
 		p.searched(what, r)
 		p.searched(what+", not kept", p.stone("run", "--no-db", "--all", "--config", "c.edn", "--dag", "no.dag", plan))
-		for _, args := range [][]string{{"show", "last"}, {"show", "last", "--json"}, {"show", "last", "--dag"}, {"trace", "lifecycle", trace},
-			{"trace", "payload", trace}, {"trace", "export", "--otlp", collector.URL, trace}} {
+		for _, args := range [][]string{{"show", "last"}, {"export", "last", "--as", "json"}, {"export", "last", "--as", "dag"}, {"trace", "lifecycle", trace},
+			{"trace", "payload", trace}, {"export", trace, "--as", "otlp", "--to", collector.URL}} {
 			p.searched(what+", "+strings.Join(args, " "), p.stone(args...))
 		}
 	}
@@ -360,7 +360,7 @@ func TestTerminalIsNotSteered(t *testing.T) {
 	}
 	for _, line := range []string{
 		"run -q --config c.edn p.edn", "run -q --all --config c.edn p.edn", "run -q --config c.edn e.edn", "run -q --json --config c.edn p.edn",
-		"act --stream --edn --config c.edn r.edn", "act --stream --json --config c.edn r.edn", "show last", "show last --json", "show last --dag",
+		"act --stream --edn --config c.edn r.edn", "act --stream --json --config c.edn r.edn", "show last", "export last --as json", "export last --as dag",
 		"model call --model m --url " + s.URL + " hi", "model call --raw --model m --url " + s.URL + " hi",
 	} {
 		cmd := exec.CommandContext(t.Context(), "script", "-qec", file+" "+line, "/dev/null")
@@ -372,7 +372,7 @@ func TestTerminalIsNotSteered(t *testing.T) {
 				t.Errorf("%s: the terminal was sent %q: %q", line, bad, text)
 			}
 		}
-		if !strings.Contains(text, "[2J") && !strings.Contains(line, "show") {
+		if !strings.Contains(text, "[2J") && !strings.Contains(line, "show") && !strings.Contains(line, "--as json") {
 			t.Errorf("%s: the attack did not take place: %q", line, text)
 		}
 	}

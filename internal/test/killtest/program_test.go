@@ -99,10 +99,10 @@ func openStore(folder, address string) (stores.Store, error) {
 // own tests. They are not exported, to keep them out of the public API.
 //
 //go:linkname reached github.com/stonelayer/stone/journal/sqlite.reached
-var reached func(string)
+var reached atomic.Pointer[func(string)]
 
 //go:linkname reachedServer github.com/stonelayer/stone/journal/postgres.reached
-var reachedServer func(string)
+var reachedServer atomic.Pointer[func(string)]
 
 // nowFile and nowServer are their clocks.
 //
@@ -167,7 +167,7 @@ func killAt(point string) {
 	}
 	left := make(chan int, 1)
 	left <- times
-	reached = func(at string) {
+	kill := func(at string) {
 		if at != point[:cut] {
 			return
 		}
@@ -178,7 +178,8 @@ func killAt(point string) {
 		}
 		left <- n
 	}
-	reachedServer = reached
+	reached.Store(&kill)
+	reachedServer.Store(&kill)
 }
 
 // child does the run, or the rest of it, and prints the ids of its nodes. On SIGTERM it
@@ -418,8 +419,8 @@ func writer(work func(path string) error) stone.Ashlar {
 			return "", fmt.Errorf("done %d times before attempt %d: %w", times, journal.Attempt(ctx), err)
 		}
 		err = work(stone.In(ctx).Path())
-		if reached != nil {
-			reached(inTool)
+		if kill := reached.Load(); kill != nil {
+			(*kill)(inTool)
 		}
 		return "appended " + in.Text, err
 	})

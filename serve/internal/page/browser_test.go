@@ -52,11 +52,11 @@ func TestBrowser(t *testing.T) {
 	h.evaluate("old")
 	h.evaluate("new", "careless")
 	file := filepath.Join(dir, "run.html")
-	h.run(0, "inspect", "failing", "--html", file)
+	h.run(0, "export", "failing", "--as", "html", "--to", file)
 	h.run(0, "answer", "paused", "1", "yes") // more than a second later
 	h.run(0, "resume", "paused")
 	call := filepath.Join(dir, "call.html")
-	h.run(0, "inspect", "cascade", "--html", call)
+	h.run(0, "export", "cascade", "--as", "html", "--to", call)
 	var signIn []string
 	h.signIn = &signIn
 	serve := func(pipeline ...string) string {
@@ -68,7 +68,7 @@ func TestBrowser(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute) // on a loaded machine
 	defer cancel()
 	report := filepath.Join(dir, "report.html")
-	h.run(0, "inspect", "new", "--html", report)
+	h.run(0, "export", "new", "--as", "html", "--to", report)
 	large := h.serve("inspect") + "/runs/fan"
 	if file := os.Getenv("STONE_PAGES_DB"); file != "" {
 		large = (&program{T: t, path: house, db: file, signIn: &signIn}).serve("inspect") + "/runs/million"
