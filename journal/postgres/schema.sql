@@ -42,10 +42,10 @@ CREATE TABLE stone.runs (
 
 CREATE INDEX states ON stone.runs (state, run);
 CREATE INDEX pipelines ON stone.runs (pipeline, run);
-CREATE INDEX piped ON stone.runs (pipeline, state, run);
-CREATE INDEX starts ON stone.runs (started, run, state);
-CREATE INDEX ends ON stone.runs (ended, run, state);
-CREATE INDEX costs ON stone.runs (cost, run);
+CREATE INDEX piped ON stone.runs (pipeline, state, run) WHERE state NOT IN ('', 'running');
+CREATE INDEX starts ON stone.runs (started, run);
+CREATE INDEX ends ON stone.runs (ended, run, state) WHERE ended <> 0;
+CREATE INDEX costs ON stone.runs (cost, run) WHERE cost <> 0;
 CREATE INDEX failures ON stone.runs (run) WHERE failure IS NOT NULL;
 
 CREATE TABLE stone.labels (

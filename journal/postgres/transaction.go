@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -223,35 +222,27 @@ func (t *tx) Lock(ids, read []string) error {
 
 // Insert implements [log.Tx].
 func (t *tx) Insert(r *log.Run) error {
-	found, err := rows(background, t.reader, func(v [][]byte) int64 { return integer(v[0]) },
-		"INSERT INTO stone.runs (id, owner, beat, lease, outside) VALUES ($1, $2, 0, $3, $4) RETURNING run", r.ID, r.Owner, r.Lease, r.Outer)
-	if err == nil {
-		r.Row = found[0]
+	made, err := rows(background, t.reader, func(v [][]byte) int64 { return integer(v[0]) }, inserting, r.Arguments(r.ID, log.All)...)
+	if len(made) > 0 {
+		r.Row = made[0]
 		t.know(r)
 	}
 	return err
 }
 
-// Put implements [log.Tx]. Without its facts, a change of a run touches no index and computes no column.
-func (t *tx) Put(r *log.Run) error {
+var (
+	inserting = log.Inserting("stone.")
+	putting   = [...]string{log.Holding: log.Putting("stone.", log.Holding), log.Ending: log.Putting("stone.", log.Ending), log.All: log.Putting("stone.", log.All)}
+)
+
+// Put implements [log.Tx].
+func (t *tx) Put(r *log.Run, which log.Fields) error {
 	old := t.byRow[r.Row]
 	if t.know(r); old != nil {
 		t.byRow[r.Row].Beat, t.byRow[r.Row].Rows = old.Beat, old.Rows
 	}
-	if old != nil && sameFacts(old, r) {
-		t.exec("UPDATE stone.runs SET owner = $2, lease = $3, outside = $4, tip = $5 WHERE run = $1", r.Row, r.Owner, r.Lease, r.Outer, r.Tip)
-		return nil
-	}
-	t.exec(`UPDATE stone.runs SET owner = $2, lease = $3, outside = $4, state = $5, tail = $6, tip = $7, seal = $8, info = $9, outcome = $10, shape = $11,
-		pipeline = $12, started = $13, ended = $14 WHERE run = $1`,
-		r.Row, r.Owner, r.Lease, r.Outer, r.State, r.Tail, r.Tip, r.Seal, text(r.Info), text(r.Outcome), text(r.Shape), r.Pipeline, r.Started, r.Ended)
+	t.exec(putting[which], r.Arguments(r.Row, which)...)
 	return nil
-}
-
-// sameFacts reports whether two versions of a run differ at most in who holds it and in its Tip.
-func sameFacts(a, b *log.Run) bool {
-	return a.State == b.State && a.Tail == b.Tail && a.Pipeline == b.Pipeline && a.Started == b.Started && a.Ended == b.Ended &&
-		bytes.Equal(a.Seal, b.Seal) && bytes.Equal(a.Info, b.Info) && bytes.Equal(a.Outcome, b.Outcome) && bytes.Equal(a.Shape, b.Shape)
 }
 
 // Label implements [log.Tx].
@@ -358,12 +349,4 @@ func (t *tx) PutQuestion(q *log.Question) error {
 		ON CONFLICT (run, path) DO UPDATE SET open = excluded.open, question = excluded.question, seal = excluded.seal`,
 		q.Run, q.Path, q.Open, string(q.Text), q.Seal)
 	return nil
-}
-
-// text is NULL for nil.
-func text(b []byte) any {
-	if b == nil {
-		return nil
-	}
-	return string(b)
 }

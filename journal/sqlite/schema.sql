@@ -1,7 +1,8 @@
 -- Version 1. Package journal/internal/log describes the columns. Times are milliseconds of Unix time, 0 for none.
 
 -- The number of a run is never used again (AUTOINCREMENT), since followers and fences identify a run by it. Lists are
--- answered by indexes over columns. The database computes cost and failure from the outcome.
+-- answered by indexes over columns. The database computes cost and failure from the outcome. Each index that a start or an
+-- end changes costs a page of the log, so an index has only what its lists need.
 CREATE TABLE runs (
 	run      INTEGER PRIMARY KEY AUTOINCREMENT,
 	id       TEXT NOT NULL UNIQUE,
@@ -27,10 +28,10 @@ CREATE TABLE runs (
 
 CREATE INDEX states ON runs (state, run);
 CREATE INDEX pipelines ON runs (pipeline, run);
-CREATE INDEX piped ON runs (pipeline, state, run);
-CREATE INDEX starts ON runs (started, run, state);
-CREATE INDEX ends ON runs (ended, run, state);
-CREATE INDEX costs ON runs (cost, run);
+CREATE INDEX piped ON runs (pipeline, state, run) WHERE state NOT IN ('', 'running');
+CREATE INDEX starts ON runs (started, run);
+CREATE INDEX ends ON runs (ended, run, state) WHERE ended <> 0;
+CREATE INDEX costs ON runs (cost, run) WHERE cost <> 0;
 CREATE INDEX failures ON runs (run, failure) WHERE failure IS NOT NULL;
 
 CREATE TABLE labels (

@@ -25,17 +25,21 @@ func (t tx) Lock(_, _ []string) error { return nil }
 
 // Insert implements [log.Tx].
 func (t tx) Insert(r *log.Run) error {
-	result, err := t.do("INSERT INTO runs (id, owner, beat, lease, outside) VALUES (?, ?, 0, ?, ?)", r.ID, r.Owner, r.Lease, r.Outer)
-	if err == nil {
-		r.Row, err = result.LastInsertId()
+	made, err := all(background, t.reader, func(rows *sql.Rows) (n int64, err error) { return n, rows.Scan(&n) }, inserting, r.Arguments(r.ID, log.All)...)
+	if len(made) > 0 {
+		r.Row = made[0]
 	}
 	return err
 }
 
+var (
+	inserting = inSQLite(log.Inserting(""))
+	putting   = [...]string{log.Holding: inSQLite(log.Putting("", log.Holding)), log.Ending: inSQLite(log.Putting("", log.Ending)), log.All: inSQLite(log.Putting("", log.All))}
+)
+
 // Put implements [log.Tx].
-func (t tx) Put(r *log.Run) error {
-	_, err := t.do("UPDATE runs SET owner = ?, lease = ?, outside = ?, state = ?, tail = ?, tip = ?, pipeline = ?, started = ?, ended = ?, seal = ?, info = ?, outcome = ?, shape = ? WHERE run = ?",
-		r.Owner, r.Lease, r.Outer, r.State, r.Tail, r.Tip, r.Pipeline, r.Started, r.Ended, blob(r.Seal), text(r.Info), text(r.Outcome), text(r.Shape), r.Row)
+func (t tx) Put(r *log.Run, which log.Fields) error {
+	_, err := t.do(putting[which], r.Arguments(r.Row, which)...)
 	return err
 }
 
@@ -145,17 +149,10 @@ func (t tx) PutQuestion(q *log.Question) error {
 	return err
 }
 
-// blob and text are NULL for nil.
+// blob is NULL for nil.
 func blob(b []byte) any {
 	if b == nil {
 		return nil
 	}
 	return b
-}
-
-func text(b []byte) any {
-	if b == nil {
-		return nil
-	}
-	return string(b)
 }

@@ -284,7 +284,7 @@ func (j *Journal) shrink(ctx context.Context, r *run, rows int64) error {
 			if err == nil && first == 0 && row.Info != nil {
 				row.State, row.Outcome, row.Ended, row.Tail, row.Tip = string(journal.Failed), text, millis(ended), 0, 0
 				row.seal()
-				err = t.Put(row)
+				err = t.Put(row, Ending)
 			}
 			if err == nil {
 				now, err = t.Delete(row.Row, first, first+AtOnce-1)

@@ -140,10 +140,10 @@ type Tx interface {
 	// Lock makes other transactions that change one of these runs wait until this one ends.
 	// Runs that do not exist are left out. It may read those in read as well, for Run.
 	Lock(ids, read []string) error
-	// Insert stores a new run and sets its Row.
+	// Insert stores a new run and sets its Row, unless there is a run with its ID.
 	Insert(r *Run) error
-	// Put replaces a run, except for its ID, Beat and Rows.
-	Put(r *Run) error
+	// Put replaces fields of a run.
+	Put(r *Run, which Fields) error
 	// Label replaces the labels of a run, by which Runs selects it: see Column.
 	Label(run int64, labels map[string]string) error
 	// Spend adds to the sum of a budget, which is never less than zero. Remove does not change it.

@@ -12,6 +12,54 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
+// Fields of a run that change together, each with those before it. A database writes the indexes of all columns that a statement
+// names, even if their values stay: a change of holder names none, and an end names none of those of a start.
+type Fields int
+
+// The fields of a run, except for its ID, Beat and Rows.
+const (
+	Holding Fields = iota // Owner, Lease and Outer
+	Ending                // State, Outcome, Ended, Tail, Tip and Seal
+	All                   // Pipeline, Started, Info and Shape
+)
+
+// columns are the columns of the fields; of those before it come first.
+var columns = [...][]string{Holding: {"owner", "lease", "outside"}, Ending: {"state", "outcome", "ended", "tail", "tip", "seal"}, All: {"pipeline", "started", "info", "shape"}}
+
+// Putting returns the statement that stores fields of a run with a number, $1. Schema is the prefix of tables.
+func Putting(schema string, which Fields) string {
+	text := "UPDATE " + schema + "runs SET "
+	for i, column := range slices.Concat(columns[:which+1]...) {
+		text += fmt.Sprintf("%s = $%d, ", column, i+2)
+	}
+	return strings.TrimSuffix(text, ", ") + " WHERE run = $1"
+}
+
+// Inserting returns the statement that stores a new run with an id, $1, and returns its number, unless there is one with the id.
+func Inserting(schema string) string {
+	names, places := "id, beat", "$1, 0"
+	for i, column := range slices.Concat(columns[:]...) {
+		names, places = names+", "+column, places+fmt.Sprintf(", $%d", i+2)
+	}
+	return fmt.Sprintf("INSERT INTO %sruns (%s) VALUES (%s) ON CONFLICT (id) DO NOTHING RETURNING run", schema, names, places)
+}
+
+// Arguments returns a key, and the fields as the statements of Putting and Inserting take them.
+func (r *Run) Arguments(key any, which Fields) []any {
+	text := func(b []byte) any {
+		if b == nil {
+			return nil
+		}
+		return string(b)
+	}
+	seal := any(r.Seal)
+	if r.Seal == nil {
+		seal = nil
+	}
+	all := []any{key, r.Owner, r.Lease, r.Outer, r.State, text(r.Outcome), r.Ended, r.Tail, r.Tip, seal, r.Pipeline, r.Started, text(r.Info), text(r.Shape)}
+	return all[:1+len(slices.Concat(columns[:which+1]...))]
+}
+
 // RunSelection selects runs that others may see: those that were started, or have a step or a
 // question. Its zero value selects all. The columns that it compares
 // are shortened and not sealed, so the caller compares the facts about the runs again.
@@ -58,7 +106,7 @@ func Visible(schema string) string {
 // Schema is the prefix of tables. The query reads one index, from the newest run on, until it has
 // enough: the index of open questions, unfinished states, labels, pipelines, states or failures. If only times
 // or a cost that few runs have are given, it sorts these runs, and reads nothing but the index. An expression instead of a column keeps a database from
-// choosing another index.
+// choosing another index. What an index leaves out, such as a cost of zero, is excluded in the same words.
 func (s RunSelection) Keys(schema string, limit int) (text string, args []any) {
 	place := func(value any) string {
 		args = append(args, value)
@@ -70,7 +118,7 @@ func (s RunSelection) Keys(schema string, limit int) (text string, args []any) {
 	labels := slices.Sorted(maps.Keys(s.Labels))
 	states := s.States
 	few := len(states) > 0 && !slices.ContainsFunc(states, func(s string) bool { return !slices.Contains(unfinished, s) })
-	byState := !s.Asking && (few || len(states) > 0 && len(labels) == 0 && s.Started == 0 && s.Ended == 0)
+	byState := !s.Asking && (few || len(states) > 0 && len(labels) == 0 && s.Ended == 0)
 	byTime := !s.Asking && !byState && len(labels) == 0 && s.Pipeline == "" && (s.Started != 0 || s.Ended != 0)
 	costly := s.Cost > 0 && !s.Failed && !s.Asking && !byState && !byTime && len(labels) == 0 && s.Pipeline == ""
 	switch {
@@ -99,20 +147,23 @@ func (s RunSelection) Keys(schema string, limit int) (text string, args []any) {
 		where = append(where, fmt.Sprintf("EXISTS (SELECT 1 FROM %slabels has WHERE has.name = %s AND has.value = %s AND has.run = r.run)",
 			schema, place(Column(name)), place(Column(s.Labels[name]))))
 	}
-	pipeline := "r.pipeline"
-	if s.Asking {
-		pipeline += " || ''"
-	}
-	if s.Pipeline != "" {
-		and(pipeline+" = %s", Column(s.Pipeline))
+	pipeline := ""
+	switch {
+	case s.Pipeline == "":
+	case byState:
+		pipeline = place(Column(s.Pipeline))
+	case s.Asking:
+		and("r.pipeline || '' = %s", Column(s.Pipeline))
+	default:
+		and("r.pipeline = %s", Column(s.Pipeline))
 	}
 	since := func(column string, at int64) {
 		if at == 0 {
 			return
 		}
-		and("r."+column+" >= %s", at)
+		and("r."+column+" >= %s AND r."+column+" <> 0", at)
 		if !byTime && !few && !s.Asking { // the scan stops at the oldest of them
-			where = append(where, fmt.Sprintf("%s >= (SELECT coalesce(min(run + 0), 0) FROM %sruns WHERE %s >= $%d)", order, schema, column, len(args)))
+			where = append(where, fmt.Sprintf("%s >= (SELECT coalesce(min(run + 0), 0) FROM %sruns WHERE %s >= $%d AND %[3]s <> 0)", order, schema, column, len(args)))
 		}
 	}
 	since("ended", s.Ended)
@@ -150,6 +201,13 @@ func (s RunSelection) Keys(schema string, limit int) (text string, args []any) {
 	all := make([]string, len(states))
 	for i, state := range states {
 		is := "r.state = " + place(state)
+		switch {
+		case pipeline == "":
+		case state == "" || state == string(journal.Running): // few, and not in the index of both
+			is += " AND r.pipeline || '' = " + pipeline
+		default:
+			is += " AND r.pipeline = " + pipeline + " AND r.state NOT IN ('', 'running')"
+		}
 		if s.Answered && state == string(journal.Waiting) {
 			is += fmt.Sprintf(" AND NOT EXISTS (SELECT 1 FROM %squestions q WHERE q.run = r.run AND q.open)", schema)
 		}
@@ -176,10 +234,10 @@ func (s RunSelection) CountKeys(schema string) (text string, args []any) {
 func byCost(schema, order, least string, one func(order, more, limit string) string, limit int) string {
 	const few = 1000
 	are := func(how string) string {
-		return fmt.Sprintf("(SELECT CASE WHEN count(*) %s %d THEN %d ELSE 0 END FROM (SELECT 1 FROM %sruns WHERE cost >= %s LIMIT %d) costly)", how, few, limit, schema, least, few+1)
+		return fmt.Sprintf("(SELECT CASE WHEN count(*) %s %d THEN %d ELSE 0 END FROM (SELECT 1 FROM %sruns WHERE cost >= %s AND cost <> 0 LIMIT %d) costly)", how, few, limit, schema, least, few+1)
 	}
 	return fmt.Sprintf("SELECT run FROM (SELECT run FROM (%s) few UNION ALL SELECT run FROM (%s) many) found ORDER BY run DESC LIMIT %d",
-		one("(r.run + 0)", "r.cost >= "+least, are("<=")), one(order, "r.cost + 0 >= "+least, are(">")), limit)
+		one("(r.run + 0)", "r.cost <> 0 AND r.cost >= "+least, are("<=")), one(order, "r.cost + 0 >= "+least, are(">")), limit)
 }
 
 // QuestionSelection selects questions; its zero value selects those of all runs that have neither a result nor a failure.

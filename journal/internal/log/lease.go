@@ -142,8 +142,8 @@ func (j *Journal) acquire(ctx context.Context, r *run) (*Run, error) {
 	}
 }
 
-// take takes the lease, unless it has changed since it was seen. It returns the row of the run, nil if that is not
-// written yet: the lease of a run that begins is taken in the transaction of its start.
+// take takes the lease, unless it has changed since it was seen. It returns the row of the run, nil for a run that begins: its
+// lease is taken by the write of its start.
 func (j *Journal) take(r *run, seen lease, begins bool) (row *Run, taken bool, err error) {
 	term := j.term(r.id)
 	var has *Run   // the writer owns this variable and the next one until it has answered
@@ -154,7 +154,7 @@ func (j *Journal) take(r *run, seen lease, begins bool) (row *Run, taken bool, e
 			return err
 		}
 		if still = now == seen || now.owner == j.owner && now.exists; !still {
-			if r.outer != nil || begins {
+			if r.outer != nil {
 				return refused{j.held(r.id, now.owner)}
 			}
 			return nil
@@ -166,12 +166,12 @@ func (j *Journal) take(r *run, seen lease, begins bool) (row *Run, taken bool, e
 	case r.outer != nil && (seen.free() || seen.owner == j.owner):
 		taken = true
 		err = j.send(x)
-	case begins:
+	case begins: // Begin takes it
 		if err := bounds.CheckID(r.id); err != nil {
 			return nil, false, err
 		}
-		r.hold(true) // before the writer can say that it is lost
-		return nil, true, j.openWith(x)
+		r.hold(true)
+		return nil, true, nil
 	default:
 		if err = j.out.write(x); err == nil {
 			row, taken = has, still
@@ -197,14 +197,6 @@ func (r *run) hold(fresh bool) {
 	r.held.Store(true)
 }
 
-// openWith queues a write with which a new run starts.
-func (j *Journal) openWith(x *write) error {
-	x.run.mu.Lock()
-	x.run.opening = append(x.run.opening, x)
-	x.run.mu.Unlock()
-	return j.queue(x)
-}
-
 // take makes a run ours, and returns its row. A nil row means that the run is new.
 func (t *transaction) take(r *run, row *Run, term time.Duration) (*Run, error) {
 	if r.outer != nil {
@@ -228,7 +220,7 @@ func (t *transaction) take(r *run, row *Run, term time.Duration) (*Run, error) {
 		err = t.Insert(row)
 		p.rows, p.next = 0, 0
 	} else {
-		err = t.Put(row)
+		err = t.Put(row, Holding)
 		p.rows = -1
 	}
 	p.row, p.touched, p.ours = row.Row, !fresh, fresh
@@ -321,6 +313,6 @@ func (j *Journal) leave(r *run) *write {
 			return t.remove(p)
 		}
 		row.Lease, row.Outer = 0, ""
-		return t.Put(row)
+		return t.Put(row, Holding)
 	}}
 }

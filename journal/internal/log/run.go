@@ -47,7 +47,7 @@ type run struct {
 	over    bool      // done and not started again, so it takes no more steps
 	failed  error     // of a write without a waiting caller: no step starts and the run does not end until it is acquired again
 	last    *write    // the last such write, nil if it is settled
-	opening []*write  // the writes with which the run starts, until they are settled
+	opening *write    // the queued write with which the run starts, until it is settled
 	reuse   string    // from which run results are taken, as in journal.RunInfo
 	account string    // as in journal.RunInfo
 	shared  []budget.Shared
@@ -231,8 +231,8 @@ func (r *run) settled(x *write) {
 	if r.last == x {
 		r.last = nil
 	}
-	if len(r.opening) > 0 && r.opening[0] == x {
-		r.opening = r.opening[1:]
+	if r.opening == x {
+		r.opening = nil
 	}
 	if x.result == nil {
 		return

@@ -94,16 +94,23 @@ func (j *Journal) Begin(ctx context.Context, info journal.RunInfo, input dag.DAG
 	}
 	r.stopLoading()
 	j.flight.Leave(info.ID, false)
+	term := j.term(r.id)
 	x := &write{run: r, do: func(t *transaction) error {
-		as := Run{State: string(journal.Running), Pipeline: Column(info.Pipeline), Started: millis(info.Started), Info: text, Shape: shape, Outcome: outcome}
+		as := Run{
+			ID: r.id, Owner: j.owner, Lease: term.Milliseconds(),
+			State: string(journal.Running), Pipeline: Column(info.Pipeline), Started: millis(info.Started), Info: text, Shape: shape, Outcome: outcome,
+		}
 		return t.begin(r, as, info.Labels, given)
 	}}
 	r.mu.Lock()
-	fresh, opens := r.fresh, record.Begins(ctx)
+	fresh, opens := r.fresh, r.outer == nil && record.Begins(ctx)
+	if fresh && opens {
+		r.opening = x
+	}
 	r.mu.Unlock()
 	switch {
-	case fresh && r.outer == nil && opens:
-		err = j.openWith(x)
+	case fresh && opens:
+		err = j.queue(x)
 	case fresh:
 		err = j.send(x)
 	default:
@@ -123,11 +130,14 @@ func (j *Journal) Begin(ctx context.Context, info journal.RunInfo, input dag.DAG
 // begin records that a run starts or continues, with its input if that is new. It removes the
 // records that only belonged to its outcome, and the failures to retry.
 func (t *transaction) begin(r *run, as Run, labels map[string]string, input *result) error {
-	p := t.part(r)
-	if p.row == 0 { // another process was faster to start it
-		p.touched = false
-		return refused{cmp.Or(r.failure(), t.j.held(r.id, "another process"))}
+	p := t.find(r)
+	switch {
+	case p.row == 0 && r.outer != nil: // its lease could not be taken
+		return refused{cmp.Or(r.failure(), t.j.notHeld(r.id))}
+	case p.row == 0:
+		return t.make(p, as, labels, input)
 	}
+	t.part(r)
 	if err := t.flush(); err != nil {
 		return err
 	}
@@ -157,7 +167,7 @@ func (t *transaction) begin(r *run, as Run, labels map[string]string, input *res
 	row.State, row.Info, row.Shape, row.Outcome, row.Tail, row.Tip = as.State, as.Info, as.Shape, as.Outcome, 0, 0
 	row.Pipeline, row.Started, row.Ended = as.Pipeline, as.Started, 0
 	row.seal()
-	if err := t.Put(row); err != nil {
+	if err := t.Put(row, All); err != nil {
 		return err
 	}
 	if !maps.Equal(labels, before.Labels) {
@@ -176,6 +186,27 @@ func (t *transaction) begin(r *run, as Run, labels map[string]string, input *res
 		p.rows = -1
 	}
 	return err
+}
+
+// make records that a new run starts, which takes its lease.
+func (t *transaction) make(p *part, as Run, labels map[string]string, input *result) error {
+	as.seal()
+	if err := t.Insert(&as); err != nil {
+		return err
+	}
+	if as.Row == 0 {
+		return refused{t.j.held(as.ID, "another process")}
+	}
+	p.row, p.rows, p.next, p.beat, p.ours = as.Row, 0, 0, 0, true
+	if len(labels) > 0 {
+		if err := t.Label(p.row, labels); err != nil {
+			return err
+		}
+	}
+	if input != nil {
+		t.append(p, input.Row, input.event)
+	}
+	return t.flush()
 }
 
 // beginWith appends the input of a run, unless the run has it.
@@ -322,7 +353,7 @@ func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 		}
 		row.Lease, row.Outer = 0, ""
 		row.seal()
-		if err := t.Put(row); err != nil {
+		if err := t.Put(row, Ending); err != nil {
 			return err
 		}
 		return t.stops(r, row, o)
@@ -394,7 +425,7 @@ func (j *Journal) refuse(ctx context.Context, r *run, o journal.Outcome) error {
 		}
 		row.State, row.Outcome, row.Ended = string(o.State), text, millis(o.Ended)
 		row.seal()
-		if err := t.Put(row); err != nil {
+		if err := t.Put(row, Ending); err != nil {
 			return err
 		}
 		return t.stops(r, row, o)

@@ -182,7 +182,7 @@ func (x *write) abandon() {
 	}
 	x.run.mu.Lock()
 	defer x.run.mu.Unlock()
-	for _, start := range x.run.opening {
+	if start := x.run.opening; start != nil {
 		start.abandoned.Store(true)
 	}
 }
