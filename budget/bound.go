@@ -1,7 +1,8 @@
 package budget
 
 import (
-	"encoding/json"
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -31,9 +32,9 @@ const (
 
 // A Part says where the money of a Bound is.
 type Part struct {
-	Path  string `json:"path"`
-	Note  string `json:"note,omitempty"` // what the amount is made of
-	Bound Bound  `json:"bound"`          // without parts
+	Path  string
+	Note  string // what the amount is made of
+	Bound Bound  // without parts
 }
 
 // AtMost is the bound of what costs at most this. An amount that is no number, or infinite, has no bound.
@@ -281,51 +282,22 @@ func shown(usd float64) string {
 	return text
 }
 
-// MarshalJSON writes the amount, as a number if it is one, what has no bound, and the parts.
-func (b Bound) MarshalJSON() ([]byte, error) {
-	out := struct {
-		USD   *float64 `json:"usd,omitempty"`
-		Most  string   `json:"most"`
-		Open  []string `json:"unbounded,omitempty"`
-		Parts []Part   `json:"parts,omitempty"`
-	}{nil, b.String(), b.open, b.parts}
-	if usd, known := b.USD(); known {
-		out.USD = &usd
-	}
-	return json.Marshal(out)
-}
-
-// Fits returns nil if a run that costs at most b stays within limit. The error is a *BoundError.
+// Fits returns nil if what costs at most b stays within a limit in USD. The error names the sum and its dearest part.
 func (b Bound) Fits(limit float64) error {
-	if usd, known := b.USD(); known && usd <= max(limit, 0)*(1+1e-9) {
+	limit = max(limit, 0)
+	if usd, known := b.USD(); known && usd <= limit*(1+1e-9) {
 		return nil
 	}
-	return &BoundError{Limit: max(limit, 0), Bound: b}
-}
-
-// A BoundError reports that a run may cost more than its budget.
-type BoundError struct {
-	Limit float64
-	Bound Bound
-}
-
-// Error names the sum, and the dearest part.
-func (e *BoundError) Error() string {
-	most := "at most " + e.Bound.String() + " USD"
-	if len(e.Bound.open) > 0 {
-		most = "more than any sum, since " + e.Bound.open[0]
+	budget := strconv.FormatFloat(limit, 'f', -1, 64)
+	if len(b.open) > 0 {
+		return fmt.Errorf("the run may cost more than any sum, since %s; its budget is %s", b.open[0], budget)
 	}
-	text := fmt.Sprintf("the run may cost %s; its budget is %s", most, strconv.FormatFloat(e.Limit, 'f', -1, 64))
-	var dear *Part
-	for i := range e.Bound.parts {
-		if p := &e.Bound.parts[i]; len(p.Bound.open) == 0 && (dear == nil || p.Bound.weight() > dear.Bound.weight()) {
-			dear = p
-		}
-	}
-	if dear != nil && len(e.Bound.open) == 0 {
+	text := fmt.Sprintf("the run may cost at most %s USD; its budget is %s", b, budget)
+	if len(b.parts) > 0 {
+		dear := slices.MaxFunc(b.parts, func(p, q Part) int { return cmp.Compare(p.Bound.weight(), q.Bound.weight()) })
 		text += fmt.Sprintf(": %s of it is for %s", dear.Bound, dear.Path)
 	}
-	return text
+	return errors.New(text)
 }
 
 // weight compares bounds for people: widths count as ten lanes.
