@@ -43,14 +43,14 @@ func (a *app) printBound(w io.Writer, b budget.Bound) error {
 			fmt.Fprintf(w, "  … and %d more parts\n", len(parts)-i)
 			break
 		}
-		line := fmt.Sprintf("  %s  %s", p.Bound, address.Readable(p.Path))
+		line := fmt.Sprintf("%s  %s", p.Bound, address.Readable(p.Path))
 		if p.Note != "" {
 			line += ": " + p.Note
 		}
-		fmt.Fprintln(w, text.Line(line))
+		fmt.Fprintln(w, "  "+text.Line(line))
 	}
 	for _, why := range b.Open() {
-		fmt.Fprintln(w, text.Line("  unbounded: "+why))
+		fmt.Fprintln(w, "  unbounded: "+text.Line(why))
 	}
 	if limit := a.calls.limits.USD; limit != nil {
 		if err := b.Fits(*limit); err != nil {
