@@ -161,8 +161,8 @@ type Tool struct {
 	// Err is the reason why the tool cannot work, such as a name that providers refuse,
 	// or nil. Validation reports it.
 	Err error
-	// Left is the reason why the tool is not offered although the agent can do without it, such as a
-	// foreign schema that cannot be read, or nil. Validation warns of it.
+	// Left is the reason why an optional tool is not offered, such as a foreign schema that cannot be read, or nil.
+	// Validation warns of it.
 	Left error
 
 	runs *pipeline // see AsTool

@@ -74,7 +74,7 @@ func (r *run) work(ctx context.Context) (*dag.Node, error) {
 	conversation := r.start.Messages
 	for {
 		if r.turn == r.limit {
-			return nil, failure(KindMaxTurns, nil, "not done after %d turns: raise MaxTurns, or see in the trace what it was busy with", r.turn)
+			return nil, failure(KindMaxTurns, nil, "not done after %d turns: raise MaxTurns, or look at its last turns in the trace", r.turn)
 		}
 		r.turn++
 		c := r.nextTurn(conversation)

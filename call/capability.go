@@ -98,9 +98,9 @@ type Request struct {
 	// Stack lists the calls around this one, the outermost first: calls whose capability is a
 	// pipeline or a program, and calls that were answered with the plan that makes this one.
 	Stack []Frame
-	// Key is the same whenever the same invocation is repeated, after a crash for
-	// instance, and another one once its step is done again on purpose or asks something else. Use it as an
-	// idempotency key for a service that bills. It is "" outside of a run.
+	// Key stays the same when an invocation is repeated, for instance after a crash. It changes when its step is
+	// repeated on purpose or asks something else. Use it as an idempotency key for a service that bills. It is ""
+	// outside of a run.
 	Key string
 	// Voice streams pieces of the answer as they are produced, as in
 	// req.Voice.Say(event.Text, "…"). It is nil, and safe to use, if nothing listens. The

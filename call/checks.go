@@ -215,7 +215,7 @@ func maxChars(_ context.Context, s Subject) error {
 
 func isJSON(_ context.Context, s Subject) error {
 	if text, isText := textOf(s.Out); isText && !json.Valid([]byte(text)) {
-		return errors.New("the text is no JSON")
+		return errors.New("the text is not JSON")
 	}
 	return nil
 }

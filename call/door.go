@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone/internal/grants"
 )
 
-// An Admission is the verdict of the checks at the door on an input.
+// An Admission is the verdict of the checks on an input.
 type Admission struct {
 	Score        float64  `json:"score"`                 // the share of the shoulds that pass
 	MustFailed   []string `json:"must-failed,omitempty"` // names of checks
@@ -124,7 +124,7 @@ func (d *door) renders(in dag.DAG) ([]byte, error) {
 	return input, err
 }
 
-// facts are what people are shown of the door.
+// facts are the facts of the step for people, see tree.Facts.
 func (d *door) facts() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) { d.spec.Admit.facts(yield) }
 }
@@ -164,8 +164,8 @@ func (s *session) enter() error {
 	return err
 }
 
-// unwelcome is the failure of an input that the policy alone would reject: shoulds of the call
-// neither lower its minimum nor dilute its score.
+// unwelcome is the failure of an input that the policy alone would reject. The shoulds of a call can neither lower the
+// policy's minimum nor dilute its score.
 func (b *bar) unwelcome(v *judgement) *Error {
 	of := *v
 	of.should = nil

@@ -106,7 +106,7 @@ func (a *app) runPipeline(ctx context.Context, p stone.Ashlar, flags runFlags) e
 // perform runs a pipeline that has no errors among its findings, and prints its result.
 func (a *app) perform(ctx context.Context, p stone.Ashlar, cfg stone.Config, findings finding.List, flags runFlags, print func(stone.Result, *keptRun) error) error {
 	if flags.wire.batch && flags.keep.none {
-		return errors.New("--no-db keeps nothing, and the answers of --batch come later: leave one of them out")
+		return errors.New("--batch needs a journal, since answers arrive later: drop --no-db")
 	}
 	printFindings(a.Stderr, findings)
 	if findings.Err() != nil {

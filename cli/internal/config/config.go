@@ -268,7 +268,7 @@ func (r *reader) readRubrics(m *form.Map) {
 			m.AllowRest()
 			r.Text(m, "rubric", &to.Judge.Rubric)
 			if v, ok := m.Field("rubric"); ok && to.Judge.Rubric != "" && to.Judge.On == nil && r.App.Policy.Default.Judge.On == nil {
-				v.Fault(form.Invalid, "the judge is off, so that nobody reads its rubric: add :on true")
+				v.Fault(form.Invalid, "the judge is off, so its rubric has no effect: add :on true")
 			}
 		})
 	}
