@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/bounds"
+	"github.com/stonelayer/stone/internal/jsonv2"
 	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/internal/outline"
@@ -31,10 +32,10 @@ func (j *Journal) opened(r *Run, shape bool) (info journal.RunInfo, err error) {
 	}
 	if !unbroken(r.Seal, r.Shape, shape, r.fields()...) {
 		err = errChanged
-	} else if err = json.Unmarshal(r.Info, &info); err == nil {
+	} else if err = jsonv2.UnmarshalV1(r.Info, &info); err == nil {
 		info.Outcome = journal.Outcome{} // what the last outcome leaves out is zero, whatever the one before it was
-		if err = json.Unmarshal(r.Outcome, &info.Outcome); err == nil && shape {
-			err = json.Unmarshal(r.Shape, &info.Shape)
+		if err = jsonv2.UnmarshalV1(r.Outcome, &info.Outcome); err == nil && shape {
+			err = jsonv2.UnmarshalV1(r.Shape, &info.Shape)
 		}
 	}
 	if err != nil {
