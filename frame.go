@@ -36,7 +36,7 @@ type extra struct {
 	steps    stepNames
 	digest   *dag.ID                 // with a recorder: of the step as part of which a body runs
 	tries    *tries                  // of an attempt
-	twin     *dag.ID                 // see twinOf; nil outside attempts
+	twin     *dag.ID                 // see inAttempts; nil outside attempts
 	reached  atomic.Pointer[dag.DAG] // the result of the last child of a scoped body
 	grant    []string                // of an ashlar run with RunDynamic; nil for that around it
 	flow     *flowing                // of the visit of a flow
@@ -177,6 +177,9 @@ func (f *frame) Value(key any) any {
 	}
 	if key == (queue.Key{}) {
 		return f.later()
+	}
+	if key == (queue.Attempts{}) && f.up != nil {
+		return f.up.everyAttempt
 	}
 	return f.around().Value(key)
 }

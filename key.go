@@ -20,12 +20,11 @@ func (f *frame) key(kind string, d dag.DAG) step.Key {
 	fingerprint := Ashlar{f.spec}.Fingerprint()
 	h := sha256.New()
 	h.Write(fingerprint[:])
-	h.Write([]byte(kind + "\x00" + k.Path + "\x00"))
+	h.Write([]byte(kind + "\x00" + f.inFirst(k.Path) + "\x00"))
 	reads := f.digest(d)
 	h.Write(reads[:])
-	h.Sum(k.Digest[:0])
+	k.Digest = f.inAttempts(sum(h), k.Path)
 	k.Loose = f.spec.glue
-	f.twinOf(&k, fingerprint[:], reads[:])
 	extra, age := f.spec.cached(kind, f.granted())
 	if age > 0 {
 		k.Fresh = f.run.now().Add(-age)
@@ -170,15 +169,15 @@ func (l *laneItems) appendItem(b []byte, lane int) []byte {
 	return binary.AppendUvarint(append(b, id[:]...), uint64(l.nth[lane]))
 }
 
-// partOf returns the digest of the recorded step, or of the scoped ashlar, in
-// whose body f is.
-func (f *frame) partOf() dag.ID {
+// partOf returns the frame of the recorded step, or of the scoped ashlar, in
+// whose body f is, and its digest.
+func (f *frame) partOf() (of *frame, digest dag.ID) {
 	for ; f != nil; f = f.up {
 		if x := f.extra.Load(); x != nil && x.digest != nil {
-			return *x.digest
+			return f, *x.digest
 		}
 	}
-	return dag.ID{}
+	return nil, dag.ID{}
 }
 
 // unshare notes that the bodies around f have read more than their keys cover.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/kind"
@@ -60,6 +61,9 @@ func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (st
 		defer own.release()
 		own.Context = ctx
 		own.more().digest = &key.Digest
+		if twin := f.twin(); twin != nil {
+			own.more().digest = twin
+		}
 		rec, err := work(own)
 		if err != nil && (f.run.over() != nil || f.passing(err) || overtaken(f.Context)) {
 			unfinished = err
@@ -76,7 +80,7 @@ func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (st
 		return rec, nil
 	}
 	rec, err := f.ask(at, key, do)
-	differs := rec.Differs || rec.Replayed && key.Kind == stepKind && rec.Path != "" && rec.Path != key.Path
+	differs := rec.Differs || rec.Replayed && key.Kind == stepKind && rec.Path != "" && address.Last(rec.Path) != address.Last(key.Path)
 	if differs && key.Kind == stepKind && !f.ownGoroutine() {
 		if differs = false; rec.Differs {
 			key.Loose = true
@@ -107,7 +111,7 @@ func (f *frame) ask(at *frame, key step.Key, do func(context.Context) (step.Reco
 		recorder = forgetful{}
 	}
 	if tries := f.tries(); tries != nil {
-		recorder = &retrying{tries, f.more().twin, recorder}
+		recorder = &retrying{tries, f.twin(), recorder}
 	}
 	return recorder.Do(at, key, do)
 }
@@ -118,22 +122,36 @@ func (f *frame) recorded() bool {
 	return f.run.recorder != nil || f.tries() != nil
 }
 
-// ownGoroutine reports whether the calling goroutine runs the body that f is in, so that the steps
-// that the body makes here have an order. The stack of a goroutine that a body has started has no
-// body in it. It is asked only where a record differs.
+// ownGoroutine reports whether the calling goroutine runs the body that f is in, and the leaf around it, so that the steps
+// that the body makes here have an order. The stack of a goroutine that a body has started lacks that body
+// and those around it. It is asked only where a record differs.
 func (f *frame) ownGoroutine() bool {
+	bodies := 1
+	for up := f.up; up.seg == stepSegment || up.seg == innerSegment; up = up.up {
+		if up.seg == stepSegment {
+			bodies++
+		}
+	}
 	pcs := make([]uintptr, 256)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
 	for {
 		at, more := frames.Next()
 		name := strings.TrimPrefix(at.Function, "github.com/stonelayer/stone.")
 		if name == "(*frame).call" || name == "(*run).scoped" || strings.HasPrefix(name, "given[") {
-			return true
+			bodies--
 		}
-		if !more {
-			return false
+		if bodies == 0 || !more {
+			return bodies == 0
 		}
 	}
+}
+
+// ofStep reports whether f is inside of a Step.
+func (f *frame) ofStep() bool {
+	for f != nil && f.seg == innerSegment {
+		f = f.up
+	}
+	return f != nil && f.seg == stepSegment
 }
 
 // recorderFailure returns the failure of a run whose recorder failed. If the recorder

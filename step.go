@@ -186,14 +186,17 @@ func (f *frame) stepKey(kind string, input []byte) step.Key {
 	in := sha256.Sum256(input)
 	nth := ordinal(f.up.names().count(f.spec.name, in))
 	h := sha256.New()
-	part := f.partOf()
+	of, part := f.up.partOf()
 	h.Write(part[:])
 	h.Write(in[:])
 	place := append(f.up.appendPath(append([]byte(kind), 0)), '/')
+	if of.ofStep() { // whose digest tells apart those of a name, which may start in any order
+		place = append(place[:len(kind)+1], place[len(of.appendPath([]byte(kind)))+1:]...)
+	}
 	place = append(address.AppendName(place, f.spec.name), 0)
-	h.Write(append(place, nth...))
-	h.Sum(k.Digest[:0])
-	f.twinOf(&k, in[:], nth)
+	h.Write([]byte(f.inFirst(string(place))))
+	h.Write(nth)
+	k.Digest = f.inAttempts(sum(h), k.Path)
 	return k
 }
 

@@ -3,7 +3,9 @@ package stone
 import (
 	"context"
 	"crypto/sha256"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/stonelayer/stone/dag"
@@ -12,8 +14,8 @@ import (
 )
 
 // tries has the results of the steps within a leaf that is tried again. An attempt takes them from
-// the attempts before it, so that nothing that has succeeded is done or paid for twice. It is a part
-// of the process: a resumed run makes the same attempts again and so has the same results. The tries
+// the attempts before it, so that nothing that has succeeded is done or paid for twice. What attempts in
+// an earlier process have done is in the recorder, see everyAttempt. The tries
 // of an outer leaf also serve the leaves within it.
 type tries struct {
 	mu   sync.Mutex
@@ -52,6 +54,11 @@ func (r *retrying) Do(ctx context.Context, key step.Key, work func(context.Conte
 		return rec, nil
 	}
 	rec, err := r.next.Do(ctx, key, work)
+	if _, own := address.Attempts(key.Path); rec.Path != "" && !rec.Differs {
+		if _, of := address.Attempts(rec.Path); !slices.Equal(of, own) { // another attempt has an order of its own
+			rec.Path = key.Path
+		}
+	}
 	if err == nil && rec.Failure == nil && !rec.Differs {
 		kept := rec
 		kept.Node = nil
@@ -65,26 +72,72 @@ func (r *retrying) Do(ctx context.Context, key step.Key, work func(context.Conte
 	return rec, err
 }
 
-// twinOf notes what identifies the work at f in each attempt of the leaves around it: what its key
-// covers, with a path that has no attempts.
-func (f *frame) twinOf(key *step.Key, parts ...[]byte) {
-	if f.tries() == nil {
-		return
+// inFirst returns a path within f as it is in the first attempts at all leaves.
+func (f *frame) inFirst(path string) string {
+	if f.tries() != nil {
+		path, _ = address.Attempts(path)
 	}
-	h := sha256.New()
-	place, _ := address.Attempts(key.Path)
-	h.Write([]byte(key.Kind + "\x00" + place + "\x00"))
-	for up := f.up; up != nil; up = up.up {
-		if x := up.extra.Load(); x != nil && x.twin != nil {
-			h.Write(x.twin[:])
-			break
+	return path
+}
+
+// inAttempts returns the digest of the work at f in the attempts of its path. Twin is its digest in the first ones, which
+// identifies it in all.
+func (f *frame) inAttempts(twin dag.ID, path string) dag.ID {
+	if f.tries() == nil {
+		return twin
+	}
+	f.more().twin = &twin
+	return inAttempts(twin, path)
+}
+
+func inAttempts(twin dag.ID, path string) dag.ID {
+	b := twin[:]
+	_, numbers := address.Attempts(path)
+	for i, n := range numbers {
+		if n > 1 {
+			b = strconv.AppendInt(append(strconv.AppendInt(b, int64(i), 10), '~'), int64(n), 10)
 		}
 	}
-	for _, part := range parts {
-		h.Write(part)
+	if len(b) == len(twin) {
+		return twin
 	}
-	twin := sum(h)
-	f.more().twin = &twin
+	return sha256.Sum256(b)
+}
+
+// twin returns what identifies the work at f in each attempt, nil outside attempts.
+func (f *frame) twin() *dag.ID {
+	if x := f.extra.Load(); x != nil {
+		return x.twin
+	}
+	return nil
+}
+
+// everyAttempt returns the keys of the work at f in all attempts at one of the leaves around it, its own key first. A resumed
+// run need not make the attempts as before: one may end earlier or later, and steps of goroutines have no order.
+func (f *frame) everyAttempt(key step.Key) []step.Key {
+	twin := f.twin()
+	if twin == nil {
+		return nil
+	}
+	keys := []step.Key{{RunID: key.RunID, Path: key.Path, Kind: key.Kind, Name: key.Name, Digest: inAttempts(*twin, key.Path), Loose: true}}
+	place, own := address.Attempts(key.Path)
+	for up := f.up; up != nil; up = up.up {
+		if up.seg != attemptSegment {
+			continue
+		}
+		part := strings.Count(up.path(), "/")
+		numbers := slices.Clone(own)
+		for n := range up.spec.retry.Attempts {
+			if numbers[part] = n + 1; n+1 == own[part] {
+				continue
+			}
+			other := keys[0]
+			other.Path = address.InAttempts(place, numbers)
+			other.Digest = inAttempts(*twin, other.Path)
+			keys = append(keys, other)
+		}
+	}
+	return keys
 }
 
 // again makes the frame of the leaf's i-th attempt at f, with the results of earlier attempts.

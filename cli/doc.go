@@ -16,6 +16,9 @@
 // in the nearest directory .stone, whose settings.json names the pipeline and the model
 // of [DefaultModel]; see package cli/internal/config.
 //
+// The commands run, look, check, serve, evaluate or configure: help prints them in these groups, and
+// commands.txt has them with their texts.
+//
 // Arguments after "--" belong to the pipeline. Results go to standard output, everything
 // else to standard error. Exit codes: 0 done; 1 the run failed or was interrupted, the
 // pipeline is invalid, or the database is not available now; 2 wrong usage or configuration;
@@ -36,7 +39,7 @@
 // [Provide] it.
 //
 //	$ stone config check         # every fault, with its place
-//	$ stone model caps                 # the capabilities, their state and their price
+//	$ stone model caps           # the capabilities, their state and their price
 //	$ stone act request.edn      # reads a request envelope, prints a response envelope
 //	$ stone explain plan.edn     # the candidates of each call, and the rules
 //
@@ -55,6 +58,7 @@
 //	$ ./prog show last           # steps, durations, tokens, cost, open questions
 //	$ ./prog answer last 1 yes
 //	$ ./prog diff RUN RUN        # which steps differ, and why
+//	$ ./prog export last --as html --to run.html
 //
 // The command chat runs the pipeline once for each message, and keeps each turn as a run:
 //

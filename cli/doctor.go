@@ -42,7 +42,11 @@ type diagnosis struct {
 func (a *app) doctor(c *cobra.Command) {
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		defer a.closeCalls()
-		all := a.diagnose(c.Context())
+		all := []diagnosis{{Name: "program", State: good, Value: version()}, sandboxed()}
+		kept, written := a.database(c.Context())
+		all = append(all, kept, clock(time.Now(), written), filesLimit(openFiles()), memoryLimit())
+		all = append(all, a.configuration()...)
+		all = append(append(append(all, providerKeys()), a.servers(c.Context())...), crashed())
 		bad := 0
 		for i := range all {
 			d := &all[i]
@@ -84,15 +88,6 @@ func (a *app) printDiagnoses(all []diagnosis) error {
 	return a.print(all, rows, 0)
 }
 
-func (a *app) diagnose(ctx context.Context) []diagnosis {
-	all := []diagnosis{{Name: "program", State: good, Value: version()}, sandboxed()}
-	kept, written := a.database(ctx)
-	all = append(all, kept, clock(time.Now(), written), filesLimit(openFiles()), memoryLimit())
-	all = append(all, a.configuration()...)
-	all = append(all, providerKeys())
-	return append(append(all, a.servers(ctx)...), crashed())
-}
-
 func sandboxed() diagnosis {
 	d := diagnosis{Name: "sandbox", State: good, Value: strings.TrimPrefix(confinement(), "sandbox ")}
 	if _, err := sandbox.Find(); err != nil {
@@ -109,13 +104,11 @@ func (a *app) database(ctx context.Context) (d diagnosis, written time.Time) {
 	d = diagnosis{Name: "database", State: wrong}
 	s := &store{file: storeName(a.db)}
 	if isSettings(s.file) { // which may have a password
-		d.Value, d.Next = errSettings.Error(), "set "+storeEnv+" or --db to such an address"
-		return d, written
+		return diagnosis{d.Name, wrong, errSettings.Error(), "set " + storeEnv + " or --db to such an address"}, written
 	}
 	if s.file == "" {
 		if err := s.inProject(false); err != nil {
-			d.Value, d.Next = err.Error(), "go to the folder of a project, or name a database with --db"
-			return d, written
+			return diagnosis{d.Name, wrong, err.Error(), "go to the folder of a project, or name a database with --db"}, written
 		}
 	}
 	size := ""
@@ -128,8 +121,7 @@ func (a *app) database(ctx context.Context) (d diagnosis, written time.Time) {
 			size, written = ", "+megabytes(info.Size()), info.ModTime()
 		}
 		if log, failed := os.Stat(s.file + "-wal"); err == nil && info.Size() == 0 && (failed != nil || log.Size() == 0) {
-			d.Value, d.Next = s.file+" is empty: there is nothing in it, not even tables", "restore a copy, or remove it: the first run makes a new one"
-			return d, written
+			return diagnosis{d.Name, wrong, s.file + " is empty: there is nothing in it, not even tables", "restore a copy, or remove it: the first run makes a new one"}, written
 		} else if failed == nil && log.Size() > 0 {
 			size += " and a log of " + megabytes(log.Size())
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/evidence"
 	"github.com/stonelayer/stone/internal/export"
 	"github.com/stonelayer/stone/internal/jsonv2"
 	"github.com/stonelayer/stone/internal/otlp"
@@ -23,7 +24,7 @@ import (
 )
 
 func (a *app) export(c *cobra.Command) {
-	as, to := choice{of: []string{"json", "dag", "chrome", "html", "otlp"}}, ""
+	as, to := choice{of: []string{"json", "dag", "chrome", "html", "evidence", "otlp"}}, ""
 	a.dbFlag(c.Flags())
 	choiceFlag(c, &as, "as", "the `FORMAT`: "+strings.Join(as.of, ", "))
 	c.Flags().StringVar(&to, "to", "", "write to `FILE`, or send to the URL of a collector; standard output by default")
@@ -68,6 +69,12 @@ func (a *app) exportRun(ctx context.Context, w io.Writer, s *store, info journal
 		return printNodes(w, s.EachNode(ctx, info.ID))
 	case as == "chrome":
 		return output(export.Chrome(w, info, s.EachStep(ctx, info.ID)))
+	case as == "evidence":
+		sum, err := evidence.Write(ctx, w, s, info)
+		if err == nil {
+			a.complain("seal %s", sum)
+		}
+		return output(err)
 	case as == "html":
 		return output(a.linked.server.HTML(ctx, w, s.Store, info.ID))
 	}

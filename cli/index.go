@@ -107,20 +107,15 @@ func (a *app) indexFolder(c *cobra.Command, dir string, flags indexFlags) (err e
 	if err != nil || report.Text == "" {
 		return err
 	}
-	return a.indexed(dir, report)
-}
-
-// indexed says what a person should know of an index.
-func (a *app) indexed(dir string, r library.Report) error {
-	for _, line := range r.Skipped {
+	for _, line := range report.Skipped {
 		a.complain("left out %s", line)
 	}
 	switch {
-	case r.Empty:
+	case report.Empty:
 		return failed("%s has no documents: it needs files of text, Markdown, HTML or PDF; hidden files are left out", dir)
-	case r.Built != "" && r.Bare > 0:
-		a.complain("%s without a vector, found by words alone: configure the embedder %s and run it again", text.Plural(r.Bare, "text"), r.Built)
-	case r.Bare > 0:
+	case report.Built != "" && report.Bare > 0:
+		a.complain("%s without a vector, found by words alone: configure the embedder %s and run it again", text.Plural(report.Bare, "text"), report.Built)
+	case report.Bare > 0:
 		a.complain("words alone: no embedder is configured; {:search {:embedder {:provider …, :model …}}} in .stone/stone.edn adds one")
 	}
 	return nil

@@ -307,7 +307,16 @@ func (a *app) ended(r *keptRun, err error) error {
 		a.complain("to look again: %s", a.command(r.store, "resume", r.id))
 		return &exitError{code: Waiting}
 	case r != nil && errors.Is(err, kind.Waiting) && !errors.Is(err, journal.ErrGone):
-		return a.waiting(r)
+		open, err := r.open(context.Background(), r.id) // also when the run was cancelled
+		if err != nil {
+			return err
+		}
+		a.complain("waiting: the run continues when it is answered and resumed")
+		if err := a.printQuestions(a.Stderr, r.store, open); err != nil {
+			return failed("list the questions: %w", err)
+		}
+		a.complain("to continue: %s", a.command(r.store, "resume", r.id))
+		return &exitError{code: Waiting}
 	default:
 		said := err.Error()
 		if f, ok := errors.AsType[*stone.Failure](err); ok && f.Path != "" {
@@ -335,18 +344,4 @@ func (r *keptRun) resumable(err error) bool {
 	}
 	info, err := r.Find(context.Background(), r.id) // also when the run was cancelled
 	return err == nil && info.ID == r.id && !info.Started.IsZero()
-}
-
-// waiting says for which answers a run waits.
-func (a *app) waiting(r *keptRun) error {
-	open, err := r.open(context.Background(), r.id) // also when the run was cancelled
-	if err != nil {
-		return err
-	}
-	a.complain("waiting: the run continues when it is answered and resumed")
-	if err := a.printQuestions(a.Stderr, r.store, open); err != nil {
-		return failed("list the questions: %w", err)
-	}
-	a.complain("to continue: %s", a.command(r.store, "resume", r.id))
-	return &exitError{code: Waiting}
 }

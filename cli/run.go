@@ -20,6 +20,7 @@ import (
 	"github.com/stonelayer/stone/internal/respond"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/llm/batch"
 	"github.com/stonelayer/stone/llm/limit"
 )
 
@@ -171,7 +172,15 @@ func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, run
 	}
 	ctx, drain, stop := interruptible(ctx, say, resume)
 	defer stop()
-	flags.wire.batches(run, say)
+	if flags.wire.batch {
+		told := ""
+		run.batch = &batch.Config{Journal: run.Store, NoWait: flags.wire.noWait, Watch: func(all []batch.Status) {
+			if line := (&batch.WaitingError{Batches: all}).Error(); line != told {
+				told = line
+				say(line)
+			}
+		}}
+	}
 	if !a.quiet {
 		defer sayWaiting(budget.From(ctx), say)()
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/cli/internal/publish"
 	"github.com/stonelayer/stone/cli/internal/token"
 	"github.com/stonelayer/stone/internal/regular"
@@ -33,7 +32,7 @@ type serveFlags struct {
 	insecure bool
 	hosts    []string
 	models   bool
-	log      string
+	log      choice
 }
 
 // publishedArgs describes the arguments of serve, mcp and acp.
@@ -51,7 +50,8 @@ func (a *app) serve(c *cobra.Command) {
 	modelsFlag(f, &flags.models)
 	a.tokensFlag(f)
 	a.dbFlag(f)
-	f.StringVar(&flags.log, "log", "text", "write lines of `text or json` to standard error")
+	flags.log = choice{"text", []string{"text", "json"}}
+	choiceFlag(c, &flags.log, "log", "the format of the lines on standard error")
 	f.DurationVar(&flags.wait, "wait", time.Minute, "how long to wait at the start for a database that does not answer, such as `30s`")
 	a.graceFlag(f)
 	a.trustFlag(f)
@@ -64,9 +64,10 @@ func (a *app) serveAll(c *cobra.Command, args []string, flags serveFlags) error 
 	if err != nil {
 		return err
 	}
-	say, log, err := a.serverLog(flags.log)
-	if err != nil {
-		return err
+	say, log := a.complain, slog.Handler(nil) // the handler of text is the server's own
+	if flags.log.value == "json" {
+		log = slog.NewJSONHandler(cleaned{a}, nil)
+		say = func(format string, args ...any) { slog.New(log).Info(fmt.Sprintf(format, args...)) }
 	}
 	return a.withPublished(c, args, func(all []publish.Pipeline) error {
 		cfg := publish.Config{Pipelines: all, Tokens: tokens, First: first, Open: flags.insecure, Hosts: flags.hosts, Models: flags.models, Protocols: a.linked.protocols,
@@ -95,18 +96,6 @@ func (a *app) serveAll(c *cobra.Command, args []string, flags serveFlags) error 
 			return a.linked.server.Serve(ctx, cfg)
 		})
 	})
-}
-
-// serverLog returns how the command says what happens, and the handler of the log of the server; nil is that of text.
-func (a *app) serverLog(format string) (say func(format string, args ...any), log slog.Handler, err error) {
-	switch format {
-	case "text":
-		return a.complain, nil, nil
-	case "json":
-		log = slog.NewJSONHandler(cleaned{a}, nil)
-		return func(format string, args ...any) { slog.New(log).Info(fmt.Sprintf(format, args...)) }, log, nil
-	}
-	return nil, nil, fmt.Errorf("--log %q: want text or json", format)
 }
 
 // cleaned writes to standard error, without the secrets of the configuration.
@@ -148,9 +137,15 @@ func (a *app) withPublished(c *cobra.Command, args []string, serve func([]publis
 	if a.fromArgument() && len(after) > 0 {
 		return errors.New("arguments after -- belong to the pipeline of one package: name no other PIPELINE")
 	}
-	packages, err := a.packagesOf(before)
-	if err != nil {
-		return err
+	var packages []string // as they are linked: directories in full
+	for _, p := range before {
+		if isPlan(p) || isIntent(p) {
+			continue
+		}
+		if p, err = linkName(p); err != nil {
+			return err
+		}
+		packages = append(packages, p)
 	}
 	if err := a.relinked(c, packages...); err != nil {
 		return err
@@ -207,20 +202,6 @@ func (a *app) callers(flags serveFlags) (tokens *token.File, first string, err e
 		first = token.Secret()
 	}
 	return tokens, first, nil
-}
-
-// packagesOf returns the packages among pipelines, as they are linked: directories in full.
-func (a *app) packagesOf(pipelines []string) (packages []string, err error) {
-	for _, p := range pipelines {
-		if isPlan(p) || isIntent(p) {
-			continue
-		}
-		if p, err = linkName(p); err != nil {
-			return nil, err
-		}
-		packages = append(packages, p)
-	}
-	return packages, nil
 }
 
 // linkName is the name under which a package is linked as a pipeline of the server.
@@ -334,8 +315,13 @@ func (a *app) publish(c *cobra.Command, wait time.Duration, cfg publish.Config, 
 		}
 	}
 	cfg.Limits.Roundtrips = cmp.Or(k.limits.Roundtrips, new(cmp.Or(conf.Plan.Limits.Roundtrips, plan.DefaultRoundtrips)))
-	if cfg.Webhooks, err = a.webhooks(conf.Webhooks); err != nil {
-		return err
+	for _, w := range conf.Webhooks {
+		secrets, err := w.Secrets()
+		if err != nil {
+			return err
+		}
+		a.secrets.Note(secrets...)
+		cfg.Webhooks = append(cfg.Webhooks, publish.Webhook{Name: w.Name, URL: w.URL, Secrets: secrets, Pipelines: w.Pipelines, Tenant: w.Tenant, Private: w.Private})
 	}
 	if cfg.Watch, err = a.watching(); err != nil {
 		return err
@@ -361,17 +347,4 @@ func (a *app) publish(c *cobra.Command, wait time.Duration, cfg publish.Config, 
 		return failed("%w", err)
 	}
 	return nil
-}
-
-// webhooks returns the configured webhooks with their secrets.
-func (a *app) webhooks(all []config.Webhook) (out []publish.Webhook, err error) {
-	for _, w := range all {
-		secrets, err := w.Secrets()
-		if err != nil {
-			return nil, err
-		}
-		a.secrets.Note(secrets...)
-		out = append(out, publish.Webhook{Name: w.Name, URL: w.URL, Secrets: secrets, Pipelines: w.Pipelines, Tenant: w.Tenant, Private: w.Private})
-	}
-	return out, nil
 }

@@ -70,8 +70,7 @@ func (a *app) terminalUI(root *cobra.Command) {
 			}
 			return c.Help()
 		}
-		// The pipeline asks for them when it asks its model, and so may the
-		// programs that it runs.
+		// The pipeline asks for them when it asks its model, and so may the programs that it runs.
 		for name, value := range map[string]string{"STONE_PROVIDER": provider.value, "STONE_MODEL": *model, "STONE_URL": *url} {
 			if value == "" {
 				continue

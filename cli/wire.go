@@ -11,7 +11,6 @@ import (
 
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/internal/transport"
-	"github.com/stonelayer/stone/llm/batch"
 	"github.com/stonelayer/stone/llm/replay"
 )
 
@@ -64,20 +63,6 @@ func (w *wireFlags) open(ctx context.Context) (context.Context, func() error, er
 		}, nil
 	}
 	return ctx, none, nil
-}
-
-// batches has a run ask its models in batches. Say prints how far they are.
-func (w *wireFlags) batches(run *keptRun, say func(string)) {
-	if !w.batch {
-		return
-	}
-	told := ""
-	run.batch = &batch.Config{Journal: run.Store, NoWait: w.noWait, Watch: func(all []batch.Status) {
-		if line := (&batch.WaitingError{Batches: all}).Error(); line != told {
-			told = line
-			say(line)
-		}
-	}}
 }
 
 // withoutKeys sets the missing keys of models to a placeholder for a replay, which needs none.

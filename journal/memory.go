@@ -71,6 +71,9 @@ func (m *Memory) Do(ctx context.Context, key step.Key, work func(context.Context
 		rec.Path, rec.Differs = found.Path, found.digest != key.Digest
 		return rec, err
 	}
+	if record.Lookup(ctx) {
+		return step.Record{}, nil
+	}
 	rec, err := work(record.WithAttempt(ctx, attempt))
 	if err != nil {
 		m.attempted(ctx, key, err)
@@ -118,6 +121,9 @@ func (m *Memory) find(ctx context.Context, key step.Key) (found *memoryStep, att
 	}
 	if other := r.places[key.Place()]; other != nil && other.record != nil && key.Placed() {
 		return other, 0, nil
+	}
+	if record.Lookup(ctx) {
+		return nil, 0, nil
 	}
 	if r.info.State == Done {
 		return nil, 0, fmt.Errorf("run %q, %s: %w", key.RunID, key.Path, ErrDone)

@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/fault"
+	"github.com/stonelayer/stone/internal/queue"
 	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
@@ -39,12 +40,34 @@ func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Conte
 		}
 		return rec, err
 	}
-	rec, err := r.journal.Do(ctx, key, do)
+	rec, err := r.inAnotherAttempt(ctx, key)
+	if err == nil && !rec.Replayed {
+		rec, err = r.journal.Do(ctx, key, do)
+	}
 	if rec.Differs && r.renewed(rec.Time) {
 		key.Replace = true
 		rec, err = r.journal.Do(ctx, key, do)
 	}
 	return at.settle(ctx, key, rec, err)
+}
+
+// inAnotherAttempt returns the result that an earlier process has recorded in another attempt at the leaf, if the step has
+// none in its own. Steps of goroutines have no order, so an attempt may ask for what another one did before.
+func (r *recorder) inAnotherAttempt(ctx context.Context, key step.Key) (step.Record, error) {
+	if !r.resumed {
+		return step.Record{}, nil
+	}
+	for i, k := range queue.EveryAttempt(ctx, key) {
+		r.renew(&k)
+		rec, err := r.journal.Do(record.WithLookup(ctx), k, nil)
+		if err != nil || rec.Replayed && (i == 0 || rec.Failure == nil) {
+			if i == 0 {
+				rec = step.Record{}
+			}
+			return rec, err
+		}
+	}
+	return step.Record{}, nil
 }
 
 // Settled implements the method of that name of a step.Recorder.

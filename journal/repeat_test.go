@@ -42,9 +42,11 @@ type deed struct {
 	times  int // it was executed
 	done   bool
 	result string
-	stays  bool // the result of a Value: a later step is recorded
+	at     string // the path where it is recorded
+	stays  bool   // the result of a Value: a later step is recorded
 	value  bool
 	given  []string // the answers to its question
+	inner  *deed    // a step within it
 }
 
 // is says what identifies the deed, beside its place among equal ones.
@@ -77,7 +79,7 @@ type world struct {
 	rand    *rand.Rand
 	parts   []*part
 	store   *journal.Memory
-	ordered bool // nothing is done in another order: it may be done anew, which hides such a fault
+	steady  bool // nothing is done anew on purpose, which would hide that it is done in another order
 	wrong   []string
 	story   []string
 	serial  int
@@ -87,11 +89,11 @@ type world struct {
 
 func newWorld(seed uint64) *world {
 	w := &world{rand: rand.New(rand.NewPCG(seed, 41)), store: new(journal.Memory)}
-	w.ordered = w.one(2)
+	w.steady = w.one(2)
 	for i := range 1 + w.rand.IntN(3) {
 		p := &part{name: fmt.Sprint("part-", i), apart: w.one(4)}
-		p.fixed = !p.apart && (w.ordered || w.one(3))
-		p.retried = p.fixed && w.one(2) // an attempt in another order would not find what another attempt has done
+		p.fixed = !p.apart && w.one(3)
+		p.retried = w.one(2)
 		for j := range 1 + w.rand.IntN(6) {
 			d := &deed{name: fmt.Sprint("do-", w.rand.IntN(3)), about: fmt.Sprint("about ", w.rand.IntN(3))}
 			switch {
@@ -101,6 +103,9 @@ func newWorld(seed uint64) *world {
 				d.value = true
 			case w.one(3):
 				d.fails = 1 + w.rand.IntN(3)
+			}
+			if !d.asks && !d.value && w.one(3) {
+				d.inner = &deed{name: "inner", about: d.about}
 			}
 			if p.apart { // equal ones cannot be told apart, and a question is at the path of its step
 				d.about = fmt.Sprint("about ", j)
@@ -183,6 +188,10 @@ func (w *world) body(ctx context.Context, p *part, in string) (made string, err 
 		results := make([]string, len(order))
 		var late []*deed // values that are recorded with the next step
 		for _, i := range order {
+			if p.retried && w.one(20) {
+				err = errors.New("a fault that no step has")
+				return
+			}
 			d := p.deeds[i]
 			if results[i], err = w.do(ctx, d); err != nil {
 				return
@@ -233,6 +242,11 @@ func (w *world) do(ctx context.Context, d *deed) (got string, err error) {
 			w.execute(ctx, d)
 			if about != d.about {
 				w.fault("%s(%s) is executed for %s", d.name, about, d.about)
+			}
+			if d.inner != nil {
+				if _, err := w.do(ctx, d.inner); err != nil {
+					return "", err
+				}
 			}
 			w.serial++
 			if d.times <= d.fails {
@@ -288,7 +302,7 @@ func (p *process) Do(ctx context.Context, key step.Key, work func(context.Contex
 		return rec, err
 	})
 	if d := w.pending; d != nil && key.Kind == "step" && err == nil {
-		w.pending, d.done, d.result = nil, true, w.made
+		w.pending, d.done, d.result, d.at = nil, true, w.made, key.Path
 		w.say("  %s is recorded: %s", key.Path, w.made)
 	}
 	if dies && !p.dead {
@@ -387,7 +401,7 @@ func (w *world) otherOrder(err error) {
 
 // again chooses what is done anew. What reads it may be done again, too.
 func (w *world) again(visit int) []string {
-	if visit == 0 || visit > 25 || !w.ordered || !w.one(6) {
+	if visit == 0 || visit > 25 || w.steady || !w.one(6) {
 		return nil
 	}
 	var done []int
@@ -407,6 +421,9 @@ func (w *world) again(visit int) []string {
 	for j, p := range w.parts[i:] {
 		for _, d := range p.deeds {
 			d.done, d.stays = false, false
+			if d.inner != nil {
+				d.inner.done, d.inner.result = false, ""
+			}
 			if j == 0 {
 				d.given, d.result = nil, ""
 			}
@@ -432,7 +449,7 @@ func (w *world) answer() {
 				if !d.asks || d.about != q.Text || !p.has(q.Path) {
 					continue
 				}
-				if d.done {
+				if d.done && d.at == q.Path { // in another attempt it stays until the leaf is done
 					w.fault("%s has its answer and is asked again", q.Path)
 				}
 				d.given = append(d.given, response)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 )
@@ -41,7 +40,7 @@ func (m mourner) Abandoned(ctx context.Context) iter.Seq2[journal.RunInfo, error
 func TestAbandoned(t *testing.T) {
 	j := mourner{&journal.Memory{}, make(chan journal.RunInfo)}
 	work := stone.Func0("work", draft, func(context.Context) (string, error) { return "done", nil })
-	servetest.Start(t, serve.Config{Journal: j, Scan: time.Hour, Pipelines: []serve.Pipeline{{Name: "work", Ashlar: work}}})
+	serveAll(t, serve.Config{Journal: j, Scan: time.Hour, Pipelines: []serve.Pipeline{{Name: "work", Ashlar: work}}})
 	ctx := t.Context()
 	// A process that died has left a run behind.
 	left := journal.RunInfo{ID: "a", Pipeline: "work", Source: json.RawMessage(`{"published":"work"}`), Fingerprint: work.Fingerprint(), Started: time.Now()}

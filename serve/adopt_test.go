@@ -11,7 +11,6 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/serve"
@@ -42,7 +41,7 @@ func TestAdopt(t *testing.T) {
 			if !errors.Is(err, kind.Waiting) {
 				t.Fatal(err)
 			}
-			s := servetest.Start(t, serve.Config{Journal: db, Pipelines: []serve.Pipeline{{Ashlar: tt.serves}}, Adopt: func(info journal.RunInfo) string {
+			s := serveAll(t, serve.Config{Journal: db, Pipelines: []serve.Pipeline{{Ashlar: tt.serves}}, Adopt: func(info journal.RunInfo) string {
 				if tt.adopts {
 					return info.Pipeline
 				}

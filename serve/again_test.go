@@ -22,7 +22,7 @@ func TestIdempotencyKey(t *testing.T) {
 		return map[string]any{"text": "Hello"}, nil
 	})
 	h := &house{T: t, Steps: servetest.NewSteps(), journal: &journal.Memory{}}
-	h.Server = servetest.Start(t, serve.Config{Journal: h.journal, Applicator: &call.Applicator{Registry: call.NewRegistry(greet)},
+	h.Server = serveAll(t, serve.Config{Journal: h.journal, Applicator: &call.Applicator{Registry: call.NewRegistry(greet)},
 		Pipelines: []serve.Pipeline{{Name: "draft", Ashlar: h.Write()}}})
 	const marble, slate = `{"pipeline":"draft","input":{"text":"marble"}}`, `{"pipeline":"draft","input":{"text":"slate"}}`
 	id := func(status int, text string) string {

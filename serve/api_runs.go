@@ -28,7 +28,6 @@ func (s *Server) runRoutes() []route {
 		{"PUT /v1/runs/{id}", Start, s.putRun},
 		{"POST /v1/runs", Start, s.postRun},
 		{"GET /v1/runs", Read, s.listRuns},
-		{"GET /v1/threads", Read, s.listThreads},
 		{"GET /v1/runs/{id}", Read, s.getRun},
 		{"GET /v1/runs/{id}/result", Read, s.getResult},
 		{"GET /v1/runs/{id}/events", Read, s.getEvents},

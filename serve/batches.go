@@ -67,7 +67,7 @@ func (s *Server) inBatches(ctx context.Context, t task) error {
 // look resumes the runs whose batches may have ended.
 func (s *Server) look(ctx context.Context) error {
 	waiting := journal.Query{States: []journal.State{journal.Waiting}, Labels: map[string]string{batchLabel: "true"}}
-	for info, err := range s.each(ctx, waiting) {
+	for info, err := range each(ctx, s.cfg.Journal, waiting) {
 		if err != nil {
 			return err
 		}

@@ -53,7 +53,7 @@ func (d *night) open() *servetest.Server {
 			return texts, nil
 		})))
 	base := llm.WithTable(context.Background(), func(llm.Info) llm.Spec { return llm.Spec{Price: &budget.Price{In: 1, Out: 10}} })
-	s := servetest.Start(d, serve.Config{Journal: d.journal, Scan: d.scan, Pipelines: []serve.Pipeline{{Name: "asking", Ashlar: asking}, {Name: "releasing", Ashlar: d.releasing()}}, Base: func() context.Context { return base }})
+	s := serveAll(d, serve.Config{Journal: d.journal, Scan: d.scan, Pipelines: []serve.Pipeline{{Name: "asking", Ashlar: asking}, {Name: "releasing", Ashlar: d.releasing()}}, Base: func() context.Context { return base }})
 	d.url = s.URL
 	return s
 }

@@ -55,7 +55,7 @@ func TestBrokenTurn(t *testing.T) {
 			})
 			reply := dag.NewType[agent.Text]("reply")
 			shop := agent.New("shop", reply, model, agent.Config{Conversation: agent.ConversationOf(reply), User: dag.NewType[string]("heard"), Use: []agent.Middleware{pay}})
-			s, err := serve.New(serve.Config{Journal: &journal.Memory{}, Pipelines: []serve.Pipeline{{Name: "shop", Ashlar: shop}}})
+			s, err := serve.New(serve.Config{Journal: &journal.Memory{}, Protocols: protocols, Pipelines: []serve.Pipeline{{Name: "shop", Ashlar: shop}}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,7 +18,6 @@ import (
 	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/call/model"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/serve"
 )
@@ -66,7 +65,7 @@ func TestCommits(t *testing.T) {
 	}}
 	upper := func(_ context.Context, q string) (string, error) { return strings.ToUpper(q), nil }
 	first, second := dag.NewType[string]("first"), dag.NewType[string]("second")
-	s := servetest.Start(t, serve.Config{Journal: db, Applicator: app, Scan: time.Hour, Pipelines: []serve.Pipeline{
+	s := serveAll(t, serve.Config{Journal: db, Applicator: app, Scan: time.Hour, Pipelines: []serve.Pipeline{
 		{Name: "upper", Ashlar: stone.Func("upper", question, page, upper)},
 		{Name: "three", Ashlar: stone.Seq("three", stone.Func("first", question, first, upper), stone.Func("second", first, second, upper), stone.Func("third", second, page, upper))},
 	}})

@@ -23,12 +23,10 @@
 // that nobody holds: runs of a server that was stopped or died, and runs whose
 // questions have been answered, wherever that happened.
 //
-// # Chats
+// # Protocols
 //
 // Programs that speak to OpenAI use pipelines as models, at /v1/responses and /v1/chat/completions, those that
-// speak to Anthropic at /v1/messages. Chat
-// UIs of the AI SDK (useChat) talk with them at /v1/ui/NAME, UIs of AG-UI at /v1/agui/NAME: each turn of a
-// conversation is a run, and a client that comes back gets the reply that is being written.
+// speak to Anthropic at /v1/messages. Chat UIs talk with them if Config.Protocols has ui.Part of package x/ui.
 //
 // # Callers
 //

@@ -21,7 +21,6 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
@@ -51,7 +50,7 @@ type crowd struct {
 }
 
 func (c *crowd) start() (stop func()) {
-	s := servetest.Start(c, serve.Config{Journal: &c.journal, Scan: 5 * time.Millisecond, Pipelines: []serve.Pipeline{{Name: "many", Ashlar: c.body}}})
+	s := serveAll(c, serve.Config{Journal: &c.journal, Scan: 5 * time.Millisecond, Pipelines: []serve.Pipeline{{Name: "many", Ashlar: c.body}}})
 	c.url.Store(&s.URL)
 	return s.Stop
 }
@@ -370,7 +369,7 @@ func TestSaid(t *testing.T) {
 		}
 		return "x", nil
 	})
-	s := servetest.Start(t, serve.Config{Journal: h.journal, Pipelines: []serve.Pipeline{{Name: "speak", Ashlar: speaks}}})
+	s := serveAll(t, serve.Config{Journal: h.journal, Pipelines: []serve.Pipeline{{Name: "speak", Ashlar: speaks}}})
 	put(t, s.URL+"/v1/runs/a", `{"pipeline":"speak"}`)
 	h.Server = s
 	h.want("GET", "/v1/runs/a/events?said=2", "", 400, "want true or false")

@@ -24,6 +24,9 @@ type extra struct {
 	After func(t *task, info journal.RunInfo)
 }
 
+// An ender is a watcher that is told when its run has stopped in this process.
+type ender interface{ End() }
+
 // surrounding returns the extras of a server. Each Before sees what those above it have added.
 func (s *Server) surrounding() []extra {
 	return []extra{
@@ -101,20 +104,6 @@ func granted(_ context.Context, t *task) error {
 	}
 	t.source.Grant = grants.Narrow(grants.Narrow(t.Grant, t.who.Grant), t.start.Grant)
 	t.run.Grant = t.source.Grant
-	return nil
-}
-
-// sessionLabels are the labels of protocols whose runs are turns of a session: they share the standing answers of a person.
-var sessionLabels = []string{chatLabel, "acp-session"} // of chats and of editors
-
-// inSession names the session of a run.
-func inSession(_ context.Context, t *task) error {
-	t.run.Conversation = t.keep.Labels[chatLabel]
-	for _, name := range sessionLabels {
-		if t.keep.Session = []string{name, tenantLabel}; t.keep.Labels[name] != "" {
-			break
-		}
-	}
 	return nil
 }
 

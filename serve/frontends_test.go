@@ -198,7 +198,7 @@ func (q *quarry) pipelines() []serve.Pipeline {
 func openQuarry(t *testing.T, cfg serve.Config) *quarry {
 	q := &quarry{}
 	cfg.Pipelines = q.pipelines()
-	q.Server = servetest.Start(t, cfg, func(next http.Handler) http.Handler {
+	q.Server = serveAll(t, cfg, func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch r.URL.Path {
 			case "/control/open", "/control/close":

@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/protocol"
+	"github.com/stonelayer/stone/internal/talk"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/anthropic"
@@ -73,8 +74,8 @@ func (s *Server) failGateway(w http.ResponseWriter, r *http.Request, err error) 
 	if !messages && !openai.Serves(r.URL.Path) {
 		return false
 	}
-	var e *openai.Error
-	if !errors.As(err, &e) {
+	e := openai.Of(err)
+	if e == nil {
 		e = openai.OfProblem(s.problemOf(r, err))
 	}
 	if messages {
@@ -108,7 +109,7 @@ func (g gateway) Models() (all []openai.Model) {
 }
 
 func (g gateway) model(p *Pipeline) openai.Model {
-	return openai.Model{Name: p.Name, Ashlar: p.Ashlar, Live: slices.Contains(g.cfg.Live, p.Name)}
+	return openai.Model{Model: talk.Model{Name: p.Name, Ashlar: p.Ashlar}, Live: slices.Contains(g.cfg.Live, p.Name)}
 }
 
 // Live returns the text of a run of this process, or nil.
@@ -140,11 +141,11 @@ func (g gateway) Start(ctx context.Context, start openai.Start) (out api.Run, er
 		return out, err
 	}
 	req := api.Start{Pipeline: p.Name, Input: start.Input, Labels: start.Labels, Interactive: start.Interactive}
-	how := protocol{keep: start.Keep, given: start.Given}
+	starts := protocol.Run{Start: req, Keep: start.Keep, Given: start.Given}
 	if start.Live {
-		how.watch = func(cancel context.CancelCauseFunc) event.Watcher { return &openai.Live{Void: cancel} }
+		starts.Watch = func(cancel context.CancelCauseFunc) event.Watcher { return &openai.Live{Void: cancel} }
 	}
-	info, _, err := g.startOf(ctx, g.who, p, start.ID, req, how)
+	info, _, err := g.startOf(ctx, g.who, p, start.ID, starts)
 	return run(g.who, info), err
 }
 
@@ -181,21 +182,7 @@ func (g gateway) Kept(ctx context.Context, id string) (json.RawMessage, error) {
 	return src.Keep, nil
 }
 
-func (g gateway) Content(ctx context.Context, id, nodeType string) (json.RawMessage, error) {
-	info, err := g.owned(ctx, g.who, id)
-	if err != nil {
-		return nil, err
-	}
-	d, err := g.cfg.Journal.DAG(ctx, info.ID)
-	if err != nil {
-		return nil, err
-	}
-	n, err := d.Nearest(nodeType)
-	if err != nil {
-		return nil, err
-	}
-	return json.RawMessage(n.JSON()), nil
-}
+func (g gateway) Journal() journal.Journal { return tenantJournal{server: g.Server, who: g.who} }
 
 func (g gateway) Cancel(ctx context.Context, id string) error {
 	info, err := g.permitted(ctx, id)

@@ -95,7 +95,7 @@ func TestResponseFormatOfPipeline(t *testing.T) {
 		return llm.Reply{Text: r.Messages[0].Text()}, nil
 	})
 	h := &house{T: t, Steps: servetest.NewSteps(), journal: &journal.Memory{}}
-	h.Server = servetest.Start(t, serve.Config{Journal: h.journal, Pipelines: []serve.Pipeline{{Name: "echo", Ashlar: echo}}})
+	h.Server = serveAll(t, serve.Config{Journal: h.journal, Pipelines: []serve.Pipeline{{Name: "echo", Ashlar: echo}}})
 	says := func(body, text string) string {
 		return strings.Replace(strings.Replace(body, "stone/chat/answer", "stone/echo", 1), "Where?", text, 1)
 	}

@@ -66,7 +66,7 @@ func gatewayServerOf(t *testing.T, cfg serve.Config) *house {
 		{Name: "upper", Ashlar: upper}, {Name: "slow", Ashlar: slow}, {Name: "count", Ashlar: count},
 		{Name: "chat", Ashlar: chat}, {Name: "object", Ashlar: object}, {Name: "asks", Ashlar: asks},
 	}
-	h.Server = servetest.Start(t, cfg, func(s http.Handler) http.Handler { return conforming(t, s) })
+	h.Server = serveAll(t, cfg, func(s http.Handler) http.Handler { return conforming(t, s) })
 	return h
 }
 

@@ -25,7 +25,7 @@ func (s *Server) give(ctx context.Context, t *task) error {
 			return err
 		}
 	}
-	for name, content := range t.how.given {
+	for name, content := range t.start.Given {
 		specs = append(specs, dag.Spec{Type: name, Content: content})
 	}
 	inputs := tree.Inputs(t.Ashlar)

@@ -99,7 +99,7 @@ func TestAfter(t *testing.T) {
 // No tenant continues what another one said.
 func TestAfterAnotherTenant(t *testing.T) {
 	q := &quarry{}
-	s, err := serve.New(serve.Config{Journal: &journal.Memory{}, Pipelines: q.pipelines()})
+	s, err := serve.New(serve.Config{Journal: &journal.Memory{}, Protocols: protocols, Pipelines: q.pipelines()})
 	if err != nil {
 		t.Fatal(err)
 	}

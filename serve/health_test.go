@@ -65,7 +65,7 @@ func (j *troubled) Begin(ctx context.Context, info journal.RunInfo, input dag.DA
 func TestStoreInTrouble(t *testing.T) {
 	j := &troubled{Memory: &journal.Memory{}}
 	h := &house{T: t, Steps: servetest.NewSteps(), journal: j.Memory}
-	h.Server = servetest.Start(t, serve.Config{
+	h.Server = serveAll(t, serve.Config{
 		Journal: j, Log: slog.New(h), Scan: time.Hour, Applicator: &call.Applicator{Registry: greeters()},
 		Pipelines: []serve.Pipeline{{Name: "draft", Ashlar: h.Write()}}, Mounts: map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{})},
 	})
@@ -138,7 +138,7 @@ func TestStoreInTrouble(t *testing.T) {
 func TestReadyAfterALikeWrite(t *testing.T) {
 	j := &troubled{Memory: &journal.Memory{}}
 	h := &house{T: t, Steps: servetest.NewSteps(), journal: j.Memory}
-	h.Server = servetest.Start(t, serve.Config{Journal: j, Scan: time.Hour, Pipelines: []serve.Pipeline{{Name: "draft", Ashlar: h.Write()}}})
+	h.Server = serveAll(t, serve.Config{Journal: j, Scan: time.Hour, Pipelines: []serve.Pipeline{{Name: "draft", Ashlar: h.Write()}}})
 	small, large := `{"pipeline":"draft","input":{"text":"x"}}`, `{"pipeline":"draft","input":{"text":"`+strings.Repeat("x", 2<<20)+`"}}`
 	j.full.Store(true)
 	h.want("GET", "/readyz", "", 204, "")

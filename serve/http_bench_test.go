@@ -17,7 +17,6 @@ import (
 	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/call/model"
 	"github.com/stonelayer/stone/internal/test/cputime"
-	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/serve"
 )
@@ -37,7 +36,7 @@ func BenchmarkHTTP(b *testing.B) {
 	)
 	app.Intents["text/greet"] = call.Intent{}
 	app.Policy = call.Policy{Intents: map[string]call.Rules{"chat/answer": {Done: call.Done{Must: []string{"polite"}}}}}
-	s := servetest.Start(b, serve.Config{Journal: db, Applicator: app, Scan: time.Minute, Pipelines: []serve.Pipeline{
+	s := serveAll(b, serve.Config{Journal: db, Applicator: app, Scan: time.Minute, Pipelines: []serve.Pipeline{
 		{Name: "upper", Ashlar: stone.Func("upper", question, page, func(_ context.Context, q string) (string, error) { return strings.ToUpper(q), nil })},
 	}})
 	for _, row := range []struct{ name, method, path, body string }{

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 )
@@ -30,7 +29,7 @@ func TestLanesAreNamedByTheirItems(t *testing.T) {
 		return serve.Pipeline{Name: name, Ashlar: p, Result: "sum"}
 	}
 	j := &journal.Memory{}
-	h := &house{T: t, Server: servetest.Start(t, serve.Config{Journal: j, Pipelines: []serve.Pipeline{pipeline("one", read), pipeline("two", stone.Seq("both", read, check))}})}
+	h := &house{T: t, Server: serveAll(t, serve.Config{Journal: j, Pipelines: []serve.Pipeline{pipeline("one", read), pipeline("two", stone.Seq("both", read, check))}})}
 	page := func(path, part string) {
 		t.Helper()
 		h.want("GET", path, "", 200, part)

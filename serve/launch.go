@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/internal/protocol"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
@@ -39,9 +40,8 @@ type task struct {
 	run     stone.Config
 	source  source
 	keep    journal.Options
-	who     Principal // who starts it; zero for a run that is resumed, as are start and how
-	start   api.Start
-	how     protocol
+	who     Principal // who starts it; zero for a run that is resumed, as is start
+	start   protocol.Run
 	visit   func(ctx context.Context, t task) error // nil is stone.Run
 	cancel  bool                                    // cancel the run as soon as it has started
 	adopted bool                                    // another program started the run
@@ -87,8 +87,8 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 			run.watchers = append(run.watchers, w)
 		}
 	}
-	if t.how.watch != nil {
-		run.watchers = append(run.watchers, t.how.watch(void))
+	if t.start.Watch != nil {
+		run.watchers = append(run.watchers, t.start.Watch(void))
 	}
 	t.run.Watch = event.All(append(run.watchers, event.Func(slog.LevelInfo, func(event.Event) { begin() }))...)
 	s.running.Go(func() {
@@ -103,7 +103,7 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 		close(run.ended)
 		begin()
 		for _, w := range run.watchers {
-			if w, ok := w.(interface{ End() }); ok {
+			if w, ok := w.(ender); ok {
 				w.End()
 			}
 		}

@@ -21,7 +21,6 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/declared"
 	"github.com/stonelayer/stone/internal/owed"
-	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm/limit"
 	"github.com/stonelayer/stone/serve"
@@ -51,7 +50,7 @@ func TestUSDADay(t *testing.T) {
 	greet := call.New("greet", greeting, call.Spec{Applicator: app, Intent: "text/greet", Input: call.From(name)})
 	twice := stone.Seq("twice", greet, call.New("again", greeting, call.Spec{Applicator: app, Intent: "text/greet", Input: call.From(name)}))
 	open := func() (ada, bob api.Client, end func()) {
-		s := servetest.Start(t, serve.Config{Journal: &j, Access: payers{}, Applicator: app, Pipelines: []serve.Pipeline{{Ashlar: greet}, {Name: "twice", Ashlar: twice}}})
+		s := serveAll(t, serve.Config{Journal: &j, Access: payers{}, Applicator: app, Pipelines: []serve.Pipeline{{Ashlar: greet}, {Name: "twice", Ashlar: twice}}})
 		return api.Client{URL: s.URL, Token: "ada"}, api.Client{URL: s.URL, Token: "bob"}, s.Stop
 	}
 	run := func(c api.Client, id, pipeline string) api.Run {
@@ -119,7 +118,7 @@ func TestUSDADayChanges(t *testing.T) {
 	limit := new(risen)
 	limit.usd.Store(1)
 	start := func() (api.Client, func()) {
-		s := servetest.Start(t, serve.Config{Journal: &j, Access: limit, Applicator: app, Pipelines: []serve.Pipeline{{Ashlar: greet}}})
+		s := serveAll(t, serve.Config{Journal: &j, Access: limit, Applicator: app, Pipelines: []serve.Pipeline{{Ashlar: greet}}})
 		return api.Client{URL: s.URL, Token: "ada"}, s.Stop
 	}
 	c, end := start()
@@ -214,7 +213,7 @@ func TestBudgetsOfRules(t *testing.T) {
 func TestRankOfRequests(t *testing.T) {
 	app := &call.Applicator{Registry: call.NewRegistry(call.Func(call.Metadata{ID: "ranked", Intents: []string{"text/greet"}},
 		func(ctx context.Context, _ greetingOf) (string, error) { return limit.RankOf(ctx).Tenant, nil }))}
-	s := servetest.Start(t, serve.Config{Journal: new(journal.Memory), Access: payers{}, Applicator: app})
+	s := serveAll(t, serve.Config{Journal: new(journal.Memory), Access: payers{}, Applicator: app})
 	req, err := http.NewRequestWithContext(t.Context(), "POST", s.URL+"/v1/act", strings.NewReader(`{"proto":1,"trace":{"id":"a"},"task":{"intent":"text/greet"},"input":{"name":"x"}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -352,7 +351,7 @@ func TestChildDraws(t *testing.T) {
 	say := func(name string) serve.Pipeline {
 		return serve.Pipeline{Ashlar: stone.Func0(name, said, func(context.Context) (string, error) { return name, nil })}
 	}
-	s := servetest.Start(t, serve.Config{Journal: &j, Access: tenants{}, Pipelines: []serve.Pipeline{say("up"), say("child")},
+	s := serveAll(t, serve.Config{Journal: &j, Access: tenants{}, Pipelines: []serve.Pipeline{say("up"), say("child")},
 		Budgets: []budget.Rule{{Shared: budget.Shared{Name: "ups", Per: budget.Day, Limits: budget.Limits{USD: new(1.0)}}, Pipeline: "up"}}})
 	start := func(tenant, id, body string) journal.RunInfo {
 		req, err := http.NewRequestWithContext(t.Context(), "PUT", s.URL+"/v1/runs/"+id, strings.NewReader(body))

@@ -7,8 +7,8 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/talk"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/serve/internal/openai"
 )
 
 // kindsOfMedia are the kinds that a pipeline may take. A model that takes the example is assumed to take the kind.
@@ -17,7 +17,7 @@ var kindsOfMedia = []struct{ of, example string }{{"image/*", "image/png"}, {"au
 // files returns the kinds of media that a pipeline takes with a message.
 func (s *Server) files(p *Pipeline) (kinds []string) {
 	for _, one := range kindsOfMedia {
-		if name := openai.MediaInput(p.Ashlar); name != "" && sees(s.cfg.Base(), p.Ashlar, name, &llm.Media{Type: one.example, Data: []byte{0}}) == nil {
+		if name := talk.MediaInput(p.Ashlar); name != "" && sees(s.cfg.Base(), p.Ashlar, name, &llm.Media{Type: one.example, Data: []byte{0}}) == nil {
 			kinds = append(kinds, one.of)
 		}
 	}
@@ -26,7 +26,7 @@ func (s *Server) files(p *Pipeline) (kinds []string) {
 
 // shows checks the media of an input with the models that get it.
 func (s *Server) shows(_ context.Context, t *task) error {
-	name := openai.MediaInput(t.Ashlar)
+	name := talk.MediaInput(t.Ashlar)
 	if name == "" {
 		return nil
 	}

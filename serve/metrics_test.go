@@ -102,7 +102,7 @@ func TestPossibleCost(t *testing.T) {
 			return ctx.Err()
 		})
 	})
-	s := servetest.Start(t, serve.Config{Journal: new(journal.Memory), Pipelines: []serve.Pipeline{{Ashlar: ask}}})
+	s := serveAll(t, serve.Config{Journal: new(journal.Memory), Pipelines: []serve.Pipeline{{Ashlar: ask}}})
 	defer s.Stop()
 	c := api.Client{URL: s.URL}
 	want := budget.Total{Usage: budget.Usage{InputTokens: 8, USD: 0.125}}
@@ -160,7 +160,7 @@ func TestMetricsOfManyWaitingRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := servetest.Start(t, serve.Config{Journal: j, Scan: time.Hour, Pipelines: []serve.Pipeline{{Name: "page", Ashlar: servetest.NewSteps().Publish()}}})
+	s := serveAll(t, serve.Config{Journal: j, Scan: time.Hour, Pipelines: []serve.Pipeline{{Name: "page", Ashlar: servetest.NewSteps().Publish()}}})
 	before := j.asked.Load()
 	resp, err := http.Get(s.URL + "/metrics")
 	if err != nil {

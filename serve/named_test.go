@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 )
@@ -108,7 +107,7 @@ func TestNamedActOutlivesItsClient(t *testing.T) {
 				}
 			})
 			h := &house{T: t, journal: &journal.Memory{}}
-			h.Server = servetest.Start(t, serve.Config{Journal: h.journal, Applicator: &call.Applicator{Registry: call.NewRegistry(slow)}})
+			h.Server = serveAll(t, serve.Config{Journal: h.journal, Applicator: &call.Applicator{Registry: call.NewRegistry(slow)}})
 			h.leave("/v1/act"+id, ada, "", func() { <-started })
 			if id == "" {
 				<-stopped

@@ -44,7 +44,7 @@ func BenchmarkNeighbour(b *testing.B) {
 	}
 	b.Cleanup(func() { _ = db.Close() }) // after the server has stopped
 	steps := servetest.NewSteps()
-	s := servetest.Start(b, serve.Config{Journal: db, Scan: 5 * time.Second, Pipelines: []serve.Pipeline{{Name: "draft", Ashlar: steps.Write()}}})
+	s := serveAll(b, serve.Config{Journal: db, Scan: 5 * time.Second, Pipelines: []serve.Pipeline{{Name: "draft", Ashlar: steps.Write()}}})
 	send := func(ctx context.Context, tenant, method, path, body string, w *sink) {
 		req, err := http.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
 		if err != nil {

@@ -9,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/x/ui"
 )
 
 // waiting is a journal whose reads wait until they are let on.
@@ -34,7 +37,7 @@ func (w *waiting) Find(ctx context.Context, id string) (journal.RunInfo, error) 
 // A tenant has at most half of the places for reading, whatever it reads: lists, runs, texts and pages. Another tenant gets one at once.
 func TestReadsTakePlaces(t *testing.T) {
 	j := &waiting{&journal.Memory{}, make(chan string, 100), make(chan struct{})}
-	s, err := New(Config{Journal: j})
+	s, err := New(Config{Journal: j, Protocols: []Protocol{ui.Part}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +80,9 @@ func TestReadsTakePlaces(t *testing.T) {
 
 // The stream of a turn reads in a place, and has none while it waits.
 func TestStreamsReadInPlaces(t *testing.T) {
-	s, err := New(Config{Journal: &journal.Memory{}})
+	a, b := dag.NewType[string]("a"), dag.NewType[string]("b")
+	page := stone.Func("page", a, b, func(_ context.Context, text string) (string, error) { return text, nil })
+	s, err := New(Config{Journal: &journal.Memory{}, Protocols: []Protocol{ui.Part}, Pipelines: []Pipeline{{Ashlar: page}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,11 +97,17 @@ func TestStreamsReadInPlaces(t *testing.T) {
 	}
 	ctx, gone := context.WithCancel(t.Context())
 	gone()
-	c := conversation{Server: s, ctx: ctx, who: Principal{Tenant: "acme"}, name: "chat"}
-	if _, _, _, err := c.replyTo(""); !errors.Is(err, context.Canceled) {
-		t.Errorf("the look-up of a turn waits for no place: %v", err)
+	out := httptest.NewRecorder()
+	r := httptest.NewRequest("GET", "/v1/ui/page/chat/stream", nil).WithContext(ctx)
+	s.As(Principal{Tenant: "acme"}).ServeHTTP(out, r)
+	if out.Code != http.StatusServiceUnavailable {
+		t.Errorf("the look-up of a turn waits for no place: %d", out.Code)
 	}
-	if _, _, err := c.ended(journal.RunInfo{ID: "run-a"}, nil); !errors.Is(err, context.Canceled) {
+	of := stone.Config{RunID: "run-a", Input: dag.Of(a.With("x")), Recorder: journal.Keep(s.cfg.Journal, journal.Options{})}
+	if _, err := stone.Run(t.Context(), page, of); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.hear(ctx, Principal{Tenant: "acme"}, journal.RunInfo{ID: "run-a"}, nil, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("the record of a turn is read without a place: %v", err)
 	}
 }

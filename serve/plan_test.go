@@ -10,7 +10,6 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/test/memdir"
-	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/plan"
 	"github.com/stonelayer/stone/serve"
@@ -47,7 +46,7 @@ func TestPlanThatAsks(t *testing.T) {
 				Mounts: map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{})},
 			}
 			h := &house{T: t}
-			h.Server = servetest.Start(t, cfg)
+			h.Server = serveAll(t, cfg)
 			h.want("PUT", "/v1/runs/a", `{"pipeline":"asker","input":`+tt.input+`}`, 201, "")
 			h.want("GET", "/v1/runs/a/result?wait=30s", "", 202, `"state":"waiting"`)
 			h.want("POST", "/v1/runs/a/answers", `{"question":"plan/way","response":"yes"}`, 200, "")
@@ -60,7 +59,7 @@ func TestPlanThatAsks(t *testing.T) {
 				t.Errorf("the result over MCP is %s", text)
 			}
 			h.Stop() // the result does not depend on what a process remembers
-			h.Server = servetest.Start(t, cfg)
+			h.Server = serveAll(t, cfg)
 			h.want("GET", "/v1/runs/a/result", "", 200, `"response":"yes"`)
 		})
 	}
@@ -81,7 +80,7 @@ func TestNoResult(t *testing.T) {
 	}
 	quiet := stone.Scoped("quiet", stone.Walk{}, func(_ context.Context, d dag.DAG) (dag.DAG, error) { return d, nil }, order)
 	h := &house{T: t}
-	h.Server = servetest.Start(t, serve.Config{
+	h.Server = serveAll(t, serve.Config{
 		Applicator: &call.Applicator{Registry: greeters()},
 		Pipelines: []serve.Pipeline{
 			{Name: "plan", Ashlar: read(`{:nodes [{:op :call :intent :text/greet :input {:name {:slot/id :text}} :as :hello}]}`), Result: call.EmitType},

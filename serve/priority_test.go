@@ -48,7 +48,7 @@ func testPriority(t *testing.T, access serve.Access, want string) {
 		place.Leave(0)
 		return o.Text, err
 	})
-	server := servetest.Start(t, serve.Config{Access: access, Pipelines: []serve.Pipeline{{Name: "paced", Ashlar: paced}}})
+	server := serveAll(t, serve.Config{Access: access, Pipelines: []serve.Pipeline{{Name: "paced", Ashlar: paced}}})
 	for i := range runs {
 		who := fmt.Sprintf(`{"pipeline":"paced","input":{"text":"%d"},"interactive":%v}`, i, i == runs-1)
 		resp, err := http.Post(server.URL+"/v1/runs", "application/json", strings.NewReader(who))

@@ -30,7 +30,7 @@ func newProtocol(t *testing.T) *protocol { return protocolOver(t, &journal.Memor
 
 func protocolOver(t *testing.T, db *journal.Memory) *protocol {
 	p := &protocol{house: &house{T: t, Steps: servetest.NewSteps(), journal: db}}
-	p.Server = servetest.Start(t, serve.Config{
+	p.Server = serveAll(t, serve.Config{
 		Journal: p.journal, Access: tenants{}, Grace: 100 * time.Millisecond, Log: slog.New(slog.DiscardHandler), Mounts: map[string]serve.Mount{"GET /push": p.mount},
 		Pipelines: []serve.Pipeline{{Name: "draft", Ashlar: p.Write()}, {Name: "page", Ashlar: p.Publish()}, {Name: "slow", Ashlar: p.Slow()}},
 	})

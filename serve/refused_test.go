@@ -13,7 +13,6 @@ import (
 
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/llm"
@@ -63,7 +62,7 @@ func (d *desk) open() {
 	support := agent.New("support", settled, model, agent.Config{
 		System: agent.Say(d.prompt), User: agent.Say("I paid twice."), Use: []agent.Middleware{looks, tool.Confirm(refund, tool.Ask)},
 	})
-	d.Server = servetest.Start(d, serve.Config{Journal: d.journal, Access: roles{}, Webhooks: d.hooks, Log: slog.New(&lines{desk: d}), Pipelines: []serve.Pipeline{{Name: "support", Ashlar: support}}})
+	d.Server = serveAll(d, serve.Config{Journal: d.journal, Access: roles{}, Webhooks: d.hooks, Log: slog.New(&lines{desk: d}), Pipelines: []serve.Pipeline{{Name: "support", Ashlar: support}}})
 }
 
 // again stops the server, and starts one of another version.

@@ -16,7 +16,6 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/serve"
@@ -133,7 +132,7 @@ func TestAnswerBegunAnew(t *testing.T) {
 	asks := func(a *call.Applicator, of dag.Type[string]) stone.Ashlar {
 		return call.New("answer", replied, call.Spec{Applicator: a, Intent: "chat/answer", Input: dag.Derive(of, func(s string) any { return map[string]string{"text": s} })})
 	}
-	s := servetest.Start(t, serve.Config{Pipelines: []serve.Pipeline{
+	s := serveAll(t, serve.Config{Pipelines: []serve.Pipeline{
 		{Name: "agent", Ashlar: agent.New("mason", replied, gated("agent"), agent.Config{User: spoken, Conversation: agent.ConversationOf(replied)})},
 		{Name: "nested", Ashlar: stone.Seq("desk", stone.Func("note", spoken, topic, func(_ context.Context, s string) (string, error) { return s, nil }), asks(app("nested", ""), topic))},
 		{Name: "call", Ashlar: asks(app("call", ""), spoken)},
@@ -173,7 +172,7 @@ func TestFailedLeafIsSilent(t *testing.T) {
 	good := stone.Func("good", spoken, replied, func(context.Context, string) (agent.Text, error) { return agent.Text{Text: "Good."}, nil })
 	db := &journal.Memory{}
 	pipelines := []serve.Pipeline{{Name: "rescued", Ashlar: stone.Rescue("rescued", bad, good)}}
-	s := servetest.Start(t, serve.Config{Journal: db, Pipelines: pipelines})
+	s := serveAll(t, serve.Config{Journal: db, Pipelines: pipelines})
 	url := s.URL + "/v1/ui/rescued"
 	live := chat(t, "POST", url, saying("c", "m1", "hello"), whole)
 	late := chat(t, "GET", url+"/c/stream?message=m1", "", whole)
@@ -198,7 +197,7 @@ func TestConversationAnswersOnce(t *testing.T) {
 		func(_ context.Context, which, where stone.Answer) (string, error) {
 			return which.Response + " " + where.Response, nil
 		}))
-	s := servetest.Start(t, serve.Config{Pipelines: []serve.Pipeline{{Name: "stones", Ashlar: stones}}})
+	s := serveAll(t, serve.Config{Pipelines: []serve.Pipeline{{Name: "stones", Ashlar: stones}}})
 	url := s.URL + "/v1/ui/stones"
 	for _, c := range []struct{ id, text, message, question, said string }{
 		{"m1", "build", "c-turn-1", "which", ""},

@@ -35,7 +35,7 @@ type route struct {
 
 // table returns the routes that ask who the caller is.
 func (s *Server) table() []route {
-	return slices.Concat(s.runRoutes(), s.questionRoutes(), s.pipelineRoutes(), s.actRoutes(), s.gatewayRoutes(), s.frontendRoutes())
+	return slices.Concat(s.runRoutes(), s.questionRoutes(), s.pipelineRoutes(), s.actRoutes(), s.gatewayRoutes(), s.protocolRoutes())
 }
 
 func (s *Server) routes() (http.Handler, error) {
@@ -156,7 +156,7 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request, route route, who
 		s.fail(w, r, lacking(route.role))
 		return
 	}
-	if route.reads(r) {
+	if s.reads(route, r) {
 		leave, err := s.places.enter(r.Context(), s.drain, who.Tenant)
 		if err != nil {
 			s.fail(w, r, err)

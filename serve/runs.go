@@ -15,13 +15,13 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/protocol"
+	"github.com/stonelayer/stone/internal/talk"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/internal/openai"
 	"github.com/stonelayer/stone/tree"
 )
 
@@ -71,23 +71,15 @@ func (s *Server) start(ctx context.Context, who Principal, id string, req api.St
 	if p == nil {
 		return info, false, s.noPipeline(req.Pipeline)
 	}
-	return s.startOf(ctx, who, p, id, req, protocol{})
-}
-
-// A protocol is the part of a run that only a protocol other than the API needs.
-type protocol struct {
-	keep  json.RawMessage                                    // to describe the run later
-	watch func(cancel context.CancelCauseFunc) event.Watcher // of the run, if this starts it; may be nil
-	chat  bool                                               // it is a turn of a conversation
-	given openai.Given                                       // beside the input, which no client may give
+	return s.startOf(ctx, who, p, id, protocol.Run{Start: req})
 }
 
 // startOf reads a request for a run of p, has the extras check it, takes a place among the runs of this process, and runs it. It
 // returns the run that the same request has started before.
-func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id string, req api.Start, how protocol) (info journal.RunInfo, created bool, err error) {
-	t := task{Pipeline: p, who: who, start: req, how: how, most: who.Runs}
+func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id string, req protocol.Run) (info journal.RunInfo, created bool, err error) {
+	t := task{Pipeline: p, who: who, start: req, most: who.Runs}
 	t.run.RunID = keyOf(who, id)
-	t.source = source{Published: p.Name, Request: digestOf(req, how.given), Person: req.Interactive && who.Interactive, Owner: who.Name, Keep: how.keep}
+	t.source = source{Published: p.Name, Request: digestOf(req.Start, req.Given), Person: req.Interactive && who.Interactive, Owner: who.Name, Keep: req.Keep}
 	if t.run.Input, err = tree.ReadInput(ctx, p.Ashlar, req.Input); err != nil {
 		return info, false, invalid("%v", err)
 	}
@@ -143,10 +135,10 @@ func (s *Server) exactly(ctx context.Context, key string) (journal.RunInfo, erro
 
 // digestOf returns the digest of a request with what its run is given. Equal requests have equal digests, however
 // their JSON was written.
-func digestOf(req api.Start, given openai.Given) string {
+func digestOf(req api.Start, given talk.Given) string {
 	text, err := json.Marshal(struct {
 		api.Start
-		Given openai.Given `json:"given,omitempty"`
+		Given talk.Given `json:"given,omitempty"`
 	}{req, given})
 	if err == nil {
 		text, err = canon.AppendJSON(nil, text)

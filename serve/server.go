@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/protocol"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/journal"
@@ -58,6 +60,8 @@ type Config struct {
 	// Mounts are other protocols over the same server, by patterns of http.ServeMux. Hosts,
 	// origins, callers and rates are checked before they get a request.
 	Mounts map[string]Mount
+	// Protocols are served to callers with the checks of the API, such as ui.Part of package x/ui.
+	Protocols []Protocol
 	// Webhooks get notices about the runs that this server starts.
 	Webhooks []Webhook
 	// URL is the address under which people reach the pages, such as "https://stone.example.com". Notices about questions
@@ -85,6 +89,12 @@ type Config struct {
 	Log *slog.Logger
 }
 
+// A Protocol is what a package below x makes, such as ui.Part of package x/ui.
+type Protocol interface {
+	Part() // so that it can be a part of a program, see cli.Part
+	Protocol()
+}
+
 // Pipeline is a published pipeline.
 type Pipeline struct {
 	Name        string // in requests; if empty, the name of the Ashlar
@@ -102,7 +112,9 @@ type Server struct {
 	intents   map[string]*Pipeline                   // of the gateway
 	embedder  *call.Applicator                       // nil without one
 	roles     map[string]func() map[string]turn.Role // of the leaves of pipelines
-	extras    []extra                                // of every run
+	protocols []protocol.Protocol
+	extras    []extra                             // of every run
+	waits     map[string]func(*http.Request) bool // by pattern, see waits
 	handler   http.Handler
 	inner     http.Handler // of As
 	drain     chan struct{}
@@ -148,7 +160,14 @@ func New(cfg Config) (*Server, error) {
 	abandoned, _ := cfg.Journal.(abandoner)
 	well := &health{log: cfg.Log}
 	cfg.Journal = timed{Journal: cfg.Journal, meters: m, health: well, queued: &queued{runs: map[string]*unsettled{}}}
-	s := &Server{cfg: cfg, meters: m, health: well, died: abandoned, pipelines: map[string]*Pipeline{}, roles: map[string]func() map[string]turn.Role{}, drain: make(chan struct{}), active: map[string]*active{}, feeds: map[feedKey]*feed{}, lists: map[feedKey]*watched{}, asked: map[string]askedCount{}, places: newPlaces(readPlaces()), streamsOf: map[caller]int{}}
+	s := &Server{cfg: cfg, meters: m, health: well, died: abandoned, pipelines: map[string]*Pipeline{}, waits: maps.Clone(waits), roles: map[string]func() map[string]turn.Role{}, drain: make(chan struct{}), active: map[string]*active{}, feeds: map[feedKey]*feed{}, lists: map[feedKey]*watched{}, asked: map[string]askedCount{}, places: newPlaces(readPlaces()), streamsOf: map[caller]int{}}
+	for _, p := range cfg.Protocols {
+		made, ok := p.(protocol.Protocol)
+		if !ok {
+			return nil, fmt.Errorf("serve: Config.Protocols has a %T: want one of a package below x, such as ui.Part", p)
+		}
+		s.protocols = append(s.protocols, made)
+	}
 	for _, p := range cfg.Pipelines {
 		if err := s.publish(p); err != nil {
 			return nil, err

@@ -54,7 +54,7 @@ func (h *house) open(access serve.Access) {
 	if h.changed {
 		whole = h.Publish(stone.Func("more", page, draft, func(context.Context, string) (string, error) { return "", nil }))
 	}
-	h.Server = servetest.Start(h, serve.Config{Journal: h.journal, Access: access, Webhooks: h.hooks, URL: "https://stone.example.com/", Log: slog.New(h), Pipelines: []serve.Pipeline{
+	h.Server = serveAll(h, serve.Config{Journal: h.journal, Access: access, Webhooks: h.hooks, URL: "https://stone.example.com/", Log: slog.New(h), Pipelines: []serve.Pipeline{
 		{Name: "draft", Ashlar: h.Write()}, {Name: "page", Ashlar: whole}, {Name: "slow", Ashlar: h.Slow()},
 	}})
 }
@@ -234,7 +234,7 @@ func TestSameRequestAfterTheRun(t *testing.T) {
 	h := newHouse(t, nil)
 	late := &lateFind{Journal: h.journal, asked: make(chan struct{}), answer: make(chan struct{})}
 	h.Server.Stop()
-	h.Server = servetest.Start(t, serve.Config{Journal: late, Scan: time.Hour, Pipelines: []serve.Pipeline{{Name: "draft", Ashlar: h.Write()}}})
+	h.Server = serveAll(t, serve.Config{Journal: late, Scan: time.Hour, Pipelines: []serve.Pipeline{{Name: "draft", Ashlar: h.Write()}}})
 	answer := sync.OnceFunc(func() { close(late.answer) })
 	t.Cleanup(answer)
 	const body = `{"pipeline":"draft","input":{"text":"marble"}}`

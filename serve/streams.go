@@ -71,15 +71,14 @@ func (s *Server) hold(who Principal) (leave func(), err error) {
 // waits has the routes whose requests may wait, and says whether one does. Such requests take a place for each read.
 var waits = map[string]func(*http.Request) bool{
 	"GET /v1/runs": streams, "GET /v1/questions": streams,
-	"GET /v1/runs/{id}/result":        func(r *http.Request) bool { return r.URL.Query().Has("wait") },
-	"GET /v1/responses/{id}":          func(r *http.Request) bool { return r.URL.Query().Has("stream") },
-	"GET /v1/runs/{id}/events":        func(*http.Request) bool { return true },
-	"GET /v1/ui/{name}/{chat}/stream": func(*http.Request) bool { return true },
+	"GET /v1/runs/{id}/result": func(r *http.Request) bool { return r.URL.Query().Has("wait") },
+	"GET /v1/responses/{id}":   func(r *http.Request) bool { return r.URL.Query().Has("stream") },
+	"GET /v1/runs/{id}/events": func(*http.Request) bool { return true },
 }
 
 // reads reports whether a request of a route takes a place for reading as long as its reply is made.
-func (r route) reads(req *http.Request) bool {
-	wait := waits[r.pattern]
+func (s *Server) reads(r route, req *http.Request) bool {
+	wait := s.waits[r.pattern]
 	return r.role == Read && strings.HasPrefix(r.pattern, "GET ") && (wait == nil || !wait(req))
 }
 

@@ -4,20 +4,48 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/protocol"
+	"github.com/stonelayer/stone/internal/talk"
 	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/internal/openai"
 )
+
+// sessionLabels are the labels of protocols whose runs are turns of a session: they share the standing answers of a person.
+var sessionLabels = []string{turn.ChatLabel, "acp-session"} // of chats and of editors
+
+// inSession names the session of a run.
+func inSession(_ context.Context, t *task) error {
+	t.run.Conversation = t.keep.Labels[turn.ChatLabel]
+	for _, name := range sessionLabels {
+		if t.keep.Session = []string{name, tenantLabel}; t.keep.Labels[name] != "" {
+			break
+		}
+	}
+	return nil
+}
+
+// shownLabels returns the labels of a run without the ones that order the turns of a conversation.
+func shownLabels(info journal.RunInfo) map[string]string {
+	if info.Labels[turn.ChatLabel] == "" || info.Labels[turn.NumberLabel] == "" {
+		return info.Labels
+	}
+	labels := maps.Clone(info.Labels)
+	for _, name := range []string{turn.NumberLabel, turn.AfterLabel, turn.MessageLabel} {
+		delete(labels, name)
+	}
+	return labels
+}
 
 // told marks a run whose clients watch what it says.
 func told(ctx context.Context, t *task) error {
-	t.source.Chat = t.how.chat || turn.Listener(ctx) != nil
+	t.source.Chat = t.start.Chat || turn.Listener(ctx) != nil
 	return nil
 }
 
@@ -41,16 +69,10 @@ func (s *Server) recorded(ctx context.Context, run string, failed *error) func(p
 	}
 }
 
-// A cut is where a message has answered a question: what follows is the reply to that message.
-type cut struct {
-	journal.Question
-	parts int // before it
-}
-
 // parts returns what the journal has of a run. To the Log, it is a run in which everything is replayed.
-func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (*turn.Log, []cut, error) {
+func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (*turn.Log, []turn.Cut, error) {
 	var failed error
-	var cuts []cut
+	var cuts []turn.Cut
 	log := &turn.Log{Roles: s.roles[p.Name](), Recorded: s.recorded(ctx, info.ID, &failed)}
 	told := map[string]bool{}
 	tell := func(path, name string, d event.Data) {
@@ -84,7 +106,7 @@ func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (
 			if at := slices.IndexFunc(parts, func(p turn.Part) bool { return p.Kind == turn.Tool && p.ID == row.Path }); at >= 0 { // no later call had started
 				parts = parts[:at+1]
 			}
-			cuts = append(cuts, cut{answers[i], len(parts)})
+			cuts = append(cuts, turn.Cut{Question: answers[i], Parts: len(parts)})
 			answers = slices.Delete(answers, i, i+1)
 		}
 		switch {
@@ -110,41 +132,13 @@ func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (
 	log.End()
 	parts, _ := log.Now()
 	for _, q := range answers { // just now
-		cuts = append(cuts, cut{q, len(parts)})
+		cuts = append(cuts, turn.Cut{Question: q, Parts: len(parts)})
 	}
 	return log, cuts, failed
 }
 
 // maxRecords bounds the steps of a run that are read to tell of it.
 const maxRecords = 8192
-
-// ending returns the parts that a run has only when it has stopped: its open questions, or its answer if
-// no model has written it. Live has the parts that the client was told while the run was running: they have texts of calls,
-// and the record has none.
-func (c conversation) ending(info journal.RunInfo, parts, live []turn.Part) (api.Run, []turn.Part, error) {
-	out := run(c.who, info)
-	if info.State == journal.Waiting {
-		// Further ones are asked when these have their answers.
-		open, _, err := view.Page(journal.EachQuestion(c.ctx, c.cfg.Journal, journal.QuestionQuery{Run: info.ID, Open: true}), maxPage, pageBytes)
-		if err != nil {
-			return out, nil, err
-		}
-		for _, q := range open {
-			parts = append(parts, turn.Part{Kind: turn.Ask, ID: q.Path, Question: &q})
-		}
-	}
-	if info.State != journal.Done {
-		return out, parts, nil
-	}
-	var err error
-	if out.Result, err = c.result(c.ctx, info); err != nil {
-		return out, nil, err
-	}
-	if text, _ := turn.Result(out.Result); text != "" && !ends(parts, text) && !ends(live, text) {
-		parts = append(parts, turn.Part{Kind: turn.Text, State: turn.Done, ID: "answer/text", Turn: "answer", Text: text})
-	}
-	return out, parts, nil
-}
 
 // ends reports whether a text is the last that was said.
 func ends(parts []turn.Part, text string) bool {
@@ -165,7 +159,7 @@ func roles(p *Pipeline) map[string]turn.Role {
 	all := map[string]turn.Role{}
 	var walk func(stone.Ashlar)
 	walk = func(a stone.Ashlar) {
-		if t := a.Produces(); openai.Speaks(t) {
+		if t := a.Produces(); talk.Speaks(t) {
 			if all[a.Name()] = turn.Thinks; t.Name() == result {
 				all[a.Name()] = turn.Answers
 			}
@@ -176,4 +170,91 @@ func roles(p *Pipeline) map[string]turn.Role {
 	}
 	walk(p.Ashlar)
 	return all
+}
+
+// hear calls tell with the parts of a run so far, whenever there are more, until the run stops. It then returns the
+// run with all its parts. Wait waits for news, and returns false to end it with protocol.ErrLeft.
+func (s *Server) hear(ctx context.Context, who Principal, info journal.RunInfo, wait func(news <-chan struct{}) bool, tell func([]turn.Part)) (ended api.Run, parts []turn.Part, err error) {
+	var log *turn.Log
+	var live []turn.Part // that were told last, before the record
+	for {
+		if log == nil {
+			log = watcherOf[*turn.Log](s, info.ID)
+		}
+		if log == nil {
+			if info, err = s.exactly(ctx, info.ID); err == nil && (goesOn(info.State) || s.runs(info.ID)) {
+				if s.closing() || !wait(after(pollEvery)) {
+					return ended, nil, protocol.ErrLeft
+				}
+				continue
+			}
+			if err != nil {
+				return ended, nil, err
+			}
+			leave, err := s.read(ctx, who.Tenant)
+			if err != nil {
+				return ended, nil, err
+			}
+			defer leave()
+			ended, parts, _, err = s.heard(ctx, who, info, live)
+			return ended, parts, err
+		}
+		parts, news := log.Now()
+		live = parts
+		if tell(parts); news == nil {
+			log = nil // all of it was told, before its record is
+		} else if !wait(news) {
+			return ended, nil, protocol.ErrLeft
+		}
+	}
+}
+
+// heard returns a run with what it has said, and where messages have answered its questions. A run that has stopped also has
+// its open questions, or its answer if no model has written it. Live has the parts that a client was told while the run was
+// running: they have texts of calls, and the record has none. Its caller has a place for reading.
+func (s *Server) heard(ctx context.Context, who Principal, info journal.RunInfo, live []turn.Part) (out api.Run, parts []turn.Part, cuts []turn.Cut, err error) {
+	log, cuts, err := s.parts(ctx, s.pipelines[info.Pipeline], info)
+	if err != nil {
+		return out, nil, nil, err
+	}
+	out = run(who, info)
+	switch parts, _ = log.Now(); info.State {
+	case journal.Waiting:
+		// Further ones are asked when these have their answers.
+		open, _, err := view.Page(journal.EachQuestion(ctx, s.cfg.Journal, journal.QuestionQuery{Run: info.ID, Open: true}), maxPage, pageBytes)
+		if err != nil {
+			return out, nil, nil, err
+		}
+		for _, q := range open {
+			parts = append(parts, turn.Part{Kind: turn.Ask, ID: q.Path, Question: &q})
+		}
+	case journal.Done:
+		if out.Result, err = s.result(ctx, info); err != nil {
+			return out, nil, nil, err
+		}
+		if text, _ := turn.Result(out.Result); text != "" && !ends(parts, text) && !ends(live, text) {
+			parts = append(parts, turn.Part{Kind: turn.Text, State: turn.Done, ID: "answer/text", Turn: "answer", Text: text})
+		}
+	}
+	return out, parts, cuts, nil
+}
+
+// listen is await for a client that is told what the run says, see turn.Listen.
+func (s *Server) listen(ctx context.Context, who Principal, info journal.RunInfo, tell func([]turn.Part)) (api.Run, error) {
+	if s.pipelines[info.Pipeline] == nil {
+		return s.await(ctx, who, info)
+	}
+	whole := context.WithoutCancel(ctx)
+	ended, parts, err := s.hear(whole, who, info, func(news <-chan struct{}) bool { return waitFor(ctx, news) == nil }, tell)
+	switch {
+	case errors.Is(err, protocol.ErrLeft):
+		if info, err = s.exactly(whole, info.ID); err == nil {
+			if ended = run(who, info); info.State == journal.Done { // meanwhile
+				ended.Result, err = s.result(whole, info)
+			}
+		}
+	case err == nil:
+		tell(parts)
+	}
+	return ended, err
 }

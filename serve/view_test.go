@@ -177,7 +177,7 @@ func TestReadersAgree(t *testing.T) {
 		}
 		return out.String()
 	}
-	h := &house{T: t, Steps: servetest.NewSteps(), Server: servetest.Start(t, serve.Config{Journal: db, Scan: time.Hour, Pipelines: []serve.Pipeline{{Name: "page", Ashlar: servetest.NewSteps().Publish()}}})}
+	h := &house{T: t, Steps: servetest.NewSteps(), Server: serveAll(t, serve.Config{Journal: db, Scan: time.Hour, Pipelines: []serve.Pipeline{{Name: "page", Ashlar: servetest.NewSteps().Publish()}}})}
 	get := func(path string) string {
 		_, text := h.do("GET", path, "", "Accept", "text/html")
 		return text

@@ -32,7 +32,7 @@ func TestWatch(t *testing.T) {
 		})
 	}
 	h := &house{T: t, Steps: servetest.NewSteps(), journal: &journal.Memory{}}
-	h.Server = servetest.Start(h, serve.Config{Journal: h.journal, Log: slog.New(h), Watch: watch,
+	h.Server = serveAll(h, serve.Config{Journal: h.journal, Log: slog.New(h), Watch: watch,
 		Applicator: &call.Applicator{Registry: greeters()}, Pipelines: []serve.Pipeline{{Name: "draft", Ashlar: h.Write()}}})
 	h.want("PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"marble"},"labels":{"who":"x"}}`, 201, `"id":"a"`)
 	h.want("GET", "/v1/runs/a/result?wait=30s", "", 200, `"state":"done"`)

@@ -52,7 +52,7 @@ func TestWrongRequests(t *testing.T) {
 func testWrongRequests(t *testing.T, j journal.Journal) {
 	h := &house{T: t, Steps: servetest.NewSteps()}
 	close(h.Gate)
-	h.Server = servetest.Start(t, serve.Config{
+	h.Server = serveAll(t, serve.Config{
 		Journal: j, Log: slog.New(h), Applicator: &call.Applicator{Registry: greeters()},
 		Pipelines: []serve.Pipeline{{Name: "draft", Ashlar: h.Write()}, {Name: "page", Ashlar: h.Publish()}},
 	})

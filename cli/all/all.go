@@ -20,6 +20,7 @@ import (
 	"github.com/stonelayer/stone/x/screen"
 	"github.com/stonelayer/stone/x/solve/sat"
 	"github.com/stonelayer/stone/x/solve/uci"
+	"github.com/stonelayer/stone/x/ui"
 )
 
 // Parts returns every part. An extra, which is a package below x, has one entry and its import.
@@ -28,6 +29,7 @@ func Parts() []cli.Part {
 		cel.Part, mcp.Part, serve.Part, postgres.Part,
 		screen.Part,
 		acp.Part,
+		ui.Part,
 		search.Part, commands.Part, indexes.Part,
 		sat.Part, uci.Part,
 	}

@@ -53,7 +53,12 @@ func run(ctx context.Context, cfg publish.Config) error {
 		of.Mounts, of.Live = map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{ModelMayAnswer: cfg.Models})}, cfg.Live
 		of.IgnoreTools, of.Embedder = cfg.IgnoreTools, cfg.Embedder
 		for _, p := range cfg.Protocols {
-			maps.Copy(of.Mounts, p.(Protocol).Mounts)
+			switch p := p.(type) {
+			case Protocol:
+				maps.Copy(of.Mounts, p.Mounts)
+			case serve.Protocol:
+				of.Protocols = append(of.Protocols, p)
+			}
 		}
 	}
 	s, err := serve.New(of)
@@ -124,9 +129,9 @@ func serveMCP(ctx context.Context, cfg publish.Config, in io.Reader, out io.Writ
 // serveACP serves one editor.
 func serveACP(ctx context.Context, cfg publish.Config, in io.Reader, out io.Writer) error {
 	for _, p := range cfg.Protocols {
-		if editor := p.(Protocol).Editor; editor != nil {
+		if p, ok := p.(Protocol); ok && p.Editor != nil {
 			return serveOne(ctx, cfg, func(ctx context.Context, s *serve.Server) error {
-				return editor(ctx, s, cfg.By, in, out)
+				return p.Editor(ctx, s, cfg.By, in, out)
 			})
 		}
 	}

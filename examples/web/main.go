@@ -30,6 +30,7 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/tool"
+	"github.com/stonelayer/stone/x/ui"
 )
 
 //go:embed index.html
@@ -107,7 +108,7 @@ func run() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	s, err := serve.New(serve.Config{Journal: db, Pipelines: []serve.Pipeline{{Ashlar: mason(scripted{*pause})}}})
+	s, err := serve.New(serve.Config{Journal: db, Pipelines: []serve.Pipeline{{Ashlar: mason(scripted{*pause})}}, Protocols: []serve.Protocol{ui.Part}})
 	if err != nil {
 		return err
 	}

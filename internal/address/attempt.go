@@ -28,6 +28,17 @@ func Attempts(path string) (place string, numbers []int) {
 	return strings.Join(parts, "/"), numbers
 }
 
+// InAttempts returns the path that Attempts has taken apart.
+func InAttempts(place string, numbers []int) string {
+	parts := strings.Split(place, "/")
+	for i, n := range numbers {
+		if n > 1 {
+			parts[i] += "~" + strconv.Itoa(n)
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
 // RepairStep returns the step name of the k-th repair after an attempt, from 1.
 func RepairStep(attempt string, k int) string { return attempt + " repair " + strconv.Itoa(k) }
 

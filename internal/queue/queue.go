@@ -1,7 +1,12 @@
-// Package queue says what of a step a recorder may write later than it answers. A run passes it to its recorder.
+// Package queue has what a run tells its recorder of a step: what it may write later than it answers, and where another
+// attempt may have recorded the result.
 package queue
 
-import "context"
+import (
+	"context"
+
+	"github.com/stonelayer/stone/step"
+)
 
 // Key is the key under which the context of a step that stone.Run passes through its recorder has its Writes.
 type Key struct{}
@@ -22,4 +27,16 @@ type Contained interface{ OnlySteps() bool }
 func Of(ctx context.Context) Writes {
 	w, _ := ctx.Value(Key{}).(Writes)
 	return w
+}
+
+// Attempts is the key under which such a context has a func(step.Key) []step.Key.
+type Attempts struct{}
+
+// EveryAttempt returns the keys of a step in all attempts at a leaf around it, its own first, and none outside attempts.
+func EveryAttempt(ctx context.Context, key step.Key) []step.Key {
+	of, _ := ctx.Value(Attempts{}).(func(step.Key) []step.Key)
+	if of == nil {
+		return nil
+	}
+	return of(key)
 }

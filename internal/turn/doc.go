@@ -8,5 +8,5 @@
 // A rejected answer makes its parts void. A viewer that has not sent them leaves them out.
 // A run that stops for a question retracts nothing: it says the same when it continues.
 //
-// Packages uistream, agui, x/acp and x/a2a/server write the parts for their protocols.
+// Packages x/ui, x/acp and x/a2a/server write the parts for their protocols.
 package turn

@@ -60,3 +60,17 @@ const (
 	Thinks              // work for other steps
 	Answers             // the answer
 )
+
+// A Cut is where a message has answered a question: what follows is the reply to that message.
+type Cut struct {
+	journal.Question
+	Parts int // before it
+}
+
+// The labels of the turns of a conversation, which are runs.
+const (
+	ChatLabel    = "chat"         // the id of the conversation
+	NumberLabel  = "chat-turn"    // the number of the turn, from 1
+	AfterLabel   = "chat-after"   // the number of the turn that it continues, 0 for none
+	MessageLabel = "chat-message" // the client's id of the message that it answers
+)

@@ -29,7 +29,7 @@ func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Contex
 		if r, err = j.open(ctx, key.RunID); err != nil {
 			return step.Record{}, err
 		}
-		if rec, err := j.find(ctx, r, key); err != nil || rec.Replayed {
+		if rec, err := j.find(ctx, r, key); err != nil || rec.Replayed || record.Lookup(ctx) {
 			return rec, err
 		}
 		if r.isOver() {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/talk"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/openai"
@@ -27,7 +28,7 @@ type slow struct {
 var text = dag.NewType[string]("text")
 
 func (s *slow) Models() []openai.Model {
-	return []openai.Model{{Name: "slow", Ashlar: stone.Func("slow", text, text, func(_ context.Context, said string) (string, error) { return said, nil })}}
+	return []openai.Model{{Model: talk.Model{Name: "slow", Ashlar: stone.Func("slow", text, text, func(_ context.Context, said string) (string, error) { return said, nil })}}}
 }
 
 func (s *slow) Start(context.Context, openai.Start) (api.Run, error) {

@@ -127,7 +127,7 @@ func readChat(b Backend, body map[string]json.RawMessage) (c chatRequest, err er
 	if most = cmp.Or(most, older); most != nil {
 		c.req.MaxTokens = *most
 	}
-	return c, talk{Request: &c.req}.messages(body["messages"])
+	return c, dialogue{Request: &c.req}.messages(body["messages"])
 }
 
 // stops reads a text or a list of texts.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/talk"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 )
@@ -41,6 +42,20 @@ func (e *Error) MarshalJSON() ([]byte, error) {
 // Wrong is the error of a request with a wrong parameter.
 func Wrong(param, code, format string, args ...any) *Error {
 	return &Error{Status: http.StatusBadRequest, Message: fmt.Sprintf(format, args...), Type: "invalid_request_error", Code: code, Param: param}
+}
+
+// Of returns the error in a chain in the form of OpenAI, nil for none.
+func Of(err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	switch e, ok := errors.AsType[*talk.Error](err); {
+	case ok && e.Paid:
+		return lost(e.Code, e.Message)
+	case ok:
+		return Wrong(e.Param, e.Code, "%s", e.Message)
+	}
+	return nil
 }
 
 // OfProblem returns a problem of package serve in the form of OpenAI.
@@ -122,7 +137,7 @@ func lost(code, message string) *Error {
 
 // unread is the error of a run that is done and whose answer is no answer.
 func unread(err error) *Error {
-	if e, ok := errors.AsType[*Error](err); ok {
+	if e := Of(err); e != nil {
 		return e
 	}
 	return lost("internal", "the result of the run cannot be read")

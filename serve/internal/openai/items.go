@@ -95,8 +95,8 @@ func picture(param, url, kind, name string) (*llm.Media, error) {
 	return m, nil
 }
 
-// talk collects the messages of a request.
-type talk struct {
+// dialogue collects the messages of a request.
+type dialogue struct {
 	*llm.Request
 	recalled map[int]string // see response
 	earlier  *earlier       // whose items may be named; nil in a chat
@@ -104,7 +104,7 @@ type talk struct {
 
 // add appends a message. System messages before the others become the system text; what the
 // model said and called in one turn becomes one message.
-func (t talk) add(m llm.Message) {
+func (t dialogue) add(m llm.Message) {
 	n := len(t.Messages)
 	switch {
 	case m.Role == llm.RoleSystem && n == 0:
@@ -118,7 +118,7 @@ func (t talk) add(m llm.Message) {
 }
 
 // say adds a message with this role and content.
-func (t talk) say(param, role string, raw json.RawMessage) error {
+func (t dialogue) say(param, role string, raw json.RawMessage) error {
 	if role == "developer" {
 		role = string(llm.RoleSystem)
 	}
@@ -139,7 +139,7 @@ func (t talk) say(param, role string, raw json.RawMessage) error {
 }
 
 // call adds a call of a tool.
-func (t talk) call(param, id, name, arguments string) error {
+func (t dialogue) call(param, id, name, arguments string) error {
 	input := json.RawMessage(arguments)
 	if arguments == "" {
 		input = json.RawMessage("{}")
@@ -156,7 +156,7 @@ func (t talk) call(param, id, name, arguments string) error {
 }
 
 // callText adds a call of a custom tool.
-func (t talk) callText(param, id, name, text string) error {
+func (t dialogue) callText(param, id, name, text string) error {
 	input, err := json.Marshal(map[string]string{"input": text})
 	if err != nil {
 		return err
@@ -165,7 +165,7 @@ func (t talk) callText(param, id, name, text string) error {
 }
 
 // result adds the result of a call.
-func (t talk) result(param, id string, raw json.RawMessage) error {
+func (t dialogue) result(param, id string, raw json.RawMessage) error {
 	parts, err := content(param, raw)
 	if err != nil {
 		return err
@@ -190,7 +190,7 @@ type item struct {
 }
 
 // items adds the input of a response: a text or items.
-func (t talk) items(raw json.RawMessage) error {
+func (t dialogue) items(raw json.RawMessage) error {
 	var text string
 	if json.Unmarshal(raw, &text) == nil && text != "" {
 		t.add(llm.User(text))
@@ -238,7 +238,7 @@ type chatMessage struct {
 }
 
 // messages adds the messages of a chat.
-func (t talk) messages(raw json.RawMessage) error {
+func (t dialogue) messages(raw json.RawMessage) error {
 	var all []chatMessage
 	if err := json.Unmarshal(raw, &all); err != nil {
 		return Wrong("messages", "invalid_type", "messages is no list of messages: %v", err)
@@ -268,7 +268,7 @@ func (t talk) messages(raw json.RawMessage) error {
 	return t.checked("messages")
 }
 
-func (t talk) checked(param string) error {
+func (t dialogue) checked(param string) error {
 	if len(t.Messages) == 0 {
 		return Wrong(param, "missing_required_parameter", "the conversation has no message of the user")
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/internal/bounds"
+	"github.com/stonelayer/stone/internal/talk"
+	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/serve/api"
 )
@@ -33,8 +35,8 @@ type Backend interface {
 	IgnoresTool(kind string) bool
 	// Kept returns what Start was given to be kept with a run.
 	Kept(ctx context.Context, id string) (json.RawMessage, error)
-	// Content returns the content of the nearest node of a type in the DAG of a run.
-	Content(ctx context.Context, id, nodeType string) (json.RawMessage, error)
+	// Journal has the runs that the caller may read.
+	Journal() journal.Journal
 	Cancel(ctx context.Context, id string) error
 	Remove(ctx context.Context, id string) error
 }
@@ -43,15 +45,12 @@ type Backend interface {
 type Start struct {
 	ID, Model   string
 	Input       json.RawMessage
-	Given       Given
+	Given       talk.Given
 	Labels      map[string]string
 	Interactive bool // a person waits for it
 	Live        bool // its text is sent before it is accepted
 	Keep        json.RawMessage
 }
-
-// Given has contents that a run is given beside its input, by type: the conversation so far and the tools of its client.
-type Given map[string]json.RawMessage
 
 // Route handles the requests of one pattern of http.ServeMux.
 type Route struct {
@@ -153,7 +152,7 @@ func metadata(m map[string]string) error {
 
 // asked checks that the model can do what a request asks for.
 func asked(m Model, req *llm.Request) error {
-	if m.takesRequest() {
+	if m.TakesRequest() {
 		return nil
 	}
 	switch {
@@ -162,7 +161,7 @@ func asked(m Model, req *llm.Request) error {
 	case req.ResponseFormat != nil:
 		return Wrong("text", "unsupported_parameter", "the answers of the model %s%s have a form of their own: leave the format out", prefix, m.Name)
 	}
-	if names, _ := m.inputs(); names[asHistory] == "" {
+	if !m.Remembers() {
 		return nil
 	}
 	for i := range req.Messages {

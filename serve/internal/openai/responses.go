@@ -164,7 +164,7 @@ func readResponse(ctx context.Context, b Backend, body map[string]json.RawMessag
 	resp.Tools, resp.tools = offered.echo, offered.clientNames
 	resp.echo(body, &req, text.Format.Type, text.Format.Strict)
 	resp.encrypted, resp.recalled = slices.Contains(include, "reasoning.encrypted_content"), map[int]string{}
-	said := talk{Request: &req, recalled: resp.recalled, earlier: &earlier{ctx: ctx, backend: b}}
+	said := dialogue{Request: &req, recalled: resp.recalled, earlier: &earlier{ctx: ctx, backend: b}}
 	return req, resp, stream, said.items(body["input"])
 }
 
@@ -264,13 +264,13 @@ func start(r *http.Request, b Backend, model string, req *llm.Request, before []
 		return m, run, err
 	}
 	req.Messages = append(before, req.Messages...)
-	s.Model, s.Live, m.format = m.Name, s.Live && m.Live, req.ResponseFormat
+	s.Model, s.Live, m.Format = m.Name, s.Live && m.Live, req.ResponseFormat
 	if s.Input, s.Given, err = m.Input(req); err != nil {
 		return m, run, err
 	}
 	if resp != nil {
 		resp.live = s.Live
-		if s.Keep, err = json.Marshal(kept{resp, resp.live, resp.named, resp.encrypted, m.format, resp.tools}); err != nil {
+		if s.Keep, err = json.Marshal(kept{resp, resp.live, resp.named, resp.encrypted, m.Format, resp.tools}); err != nil {
 			return m, run, err
 		}
 	}
@@ -306,7 +306,7 @@ func existing(ctx context.Context, b Backend, id string) (resp response, m Model
 	if m, err = Find(b, resp.Model); err != nil {
 		return resp, m, run, err
 	}
-	m.format = was.Format
+	m.Format = was.Format
 	now, stop := context.WithCancel(ctx)
 	stop()
 	if run, err = b.Wait(now, id); err != nil {

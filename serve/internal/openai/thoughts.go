@@ -48,7 +48,7 @@ func (resp *response) thoughtOf(r *llm.Reply) (item reasoning, ok bool) {
 
 // thought notes that a turn of the model has the reasoning of an earlier response. That of
 // other servers is ignored: only they can read it.
-func (t talk) thought(it item) {
+func (t dialogue) thought(it item) {
 	suffix, ours := strings.CutPrefix(it.Encrypted, Sealed+"resp_")
 	if !ours {
 		suffix, ours = strings.CutPrefix(it.ID, "rs_")

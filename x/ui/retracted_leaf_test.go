@@ -1,4 +1,4 @@
-package turn_test
+package ui_test
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/turn"
-	"github.com/stonelayer/stone/internal/turn/agui"
-	"github.com/stonelayer/stone/internal/turn/uistream"
+	"github.com/stonelayer/stone/x/ui/internal/agui"
+	"github.com/stonelayer/stone/x/ui/internal/uistream"
 
 	"github.com/stonelayer/stone/dag"
 )

@@ -1,23 +1,27 @@
-package serve
+package ui
 
 import (
 	"errors"
 	"net/http"
 	"slices"
 
+	"github.com/stonelayer/stone/internal/protocol"
 	"github.com/stonelayer/stone/internal/turn"
-	"github.com/stonelayer/stone/internal/turn/uistream"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/x/ui/internal/uistream"
 )
 
 // maxHistory bounds the turns on a page of a conversation's history, and pageBytes its size.
-const maxHistory = 100
+const (
+	maxHistory = 100
+	pageBytes  = 4 << 20
+)
 
 // getHistory sends the newest messages of a conversation as a client of the AI SDK has them. A reply that is being written is left out:
 // its stream has all of it.
-func (s *Server) getHistory(w http.ResponseWriter, r *http.Request, who Principal) error {
-	c, err := s.conversation(r.Context(), who, r.PathValue("name"), r.PathValue("chat"))
+func getHistory(w http.ResponseWriter, r *http.Request, by protocol.Caller) error {
+	c, err := conversationOf(r.Context(), by, r.PathValue("name"), r.PathValue("chat"))
 	if err != nil {
 		return err
 	}
@@ -25,7 +29,7 @@ func (s *Server) getHistory(w http.ResponseWriter, r *http.Request, who Principa
 	if err != nil {
 		return err
 	}
-	return reply(w, http.StatusOK, struct {
+	return reply(w, struct {
 		Messages []uistream.Message `json:"messages"`
 		Next     string             `json:"next,omitempty"`
 	}{uistream.Messages(page), next})
@@ -34,7 +38,7 @@ func (s *Server) getHistory(w http.ResponseWriter, r *http.Request, who Principa
 // history returns the newest exchanges of the conversation, or those before the turn of a run. Next is that run for the exchanges
 // before them.
 func (c conversation) history(before string) (page []turn.Exchange, next string, err error) {
-	leave, err := c.read(c.ctx, c.who.Tenant)
+	leave, err := c.Place(c.ctx)
 	if err != nil {
 		return nil, "", err
 	}
@@ -42,7 +46,7 @@ func (c conversation) history(before string) (page []turn.Exchange, next string,
 	at, err := c.newest(nil)
 	if before != "" {
 		if at, err = c.turn(before); err == nil {
-			at, err = c.number(at.Labels[afterLabel])
+			at, err = c.number(at.Labels[turn.AfterLabel])
 		}
 	} else if errors.Is(err, journal.ErrNoRun) {
 		return nil, "", nil
@@ -58,29 +62,23 @@ func (c conversation) history(before string) (page []turn.Exchange, next string,
 		if turns > 0 && (size > pageBytes || turns == maxHistory) {
 			return page, next, nil
 		}
-		page, next = append(of, page...), nameOf(c.who, at.ID)
-		at, err = c.number(at.Labels[afterLabel])
+		page, next = append(of, page...), at.ID
+		at, err = c.number(at.Labels[turn.AfterLabel])
 	}
 	return page, "", err
 }
 
 // exchanges reads what was said in a turn.
 func (c conversation) exchanges(info journal.RunInfo) ([]turn.Exchange, error) {
-	input, err := journal.Input(c.ctx, c.cfg.Journal, info)
+	input, err := journal.Input(c.ctx, c.Journal(), info)
 	if err != nil {
 		return nil, err
 	}
-	log, cuts, err := c.parts(c.ctx, c.p, info)
+	ended, parts, cuts, err := c.Said(c.ctx, info)
 	if err != nil {
 		return nil, err
 	}
-	parts, _ := log.Now()
-	ended, parts, err := c.ending(info, parts, nil)
-	if err != nil {
-		return nil, err
-	}
-	ended.Result = bareOf(ended.Result)
-	of := turn.Exchange{Message: info.Labels[messageLabel], Content: gateway{c.Server, c.who}.model(c.p).Message(input), Reply: ended.ID, Run: ended}
+	of := turn.Exchange{Message: info.Labels[turn.MessageLabel], Content: c.p.Message(input), Reply: ended.ID, Run: ended}
 	if of.Message == "" { // the command started the turn
 		of.Message = turn.ID(ended.ID, "message")
 	}
@@ -96,7 +94,7 @@ func (c conversation) exchanges(info journal.RunInfo) ([]turn.Exchange, error) {
 			continue
 		}
 		before := of
-		before.Parts, from = parts[from:max(from, min(cut.parts, len(parts)))], max(from, min(cut.parts, len(parts)))
+		before.Parts, from = parts[from:max(from, min(cut.Parts, len(parts)))], max(from, min(cut.Parts, len(parts)))
 		if cut.Call == nil {
 			before.Parts = append(slices.Clip(before.Parts), turn.Part{Kind: turn.Ask, ID: cut.Path, Question: &cut.Question})
 		}
@@ -104,7 +102,7 @@ func (c conversation) exchanges(info journal.RunInfo) ([]turn.Exchange, error) {
 		all = append(all, before)
 		of = turn.Exchange{Message: message, Content: []llm.Part{said}, Reply: turn.ID(ended.ID, message), Run: ended}
 	}
-	if of.Parts = parts[from:]; goesOn(info.State) || c.runs(info.ID) {
+	if of.Parts = parts[from:]; c.Going(info) {
 		of.Reply, of.Parts = "", nil
 	}
 	return append(all, of), nil

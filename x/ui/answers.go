@@ -1,4 +1,4 @@
-package serve
+package ui
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/internal/protocol"
 	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
@@ -32,25 +33,25 @@ func (c conversation) answers(req *turn.Request) (t followed, err error) {
 		err = c.results(&t, req.Results)
 	}
 	if req.Message != "" {
-		t.reply, t.old = turn.ID(nameOf(c.who, t.info.ID), req.Message), false
+		t.reply, t.old = turn.ID(t.info.ID, req.Message), false
 	}
 	return t, err
 }
 
 // reply answers a question of a turn, in a message or else in what follows one.
 func (c conversation) reply(t *followed, a turn.Answer, req *turn.Request) error {
-	if !c.who.may(Answer) {
-		return lacking(Answer)
+	if err := c.Needs(protocol.Answer); err != nil {
+		return err
 	}
-	who := c.who
+	by := c.By()
 	if req.Message != "" {
-		who.By = turn.By(cmp.Or(who.by(), "a chat client"), req.Message)
+		by = turn.By(cmp.Or(by, "a chat client"), req.Message)
 	}
 	_, path, version, _ := turn.Question(a.ID)
 	if path == "" || !view.IsText(path) {
 		return notFound("the run asks no question %q", path)
 	}
-	for q, err := range journal.EachQuestion(c.ctx, c.cfg.Journal, journal.QuestionQuery{Run: t.info.ID, Path: path}) {
+	for q, err := range journal.EachQuestion(c.ctx, c.Journal(), journal.QuestionQuery{Run: t.info.ID, Path: path}) {
 		if err != nil {
 			return err
 		}
@@ -62,7 +63,7 @@ func (c conversation) reply(t *followed, a turn.Answer, req *turn.Request) error
 			return invalid("%v", err)
 		}
 		t.old = t.old && !q.Open()
-		return c.answer(c.ctx, who, t.info, api.Answer{Question: path, Response: response, Cancel: a.Cancel, Version: version})
+		return c.Answer(c.ctx, t.info.ID, by, api.Answer{Question: path, Response: response, Cancel: a.Cancel, Version: version})
 	}
 	return notFound("the run asks no question %q", path)
 }
@@ -73,16 +74,16 @@ func (c conversation) results(t *followed, all []turn.Answer) (err error) {
 	if t.info, err = c.turn(turn.Run(all[len(all)-1].ID)); err != nil {
 		return err
 	}
-	if !c.who.may(Answer) {
-		return lacking(Answer)
+	if err := c.Needs(protocol.Answer); err != nil {
+		return err
 	}
 	calls := map[string]journal.Question{}
-	for q, err := range journal.EachQuestion(c.ctx, c.cfg.Journal, journal.QuestionQuery{Run: t.info.ID}) {
+	for q, err := range journal.EachQuestion(c.ctx, c.Journal(), journal.QuestionQuery{Run: t.info.ID}) {
 		if err != nil {
 			return err
 		}
 		if q.Call != nil && q.Call.Client {
-			calls[turn.CallID(nameOf(c.who, t.info.ID), &q)] = view.Brief(q)
+			calls[turn.CallID(t.info.ID, &q)] = view.Brief(q)
 		}
 	}
 	for _, a := range all {
@@ -91,7 +92,7 @@ func (c conversation) results(t *followed, all []turn.Answer) (err error) {
 			continue
 		}
 		t.old = t.old && !q.Open()
-		if err := c.answer(c.ctx, c.who, t.info, api.Answer{Question: q.Path, Response: a.Response, Version: q.Version}); err != nil {
+		if err := c.Answer(c.ctx, t.info.ID, c.By(), api.Answer{Question: q.Path, Response: a.Response, Version: q.Version}); err != nil {
 			return err
 		}
 	}
@@ -110,7 +111,7 @@ func (c conversation) answered(at journal.RunInfo, req *turn.Request) (now journ
 	var said time.Time // when the message answered first
 	for {
 		open = nil
-		for q, err := range journal.EachQuestion(c.ctx, c.cfg.Journal, journal.QuestionQuery{Run: at.ID}) {
+		for q, err := range journal.EachQuestion(c.ctx, c.Journal(), journal.QuestionQuery{Run: at.ID}) {
 			response := turn.Instead(q, req.Text())
 			switch {
 			case err != nil:
@@ -120,18 +121,18 @@ func (c conversation) answered(at journal.RunInfo, req *turn.Request) (now journ
 					said = q.Answered
 				}
 			case q.Open():
-				open = append(open, question{turn.Answer{ID: turn.QuestionID(nameOf(c.who, at.ID), &q), Response: response}, q.Asked, q.Call != nil})
+				open = append(open, question{turn.Answer{ID: turn.QuestionID(at.ID, &q), Response: response}, q.Asked, q.Call != nil})
 			}
 		}
 		if !said.IsZero() {
 			open = slices.DeleteFunc(open, func(q question) bool { return !q.asked.Before(said) })
 			break
 		}
-		if !goesOn(at.State) && !c.runs(at.ID) {
+		if !c.Going(at) {
 			break
 		}
-		if at, err = c.settled(c.ctx, at); err == nil && c.closing() {
-			err = closing()
+		if at, err = c.Settled(c.ctx, at); err == nil {
+			err = c.Closing()
 		}
 		if err = cmp.Or(err, context.Cause(c.ctx)); err != nil {
 			return at, false, err

@@ -1,4 +1,4 @@
-package turn_test
+package ui_test
 
 import (
 	"bytes"
@@ -23,13 +23,13 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/turn"
-	"github.com/stonelayer/stone/internal/turn/agui"
-	"github.com/stonelayer/stone/internal/turn/uistream"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/tool"
+	"github.com/stonelayer/stone/x/ui/internal/agui"
+	"github.com/stonelayer/stone/x/ui/internal/uistream"
 )
 
 var update = flag.Bool("update", false, "write the transcripts")

@@ -1,4 +1,4 @@
-package serve
+package ui
 
 import (
 	"cmp"
@@ -12,23 +12,21 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/internal/bounds"
+	"github.com/stonelayer/stone/internal/protocol"
+	"github.com/stonelayer/stone/internal/talk"
 	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/internal/openai"
 )
 
-// A conversation is a chat as the command chat keeps it: each turn is a run, with these labels.
-const (
-	chatLabel    = "chat"         // the id of the conversation
-	turnLabel    = "chat-turn"    // the number of the turn, from 1
-	afterLabel   = "chat-after"   // the number of the turn that it continues, 0 for none
-	messageLabel = "chat-message" // the client's id of the message that it answers
-)
+// tenantLabel is the label with the tenant of a run.
+const tenantLabel = "tenant"
+
+// somePage is how many runs are read at once, as long as nothing is known of their tenants.
+const somePage = 16
 
 // maxChat bounds the id of a conversation, in bytes.
 const maxChat = 200
@@ -49,35 +47,33 @@ func turnID(chat string, number int) string {
 // maxReplies bounds the replies that are looked at to find the turn that a message follows.
 const maxReplies = 32
 
-// A conversation is one of a caller with a pipeline.
+// A conversation is one of a caller with a pipeline, as the command chat keeps it: each turn is a run, with labels of package turn.
 type conversation struct {
-	*Server
+	protocol.Caller
 	ctx  context.Context
-	who  Principal
-	p    *Pipeline
+	p    talk.Model
 	name string
 }
 
-func (s *Server) conversation(ctx context.Context, who Principal, pipeline, name string) (c conversation, err error) {
-	p := s.pipelines[pipeline]
+func conversationOf(ctx context.Context, by protocol.Caller, pipeline, name string) (c conversation, err error) {
+	p, err := by.Pipeline(pipeline)
 	switch {
-	case p == nil:
-		return c, s.noPipeline(pipeline)
+	case err != nil:
+		return c, err
 	case name == "" || len(name) > maxChat || strings.ContainsFunc(name, unicode.IsControl):
 		return c, invalid("the id of the conversation %.100q has %d bytes: want 1 to %d without control characters", name, len(name), maxChat)
 	}
-	return conversation{s, ctx, who, p, name}, nil
+	return conversation{by, ctx, p, name}, nil
 }
 
 // newest returns the newest turn with the labels, or journal.ErrNoRun.
 func (c conversation) newest(labels map[string]string) (journal.RunInfo, error) {
-	q := journal.Query{Labels: map[string]string{chatLabel: c.name}, Limit: 1}
-	if c.who.Tenant == "" { // no query leaves tenants out
+	q := journal.Query{Labels: map[string]string{turn.ChatLabel: c.name}, Limit: 1}
+	if c.Tenant() == "" { // no query leaves tenants out
 		q.Limit = somePage
 	}
-	maps.Copy(q.Labels, c.who.labels())
 	maps.Copy(q.Labels, labels)
-	for info, err := range c.each(c.ctx, q) {
+	for info, err := range c.Runs(c.ctx, q) {
 		if err != nil {
 			return journal.RunInfo{}, err
 		}
@@ -91,7 +87,7 @@ func (c conversation) newest(labels map[string]string) (journal.RunInfo, error) 
 // owns reports whether a run is of the caller's tenant. A caller without one sees the runs of all, and continues
 // the conversations of none.
 func (c conversation) owns(info journal.RunInfo) bool {
-	return info.Labels[tenantLabel] == c.who.Tenant
+	return info.Labels[tenantLabel] == c.Tenant()
 }
 
 // ours checks that a run of the conversation is one of the pipeline.
@@ -104,8 +100,8 @@ func (c conversation) ours(info journal.RunInfo) error {
 
 // turn returns the turn with the name of a run, or journal.ErrNoRun.
 func (c conversation) turn(run string) (journal.RunInfo, error) {
-	info, err := c.owned(c.ctx, c.who, run)
-	if err == nil && (info.Labels[chatLabel] != c.name || !c.owns(info)) {
+	info, err := c.Journal().Find(c.ctx, run)
+	if err == nil && (info.Labels[turn.ChatLabel] != c.name || !c.owns(info)) {
 		err = journal.ErrNoRun
 	}
 	if err == nil {
@@ -147,14 +143,15 @@ func (c conversation) follow(req *turn.Request) (t followed, err error) {
 		return t, err
 	}
 	answers := len(req.Answers)+len(req.Results) > 0
+	noStart, noAnswer := c.Needs(protocol.Start), c.Needs(protocol.Answer)
 	switch n := len(req.Message); {
-	case !c.who.may(Start) && !c.who.may(Answer) && answers:
-		return t, lacking(Answer)
-	case !c.who.may(Start) && !c.who.may(Answer):
-		return t, lacking(Start)
+	case noStart != nil && noAnswer != nil && answers:
+		return t, noAnswer
+	case noStart != nil && noAnswer != nil:
+		return t, noStart
 	case n > bounds.LabelValue || n == 0 && !answers:
 		return t, invalid("the id of the last message has %d bytes: want 1 to %d, the same if the message is sent again", n, bounds.LabelValue)
-	case len(req.Tools) > 0 && !(gateway{c.Server, c.who}).model(c.p).TakesTools():
+	case len(req.Tools) > 0 && !c.p.TakesTools():
 		req.Tools, req.Notice = nil, "the pipeline "+c.p.Name+" takes no tools of its clients, so it does without: publish an agent with tool.ClientTools to offer them"
 	}
 	if err := turn.CheckTools(req.Tools); err != nil {
@@ -164,8 +161,8 @@ func (c conversation) follow(req *turn.Request) (t followed, err error) {
 		return c.answers(req)
 	}
 	at, err := c.before(req)
-	if err == nil && at.Labels[messageLabel] == req.Message { // it is the turn that answers the message
-		at, err = c.number(at.Labels[afterLabel])
+	if err == nil && at.Labels[turn.MessageLabel] == req.Message { // it is the turn that answers the message
+		at, err = c.number(at.Labels[turn.AfterLabel])
 	}
 	switch {
 	case errors.Is(err, journal.ErrNoRun):
@@ -174,21 +171,21 @@ func (c conversation) follow(req *turn.Request) (t followed, err error) {
 	case !req.Again && at.ID != "":
 		answered := false
 		if at, answered, err = c.answered(at, req); answered || err != nil {
-			return followed{at, turn.ID(nameOf(c.who, at.ID), req.Message), false}, err
+			return followed{at, turn.ID(at.ID, req.Message), false}, err
 		}
 	}
 	at, err = c.next(at, req)
-	return followed{at, nameOf(c.who, at.ID), false}, err
+	return followed{at, at.ID, false}, err
 }
 
 // next starts the turn that answers a message, after another one.
 func (c conversation) next(at journal.RunInfo, req *turn.Request) (journal.RunInfo, error) {
-	if !c.who.may(Start) {
-		return at, lacking(Start)
+	if err := c.Needs(protocol.Start); err != nil {
+		return at, err
 	}
 	if at.ID != "" && !over(at.State) && at.State != journal.Refused {
 		if !req.Again {
-			return at, conflict("the turn before is %s: cancel its run %s to continue without it", at.State, nameOf(c.who, at.ID))
+			return at, conflict("the turn before is %s: cancel its run %s to continue without it", at.State, at.ID)
 		}
 		if err := c.replace(at); err != nil { // the message has answered a question of it
 			return at, err
@@ -198,7 +195,7 @@ func (c conversation) next(at journal.RunInfo, req *turn.Request) (journal.RunIn
 	if err != nil && !errors.Is(err, journal.ErrNoRun) {
 		return at, err
 	}
-	same, err := c.newest(map[string]string{messageLabel: req.Message})
+	same, err := c.newest(map[string]string{turn.MessageLabel: req.Message})
 	switch {
 	case errors.Is(err, journal.ErrNoRun):
 	case err != nil:
@@ -207,21 +204,21 @@ func (c conversation) next(at journal.RunInfo, req *turn.Request) (journal.RunIn
 		return c.again(same) // what its tools did is recorded
 	case req.Again:
 		if err = c.replace(last, same); err == nil {
-			at, err = c.number(same.Labels[afterLabel])
+			at, err = c.number(same.Labels[turn.AfterLabel])
 		}
 		if err != nil {
 			return at, err
 		}
 	default: // the same request again, or a message that was edited
-		start, given, err := c.request(same.Labels[turnLabel], same.Labels[afterLabel], req)
+		start, given, err := c.request(same.Labels[turn.NumberLabel], same.Labels[turn.AfterLabel], req)
 		if err != nil {
 			return at, err
 		}
-		if src, _ := sourceOf(same); src.Request == digestOf(start, given) {
-			return c.launchTurn(start, given)
+		if info, err := c.launch(start, given); !isConflict(err) {
+			return info, err
 		}
 		if err = c.replace(last, same); err == nil && at.ID == "" {
-			at, err = c.number(same.Labels[afterLabel])
+			at, err = c.number(same.Labels[turn.AfterLabel])
 		}
 		if err != nil {
 			return at, err
@@ -232,13 +229,13 @@ func (c conversation) next(at journal.RunInfo, req *turn.Request) (journal.RunIn
 			return at, err
 		}
 	}
-	n, _ := strconv.Atoi(last.Labels[turnLabel])
-	start, given, err := c.request(strconv.Itoa(n+1), cmp.Or(at.Labels[turnLabel], "0"), req)
+	n, _ := strconv.Atoi(last.Labels[turn.NumberLabel])
+	start, given, err := c.request(strconv.Itoa(n+1), cmp.Or(at.Labels[turn.NumberLabel], "0"), req)
 	if err != nil {
 		return at, err
 	}
-	info, err := c.launchTurn(start, given)
-	if p := (*api.Problem)(nil); errors.As(err, &p) && p.Type == api.Conflict {
+	info, err := c.launch(start, given)
+	if isConflict(err) {
 		err = conflict("another message started turn %d of the conversation at the same time: send the message again", n+1)
 	}
 	return info, err
@@ -248,18 +245,18 @@ func (c conversation) next(at journal.RunInfo, req *turn.Request) (journal.RunIn
 // an answer would resume a canceled run.
 func (c conversation) replace(turns ...journal.RunInfo) error {
 	for _, t := range turns {
-		now, err := c.turn(nameOf(c.who, t.ID))
+		now, err := c.turn(t.ID)
 		if err == nil && !over(now.State) {
-			err = c.stop(c.ctx, now)
+			err = c.Cancel(c.ctx, now.ID)
 		}
-		if p := (*api.Problem)(nil); err != nil && !(errors.As(err, &p) && p.Type == api.Conflict) { // or it has just ended
+		if err != nil && !isConflict(err) { // or it has just ended
 			return err
 		}
-		for q, err := range journal.EachQuestion(c.ctx, c.cfg.Journal, journal.QuestionQuery{Run: t.ID, Open: true}) {
+		for q, err := range journal.EachQuestion(c.ctx, c.Journal(), journal.QuestionQuery{Run: t.ID, Open: true}) {
 			if err == nil {
-				err = journal.Answer(c.ctx, c.cfg.Journal, t.ID, q.Path, ask.Answer{By: c.who.by()})
+				err = c.Withdraw(c.ctx, t.ID, q.Path)
 			}
-			if err != nil && !errors.Is(err, journal.ErrNoQuestion) { // or somebody was faster
+			if err != nil {
 				return err
 			}
 		}
@@ -278,58 +275,46 @@ func (c conversation) number(n string) (journal.RunInfo, error) {
 }
 
 // request makes the request for the turn with a number, which continues another one.
-func (c conversation) request(number, after string, req *turn.Request) (start api.Start, given openai.Given, err error) {
-	start = api.Start{Pipeline: c.p.Name, Interactive: true, Labels: map[string]string{chatLabel: c.name, turnLabel: number, afterLabel: after, messageLabel: req.Message}}
-	backend := gateway{c.Server, c.who}
-	model := backend.model(c.p)
-	said, err := c.said(after, backend, model)
+func (c conversation) request(number, after string, req *turn.Request) (start api.Start, given talk.Given, err error) {
+	start = api.Start{Pipeline: c.p.Name, Interactive: true, Labels: map[string]string{turn.ChatLabel: c.name, turn.NumberLabel: number, turn.AfterLabel: after, turn.MessageLabel: req.Message}}
+	said, err := c.said(after)
 	if err != nil {
 		return start, nil, err
 	}
-	start.Input, given, err = model.Input(&llm.Request{Tools: req.Tools, Messages: append(said, llm.Message{Role: llm.RoleUser, Content: req.Content})})
-	return start, given, ofOpenAI(err)
+	start.Input, given, err = c.p.Input(&llm.Request{Tools: req.Tools, Messages: append(said, llm.Message{Role: llm.RoleUser, Content: req.Content})})
+	return start, given, ofTalk(err)
 }
 
 // said returns the conversation up to and including the turn with a number. Of a turn without an answer it has what
 // its agent did; one whose agent has not started is left out.
-func (c conversation) said(number string, backend gateway, model openai.Model) (said []llm.Message, err error) {
+func (c conversation) said(number string) (said []llm.Message, err error) {
 	at, err := c.number(number)
 	for err == nil && at.ID != "" && at.State != journal.Done {
-		if said, err = view.Broken(c.ctx, c.cfg.Journal, at); said != nil || err != nil {
+		if said, err = view.Broken(c.ctx, c.Journal(), at); said != nil || err != nil {
 			return said, err
 		}
-		at, err = c.number(at.Labels[afterLabel])
+		at, err = c.number(at.Labels[turn.AfterLabel])
 	}
 	if err != nil || at.ID == "" {
 		return nil, err
 	}
-	ended, err := c.await(c.ctx, c.who, at)
+	ended, err := c.Await(c.ctx, at)
 	if err == nil {
-		said, _, err = model.Conversation(c.ctx, backend, ended)
+		said, _, err = c.p.Conversation(c.ctx, c.Journal(), ended)
 	}
-	return said, ofOpenAI(err)
+	return said, ofTalk(err)
 }
 
 // again resumes a turn that ended without an answer.
 func (c conversation) again(at journal.RunInfo) (journal.RunInfo, error) {
-	if err := c.restart(c.ctx, c.who, at, api.Resume{}); err != nil {
+	if err := c.Resume(c.ctx, at.ID, api.Resume{}); err != nil {
 		return at, err
 	}
-	return c.turn(nameOf(c.who, at.ID))
+	return c.turn(at.ID)
 }
 
-// ofOpenAI makes a problem of an error in the form of OpenAI.
-func ofOpenAI(err error) error {
-	var e *openai.Error
-	if errors.As(err, &e) {
-		return problem(api.Invalid, e.Status, "%s", e.Message)
-	}
-	return err
-}
-
-// launchTurn starts a turn, or returns the one that the same request started.
-func (c conversation) launchTurn(start api.Start, given openai.Given) (journal.RunInfo, error) {
-	n, _ := strconv.Atoi(start.Labels[turnLabel])
-	info, _, err := c.startOf(c.ctx, c.who, c.p, turnID(c.name, n), start, protocol{chat: true, given: given})
-	return info, err
+// launch starts a turn, or returns the one that the same request started.
+func (c conversation) launch(start api.Start, given talk.Given) (journal.RunInfo, error) {
+	n, _ := strconv.Atoi(start.Labels[turn.NumberLabel])
+	return c.Start(c.ctx, turnID(c.name, n), protocol.Run{Start: start, Given: given, Chat: true})
 }

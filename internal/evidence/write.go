@@ -1,0 +1,122 @@
+// Package evidence writes a recorded run into one file, which anybody can check later without the store.
+//
+// The file is JSON Lines: the run, its records, its nodes and its questions, one a line, and a seal with the
+// name and the SHA-256 of each. Who keeps the sum of the seal, or signs the file, notices each change of it.
+package evidence
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
+)
+
+const version = 1 // of the format
+
+// line is one line of a file. Exactly one of its fields is set.
+type line struct {
+	Run      *head             `json:"run,omitempty"`
+	Record   *record           `json:"record,omitempty"`
+	Node     *journal.NodeInfo `json:"node,omitempty"`
+	Question *journal.Question `json:"question,omitempty"`
+	Seal     *seal             `json:"seal,omitempty"`
+}
+
+type (
+	head struct {
+		Evidence int             `json:"evidence"` // version
+		Info     journal.RunInfo `json:"info"`
+	}
+	record struct {
+		Step   journal.Step `json:"step"`
+		Result step.Record  `json:"result"`
+	}
+	seal struct {
+		Lines []entry `json:"lines"` // before it, in their order
+		Sum   dag.ID  `json:"sum"`
+	}
+	entry struct {
+		Name string `json:"name"`
+		Sum  dag.ID `json:"sum"` // SHA-256 of the bytes of the line
+	}
+)
+
+// sum is the SHA-256 of the JSON of the entries.
+func sum(entries []entry) dag.ID {
+	text, _ := json.Marshal(entries) // strings and ids always have JSON
+	return sha256.Sum256(text)
+}
+
+// name identifies the line within its run.
+func (l line) name() string {
+	switch {
+	case l.Run != nil:
+		return "the run"
+	case l.Record != nil:
+		return fmt.Sprintf("the %s %s", l.Record.Step.Kind, l.Record.Step.Path)
+	case l.Node != nil:
+		return fmt.Sprintf("the node %.12s", l.Node.ID)
+	case l.Question != nil:
+		return "the question " + l.Question.Path
+	}
+	return "the seal"
+}
+
+// Write writes the evidence of a run and returns the sum of its seal. Steps without a result have no line.
+func Write(ctx context.Context, w io.Writer, from journal.Journal, info journal.RunInfo) (dag.ID, error) {
+	out := bufio.NewWriter(w)
+	var entries []entry
+	put := func(l line) error {
+		text, err := l.text()
+		if err == nil {
+			entries = append(entries, entry{l.name(), sha256.Sum256(text)})
+			_, err = out.Write(text)
+		}
+		return err
+	}
+	err := put(line{Run: &head{version, info}})
+	for s, failed := range from.EachStep(ctx, info.ID) {
+		if err = cmp.Or(err, failed); err != nil || !s.Recorded {
+			continue
+		}
+		var result step.Record
+		result, err = from.Record(ctx, info.ID, s.Path, s.Kind)
+		for _, raw := range []*json.RawMessage{&result.Content, &result.Kept} { // as its sum covers it
+			if err == nil && *raw != nil {
+				*raw, err = canon.Canonical(*raw)
+			}
+		}
+		err = cmp.Or(err, put(line{Record: &record{s, result}}))
+	}
+	for n, failed := range from.EachNode(ctx, info.ID) {
+		if err = cmp.Or(err, failed); err == nil {
+			err = put(line{Node: &n})
+		}
+	}
+	questions, failed := from.Questions(ctx, info.ID)
+	err = cmp.Or(err, failed)
+	for _, q := range questions {
+		err = cmp.Or(err, put(line{Question: &q}))
+	}
+	total := sum(entries)
+	err = cmp.Or(err, put(line{Seal: &seal{entries, total}}))
+	return total, cmp.Or(err, out.Flush())
+}
+
+// text is the JSON of the line, with its end.
+func (l line) text() ([]byte, error) {
+	var b bytes.Buffer
+	in := json.NewEncoder(&b)
+	in.SetEscapeHTML(false)
+	err := in.Encode(l)
+	return b.Bytes(), err
+}

@@ -1,0 +1,111 @@
+// Package protocol is the seam between a server and the protocols that it does not know: what a protocol registers, and what the
+// server does for it on behalf of one caller.
+package protocol
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"net/http"
+
+	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/talk"
+	"github.com/stonelayer/stone/internal/turn"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// The roles of callers, as in package serve.
+const (
+	Read   = "read"
+	Start  = "start"
+	Answer = "answer"
+)
+
+// A Protocol is registered by a program, as a part of the command or in serve.Config.
+type Protocol struct {
+	Routes []Route
+}
+
+// Part makes a Protocol a part of a program, see cli.Part.
+func (Protocol) Part() {}
+
+// Protocol tells it from other parts.
+func (Protocol) Protocol() {}
+
+// A Route handles the requests of one pattern of http.ServeMux.
+type Route struct {
+	Pattern string
+	Role    string // that the caller needs; empty for everyone who is let in
+	Waits   bool   // a request takes a place for each read; else, if it only reads, one for all of it
+	Serve   func(w http.ResponseWriter, r *http.Request, c Caller) error
+}
+
+// A Caller is a server for one caller: it has the runs of the caller's tenant, of all without a tenant, under the names by
+// which the caller calls them. Errors for the client are *api.Problem; the error of a run that there is not for the caller is
+// journal.ErrNoRun.
+type Caller interface {
+	Tenant() string
+	By() string              // the caller's name in the record of its answers
+	Needs(role string) error // nil if the caller has the role
+
+	// Pipeline returns a published pipeline.
+	Pipeline(name string) (talk.Model, error)
+	// Journal has the runs, for reading.
+	Journal() journal.Journal
+	// Runs yields the runs that a query selects, and reads Limit of them at once.
+	Runs(ctx context.Context, q journal.Query) iter.Seq2[journal.RunInfo, error]
+
+	// Start starts a run, or returns the one that the same request has started. If another request has, the error is a conflict.
+	Start(ctx context.Context, id string, run Run) (journal.RunInfo, error)
+	Resume(ctx context.Context, id string, how api.Resume) error
+	Cancel(ctx context.Context, id string) error
+	Answer(ctx context.Context, id, by string, a api.Answer) error
+	// Withdraw answers a question of a run that will not continue, so that no answer resumes it.
+	Withdraw(ctx context.Context, id, path string) error
+
+	// Going reports whether a run continues without a person.
+	Going(info journal.RunInfo) bool
+	// Settled returns a run when it has stopped or a moment has passed.
+	Settled(ctx context.Context, info journal.RunInfo) (journal.RunInfo, error)
+	// Await returns a run with its result when it has stopped, or as it is when ctx ends.
+	Await(ctx context.Context, info journal.RunInfo) (api.Run, error)
+	// Watch calls tell with the parts of a run so far, whenever there are more, until the run stops. It then returns the
+	// run with all its parts. Wait waits for news, and returns false to end Watch with ErrLeft.
+	Watch(ctx context.Context, info journal.RunInfo, wait func(news <-chan struct{}) bool, tell func([]turn.Part)) (api.Run, []turn.Part, error)
+	// Said returns a run, what it has said, and where messages have answered its questions. It wants a Place.
+	Said(ctx context.Context, info journal.RunInfo) (api.Run, []turn.Part, []turn.Cut, error)
+
+	// Closing returns the error for requests that start something while the server ends, else nil.
+	Closing() error
+	// Hold counts a request that waits as a stream of its caller, until leave is called.
+	Hold() (leave func(), err error)
+	// Place takes a place for reading, unless the request has one.
+	Place(ctx context.Context) (leave func(), err error)
+	// Stream starts a reply of server-sent events. Its caller has counted the stream.
+	Stream(w http.ResponseWriter, r *http.Request) Stream
+	// Problem returns what a caller learns of an error.
+	Problem(r *http.Request, err error) *api.Problem
+}
+
+// ErrLeft is the error of Caller.Watch when its wait has ended it.
+var ErrLeft = errors.New("nobody waits")
+
+// A Run is what a protocol starts.
+type Run struct {
+	api.Start
+	Given talk.Given                                         // beside the input, which no client may give
+	Chat  bool                                               // clients watch what the run says
+	Keep  []byte                                             // JSON, to describe the run later
+	Watch func(cancel context.CancelCauseFunc) event.Watcher // of the run, if this starts it; may be nil
+}
+
+// A Stream is a reply of server-sent events.
+type Stream interface {
+	// Send sends events as they stand on the wire.
+	Send(events ...[]byte)
+	// Wait returns true after news or a while. It returns false if the stream must end: the client has gone or may no longer read
+	// it, or the server is closing.
+	Wait(news <-chan struct{}) bool
+	Close()
+}

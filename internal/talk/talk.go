@@ -1,0 +1,387 @@
+// Package talk says what a pipeline takes of a conversation, and what it answers: for the protocols in which clients talk
+// with pipelines.
+package talk
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/structured"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/schema"
+	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/tree"
+)
+
+// Prefix begins the ids of models.
+const Prefix = "stone/"
+
+// Model is the pipeline or intent behind a model name.
+type Model struct {
+	Name   string // without Prefix
+	Ashlar stone.Ashlar
+	Format *llm.Format // of its answers, as the client wants them; may be nil
+}
+
+// ID is the name by which clients ask for the model.
+func (m Model) ID() string { return Prefix + m.Name }
+
+// Given has contents that a run is given beside its input, by type: the conversation so far and the tools of its client.
+type Given map[string]json.RawMessage
+
+// An Error says why a model cannot take what a client sends, or that its answer is none.
+type Error struct {
+	Param, Code, Message string
+	Paid                 bool // the run has ended
+}
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+func wrong(param, code, format string, args ...any) error {
+	return &Error{Param: param, Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// A form is what an input of a pipeline is to a conversation.
+type form int
+
+const (
+	other form = iota
+	asRequest
+	asMessages
+	asHistory // a result of an agent
+	asText
+	asMedia // of the newest message
+	asTools // of the client, which executes their calls
+)
+
+var (
+	requestSchema  = ordered[llm.Request]()
+	replySchema    = ordered[llm.Reply]()
+	messagesSchema = ordered[[]llm.Message]()
+	historySchema  = ordered[agent.Text]()
+	textSchema     = ordered[string]()
+	mediaSchema    = ordered[[]*llm.Media]()
+	toolsSchema    = ordered[[]llm.Tool]()
+)
+
+func ordered[T any]() []byte {
+	s, err := schema.For[T]()
+	if err != nil {
+		panic(err) // of a type of this module
+	}
+	return s.Ordered()
+}
+
+func formOf(in tree.Input) form {
+	if in.Many || in.Type.Err() != nil {
+		return other
+	}
+	switch s := in.Type.Schema().Ordered(); {
+	case bytes.Equal(s, requestSchema):
+		return asRequest
+	case bytes.Equal(s, messagesSchema):
+		return asMessages
+	case bytes.Equal(s, historySchema) && in.Inner:
+		return asHistory
+	case bytes.Equal(s, textSchema):
+		return asText
+	case bytes.Equal(s, mediaSchema) && !in.Inner:
+		return asMedia
+	case bytes.Equal(s, toolsSchema) && in.Inner:
+		return asTools
+	}
+	return other
+}
+
+// inputs returns the names of the inputs by their form, and whether the model takes
+// nothing else.
+func (m Model) inputs() (names map[form]string, known bool) {
+	names = map[form]string{}
+	for _, in := range tree.Inputs(m.Ashlar) {
+		f := formOf(in)
+		if f == other && in.Optional {
+			continue // it does without
+		}
+		if _, twice := names[f]; f == other || twice {
+			return nil, false
+		}
+		names[f] = in.Type.Name()
+	}
+	return names, true
+}
+
+// Talks reports whether the model is given what a client of a chat sends. Others read the JSON of one message.
+func (m Model) Talks() bool {
+	names, known := m.inputs()
+	return known && names[asRequest]+names[asMessages]+names[asText] != ""
+}
+
+// TakesRequest reports whether the model takes a request with its settings and tools.
+func (m Model) TakesRequest() bool {
+	names, ok := m.inputs()
+	return ok && len(names) == 1 && names[asRequest] != ""
+}
+
+// TakesTools reports whether the model takes tools of its clients.
+func (m Model) TakesTools() bool {
+	names, _ := m.inputs()
+	return m.TakesRequest() || names[asTools] != ""
+}
+
+// Remembers reports whether the model is given its earlier answers with what its tools did.
+func (m Model) Remembers() bool {
+	names, _ := m.inputs()
+	return names[asHistory] != ""
+}
+
+// Input makes the input of a run from a request, and what it is given beside that.
+func (m Model) Input(req *llm.Request) (input json.RawMessage, given Given, err error) {
+	names, known := m.inputs()
+	if m.TakesRequest() {
+		input, err = json.Marshal(req)
+		return input, nil, err
+	}
+	tools, takesTools := names[asTools]
+	delete(names, asTools)
+	given = Given{}
+	switch {
+	case len(req.Tools) > 0 && !takesTools:
+		return nil, nil, wrong("tools", "unsupported_parameter", "the pipeline %s takes no tools of its clients: leave them out, or publish an agent with tool.ClientTools", m.Name)
+	case len(req.Tools) > 0:
+		if given[tools], err = json.Marshal(req.Tools); err != nil {
+			return nil, nil, err
+		}
+	}
+	all := req.Messages
+	if req.System != "" {
+		all = append([]llm.Message{{Role: llm.RoleSystem, Content: []llm.Part{{Text: req.System}}}}, all...)
+	}
+	last := len(all) - 1
+	history, hasHistory := names[asHistory]
+	messages, hasMessages := names[asMessages]
+	text, hasText := names[asText]
+	media := names[asMedia]
+	delete(names, asMedia)
+	switch {
+	case known && len(names) == 0:
+		return nil, given, nil
+	case known && len(names) == 1 && hasMessages:
+		input, err = json.Marshal(all)
+		return input, given, err
+	case known && len(names) == 1 && hasText:
+		input, err = said(all, text, media, map[string]any{})
+		return input, given, err
+	case known && len(names) == 2 && hasText && hasMessages:
+		input, err = said(all[last:], text, media, map[string]any{messages: append([]llm.Message{}, all[:last]...)})
+		return input, given, err
+	case known && len(names) == 2 && hasText && hasHistory:
+		if last > 0 {
+			if given[history], err = json.Marshal(map[string]any{"text": "", "conversation": all[:last]}); err != nil {
+				return nil, nil, err
+			}
+		}
+		input, err = said(all[last:], text, media, map[string]any{})
+		return input, given, err
+	}
+	whole, err := transcript(all)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(all) > 1 || !json.Valid([]byte(whole)) {
+		return nil, nil, wrong("input", "invalid_input", "the model %s%s reads no conversation: send one message whose text is the JSON of its input, see GET /v1/pipelines/%[2]s", Prefix, m.Name)
+	}
+	return json.RawMessage(whole), given, nil
+}
+
+// said returns an input with the text of messages and, if the pipeline takes it, the media of the newest one.
+func said(all []llm.Message, text, media string, object map[string]any) (json.RawMessage, error) {
+	newest := all[len(all)-1]
+	if shown := newest.Media(); media != "" && len(shown) > 0 {
+		object[media] = shown
+		newest.Content = slices.DeleteFunc(slices.Clone(newest.Content), func(p llm.Part) bool { return p.Media != nil })
+		all = append(slices.Clone(all[:len(all)-1]), newest)
+	}
+	whole, err := transcript(all)
+	if err != nil {
+		return nil, err
+	}
+	if len(object) == 0 {
+		return json.Marshal(whole)
+	}
+	object[text] = whole
+	return json.Marshal(object)
+}
+
+// MediaInput returns the name of the input of a pipeline that takes the media of a message, "" for none.
+func MediaInput(p stone.Ashlar) string {
+	names, _ := Model{Ashlar: p}.inputs()
+	return names[asMedia]
+}
+
+// transcript returns the text of one message, or the texts of several below their roles.
+func transcript(all []llm.Message) (string, error) {
+	var texts []string
+	for i := range all {
+		m := &all[i]
+		if len(m.Media()) > 0 {
+			return "", wrong("input", "unsupported_content", "the model reads text alone: leave pictures and files out, or publish an agent with agent.MediaOf")
+		}
+		if len(m.ToolCalls) > 0 || m.Role == llm.RoleTool {
+			return "", wrong("input", "unsupported_content", "the model calls no tools of the client: leave calls and their results out")
+		}
+		said := m.Text()
+		if len(all) > 1 {
+			said = string(m.Role) + ":\n" + said
+		}
+		texts = append(texts, said)
+	}
+	return strings.Join(texts, "\n\n"), nil
+}
+
+// Answer reads the result of a run. The text of an answer in the format that the client wants is that alone, without
+// a code block around it.
+func (m Model) Answer(ctx context.Context, run api.Run) (*llm.Reply, error) {
+	reply, err := m.result(run)
+	if err != nil || m.Format == nil {
+		return reply, err
+	}
+	if reply.Text, err = structured.Answered(ctx, m.Format, reply); err != nil { // a pipeline has not checked it
+		return nil, &Error{Code: call.SchemaInvalid, Message: err.Error(), Paid: true}
+	}
+	return reply, nil
+}
+
+func (m Model) result(run api.Run) (*llm.Reply, error) {
+	if run.Result == nil {
+		return &llm.Reply{}, nil
+	}
+	content := run.Result.Content
+	if t := m.Ashlar.Result(); t != nil && t.Err() == nil && t.Name() == run.Result.Type && bytes.Equal(t.Schema().Ordered(), replySchema) {
+		reply := &llm.Reply{}
+		err := json.Unmarshal(content, reply)
+		for i, call := range reply.ToolCalls {
+			if string(call.Input) == "null" {
+				reply.ToolCalls[i].Input = nil // it was cut off
+			}
+		}
+		return reply, err
+	}
+	var text string
+	if json.Unmarshal(content, &text) == nil {
+		return &llm.Reply{Text: text}, nil
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal(content, &object) == nil && object != nil {
+		delete(object, "conversation") // of an agent
+		if json.Unmarshal(object["text"], &text) == nil {
+			return &llm.Reply{Text: text}, nil
+		}
+		var err error
+		if content, err = json.Marshal(object); err != nil {
+			return nil, err
+		}
+	}
+	return &llm.Reply{Text: string(content)}, nil
+}
+
+// Speaks reports whether values of a type are texts, so that an answer of that type can be shown while
+// it is written.
+func Speaks(t dag.AnyType) bool {
+	if t == nil || t.Err() != nil {
+		return false
+	}
+	s := t.Schema().Ordered()
+	return bytes.Equal(s, textSchema) || bytes.Equal(s, historySchema) || bytes.Equal(s, replySchema)
+}
+
+// Conversation returns the messages of a run that is done, its answer included. It reports false if the
+// model is given no conversation. The system text of an llm.Request is not part of them, as the instructions
+// of OpenAI's own service are not; a pipeline that reads messages was given it as one.
+func (m Model) Conversation(ctx context.Context, from journal.Reader, run api.Run) (said []llm.Message, ok bool, err error) {
+	read := func(name string, to any) {
+		var d dag.DAG
+		var n *dag.Node
+		if err == nil {
+			d, err = from.DAG(ctx, run.ID)
+		}
+		if err == nil {
+			n, err = d.Nearest(name)
+		}
+		if err == nil {
+			err = json.Unmarshal([]byte(n.JSON()), to)
+		}
+	}
+	names, _ := m.inputs()
+	switch {
+	case m.TakesRequest():
+		var req llm.Request
+		read(names[asRequest], &req)
+		said = req.Messages
+	case names[asHistory] != "" && run.Result != nil && run.Result.Type == names[asHistory]:
+		var result struct {
+			Conversation []llm.Message `json:"conversation"`
+		}
+		err = json.Unmarshal(run.Result.Content, &result)
+		return result.Conversation, true, err // with the answer
+	case names[asMessages] != "":
+		read(names[asMessages], &said)
+		if names[asText] != "" {
+			var text string
+			read(names[asText], &text)
+			said = append(said, llm.User(text))
+		}
+	default:
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, true, err
+	}
+	answer, err := m.Answer(ctx, run)
+	if err != nil {
+		return nil, true, err
+	}
+	return append(said, answer.Message()), true, nil
+}
+
+// Message returns the newest message of the user, of which the input of a run was made.
+func (m Model) Message(input dag.DAG) []llm.Part {
+	names, known := m.inputs()
+	read := func(f form, to any) {
+		if n, err := input.Nearest(names[f]); names[f] != "" && err == nil {
+			_ = json.Unmarshal([]byte(n.JSON()), to) // it fits the schema
+		}
+	}
+	var req llm.Request
+	var text string
+	var media []*llm.Media
+	read(asMedia, &media)
+	read(asMessages, &req.Messages)
+	read(asRequest, &req)
+	read(asText, &text)
+	switch last := len(req.Messages) - 1; {
+	case !known: // the message was the JSON of it
+		object, said := map[string]json.RawMessage{}, []byte{}
+		for n := range input.Nodes() {
+			said = []byte(n.JSON())
+			object[n.Type()] = said
+		}
+		if len(object) > 1 {
+			said, _ = json.Marshal(object) // it was read from JSON
+		}
+		return []llm.Part{{Text: string(said)}}
+	case names[asText] == "" && last >= 0:
+		return req.Messages[last].Content
+	}
+	said := llm.User(text, media...)
+	return said.Content
+}
