@@ -191,12 +191,15 @@ func (t *transaction) begin(r *run, as Run, labels map[string]string, input *res
 
 // make records that a new run starts, which takes its lease.
 func (t *transaction) make(p *part, as Run, labels map[string]string, input *result) error {
+	switch before, now, err := t.j.lease(background, t, as.ID); {
+	case err != nil:
+		return err
+	case before != nil:
+		return refused{t.j.held(as.ID, cmp.Or(now.owner, "another process"))}
+	}
 	as.seal()
 	if err := t.Insert(&as); err != nil {
 		return err
-	}
-	if as.Row == 0 {
-		return refused{t.j.held(as.ID, "another process")}
 	}
 	p.row, p.rows, p.next, p.beat, p.ours = as.Row, 0, 0, 0, true
 	if len(labels) > 0 {
