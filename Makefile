@@ -4,6 +4,7 @@
 # make bench-against REF=COMMIT   fails if a row of Stone costs 15 % more than at the commit
 # make test-temporal   x/temporal with a real server; its first build takes 12 minutes of CPU time
 # make test-faults   40 rounds of each kind of fault, with a table; an hour at most
+# make gallery   a picture of each page at two widths, light and dark, in /tmp/stone-gallery
 # make matrix  the table of clients of others in docs/reference/clients.md
 # make lint    gofmt, go vet, staticcheck
 # make vuln    known vulnerabilities that the code reaches; asks vuln.go.dev, or $GOVULNDB
@@ -20,7 +21,7 @@ GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.9.0
 TOOLCHAIN = go1.26.8
 BUILD = GOTOOLCHAIN=$(TOOLCHAIN) GOFLAGS= GOAMD64= GOARM64= GOEXPERIMENT= CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
 
-.PHONY: modules test test-all test-faults test-temporal bench bench-against matrix lint cross peers vuln dist reproducible
+.PHONY: modules test test-all test-faults test-temporal bench bench-against matrix gallery lint cross peers vuln dist reproducible
 
 # -w: these binaries are not debugged. Under the race detector a process sleeps for a second before it
 # exits, which tests that run themselves again and again pay for each time.
@@ -69,6 +70,9 @@ test-all: modules peers lint
 	$(GO) run ./internal/test/matrix $(MATRIX) docs/reference/clients.md
 
 # The table of docs/reference/clients.md, from the tests that run the clients.
+gallery:
+	$(GO) test ./serve/internal/page -run TestBrowser -count=1 -args -gallery /tmp/stone-gallery
+
 matrix: export STONE_MATRIX = $(MATRIX)
 matrix:
 	$(GO) test -count=1 -vet=off $(FLAGS) $$(git grep -l 'peer\.' -- '*_test.go' ':!x/a2a' ':!internal/bench' | xargs -n1 dirname | sort -u | sed 's|^|./|')
@@ -79,7 +83,7 @@ test-temporal:
 	cd x/temporal/servertest && $(GO) vet ./... && $(GO) test -timeout=30m -v ./...
 
 test-faults:
-	STONE_FAULTS=100 $(GO) test -count=1 -timeout=60m -v -parallel=8 -run=TestFaults ./internal/test/killtest
+	STONE_FAULTS=100 $(GO) test -count=1 -timeout=60m -v -parallel=8 -run='TestFaults|TestOutages' ./internal/test/killtest
 
 # Clients and servers of other projects, in an ignored folder. Without npm or a
 # registry the tests that need them skip with a line.

@@ -126,14 +126,12 @@ func (a Ashlar) IsZero() bool { return a.s == nil }
 // Name returns the name of a in paths, events and findings.
 func (a Ashlar) Name() string { return a.spec().name }
 
-// Glue returns a marked as glue: what a package that compiles something else to ashlars puts between its users'
-// steps. Events, names, paths and drawings leave
-// glue out.
+// Glue returns a marked as glue. Packages that compile something else to ashlars, such as plans, put glue between the
+// steps of their users. Events, names, paths and drawings omit it.
 //
-// A leaf of glue is neither sent to the executor nor recorded: a resumed run calls its body
-// again, so that its result must follow from what it reads. A sequence, flow, match or
-// rescue of glue takes no part in the addresses of its children. Their names must differ
-// from the names of the steps beside it. Other forms cannot be glue.
+// A leaf of glue is neither sent to the executor nor recorded: a resumed run calls its body again, so its result must
+// depend only on what it reads. A sequence, flow, match or rescue of glue takes no part in the addresses of its
+// children. Their names must differ from the names of the steps beside it. Other forms cannot be glue.
 func (a Ashlar) Glue() Ashlar {
 	s := &spec{parts: a.spec().parts}
 	s.glue = true
@@ -168,9 +166,8 @@ func (a Ashlar) Rounds() int { return a.spec().max }
 // Queries returns the queries of a itself, without its children's.
 func (a Ashlar) Queries() []dag.Query { return append([]dag.Query(nil), a.spec().queries...) }
 
-// QueriesAll returns the queries of a and of everything below it that no earlier step
-// within a answers: the inputs that a needs when it starts. Queries of the latest node
-// and of everything are left out.
+// QueriesAll returns the queries of a and of everything below it that no earlier step within a satisfies: the inputs
+// that a needs when it starts. Queries of the latest node and of everything are omitted.
 func (a Ashlar) QueriesAll() []dag.Query {
 	var out []dag.Query
 	for _, d := range check(a, Given{}).unmet {
@@ -295,8 +292,7 @@ func (r replacer) within(a Ashlar) Ashlar {
 	return Ashlar{s}
 }
 
-// child returns the child that a is, or that replaced it: bodies and walk rules name
-// the children with which they were written.
+// child returns a, or the child that replaced it: bodies and walks name the original children.
 func (s *spec) child(a Ashlar) (Ashlar, bool) {
 	for _, c := range s.children {
 		if c.s == a.s {

@@ -41,9 +41,9 @@ func (b Body) Path() string {
 	return ""
 }
 
-// Recorded reports whether the run has the result of a [Step] of the body with that name: from an
-// earlier process or a worker, as far as the recorder says so, or repeated, from an earlier attempt
-// at the body in this process. The accounts of package budget ask it, to charge a step once.
+// Recorded reports whether the run has the result of the [Step] of the body with that name. Recorded means that the
+// recorder has it from an earlier process or a worker, repeated that an earlier attempt at the body in this process
+// made it. Package budget uses it to charge a step once.
 func (b Body) Recorded(name string) (recorded, repeated bool) {
 	f := frameOf(b.ctx)
 	if f == nil {

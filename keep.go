@@ -52,7 +52,7 @@ func (f *frame) grounds(d dag.DAG) (bare, full dag.DAG, err error) {
 		bare = g.bare
 	}
 	if !same(g.from, d) && (d.Len() > 0 || g.from.Len() != 1) { // or its origin
-		return bare, bare, Fail(kind.BadContent, "Await and Keep were given another DAG than the body: give them that")
+		return bare, bare, Fail(kind.BadContent, "Await and Keep need the DAG that the body was given: pass it")
 	}
 	return bare, g.full, nil
 }

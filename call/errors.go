@@ -23,7 +23,7 @@ const (
 	PlanInvalid     = "plan/invalid"
 	PlanTooDeep     = "plan/too-deep"
 	InvalidRequest  = "invalid-request"
-	InputRejected   = "input/rejected"       // a check at the door did not pass; no capability was invoked
+	InputRejected   = "input/rejected"       // a check of the input did not pass; no capability was invoked
 	InputInvalid    = "input/schema-invalid" // the input does not fit its schema; no capability was invoked
 )
 

@@ -70,8 +70,11 @@ func (r *faults) fault(typ finding.Code, format string, args ...any) *finding.Fi
 
 // unknown reports an undefined name.
 func (r *faults) unknown(typ finding.Code, what, name string, known iter.Seq[string]) {
-	f := r.fault(typ, "there is no %s %q", what, name)
+	f := r.fault(typ, "unknown %s %q", what, name)
 	f.Queried, f.Suggestion = name, suggest.Closest(name, known)
+	if names := slices.Sorted(known); f.Suggestion == "" && len(names) > 0 {
+		f.Message += "; known are " + strings.Join(names[:min(len(names), 20)], ", ")
+	}
 }
 
 func (r *resolved) checkSpec(s *Spec) {
@@ -296,7 +299,7 @@ func (r *resolved) promises(app *Applicator, e *entry) {
 	find := func(what, name string) *schema.Schema {
 		s, ok := app.Schema(name)
 		if !ok {
-			f := r.fault("unknown-schema", "there is no schema %q, the %s of %s", name, what, e.ID)
+			f := r.fault("unknown-schema", "unknown schema %q, the %s of %s", name, what, e.ID)
 			f.Queried, f.Suggestion = name, suggest.Closest(name, app.schemaNames())
 		}
 		return specific(s)
@@ -323,7 +326,7 @@ func (r *resolved) resolveJudge(app *Applicator) {
 		r.unknown("no-candidate", "judge", j.cap, slices.Values(app.Registry.IDs()))
 		return
 	}
-	r.fault("no-candidate", "the policy turns the judge on, but there is none: register a capability with the intent %s", EvalGrade)
+	r.fault("no-candidate", "the policy turns the judge on, but no capability judges: register a capability with the intent %s", EvalGrade)
 }
 
 func (app *Applicator) judge(j *judging) *entry {

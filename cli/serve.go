@@ -31,6 +31,7 @@ type serveFlags struct {
 	wait     time.Duration
 	insecure bool
 	hosts    []string
+	design   bool
 	models   bool
 	log      choice
 }
@@ -53,6 +54,7 @@ func (a *app) serve(c *cobra.Command) {
 	flags.log = choice{"text", []string{"text", "json"}}
 	choiceFlag(c, &flags.log, "log", "the format of the lines on standard error")
 	f.DurationVar(&flags.wait, "wait", time.Minute, "how long to wait at the start for a database that does not answer, such as `30s`")
+	f.BoolVar(&flags.design, "design", false, "also show the parts of the pages at /design, for people who change the pages")
 	a.graceFlag(f)
 	a.trustFlag(f)
 	a.accessFlags(f)
@@ -70,7 +72,7 @@ func (a *app) serveAll(c *cobra.Command, args []string, flags serveFlags) error 
 		say = func(format string, args ...any) { slog.New(log).Info(fmt.Sprintf(format, args...)) }
 	}
 	return a.withPublished(c, args, func(all []publish.Pipeline) error {
-		cfg := publish.Config{Pipelines: all, Tokens: tokens, First: first, Open: flags.insecure, Hosts: flags.hosts, Models: flags.models, Protocols: a.linked.protocols,
+		cfg := publish.Config{Pipelines: all, Tokens: tokens, First: first, Open: flags.insecure, Hosts: flags.hosts, Design: flags.design, Models: flags.models, Protocols: a.linked.protocols,
 			Warn: func(line string) { say("%s", line) }, Log: log}
 		return a.publish(c, flags.wait, cfg, func(ctx context.Context, cfg publish.Config) (err error) {
 			if cfg.Listener, err = listen(flags.address); err != nil {
@@ -197,7 +199,7 @@ func (a *app) callers(flags serveFlags) (tokens *token.File, first string, err e
 	case err != nil:
 		return nil, "", err
 	case exist && flags.insecure:
-		return nil, "", fmt.Errorf("--insecure: there are tokens in %s, which it would ignore: remove that file, or leave it out", tokens.Name())
+		return nil, "", fmt.Errorf("--insecure ignores the tokens in %s: remove that file, or drop --insecure", tokens.Name())
 	case !exist && !flags.insecure:
 		first = token.Secret()
 	}

@@ -32,8 +32,8 @@ type Routing struct {
 // have a score for, paired by case.
 type RoutingReport struct {
 	Cases int `json:"cases"`
-	// Gap is how much better the large model alone is than the best small one alone. If its interval
-	// contains 0, nobody knows whether there is a gap to recover, and GapRecovered has no cases (N is 0).
+	// Gap is how much better the large model alone is than the best small one alone. If its interval contains 0, there
+	// may be no gap to recover, and GapRecovered has no cases (N is 0).
 	Gap          stat.Estimate `json:"gap"`
 	GapRecovered stat.Estimate `json:"gap_recovered"` // (routed - small) / (large - small)
 	LargeShare   stat.Estimate `json:"large_share"`   // share of the cases that asked the large model
@@ -58,7 +58,7 @@ type Way struct {
 // Routed is the type of the last node of the pipeline of a Routing.
 var Routed = dag.NewType[RoutingReport]("eval/routing")
 
-// went is how one way went: its report and, by case, what the comparison needs.
+// went is the result of one way: its report and, by case, the values that the comparison needs.
 type went struct {
 	Report Report     `json:"report"`
 	Scores []*float64 `json:"scores"` // null if all trials are errors

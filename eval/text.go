@@ -74,6 +74,13 @@ func passed(ok bool, got, want json.RawMessage) Score {
 	if ok {
 		return Score{Value: 1}
 	}
+	if have, need, err := leaves(got, want); err == nil && len(have.order) > 1 && len(need.order) > 1 {
+		for _, l := range need.order { // of two objects, the field that differs
+			if have.values[l] != need.values[l] {
+				return Score{Reason: fmt.Sprintf("%s: got %s, want %s", l, shown([]byte(have.values[l])), shown([]byte(need.values[l])))}
+			}
+		}
+	}
 	return Score{Reason: fmt.Sprintf("got %s, want %s", shown(got), shown(want))}
 }
 

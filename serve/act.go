@@ -151,7 +151,7 @@ func (s *Server) answerRequest(ctx context.Context, who Principal, id string, ap
 		cfg.RunID = keyOf(who, id)
 		clean := redact.From(s.cfg.Base()).Clean
 		keep := respond.Keep{
-			Journal: s.cfg.Journal, Run: cfg.RunID, Clean: clean, Used: "the run " + id + " is no answer to this request: choose another id",
+			Journal: s.cfg.Journal, Run: cfg.RunID, Clean: clean, Used: "the run " + id + " is not an answer to this request: choose another id",
 			Options: journal.Options{Drain: s.drain, Grace: s.cfg.Grace, Account: clean(who.Name), Labels: map[string]string{"intent": clean(spec.Intent), "request": clean(trace.ID)}},
 		}
 		maps.Copy(keep.Options.Labels, who.labels())

@@ -349,7 +349,7 @@ func (s *Server) settled(ctx context.Context, info journal.RunInfo) (journal.Run
 	run := s.active[info.ID]
 	s.mu.Unlock()
 	if run != nil {
-		_ = waitFor(ctx, run.ended) // the state says how far it is
+		_ = waitFor(ctx, run.ended) // the state shows its progress
 	} else {
 		_ = waitFor(ctx, after(pollEvery))
 	}

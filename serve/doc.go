@@ -30,6 +30,6 @@
 //
 // # Callers
 //
-// Config.Access says who sends a request. A caller with a tenant sees and starts only
-// runs of that tenant; to it other tenants' runs do not exist.
+// Config.Access identifies callers. A caller with a tenant sees and starts only runs of that tenant; to it other
+// tenants' runs do not exist.
 package serve

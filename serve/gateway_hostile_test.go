@@ -35,7 +35,7 @@ func TestGatewayHostile(t *testing.T) {
 			status     int
 			code, says string
 		}{
-			{"nothing", ``, 400, "invalid_json", "no JSON object"},
+			{"nothing", ``, 400, "invalid_json", "not a JSON object"},
 			{"half", `{"model":`, 400, "invalid_json", ""},
 			{"two", `{} {}`, 400, "invalid_json", ""},
 			{"null", `null`, 400, "invalid_json", ""},

@@ -21,7 +21,7 @@ func WriteHTML(ctx context.Context, w io.Writer, j journal.Journal, run string) 
 
 // pageRoutes are the routes of the pages, which show a caller what the API would.
 func (s *Server) pageRoutes() (routes []route) {
-	pages := page.Handler(page.Config{View: s.view, Fail: s.fail, Select: selection, API: "/v1"})
+	pages := page.Handler(page.Config{View: s.view, Fail: s.fail, Select: selection, API: "/v1", Design: s.cfg.Design})
 	for _, pattern := range page.Patterns {
 		role := Read
 		switch {

@@ -33,7 +33,7 @@ func conflict(format string, args ...any) *api.Problem {
 
 // refused says why a run cannot continue with the pipeline of this server.
 func refused(changes string) *api.Problem {
-	return problem(api.Refused, http.StatusConflict, "the pipeline changed since the run started: %s: serve the old pipeline too, or resume the run with {\"force\": true}: what is recorded stands", changes)
+	return problem(api.Refused, http.StatusConflict, "the pipeline changed since the run started: %s: serve the old pipeline too, or resume the run with {\"force\": true}: recorded results are kept", changes)
 }
 
 func notFound(format string, args ...any) *api.Problem {

@@ -50,13 +50,14 @@ type Config struct {
 	// IgnoreTools names types of tools that the gateway leaves out of requests, such as web_search, for
 	// clients that always send one. A request with another tool that no model here can run is refused.
 	IgnoreTools []string
-	// Access says who sends a request. Nil means that everyone who can reach the server
-	// may do everything.
+	// Access identifies callers. Nil means that everyone who can reach the server may do everything.
 	Access Access
 	// Hosts are the names under which the server is reached. A request for another host
 	// is refused, which stops pages that were given the server's address under a name of
 	// their own. Empty means localhost and every IP address.
 	Hosts []string
+	// Design shows the parts of the pages at /design.
+	Design bool
 	// Mounts are other protocols over the same server, by patterns of http.ServeMux. Hosts,
 	// origins, callers and rates are checked before they get a request.
 	Mounts map[string]Mount
@@ -85,7 +86,7 @@ type Config struct {
 	// the run of a pipeline or of a request. The info has the run's ID, Pipeline, Labels, Account and Source,
 	// as far as the journal gets them; a request that is not kept has no ID.
 	Watch func(journal.RunInfo) event.Watcher
-	// Log receives what goes wrong beside a request; nil is slog.Default.
+	// Log receives errors that no reply contains; nil is slog.Default.
 	Log *slog.Logger
 }
 

@@ -78,9 +78,8 @@ func (s *sessions) end(id string) {
 	delete(s.by, id)
 }
 
-// secure reports whether the browser speaks TLS, with this server or a proxy before it. The header
-// may be a lie: then the sender gets a cookie that its browser keeps from plain HTTP, and nobody else
-// is concerned. So no proxy needs to be named.
+// secure reports whether the browser speaks TLS, with this server or a proxy before it. A forged header only gives its
+// sender a cookie that the browser does not send over plain HTTP, so no list of trusted proxies is needed.
 func secure(r *http.Request) bool {
 	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
 }

@@ -46,7 +46,7 @@ const closeTime = 5 * time.Second
 
 func run(ctx context.Context, cfg publish.Config) error {
 	of := configOf(cfg)
-	of.Access, of.Hosts = bearer{cfg.Tokens, cfg.First, cfg.Open}, cfg.Hosts
+	of.Access, of.Hosts, of.Design = bearer{cfg.Tokens, cfg.First, cfg.Open}, cfg.Hosts, cfg.Design
 	if cfg.Inspect {
 		of.Access = inspector{cfg.First, cfg.By, cfg.Answer}
 	} else {

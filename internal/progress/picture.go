@@ -72,6 +72,7 @@ func Mark(s view.State, now time.Time) string {
 type Line struct {
 	Text  string
 	State view.State
+	Path  string // of the place in the pipeline, "" for the line that counts others
 }
 
 // Picture returns the tree as drawn on at most the given number of lines. If rows are
@@ -85,7 +86,7 @@ func (t *Tree) Picture(now time.Time, lines int) []Line {
 		picture[i] = r.picture(now)
 	}
 	if more > 0 {
-		picture = append(picture, Line{fmt.Sprintf("… and %d more", more), view.Pending})
+		picture = append(picture, Line{fmt.Sprintf("… and %d more", more), view.Pending, ""})
 	}
 	return picture
 }
@@ -96,7 +97,7 @@ func (r *row) picture(now time.Time) Line {
 	if detail := r.detail(now); detail != "" {
 		line += "  " + detail
 	}
-	return Line{line, s}
+	return Line{line, s, r.path()}
 }
 
 func (r *row) state() view.State {

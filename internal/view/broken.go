@@ -27,13 +27,10 @@ func Broken(ctx context.Context, j journal.Journal, info journal.RunInfo) ([]llm
 		return nil, err
 	}
 	tried := map[string]bool{}
-	agent := ""
 	for _, s := range steps {
 		tried[s.Path] = tried[s.Path] || s.Attempts > 0
-		if path := address.Parent(s.Path); address.Last(s.Path) == "opening" && s.Kind == "value" && (agent == "" || strings.Count(path, "/") < strings.Count(agent, "/")) {
-			agent = path
-		}
 	}
+	agent := AgentOf(steps)
 	if agent == "" {
 		return nil, nil
 	}
@@ -48,6 +45,16 @@ func Broken(ctx context.Context, j journal.Journal, info journal.RunInfo) ([]llm
 			return append(b.said, llm.Assistant(end)), err
 		}
 	}
+}
+
+// AgentOf returns the path of the outermost agent that started in a run, "" if there is none.
+func AgentOf(steps []journal.Step) (agent string) {
+	for _, s := range steps {
+		if path := address.Parent(s.Path); address.Last(s.Path) == "opening" && s.Kind == "value" && (agent == "" || strings.Count(path, "/") < strings.Count(agent, "/")) {
+			agent = path
+		}
+	}
+	return agent
 }
 
 // broken is a conversation that is read.

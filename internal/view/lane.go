@@ -16,8 +16,8 @@ import (
 type Lanes struct {
 	journal journal.Reader
 	run     string
-	labels  map[string][]string // of the lanes of a map, by its path
-	read    int                 // bytes of items
+	items   map[string][]json.RawMessage // of the lanes of a map, by its path
+	read    int                          // bytes of items
 }
 
 // maxItems bounds the bytes of items that are searched for labels. The lanes of further maps have none.
@@ -25,7 +25,7 @@ const maxItems = 16 << 20
 
 // LanesOf returns the labels of the lanes of a run, which are read when they are needed.
 func LanesOf(j journal.Reader, run string) *Lanes {
-	return &Lanes{journal: j, run: run, labels: map[string][]string{}}
+	return &Lanes{journal: j, run: run, items: map[string][]json.RawMessage{}}
 }
 
 // Label returns the label of the lane whose path ends with its number, or "".
@@ -35,26 +35,22 @@ func (l *Lanes) Label(ctx context.Context, path string) (string, error) {
 	if above == "" || n < 0 || !strings.HasSuffix(path, "]") {
 		return "", nil
 	}
-	labels, known := l.labels[above]
+	items, known := l.items[above]
 	if !known && l.read < maxItems {
 		rec, err := Record(ctx, l.journal, l.run, above, "decision") // the items of a map
 		if err != nil {
 			return "", err
 		}
-		var items []json.RawMessage
 		if rec != nil && len(rec.Content) < maxItems {
 			_ = json.Unmarshal(rec.Content, &items) // a match has no items
 			l.read += len(rec.Content)
 		}
-		for _, item := range items {
-			labels = append(labels, text.Line(bounds.Label(item)))
-		}
-		l.labels[above] = labels
+		l.items[above] = items
 	}
-	if n >= len(labels) {
+	if n >= len(items) {
 		return "", nil
 	}
-	return labels[n], nil
+	return text.Line(bounds.Label(items[n])), nil
 }
 
 // Shown returns a path with the labels of lanes in place of their numbers.

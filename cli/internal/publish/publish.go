@@ -40,6 +40,7 @@ type Config struct {
 	First             string // a token that may do everything, as long as Tokens has none
 	Open              bool   // with no tokens, everyone may do everything
 	Hosts             []string
+	Design            bool
 	Base              func() context.Context
 	Grace             time.Duration
 	Watch             func(journal.RunInfo) event.Watcher

@@ -262,7 +262,7 @@ func (a *asked) add(turn *llm.Message, at string, b *block) (err error) {
 		a.Messages = append(a.Messages, result)
 	case b.Type == "tool_use" && model:
 		if !bytes.HasPrefix(bytes.TrimSpace(b.Input), []byte("{")) {
-			return openai.Wrong(at, "", "%s: the input of a call is no object", at)
+			return openai.Wrong(at, "", "%s: the input of a call is not an object", at)
 		}
 		turn.ToolCalls = append(turn.ToolCalls, llm.ToolCall{ID: b.ID, Name: b.Name, Input: b.Input})
 	case (b.Type == "thinking" || b.Type == "redacted_thinking") && model:

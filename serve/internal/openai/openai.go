@@ -96,7 +96,7 @@ func Body(r *http.Request) (body map[string]json.RawMessage, err error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(text, &body); err != nil || body == nil {
-		return nil, Wrong("", "invalid_json", "the body is no JSON object: %v", err)
+		return nil, Wrong("", "invalid_json", "the body is not a JSON object: %v", err)
 	}
 	return body, nil
 }
@@ -166,7 +166,7 @@ func asked(m Model, req *llm.Request) error {
 	}
 	for i := range req.Messages {
 		if said := &req.Messages[i]; said.Role == llm.RoleTool || len(said.ToolCalls) > 0 {
-			return Wrong("messages", "unsupported_content", "the model %s%s has its own tools, and the server has what they did: leave calls and results out", prefix, m.Name)
+			return Wrong("messages", "unsupported_content", "the model %s%s has its own tools, whose results the server has: leave calls and results out", prefix, m.Name)
 		}
 	}
 	return nil

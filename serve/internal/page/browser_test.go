@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,10 @@ import (
 	"github.com/stonelayer/stone/internal/test/peer"
 )
 
-var update = flag.Bool("update", false, "write the pictures of docs/images")
+var (
+	update  = flag.Bool("update", false, "write the pictures of docs/images")
+	gallery = flag.String("gallery", "", "write a picture of each view at two widths in both themes to this `folder`")
+)
 
 // TestBrowser runs the specs of testdata/browser in Chromium, against a real program with
 // real runs. With -update, it writes the pictures of the documents. STONE_PAGES_DB names a file that BenchmarkPages made. The spec about large runs then
@@ -40,6 +44,9 @@ func TestBrowser(t *testing.T) {
 	h.run(3, "run", "--id", "hostile", "--", "hostile")
 	h.run(0, "run", "--id", "long", "--", "long")
 	h.run(0, "run", "--id", "agent", "--", "agent")
+	h.run(0, "run", "--id", "talk1", "--label", "chat=cups", "--label", "chat-turn=1", "--", "agent")
+	h.run(0, "run", "--id", "talk2", "--label", "chat=cups", "--label", "chat-turn=2", "--", "agent")
+	h.run(3, "run", "--id", "asksrefund", "--", "paying")
 	h.run(3, "run", "--id", "asked", "--", "article")
 	h.run(3, "run", "--id", "review", "--", "review")
 	for _, strategy := range []string{"cascade", "race", "tournament"} {
@@ -59,9 +66,13 @@ func TestBrowser(t *testing.T) {
 	h.run(0, "export", "cascade", "--as", "html", "--to", call)
 	var signIn []string
 	h.signIn = &signIn
-	serve := func(pipeline ...string) string {
+	serve := func(pipeline ...string) string { // the last argument may be a flag
+		args := []string{"serve", "--address", "127.0.0.1:0"}
+		if last := len(pipeline) - 1; strings.HasPrefix(pipeline[last], "--") {
+			args, pipeline = append(args, pipeline[last]), pipeline[:last]
+		}
 		p := &program{T: t, path: house, db: filepath.Join(dir, pipeline[0]+".db"), signIn: &signIn}
-		return p.serve(append([]string{"serve", "--address", "127.0.0.1:0", "--"}, pipeline...)...)
+		return p.serve(slices.Concat(args, []string{"--"}, pipeline)...)
 	}
 	library := &program{T: t, path: house, db: filepath.Join(dir, "library", "stone.db"), signIn: &signIn}
 	library.index()
@@ -75,7 +86,7 @@ func TestBrowser(t *testing.T) {
 	}
 	specs := exec.CommandContext(ctx, "node", "testdata/browser/specs.mjs")
 	specs.Env = append(os.Environ(), "MODULES="+modules, "CHROMIUM="+chromium, "LARGE="+large, "HOUSE="+house, "DB="+h.db, "FILE="+file, "CALLFILE="+call, "REPORT="+report,
-		"INSPECT="+h.serve("inspect"), "ANSWER="+h.serve("inspect", "--answer"), "SERVE="+serve("article"), "FAILS="+serve("failing"), "SLOW="+serve("slow", "200"), "SPEAKS="+serve("speaking"), "LIBRARY="+library.serve("serve", "--trust", "--address", "127.0.0.1:0", "--grant", "process", "--", "article"))
+		"INSPECT="+h.serve("inspect"), "ANSWER="+h.serve("inspect", "--answer"), "SERVE="+serve("article"), "FAILS="+serve("failing"), "SLOW="+serve("slow", "200"), "SPEAKS="+serve("speaking"), "DESIGN="+serve("long", "--design"), "LIBRARY="+library.serve("serve", "--trust", "--address", "127.0.0.1:0", "--grant", "process", "--", "article"))
 	specs.Env = append(specs.Env, "SIGNIN="+strings.Join(signIn, " ")) // after all servers have started
 	if *update {
 		pictures, err := filepath.Abs("../../../docs/images")
@@ -83,6 +94,12 @@ func TestBrowser(t *testing.T) {
 			t.Fatal(err)
 		}
 		specs.Env = append(specs.Env, "GALLERY="+pictures)
+	}
+	if *gallery != "" {
+		if err := os.MkdirAll(*gallery, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		specs.Env = append(specs.Env, "VIEWS="+*gallery)
 	}
 	specs.Stderr = os.Stderr
 	out, err := specs.StdoutPipe()

@@ -17,7 +17,8 @@ type called struct {
 	*call.Record
 	Run  string
 	Rows []attempt
-	Span span // of the attempts whose steps are known
+	Same *view.Sent // what each attempt was asked; nil if that differs or is not recorded
+	Span span       // of the attempts whose steps are known
 }
 
 // attempt is an invocation, with the step that recorded it, if that is found.
@@ -29,6 +30,7 @@ type attempt struct {
 	Sent   *view.Sent // what it was asked; nil if that is not recorded
 	Answer string     // as people read it
 	Cut    int        // bytes that are left out of it
+	Same   bool       // as the answer of the attempt before
 }
 
 // Why returns the failure of an attempt, without the reasons that its checks and findings list.
@@ -53,6 +55,9 @@ func (a attempt) Note() string {
 	}
 	return ""
 }
+
+// Short reports whether the answer is shown at once.
+func (a attempt) Short() bool { return len(a.Answer) < 500 && !a.Same }
 
 // Verdict is the state of an attempt and a word for it.
 func (a attempt) Verdict() [2]string {
@@ -103,6 +108,12 @@ func calledOf(ctx context.Context, j journal.Journal, run, path string, r *call.
 	for i, row := range c.Rows {
 		if row.Step != nil {
 			c.Rows[i].Bar = c.Span.bar(row.Step.Started, row.Step.Ended)
+		}
+		c.Rows[i].Same = i > 0 && row.Answer != "" && row.Answer == c.Rows[i-1].Answer
+		if i == 0 {
+			c.Same = row.Sent
+		} else if c.Same != nil && (row.Sent == nil || row.Sent.System != c.Same.System || row.Sent.Input != c.Same.Input) {
+			c.Same = nil
 		}
 	}
 	return c, nil

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
@@ -21,8 +22,9 @@ type comparison struct {
 	Differences []journal.Difference
 	Next        int // the first that is not shown, 0 for none
 	Works       []works
-	MoreWorks   int  // that are not shown
-	Unread      bool // a run is too large: what its steps took was not read, or not of all of them
+	MoreWorks   int           // that are not shown
+	Evals       *[2]evaluated // of two evaluations
+	Unread      bool          // a run is too large: what its steps took was not read, or not of all of them
 }
 
 // lettered is one of two runs.
@@ -85,6 +87,9 @@ func (p *pages) compare(w http.ResponseWriter, r *http.Request, v View) error {
 	if body.Above, err = crumbs(r.Context(), view.LanesOf(v.Journal, body.A.ID), body.Under); err != nil {
 		return err
 	}
+	if body.Evals, err = body.evals(r.Context(), v); err != nil {
+		return err
+	}
 	all, err := journal.Diff(r.Context(), v.Journal, body.A.ID, body.B.ID)
 	if err != nil {
 		return err
@@ -115,6 +120,42 @@ func (p *pages) compare(w http.ResponseWriter, r *http.Request, v View) error {
 	}
 	return v.show(w, r, "compare", frame{Title: body.A.ID + " and " + body.B.ID, Here: "runs", Body: body})
 }
+
+// evals reads the reports of two evaluations. It is nil for other runs, and for a part of them.
+func (c comparison) evals(ctx context.Context, v View) (*[2]evaluated, error) {
+	var both [2]evaluated
+	for i, info := range []journal.RunInfo{c.A.RunInfo, c.B.RunInfo} {
+		if c.Under != "" || info.State != journal.Done || !isEvaluation(info) {
+			return nil, nil
+		}
+		n, err := pieceOf(ctx, v, info, info.Node.String())
+		if err != nil {
+			return nil, err
+		}
+		e, err := evaluatedOf(ctx, v, info, n)
+		if err != nil || e == nil {
+			return nil, err
+		}
+		both[i] = *e
+	}
+	if b := &both[1]; b.Base != c.A.ID {
+		b.Against, b.Gate = nil, nil // it was compared with another one
+	}
+	return &both, nil
+}
+
+// Before returns the score of A with a name, nil if it has none.
+func (c comparison) Before(score string) *eval.ScoreReport {
+	for i, s := range c.Evals[0].Scores {
+		if s.Name == score {
+			return &c.Evals[0].Scores[i]
+		}
+	}
+	return nil
+}
+
+// After is the report of B.
+func (c comparison) After() *evaluated { return &c.Evals[1] }
 
 // stepsCompared is the page of a step in two runs.
 type stepsCompared struct {

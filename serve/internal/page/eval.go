@@ -1,7 +1,6 @@
 package page
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,7 +12,6 @@ import (
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/eval/stat"
 	"github.com/stonelayer/stone/internal/address"
-	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
@@ -33,10 +31,23 @@ type evaluated struct {
 // A turnedCase is what was answered to a case before and now. What the journals do not have is empty.
 type turnedCase struct {
 	Before, Now reply
+	Fields      []field // that differ
+	Equal       int     // fields that do not
+}
+
+// Shown are the fields, or one without values, so that the case has a row.
+func (c turnedCase) Shown() []field {
+	if len(c.Fields) == 0 {
+		return []field{{}}
+	}
+	return c.Fields
 }
 
 // reply is an answer to a case, and what its scorer said.
-type reply struct{ Output, Why string }
+type reply struct {
+	Why    string
+	output json.RawMessage
+}
 
 // Case returns the answers to a case that turned in a score.
 func (e *evaluated) Case(score string, t eval.Turned) turnedCase {
@@ -59,6 +70,7 @@ func (e *evaluated) readTurned(ctx context.Context, v View, run string) error {
 			if err != nil {
 				return err
 			}
+			c.Fields, c.Equal = fieldsOf(c.Before.output, c.Now.output)
 			e.turned[[2]string{s.Name, t.Path}] = c
 		}
 	}
@@ -75,7 +87,7 @@ func replyTo(ctx context.Context, v View, run, path, score string) (out reply, e
 		Output json.RawMessage `json:"output"`
 	}
 	if json.Unmarshal(answer.Content, &said) == nil {
-		out.Output = text.Content(said.Output, columnsOfCase)
+		out.output = said.Output
 	}
 	scored, err := view.Record(ctx, v.Journal, run, address.Child(path+"/case", score, 1), "leaf")
 	var s eval.Score
@@ -126,7 +138,7 @@ func (s scale) draw(e stat.Estimate) interval {
 func (e *evaluated) Mean(m stat.Estimate) interval   { return e.means.draw(m) }
 func (e *evaluated) Change(m stat.Estimate) interval { return e.changes.draw(m) }
 
-// TurnedURL is the address of what a case did before and now.
+// TurnedURL is the address of the comparison of a case, before and now.
 func (e *evaluated) TurnedURL(t eval.Turned) string {
 	switch {
 	case e.Run == "" || t.Path == "":
@@ -135,6 +147,37 @@ func (e *evaluated) TurnedURL(t eval.Turned) string {
 		return runURL(e.Run, "at", t.Path)
 	}
 	return comparison{A: rowOf(journal.RunInfo{ID: e.Base}), B: rowOf(journal.RunInfo{ID: e.Run})}.URL("under", t.Path)
+}
+
+// Sentence says what the evaluation found and what decides, as far as one score can say it.
+func (e *evaluated) Sentence() string {
+	if len(e.Scores) == 0 {
+		return ""
+	}
+	s := e.Scores[0]
+	if e.Against == nil || len(e.Against.Scores) == 0 {
+		return fmt.Sprintf("%s is %.3f (95 %% %.3f to %.3f): %d right, %d wrong, %d without an answer.", s.Name, s.Mean, s.Low, s.High, s.Right, s.Wrong, s.NoAnswer)
+	}
+	a := e.Against.Scores[0]
+	than := "as good as"
+	switch {
+	case a.Low > 0:
+		than = "better than"
+	case a.High < 0:
+		than = "worse than"
+	case a.Mean != 0:
+		than = "perhaps " + map[bool]string{true: "better", false: "worse"}[a.Mean > 0] + " than"
+	}
+	out := fmt.Sprintf("%s is %s before: %s (95 %% %s to %s), %s gained and %d lost.", a.Name, than, signed(a.Mean), signed(a.Low), signed(a.High), plural(a.Gained, "case"), a.Lost)
+	if e.Gate != nil {
+		for _, r := range e.Gate.Rules {
+			if r.Verdict != eval.Passed {
+				out += fmt.Sprintf(" The rule “%s” decides: %s.", r.Rule, r.Verdict)
+				break
+			}
+		}
+	}
+	return out
 }
 
 // detach removes what leads to other pages.
@@ -208,122 +251,6 @@ func reportOf(ctx context.Context, v View, run journal.RunInfo) (*eval.Report, e
 		return nil, nil
 	}
 	return &report, nil
-}
-
-// plot shows what evaluations cost and how good they are.
-type plot struct {
-	Score         string
-	Width, Height int
-	Points        []point
-	Frontier      string // the path of the evaluations that none beats in both
-	X, Y          []tick
-}
-
-type point struct {
-	X, Y, Low, High float64
-	Right           bool // the name stands left of it
-	Name, URL, Text string
-	Here            bool
-
-	cost float64
-	stat.Estimate
-}
-
-type tick struct {
-	At   float64
-	Text string
-}
-
-// The place of the plot within its drawing.
-const (
-	plotLeft, plotTop     = 46, 12
-	plotWidth, plotHeight = 560, 190
-
-	mostPoints = 30
-)
-
-// plotOf plots the evaluations of the same pipeline with as many cases, and the one of the
-// baseline. It is nil if nothing costs anything, or there is but one.
-func plotOf(ctx context.Context, v View, info journal.RunInfo, e *evaluated) (*plot, error) {
-	if len(e.Scores) == 0 {
-		return nil, nil
-	}
-	runs, err := v.Journal.Runs(ctx, journal.Query{Pipeline: info.Pipeline, States: []journal.State{journal.Done}, Limit: mostPoints})
-	if err != nil {
-		return nil, err
-	}
-	if e.Base != "" && !slices.ContainsFunc(runs, func(r journal.RunInfo) bool { return r.ID == e.Base }) {
-		base, err := v.Journal.Find(ctx, e.Base)
-		if err != nil {
-			return nil, err
-		}
-		runs = append(runs, base)
-	}
-	if !slices.ContainsFunc(runs, func(r journal.RunInfo) bool { return r.ID == info.ID }) {
-		runs = append(runs, info)
-	}
-	p := &plot{Score: e.Scores[0].Name, Width: plotLeft + plotWidth + 20, Height: plotTop + plotHeight + 40}
-	for _, run := range runs {
-		r, err := reportOf(ctx, v, run)
-		if err != nil {
-			return nil, err
-		}
-		if r == nil || r.Cases != e.Cases {
-			continue
-		}
-		i := slices.IndexFunc(r.Scores, func(s eval.ScoreReport) bool { return s.Name == p.Score })
-		if i < 0 || r.Trials < 1 || r.Cases < 1 {
-			continue
-		}
-		s := r.Scores[i].Estimate
-		cost := r.Cost.USD / float64(r.Cases*r.Trials)
-		p.Points = append(p.Points, point{Name: run.ID, URL: runURL(run.ID), Here: run.ID == info.ID, cost: cost, Estimate: s,
-			Text: fmt.Sprintf("%s, %s USD for each answer", pointText(run.ID, s), money.USD(cost, false))})
-	}
-	if len(p.Points) < 2 || !slices.ContainsFunc(p.Points, func(q point) bool { return q.cost > 0 }) {
-		return nil, nil
-	}
-	p.lay()
-	return p, nil
-}
-
-// lay places the points.
-func (p *plot) lay() {
-	slices.SortFunc(p.Points, func(a, b point) int {
-		return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(b.Estimate.Mean, a.Estimate.Mean))
-	})
-	y := scale{p.Points[0].Estimate.Low, p.Points[0].Estimate.High}
-	most := 0.0
-	for _, q := range p.Points {
-		y.add(q.Estimate)
-		most = max(most, q.cost)
-	}
-	most *= 1.08
-	atY := y.onto(plotTop+plotHeight, plotTop)
-	best := math.Inf(-1)
-	for i := range p.Points {
-		q := &p.Points[i]
-		q.X = plotLeft + q.cost/most*plotWidth
-		q.Y, q.Low, q.High = atY(q.Estimate.Mean), atY(q.Estimate.Low), atY(q.Estimate.High)
-		q.Right = q.X > plotLeft+plotWidth*3/4
-		if q.Estimate.Mean > best {
-			best = q.Estimate.Mean
-			p.Frontier += pathTo(p.Frontier, q.X, q.Y)
-		}
-	}
-	p.Y = y.ticks(atY)
-	for i := range 5 {
-		part := float64(i) / 4
-		p.X = append(p.X, tick{plotLeft + part*plotWidth, fmt.Sprintf("%.2g", part*most)})
-	}
-}
-
-// pathTo continues a line to a point.
-func pathTo(path string, x, y float64) string {
-	if path == "" {
-		return fmt.Sprintf("M%.1f %.1f", x, y)
-	}
-	return fmt.Sprintf("L%.1f %.1f", x, y)
 }
 
 // pointText says what an evaluation found.

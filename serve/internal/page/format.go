@@ -24,6 +24,7 @@ import (
 
 // functions are the template functions.
 var functions = template.FuncMap{
+	"colored":     colored,
 	"clock":       func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
 	"day":         func(t time.Time) string { return t.UTC().Format(time.DateOnly) },
 	"instant":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
@@ -49,6 +50,7 @@ var functions = template.FuncMap{
 	"signed":   signed,
 	"more":     func(f float64) string { return strings.Replace(money.Signed(f), "-", "−", 1) },
 	"dollars":  func(f float64) string { return cmp.Or(money.USD(f, false), "0") },
+	"minus":    func(a, b float64) float64 { return a - b },
 	"inc":      func(i int) int { return i + 1 },
 	"verdictState": func(v string) string {
 		return cmp.Or(map[string]string{eval.Passed: "done", eval.GateFailed: "failed"}[v], "open")
@@ -56,6 +58,7 @@ var functions = template.FuncMap{
 	"short":    func(id dag.ID) string { return id.String()[:12] },
 	"zero":     func(id dag.ID) bool { return id == dag.ID{} },
 	"runURL":   runURL,
+	"chatURL":  chatURL,
 	"stepURL":  stepURL,
 	"nodeURL":  nodeURL,
 	"readable": address.Readable,

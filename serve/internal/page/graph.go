@@ -2,6 +2,7 @@ package page
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -121,6 +122,9 @@ func (d *drawing) lay(p *place, run string, x, y int) (w, h int) {
 	if p.steps == 1 {
 		b.URL = stepURL(run, p.first)
 	}
+	if run == "" {
+		b.Counts = p.detail()
+	}
 	if len(p.below) == 0 {
 		b.W, b.H = max(utf8.RuneCountInString(b.Name), utf8.RuneCountInString(b.Counts), 4)*charWidth+16, boxHeight
 		d.Boxes = append(d.Boxes, b)
@@ -167,6 +171,32 @@ func (p *place) note() string {
 		}
 	}
 	return p.Form
+}
+
+// detail says what a part without runs works with: its model and tools, its intent, its effects; otherwise what it produces.
+func (p *place) detail() string {
+	var s struct {
+		Model  struct{ Model string } `json:"model"`
+		Use    []struct{ Tool any }   `json:"use"`
+		Intent string                 `json:"intent"`
+		Cap    string                 `json:"cap"`
+		Does   []string               `json:"effects"`
+	}
+	_ = json.Unmarshal(p.Settings, &s) // others have none of these
+	tools := 0
+	for _, u := range s.Use {
+		if u.Tool != nil {
+			tools++
+		}
+	}
+	out := []string{cmp.Or(s.Intent, s.Cap, s.Model.Model, p.Type)}
+	if tools > 0 {
+		out = append(out, plural(tools, "tool"))
+	}
+	if len(p.below) > 0 {
+		out[0] = ""
+	}
+	return strings.TrimSpace(strings.Join(append(out, s.Does...), "  "))
 }
 
 func (p *place) counts() string {

@@ -81,17 +81,19 @@ func (r *runRow) asks(ctx context.Context, v View) error {
 	return nil
 }
 
-// Words are the labels of a run for people: the label chat leads to the other turns, whose order the further labels
-// of a conversation keep.
+// Words are the labels of a run for people, without those that keep the order of a conversation: see Chat.
 func (r runRow) Words() (out []string) {
 	for _, name := range slices.Sorted(maps.Keys(r.Labels)) {
-		if strings.HasPrefix(name, "chat-") && r.Labels["chat"] != "" {
+		if name == chatLabel || strings.HasPrefix(name, "chat-") && r.Chat() != "" {
 			continue
 		}
 		out = append(out, name+"="+r.Labels[name])
 	}
 	return out
 }
+
+// Chat is the conversation that the run is a turn of, "" for none.
+func (r runRow) Chat() string { return r.Labels[chatLabel] }
 
 // Lasted is how long the run took, "" if its end is unknown.
 func (r runRow) Lasted() string {

@@ -29,7 +29,7 @@ func TestDifference(t *testing.T) {
 func TestWords(t *testing.T) {
 	var r runRow
 	r.Labels = map[string]string{"chat": "c", "chat-after": "0", "chat-message": "NFO", "chat-turn": "1", "team": "a"}
-	if got := fmt.Sprint(r.Words()); got != "[chat=c team=a]" {
+	if got := fmt.Sprint(r.Words()); got != "[team=a]" || r.Chat() != "c" {
 		t.Error(got)
 	}
 	r.Labels = map[string]string{"chat-turn": "1"} // a user's own

@@ -21,7 +21,9 @@ import (
 // An activity sums up runs.
 type activity struct {
 	Runs, Failed, Waiting int
+	kinds                 map[string]int // of failures
 	Cost                  budget.Total
+	most                  float64         // USD of a run, as far as that is counted
 	lasted                []time.Duration // of the runs with a result
 }
 
@@ -31,6 +33,14 @@ func (a *activity) add(run journal.RunInfo) {
 	switch run.State {
 	case journal.Failed, journal.Refused, journal.Damaged:
 		a.Failed++
+		if a.kinds == nil {
+			a.kinds = map[string]int{}
+		}
+		kind := string(run.State)
+		if run.Failure != nil && run.Failure.Kind != "" {
+			kind = run.Failure.Kind
+		}
+		a.kinds[kind]++
 	case journal.Waiting:
 		a.Waiting++
 	case journal.Done:
@@ -44,8 +54,15 @@ func (a *activity) Lasted(p int) string {
 	if len(a.lasted) == 0 {
 		return ""
 	}
+	return progress.Duration(a.lastedP(p))
+}
+
+func (a *activity) lastedP(p int) time.Duration {
+	if len(a.lasted) == 0 {
+		return 0
+	}
 	slices.Sort(a.lasted)
-	return progress.Duration(percentile(a.lasted, p))
+	return percentile(a.lasted, p)
 }
 
 // A period is what happened in the days up to today, in UTC.
@@ -57,6 +74,9 @@ type period struct {
 	Cut  int                // the runs that were read, if there are more
 
 	Others int // runs of further pipelines
+
+	paid []journal.RunInfo // the newest runs that cost something, as many as are looked at
+	need []journal.RunInfo // the newest runs that need a person
 }
 
 // choices are the lengths of a period in days that a page offers, the shortest first.
@@ -69,6 +89,56 @@ const (
 	mostPipelines = 200 // of an overview; others are only in the sums
 )
 
+// needs reports whether a run in the state continues only if a person does something.
+func needs(s journal.State) bool {
+	return s != journal.Done && s != journal.Running && s != journal.Canceled
+}
+
+// Bounds of what an overview reads of single runs.
+const (
+	mostPaid    = 100
+	stepsOfPaid = 2000
+	mostNeed    = 8
+	mostModels  = 12
+	mostKinds   = 8
+)
+
+// spenders sums up which models the newest runs paid.
+func (p *period) spenders(ctx context.Context, v View) (all []view.Spender, err error) {
+	for _, run := range p.paid {
+		steps, err := v.Journal.Steps(ctx, run.ID)
+		if err != nil {
+			return nil, err
+		}
+		of, err := view.Spenders(ctx, v.Journal, run.ID, steps)
+		if err != nil {
+			return nil, err
+		}
+		all = view.AddSpenders(all, of)
+	}
+	return all[:min(len(all), mostModels)], nil
+}
+
+// Paid counts the runs of spenders.
+func (p *period) Paid() int { return len(p.paid) }
+
+// A failureKind is a kind of failure, and how often runs had it.
+type failureKind struct {
+	Kind  string
+	Runs  int
+	Chart chart
+}
+
+// Kinds are the kinds of failures in the period, the most frequent first.
+func (p *period) Kinds() (all []failureKind) {
+	for kind, n := range p.All.kinds {
+		m := measure{kind, func(a activity) float64 { return float64(a.kinds[kind]) }, func(a activity) string { return plural(a.kinds[kind], "run") }, false}
+		all = append(all, failureKind{kind, n, p.chart(m, "", 120, 20)})
+	}
+	slices.SortFunc(all, func(a, b failureKind) int { return cmp.Or(b.Runs-a.Runs, cmp.Compare(a.Kind, b.Kind)) })
+	return all[:min(len(all), mostKinds)]
+}
+
 func newPeriod(from time.Time, days int) *period {
 	return &period{From: from, days: make([]activity, days)}
 }
@@ -77,6 +147,12 @@ func (p *period) add(run journal.RunInfo) {
 	if day := int(run.Started.Sub(p.From) / (24 * time.Hour)); day >= 0 && day < len(p.days) {
 		p.All.add(run)
 		p.days[day].add(run)
+		if run.Usage.USD > 0 && len(p.paid) < mostPaid && run.Steps <= stepsOfPaid {
+			p.paid = append(p.paid, run)
+		}
+		if needs(run.State) && len(p.need) < mostNeed {
+			p.need = append(p.need, run)
+		}
 	}
 }
 
@@ -145,10 +221,11 @@ type measure struct {
 var (
 	runsADay = measure{"Runs", func(a activity) float64 { return float64(a.Runs) }, runsOf, true}
 	usdADay  = measure{"USD", func(a activity) float64 { return a.Cost.USD }, costOf, false}
+	timeADay = measure{"Duration (p95)", func(a activity) float64 { return a.lastedP(95).Seconds() }, func(a activity) string { return progress.Duration(a.lastedP(95)) }, false}
 )
 
 // widest is the widest column of a chart.
-const widest = 26
+const widest = 52
 
 // chart draws the days.
 func (p *period) chart(m measure, pipeline string, width, height int) chart {
@@ -162,7 +239,7 @@ func (p *period) chart(m measure, pipeline string, width, height int) chart {
 	step := min(width/len(p.days), widest)
 	c.Width = step * len(p.days)
 	for i, day := range p.days {
-		if day.Runs == 0 {
+		if day.Runs == 0 || m.value(day) == 0 {
 			continue
 		}
 		date := p.From.AddDate(0, 0, i).Format(time.DateOnly)
@@ -201,12 +278,16 @@ func (p *period) RunsChart(pipeline string) chart { return p.chart(runsADay, pip
 
 func (p *period) CostChart(pipeline string) chart { return p.chart(usdADay, pipeline, 540, 90) }
 
+func (p *period) TimeChart(pipeline string) chart { return p.chart(timeADay, pipeline, 540, 90) }
+
 // overview is the page of what happened.
 type overview struct {
 	*period
 	Days      int
 	Choices   []int // of Days
 	Pipelines []summary
+	Need      runsTable // the newest runs that need a person
+	Spent     []view.Spender
 	Purse     *Purse
 	Budgets   []view.Budget
 }
@@ -252,6 +333,12 @@ func (p *pages) overview(w http.ResponseWriter, r *http.Request, v View) error {
 			one.Description = p.Description
 		}
 		body.Pipelines = append(body.Pipelines, one)
+	}
+	if body.Spent, err = body.spenders(r.Context(), v); err != nil {
+		return err
+	}
+	if body.Need, err = tableOf(r.Context(), v, body.need); err != nil {
+		return err
 	}
 	if v.Purse != nil {
 		if body.Purse, err = v.Purse(r.Context()); err != nil {

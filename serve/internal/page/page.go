@@ -29,6 +29,8 @@ type Config struct {
 	// API is the path of the API of package serve, such as "/v1", whose streams update the pages.
 	// Without it the pages poll every 2 seconds.
 	API string
+	// Design shows the parts of the pages at /design.
+	Design bool
 }
 
 // A View holds what a caller may see and do.
@@ -85,7 +87,7 @@ type pages struct {
 // Patterns are the patterns of http.ServeMux under which the pages are found.
 var Patterns = []string{
 	"GET /{$}", "GET /runs/{id}", "GET /runs/{id}/step", "GET /runs/{id}/nodes/{node}", "GET /questions",
-	"GET /overview", "GET /pipelines/{name...}", "POST /pipelines/{name}", "GET /compare", "POST /runs/{id}/answers", "POST /runs/{id}/resume", "POST /runs/{id}/cancel", "POST /runs", "GET /runs/{id}/trace", "GET /runs/{id}/result", "GET /search", "POST /search", "GET /assets/{file}",
+	"GET /overview", "GET /pipelines/{name...}", "POST /pipelines/{name}", "GET /compare", "POST /runs/{id}/answers", "POST /runs/{id}/resume", "POST /runs/{id}/cancel", "POST /runs", "GET /runs/{id}/trace", "GET /runs/{id}/result", "GET /search", "POST /search", "GET /design", "GET /chats/{chat}", "GET /assets/{file}",
 }
 
 // Handler returns the pages. It serves Patterns. Requests that change something must be
@@ -94,7 +96,7 @@ func Handler(cfg Config) http.Handler {
 	p := &pages{Config: cfg}
 	mux := http.NewServeMux()
 	handlers := []func(http.ResponseWriter, *http.Request, View) error{
-		p.runs, p.run, p.step, p.node, p.questions, p.overview, p.pipeline, p.start, p.compare, p.answer, p.resume, p.cancel, p.chosen, trace, result, search, search,
+		p.runs, p.run, p.step, p.node, p.questions, p.overview, p.pipeline, p.start, p.compare, p.answer, p.resume, p.cancel, p.chosen, trace, result, search, search, p.design, p.chat,
 	}
 	for i, handle := range handlers {
 		mux.HandleFunc(Patterns[i], p.serve(handle))

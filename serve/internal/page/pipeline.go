@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
@@ -51,7 +53,7 @@ func (s *start) Price() string {
 	if s.Cost.Runs == 0 {
 		return ""
 	}
-	return "A run cost " + meanCost(s.Cost) + " on average (" + plural(s.Cost.Runs, "run") + ")."
+	return "A run cost " + meanCost(s.Cost) + " on average, at most " + cmp.Or(money.USD(s.Cost.most, false), "0") + " USD (" + plural(s.Cost.Runs, "run") + ")."
 }
 
 // published returns the published pipelines by name.
@@ -134,6 +136,7 @@ func ended(runs []journal.RunInfo) (out activity) {
 	for _, run := range runs {
 		if run.State == journal.Done || run.State == journal.Failed {
 			out.add(run)
+			out.most = max(out.most, run.Usage.USD+run.Usage.Possible.USD)
 		}
 	}
 	return out

@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/answers"
 )
@@ -16,7 +17,16 @@ import (
 // question is an open question, with what asks for its answer.
 type question struct {
 	journal.Question
-	Form answers.Form
+	Form    answers.Form
+	Answers bool // it can be answered here
+	Inbox   bool // the next question is shown after its answer
+	Saw     *saw // nil without a tool call
+}
+
+// saw is what an agent saw that wants to call a tool, and the call.
+type saw struct {
+	Request, Said string
+	toolCall
 }
 
 // Blank returns what stands before the blank of a choice, nil if it has none.
@@ -27,7 +37,22 @@ func (question) Blank(choice string) *string {
 	return nil
 }
 
-func questionOf(q journal.Question) question { return question{q, answers.Of(q.Schema)} }
+func questionOf(q journal.Question) question {
+	out := question{Question: q, Form: answers.Of(q.Schema)}
+	if c := q.Call; c != nil {
+		left := allowance(2 * answerBytes)
+		out.Saw = &saw{left.take(c.Request), left.take(c.Said), callOf(llm.ToolCall{ID: c.ID, Name: c.Tool, Input: c.Input}, &left)}
+	}
+	return out
+}
+
+// Diff is what an edit would change, nil for other calls.
+func (q question) Diff() []line {
+	if q.Saw == nil {
+		return nil
+	}
+	return q.Saw.Diff
+}
 
 // mostAnswered bounds the answers on the page of a run; the latest are shown.
 const mostAnswered = 50
@@ -92,6 +117,9 @@ func (p *pages) questions(w http.ResponseWriter, r *http.Request, v View) error 
 	if body.Questions, body.More, err = openOf(r.Context(), v.Journal, ""); err != nil {
 		return err
 	}
+	for i := range body.Questions {
+		body.Questions[i].Answers, body.Questions[i].Inbox = body.Answers, true
+	}
 	return v.show(w, r, "questions", p.live(frame{Title: "Questions", Here: "questions", Body: body}, "/questions?limit="+strconv.Itoa(mostOpen)))
 }
 
@@ -148,6 +176,10 @@ func (p *pages) answer(w http.ResponseWriter, r *http.Request, v View) error {
 	if err := v.Answer(r.Context(), info.ID, api.Answer{Question: path, Response: response, Version: r.PostForm.Get("version")}); err != nil {
 		return err
 	}
-	http.Redirect(w, r, runURL(info.ID), http.StatusSeeOther)
+	next := runURL(info.ID)
+	if r.PostForm.Get("to") == "questions" {
+		next = "/questions"
+	}
+	http.Redirect(w, r, next, http.StatusSeeOther)
 	return nil
 }

@@ -1,20 +1,15 @@
 package page
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 )
@@ -28,6 +23,7 @@ type runPage struct {
 	At      string  // the path of the step that failed it, with the labels of lanes
 	Read    []piece // what the step read that failed the run
 	Retry   []string
+	Retried budget.Usage // what they cost before
 	Result  *piece
 	Asked   asked
 	Tree    tree
@@ -40,6 +36,8 @@ type runPage struct {
 	// Forecast says how long the run may still take. It is nil for one that does not run, and without
 	// earlier ones.
 	Forecast *forecast
+	*view.Glance
+	Within *within // a search within it
 }
 
 // Seen identifies how the run stopped.
@@ -69,9 +67,13 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 	if body.Tree, err = readTree(ctx, read, partOf(r.URL.Query())); err != nil {
 		return err
 	}
+	if err := body.look(ctx, v, read, r.URL.Query().Get("q")); err != nil {
+		return err
+	}
 	body.Results, body.Cost = read.Recorded, read.Cost
 	switch {
 	case body.Failed:
+		body.Retried = retried(read)
 		if body.At, err = read.Lanes.Shown(ctx, info.Failure.Path); err == nil {
 			err = body.explain(ctx, v)
 		}
@@ -104,6 +106,23 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 	return v.show(w, r, "run", f)
 }
 
+// look adds what the run shows at a glance, and what a search finds in it.
+func (b *runPage) look(ctx context.Context, v View, read *view.Run, words string) (err error) {
+	for i := range b.Asked.Open {
+		b.Asked.Open[i].Answers = b.Answers
+	}
+	if strings.TrimSpace(words) != "" {
+		if b.Within, err = searchWithin(ctx, v, read, words); err != nil {
+			return err
+		}
+		b.Tree.Within = b.Within
+	}
+	if b.Glance, err = read.Glance(ctx); b.Glance != nil && isEvaluation(read.RunInfo) { // its report says what its cases did
+		b.Glance = &view.Glance{Spent: b.Spent}
+	}
+	return err
+}
+
 // find returns the run with exactly the id.
 func find(ctx context.Context, v View, id string) (journal.RunInfo, error) {
 	info, err := v.Journal.Find(ctx, id)
@@ -114,6 +133,16 @@ func find(ctx context.Context, v View, id string) (journal.RunInfo, error) {
 		return info, missing("There is no run %q. It may have been removed.", id)
 	}
 	return info, err
+}
+
+// retried sums up what the steps cost that resuming retries.
+func retried(read *view.Run) (out budget.Usage) {
+	for _, s := range read.All {
+		if slices.Contains(read.Retry, s.Path) {
+			out = out.Add(s.Usage)
+		}
+	}
+	return out
 }
 
 // explain finds what the failed step read, and what resuming would do.
@@ -136,248 +165,4 @@ func (b *runPage) explain(ctx context.Context, v View) error {
 		b.Read = append(b.Read, *read)
 	}
 	return nil
-}
-
-// part is the part of a tree that is shown.
-type part struct {
-	At   string // the path whose branches are shown, "" for the run
-	Only string // the state of the branches that are shown, "" for all
-	From string // the path of the first branch, "" for the first one
-
-	Graph bool // show the pipeline drawing instead of the tree
-}
-
-func partOf(values url.Values) part {
-	return part{At: values.Get("at"), Only: values.Get("only"), From: values.Get("from"), Graph: values.Get("view") == "graph"}
-}
-
-// tree is the part of a run's tree that a page shows.
-type tree struct {
-	part
-	Run    string
-	Above  []crumb
-	Rows   []row
-	Counts []stateCount // of all branches right below At
-	All    int          // branches right below At
-	Open   int          // steps without a result
-	Kept   int          // steps with one
-	Next   string       // first path on the next page
-	Hidden int          // branches after it
-	Strip  *strip       // of the lanes below At
-	// Drawing is nil if the tree is shown, or the pipeline cannot be drawn.
-	Drawing *drawing
-	Span    span
-	Live    bool              // the run is running
-	Large   bool              // its steps are too many to be read at once
-	forms   map[string]string // of each place in the pipeline, such as "map"
-	Costs   bool              // anything cost something
-	Rescued bool              // the run has its result, and no lane is missing
-	Paid    bool              // what has no result is possibly paid
-}
-
-// Kept is how many results resuming a failed run would keep.
-func (b runPage) Kept() int { return max(b.Steps-len(b.RunInfo.Retry), 0) }
-
-// crumbs lead to a path from above.
-func crumbs(ctx context.Context, lanes *view.Lanes, path string) (out []crumb, err error) {
-	for at := path; at != ""; at = up(at) {
-		label, err := lanes.Label(ctx, at)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, crumb{Name: cmp.Or(label, address.Readable(strings.TrimPrefix(at[len(up(at)):], "/"))), Path: at})
-	}
-	slices.Reverse(out)
-	return out, nil
-}
-
-// Pauses counts the pauses that are folded.
-func (t tree) Pauses() int { return len(t.Span.idle) }
-
-// Zero is the end of what runs.
-func (tree) Zero() time.Time { return time.Time{} }
-
-type crumb struct{ Name, Path string }
-
-type stateCount struct {
-	State string
-	N     int
-}
-
-// row is a branch in a tree.
-type row struct {
-	view.Row
-	Name  string
-	Depth int
-	Bar   *bar
-	More  int // branches right below it that are not shown
-}
-
-const (
-	rowsOfTree = 100 // right below the path that is shown
-	rowsInAll  = 160 // with what is below them
-	rowsInside = 8   // of one branch that is unfolded
-	maxDepth   = 12  // of the style
-)
-
-// readTree reads the part that a page shows.
-func readTree(ctx context.Context, read *view.Run, shown part) (tree, error) {
-	info := read.RunInfo
-	t := tree{part: shown, Run: info.ID, Live: info.State == journal.Running, Large: read.Large}
-	t.Rescued = info.State == journal.Done && info.Lanes.Lost == 0
-	var err error
-	if t.Above, err = crumbs(ctx, read.Lanes, shown.At); err != nil {
-		return t, err
-	}
-	t.forms = make(map[string]string, len(info.Shape))
-	for _, p := range info.Shape {
-		t.forms[p.Path] = p.Form
-	}
-	states := []journal.BranchState{journal.BranchFailed, journal.BranchPartly, journal.BranchOpen, journal.BranchDone}
-	if only := journal.BranchState(t.Only); only != "" && !slices.Contains(states, only) {
-		return t, missing("No step has the state %q: want %q.", t.Only, states)
-	}
-	top, err := read.Level(ctx, t.At, journal.Page{From: t.From, Only: journal.BranchState(t.Only), Limit: rowsOfTree})
-	if err != nil {
-		return t, err
-	}
-	if top.All == 0 && t.At != "" {
-		return t, missing("Run %q has nothing below %q.", info.ID, t.At)
-	}
-	t.All, t.Next, t.Hidden = top.All, top.Next, top.Hidden
-	for _, s := range states {
-		if top.Counts[s] > 0 && (s != journal.BranchOpen || info.State != journal.Done) {
-			t.Counts = append(t.Counts, stateCount{string(s), top.Counts[s]})
-		}
-	}
-	t.Open, t.Kept, t.Costs = top.Sum.Open, top.Sum.Recorded, top.Sum.Usage != (budget.Usage{})
-	t.Span.add(top.Sum.Started, top.Sum.Ended)
-	if t.Live {
-		t.Span.add(time.Time{}, time.Now())
-	}
-	t.Span.fold(read.All)
-	t.Paid = read.Cost.Possible.Attempts > 0
-	if t.Graph {
-		places, err := read.Places(ctx)
-		t.Drawing = draw(info, places)
-		return t, err
-	}
-	if t.From == "" && t.Only == "" {
-		if t.Strip, err = stripOf(ctx, read, t.At, top); err != nil {
-			return t, err
-		}
-	}
-	most := rowsInAll
-	if isEvaluation(info) { // its report says more than the first of its cases
-		most = len(top.Branches) + rowsInside
-	}
-	for i, b := range top.Branches {
-		if err := t.add(ctx, read, b, t.At, 0, most-(len(top.Branches)-i)); err != nil {
-			return t, err
-		}
-	}
-	return t, nil
-}
-
-// add adds the row of a branch and, while there are fewer than most rows, what is below.
-func (t *tree) add(ctx context.Context, read *view.Run, b journal.Branch, above string, depth, most int) error {
-	var below journal.Level
-	for b.Below > 0 {
-		var err error
-		if below, err = read.Level(ctx, b.Path, journal.Page{Limit: rowsInside}); err != nil {
-			return err
-		}
-		if b.Step != nil || below.All != 1 || below.Branches[0].Step == nil {
-			break
-		}
-		b = below.Branches[0] // a lane of one step is that step
-		below = journal.Level{}
-	}
-	r, err := read.Row(ctx, b)
-	if err != nil {
-		return err
-	}
-	if below.Next != "" {
-		if err := unfold(ctx, read, b.Path, &below); err != nil {
-			return err
-		}
-	}
-	name, err := t.nameOf(ctx, read.Lanes, r, above)
-	if err != nil {
-		return err
-	}
-	at := len(t.Rows)
-	t.Paid = t.Paid || r.Paid.Attempts > 0 && !r.Step.Recorded
-	t.Rows = append(t.Rows, row{Row: r, Name: name, Depth: depth, Bar: t.Span.bar(b.Started, b.Ended)})
-	for i, c := range below.Branches {
-		if len(t.Rows) >= most {
-			t.Rows[at].More = below.All - i
-			return nil
-		}
-		if err := t.add(ctx, read, c, b.Path, min(depth+1, maxDepth), most); err != nil {
-			return err
-		}
-	}
-	t.Rows[at].More = below.All - len(below.Branches)
-	return nil
-}
-
-// unfold makes the first branches of a level, of which not all are shown, the ones that people look for:
-// lost and open lanes, before others, and the answer that a call chose.
-func unfold(ctx context.Context, read *view.Run, path string, level *journal.Level) error {
-	var first []journal.Branch
-	chosen, err := read.Chosen(ctx, path)
-	if err != nil {
-		return err
-	}
-	if chosen != "" {
-		found, err := read.Level(ctx, path, journal.Page{From: chosen, Limit: 1})
-		if err != nil {
-			return err
-		}
-		first = found.Branches
-	} else if strings.HasPrefix(level.Branches[0].Path[len(path):], "[") {
-		for _, state := range []journal.BranchState{journal.BranchFailed, journal.BranchPartly, journal.BranchOpen} {
-			if room := rowsInside - 1 - len(first); room > 0 && level.Counts[state] > 0 {
-				found, err := read.Level(ctx, path, journal.Page{Only: state, Limit: room})
-				if err != nil {
-					return err
-				}
-				first = append(first, found.Branches...)
-			}
-		}
-	}
-	for _, b := range level.Branches {
-		if !slices.ContainsFunc(first, func(f journal.Branch) bool { return f.Path == b.Path }) && len(first) < rowsInside {
-			first = append(first, b)
-		}
-	}
-	level.Branches = first
-	return nil
-}
-
-// nameOf returns what a branch is called in a tree, below the path above: what it did, or its name. The
-// lanes of a map have the labels of their items, and the rounds of a loop are counted from 1, as people do.
-func (t *tree) nameOf(ctx context.Context, lanes *view.Lanes, r view.Row, above string) (string, error) {
-	name := strings.TrimPrefix(strings.TrimPrefix(r.Path, above), "/")
-	if did := cmp.Or(r.Did, r.Cap); did != "" {
-		return did, nil
-	}
-	number, rest, ok := strings.Cut(strings.TrimPrefix(name, "["), "]")
-	n, err := strconv.Atoi(number)
-	if !ok || err != nil || !strings.HasPrefix(name, "[") {
-		return address.Readable(name), nil
-	}
-	label := fmt.Sprintf("round %d", n+1)
-	if t.forms[address.Place(above)] != "loop" {
-		if label, err = lanes.Label(ctx, above+"["+number+"]"); label == "" {
-			return address.Readable(name), err
-		}
-	}
-	return strings.TrimSuffix(label+": "+address.Readable(strings.TrimPrefix(rest, "/")), ": "), nil
-}
-
-// up returns the path of the branch that has the one at path right below it.
-func up(path string) string {
-	return path[:max(strings.LastIndexAny(path, "/[~"), 0)]
 }

@@ -57,7 +57,7 @@ func TestTalk(t *testing.T) {
 		w := httptest.NewRecorder()
 		pages.ServeHTTP(w, httptest.NewRequest("GET", "/runs/a/step?path=support", nil))
 		whole = w.Body.String()
-		for _, s := range regexp.MustCompile(`(?s)<article class="message (\w+)">|<summary><code>(.*?)</code>|class="(?:words|answer|markdown)">(.*?)</(?:div|pre)>`).FindAllStringSubmatch(whole, -1) {
+		for _, s := range regexp.MustCompile(`(?s)<article class="message (\w+)">|<summary><code>(.*?)</code>|class="(?:words|answer|markdown)"(?: tabindex="0")?>(.*?)</(?:div|pre)>`).FindAllStringSubmatch(whole, -1) {
 			told += s[1] + s[2] + s[3] + "\n"
 		}
 		return whole, told

@@ -10,20 +10,24 @@
 	});
 	addEventListener("pageshow", (e) => { if (e.persisted) location.reload(); });
 
-	// j and k walk along the rows of a table, / goes to the filter, ? shows the keys.
+	// j and k walk along what a page lists: rows, messages, questions. The row of a tree that is folded away is left out.
+	const listed = "tbody tr, .branch, .question, .message, .hits li";
+	const within = (row) => row.querySelector("a") || row.querySelector("summary, button, input:not([type=hidden]), select, textarea");
 	document.addEventListener("keydown", (e) => {
-		if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input, textarea, select")) return;
-		if (e.key === "/") {
-			const filter = document.querySelector(".filter input");
-			if (filter) { filter.focus(); e.preventDefault(); }
-			return;
+		if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input:not([type=checkbox]), textarea, select")) return;
+		const row = document.activeElement.closest(listed), go = (to) => { if (to) { to.focus(); to.scrollIntoView({ block: "nearest" }); e.preventDefault(); } };
+		if (e.key === "/") return go(document.querySelector(".find input, .filter input"));
+		if (e.key === "?") return document.getElementById("keys").showModal();
+		if (e.key === "u") { const up = document.querySelectorAll(".crumbs a"); if (up.length) up[up.length - 1].click(); return; }
+		if (e.key === "o") { const fold = row && row.querySelector("details"); if (fold) fold.open = !fold.open; return; }
+		if (/^[1-9]$/.test(e.key)) {
+			const question = row && row.matches(".question") ? row : document.querySelector(".question");
+			return go(question && question.querySelectorAll(".choices button, form.blank input[name=blank]")[e.key - 1]);
 		}
-		if (e.key === "?") { document.getElementById("keys").showModal(); return; }
 		if (e.key !== "j" && e.key !== "k") return;
-		const links = [...document.querySelectorAll("tbody tr")].map((row) => row.querySelector("a")).filter(Boolean);
-		const at = links.findIndex((l) => l.closest("tr").contains(document.activeElement));
-		const next = links[at < 0 ? 0 : at + (e.key === "j" ? 1 : -1)];
-		if (next) { next.focus(); next.scrollIntoView({ block: "nearest" }); }
+		const links = [...document.querySelectorAll(listed)].map(within).filter((l) => l && l.checkVisibility());
+		const at = row ? links.indexOf(within(row)) : -1;
+		go(links[at < 0 ? 0 : at + (e.key === "j" ? 1 : -1)]);
 	});
 
 	// Filters are saved in this browser.

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -12,6 +13,9 @@ import (
 // key handles a key.
 func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	l := m.layout()
+	if m.keys = !m.keys && k.String() == "?" && len(m.questions) == 0; m.keys {
+		return nil
+	}
 	switch k.String() {
 	case "ctrl+c":
 		return m.interrupt("Ctrl-C")
@@ -28,6 +32,12 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 		return m.answerKey(k)
 	}
 	switch k.String() {
+	case "j":
+		m.choosePlace(l, 1)
+	case "k":
+		m.choosePlace(l, -1)
+	case "esc":
+		m.transcript.only, m.transcript.away = "", false
 	case "up":
 		m.scroll(-1)
 	case "down":
@@ -51,6 +61,30 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 		}
 	}
 	return nil
+}
+
+// choosePlace selects the next or the previous row of the tree, whose conversation and failures are then shown.
+func (m *model) choosePlace(l layout, by int) {
+	var places []string
+	for _, row := range m.tree.Picture(m.cfg.Now(), l.treeHeight) {
+		if row.Path != "" {
+			places = append(places, row.Path)
+		}
+	}
+	if len(places) == 0 {
+		return
+	}
+	at := slices.Index(places, m.transcript.only)
+	if at < 0 && by < 0 {
+		at = len(places)
+	}
+	m.transcript.only, m.transcript.away = places[min(max(at+by, 0), len(places)-1)], false
+}
+
+// keyList says what the keys do.
+var keyList = []string{
+	"↑ ↓ pgup pgdn    scroll", "home end         first and last line", "j k              next and previous step of the tree: shows what it said and why it failed",
+	"esc              all steps", "r                run again", "ctrl+c           cancel the run", "ctrl+z           suspend", "q                leave", "?                these keys",
 }
 
 // page turns a page of a question that does not fit on the screen, else of the

@@ -63,6 +63,7 @@ type model struct {
 	failure       string // the last one shown
 	given         dag.DAG
 	leaving, quit bool // when the run has ended; at once
+	keys          bool // the keys are listed in place of the transcript
 	result        stone.Result
 	err           error
 }
@@ -219,10 +220,10 @@ func (m *model) take(item any) {
 		t.verdict(item)
 	case failed:
 		if item.attempt > 0 {
-			t.note(yellow, "", fmt.Sprintf("↻ attempt %d at %s failed: %s: %s", item.attempt, item.path, item.kind, item.reason))
+			t.failure(item.path, yellow, fmt.Sprintf("↻ attempt %d at %s failed: %s: %s", item.attempt, item.path, item.kind, item.reason))
 		} else {
 			m.failure = (&stone.Failure{Kind: kind.Kind(item.kind), Path: item.path, Reason: item.reason}).Error()
-			t.note(red, "", "✗ "+m.failure)
+			t.failure(item.path, red, "✗ "+m.failure)
 		}
 	case *question:
 		m.open(item)
@@ -256,7 +257,7 @@ func (m *model) end(e ended) tea.Cmd {
 				break
 			}
 			n := lane.Failure
-			m.transcript.note(yellow, "", fmt.Sprintf("lost: %v at %s: %v", n.Get("kind", ""), n.Meta()["path"], n.Get("reason", "")))
+			m.transcript.failure(n.Meta()["path"], yellow, fmt.Sprintf("lost: %v at %s: %v", n.Get("kind", ""), n.Meta()["path"], n.Get("reason", "")))
 		}
 	}
 	if shown := m.cfg.Show(e.result); shown != "" {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/stonelayer/stone/internal/address"
 )
 
 // scrolled is the part of a transcript on the screen. It is given by a block and a
@@ -13,6 +15,8 @@ type scrolled struct {
 	top  int  // id of the block with the first line shown
 	row  int  // the line within the block
 	read int  // letters of the block above that line, however it is wrapped
+
+	only string // the place whose blocks are shown, "" for all
 }
 
 // rows returns the lines of a block.
@@ -45,9 +49,23 @@ func (t *transcript) notice() []line {
 	return []line{{fmt.Sprintf("… the %d oldest lines are no longer kept", t.dropped), dim}}
 }
 
+// list returns the blocks of the selected place, or all.
+func (t *transcript) list() []*block {
+	if t.only == "" {
+		return t.blocks
+	}
+	var out []*block
+	for _, b := range t.blocks {
+		if at := address.Place(b.path); at == t.only || address.Within(at, t.only) {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
 func (t *transcript) height() int {
 	n := len(t.notice())
-	for _, b := range t.blocks {
+	for _, b := range t.list() {
 		n += len(t.rows(b))
 	}
 	return n
@@ -60,7 +78,7 @@ func (t *transcript) first(lines int) int {
 		return end
 	}
 	n := len(t.notice())
-	for i, b := range t.blocks {
+	for i, b := range t.list() {
 		if i == 0 && b.id == t.top && t.row == 0 {
 			return 0 // with the notice
 		}
@@ -83,7 +101,7 @@ func (t *transcript) scroll(n, lines int) {
 		return
 	}
 	at = max(0, at-len(t.notice()))
-	for _, b := range t.blocks {
+	for _, b := range t.list() {
 		if rows := len(t.rows(b)); at >= rows {
 			at -= rows
 			continue
@@ -107,7 +125,7 @@ func (t *transcript) show(lines int) (shown []line, below int) {
 		shown = append(shown, rows[:min(len(rows), lines-len(shown))]...)
 	}
 	take(t.notice())
-	for _, b := range t.blocks {
+	for _, b := range t.list() {
 		if len(shown) >= lines {
 			break
 		}

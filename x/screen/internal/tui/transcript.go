@@ -30,7 +30,7 @@ type block struct {
 	text  []byte
 	style style
 	short bool   // each line of the text is cut, not wrapped
-	path  string // of the agent, "" if no agent speaks
+	path  string // of the agent or of what failed, "" for what concerns the run
 	turn  int
 	from  string // the path of the events
 	gone  bool   // no longer in the transcript
@@ -81,6 +81,11 @@ func (t *transcript) add(b *block) *block {
 // note appends a text that no agent says.
 func (t *transcript) note(style style, head, text string) {
 	t.add(&block{head: head, space: true, text: []byte(text), style: style})
+}
+
+// failure appends a note about a step.
+func (t *transcript) failure(path string, style style, text string) {
+	t.add(&block{path: path, turn: -1, space: true, text: []byte(text), style: style}) // in no turn
 }
 
 // trim drops the oldest blocks beyond maxText and maxBlocks.

@@ -65,7 +65,11 @@ func (m *model) picture(lines int) []line {
 	styles := map[view.State]style{view.Pending: dim, view.Running: cyan, view.Waiting: yellow, view.Done: green, view.Failed: red}
 	var out []line
 	for _, l := range m.tree.Picture(m.cfg.Now(), lines) {
-		out = append(out, line{invisible.Replace(l.Text), styles[l.State]})
+		shown := line{invisible.Replace(l.Text), styles[l.State]}
+		if l.Path != "" && l.Path == m.transcript.only {
+			shown = line{"› " + shown.text, bold}
+		}
+		out = append(out, shown)
 	}
 	return out
 }
@@ -79,6 +83,14 @@ func (m *model) View() tea.View {
 		put(m.header())
 	}
 	shown, below := m.transcript.show(l.transcriptHeight)
+	if m.keys {
+		shown, below = nil, 0
+		for _, key := range keyList[:min(len(keyList), l.transcriptHeight)] {
+			shown = append(shown, line{text: key})
+		}
+	} else if len(shown) == 0 && m.transcript.only != "" {
+		shown = []line{{"nothing was said or failed here; esc shows all steps", dim}}
+	}
 	tree := m.picture(l.treeHeight)
 	at := func(lines []line, i int) line {
 		if i < len(lines) {
@@ -191,6 +203,9 @@ func (m *model) help(below int) line {
 		keys = append(keys, "tab next question")
 	}
 	keys = append(keys, "pgup/pgdn scroll")
+	if len(m.questions) == 0 {
+		keys = append(keys, "j/k step", "? keys")
+	}
 	if below > 0 {
 		keys = slices.Insert(keys, 0, fmt.Sprintf("↓ %d more lines", below))
 	}

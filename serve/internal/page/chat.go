@@ -1,0 +1,112 @@
+package page
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/view"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/llm"
+)
+
+// chatLabel is the label of the runs of a conversation: its id.
+const chatLabel = "chat"
+
+// thread is a conversation: each turn is a run.
+type thread struct {
+	Chat  string
+	Turns []exchange // the oldest first
+	More  bool       // earlier turns are left out
+	Cost  budget.Total
+}
+
+// exchange is what a turn was told and replied.
+type exchange struct {
+	runRow
+	Said, Reply string
+	Tools       int    // calls
+	Agent       string // its path; "" if the run has none
+}
+
+// mostTurns bounds the turns on a page.
+const mostTurns = 50
+
+// chat shows a conversation.
+func (p *pages) chat(w http.ResponseWriter, r *http.Request, v View) error {
+	body := thread{Chat: r.PathValue("chat")}
+	filter := url.Values{"label." + chatLabel: {body.Chat}}
+	q, err := p.selects(filter)
+	if err != nil {
+		return err
+	}
+	q.Labels, q.Limit = map[string]string{chatLabel: body.Chat}, mostTurns+1
+	runs, err := v.Journal.Runs(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	if len(runs) == 0 {
+		return missing("There is no conversation %q.", body.Chat)
+	}
+	body.More = len(runs) > mostTurns
+	runs = runs[:min(len(runs), mostTurns)]
+	slices.Reverse(runs)
+	for _, run := range runs {
+		one, err := exchangeOf(r.Context(), v, run)
+		if err != nil {
+			return err
+		}
+		body.Cost = body.Cost.Add(run.Usage)
+		body.Turns = append(body.Turns, one)
+	}
+	return v.show(w, r, "chat", p.live(frame{Title: body.Chat, Here: "runs", Body: body}, "/runs?"+filter.Encode()))
+}
+
+// exchangeOf reads a turn: the last message that its agent began with, and what it replied.
+func exchangeOf(ctx context.Context, v View, run journal.RunInfo) (exchange, error) {
+	e := exchange{runRow: rowOf(run)}
+	if err := e.asks(ctx, v); err != nil {
+		return e, err
+	}
+	steps, err := v.Journal.Steps(ctx, run.ID)
+	if err != nil {
+		return e, err
+	}
+	if e.Agent = view.AgentOf(steps); e.Agent == "" {
+		return e, nil
+	}
+	opening, err := view.OpeningOf(ctx, v.Journal, run.ID, e.Agent)
+	if err != nil || opening == nil {
+		return e, err
+	}
+	left := allowance(shownBytes / 4)
+	for i := len(opening.Messages) - 1; i >= 0 && e.Said == ""; i-- {
+		if m := opening.Messages[i]; m.Role == llm.RoleUser {
+			e.Said = left.take(m.Text())
+		}
+	}
+	var last *journal.Step
+	for i, s := range steps {
+		if view.IsToolCall(s) {
+			e.Tools++
+		}
+		if view.Turn(s) > 0 && s.Recorded && (last == nil || view.Turn(s) > view.Turn(*last)) {
+			last = &steps[i]
+		}
+	}
+	if last != nil {
+		reply, err := view.ReplyOf(ctx, v.Journal, run.ID, last.Path)
+		if err != nil {
+			return e, err
+		}
+		if reply != nil {
+			e.Reply = left.take(said(reply))
+		}
+	}
+	return e, nil
+}
+
+// chatURL is the address of a conversation.
+func chatURL(chat string) string { return "/chats/" + url.PathEscape(chat) }

@@ -1,0 +1,83 @@
+package page
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/internal/text"
+)
+
+// A field is a leaf of one or both of two JSON values.
+type field struct {
+	Name        string // "" for a value without fields
+	Before, Now string // "" if the value does not have it
+}
+
+// Bounds of the fields of a case.
+const (
+	mostFields     = 12
+	columnsOfField = 160
+)
+
+// fieldsOf lays two values beside each other: the fields that differ, and how many do not.
+func fieldsOf(before, now json.RawMessage) (differ []field, equal int) {
+	a, b := leavesOf(before), leavesOf(now)
+	for _, name := range slices.Concat(a.names, slices.DeleteFunc(slices.Clone(b.names), func(n string) bool { return a.has(n) })) {
+		if a.has(name) && b.has(name) && a.values[name] == b.values[name] {
+			equal++
+			continue
+		}
+		if len(differ) < mostFields {
+			differ = append(differ, field{Name: name, Before: a.values[name], Now: b.values[name]})
+		}
+	}
+	return differ, equal
+}
+
+// leaves are the leaves of a JSON value by their paths, in order.
+type leaves struct {
+	names  []string
+	values map[string]string
+}
+
+func (l leaves) has(name string) bool { _, ok := l.values[name]; return ok }
+
+func leavesOf(value json.RawMessage) leaves {
+	l := leaves{values: map[string]string{}}
+	if len(value) == 0 {
+		return l
+	}
+	var words string
+	if json.Unmarshal(value, &words) == nil && strings.HasPrefix(words, "{") && json.Valid([]byte(words)) {
+		value = json.RawMessage(words) // as models write it
+	}
+	l.add("", value)
+	return l
+}
+
+func (l *leaves) add(path string, value json.RawMessage) {
+	in := json.NewDecoder(bytes.NewReader(value))
+	open, err := in.Token()
+	if mark, ok := open.(json.Delim); ok && err == nil && in.More() {
+		for i := 0; in.More(); i++ {
+			at := fmt.Sprintf("%s[%d]", path, i)
+			if mark == '{' {
+				key, _ := in.Token()
+				at = strings.TrimPrefix(fmt.Sprintf("%s.%v", path, key), ".")
+			}
+			var inner json.RawMessage
+			if in.Decode(&inner) != nil {
+				return
+			}
+			l.add(at, inner)
+		}
+		return
+	}
+	if !l.has(path) {
+		l.names = append(l.names, path)
+	}
+	l.values[path] = text.Cut(text.Line(text.JSON(string(value))), columnsOfField)
+}
