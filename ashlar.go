@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/schema"
@@ -413,6 +414,9 @@ type Detail struct {
 	// Unpriced returns the models without a known price that the leaf may ask: a budget that limits money rejects
 	// them. It is set if the leaf asks models.
 	Unpriced func(context.Context) []string
+	// Bound returns the most that one attempt at the leaf may cost; see [Ashlar.Bound]. The function of returns the bound
+	// of a child, as it is now, each time that it runs. Nil means that the body itself costs nothing.
+	Bound func(ctx context.Context, of func(child Ashlar) budget.Bound) budget.Bound
 	// Unfit returns why the leaf's model cannot do what the leaf requires, or nil.
 	Unfit func(context.Context) error
 }

@@ -38,13 +38,13 @@ type Config struct {
 	// Decide chooses the next action after every turn; nil is ContinueOnToolUse.
 	Decide Decide
 	// MaxTurns bounds the turns; 0 means 15. A turn that repairs an answer
-	// that did not fit the schema is not counted.
+	// that did not fit the schema is not counted, nor are the first three after a call that was written as text.
 	MaxTurns int
 	// MaxCalls bounds the tool calls of a turn; 0 means 128. The model is told
 	// that the others were not run.
 	MaxCalls int
 	// Repetition makes the watchers of an answer, one for the text and one for the
-	// thinking; see repetition.Guard. When one trips, the model is asked once more and then
+	// thinking; see repetition.Guard. When one trips, the model is asked once more, in at most three turns, and then
 	// the agent fails with KindDegenerate. Nil watches for 1,000 bytes that occur 64 times,
 	// which ordinary text never has; a function that returns an empty Watcher watches
 	// nothing.
@@ -227,7 +227,7 @@ func (a *agent) options() []stone.LeafOption {
 func (a *agent) detail() stone.Detail {
 	return stone.Detail{
 		Value: a, Check: a.check, CheckGrant: a.checkGrant, Fingerprint: a.fingerprint, Render: a.renders, Prompt: a.instructions, Prompts: a.prompts,
-		Facts: a.facts, Questions: a.questions, Undeclared: a.undeclared, Unpriced: a.unpriced, Unfit: a.unfit,
+		Facts: a.facts, Questions: a.questions, Undeclared: a.undeclared, Unpriced: a.unpriced, Bound: a.bound, Unfit: a.unfit,
 	}
 }
 

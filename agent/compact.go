@@ -54,7 +54,9 @@ func Compact(cfg CompactConfig) Middleware {
 	if cfg.Instruction == "" {
 		cfg.Instruction = compactInstruction
 	}
-	return Middleware{Name: "compact", Wrap: cfg.wrap}
+	return Middleware{Name: "compact", Wrap: cfg.wrap, Bound: func(ctx context.Context) budget.Bound {
+		return llm.Most(ctx, cfg.Model, &llm.Request{}).Times(2) // before a request, and after it was too long
+	}}
 }
 
 // wrap shortens a conversation that is known to be too long, and one that turns out to be.
@@ -64,7 +66,7 @@ func (cfg CompactConfig) wrap(ctx context.Context, c Context, next Handler) (Con
 		return c, err
 	}
 	after, err := next(ctx, shorter)
-	if !errors.Is(err, KindOverflow) {
+	if spent, _ := budget.CostOf(err); !errors.Is(err, KindOverflow) || spent.OutputTokens > 0 { // a refusal costs nothing
 		return after, err
 	}
 	// The server does not say by how much it was too long. Half of it is safe unless the estimate is far off.

@@ -60,6 +60,8 @@ type CheckFacts struct {
 	// Costly marks a check that starts a program or asks a capability. It is not run as a
 	// should of a value that is already rejected.
 	Costly bool
+	// Asks is the id of the capability that the check asks, "" if it costs nothing.
+	Asks string
 	// Fits compares the check with the types of the call's input and out; nil means unknown. Its error is a finding
 	// of Validate. A nil Fits fits everything.
 	Fits func(input, out *schema.Schema) error

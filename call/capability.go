@@ -25,6 +25,10 @@ type Capability struct {
 	// Quote estimates the cost of an invocation, which is reserved before it starts. Nil
 	// estimates by Cost.
 	Quote func(ctx context.Context, req *Request) budget.Quote
+	// Bound returns the most that an invocation may cost; see stone.Ashlar.Bound. Of the request it gets what is known before
+	// a run: Intent, Requires and Turn. Nil means the declared Cost, unless that is by tokens or there is a Quote: then it
+	// is not known.
+	Bound func(ctx context.Context, req *Request) budget.Bound
 	// Prompt returns the instructions that go with every request of the intent, for a run that
 	// is resumed to say that they changed. Nil means none.
 	Prompt func(intent string) string

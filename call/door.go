@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/canon"
@@ -44,6 +45,10 @@ func Admit(name string, app *Applicator, input dag.Reader[any], done Done) stone
 	d.resolved = sync.OnceValues(d.resolve)
 	return stone.New(name, Admitted, d.run, stone.Queries(d.spec.reads()...), stone.Effects(), stone.Detail{
 		Value: d, Check: d.check, CheckGrant: d.checkGrant, Guards: true, Fingerprint: d.fingerprint, Render: d.renders, Facts: d.facts,
+		Bound: func(ctx context.Context, _ func(stone.Ashlar) budget.Bound) budget.Bound {
+			b, _ := d.resolved()
+			return b.bound(ctx, d.spec.Applicator)
+		},
 	})
 }
 

@@ -77,6 +77,11 @@ func (m *turns) CheckGrant(grant []string) []finding.Finding {
 // Unpriced returns the models without a known price that the calls may ask.
 func (m *turns) Unpriced(ctx context.Context) []string { return m.caller(nil, nil).unpriced(ctx) }
 
+// Most returns the most that the call of a request costs; see llm.Most.
+func (m *turns) Most(ctx context.Context, req *llm.Request) budget.Bound {
+	return m.caller(req, nil).bound(ctx)
+}
+
 // Info names the model after the intent of its calls.
 func (m *turns) Info() llm.Info { return llm.Info{Provider: "call", Model: m.spec.Intent, Pays: true} }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/finding"
@@ -63,6 +64,7 @@ func Tool(name string, app *call.Applicator, opts Options) agent.Middleware {
 			return result, err
 		}
 	})
+	m.Bound = func(context.Context) budget.Bound { return budget.Bound{} }
 	m.Wrap = func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) {
 		before := c.System
 		if c.System != "" {

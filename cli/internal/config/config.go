@@ -222,7 +222,7 @@ func (r *reader) read(m *form.Map) {
 	r.readCapabilities(m, "capabilities", &r.App.Registry, &r.Capabilities)
 	for _, g := range r.graders {
 		m, ok := r.App.Registry.Lookup(g.id)
-		r.App.CheckFacts[g.check] = call.CheckFacts{Needs: m.Needs, Costly: true}
+		r.App.CheckFacts[g.check] = call.CheckFacts{Needs: m.Needs, Costly: true, Asks: g.id}
 		if ok && m.Intents != nil && !slices.Contains(m.Intents, call.EvalGrade) {
 			g.named.Fault(form.Invalid, "%s does not answer %s, which a check asks for: add it to its cap/intents", g.id, call.EvalGrade)
 		}
