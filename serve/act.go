@@ -15,13 +15,13 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/grants"
+	"github.com/stonelayer/stone/internal/protocol"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/respond"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/limit"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/internal/openai"
 )
 
 func (s *Server) actRoutes() []route {
@@ -42,8 +42,8 @@ func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) 
 		return err
 	}
 	id := r.URL.Query().Get("id")
-	if key := r.Header.Get(openai.IdempotencyKey); key != "" && id == "" {
-		id = openai.KeyedID(key, "act-")
+	if key := r.Header.Get(protocol.IdempotencyKey); key != "" && id == "" {
+		id = protocol.KeyedID(key, "act-")
 	}
 	named := id != ""
 	if named && !runName.MatchString(id) {
@@ -116,7 +116,7 @@ func (s sentLines) Write(line []byte) (int, error) {
 
 // rawBody reads the body of a request whose fields are not all known here.
 func rawBody(r *http.Request, types ...string) ([]byte, error) {
-	if err := wantType(r, types...); err != nil {
+	if err := protocol.WantType(r, types...); err != nil {
 		return nil, err
 	}
 	data, err := io.ReadAll(r.Body)

@@ -24,7 +24,7 @@ func greeters() *call.Registry {
 // greeter is a server with a capability and without pipelines.
 func greeter(t testing.TB, access serve.Access) *serve.Server {
 	t.Helper()
-	s, err := serve.New(serve.Config{Journal: &journal.Memory{}, Applicator: &call.Applicator{Registry: greeters()}, Access: access})
+	s, err := serve.New(serve.Config{Journal: &journal.Memory{}, Protocols: protocols, Applicator: &call.Applicator{Registry: greeters()}, Access: access})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,8 +98,10 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.As(err, &p) && p.Status == http.StatusTooManyRequests && w.Header().Get("Retry-After") == "" {
 		w.Header().Set("Retry-After", retryAfter)
 	}
-	if s.failGateway(w, r, err) {
-		return
+	for _, p := range s.protocols {
+		if p.Fail != nil && p.Fail(w, r, err, func(err error) *api.Problem { return s.problemOf(r, err) }) {
+			return
+		}
 	}
 	p = s.problemOf(r, err)
 	if strings.Contains(r.Header.Get("Accept"), "text/html") { // a browser

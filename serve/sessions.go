@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"sync"
 	"time"
-
-	"github.com/stonelayer/stone/serve/internal/anthropic"
 )
 
 const (
@@ -103,9 +101,13 @@ func cookie(r *http.Request, id string) *http.Cookie {
 }
 
 // withToken returns the request with the token of its session, unless it has one. A browser cannot send
-// the header Authorization. Clients of Anthropic send the token under another name.
+// the header Authorization. Clients of protocols may send the token under another name.
 func (s *Server) withToken(r *http.Request) *http.Request {
-	r = anthropic.Token(r)
+	for _, p := range s.protocols {
+		if p.Token != nil {
+			r = p.Token(r)
+		}
+	}
 	if r.Header.Get("Authorization") != "" {
 		return r
 	}

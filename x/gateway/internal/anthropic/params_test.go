@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stonelayer/stone/serve/internal/openai"
+	"github.com/stonelayer/stone/x/gateway/internal/openai"
 )
 
 // The page for users says what is done with each parameter.
 func TestParameters(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/reference/gateway.md")
+	page, err := os.ReadFile("../../../../docs/reference/gateway.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/serve/internal/openai"
+	"github.com/stonelayer/stone/x/gateway/internal/openai"
 )
 
 // Parameters says what is done with each parameter of a request; see openai.Use. All others are refused.

@@ -18,7 +18,7 @@ func TestParameters(t *testing.T) {
 	for _, p := range Parameters {
 		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", p.Name, p.Responses, p.Chat, p.Note)
 	}
-	page, err := os.ReadFile("../../../docs/reference/gateway.md")
+	page, err := os.ReadFile("../../../../docs/reference/gateway.md")
 	if err != nil {
 		t.Fatal(err)
 	}
