@@ -83,7 +83,7 @@ test-temporal:
 	cd x/temporal/servertest && $(GO) vet ./... && $(GO) test -timeout=30m -v ./...
 
 test-faults:
-	STONE_FAULTS=100 $(GO) test -count=1 -timeout=60m -v -parallel=8 -run=TestFaults ./internal/test/killtest
+	STONE_FAULTS=100 $(GO) test -count=1 -timeout=60m -v -parallel=8 -run='TestFaults|TestOutages' ./internal/test/killtest
 
 # Clients and servers of other projects, in an ignored folder. Without npm or a
 # registry the tests that need them skip with a line.

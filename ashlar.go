@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/schema"
 )
@@ -125,14 +126,12 @@ func (a Ashlar) IsZero() bool { return a.s == nil }
 // Name returns the name of a in paths, events and findings.
 func (a Ashlar) Name() string { return a.spec().name }
 
-// Glue returns a marked as glue: what a package that compiles something else to ashlars puts between its users'
-// steps. Events, names, paths and drawings leave
-// glue out.
+// Glue returns a marked as glue. Packages that compile something else to ashlars, such as plans, put glue between the
+// steps of their users. Events, names, paths and drawings omit it.
 //
-// A leaf of glue is neither sent to the executor nor recorded: a resumed run calls its body
-// again, so that its result must follow from what it reads. A sequence, flow, match or
-// rescue of glue takes no part in the addresses of its children. Their names must differ
-// from the names of the steps beside it. Other forms cannot be glue.
+// A leaf of glue is neither sent to the executor nor recorded: a resumed run calls its body again, so its result must
+// depend only on what it reads. A sequence, flow, match or rescue of glue takes no part in the addresses of its
+// children. Their names must differ from the names of the steps beside it. Other forms cannot be glue.
 func (a Ashlar) Glue() Ashlar {
 	s := &spec{parts: a.spec().parts}
 	s.glue = true
@@ -167,9 +166,8 @@ func (a Ashlar) Rounds() int { return a.spec().max }
 // Queries returns the queries of a itself, without its children's.
 func (a Ashlar) Queries() []dag.Query { return append([]dag.Query(nil), a.spec().queries...) }
 
-// QueriesAll returns the queries of a and of everything below it that no earlier step
-// within a answers: the inputs that a needs when it starts. Queries of the latest node
-// and of everything are left out.
+// QueriesAll returns the queries of a and of everything below it that no earlier step within a satisfies: the inputs
+// that a needs when it starts. Queries of the latest node and of everything are omitted.
 func (a Ashlar) QueriesAll() []dag.Query {
 	var out []dag.Query
 	for _, d := range check(a, Given{}).unmet {
@@ -294,8 +292,7 @@ func (r replacer) within(a Ashlar) Ashlar {
 	return Ashlar{s}
 }
 
-// child returns the child that a is, or that replaced it: bodies and walk rules name
-// the children with which they were written.
+// child returns a, or the child that replaced it: bodies and walks name the original children.
 func (s *spec) child(a Ashlar) (Ashlar, bool) {
 	for _, c := range s.children {
 		if c.s == a.s {
@@ -416,6 +413,9 @@ type Detail struct {
 	// Unpriced returns the models without a known price that the leaf may ask: a budget that limits money rejects
 	// them. It is set if the leaf asks models.
 	Unpriced func(context.Context) []string
+	// Bound returns the most that one attempt at the leaf may cost; see [Ashlar.Bound]. The function of returns the bound
+	// of a child, as it is now, each time that it runs. Nil means that the body itself costs nothing.
+	Bound func(ctx context.Context, of func(child Ashlar) budget.Bound) budget.Bound
 	// Unfit returns why the leaf's model cannot do what the leaf requires, or nil.
 	Unfit func(context.Context) error
 }

@@ -23,11 +23,10 @@ type Answer struct {
 	Response string `json:"response"` // empty if the question was cancelled
 }
 
-// maxAnswers is how many invalid answers a person may give.
+// maxAnswers is the maximum number of invalid answers.
 const maxAnswers = 10
 
-// Ask makes a leaf that asks a person for the content of out. Text makes the question
-// from the value that the reader finds.
+// Ask makes a leaf that asks a person for the content of out. Text makes the question from the value that it reads.
 //
 //	stone.Ask("approve", Plan, Approval, func(p PlanDoc) string { return "Deploy " + p.Version + "?" },
 //		stone.Choices("yes", "no"))
@@ -104,7 +103,7 @@ func asking[T any](name string, out dag.Type[T], text dag.Reader[string], schema
 	}
 	for i, choice := range q.Choices {
 		if slices.Contains(q.Choices[:i], choice) {
-			a.s.fault("bad-option", "Choices: %q stands there twice: remove one", choice)
+			a.s.fault("bad-option", "Choices: %q occurs twice: remove one", choice)
 		}
 		if _, blank := ask.Blank(choice); !blank && q.Schema != nil {
 			if err := q.Schema.Validate(context.Background(), []byte(choice)); err != nil {
@@ -123,8 +122,8 @@ func Choices(choices ...string) AskOption {
 	return askOption(func(s *spec) { s.question.Choices, s.mayDecline = shown, len(shown) < len(choices) })
 }
 
-// Deadline answers an Ask after a time in which nobody did: with the answer, or, if that is empty, by cancelling the question. It holds for
-// runs that wait in a journal: a server applies it when it searches for runs, and the command with "resume all".
+// Deadline answers an Ask that nobody has answered in time. An empty answer cancels the question. It applies to runs
+// that wait in a journal: a server applies it when it searches for runs, and the command with "resume all".
 func Deadline(after time.Duration, answer string) AskOption {
 	return askOption(func(s *spec) {
 		s.question.Deadline, s.question.Default = after, answer

@@ -43,9 +43,9 @@ func (b Body) Path() string {
 	return ""
 }
 
-// Recorded reports whether the run has the result of a [Step] of the body with that name: from an
-// earlier process or a worker, as far as the recorder says so, or repeated, from an earlier attempt
-// at the body in this process. The accounts of package budget ask it, to charge a step once.
+// Recorded reports whether the run has the result of the [Step] of the body with that name. Recorded means that the
+// recorder has it from an earlier process or a worker, repeated that an earlier attempt at the body in this process
+// made it. Package budget uses it to charge a step once.
 func (b Body) Recorded(name string) (recorded, repeated bool) {
 	f := frameOf(b.ctx)
 	if f == nil {
@@ -212,7 +212,7 @@ func (f *frame) grounds(d dag.DAG) (bare, full dag.DAG, err error) {
 		bare = g.bare
 	}
 	if !same(g.from, d) && (d.Len() > 0 || g.from.Len() != 1) { // or its origin
-		return bare, bare, Fail(kind.BadContent, "Await and Keep were given another DAG than the body: give them that")
+		return bare, bare, Fail(kind.BadContent, "Await and Keep need the DAG that the body was given: pass it")
 	}
 	return bare, g.full, nil
 }

@@ -60,8 +60,8 @@ func Loop(name string, body Ashlar, until dag.Reader[bool], max int) Ashlar {
 	return Ashlar{s}
 }
 
-// Until is the condition that pred returns true for the value that the reader finds. With
-// dag.Latest, as in Until(dag.Latest, passed), it looks at the latest node alone.
+// Until ends a Loop when pred returns true for the value that it reads. With dag.Latest, as in Until(dag.Latest,
+// passed), it looks at the latest node alone.
 func Until[T any](reader dag.Reader[T], pred func(T) bool) dag.Reader[bool] {
 	if pred == nil {
 		return nil
@@ -75,16 +75,15 @@ type Branch struct {
 	body  Ashlar
 }
 
-// Case makes a branch: body runs when the value that the extractor finds has the
-// same JSON as value.
+// Case makes a branch of a Match: body runs when the matched value has the same JSON as value.
 func Case(value any, body Ashlar) Branch { return Branch{value, body} }
 
-// Match runs the branch that the extractor selects. There is no default: a value
+// Match runs the branch whose value equals the matched one, which [Lens] or [On] finds. There is no default: a value
 // without a branch is a failure of kind "match-failed".
 func Match(name string, on Extractor, branches ...Branch) Ashlar {
 	s := &spec{parts: parts{form: matchForm, name: name, queries: on.queries, composite: &composite{lens: on.lens, key: on.schema}}}
 	if on.key == nil {
-		s.fault("nil-body", "the extractor is empty: use Lens, or On with a function")
+		s.fault("nil-body", "the matched value is missing: use Lens, or On with a function")
 	} else {
 		s.decision = &decision{take: func(d dag.DAG) (any, error) {
 			v, err := on.key(d)
@@ -114,8 +113,8 @@ func Match(name string, on Extractor, branches ...Branch) Ashlar {
 	return Ashlar{s}
 }
 
-// Map runs body once for each item of a list, all at the same time. The reader finds the
-// list, such as the nearest node of a list type, or dag.Derive of one:
+// Map runs body once for each item of a list, all at the same time. The list is read, such as the nearest node of a
+// list type, or derived from one:
 //
 //	stone.Map("each-line", Poem, Line, translate)
 //	stone.Map("each-file", dag.Derive(Repo, RepoDoc.Files), File, review, stone.AllLanes())
@@ -129,7 +128,7 @@ func Match(name string, on Extractor, branches ...Branch) Ashlar {
 func Map[L ~[]I, I any](name string, list dag.Reader[L], item dag.Type[I], body Ashlar, opts ...FanOption) Ashlar {
 	s := &spec{parts: parts{form: mapForm, name: name, children: []Ashlar{body}, out: item, composite: new(composite)}}
 	if list == nil {
-		s.fault("nil-body", "its list is nil: give it a reader, as a dag.Type or dag.Derive")
+		s.fault("nil-body", "its list is nil: give it a dag.Type or dag.Derive")
 		return Ashlar{with(s, opts)}
 	}
 	s.queries = dag.Types(list)
@@ -195,7 +194,7 @@ func Scoped(name string, walk Walk, body func(context.Context, dag.DAG) (dag.DAG
 	return Ashlar{s}
 }
 
-// An Extractor finds the value on which a Match branches.
+// An Extractor computes the value on which a Match branches.
 type Extractor struct {
 	key     func(dag.DAG) (any, error)
 	queries []dag.Query
@@ -214,7 +213,7 @@ func Lens(path ...string) Extractor {
 	}
 }
 
-// On computes the value with key from the value that the reader finds.
+// On computes the matched value with key from the value that it reads.
 func On[T any, K comparable](reader dag.Reader[T], key func(T) K) Extractor {
 	e := Extractor{queries: dag.Types(reader), schema: dag.NewType[K]("key").Schema}
 	if key != nil {

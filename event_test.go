@@ -103,7 +103,7 @@ DEBUG ashlar-start ashlar-name=last path=s/last form=leaf
 DEBUG ashlar-end ashlar-name=last path=s/last form=leaf ok=true elapsed=0s
 DEBUG ashlar-start ashlar-name=ask path=s/ask form=leaf
 INFO question-asked ashlar-name=ask path=s/ask reason= question=Well?
-INFO question-asked ashlar-name=ask path=s/ask reason="no" is no answer: want one of: yes question=Well?
+INFO question-asked ashlar-name=ask path=s/ask reason="no" is not an answer: want one of: yes question=Well?
 INFO question-answered ashlar-name=ask path=s/ask answer=yes
 DEBUG ashlar-end ashlar-name=ask path=s/ask form=leaf ok=true elapsed=0s
 DEBUG ashlar-start ashlar-name=again path=s/again form=leaf

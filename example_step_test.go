@@ -44,6 +44,6 @@ func ExampleSeq() {
 		}),
 	)
 	text, err := stone.Produce(context.Background(), p, title, stone.Config{})
-	fmt.Println(text, err, p.Names())
-	// Output: stone <nil> [summary read title]
+	fmt.Println(text, err)
+	// Output: stone <nil>
 }

@@ -35,6 +35,6 @@ func ExampleEffects() {
 	result, err := stone.Run(context.Background(), fetch, stone.Config{Grant: []string{effect.Net}})
 	fmt.Println(result.Node.Text(), err)
 	// Output:
-	// pipeline is invalid: [effect-not-granted] fetch: it needs the effect "net", which the run does not grant: grant it, or do without this ashlar
+	// pipeline is invalid: [effect-not-granted] fetch: it needs the effect "net", which the run does not grant: grant it, or remove this step
 	// the page <nil>
 }

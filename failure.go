@@ -96,7 +96,7 @@ func (f *frame) rescued() bool {
 	return false
 }
 
-// interrupted blames the end of the context for an error that came of it.
+// interrupted replaces an error that the end of the context caused by that cause.
 func (f *frame) interrupted(err error) error {
 	if f.Context.Err() == nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// This file belongs to the interpreter: it knows what comes next in a flow.
+// This file is the part of the interpreter for flows.
 //
 // The DAG with which a step starts follows from the course alone, not from the order in
 // which steps finish: it is the DAG with which the flow started, and the nodes of all
@@ -32,7 +32,7 @@ func (r *run) flow(f *frame, d dag.DAG) dag.DAG {
 	}
 	w.steps[0].front.settle(come)
 	f.more().flow = w
-	// The steps start in their order: then the first one that has not ended waits for no other.
+	// Steps start in source order, so the first unfinished one waits for no other.
 	f.lanes(c.steps, w.run)
 	return w.result()
 }

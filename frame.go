@@ -216,7 +216,8 @@ func (f *frame) later() (w queue.Writes) {
 	return w | queue.Result
 }
 
-// onlySteps reports whether a leaf has no effects but those of the steps within it: it declares none, or what made it says so.
+// onlySteps reports whether a leaf has no effects but those of the steps within it: it declares none, or its package
+// says so.
 func (s *spec) onlySteps() bool {
 	if s.detail == nil {
 		return s.effects != nil && len(s.effects) == 0

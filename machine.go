@@ -153,7 +153,7 @@ func (r *run) mapItems(f *frame, d dag.DAG) dag.DAG {
 		}
 		return base
 	default:
-		return f.fail(d, Fail(kind.MapEmpty, "there are no items to fan out over: give the Map the option AllowEmpty if that is fine"))
+		return f.fail(d, Fail(kind.MapEmpty, "no items to fan out over: add the option AllowEmpty to the Map if that is fine"))
 	}
 	if r.recorder != nil {
 		f.more().items = &laneItems{starts: starts}
@@ -255,8 +255,8 @@ func (t *fanned) concernsRun(err error) bool {
 	return true
 }
 
-// ended returns why the run ends, or nil. An exhausted budget goes before an open
-// question, and so does the loss of too many lanes: an answer would not help.
+// ended returns why the run ends, or nil. An exhausted budget and the loss of too many lanes take precedence over an
+// open question: an answer would not help.
 func (t *fanned) ended(tooFew bool) error {
 	if why := t.exhausted.Load(); why != nil {
 		return *why
@@ -300,7 +300,7 @@ func (f *frame) lost(start, out dag.DAG, lane, lanes int) dag.DAG {
 func (f *frame) inner(ctx context.Context, a Ashlar, d dag.DAG) dag.DAG {
 	child, ok := f.spec.child(a)
 	if !ok {
-		return f.fail(d, Fail(kind.Error, "%q is no child of this ashlar: name it in Scoped or Children", a.Name()))
+		return f.fail(d, Fail(kind.Error, "%q is not a child of this ashlar: name it in Scoped or Children", a.Name()))
 	}
 	out := f.within(ctx, child, d, func(next *frame) dag.DAG { return f.run.visit(next, d.Within(nil)) })
 	f.more().reached.Store(&out)

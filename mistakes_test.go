@@ -31,7 +31,7 @@ func TestMistakesAreFound(t *testing.T) {
 		want string
 	}{
 		{"choices of another type", stone.Ask("ask", dag.Nothing, number, question, stone.Choices("yes", "2")), `[bad-option] ask: Choices: "yes" can never be the answer, which is JSON of the type "number"`},
-		{"a choice twice", stone.Ask("ask", dag.Nothing, dag.NewType[stone.Answer]("a"), question, stone.Choices("yes", "no", "yes")), `[bad-option] ask: Choices: "yes" stands there twice: remove one`},
+		{"a choice twice", stone.Ask("ask", dag.Nothing, dag.NewType[stone.Answer]("a"), question, stone.Choices("yes", "no", "yes")), `[bad-option] ask: Choices: "yes" occurs twice: remove one`},
 		{"a kind that is misspelt", stone.Func0("make", number, make, stone.Retry{Attempts: 2, Kinds: []kind.Kind{"timeot"}}), `[unknown-kind] make: Retry: no failure of Stone has the kind "timeot"; did you mean "timeout"?`},
 		{"a kind of the program", stone.Func0("make", number, make, stone.Retry{Attempts: 2, Kinds: []kind.Kind{"rude"}}), ``},
 		{"attempts below zero", stone.Func0("make", number, make, stone.Retry{Attempts: -1}), `[bad-option] make: Retry: Attempts is -1 and Backoff 0s: want none below zero`},

@@ -102,8 +102,7 @@ func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (st
 	return rec, failed
 }
 
-// ask passes the key to what has the records: the earlier attempts of the leaf in this process, and
-// the recorder of the run.
+// ask looks the key up in the records: of earlier attempts of the leaf in this process, and of the recorder of the run.
 func (f *frame) ask(at *frame, key step.Key, do func(context.Context) (step.Record, error)) (rec step.Record, err error) {
 	defer at.caught(&err)
 	recorder := f.run.recorder

@@ -388,7 +388,7 @@ func (r *run) await() {
 	t.waits = false
 }
 
-// drop leaves out events up to a number that tell of what is not recorded. The caller has locked them.
+// drop discards events up to a number whose records were lost. The caller has locked them.
 func (r *run) drop(last int) {
 	t := &r.telling
 	for ; t.passed < last && len(t.held) > 0; t.passed++ {
@@ -402,7 +402,7 @@ func (r *run) drop(last int) {
 	}
 }
 
-// passDurable passes on what is held and durable, before work that may have effects.
+// passDurable passes on the held events that are durable, before work that may have effects.
 func (r *run) passDurable() {
 	t := &r.telling
 	t.mu.Lock()
@@ -412,8 +412,8 @@ func (r *run) passDurable() {
 	}
 }
 
-// told ends the telling. Before is the error of the run, and err the one that it has after its end was recorded: the same, if
-// that was.
+// told releases the held events at the end of a run. Before is the error of the run, err its error after the end was
+// recorded. They are equal if the end could be recorded.
 func (r *run) told(before, err error) {
 	if r.settles == nil {
 		return

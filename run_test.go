@@ -161,7 +161,7 @@ func TestComposites(t *testing.T) {
 		{
 			name: "map empty", p: stone.Seq("s", numbers(0), stone.Map("m", list, number, say("a", "x")), last),
 			kind: kind.MapEmpty, path: "s/m",
-			want: []string{"list []", `failure {"kind":"map-empty","reason":"there are no items to fan out over: give the Map the option AllowEmpty if that is fine"}`},
+			want: []string{"list []", `failure {"kind":"map-empty","reason":"no items to fan out over: add the option AllowEmpty to the Map if that is fine"}`},
 		},
 		{
 			name: "map empty, allowed", p: stone.Seq("s", numbers(0), stone.Map("m", list, number, say("a", "x"), stone.AllowEmpty()), last),

@@ -344,7 +344,7 @@ func (v *validator) sameNames(s *spec) {
 			byName[c.Name()] = c.within()
 		}
 		if first != nil && first != c.within() {
-			v.find(v.here, Finding{Type: "duplicate-name", Queried: c.Name()}, "two different ashlars under it have the name %q: rename one", c.Name())
+			v.find(v.here, Finding{Type: "duplicate-name", Queried: c.Name()}, "two different steps under it have the name %q: rename one", c.Name())
 		}
 	}
 }
@@ -402,7 +402,7 @@ func (v *validator) effects(s *spec) {
 			}
 		}
 		if !grants.Allowed(e, v.grant) {
-			v.find(v.here, f, "it needs the effect %q, which the run does not grant: grant it, or do without this ashlar", e)
+			v.find(v.here, f, "it needs the effect %q, which the run does not grant: grant it, or remove this step", e)
 		}
 	}
 }
@@ -496,7 +496,7 @@ func (v *validator) unused() {
 	for _, e := range v.entries {
 		if e.product && !e.queried && !dag.Reserved(e.name) && e.writer != nil && !e.writer.spec.said().Guards {
 			v.find(e.writer, Finding{Type: "unused-produce", Warning: true, Queried: e.name},
-				"nothing reads %q, and it is not the result: remove it, or query it where it is needed", e.name)
+				"nothing reads %q, and it is not the result: remove it, or read it where it is needed", e.name)
 		}
 	}
 }

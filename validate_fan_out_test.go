@@ -21,7 +21,7 @@ func TestValidateFanOuts(t *testing.T) {
 		{"reduced by every branch", Seq("p", read, Match("m", On(ticketType, textOf), Case("a", each), Case("b", fan)), sum), ``, Config{}},
 		{"reduced in a round", Seq("p", read, Loop("l", Seq("round", each, sum), Until(reportType, done), 2)), ``, Config{}},
 		{"reduced in the first round", Seq("p", read, each, Loop("l", Seq("round", sum, each, gather("again", draftType, reviewType)), Until(reviewType, done), 2)), `
-			warning [unused-produce] sum: nothing reads "report", and it is not the result: remove it, or query it where it is needed (at p/l/round/sum)
+			warning [unused-produce] sum: nothing reads "report", and it is not the result: remove it, or read it where it is needed (at p/l/round/sum)
 		`, Config{}},
 		{"reduced in a lane", Seq("p", read, Parallel("outer", Seq("lane", each, sum)), gather("all", reportType, reviewType)), ``, Config{}},
 		{"reduced by a fan-out", Seq("p", read, each, Reduce(Parallel("two", Func("sum", dag.All(draftType), reportType, nothingOf), Func("other", dag.All(draftType), reportType, nothingOf))), gather("all", reportType, reviewType)), ``, Config{}},
@@ -81,20 +81,20 @@ func TestValidateFanOuts(t *testing.T) {
 		`, Config{}},
 		{"inside a nested sequence", Seq("p", read, Seq("one", Seq("two", each)), Seq("three", after)), `
 			[fanout-not-reduced] each: its lanes reach "after" without a reducer between: follow it with stone.Reduce (at p/one/two/each)
-			warning [unused-produce] lane: nothing reads "draft", and it is not the result: remove it, or query it where it is needed (at p/one/two/each/lane)
+			warning [unused-produce] lane: nothing reads "draft", and it is not the result: remove it, or read it where it is needed (at p/one/two/each/lane)
 		`, Config{}},
 		{"before a scoped", Seq("p", read, each, scopedOver("s", Walk{}.InOrder(sum))), `
 			[fanout-not-reduced] each: its lanes reach "s" without a reducer between: follow it with stone.Reduce (at p/each)
 		`, Config{}},
 		{"in a scoped", Seq("p", read, scopedOver("s", Walk{}.InOrder(each, first("after", reportType)))), `
 			[fanout-not-reduced] each: its lanes reach "after" without a reducer between: follow it with stone.Reduce (at p/s/each)
-			warning [unused-produce] lane: nothing reads "draft", and it is not the result: remove it, or query it where it is needed (at p/s/each/lane)
+			warning [unused-produce] lane: nothing reads "draft", and it is not the result: remove it, or read it where it is needed (at p/s/each/lane)
 		`, Config{}},
 		{"lanes of a scoped", Seq("p", scopedOver("s", Walk{}.Lanes(first("a", draftType), first("b", draftType))), readingLeaf("after", reportType, dag.All(draftType))), `
 			[fanout-not-reduced] s: its lanes reach "after" without a reducer between: follow it with stone.Reduce (at p/s)
 		`, Config{}},
 		{"at the end of a round of a scoped", Seq("p", read, scopedOver("s", Walk{}.Repeat(from("x", ticketType, reviewType), each)), sum), `
-			warning [unused-produce] x: nothing reads "review", and it is not the result: remove it, or query it where it is needed (at p/s/x)
+			warning [unused-produce] x: nothing reads "review", and it is not the result: remove it, or read it where it is needed (at p/s/x)
 			[fanout-not-reduced] each: its lanes reach "s" at the end of a round without a reducer between: follow it with stone.Reduce (at p/s/each)
 		`, Config{}},
 		{"perhaps reduced", Seq("p", read, scopedOver("s", Walk{}.InOrder(each).Perhaps(sum)), after), `
@@ -102,7 +102,7 @@ func TestValidateFanOuts(t *testing.T) {
 		`, Config{}},
 		{"twice over", Seq("p", read, each, after, fan), `
 			[fanout-not-reduced] each: its lanes reach "after" without a reducer between: follow it with stone.Reduce (at p/each)
-			warning [unused-produce] after: nothing reads "report", and it is not the result: remove it, or query it where it is needed (at p/after)
+			warning [unused-produce] after: nothing reads "report", and it is not the result: remove it, or read it where it is needed (at p/after)
 			[fanout-not-reduced] fan: its lanes reach the result of the pipeline without a reducer between: follow it with stone.Reduce (at p/fan)
 		`, Config{}},
 	})
@@ -115,34 +115,34 @@ func TestValidateLanes(t *testing.T) {
 	checkPrograms(t, []program{
 		{"every lane produces it", Seq("p", Parallel("fan", first("a", draftType), first("b", draftType)), end(dag.All(draftType))), ``, Config{}},
 		{"some lanes produce it", Seq("p", Parallel("fan", Parts(both)...), end(dag.All(draftType), dag.All(reviewType))), `
-			warning [maybe-unavailable] end: end queries "draft", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
-			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
+			warning [maybe-unavailable] end: end reads "draft", which not every branch before it produces: produce it in all of them, or read it with dag.Maybe (at p/end)
+			warning [maybe-unavailable] end: end reads "review", which not every branch before it produces: produce it in all of them, or read it with dag.Maybe (at p/end)
 		`, Config{}},
 		{"some lanes produce it, all survive", Seq("p", Parallel("fan", Parts(both, AllLanes())...), end(dag.All(draftType), dag.All(reviewType))), ``, Config{}},
 		{"some lanes produce it, a quorum has one", Seq("p", Parallel("fan", Parts(append(both, first("c", draftType)), Quorum(2))...), end(dag.All(draftType), dag.All(reviewType))), `
-			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
+			warning [maybe-unavailable] end: end reads "review", which not every branch before it produces: produce it in all of them, or read it with dag.Maybe (at p/end)
 		`, Config{}},
 		{"a lane does not see its sibling", Seq("p", Parallel("fan", first("a", draftType), from("b", draftType, reviewType)), end(dag.All(draftType), dag.All(reviewType))), `
-			[missing-producer] b: b queries "draft" but no upstream ashlar produces it: p/fan/a does, but not before it (at p/fan/b)
-			warning [maybe-unavailable] end: end queries "draft", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
-			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
+			[missing-producer] b: b reads "draft", but no earlier step produces it: p/fan/a does, but not before it (at p/fan/b)
+			warning [maybe-unavailable] end: end reads "draft", which not every branch before it produces: produce it in all of them, or read it with dag.Maybe (at p/end)
+			warning [maybe-unavailable] end: end reads "review", which not every branch before it produces: produce it in all of them, or read it with dag.Maybe (at p/end)
 		`, Config{}},
 		{"a lane sees what was before", Seq("p", read, Parallel("fan", from("a", ticketType, draftType)), end(dag.All(draftType), ticketType)), ``, Config{}},
 		{"a lane type is read as one", Seq("p", Parallel("fan", first("a", draftType)), end(draftType)), `
-			[lane-type-read-as-one] end: end queries "draft", which only the lanes of a fan-out before it produce: read it with dag.Lanes in the Reduce that closes the fan-out (at p/end)
+			[lane-type-read-as-one] end: end reads "draft", which only the lanes of a fan-out before it produce: read it with dag.Lanes in the Reduce that closes the fan-out (at p/end)
 		`, Config{}},
 		{"a lane type is read as one, optional", Seq("p", Parallel("fan", first("a", draftType)), end(dag.Maybe(draftType))), `
-			[lane-type-read-as-one] end: end queries "draft", which only the lanes of a fan-out before it produce: read it with dag.Lanes in the Reduce that closes the fan-out (at p/end)
+			[lane-type-read-as-one] end: end reads "draft", which only the lanes of a fan-out before it produce: read it with dag.Lanes in the Reduce that closes the fan-out (at p/end)
 		`, Config{}},
 		{"a lane type is read as one, later", Seq("p", Parallel("fan", first("a", draftType)), end(dag.All(draftType)), from("late", draftType, reviewType)), `
-			warning [unused-produce] end: nothing reads "report", and it is not the result: remove it, or query it where it is needed (at p/end)
-			[lane-type-read-as-one] late: late queries "draft", which only the lanes of a fan-out before it produce: read it with dag.Lanes in the Reduce that closes the fan-out (at p/late)
+			warning [unused-produce] end: nothing reads "report", and it is not the result: remove it, or read it where it is needed (at p/end)
+			[lane-type-read-as-one] late: late reads "draft", which only the lanes of a fan-out before it produce: read it with dag.Lanes in the Reduce that closes the fan-out (at p/late)
 		`, Config{}},
 		{"a lane type is read since", Seq("p", read, Parallel("fan", first("a", draftType)), end(dag.Since(draftType, ticketType))), `
-			[lane-type-read-as-one] end: end queries "draft", which only the lanes of a fan-out before it produce: read it with dag.Lanes in the Reduce that closes the fan-out (at p/end)
+			[lane-type-read-as-one] end: end reads "draft", which only the lanes of a fan-out before it produce: read it with dag.Lanes in the Reduce that closes the fan-out (at p/end)
 		`, Config{}},
 		{"items are lane types", Seq("p", read, overTickets("each", from("lane", itemType, draftType)), end(dag.All(draftType), itemType)), `
-			[lane-type-read-as-one] end: end queries "item", which only the lanes of a fan-out before it produce: read it with dag.Lanes in the Reduce that closes the fan-out (at p/end)
+			[lane-type-read-as-one] end: end reads "item", which only the lanes of a fan-out before it produce: read it with dag.Lanes in the Reduce that closes the fan-out (at p/end)
 		`, Config{}},
 		{"all items, and all results", Seq("p", read, overTickets("each", from("lane", itemType, draftType)), end(dag.All(draftType), dag.All(itemType))), `
 			[mixed-lanes] end: it reads "draft" and "item" of the lanes of p/each as two lists, which need not pair: read the lanes with dag.Lanes2, or the history with dag.History (at p/end)
@@ -153,7 +153,7 @@ func TestValidateLanes(t *testing.T) {
 		{"the history of items and results", Seq("p", read, overTickets("each", from("lane", itemType, draftType)), end(dag.History(draftType), dag.History(itemType))), ``, Config{}},
 		{"rows", Seq("p", read, overTickets("each", from("lane", itemType, draftType)), end(dag.Lanes2(itemType, draftType))), ``, Config{}},
 		{"rows of lanes of which some make it", Seq("p", Parallel("fan", Parts(both, AllLanes())...), end(dag.Lanes(draftType))), `
-			warning [unused-produce] b: nothing reads "review", and it is not the result: remove it, or query it where it is needed (at p/fan/b)
+			warning [unused-produce] b: nothing reads "review", and it is not the result: remove it, or read it where it is needed (at p/fan/b)
 			[missing-producer] end: end reads "draft" of each lane, but lane "b" of p/fan makes none: make it in every lane, or read the ones that exist with dag.All (at p/end)
 		`, Config{}},
 		{"rows of lanes that make it in a branch", Seq("p", read, overTickets("each", Match("m", On(itemType, textOf), Case("a", first("a", draftType)), Case("b", first("b", reviewType)))), end(dag.Lanes2(itemType, draftType), dag.Maybe(dag.All(reviewType)))), `
@@ -166,7 +166,7 @@ func TestValidateLanes(t *testing.T) {
 			[lanes-outside-reduce] end: end reads "draft" of the lanes of a fan-out, but closes none: put it into the Reduce after the fan-out, or read the history with dag.All (at p/end)
 		`, Config{}},
 		{"rows of a fan-out on some ways", Seq("p", read, Match("m", On(ticketType, textOf), Case("a", overTickets("each", from("lane", itemType, draftType))), Case("b", first("b", draftType))), end(dag.Lanes(draftType))), `
-			[lanes-outside-reduce] end: end reads "draft" of the lanes of a fan-out, but not on every way to it a fan-out ends: close each fan-out on its own way (at p/end)
+			[lanes-outside-reduce] end: end reads "draft" of the lanes of a fan-out, but only some branches before it have a fan-out: close each fan-out within its branch (at p/end)
 		`, Config{}},
 		{"rows of one of two fan-outs", Seq("p", read, Match("m", On(ticketType, textOf), Case("a", overTickets("each", from("lane", itemType, draftType))), Case("b", Parallel("fan", first("b", draftType)))), end(dag.Lanes(draftType))), ``, Config{}},
 		{"all of an earlier fan-out too", Seq("p", Parallel("one", first("a", draftType)), gather("sum", draftType, reviewType), Parallel("two", from("b", reviewType, draftType)), end(dag.All(draftType))), `
@@ -208,33 +208,33 @@ func TestValidateWalks(t *testing.T) {
 	checkPrograms(t, []program{
 		{"in order", Seq("p", scopedOver("s", Walk{}.InOrder(a, b)), end), ``, Config{}},
 		{"in order, the wrong one", Seq("p", scopedOver("s", Walk{}.InOrder(from("x", draftType, reviewType), a)), end), `
-			[missing-producer] x: x queries "draft" but no upstream ashlar produces it: p/s/a does, but not before it (at p/s/x)
+			[missing-producer] x: x reads "draft", but no earlier step produces it: p/s/a does, but not before it (at p/s/x)
 		`, Config{}},
 		{"one of", rule(Walk{}.OneOf(a, b)), `
-			warning [maybe-unavailable] end: end queries "draft", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
-			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
+			warning [maybe-unavailable] end: end reads "draft", which not every branch before it produces: produce it in all of them, or read it with dag.Maybe (at p/end)
+			warning [maybe-unavailable] end: end reads "review", which not every branch before it produces: produce it in all of them, or read it with dag.Maybe (at p/end)
 		`, Config{}},
 		{"perhaps", rule(Walk{}.InOrder(a).Perhaps(b)), `
-			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
+			warning [maybe-unavailable] end: end reads "review", which not every branch before it produces: produce it in all of them, or read it with dag.Maybe (at p/end)
 		`, Config{}},
 		{"repeat", rule(Walk{}.Repeat(a, b)), ``, Config{}},
 		{"repeat: a round reads the round before", Seq("p", scopedOver("s", Walk{}.Repeat(from("x", draftType, reviewType), a)), end), `
-			warning [maybe-unavailable] x: x queries "draft", which only a round before can have produced: produce it before the loop, or read it with dag.Maybe (at p/s/x)
+			warning [maybe-unavailable] x: x reads "draft", which only an earlier round can produce: produce it before the loop, or read it with dag.Maybe (at p/s/x)
 		`, Config{}},
 		{"lanes", Seq("p", scopedOver("s", Walk{}.Lanes(a, b)), Reduce(readingLeaf("end", reportType, dag.All(draftType), reviewType))), `
-			[lane-type-read-as-one] end: end queries "review", which only the lanes of a fan-out before it produce: read it with dag.Lanes in the Reduce that closes the fan-out (at p/end)
+			[lane-type-read-as-one] end: end reads "review", which only the lanes of a fan-out before it produce: read it with dag.Lanes in the Reduce that closes the fan-out (at p/end)
 		`, Config{}},
 		{"the body reads before its children", result(reportType, func(a, b Ashlar) Walk { return Walk{}.InOrder(a, b) }), `
-			[missing-producer] s: s queries "report" but no upstream ashlar produces it: s/b does, but not before it
+			[missing-producer] s: s reads "report", but no earlier step produces it: s/b does, but not before it
 		`, Config{}},
 		{"the body reads after its children", result(reportType, func(a, b Ashlar) Walk { return Walk{}.InOrder(a, b).Reads() }), ``, Config{}},
 		{"the body appends a node", rule(Walk{}.InOrder(a).Writes(reviewType)), ``, Config{}},
 		{"the body appends a node for a child", Seq("p", scopedOver("s", Walk{}.Writes(draftType).InOrder(from("x", draftType, reviewType))), end), ``, Config{}},
 		{"the body appends a node that its child needs before", Seq("p", scopedOver("s", Walk{}.InOrder(from("x", draftType, reviewType)).Writes(draftType)), end), `
-			[missing-producer] x: x queries "draft" but no upstream ashlar produces it: p/s does, but not before it (at p/s/x)
+			[missing-producer] x: x reads "draft", but no earlier step produces it: p/s does, but not before it (at p/s/x)
 		`, Config{}},
 		{"nothing reads what the body appends", Seq("p", scopedOver("s", Walk{}.InOrder(a, b).Writes(itemType)), end), `
-			warning [unused-produce] s: nothing reads "item", and it is not the result: remove it, or query it where it is needed (at p/s)
+			warning [unused-produce] s: nothing reads "item", and it is not the result: remove it, or read it where it is needed (at p/s)
 		`, Config{}},
 		{"the body appends no type", rule(Walk{}.InOrder(a, b).Writes(nil)), `
 			[bad-type] s: it does not declare what it produces: give it a dag.Type made by dag.NewType with a name (at p/s)
@@ -251,12 +251,12 @@ func TestValidateWalks(t *testing.T) {
 		{"a leaf sees what comes before it and its draft", Seq("p", first("read", ticketType), from("write", ticketType, draftType).with(Children(Walk{}.InOrder(readingLeaf("judge", reviewType, ticketType, draftType))))), ``, Config{}},
 		{"a leaf's children see a draft of another type", Seq("p", first("read", ticketType), from("write", ticketType, draftType).with(Children(Walk{}.Writes(itemType).InOrder(from("judge", itemType, reviewType))))), ``, Config{}},
 		{"a leaf's children do not see its result", Seq("p", first("read", ticketType), from("write", ticketType, draftType).with(Children(Walk{}.Writes(itemType).InOrder(from("judge", draftType, reviewType))))), `
-			[missing-producer] judge: judge queries "draft" but no upstream ashlar produces it: p/write does, but not before it (at p/write/judge)
+			[missing-producer] judge: judge reads "draft", but no earlier step produces it: p/write does, but not before it (at p/write/judge)
 		`, Config{}},
 		{"of a leaf's children nothing stays", Seq("p", readingLeaf("write", draftType).with(Children(Walk{}.InOrder(readingLeaf("judge", reviewType, ticketType)))), from("end", reviewType, reportType)), `
-			warning [unused-produce] write: nothing reads "draft", and it is not the result: remove it, or query it where it is needed (at p/write)
-			[missing-producer] judge: judge queries "ticket" but no upstream ashlar produces it: put one before it that does, or give it with the input (at p/write/judge)
-			[missing-producer] end: end queries "review" but no upstream ashlar produces it: p/write/judge does, but not before it (at p/end)
+			warning [unused-produce] write: nothing reads "draft", and it is not the result: remove it, or read it where it is needed (at p/write)
+			[missing-producer] judge: judge reads "ticket", but no earlier step produces it: add one that does, or give it with the input (at p/write/judge)
+			[missing-producer] end: end reads "review", but no earlier step produces it: p/write/judge does, but not before it (at p/end)
 		`, Config{}},
 		{"a leaf's child is a fan-out", Seq("p", first("read", ticketType), from("write", ticketType, draftType).with(Children(Walk{}.InOrder(overTickets("each", from("lane", itemType, reviewType)))))), `
 			[fanout-not-reduced] each: its lanes reach the body of "write" without a reducer between: follow it with stone.Reduce (at p/write/each)

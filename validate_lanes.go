@@ -16,7 +16,7 @@ import (
 
 // This file checks what a Reduce reads of the lanes that it closes.
 
-// closing is what is known in the body of a Reduce.
+// closing has the known facts in the body of a Reduce.
 type closing struct {
 	fans   []*place      // the fan-outs that it closes, one for each way to it
 	always bool          // one on every way
@@ -133,7 +133,7 @@ func (v *validator) madeByWalk(s *spec, name string) (m made) {
 	return m
 }
 
-// inLane is what a lane with that body has of the type.
+// inLane returns which nodes of the type a lane with that body has.
 func (v *validator) inLane(lane Ashlar, start dag.AnyType, name string) made {
 	if start != nil && start.Name() == name {
 		return made{surely, surely}
@@ -141,7 +141,7 @@ func (v *validator) inLane(lane Ashlar, start dag.AnyType, name string) made {
 	return v.made(lane, name)
 }
 
-// wantLanes checks that each lane has what a query of lanes reads.
+// wantLanes checks that each lane has the types that a query of lanes reads.
 func (v *validator) wantLanes(q dag.Query, t dag.AnyType) {
 	name := t.Name()
 	switch {
@@ -153,7 +153,7 @@ func (v *validator) wantLanes(q dag.Query, t dag.AnyType) {
 		return
 	case !v.closes.always:
 		v.find(v.here, Finding{Type: "lanes-outside-reduce", Queried: name},
-			"%s reads %q of the lanes of a fan-out, but not on every way to it a fan-out ends: close each fan-out on its own way", v.here.spec.name, name)
+			"%s reads %q of the lanes of a fan-out, but only some branches before it have a fan-out: close each fan-out within its branch", v.here.spec.name, name)
 		return
 	}
 	unsure := false
@@ -176,8 +176,8 @@ func (v *validator) wantLanes(q dag.Query, t dag.AnyType) {
 	}
 }
 
-// mixed refuses a Reduce that reads as one list what belongs to several fan-outs, or side by
-// side what belongs together lane by lane.
+// mixed rejects a Reduce that reads nodes of several fan-outs as one list, or as separate lists values that belong
+// together lane by lane.
 func (v *validator) mixed(t dag.AnyType) {
 	name := t.Name()
 	if v.closes == nil || dag.Reserved(name) || name == dag.Failure.Name() {

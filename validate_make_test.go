@@ -125,13 +125,13 @@ func TestValidateNothing(t *testing.T) {
 			[bad-option] p: a loop of at most -1 rounds: want at least 1
 		`, Config{}},
 		{"Loop, nil reader", Loop("p", first("a", n), Until(nil, done), 1), `
-			[bad-type] p: one of its queries has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
+			[bad-type] p: one of its reads has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
 		`, Config{}},
 		{"Loop, Until of nothing", Loop("p", first("a", n), Until(zero, done), 1), `
 			[bad-type] p: one of its queries: zero dag.Type: make types with dag.NewType
 		`, Config{}},
 		{"Match", Match("", Extractor{}), `
-			[nil-body] "": the extractor is empty: use Lens, or On with a function
+			[nil-body] "": the matched value is missing: use Lens, or On with a function
 			[empty-composite] "": a match needs at least one Case
 			[no-name] "": a match without a name: give it one, paths, events and findings need it
 			[missing-producer] "":  needs a node to match on, but nothing comes before it: add an earlier step that produces it
@@ -140,28 +140,28 @@ func TestValidateNothing(t *testing.T) {
 			[empty-composite] p: a match needs at least one Case
 		`, Config{Input: mustAppend(dag.DAG{}, n, noteDoc{})}},
 		{"Match, zero Branch", Seq("p", first("a", n), Match("m", On[noteDoc, string](zero, nil), Branch{})), `
-			[nil-body] m: the extractor is empty: use Lens, or On with a function (at p/m)
+			[nil-body] m: the matched value is missing: use Lens, or On with a function (at p/m)
 			[bad-type] m: one of its queries: zero dag.Type: make types with dag.NewType (at p/m)
 			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here (at p/m[null]/?)
 		`, Config{}},
 		{"Match, nil functions", Seq("p", first("a", n), Match("m", On[noteDoc, string](n, nil), Case(nil, first("b", n))), Match("o", On[any, any](nil, nil), Case(nil, first("b", n)))), `
-			[nil-body] m: the extractor is empty: use Lens, or On with a function (at p/m)
-			[nil-body] o: the extractor is empty: use Lens, or On with a function (at p/o)
-			[bad-type] o: one of its queries has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function (at p/o)
+			[nil-body] m: the matched value is missing: use Lens, or On with a function (at p/m)
+			[nil-body] o: the matched value is missing: use Lens, or On with a function (at p/o)
+			[bad-type] o: one of its reads has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function (at p/o)
 		`, Config{}},
 		{"Map", Map[[]noteDoc]("", nil, zero, Ashlar{}), `
-			[nil-body] "": its list is nil: give it a reader, as a dag.Type or dag.Derive
+			[nil-body] "": its list is nil: give it a dag.Type or dag.Derive
 			[no-name] "": a map without a name: give it one, paths, events and findings need it
 			[bad-type] "": it does not declare the type of its items: give Map a dag.Type made by dag.NewType
 		`, Config{}},
 		{"Map, zero types", Seq("p", Map("m", dag.Derive(zero, notesOf), zero, first("a", n)), gather("sum", n, n)), `
 			[bad-type] m: one of its queries: zero dag.Type: make types with dag.NewType (at p/m)
 			[bad-type] m: it does not declare the type of its items: give Map a dag.Type made by dag.NewType (at p/m)
-			[missing-producer] sum: sum queries "draft" but no upstream ashlar produces it: p/sum does, but not before it (at p/sum)
+			[missing-producer] sum: sum reads "draft", but no earlier step produces it: p/sum does, but not before it (at p/sum)
 		`, Config{}},
 		{"Map, nil functions", Seq("p", Map("m", dag.Derive[noteDoc, []noteDoc](nil, nil), itemType, first("a", n)), gather("sum", n, n), Map[[]noteDoc]("o", nil, itemType, first("a", n)), gather("end", n, n)), `
-			[bad-type] m: one of its queries has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function (at p/m)
-			[nil-body] o: its list is nil: give it a reader, as a dag.Type or dag.Derive (at p/o)
+			[bad-type] m: one of its reads has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function (at p/m)
+			[nil-body] o: its list is nil: give it a dag.Type or dag.Derive (at p/o)
 		`, Config{}},
 		{"Parallel", Parallel(""), `
 			[empty-composite] "": a parallel needs at least one lane
@@ -173,7 +173,7 @@ func TestValidateNothing(t *testing.T) {
 		`, Config{}},
 		{"Parallel of zero", Seq("p", Parallel("fan", Ashlar{}), gather("sum", n, n)), `
 			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here (at p/fan/?)
-			[missing-producer] sum: sum queries "draft" but no upstream ashlar produces it: p/sum does, but not before it (at p/sum)
+			[missing-producer] sum: sum reads "draft", but no earlier step produces it: p/sum does, but not before it (at p/sum)
 		`, Config{}},
 		{"Reduce", Reduce(Ashlar{}), `
 			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here
@@ -191,11 +191,11 @@ func TestValidateNothing(t *testing.T) {
 			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here (at p/?)
 		`, Config{}},
 		{"Queries of nothing", readingLeaf("a", n, nil, dag.Query{}, dag.Query{}.Optional(), dag.Query{}.All(), dag.Since(n, nil), dag.Query{}.Since(n), zero, dag.All(zero)), `
-			[bad-type] a: one of its queries has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
-			[bad-type] a: one of its queries has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
-			[bad-type] a: one of its queries has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
-			[bad-type] a: one of its queries has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
-			[bad-type] a: one of its queries has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
+			[bad-type] a: one of its reads has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
+			[bad-type] a: one of its reads has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
+			[bad-type] a: one of its reads has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
+			[bad-type] a: one of its reads has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
+			[bad-type] a: one of its reads has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
 			[bad-type] a: one of its queries: zero dag.Type: make types with dag.NewType
 			[bad-type] a: one of its queries: zero dag.Type: make types with dag.NewType
 		`, Config{}},
@@ -203,7 +203,7 @@ func TestValidateNothing(t *testing.T) {
 			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here (at a/?)
 		`, Config{}},
 		{"everything else", first("a", n).with(Detail{}).with(Effects()).with(Effects("")).with(Retry{}).with(Version("")), `
-			[effect-not-granted] a: it needs the effect "", which the run does not grant: grant it, or do without this ashlar
+			[effect-not-granted] a: it needs the effect "", which the run does not grant: grant it, or remove this step
 		`, Config{Grant: []string{}}},
 	})
 	Ask[noteDoc]("", n, dag.Type[Answer]{}, nil) // does not panic
@@ -224,8 +224,8 @@ func TestValidateOptions(t *testing.T) {
 		`, Config{}},
 		{"effects within the grant", a.with(Effects("net", "fs/write")), ``, Config{Grant: []string{"fs/write", "net"}}},
 		{"effects beyond the grant", Seq("p", a.with(Effects("net", "fs/write")), Scoped("s", Walk{}.InOrder(from("b", draftType, reportType).with(Effects("git"))), noScope)), `
-			[effect-not-granted] a: it needs the effect "net", which the run does not grant: grant it, or do without this ashlar (at p/a)
-			[effect-not-granted] b: it needs the effect "git", which the run does not grant: grant it, or do without this ashlar (at p/s/b)
+			[effect-not-granted] a: it needs the effect "net", which the run does not grant: grant it, or remove this step (at p/a)
+			[effect-not-granted] b: it needs the effect "git", which the run does not grant: grant it, or remove this step (at p/s/b)
 		`, Config{Grant: []string{"fs/write"}}},
 		{"no grant allows all", a.with(Effects("net")), ``, Config{}},
 		{"a detail that complains", a.with(Detail{Check: complaining{{Type: "no-candidate", Message: "no one can"}, {Type: "hint", Warning: true, Message: "but", Suggestion: "x"}}.Check}), `
@@ -247,29 +247,29 @@ func TestValidateNames(t *testing.T) {
 	checkPrograms(t, []program{
 		{"one ashlar twice", Seq("p", a, a, Seq("q", a)), ``, Config{}},
 		{"two of one name", Seq("p", a, other), `
-			[duplicate-name] p: two different ashlars under it have the name "a": rename one
+			[duplicate-name] p: two different steps under it have the name "a": rename one
 		`, Config{}},
 		{"three of one name", Seq("p", a, other, first("a", draftType)), `
-			[duplicate-name] p: two different ashlars under it have the name "a": rename one
-			[duplicate-name] p: two different ashlars under it have the name "a": rename one
+			[duplicate-name] p: two different steps under it have the name "a": rename one
+			[duplicate-name] p: two different steps under it have the name "a": rename one
 		`, Config{}},
 		{"two of one name among many", Seq("p", a, first("1", draftType), first("2", draftType), first("3", draftType), first("4", draftType), first("5", draftType), first("6", draftType), first("7", draftType), other), `
-			[duplicate-name] p: two different ashlars under it have the name "a": rename one
+			[duplicate-name] p: two different steps under it have the name "a": rename one
 		`, Config{}},
 		{"two of one name under two parents", Seq("p", Seq("q", a), Seq("r", other)), ``, Config{}},
 		{"one reducer twice", Seq("p", Parallel("f", first("b", draftType)), Reduce(a), Parallel("g", first("b", draftType)), Reduce(a)), ``, Config{}},
 		{"one reducer, and another of its name", Seq("p", Parallel("f", first("b", draftType)), Reduce(a), Reduce(other)), `
-			[duplicate-name] p: two different ashlars under it have the name "a": rename one
+			[duplicate-name] p: two different steps under it have the name "a": rename one
 			warning [nothing-to-reduce] a: no fan-out comes before it: add one, or use its body without Reduce (at p/a#2)
 		`, Config{}},
 		{"a reduce has the name of its body", Seq("p", Parallel("a", first("b", draftType)), gather("a", draftType, reportType)), `
-			[duplicate-name] p: two different ashlars under it have the name "a": rename one
+			[duplicate-name] p: two different steps under it have the name "a": rename one
 		`, Config{}},
 		{"one name in two branches", branches(Case("x", a), Case("y", other)), `
-			[duplicate-name] m: two different ashlars under it have the name "a": rename one (at p/m)
+			[duplicate-name] m: two different steps under it have the name "a": rename one (at p/m)
 		`, Config{}},
 		{"one name in body and heal", Rescue("r", a, other), `
-			[duplicate-name] r: two different ashlars under it have the name "a": rename one
+			[duplicate-name] r: two different steps under it have the name "a": rename one
 		`, Config{}},
 		{"duplicate branches", branches(Case("x", a), Case(noteDoc{"n"}, first("b", draftType)), Case("x", first("c", draftType)), Case(map[string]string{"text": "n"}, first("d", draftType))), `
 			[duplicate-branch] m: two branches for "x": remove one (at p/m)
@@ -278,7 +278,7 @@ func TestValidateNames(t *testing.T) {
 			[unreachable-branch] m: no value selects the branch {"text":"n"}: want string, got an object (at p/m)
 		`, Config{}},
 		{"a branch without JSON", branches(Case(math.NaN(), a), Case(make(chan int), first("b", draftType))), "[bad-branch] m: the value of a Case has no JSON: cannot be canonical JSON: NaN is not a JSON number (at p/m)\n" +
-			"[bad-branch] m: the value of a Case has no JSON: cannot be canonical JSON: JSON cannot hold a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method (at p/m)\n" +
+			"[bad-branch] m: the value of a Case has no JSON: cannot be canonical JSON: JSON cannot represent a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method (at p/m)\n" +
 			"[duplicate-branch] m: two branches for : remove one (at p/m)\n", Config{}},
 		{"two questions of one name", Seq("p", ask("sure"), Seq("q", ask("sure"))), `
 			[duplicate-question] sure: another Ask has the name "sure": a frontend could not tell them apart, rename one (at p/q/sure)
@@ -286,7 +286,7 @@ func TestValidateNames(t *testing.T) {
 		{"one question twice", func() Ashlar { q := ask("sure"); return Seq("p", q, Seq("q", q)) }(), ``, Config{}},
 		{"no names", Seq("", Loop("", Rescue("", Seq("", first("", draftType)), a), Until(draftType, done), 2), scopedOver("", Walk{}.InOrder(a))), `
 			[no-name] "": a seq without a name: give it one, paths, events and findings need it
-			[duplicate-name] "": two different ashlars under it have the name "": rename one
+			[duplicate-name] "": two different steps under it have the name "": rename one
 			[no-name] "": a loop without a name: give it one, paths, events and findings need it (at /)
 			[no-name] "": a rescue without a name: give it one, paths, events and findings need it (at //)
 			[no-name] "": a seq without a name: give it one, paths, events and findings need it (at ///)
@@ -295,7 +295,7 @@ func TestValidateNames(t *testing.T) {
 		{"names of all kinds", Seq("päron/🍐", Seq("a\nb\x1b[2J", first("\xff", draftType)), from("[#@%]", draftType, reportType), readingLeaf("\u202ertl", reviewType, dag.NewType[noteDoc]("日本\n"), reportType)), `
 			[bad-name] a\nb\x1b[2J: the name "a\nb\x1b[2J" has a control character: rename it (at päron%2F🍐/a\nb\x1b%5B2J)
 			[bad-name] �: the name "\xff" is not UTF-8: rename it (at päron%2F🍐/a\nb\x1b%5B2J/�)
-			[missing-producer] \u202ertl: \u202ertl queries "日本\n" but no upstream ashlar produces it: put one before it that does, or give it with the input (at päron%2F🍐/\u202ertl)
+			[missing-producer] \u202ertl: \u202ertl reads "日本\n", but no earlier step produces it: add one that does, or give it with the input (at päron%2F🍐/\u202ertl)
 		`, Config{}},
 		{"a name that is too long", Seq(strings.Repeat("é", 3_000_000), first("a\nb", draftType)), fmt.Sprintf(`
 			[bad-name] %[1]s: the name "%[1]s" has 6000000 bytes, where at most 512 are allowed: rename it (at %[2]s)
@@ -315,13 +315,13 @@ func TestValidateTypes(t *testing.T) {
 		Text string `json:"text"`
 	}]("ticket")
 	checkPrograms(t, []program{
-		{"a type that JSON cannot hold", Seq("p", first("a", chans), from("b", chans, reportType)), "[bad-type] a: type \"chans\": cannot be canonical JSON: C: JSON cannot hold a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method (at p/a)\n" +
-			"[bad-type] b: type \"chans\": cannot be canonical JSON: C: JSON cannot hold a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method (at p/b)\n", Config{}},
-		{"a type that JSON cannot hold is read only", from("b", chans, reportType), "[bad-type] b: type \"chans\": cannot be canonical JSON: C: JSON cannot hold a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method\n", Config{Input: mustAppend(dag.DAG{}, dag.NewType[noteDoc]("chans"), noteDoc{})}},
+		{"a type that JSON cannot hold", Seq("p", first("a", chans), from("b", chans, reportType)), "[bad-type] a: type \"chans\": cannot be canonical JSON: C: JSON cannot represent a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method (at p/a)\n" +
+			"[bad-type] b: type \"chans\": cannot be canonical JSON: C: JSON cannot represent a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method (at p/b)\n", Config{}},
+		{"a type that JSON cannot hold is read only", from("b", chans, reportType), "[bad-type] b: type \"chans\": cannot be canonical JSON: C: JSON cannot represent a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method\n", Config{Input: mustAppend(dag.DAG{}, dag.NewType[noteDoc]("chans"), noteDoc{})}},
 		{"a type with a broken tag", first("a", dag.NewType[brokenDoc]("broken")), `
 			[bad-type] a: type "broken": schema: stone.brokenDoc.Bad: the tag enum:"" needs a string field and at least one value
 		`, Config{}},
-		{"items that JSON cannot hold", Seq("p", first("read", ticketType), Map("m", dag.Derive(ticketType, func(noteDoc) []chanDoc { return nil }), chans, first("a", draftType)), gather("sum", draftType, reportType)), "[bad-type] m: type \"chans\": cannot be canonical JSON: C: JSON cannot hold a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method (at p/m)\n", Config{}},
+		{"items that JSON cannot hold", Seq("p", first("read", ticketType), Map("m", dag.Derive(ticketType, func(noteDoc) []chanDoc { return nil }), chans, first("a", draftType)), gather("sum", draftType, reportType)), "[bad-type] m: type \"chans\": cannot be canonical JSON: C: JSON cannot represent a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method (at p/m)\n", Config{}},
 		{"the reader needs what is not written", Seq("p", first("read", ticketType), from("b", narrow, reportType)), `
 			[schema-mismatch] b: b cannot read the "ticket" that p/read writes: Text: required, but the producer never writes it (at p/b)
 		`, Config{}},

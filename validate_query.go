@@ -35,7 +35,7 @@ func (v *validator) query(q dag.Query) {
 	case q.IsEverything():
 		v.everything = true
 	case t == nil || noEnd(q):
-		v.find(v.here, Finding{Type: "bad-type"}, "one of its queries has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function")
+		v.find(v.here, Finding{Type: "bad-type"}, "one of its reads has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function")
 	default:
 		v.want(q, t)
 		if after := q.After(); after != nil {
@@ -76,7 +76,7 @@ func (v *validator) want(q dag.Query, t dag.AnyType) {
 	}
 	switch d.certainty(e.fact) {
 	case maybe:
-		v.unsure(d, "which is not produced on every way to it: produce it on all of them")
+		v.unsure(d, "which not every branch before it produces: produce it in all of them")
 	case never:
 		if d.inLanes = e.all != never; !d.inLanes && !q.IsOptional() {
 			d.suggestion = v.suggest(name)
@@ -97,7 +97,7 @@ func (d demand) certainty(f fact) certainty {
 func (v *validator) unsure(d demand, why string) {
 	if !d.query.IsOptional() {
 		v.find(d.at, Finding{Type: "maybe-unavailable", Warning: true, Queried: d.typ.Name()},
-			"%s queries %q, %s, or read it with dag.Maybe", d.at.spec.name, d.typ.Name(), why)
+			"%s reads %q, %s, or read it with dag.Maybe", d.at.spec.name, d.typ.Name(), why)
 	}
 }
 
@@ -108,7 +108,7 @@ func (v *validator) nextRound(from int) {
 	for _, d := range v.unmet[from:] {
 		e := &v.entries[d.id]
 		if d.certainty(e.fact) != never {
-			v.unsure(d, "which only a round before can have produced: produce it before the loop")
+			v.unsure(d, "which only an earlier round can produce: produce it before the loop")
 			continue
 		}
 		d.inLanes = d.inLanes || e.all != never
@@ -117,8 +117,8 @@ func (v *validator) nextRound(from int) {
 	v.unmet = kept
 }
 
-// late reports what is known only at the end of the walk: unmet demands, and queries
-// of types that are written only later.
+// late reports findings that are known only at the end of the walk: unmet demands, and queries of types that are
+// written only later.
 func (v *validator) late() {
 	for _, d := range v.readings {
 		v.readable(d)
@@ -128,14 +128,14 @@ func (v *validator) late() {
 		switch {
 		case d.inLanes:
 			v.find(d.at, Finding{Type: "lane-type-read-as-one", Queried: name},
-				"%s queries %q, which only the lanes of a fan-out before it produce: read it with dag.Lanes in the Reduce that closes the fan-out", d.at.spec.name, name)
+				"%s reads %q, which only the lanes of a fan-out before it produce: read it with dag.Lanes in the Reduce that closes the fan-out", d.at.spec.name, name)
 		case d.query.IsOptional() || name == dag.Failure.Name() && !d.query.IsNearest():
 		case e.writer != nil && d.suggestion == "":
 			v.find(d.at, Finding{Type: "missing-producer", Queried: name},
-				"%s queries %q but no upstream ashlar produces it: %s does, but not before it", d.at.spec.name, name, e.writer.path())
+				"%s reads %q, but no earlier step produces it: %s does, but not before it", d.at.spec.name, name, e.writer.path())
 		default:
 			v.find(d.at, Finding{Type: "missing-producer", Queried: name, Suggestion: d.suggestion},
-				"%s queries %q but no upstream ashlar produces it: put one before it that does, or give it with the input", d.at.spec.name, name)
+				"%s reads %q, but no earlier step produces it: add one that does, or give it with the input", d.at.spec.name, name)
 		}
 	}
 }

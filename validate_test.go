@@ -121,31 +121,31 @@ func TestValidateQueries(t *testing.T) {
 	checkPrograms(t, []program{
 		{"nothing wrong", Seq("p", first("read", ticketType), from("write", ticketType, draftType)), ``, Config{}},
 		{"nothing produces it", Seq("p", from("write", ticketType, draftType)), `
-			[missing-producer] write: write queries "ticket" but no upstream ashlar produces it: put one before it that does, or give it with the input (at p/write)
+			[missing-producer] write: write reads "ticket", but no earlier step produces it: add one that does, or give it with the input (at p/write)
 		`, Config{}},
 		{"a typo", Seq("p", first("read", ticketType), readingLeaf("write", draftType, dag.NewType[noteDoc]("tikcet"), ticketType)), `
-			[missing-producer] write: write queries "tikcet" but no upstream ashlar produces it: put one before it that does, or give it with the input; did you mean "ticket"? (at p/write)
+			[missing-producer] write: write reads "tikcet", but no earlier step produces it: add one that does, or give it with the input; did you mean "ticket"? (at p/write)
 		`, Config{}},
 		{"another case", Seq("p", first("read", ticketType), readingLeaf("write", draftType, dag.NewType[noteDoc]("Ticket"), ticketType)), `
-			[missing-producer] write: write queries "Ticket" but no upstream ashlar produces it: put one before it that does, or give it with the input; did you mean "ticket"? (at p/write)
+			[missing-producer] write: write reads "Ticket", but no earlier step produces it: add one that does, or give it with the input; did you mean "ticket"? (at p/write)
 		`, Config{}},
 		{"nothing like it", Seq("p", first("read", ticketType), readingLeaf("write", draftType, reviewType, ticketType)), `
-			[missing-producer] write: write queries "review" but no upstream ashlar produces it: put one before it that does, or give it with the input (at p/write)
+			[missing-producer] write: write reads "review", but no earlier step produces it: add one that does, or give it with the input (at p/write)
 		`, Config{}},
 		{"produced later only", Seq("p", from("write", ticketType, draftType), first("read", ticketType), from("end", draftType, reportType)), `
-			[missing-producer] write: write queries "ticket" but no upstream ashlar produces it: p/read does, but not before it (at p/write)
+			[missing-producer] write: write reads "ticket", but no earlier step produces it: p/read does, but not before it (at p/write)
 		`, Config{}},
 		{"it is in the input", Seq("p", from("write", ticketType, draftType)), ``, Config{Input: mustAppend(dag.DAG{}, ticketType, noteDoc{})}},
 		{"all of a type that nothing produces", Seq("p", readingLeaf("write", draftType, dag.All(ticketType))), `
-			[missing-producer] write: write queries "ticket" but no upstream ashlar produces it: put one before it that does, or give it with the input (at p/write)
+			[missing-producer] write: write reads "ticket", but no earlier step produces it: add one that does, or give it with the input (at p/write)
 		`, Config{}},
 		{"since a type that nothing produces", Seq("p", first("read", ticketType), readingLeaf("write", draftType, dag.Since(ticketType, reviewType))), `
-			[missing-producer] write: write queries "review" but no upstream ashlar produces it: put one before it that does, or give it with the input (at p/write)
+			[missing-producer] write: write reads "review", but no earlier step produces it: add one that does, or give it with the input (at p/write)
 		`, Config{}},
 		{"optional", Seq("p", readingLeaf("write", draftType, dag.Maybe(ticketType), dag.Maybe(dag.All(ticketType)), dag.Maybe(dag.Since(ticketType, reviewType)))), ``, Config{}},
 		{"failures of lanes need no producer", Seq("p", readingLeaf("write", draftType, dag.All(dag.Failure))), ``, Config{}},
 		{"the nearest failure does", Seq("p", readingLeaf("write", draftType, dag.Failure)), `
-			[missing-producer] write: write queries "failure" but no upstream ashlar produces it: put one before it that does, or give it with the input (at p/write)
+			[missing-producer] write: write reads "failure", but no earlier step produces it: add one that does, or give it with the input (at p/write)
 		`, Config{}},
 		{"the latest node of nothing", Seq("p", readingLeaf("write", draftType, dag.Latest)), `
 			[missing-producer] write: write needs the latest node, but nothing comes before it: add an earlier step that produces it (at p/write)
@@ -157,7 +157,7 @@ func TestValidateQueries(t *testing.T) {
 		{"everything reads all there is", Seq("p", first("read", ticketType), readingLeaf("write", draftType, dag.Everything)), ``, Config{}},
 		{"everything, optional", Seq("p", first("read", ticketType), readingLeaf("write", draftType, dag.Maybe(dag.Everything))), ``, Config{}},
 		{"nothing reads it", Seq("p", first("read", ticketType), first("write", draftType)), `
-			warning [unused-produce] read: nothing reads "ticket", and it is not the result: remove it, or query it where it is needed (at p/read)
+			warning [unused-produce] read: nothing reads "ticket", and it is not the result: remove it, or read it where it is needed (at p/read)
 		`, Config{}},
 		{"the latest node reads it", Seq("p", first("read", ticketType), readingLeaf("write", draftType, dag.Latest)), ``, Config{}},
 		{"every branch is the result", Seq("p", first("read", ticketType), Match("m", On(ticketType, textOf), Case("a", first("a", draftType)), Case("b", first("b", reportType)))), ``, Config{}},
@@ -170,27 +170,27 @@ func TestValidateBranches(t *testing.T) {
 	checkPrograms(t, []program{
 		{"all branches produce it", Seq("p", first("read", ticketType), route(Case("a", first("a", draftType)), Case("b", first("b", draftType))), from("end", draftType, reportType)), ``, Config{}},
 		{"some branches produce it", Seq("p", first("read", ticketType), some, readingLeaf("end", reportType, draftType, dag.All(reviewType))), `
-			warning [maybe-unavailable] end: end queries "draft", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
-			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
+			warning [maybe-unavailable] end: end reads "draft", which not every branch before it produces: produce it in all of them, or read it with dag.Maybe (at p/end)
+			warning [maybe-unavailable] end: end reads "review", which not every branch before it produces: produce it in all of them, or read it with dag.Maybe (at p/end)
 		`, Config{}},
 		{"some branches produce it, optional", Seq("p", first("read", ticketType), some, readingLeaf("end", reportType, dag.Maybe(draftType), dag.Maybe(reviewType))), ``, Config{}},
 		{"a branch does not see its sibling", Seq("p", first("read", ticketType), route(Case("a", first("a", draftType)), Case("b", from("b", draftType, draftType)))), `
-			[missing-producer] b: b queries "draft" but no upstream ashlar produces it: p/route["a"]/a does, but not before it (at p/route["b"]/b)
+			[missing-producer] b: b reads "draft", but no earlier step produces it: p/route["a"]/a does, but not before it (at p/route["b"]/b)
 		`, Config{}},
 		{"it was there before", Seq("p", first("read", ticketType), first("old", draftType), some, readingLeaf("end", reportType, draftType, dag.Maybe(reviewType))), ``, Config{}},
 		{"rescue: both ways", Seq("p", Rescue("r", first("body", draftType), first("heal", draftType)), from("end", draftType, reportType)), ``, Config{}},
 		{"rescue: one way", Seq("p", Rescue("r", first("body", draftType), first("heal", reviewType)), readingLeaf("end", reportType, draftType, reviewType, dag.Failure)), `
-			warning [maybe-unavailable] end: end queries "draft", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
-			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
-			warning [maybe-unavailable] end: end queries "failure", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
+			warning [maybe-unavailable] end: end reads "draft", which not every branch before it produces: produce it in all of them, or read it with dag.Maybe (at p/end)
+			warning [maybe-unavailable] end: end reads "review", which not every branch before it produces: produce it in all of them, or read it with dag.Maybe (at p/end)
+			warning [maybe-unavailable] end: end reads "failure", which not every branch before it produces: produce it in all of them, or read it with dag.Maybe (at p/end)
 		`, Config{}},
 		{"heal reads the failure", Seq("p", Rescue("r", first("body", draftType), from("heal", dag.Failure, draftType))), ``, Config{}},
 		{"heal reads what body may have done", Seq("p", Rescue("r", Seq("body", first("one", ticketType), from("two", ticketType, draftType)), from("heal", ticketType, draftType))), `
-			warning [maybe-unavailable] heal: heal queries "ticket", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/r/heal)
+			warning [maybe-unavailable] heal: heal reads "ticket", which not every branch before it produces: produce it in all of them, or read it with dag.Maybe (at p/r/heal)
 		`, Config{}},
 		{"heal reads what body did in lanes", Seq("p", first("read", ticketType), Rescue("r", Seq("body", overTickets("each", from("lane", itemType, reviewType)), gather("sum", reviewType, draftType)), readingLeaf("heal", draftType, dag.All(reviewType), reviewType))), `
-			warning [maybe-unavailable] heal: heal queries "review", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/r/heal)
-			[lane-type-read-as-one] heal: heal queries "review", which only the lanes of a fan-out before it produce: read it with dag.Lanes in the Reduce that closes the fan-out (at p/r/heal)
+			warning [maybe-unavailable] heal: heal reads "review", which not every branch before it produces: produce it in all of them, or read it with dag.Maybe (at p/r/heal)
+			[lane-type-read-as-one] heal: heal reads "review", which only the lanes of a fan-out before it produce: read it with dag.Lanes in the Reduce that closes the fan-out (at p/r/heal)
 		`, Config{}},
 	})
 }
@@ -200,23 +200,23 @@ func TestValidateLoops(t *testing.T) {
 	draft := Seq("try", readingLeaf("draft", draftType, reviewType), from("review", draftType, reviewType))
 	checkPrograms(t, []program{
 		{"a round reads the round before", Seq("p", loop(draft, 3)), `
-			warning [maybe-unavailable] draft: draft queries "review", which only a round before can have produced: produce it before the loop, or read it with dag.Maybe (at p/l/try/draft)
+			warning [maybe-unavailable] draft: draft reads "review", which only an earlier round can produce: produce it before the loop, or read it with dag.Maybe (at p/l/try/draft)
 		`, Config{}},
 		{"a round reads the round before, optional", Seq("p", loop(Seq("try", readingLeaf("draft", draftType, dag.Maybe(reviewType)), from("review", draftType, reviewType)), 3)), ``, Config{}},
 		{"there is no round before", Seq("p", loop(draft, 1)), `
-			[missing-producer] draft: draft queries "review" but no upstream ashlar produces it: p/l/try/review does, but not before it (at p/l/try/draft)
+			[missing-producer] draft: draft reads "review", but no earlier step produces it: p/l/try/review does, but not before it (at p/l/try/draft)
 		`, Config{}},
 		{"the outer loop has rounds too", Seq("p", Loop("outer", Seq("o", loop(readingLeaf("draft", draftType, reviewType), 1), from("review", draftType, reviewType)), Until(reviewType, done), 2)), `
-			warning [maybe-unavailable] draft: draft queries "review", which only a round before can have produced: produce it before the loop, or read it with dag.Maybe (at p/outer/o/l/draft)
+			warning [maybe-unavailable] draft: draft reads "review", which only an earlier round can produce: produce it before the loop, or read it with dag.Maybe (at p/outer/o/l/draft)
 		`, Config{}},
 		{"lanes of the round before", Seq("p", first("read", ticketType), loop(Seq("try", readingLeaf("draft", draftType, reviewType), overTickets("each", from("lane", itemType, reviewType)), gather("sum", reviewType, draftType)), 3)), `
-			[lane-type-read-as-one] draft: draft queries "review", which only the lanes of a fan-out before it produce: read it with dag.Lanes in the Reduce that closes the fan-out (at p/l/try/draft)
+			[lane-type-read-as-one] draft: draft reads "review", which only the lanes of a fan-out before it produce: read it with dag.Lanes in the Reduce that closes the fan-out (at p/l/try/draft)
 		`, Config{}},
 		{"the condition reads a type without a producer", Seq("p", Loop("l", first("read", ticketType), Until(draftType, done), 2), from("end", ticketType, reportType)), `
-			[missing-producer] l: l queries "draft" but no upstream ashlar produces it: put one before it that does, or give it with the input (at p/l)
+			[missing-producer] l: l reads "draft", but no earlier step produces it: add one that does, or give it with the input (at p/l)
 		`, Config{}},
 		{"the condition reads what the body may produce", Seq("p", first("read", ticketType), Loop("l", Rescue("r", from("body", ticketType, draftType), first("heal", reportType)), Until(draftType, done), 2)), `
-			warning [maybe-unavailable] l: l queries "draft", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/l)
+			warning [maybe-unavailable] l: l reads "draft", which not every branch before it produces: produce it in all of them, or read it with dag.Maybe (at p/l)
 		`, Config{}},
 		{"the round before writes what the reader cannot read", Seq("p", loop(Seq("try", readingLeaf("draft", draftType, dag.Maybe(countTicket)), from("review", draftType, ticketType)), 3)), `
 			[schema-mismatch] draft: draft cannot read the "ticket" that p/l/try/review writes: text: want integer, the producer writes string (at p/l/try/draft)
@@ -252,7 +252,7 @@ func TestValidateMatches(t *testing.T) {
 			[missing-producer] route: route needs a node to match on, but nothing comes before it: add an earlier step that produces it (at p/route)
 		`, Config{}},
 		{"nothing of the type before", Seq("p", Match("route", On(triageType, func(triageDoc) string { return "" }), Case("bug", bug))), `
-			[missing-producer] route: route queries "triage" but no upstream ashlar produces it: put one before it that does, or give it with the input (at p/route)
+			[missing-producer] route: route reads "triage", but no earlier step produces it: add one that does, or give it with the input (at p/route)
 		`, Config{}},
 		{"an input before the lens", Match("route", Lens("area"), Case("bug", bug)), ``, Config{Input: mustAppend(dag.DAG{}, ticketType, noteDoc{})}},
 		{"behind branches of one type", Seq("p", triage, Match("m", Lens("area"), Case("bug", first("a", ticketType)), Case("billing", first("b", ticketType))), Match("route", Lens("txet"), Case("x", bug))), `
@@ -260,7 +260,7 @@ func TestValidateMatches(t *testing.T) {
 		`, Config{}},
 		{"behind branches of several unknown types", Seq("p", triage, Match("m", Lens("area"), Case("bug", first("a", ticketType)), Case("billing", triage)), Match("route", Lens("txet"), Case("x", bug))), ``, Config{}},
 		{"a lane begins with its marker", Seq("p", triage, Parallel("fan", Match("route", Lens("area"), Case("bug", first("bug", draftType)))), gather("sum", draftType, reportType)), `
-			warning [unused-produce] triage: nothing reads "triage", and it is not the result: remove it, or query it where it is needed (at p/triage)
+			warning [unused-produce] triage: nothing reads "triage", and it is not the result: remove it, or read it where it is needed (at p/triage)
 			[invalid-lens] route: lens path ["area"] is not in the schema of the latest node, "stone/lane": it is the marker at the beginning of a lane, use On to look at an earlier node (at p/fan/route)
 		`, Config{}},
 		{"a lane begins with its item", Seq("p", first("read", ticketType), overTickets("each", Match("route", Lens("area"), Case("bug", first("bug", draftType)))), gather("sum", draftType, reportType)), `
@@ -293,7 +293,7 @@ func TestValidateGiven(t *testing.T) {
 		given Given
 		want  string
 	}{
-		{"nothing", read, Given{}, `[missing-producer] answer: answer queries "ticket" but no upstream ashlar produces it: put one before it that does, or give it with the input` + "\n"},
+		{"nothing", read, Given{}, `[missing-producer] answer: answer reads "ticket", but no earlier step produces it: add one that does, or give it with the input` + "\n"},
 		{"what it reads", read, Given{Input: []dag.AnyType{ticketType}}, ""},
 		{"another schema", read, Given{Input: []dag.AnyType{other}}, `[schema-mismatch] answer: answer cannot read the "ticket" that the input has: text: required, but the producer never writes it` + "\n"},
 		{"another schema is written", Seq("p", first("read", ticketType), read), Given{Input: []dag.AnyType{other}}, `[schema-mismatch] read: it produces "ticket", which the input has with another schema: give the type another name (at p/read)
@@ -303,7 +303,7 @@ func TestValidateGiven(t *testing.T) {
 		{"nil and zero", first("a", draftType), Given{Input: []dag.AnyType{nil, dag.Type[int]{}}}, "[bad-type] a: type 1 of the input: nil: give it a dag.Type\n[bad-type] a: type 2 of the input: zero dag.Type: make types with dag.NewType\n"},
 		{"a question", Ask("sure", ticketType, dag.NewType[Answer]("sure"), func(noteDoc) string { return "?" }), Given{Input: []dag.AnyType{ticketType}, Unattended: true}, `[no-frontend] sure: no one answers the question "sure": set Config.Frontend, or a journal in which it can wait` + "\n"},
 		{"a question with a frontend", Ask("sure", ticketType, dag.NewType[Answer]("sure"), func(noteDoc) string { return "?" }), Given{Input: []dag.AnyType{ticketType}}, ""},
-		{"an effect", first("a", draftType).with(Effects("net")), Given{Grant: []string{}}, `[effect-not-granted] a: it needs the effect "net", which the run does not grant: grant it, or do without this ashlar` + "\n"},
+		{"an effect", first("a", draftType).with(Effects("net")), Given{Grant: []string{}}, `[effect-not-granted] a: it needs the effect "net", which the run does not grant: grant it, or remove this step` + "\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := ""

@@ -105,7 +105,7 @@ func TestQuestionContents(t *testing.T) {
 	}
 	first := ask.Question{Name: "ask", RunID: "r1", Path: "s/ask", Text: "About x?", Choices: []string{"a", "c"}}
 	second := first
-	second.Problem = `"b" is no answer: want one of: a, c`
+	second.Problem = `"b" is not an answer: want one of: a, c`
 	if diff := cmp.Diff([]ask.Question{first, second}, got); diff != "" {
 		t.Error(diff)
 	}

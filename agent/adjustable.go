@@ -5,8 +5,8 @@ import (
 	"github.com/stonelayer/stone/internal/prompts"
 )
 
-// Adjustable returns a prompt that is a text, like Say, and is marked as one that may be revised: see
-// eval.Improving. As System or User itself it can be found by its name, which is unique in a pipeline.
+// Adjustable returns a constant prompt, like Say, that eval.Improving may revise. It must be the System or the User
+// itself, not a part of one. Its name must be unique in a pipeline.
 func Adjustable(name, text string) dag.Reader[string] { return adjustable{name, text} }
 
 type adjustable struct{ name, text string }

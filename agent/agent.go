@@ -38,14 +38,14 @@ type Config struct {
 	// Decide chooses the next action after every turn; nil is ContinueOnToolUse.
 	Decide Decide
 	// MaxTurns bounds the turns; 0 means 15. A turn that repairs an answer
-	// that did not fit the schema is not counted.
+	// that did not fit the schema is not counted, nor are the first three after a call that was written as text.
 	MaxTurns int
 	// MaxCalls bounds the tool calls of a turn; 0 means 128. The model is told
 	// that the others were not run.
 	MaxCalls int
 	// Repetition makes the watchers of an answer, one for the text and one for the
-	// thinking; see repetition.Guard. When one trips, the model is asked once more and then
-	// the agent fails with KindDegenerate. Nil watches for 1,000 bytes that occur 64 times,
+	// thinking; see repetition.Guard. When one trips, the model is asked once more, in at most three turns, and then
+	// the agent fails with "output-degenerate". Nil watches for 1,000 bytes that occur 64 times,
 	// which ordinary text never has; a function that returns an empty Watcher watches
 	// nothing.
 	Repetition func() *repetition.Watcher
@@ -54,8 +54,8 @@ type Config struct {
 	// MaxTokens bounds the answer of a turn; 0 leaves it to the model, whose limit is in the table of models or its
 	// configuration.
 	MaxTokens int
-	// Params are the settings of every turn, such as the temperature. A ToolChoice that forces a call holds
-	// until the model has made one, and is "auto" then. A middleware may choose by turn: see Context.Params.
+	// Params are the settings of every turn, such as the temperature. A ToolChoice that forces a call applies until the
+	// model has made one, and is "auto" afterwards. A middleware may choose for each turn: see Context.Params.
 	Params llm.Params
 	// NoCache leaves out the marks that make providers cache the prompt up to the end of
 	// the conversation. An agent sets them in every turn but a first one without tools.
@@ -63,7 +63,7 @@ type Config struct {
 
 	// Admit checks the input before the model sees any of it: an ashlar that sees the
 	// pipeline's DAG with a node of type [Asked], the prompts and the conversation, as its
-	// latest one. If it fails, the agent fails with KindRejected and is not retried.
+	// latest one. If it fails, the agent fails with "input/rejected" and is not retried.
 	// call.Admit makes one of the checks of calls:
 	//
 	//	Admit: call.Admit("door", app, call.From(agent.Asked), call.Done{Must: []string{"no-secrets"}}),
@@ -81,9 +81,8 @@ type Config struct {
 	// failure node after it. The model is told the text of its node after the
 	// rejection. Its failure ends the agent.
 	Healer stone.Ashlar
-	// MaxHealing bounds the turns after rejected drafts. Nil means 3;
-	// new(0) makes the adversary a gate: it votes once, and a rejection is a failure.
-	// The adversary votes at most MaxHealing+1 times.
+	// MaxHealing bounds the turns after rejected drafts. Nil means 3; with new(0) the adversary judges once, and a
+	// rejection is a failure. The adversary judges at most MaxHealing+1 drafts.
 	MaxHealing *int
 
 	// Finalize makes the result of the accepted draft, see the function of that name.
@@ -94,8 +93,8 @@ type Config struct {
 	Options []stone.LeafOption
 }
 
-// Prompt returns a reader of the text that fn makes of the reader's result, for example
-// of the nearest node of a type. For several readers see dag.Derive2 and dag.Derive3.
+// Prompt returns a prompt that fn makes from a value that it reads, for example the nearest node of a type. To read
+// several values see dag.Derive2 and dag.Derive3.
 func Prompt[A any](reader dag.Reader[A], fn func(A) string) dag.Reader[string] {
 	return dag.Derive(reader, fn)
 }
@@ -228,7 +227,7 @@ func (a *agent) options() []stone.LeafOption {
 func (a *agent) detail() stone.Detail {
 	return stone.Detail{
 		Value: a, Check: a.check, CheckGrant: a.checkGrant, Fingerprint: a.fingerprint, Render: a.renders, Prompt: a.instructions, Prompts: a.prompts,
-		Facts: a.facts, Questions: a.questions, Undeclared: a.undeclared, Unpriced: a.unpriced, Unfit: a.unfit,
+		Facts: a.facts, Questions: a.questions, Undeclared: a.undeclared, Unpriced: a.unpriced, Bound: a.bound, Unfit: a.unfit,
 	}
 }
 
@@ -252,12 +251,11 @@ func (a *agent) walk() (w stone.Walk, any bool) {
 	if judges == nil {
 		return w, any
 	}
-	// The healer sees the DAG of the adversary, without the adversary's nodes.
+	// The healer sees the DAG that the adversary saw, without the nodes of the adversary.
 	return w.Writes(a.draft.typ).OneOf(judges...), true
 }
 
-// undeclared returns the tools that state no effects. What a pipeline that is a tool states, the
-// walk of the agent shows.
+// undeclared returns the tools that state no effects. The walk of the agent covers pipelines that are tools.
 func (a *agent) undeclared(func(stone.Ashlar) []string) (names []string) {
 	for _, t := range a.offered {
 		if t.Effects == nil && t.Provider == nil && t.runs == nil {
@@ -322,9 +320,9 @@ func Rebuild(a stone.Ashlar, edit func([]Middleware) []Middleware) (stone.Ashlar
 
 var errNoConversation = errors.New("no conversation in the content: want a node that an agent produced")
 
-// ConversationOf returns a reader of the conversation in the nearest node of type t, which an
-// agent produced: another one, or the same one in an earlier run, which continues a chat.
-// If there is no such node, the conversation is empty. A client of a published pipeline cannot give the node: see [dag.Query.Inner].
+// ConversationOf reads the conversation in the nearest node of type t, which an agent produced: another one, or the
+// same one in an earlier run, to continue a chat. If there is no such node, the conversation is empty. A client of a
+// published pipeline cannot give the node: see [dag.Query.Inner].
 func ConversationOf(t dag.AnyType) dag.Reader[[]llm.Message] {
 	return dag.ReaderFunc(func(d dag.DAG) ([]llm.Message, error) {
 		n, err := d.Nearest(t.Name())
@@ -338,8 +336,9 @@ func ConversationOf(t dag.AnyType) dag.Reader[[]llm.Message] {
 	}, t.Query().Optional().Inner())
 }
 
-// MediaOf returns a reader of the pictures, sounds and documents in the nearest node of type t, none if there is no such node.
-// Where an input of a published pipeline is of this type, chats, editors, models' protocols and other agents put the media of the newest message into it.
+// MediaOf reads the pictures, sounds and documents in the nearest node of type t; without such a node there are none.
+// If a published pipeline has an input of this type, chats, editors, model protocols and other agents put the media of
+// the newest message into it.
 func MediaOf(t dag.Type[[]*llm.Media]) dag.Reader[[]*llm.Media] {
 	return dag.Derive(dag.Maybe(t), func(m *[]*llm.Media) []*llm.Media {
 		if m == nil {

@@ -28,11 +28,10 @@ import (
 //		},
 //	})
 //
-// The arguments of a call are the content of a node of type in, which must be an object. P
-// starts on the DAG of the agent with that node added; the queries of p count as queries of
-// the agent. The content of the nearest node of type out that p makes is the result for the
-// model, without a conversation; of an agent that produces [Text], the text. It is shown the media
-// in that content.
+// The arguments of a call are the content of a node of type in, which must be an object. P starts on the DAG of the
+// agent with that node added; the queries of p count as queries of the agent. The content of the nearest node of type
+// out that p makes is the result for the model, without a conversation. If p is an agent that produces [Text], the
+// result is the text. The model is also shown the media in the content.
 //
 // P is part of the run. Its steps are recorded below the call, as in
 // "lead/tool-2-1/research/turn-1", so a resumed run continues within it. It draws on the
@@ -61,8 +60,8 @@ func AsTool(name, description string, p stone.Ashlar, in, out dag.AnyType, optio
 	return Use(t)
 }
 
-// Made returns a reader of all nodes of type t that earlier steps have made, also nodes of
-// pipelines that are tools. The list is empty if the model has not called them.
+// Made reads all nodes of type t that earlier steps have made, also in pipelines that are tools. The list is empty if
+// the model has not called them.
 func Made[T any](t dag.Type[T]) dag.Reader[[]T] {
 	return dag.Derive(dag.Maybe(dag.History(t)), func(list *[]T) []T {
 		if list == nil {
@@ -89,7 +88,7 @@ func argumentsOf(p stone.Ashlar, in, out dag.AnyType) (*schema.Schema, error) {
 			return closed, nil
 		}
 	}
-	return nil, fmt.Errorf("the input %q is no JSON object: name a type whose content is a struct", in.Name())
+	return nil, fmt.Errorf("the input %q is not a JSON object: name a type whose content is a struct", in.Name())
 }
 
 // pipeline is run by a tool of AsTool.

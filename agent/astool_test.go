@@ -187,7 +187,7 @@ func TestAsToolChecked(t *testing.T) {
 		"nothing wrong": {a: use(find, question, note)},
 		"no pipeline":   {a: use(stone.Ashlar{}, question, note), want: "the pipeline is the zero Ashlar"},
 		"no input":      {a: use(find, nil, note), want: "is nil"},
-		"a list":        {a: use(find, dag.NewType[[]string]("list"), note), want: `the input "list" is no JSON object`},
+		"a list":        {a: use(find, dag.NewType[[]string]("list"), note), want: `the input "list" is not a JSON object`},
 		"an empty list": {a: stone.Seq("all", use(find, question, note), stone.Func("count", agent.Made(question), check, func(_ context.Context, asked []questionDoc) (passed, error) {
 			return passed{fmt.Sprint(len(asked))}, nil
 		}))},

@@ -67,7 +67,7 @@ func (a *agent) checkType(out *findings) {
 	switch {
 	case a.result.free || a.out.Err() != nil: // the latter is reported for every leaf
 	case s == nil || !isObject(s):
-		out.add("bad-type", "the type %q is no JSON object: produce a struct, since the conversation is kept beside its fields", a.out.Name())
+		out.add("bad-type", "the type %q is not a JSON object: produce a struct, since the conversation is kept beside its fields", a.out.Name())
 	case a.result.goType.Kind() == reflect.Map:
 		out.add("bad-type", "the type %q is a map: produce a struct, since readers of a map would find the conversation among its entries", a.out.Name())
 	case slices.Contains(s.Properties(), conversationField):

@@ -42,13 +42,12 @@ const (
 		"with names, paths and values, what failed and why, and what is still to be done. Write the summary and nothing else."
 )
 
-// Compact makes a middleware that shortens a conversation which outgrows the
-// model's window. The message that is answered and the last turns stay, with the messages they reply to; one message
-// replaces the others. A tool call is never separated from its result. The shorter
-// conversation is the agent's from then on, and the one in its node. The handles of long
-// results are kept. A request that the model's server refuses as too long is shortened to half and made
-// again, once; an answer that is cut off at the window's end is given again in a shorter conversation.
-// Put it innermost, after all middlewares that add messages.
+// Compact makes a middleware that shortens a conversation before it exceeds the model's window. The message that is
+// answered and the last turns stay, with the messages they reply to; one message replaces the others. A tool call is
+// never separated from its result. The shorter conversation is the agent's from then on, and the one in its node. The
+// handles of long results are kept. A request that the model's server refuses as too long is shortened to half and made
+// again, once; an answer that is cut off at the window's end is given again in a shorter conversation. Put it
+// innermost, after all middlewares that add messages.
 func Compact(cfg CompactConfig) Middleware {
 	if cfg.Keep <= 0 {
 		cfg.Keep = defaultCompactKeep
@@ -56,7 +55,9 @@ func Compact(cfg CompactConfig) Middleware {
 	if cfg.Instruction == "" {
 		cfg.Instruction = compactInstruction
 	}
-	return Middleware{Name: "compact", Wrap: cfg.wrap}
+	return Middleware{Name: "compact", Wrap: cfg.wrap, Bound: func(ctx context.Context) budget.Bound {
+		return llm.Most(ctx, cfg.Model, &llm.Request{}).Times(2) // before a request, and after it was too long
+	}}
 }
 
 // wrap shortens a conversation that is known to be too long, and one that turns out to be.
@@ -66,10 +67,10 @@ func (cfg CompactConfig) wrap(ctx context.Context, c Context, next Handler) (Con
 		return c, err
 	}
 	after, err := next(ctx, shorter)
-	if !errors.Is(err, reasons.Overflow) {
+	if spent, _ := budget.CostOf(err); !errors.Is(err, reasons.Overflow) || spent.OutputTokens > 0 { // a refusal costs nothing
 		return after, err
 	}
-	// Nobody knows how much too long it was. Half of it is safe unless the estimate is far off.
+	// The server does not say by how much it was too long. Half of it is safe unless the estimate is far off.
 	length, _ := shorter.request().Tokens()
 	again, left, failed := cfg.shorten(ctx, shorter, length/2)
 	if failed != nil {

@@ -41,10 +41,9 @@
 // out, every middleware sees both. An agent can do nothing beyond its list.
 // [Wrap] runs middlewares without an agent, for their tests.
 //
-// The model is told of every failed call and can react: a tool that does not exist,
-// arguments that do not fit the tool's schema or were cut off, an error, a panic.
-// Arguments that can mean one thing only are read so: "3" where a number is wanted, null for an
-// optional property. A call that the model writes as text does not run, and the model is told once.
+// The model is told of every failed call and can react: a tool that does not exist, arguments that do not fit the
+// tool's schema or were cut off, an error, a panic. Arguments with only one possible meaning are converted: "3" for a
+// number, null for an optional property. A call that the model writes as text does not run, and the model is told once.
 //
 // # Long results
 //
@@ -74,12 +73,11 @@
 //
 // # Result
 //
-// The result is a node of the produced type. If that is [Text], the model answers
-// freely; otherwise the type's schema is the response format. An answer that does
-// not fit it, or that the token limit cut off, is sent back once with the fault. JSON
-// in the fence of a code block is accepted. The conversation is kept in the content
-// beside the fields of the type, and [Conversation] reads it. Results are printed and
-// compared without it. The sums of turns and tokens are in the node's meta.
+// The result is a node of the produced type. If that is [Text], the model answers freely; otherwise the type's schema
+// is the response format. An answer that does not fit it, or that the token limit cut off, is sent back once with the
+// fault. JSON in a code block is accepted. The conversation is kept in the content beside the fields of the type, and
+// [Conversation] reads it. Results are printed and compared without it. The sums of turns and tokens are in the node's
+// meta.
 //
 // A tool can give the answer in place of the model's text, such as the arguments of its call: see [Answer].
 //
@@ -98,10 +96,9 @@
 //
 // # Guardrails
 //
-// Config.Admit checks what the agent is asked, before a model sees any of it; Adversary checks
-// its drafts. Results of tools are input too, which arrives later and from elsewhere: wrap
-// the tool that returns them in a middleware, or ask a call.Model whose Spec has Admit, which
-// checks every request of every turn.
+// Config.Admit checks what the agent is asked, before a model sees any of it; Adversary checks its drafts. Results of
+// tools are input too, which arrives later: wrap the tool that returns them in a middleware, or ask a call.Model whose
+// Spec has Admit, which checks every request of every turn.
 //
 // # Chats
 //

@@ -90,7 +90,7 @@ func (d *draft) read(ctx context.Context, r *llm.Reply) (any, *misfit) {
 		wrong = d.form.Misfit(err)
 	}
 	if wrong.Cut {
-		return nil, &misfit{wrong.Tell, failure(reasons.Truncated, nil, "%v; so was the one after it was sent back", wrong.Err)}
+		return nil, &misfit{wrong.Tell, failure(reasons.Truncated, nil, "%v, also after the model was told", wrong.Err)}
 	}
 	// The error quotes the answer, which belongs to the debug events only.
 	return nil, &misfit{wrong.Tell, failure(reasons.ParseFailed, wrong.Err, "the answer does not fit the schema of the response, nor did the one after it was sent back%s", wrong.Where)}
@@ -111,10 +111,10 @@ func (r *run) content(v any, conversation []llm.Message) (any, error) {
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(bare.JSON()), &fields); err != nil || fields == nil {
-		return nil, fmt.Errorf("the content of a %q is no JSON object: the conversation has no place beside it", bare.Type())
+		return nil, fmt.Errorf("the content of a %q is not a JSON object, so the conversation cannot be added", bare.Type())
 	}
 	if _, taken := fields[conversationField]; taken {
-		return nil, fmt.Errorf("the content of a %q has a field %q, where the conversation belongs: rename it", bare.Type(), conversationField)
+		return nil, fmt.Errorf("field %q of type %q is reserved for the conversation: rename it", conversationField, bare.Type())
 	}
 	all := make(map[string]any, len(fields)+1)
 	for name, value := range fields {

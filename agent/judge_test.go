@@ -198,7 +198,7 @@ func TestFinalizeToAnotherType(t *testing.T) {
 	}
 }
 
-// A type that is no JSON object is fine for a draft: here a list, of which a result is made.
+// A type that is not a JSON object is fine for a draft: here a list, of which a result is made.
 func TestFinalizeOfAList(t *testing.T) {
 	words := dag.NewType[[]string]("words")
 	a := agent.New("join", note, model(says(`{"value":["a","b"]}`)), agent.Config{

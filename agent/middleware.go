@@ -117,6 +117,9 @@ type Middleware struct {
 	// Wrap does its work before and after next, which it calls at most once, and again only
 	// after an error. An error ends the agent with a failure. Nil only offers the Tool.
 	Wrap func(ctx context.Context, c Context, next Handler) (Context, error)
+	// Bound returns the most that Wrap costs in a turn, besides what it passes to next: the request of the turn, with
+	// another conversation or other tools at most. Nil means that it is not known; see stone.Ashlar.Bound.
+	Bound func(context.Context) budget.Bound
 	// Reads is what Wrap reads of Context.DAG, besides what the agent itself reads.
 	Reads []dag.Querier
 	// Effects are its effects on the world besides those that its Tool declares,
@@ -147,6 +150,8 @@ type Tool struct {
 	// MaxResult bounds the text of a result that the model is given, in bytes; zero means
 	// 64 KiB, a negative value means unlimited. A longer one is kept, see the package comment.
 	MaxResult int
+	// Bound returns the most that a call costs. Nil means that Run costs nothing.
+	Bound func(context.Context) budget.Bound
 	// Asks means that Run may ask a person, in a question named after agent and tool, such as
 	// "fix/write_file". Validate warns if no one can answer. See tool.Ask.
 	Asks bool
@@ -156,8 +161,8 @@ type Tool struct {
 	// Err is the reason why the tool cannot work, such as a name that providers refuse,
 	// or nil. Validation reports it.
 	Err error
-	// Left is the reason why the tool is not offered although the agent can do without it, such as a
-	// foreign schema that cannot be read, or nil. Validation warns of it.
+	// Left is the reason why an optional tool is not offered, such as a foreign schema that cannot be read, or nil.
+	// Validation warns of it.
 	Left error
 
 	runs *pipeline // see AsTool

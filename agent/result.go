@@ -154,5 +154,5 @@ func (r *run) find(name string) (string, error) {
 			return found.Text, err
 		}
 	}
-	return "", fmt.Errorf("there is no result with the handle %q: copy the handle from the end of a cut result", name)
+	return "", fmt.Errorf("no result has the handle %q: copy the handle from the end of a cut result", name)
 }

@@ -79,7 +79,7 @@ func TestLongResult(t *testing.T) {
 		"a search":    {`{"handle":"HANDLE","search":"99 é"}`, "offset 1084: line 99 é\noffset 2284: line 199 é\n"},
 		"more":        {`{"handle":"HANDLE","search":"line"}`, "[there are more: search on with offset "},
 		"nothing":     {`{"handle":"HANDLE","search":"word"}`, "does not occur"},
-		"a typo":      {`{"handle":"0123"}`, `no result with the handle "0123"`},
+		"a typo":      {`{"handle":"0123"}`, `no result has the handle "0123"`},
 		"no bounds":   {`{"handle":"HANDLE","limit":1000000}`, "do not fit the schema"},
 		"by default":  {`{"handle":"HANDLE"}`, "[bytes 0 to 11890 of 11890; this is the end]"},
 	} {

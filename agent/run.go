@@ -38,6 +38,8 @@ type run struct {
 	limit    int
 	repaired bool // the answer was sent back, and none has fitted since
 	told     bool // a call was written as text, and the model was told so
+	texts    int  // how often
+	repeats  int  // requests that were repeated because the answer repeated itself
 	healed   int
 	paused   bool
 	models
@@ -74,7 +76,7 @@ func (r *run) work(ctx context.Context) (*dag.Node, error) {
 	conversation := r.start.Messages
 	for {
 		if r.turn == r.limit {
-			return nil, failure(reasons.MaxTurns, nil, "not done after %d turns: raise MaxTurns, or see in the trace what it was busy with", r.turn)
+			return nil, failure(reasons.MaxTurns, nil, "not done after %d turns: raise MaxTurns, or look at its last turns in the trace", r.turn)
 		}
 		r.turn++
 		c := r.nextTurn(conversation)
@@ -229,7 +231,9 @@ func (r *run) decide(ctx context.Context, c *Context) (next, error) {
 	case Continue:
 		if name := textCall(c.Reply, c.Tools); name != "" && d.Answer == "" && !r.told {
 			r.told = true
-			r.limit++
+			if r.texts++; r.texts <= maxExtra {
+				r.limit++
+			}
 			r.answer.Retract("the call of " + name + " is written as text")
 			return next{say: []llm.Message{llm.User(fmt.Sprintf("The call of the tool %q was written as text, so it was not run. Call it as a tool. If you meant no call, answer again without one at the end.", name))}}, nil
 		}

@@ -19,10 +19,8 @@ type payment struct {
 	watch func() *repetition.Watcher // nil watches nothing
 	spent budget.Usage               // by this request
 	own   bool                       // the model draws on the account itself
+	again int                        // retries of a model that repeats itself
 }
-
-// repetitionRetries bounds the retries of a model that repeats itself.
-const repetitionRetries = 1
 
 // stuck watches for 1,000 bytes that occur 64 times, which no ordinary text has. Tables,
 // logs and padding stay far below; a model in a loop never stops.
@@ -49,7 +47,7 @@ func (p *payment) ask(ctx context.Context, m llm.Model, req *llm.Request, hear f
 	p.meter, err = llm.NewMeter(ctx, m, req), errNoEnd
 	asked := m
 	if p.watch != nil {
-		asked = repetition.Guard(m, p.watch, repetitionRetries)
+		asked = repetition.Guard(m, p.watch, p.again)
 	}
 	asked.Stream(ctx, bounded)(func(d llm.Delta, failed error) bool {
 		p.meter.Hear(&d)

@@ -9,9 +9,8 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// textCalls are the forms in which models write a call at the end of a text, if their server does
-// not read it: it knows no tools for the model, or the model wrote it a little wrong. The group is
-// the name of the tool.
+// textCalls are the forms in which models write a call at the end of a text, if their server does not parse it, because
+// it supports no tools for the model or because the form is slightly wrong. The group is the name of the tool.
 var textCalls = []*regexp.Regexp{
 	regexp.MustCompile(`(?s)<tool_calls?>\s*\[?\s*\{[^<]*?"name"\s*:\s*"([^"]+)".*(\}|</tool_calls?>)\s*$`),                 // Hermes, Qwen
 	regexp.MustCompile(`(?s)<function=([\w.:/-]+)>.*(</function>|\})\s*(</tool_call>)?\s*$`),                                // Llama, Qwen Coder

@@ -303,7 +303,7 @@ func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 	}
 	if res.Meta != nil {
 		if o.Meta, err = json.Marshal(res.Meta); err != nil {
-			return o, failure(kind.BadContent, err, "the tool %q gave a Meta that JSON cannot hold: %v", j.tool.Name, err)
+			return o, failure(kind.BadContent, err, "the tool %q returned a Meta that JSON cannot represent: %v", j.tool.Name, err)
 		}
 	}
 	j.dispatched(o)

@@ -269,7 +269,9 @@ func (q *question) ask(ctx context.Context, _ struct{}) (turnRecord, error) {
 		voice = q.answer.Speak(llm.Name(q.model, &q.req))
 	}
 	q.tell = llm.NewReport(q.answer, voice, q.model, &q.req, q.turn)
-	q.payment.watch = q.cfg.Repetition
+	if q.payment.watch = q.cfg.Repetition; q.repeats < maxExtra {
+		q.payment.again = 1
+	}
 	reply, err := q.payment.ask(ctx, q.model, &q.req, q.hear)
 	if err == nil && reply.StopReason != pausedTurn {
 		err = reply.CheckContent()
@@ -311,6 +313,11 @@ func keepable(calls []llm.ToolCall) []llm.ToolCall {
 	return calls
 }
 
-func (q *question) hear(d *llm.Delta) { q.tell.Hear(d) }
+func (q *question) hear(d *llm.Delta) {
+	if _, repeats := errors.AsType[*llm.RepetitionTrippedError](d.Err); repeats && d.Kind == llm.Restart {
+		q.repeats++
+	}
+	q.tell.Hear(d)
+}
 
 var errNoEnd = errors.New("the model's stream ended before its answer was complete")

@@ -40,7 +40,7 @@ type Question struct {
 	Call *Call
 }
 
-// A Call is a call of a tool by a model, as a person decides on it.
+// A Call is a tool call of a model that a person decides on.
 type Call struct {
 	ID      string          `json:"id,omitempty"` // that the model gave it
 	Tool    string          `json:"tool"`
@@ -91,11 +91,11 @@ func (q *Question) Check(response string) error {
 		return nil
 	}
 	if len(q.Choices) > 0 && !Chosen(q.Choices, response) {
-		return fmt.Errorf("%.200q is no answer: want one of: %s", response, strings.Join(q.Choices, ", "))
+		return fmt.Errorf("%.200q is not an answer: want one of: %s", response, strings.Join(q.Choices, ", "))
 	}
 	if q.Schema != nil {
 		if err := q.Schema.Validate(context.Background(), []byte(response)); err != nil {
-			return fmt.Errorf("%.200q is no answer: want JSON that fits the schema: %w", response, err)
+			return fmt.Errorf("%.200q is not an answer: want JSON that fits the schema: %w", response, err)
 		}
 	}
 	return nil
@@ -119,8 +119,8 @@ type Frontend interface {
 // An Answer is an answer to a question, and who gave it.
 type Answer struct {
 	Response string // empty if the person cancelled the question
-	// By is who answered, such as "user ada" or "token ops", in at most MaxBy bytes. It is
-	// empty if that is not known.
+	// By is the author of the answer, such as "user ada" or "token ops", in at most MaxBy bytes. It is empty if that is
+	// not known.
 	By string
 	// Given is when it was given, to this question or, if it is a standing answer, to an
 	// earlier one. Zero means now.

@@ -19,8 +19,8 @@ import (
 type Shared struct {
 	Name string `json:"name"`
 	Per  Period `json:"per,omitempty"`
-	// Name is who pays for runs: everything that it has spent on a day counts, also in runs that did not draw on the
-	// budget. Per must be Day.
+	// Name is the payer of runs: all its spending of a day counts, also in runs that did not draw on the budget. Per
+	// must be Day.
 	Payer  bool   `json:"payer,omitempty"`
 	Limits Limits `json:"limits"`
 }
@@ -74,7 +74,7 @@ func Check(of []Shared) error {
 	return nil
 }
 
-// counted is the budget without its limits: what is counted together.
+// counted is the budget without its limits, which identifies its sum.
 func (s Shared) counted() Shared {
 	s.Limits = Limits{}
 	return s
@@ -125,7 +125,7 @@ func (s Shared) Key(at time.Time) (account string, day int64) {
 type Balance struct {
 	Shared
 	Used   Amount    `json:"used"`            // recorded; includes attempts that were lost, at what they may have cost
-	Held   Amount    `json:"held"`            // estimates of what is in flight in this process, and of batches that were not read
+	Held   Amount    `json:"held"`            // estimates of steps in flight in this process, and of batches that were not read
 	Renews time.Time `json:"renews,omitzero"` // absent if never renewed
 }
 

@@ -114,7 +114,7 @@ func TestAgreementIsValidated(t *testing.T) {
 		{agreement("a", "x", "b"), "", "no-candidate: x cannot agree: cap/not-found"},
 		{agree(1, "", agreement("a", "b")), "", "bad-option: agree.first is 1: want at least 2"},
 		{agree(2, "", caps("a", "b")), "", "bad-option: agree needs the strategy agreement: set the strategy, or remove agree"},
-		{agree(2, "leters", agreement("a", "b")), "", `unknown-check: there is no check "leters"`},
+		{agree(2, "leters", agreement("a", "b")), "", `unknown-check: unknown check "leters"`},
 		{agree(2, "letters", agreement("a", "b")), "", `effect-not-granted: the check letters needs the effect "process", which the run does not grant: grant it, or do without`},
 	} {
 		app := &call.Applicator{

@@ -14,8 +14,7 @@ import (
 // of its stone.Config and the account in its context, see package budget.
 type Applicator struct {
 	Registry *Registry
-	// Tools are capabilities that tool nodes of plans name by id. They are found in no
-	// other way.
+	// Tools are capabilities that tool nodes of plans name by id. Calls do not select them.
 	Tools *Registry
 	// Intents are the known intents; nil allows any intent.
 	Intents map[string]Intent
@@ -58,6 +57,8 @@ type CheckFacts struct {
 	// Costly marks a check that starts a program or asks a capability. It is not run as a
 	// should of a value that is already rejected.
 	Costly bool
+	// Asks is the id of the capability that the check asks, "" if it costs nothing.
+	Asks string
 	// Fits compares the check with the types of the call's input and out; nil means unknown. Its error is a finding
 	// of Validate. A nil Fits fits everything.
 	Fits func(input, out *schema.Schema) error
@@ -66,8 +67,7 @@ type CheckFacts struct {
 // A Subject is the input of a check: an answer with its request, or the input of a call.
 type Subject struct {
 	Request *Request
-	// Out is the answer. At the door, before there is an answer, it is the input, so that
-	// every check can judge both. See Spec.Admit.
+	// Out is the answer. For the checks of Spec.Admit it is the input, so that every check can judge both.
 	Out    JSON
 	Schema *schema.Schema // of the out; nil without a schema
 	// Step names the attempt within its call. A costly check does its work in a

@@ -18,6 +18,7 @@ var applier = NewRegistry(Capability{
 	Metadata: Metadata{ID: Apply, Kind: "plan", CanProduce: []string{Plan}},
 	Invoke:   apply,
 	Quote:    func(context.Context, *Request) budget.Quote { return budget.Quote{} },
+	Bound:    func(context.Context, *Request) budget.Bound { return budget.Bound{} },
 }).entry(Apply)
 
 func apply(_ context.Context, req *Request) (*Reply, error) {

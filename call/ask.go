@@ -96,8 +96,8 @@ func (r *Request) asked(version string) asked {
 	return asked{r.Intent, r.Cap, version, r.Input, r.Context, r.Constraints, r.Requires, r.schemaID, r.Done, r.Prompts}
 }
 
-// key identifies an invocation by its place, what is asked, and how often the step was done anew. The same place asks something
-// else once a step before it was done anew.
+// key identifies an invocation by its place, what is asked, and how often the step was repeated on purpose. A place
+// asks something else after an earlier step was repeated.
 func key(ctx context.Context, asked asked) string {
 	at := stone.In(ctx)
 	if at.Path() == "" {
@@ -344,7 +344,7 @@ func (e *entry) cleaned(reply *Reply) (*Reply, *Error) {
 			break
 		}
 		if r.Bindings, err = canon.AppendJSON(nil, r.Bindings); err != nil || r.Bindings[0] != '{' {
-			return wrong("is a plan with bindings that are no object")
+			return wrong("is a plan whose bindings are not an object")
 		}
 	default:
 		return wrong("has the type %q: want value, plan or stream", r.Type)

@@ -59,7 +59,7 @@ func discard(lanes []*lane, win *outcome) {
 type outcome struct {
 	out     JSON           // nil if there was none
 	plan    JSON           // the text of a plan that cannot run, as JSON
-	mended  stone.Findings // about an earlier draft of the plan
+	fixed   stone.Findings // about an earlier draft of the plan
 	lane    dag.DAG
 	planned bool // out is what a plan emitted, whose nodes are in lane
 	verdict judgement
@@ -113,8 +113,8 @@ func (s *session) goesOn(o *outcome) bool {
 	return o.failure != nil && !o.final && s.recoverable(o.failure)
 }
 
-// mends reports whether a repairer may be asked. A plan that cannot run is repaired whatever the call switches on.
-func (s *session) mends(o *outcome) bool {
+// repairable reports whether a repairer may be asked. A plan that cannot run is repaired whatever the call switches on.
+func (s *session) repairable(o *outcome) bool {
 	if o.plan != nil {
 		return o.failure != nil && !o.final
 	}
@@ -138,7 +138,7 @@ func (l *lane) attempt(n int) (err error) {
 	if fixer == nil {
 		fixer = l.entry
 	}
-	for k := 1; k <= l.repairs && l.mends(&l.last) && !fixer.down(); k++ {
+	for k := 1; k <= l.repairs && l.repairable(&l.last) && !fixer.down(); k++ {
 		about, err := repairContext(l.request.Context, &l.last)
 		if err != nil {
 			return err
@@ -186,11 +186,11 @@ func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 	as.Usage, l.at = Usage{Usage: a.Usage, Attempts: 1, LatencyMS: a.LatencyMS, Cap: e.ID}, a.at
 	if o.live = a.live; err == nil {
 		if o.failure = a.Failure; o.failure == nil {
-			o.mode, o.mended = a.Reply.Usage.Mode, a.Reply.Mended
+			o.mode, o.fixed = a.Reply.Usage.Mode, a.Reply.Mended
 			as.Usage.Mode, as.Usage.Sandbox = o.mode, a.Reply.Usage.Sandbox
 			err = l.accept(e, &req, a.Reply, step)
 		} else {
-			o.failure.RetryAfter = a.RetryAfter // of what is replayed, too
+			o.failure.RetryAfter = a.RetryAfter // of replayed answers, too
 			if isRefused(o.failure) && a.Reply != nil {
 				if o.plan, err = canon.Append(nil, string(a.Reply.Plan)); err != nil {
 					return err

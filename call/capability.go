@@ -24,6 +24,10 @@ type Capability struct {
 	// Quote estimates the cost of an invocation, which is reserved before it starts. Nil
 	// estimates by Cost.
 	Quote func(ctx context.Context, req *Request) budget.Quote
+	// Bound returns the most that an invocation may cost; see stone.Ashlar.Bound. Of the request it gets what is known before
+	// a run: Intent, Requires and Turn. Nil means the declared Cost, unless that is by tokens or there is a Quote: then it
+	// is not known.
+	Bound func(ctx context.Context, req *Request) budget.Bound
 	// Prompt returns the instructions that go with every request of the intent, for a run that
 	// is resumed to say that they changed. Nil means none.
 	Prompt func(intent string) string
@@ -93,9 +97,9 @@ type Request struct {
 	// Stack lists the calls around this one, the outermost first: calls whose capability is a
 	// pipeline or a program, and calls that were answered with the plan that makes this one.
 	Stack []Frame
-	// Key is the same whenever the same invocation is repeated, after a crash for
-	// instance, and another one once its step is done again on purpose or asks something else. Use it as an
-	// idempotency key for a service that bills. It is "" outside of a run.
+	// Key stays the same when an invocation is repeated, for instance after a crash. It changes when its step is
+	// repeated on purpose or asks something else. Use it as an idempotency key for a service that bills. It is ""
+	// outside of a run.
 	Key string
 	// Voice streams pieces of the answer as they are produced, as in
 	// req.Voice.Say(event.Text, "…"). It is nil, and safe to use, if nothing listens. The

@@ -73,7 +73,7 @@ type judged struct {
 // CheckBy turns a capability into a check. It gets the same input as a judge. The check passes if the answer is true,
 // or an object whose field "pass" is true; else a field "why" gives the reason. Each check is a round trip on the
 // account of the call. Name
-// must be its name in Applicator.Checks.
+// must be its name in Applicator.Checks, and cap the Asks of its CheckFacts.
 func CheckBy(name string, r *Registry, cap string) Check {
 	return func(ctx context.Context, s Subject) error {
 		e := r.entry(cap)
@@ -213,7 +213,7 @@ func maxChars(_ context.Context, s Subject) error {
 
 func isJSON(_ context.Context, s Subject) error {
 	if text, isText := textOf(s.Out); isText && !json.Valid([]byte(text)) {
-		return errors.New("the text is no JSON")
+		return errors.New("the text is not JSON")
 	}
 	return nil
 }

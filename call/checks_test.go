@@ -33,7 +33,7 @@ func TestBuiltInChecks(t *testing.T) {
 		{"max-chars", ``, `""`, "needs constraints.max-chars"},
 		{"json", ``, `{"text":"{\"a\":1}"}`, ""},
 		{"json", ``, `{"a":1}`, ""},
-		{"json", ``, `"{"`, "is no JSON"},
+		{"json", ``, `"{"`, "is not JSON"},
 		{"regex", `{"regex":"^a+$"}`, `{"text":"aaa"}`, ""},
 		{"regex", `{"regex":"^a+$"}`, `{"text":"aab"}`, "does not match"},
 		{"regex", `{"regex":"("}`, `""`, "constraints.regex"},

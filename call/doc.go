@@ -70,10 +70,9 @@
 //
 // # The door
 //
-// Spec.Admit states what the input must fulfil, in the form of [Done]. It is checked before any
-// capability is asked, by the same checks: their out is then the input. A rejected input
-// fails with "input/rejected", whatever the policy says of retries. [Admit] is the same as a step
-// of its own. Validate compares an expression with the type of the input, see
+// Spec.Admit lists the requirements on the input, in the form of [Done]. They are checked before any capability is
+// asked, by the same checks, whose out is then the input. A rejected input fails with "input/rejected" and is never
+// retried. [Admit] does the same as a step of its own. Validate compares an expression with the type of the input, see
 // [CheckFacts].
 //
 // # Plans

@@ -10,13 +10,14 @@ import (
 	"sync"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/grants"
 	"github.com/stonelayer/stone/internal/reasons"
 )
 
-// An Admission is the verdict of the checks at the door on an input.
+// An Admission is the verdict of the checks on an input.
 type Admission struct {
 	Score        float64  `json:"score"`                 // the share of the shoulds that pass
 	MustFailed   []string `json:"must-failed,omitempty"` // names of checks
@@ -44,6 +45,10 @@ func Admit(name string, app *Applicator, input dag.Reader[any], done Done) stone
 	d.resolved = sync.OnceValues(d.resolve)
 	return stone.New(name, Admitted, d.run, stone.Queries(d.spec.reads()...), stone.Effects(), stone.Detail{
 		Value: d, Check: d.check, CheckGrant: d.checkGrant, Guards: true, Fingerprint: d.fingerprint, Render: d.renders, Facts: d.facts,
+		Bound: func(ctx context.Context, _ func(stone.Ashlar) budget.Bound) budget.Bound {
+			b, _ := d.resolved()
+			return b.bound(ctx, d.spec.Applicator)
+		},
 	})
 }
 
@@ -119,7 +124,7 @@ func (d *door) renders(in dag.DAG) ([]byte, error) {
 	return input, err
 }
 
-// facts are what people are shown of the door.
+// facts are the facts of the step for people, see tree.Facts.
 func (d *door) facts() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) { d.spec.Admit.facts(yield) }
 }
@@ -159,8 +164,8 @@ func (s *session) enter() error {
 	return err
 }
 
-// unwelcome is the failure of an input that the policy alone would reject: shoulds of the call
-// neither lower its minimum nor dilute its score.
+// unwelcome is the failure of an input that the policy alone would reject. The shoulds of a call can neither lower the
+// policy's minimum nor dilute its score.
 func (b *bar) unwelcome(v *judgement) *Error {
 	of := *v
 	of.should = nil

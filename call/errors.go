@@ -21,7 +21,7 @@ import (
 //   - auth/forbidden-effect: a request needs an effect that is not granted
 //   - plan/invalid, plan/too-deep: a returned plan cannot run
 //   - invalid-request: the request itself is malformed
-//   - input/schema-invalid, input/rejected: the input does not fit its schema, or a check at the door did not
+//   - input/schema-invalid, input/rejected: the input does not fit its schema, or a check of the input did not
 //     pass; no capability was invoked
 type Error struct {
 	Type      string `json:"type"`

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// facts ranges over what people are shown of a call, see tree.Facts. Who would be asked
-// depends on the run: see Applicator.Candidates.
+// facts ranges over the facts of a call for people, see tree.Facts. The capabilities that would be asked depend on the
+// run: see Applicator.Candidates.
 func (c *caller) facts() iter.Seq2[string, string] {
 	s := &c.spec
 	candidates := strings.Join(s.Dispatch.Candidates, ", ")

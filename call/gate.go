@@ -36,8 +36,8 @@ type namedCheck struct {
 	streak *fault.Streak
 }
 
-// breaks reports whether a check is broken: it can judge no value, or it could not judge the last ones, of which no schema is
-// known. With a schema, Validate has compared them, and an error depends on the value.
+// breaks reports whether a check is broken: no value can pass it, or it failed with an error on the last values, whose
+// schema is unknown. With a schema Validate has compared the check, so an error depends on the value.
 func (c *namedCheck) breaks(err error, sub *Subject) bool {
 	if _, always := fault.Broken(err); sub.Schema != nil {
 		return always
@@ -45,7 +45,7 @@ func (c *namedCheck) breaks(err error, sub *Subject) bool {
 	return c.streak.Add(err)
 }
 
-// A bar is the checks that a value must pass: an answer, or an input.
+// A bar holds the checks that a value must pass: an answer, or an input.
 type bar struct {
 	must, should []namedCheck
 	scoreMin     float64
@@ -96,7 +96,7 @@ func (l *lane) gate(ctx context.Context, sub *Subject) (v judgement, err error) 
 // a must.
 func (b *bar) weigh(ctx context.Context, sub *Subject) (v judgement, err error) {
 	must, later := b.must, []namedCheck(nil)
-	if sub.atDoor { // a program or a model sees only what the other checks let through
+	if sub.atDoor { // a program or a model sees only values that pass the other checks
 		must, later = cheap(b.must), costly(b.must)
 	}
 	if v.must, err = v.run(ctx, "must", must, sub); err != nil {

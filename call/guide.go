@@ -20,8 +20,8 @@ type Guide struct {
 	// Refuse returns why a plan cannot run, with all findings in the details; nil if it can. The call sets it for a plan that
 	// is the reply.
 	Refuse func(plan []byte) *Error
-	// Tell says what is wrong with a refused plan, for the model that wrote it: every finding, with its place and what is
-	// meant. It ends with a line break, for what the model shall do next.
+	// Tell says what is wrong with a refused plan, for the model that wrote it: every finding, with its place and what
+	// is meant. It ends with a line break, so that an instruction can follow.
 	Tell func(plan []byte, findings stone.Findings) string
 }
 
@@ -48,7 +48,7 @@ func (l *lane) guide(req *Request) (*Guide, error) {
 	}
 	left := *req
 	left.Budget = l.account.Left()
-	if req.Requires.Reply != Plan { // whoever applies it says which effects it has
+	if req.Requires.Reply != Plan { // its effects depend on the node that applies it
 		left.Effects = stone.In(l.ctx).Grant()
 	}
 	g := planner.Guide(l.app, &left, base, dag.Types(l.spec.reads()...))

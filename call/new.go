@@ -72,7 +72,7 @@ func (s *Spec) reads() (queries []dag.Querier) {
 func (c *caller) detail() stone.Detail {
 	return stone.Detail{
 		Value: c, Check: c.check, CheckGrant: c.checkGrant, Fingerprint: c.fingerprint, Render: c.renders, Cached: c.takes, Prompt: c.instructions, Prompts: c.prompts,
-		Facts: c.facts, Undeclared: c.undeclared, Unpriced: c.unpriced,
+		Facts: c.facts, Undeclared: c.undeclared, Unpriced: c.unpriced, Bound: func(ctx context.Context, _ func(stone.Ashlar) budget.Bound) budget.Bound { return c.bound(ctx) },
 	}
 }
 

@@ -32,7 +32,7 @@ func (l *lane) note(a Attempt, o *outcome) {
 	if o.failure != nil {
 		a.Failure, a.Error = o.failure.Type, o.failure.Message
 	}
-	a.Findings = o.mended
+	a.Findings = o.fixed
 	if o.failure != nil && a.Findings == nil {
 		a.Findings = o.failure.Findings()
 	}

@@ -29,7 +29,7 @@ type Record struct {
 	Rejected     []Rejection `json:"rejected,omitempty"`
 	// Disagreed says why the first candidates of an agreement did not agree.
 	Disagreed string     `json:"disagreed,omitempty"`
-	Input     *Admission `json:"input,omitempty"` // the verdict at the door; nil without checks there
+	Input     *Admission `json:"input,omitempty"` // the verdict on the input; nil without checks of it
 	Tried     []Attempt  `json:"tried,omitempty"` // by candidate, then by number
 	Usage     Usage      `json:"usage,omitzero"`
 	// Strategy is Cascade, Tournament, Race or Agreement. It is empty if the call failed before

@@ -44,7 +44,7 @@ func NewRegistry(caps ...Capability) *Registry {
 		case c.Invoke == nil:
 			faults = append(faults, fmt.Errorf("capability %q (number %d): Invoke is nil: give it a function", c.ID, i+1))
 		case r.entries[c.ID] != nil:
-			faults = append(faults, fmt.Errorf("capability %q (number %d): there is another one with this cap/id: rename one", c.ID, i+1))
+			faults = append(faults, fmt.Errorf("capability %q (number %d): another capability has this cap/id: rename one", c.ID, i+1))
 		default:
 			e := &entry{Capability: c}
 			e.limiter = limit.New(limit.Limits{RequestsPerMinute: c.Limits.PerMinute, Concurrency: c.Limits.Concurrency})

@@ -83,7 +83,7 @@ func readProto(m *form.Map) bool {
 func (t *Trace) read(m *form.Map) {
 	m.Need("id")
 	if m.At("id").Text(&t.ID) && strings.TrimSpace(t.ID) == "" {
-		m.FaultAt("id", form.Invalid, "expected a string that is not blank")
+		m.FaultAt("id", form.Invalid, "expected a non-blank string")
 	}
 	checkName(m, "id", t.ID)
 	m.At("turn").Int(&t.Turn, 0, math.MaxInt)

@@ -71,8 +71,11 @@ func (r *faults) fault(typ string, format string, args ...any) *stone.Finding {
 
 // unknown reports an undefined name.
 func (r *faults) unknown(typ string, what, name string, known iter.Seq[string]) {
-	f := r.fault(typ, "there is no %s %q", what, name)
+	f := r.fault(typ, "unknown %s %q", what, name)
 	f.Queried, f.Suggestion = name, suggest.Closest(name, known)
+	if names := slices.Sorted(known); f.Suggestion == "" && len(names) > 0 {
+		f.Message += "; known are " + strings.Join(names[:min(len(names), 20)], ", ")
+	}
 }
 
 func (r *resolved) checkSpec(s *Spec) {
@@ -297,7 +300,7 @@ func (r *resolved) promises(app *Applicator, e *entry) {
 	find := func(what, name string) *schema.Schema {
 		s, ok := app.Schema(name)
 		if !ok {
-			f := r.fault("unknown-schema", "there is no schema %q, the %s of %s", name, what, e.ID)
+			f := r.fault("unknown-schema", "unknown schema %q, the %s of %s", name, what, e.ID)
 			f.Queried, f.Suggestion = name, suggest.Closest(name, app.schemaNames())
 		}
 		return specific(s)
@@ -311,7 +314,7 @@ func (r *resolved) promises(app *Applicator, e *entry) {
 }
 
 // resolveJudge finds the judge: the capability that the policy names, or else the
-// cheapest with the intent EvalGrade. Answers of tools and of judges are not judged.
+// cheapest with the intent terms.Grade. Answers of tools and of judges are not judged.
 func (r *resolved) resolveJudge(app *Applicator) {
 	j := &r.effective.judge
 	if !j.on {
@@ -324,7 +327,7 @@ func (r *resolved) resolveJudge(app *Applicator) {
 		r.unknown("no-candidate", "judge", j.cap, slices.Values(app.Registry.IDs()))
 		return
 	}
-	r.fault("no-candidate", "the policy turns the judge on, but there is none: register a capability with the intent %s", terms.Grade)
+	r.fault("no-candidate", "the policy turns the judge on, but no capability judges: register a capability with the intent %s", terms.Grade)
 }
 
 func (app *Applicator) judge(j *judging) *entry {

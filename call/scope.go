@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// A Scope bounds what a capability reaches of the world: directories, programs and servers. A scope only
-// narrows; a nil list says nothing, an empty one denies everything.
+// A Scope limits the directories, programs and servers that a capability reaches. It only narrows: a nil list sets no
+// limit, an empty one denies everything.
 type Scope struct {
 	// FS are absolute directories. Everything below them may be used.
 	FS FS `json:"fs"`
@@ -31,7 +31,7 @@ func (s Scope) Check() error {
 	for _, server := range s.Net {
 		u, err := url.Parse(server)
 		if err != nil || u.Scheme == "" || u.Hostname() == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
-			return fmt.Errorf("scope: %q is no server: want scheme, host and port as https://example.com:8443", server)
+			return fmt.Errorf("scope: %q is not a server: want scheme, host and port as https://example.com:8443", server)
 		}
 	}
 	return nil

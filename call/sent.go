@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// sent is what a capability was asked, for people who read the record of its answer. Package internal/view reads it.
+// sent is the request to a capability, for people who read the record of its answer. Package internal/view reads it.
 type sent struct {
 	System string `json:"system,omitempty"`
 	Input  string `json:"input,omitempty"`  // the messages to a model, or the input of another capability

@@ -24,9 +24,9 @@ type Spec struct {
 	Requires Requires
 	Dispatch Dispatch
 	Done     Done
-	// Admit lists the requirements on the input. They are checked before any capability is
-	// asked. An input that does not meet them fails the call with "input/rejected". They are
-	// joined with the policy's, which must be met by themselves, too.
+	// Admit lists the requirements on the input. They are checked before any capability is asked. An input that does
+	// not meet them fails the call with "input/rejected". They are joined with the policy's, which the input must also
+	// meet alone.
 	Admit Done
 	// Budget limits this call within the account of the run.
 	Budget Budget

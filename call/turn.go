@@ -77,6 +77,11 @@ func (m *turns) CheckGrant(grant []string) []stone.Finding {
 // Unpriced returns the models without a known price that the calls may ask.
 func (m *turns) Unpriced(ctx context.Context) []string { return m.caller(nil, nil).unpriced(ctx) }
 
+// Most returns the most that the call of a request costs; see llm.Most.
+func (m *turns) Most(ctx context.Context, req *llm.Request) budget.Bound {
+	return m.caller(req, nil).bound(ctx)
+}
+
 // Info names the model after the intent of its calls.
 func (m *turns) Info() llm.Info { return llm.Info{Provider: "call", Model: m.spec.Intent, Pays: true} }
 
@@ -276,7 +281,7 @@ func (t *turnStream) fail(err error) {
 func readTurn(out JSON) (*llm.Reply, error) {
 	reply := &llm.Reply{}
 	if err := json.Unmarshal(out, reply); err != nil {
-		return nil, &Error{Type: reasons.SchemaInvalid, Where: "result", Message: strings.TrimSpace(fmt.Sprintf("the answer is no reply of a model, such as {\"text\": \"…\"}: %v", err))}
+		return nil, &Error{Type: SchemaInvalid, Where: "result", Message: strings.TrimSpace(fmt.Sprintf("the answer is not a reply of a model, such as {\"text\": \"…\"}: %v", err))}
 	}
 	for i, c := range reply.ToolCalls {
 		if string(c.Input) == "null" { // cut off

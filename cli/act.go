@@ -106,7 +106,7 @@ func (a *app) readRequest(file string) ([]byte, error) {
 	if file != "-" {
 		f, err := os.Open(file)
 		if errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("there is no request file %s", file)
+			return nil, fmt.Errorf("no request file %s", file)
 		} else if err != nil {
 			return nil, err
 		}
@@ -199,7 +199,7 @@ func (a *app) keepRequest(ctx context.Context, k keepFlags, trace call.Trace, in
 	keep := respond.Keep{
 		Journal: s.Store, Run: cfg.RunID, Clean: a.secrets.Clean,
 		Options: journal.Options{Labels: map[string]string{"intent": a.secrets.Clean(intent), "request": a.secrets.Clean(trace.ID)}},
-		Used:    fmt.Sprintf("run %s in %s is no answer to this request: give the request another id, or name its run with --id", cfg.RunID, s.file),
+		Used:    fmt.Sprintf("run %s in %s is not an answer to this request: give the request another id, or name its run with --id", cfg.RunID, s.file),
 	}
 	if conf := a.calls.conf; conf != nil {
 		keep.Options.Budgets = budget.Drawn(conf.Budgets, "act", keep.Options.Labels)

@@ -96,5 +96,5 @@ func placeAgain(run string, steps []journal.Step, lost []view.LostLane, name str
 	case 1:
 		return fits[0], nil
 	}
-	return "", fmt.Errorf("%q fits %d lanes of run %s: name one by its whole path: %s", name, len(fits), run, strings.Join(fits[:min(len(fits), maxLost)], ", "))
+	return "", fmt.Errorf("%q matches %d lanes of run %s: name one by its whole path: %s", name, len(fits), run, strings.Join(fits[:min(len(fits), maxLost)], ", "))
 }

@@ -14,7 +14,7 @@ func TestStepOf(t *testing.T) {
 		{Path: "q/llm|code 1"}, {Path: "chat%2Fanswer/turn-1"}, {Path: "x/a%2Fc"}, {Path: "y/a/c"}}
 	for name, want := range map[string]string{
 		"p/a": "p/a <nil>", "a": "p/a <nil>", "cd34": "p/b <nil>", "ab5600": "q/b <nil>",
-		"b":            ` "b" fits 2 places of run r: name one by its id or its whole path: cd3400000000 p/b, ab5600000000 q/b`,
+		"b":            ` "b" matches 2 places of run r: name one by its id or its whole path: cd3400000000 p/b, ab5600000000 q/b`,
 		"q/llm/code 1": "q/llm|code 1 <nil>", "llm/code 1": "q/llm|code 1 <nil>", "llm|code 1": "q/llm|code 1 <nil>",
 		"chat/answer/turn-1": "chat%2Fanswer/turn-1 <nil>", "chat%2Fanswer/turn-1": "chat%2Fanswer/turn-1 <nil>",
 		"a/c": "y/a/c <nil>", "x/a/c": "x/a%2Fc <nil>",

@@ -87,7 +87,7 @@ func (s *store) turnsOf(ctx context.Context, chat string) (turns []turn, err err
 		number, err := strconv.Atoi(r.Labels[turnLabel])
 		after, err2 := strconv.Atoi(r.Labels[afterLabel])
 		if err := errors.Join(err, err2); err != nil || number < 1 || after < 0 || after >= number {
-			return nil, failed("run %s has the label %s but is no turn of a chat: %s=%q, %s=%q", r.ID, chatLabel, turnLabel, r.Labels[turnLabel], afterLabel, r.Labels[afterLabel])
+			return nil, failed("run %s has the label %s but is not a turn of a chat: %s=%q, %s=%q", r.ID, chatLabel, turnLabel, r.Labels[turnLabel], afterLabel, r.Labels[afterLabel])
 		}
 		turns = append(turns, turn{r, number, after})
 	}

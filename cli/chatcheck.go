@@ -50,7 +50,7 @@ func dialogueOf(ctx context.Context, p stone.Ashlar, given dag.DAG, emits bool) 
 	}
 	fields := textFields(ctx, d.message)
 	if len(fields) == 0 {
-		return d, failed("%s reads %q, whose content takes no message: make it a string, or an object in which one string is required", name, inputs[0])
+		return d, failed("%s reads %q, whose content cannot be a message: make it a string, or an object in which one string is required", name, inputs[0])
 	}
 	if d.field = fields[0]; len(fields) > 1 && slices.Contains(fields, "text") {
 		d.field = "text"
@@ -58,10 +58,10 @@ func dialogueOf(ctx context.Context, p stone.Ashlar, given dag.DAG, emits bool) 
 		return d, failed("%s reads %q, in which %s can have the message: require one of them", name, inputs[0], strings.Join(fields, " and "))
 	}
 	if d.replies, d.emits = lastLeaves(p), emits; len(d.replies) == 0 && !emits {
-		return d, failed("%s ends with a fan-out, which is no reply: add a stone.Reduce that makes one", name)
+		return d, failed("%s ends with a fan-out, which is not a reply: add a stone.Reduce that makes one", name)
 	}
 	if d.history == nil && !remembers(p) {
-		return d, failed("%s forgets: it reads nothing of earlier turns: give its agent Conversation: agent.ConversationOf(reply), where reply is the type that it produces, or let it read the type %s, the messages so far", name, historyName)
+		return d, failed("%s reads nothing of earlier turns: give its agent Conversation: agent.ConversationOf(reply), where reply is the type that it produces, or let it read the type %s, the messages so far", name, historyName)
 	}
 	return d, nil
 }

@@ -103,7 +103,7 @@ func (t *talk) budget(ctx context.Context, f *pflag.FlagSet, turns []turn) (cont
 		old := pflag.NewFlagSet("", pflag.ContinueOnError)
 		budgetFlags(old, &kept)
 		if err := old.Parse(from.Chat); err != nil {
-			return ctx, failed("the budget that is kept with chat %s: %w", t.name, err)
+			return ctx, failed("the recorded budget of chat %s: %w", t.name, err)
 		}
 		t.limits = over(kept, t.limits)
 	}

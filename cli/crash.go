@@ -12,7 +12,7 @@ import (
 // mostCrashes bounds the file of crashes, in bytes: when it is larger, the next process starts it anew.
 const mostCrashes = 1 << 20
 
-// crashFile is where the runtime writes what it prints when a process of the command crashes.
+// crashFile receives the output of the runtime when a process of the command crashes.
 func crashFile() (string, error) {
 	dir, err := os.UserCacheDir()
 	return filepath.Join(dir, "stone", "crashes.txt"), err

@@ -56,7 +56,7 @@ func (a *app) dbCheck(c *cobra.Command) {
 		at := &store{file: storeName(a.db)}
 		info, missing := os.Stat(at.file)
 		if missing == nil && info.Mode().IsRegular() && info.Size() == 0 { // opening it would make a database of it
-			return failed("database %s is empty: there is nothing in it, not even tables", at.file)
+			return failed("database %s is empty: it has no tables", at.file)
 		}
 		if at.file == "" && at.inProject(false) == nil {
 			_, missing = os.Stat(at.file)

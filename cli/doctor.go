@@ -121,7 +121,7 @@ func (a *app) database(ctx context.Context) (d diagnosis, written time.Time) {
 			size, written = ", "+megabytes(info.Size()), info.ModTime()
 		}
 		if log, failed := os.Stat(s.file + "-wal"); err == nil && info.Size() == 0 && (failed != nil || log.Size() == 0) {
-			return diagnosis{d.Name, wrong, s.file + " is empty: there is nothing in it, not even tables", "restore a copy, or remove it: the first run makes a new one"}, written
+			return diagnosis{d.Name, wrong, s.file + " is empty: it has no tables", "restore a copy, or remove it: the first run makes a new one"}, written
 		} else if failed == nil && log.Size() > 0 {
 			size += " and a log of " + megabytes(log.Size())
 		}

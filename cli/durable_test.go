@@ -64,7 +64,7 @@ func stages(args []string) (stone.Ashlar, error) {
 			stone.Reusable(), stone.Version(os.Getenv("VERSION")+*name)),
 		stone.Func0("gate", sum, func(context.Context) (int, error) {
 			if !isFile("ok") {
-				return 0, stone.Fail("not-yet", "there is no file ok")
+				return 0, stone.Fail("not-yet", "no file ok")
 			}
 			return 1, done("gate")
 		}),

@@ -103,7 +103,7 @@ func counted(ctx context.Context) context.Context {
 func scorer(app *call.Applicator, spec string) (eval.Scorer, error) {
 	all, err := eval.Read(app, spec)
 	if err == nil && len(all) != 1 {
-		err = fmt.Errorf("%d scorers: want the one whose mean is to be highest", len(all))
+		err = fmt.Errorf("%d scorers: give one, whose mean is maximized", len(all))
 	}
 	if err != nil {
 		return eval.Scorer{}, fmt.Errorf("--score: %w", err)

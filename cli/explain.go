@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/internal/money"
@@ -28,7 +29,10 @@ func (a *app) explain(c *cobra.Command) {
 			_, err := fmt.Fprintln(a.Stdout, "There are no calls and no agents.")
 			return output(err)
 		}
-		return output(printBlocks(a.Stdout, blocks))
+		if err := printBlocks(a.Stdout, blocks); err != nil {
+			return output(err)
+		}
+		return output(a.printBound(a.Stdout, a.calls.bound(ctx, p, a.with(dag.DAG{}))))
 	})
 	a.jsonFlag(c.Flags(), "a JSON array")
 }

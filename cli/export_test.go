@@ -63,7 +63,7 @@ garbage
 		{"no collector", []string{path}, "", 200, ``, 2, "",
 			"Error: --to is missing: want the URL of a collector, such as http://127.0.0.1:4318\n"},
 		{"no URL", []string{path, "--to", "c:4318"}, "", 200, ``, 1, "",
-			"Error: \"c:4318\" is no URL of a collector: want the URL of a collector, such as http://127.0.0.1:4318\n"},
+			"Error: \"c:4318\" is not a URL of a collector: want the URL of a collector, such as http://127.0.0.1:4318\n"},
 		{"no trace", []string{"--to", collector.URL}, "", 200, ``, 2, "",
 			"Error: RUN|FILE is missing: want stone export RUN|FILE [NODE|PATH] [flags]\n"},
 	}

@@ -74,7 +74,7 @@ func (a *app) indexFolder(c *cobra.Command, dir string, flags indexFlags) (err e
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there is no folder %s", dir)
+		return fmt.Errorf("no folder %s", dir)
 	case err != nil:
 		return err
 	case !info.IsDir():
@@ -301,7 +301,7 @@ func (a *app) openIndex(c *cobra.Command, flags indexFlags, dir string) (context
 	}
 	x, err := a.linked.library.Open(ctx, cfg)
 	if errors.Is(err, fs.ErrNotExist) && dir == "" {
-		return nil, nil, failed("there is no index %s: run %s index DIR", shown, a.Name)
+		return nil, nil, failed("no index %s: run %s index DIR", shown, a.Name)
 	}
 	if err != nil {
 		return nil, nil, failed("%w%s", err, way(err, dir != ""))

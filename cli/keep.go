@@ -140,11 +140,11 @@ func (a *app) checkKeep(k *keepFlags, f *pflag.FlagSet) error {
 	if k.none {
 		for flag, value := range map[string]string{"--db": a.db, "--id": k.id, "--reuse": k.reuse} {
 			if value != "" {
-				return fmt.Errorf("--no-db keeps nothing, so that %s has no meaning: leave one of them out", flag)
+				return fmt.Errorf("%s has no effect with --no-db: drop one of them", flag)
 			}
 		}
 		if f.Changed("label") {
-			return errors.New("--no-db keeps nothing, so that --label has no meaning: leave one of them out")
+			return errors.New("--label has no effect with --no-db: drop one of them")
 		}
 	}
 	if f.Changed("id") && k.id == "" {
@@ -154,7 +154,7 @@ func (a *app) checkKeep(k *keepFlags, f *pflag.FlagSet) error {
 		return fmt.Errorf("--id has %d bytes: want at most 100", n)
 	}
 	if k.id != "" && (!runName.MatchString(k.id) || k.id == youngest || k.id == everyRun) {
-		return fmt.Errorf("--id %q: want up to 100 of a-z, A-Z, 0-9, \".\", \"-\" and \"_\", a letter or digit first, and neither %q nor %q, which stand for the youngest run and for all", k.id, youngest, everyRun)
+		return fmt.Errorf("--id %q: want up to 100 of a-z, A-Z, 0-9, \".\", \"-\" and \"_\", a letter or digit first, except %q and %q, which mean the newest run and all runs", k.id, youngest, everyRun)
 	}
 	if f.Changed("grace") && a.grace <= 0 {
 		return fmt.Errorf("--grace %v: want more than 0", a.grace)
@@ -200,7 +200,7 @@ func (r *keptRun) prepare(ctx context.Context, a *app, k keepFlags) (err error) 
 	}
 	labels := slices.Concat(slices.Collect(maps.Keys(k.labels)), slices.Collect(maps.Values(k.labels)))
 	if a.secrets.Holds(string(r.opts.Source)) || slices.ContainsFunc(labels, a.secrets.Holds) {
-		return errors.New("the command line holds a key, which must not be kept: have the pipeline read it from the environment, or run it with --no-db")
+		return errors.New("the command line contains a key, which must not be recorded: let the pipeline read it from the environment, or run it with --no-db")
 	}
 	if k.reuse != "" && k.reuse != journal.AnyRun {
 		from, err := r.find(ctx, k.reuse)

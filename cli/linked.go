@@ -61,7 +61,7 @@ func link(parts []Part) (l linked, err error) {
 			l.postgres = &p
 		case stores.Imported:
 		default:
-			return l, fmt.Errorf("cli: %T is no part of a program: pass values such as screen.Part or what cli.Provide returns", p)
+			return l, fmt.Errorf("cli: %T is not a part: pass values such as screen.Part or what cli.Provide returns", p)
 		}
 	}
 	return l, nil

@@ -52,7 +52,7 @@ type Config struct {
 	// func(args []string) (stone.Ashlar, error), or FromArgument. The args are
 	// what follows "--"; only the last kind of function takes any.
 	Pipeline any
-	// Parts are what the command has beyond its core; see Part.
+	// Parts extend the core of the command; see Part.
 	Parts []Part
 
 	// Watch returns what watches a run, or nil. Of a run that is not recorded the info has only the Pipeline.

@@ -107,7 +107,7 @@ func (a *app) prompt(arg string) (string, error) {
 // request makes the request, and the extra fields of its body.
 func (flags modelFlags) request(prompt string) (req *llm.Request, extra map[string]any, err error) {
 	if flags.model == "" {
-		return nil, nil, errors.New("--model is missing: name the model that is asked")
+		return nil, nil, errors.New("--model is missing: name a model")
 	}
 	req = &llm.Request{System: flags.system, Messages: []llm.Message{llm.User(prompt)}, MaxTokens: flags.maxTokens}
 	for _, file := range flags.tools {

@@ -210,7 +210,7 @@ func TestModelCallUsage(t *testing.T) {
 		{"two prompts", at("there"), `unexpected argument "there": want stone model call PROMPT [flags], and text with spaces in quotes`},
 		{"an empty prompt", []string{"--model", "m", " "}, "PROMPT is missing: want stone model call PROMPT [flags]"},
 		{"an empty prompt from standard input", []string{"--model", "m", "-"}, "PROMPT is empty: give the text to send to the model"},
-		{"no model", []string{"hi"}, "--model is missing: name the model that is asked"},
+		{"no model", []string{"hi"}, "--model is missing: name a model"},
 		{"a provider", at("--provider", "acme"), `invalid argument "acme" for "--provider" flag: want anthropic, gemini, openai, openai-chat, openai-responses: see stone model call --help`},
 		{"a limit", at("--max-tokens", "-1"), "--max-tokens -1: want 1 or more"},
 		{"a URL", []string{"--url", "localhost:80", "--model", "m", "hi"}, `openai: bad Config: URL "localhost:`},

@@ -33,7 +33,7 @@ type shownNode struct {
 	Parents []dag.ID          `json:"parents,omitempty"`
 	Failure string            `json:"failure,omitempty"`
 	Content json.RawMessage   `json:"content,omitempty"`
-	// Asked is what the capability of an invocation was sent.
+	// Asked is the request to the capability of an invocation.
 	Asked *view.Sent `json:"asked,omitempty"`
 	// Question is the question that the step asked.
 	Question *journal.Question `json:"question,omitempty"`
@@ -171,7 +171,7 @@ func stepOf(run string, steps []journal.Step, path string) (journal.Step, error)
 	for _, s := range fits[:min(len(fits), 5)] {
 		names = append(names, fmt.Sprintf("%s %s", short(s.Node), address.Readable(s.Path)))
 	}
-	return journal.Step{}, fmt.Errorf("%q fits %d places of run %s: name one by its id or its whole path: %s", path, len(fits), run, strings.Join(names, ", "))
+	return journal.Step{}, fmt.Errorf("%q matches %d places of run %s: name one by its id or its whole path: %s", path, len(fits), run, strings.Join(names, ", "))
 }
 
 // textOf is dag.Node.Text for a content that is not read as a node.

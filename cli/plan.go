@@ -55,7 +55,7 @@ func noPlan(pipeline string) error {
 	if err != nil && hint == "" {
 		return nil // the path of a package may end so
 	}
-	return fmt.Errorf("%s is no plan, whose name ends in .edn or .json, and no directory with a Go package%s", pipeline, hint)
+	return fmt.Errorf("%s is neither a plan (.edn or .json) nor a directory with a Go package%s", pipeline, hint)
 }
 
 // overPlan reads and compiles a plan, then calls do. Only commands that report faults
@@ -141,7 +141,7 @@ func (a *app) readPlan(file string, after []string, run bool) error {
 	data, err := regular.Read(file, regular.Config)
 	if errors.Is(err, fs.ErrNotExist) {
 		beside, _ := filepath.Glob(filepath.Join(filepath.Dir(file), "*.edn")) // its pattern is good, or the folder has a strange name
-		return fmt.Errorf("there is no plan file %s%s", file, suggest.Hint(file, slices.Values(beside)))
+		return fmt.Errorf("no plan file %s%s", file, suggest.Hint(file, slices.Values(beside)))
 	} else if err != nil {
 		return err
 	}

@@ -38,6 +38,7 @@ type runFlags struct {
 	wire   wireFlags
 
 	priority int
+	mustFit  bool
 }
 
 func (a *app) run(c *cobra.Command) {
@@ -56,6 +57,7 @@ func (a *app) run(c *cobra.Command) {
 	c.Flags().StringVar(&flags.from, "input-dag", "", "start with the DAG in `FILE`, as written by --dag")
 	c.MarkFlagsMutuallyExclusive("input", "input-dag")
 	c.Flags().StringArrayVar(&flags.labels, "label", nil, "keep the label `NAME=VALUE` with the run, for runs and kpi; may be repeated")
+	c.Flags().BoolVar(&flags.mustFit, "must-fit", false, "do not start a run that may cost more than its budget; see validate")
 	c.Flags().IntVar(&flags.priority, "priority", 0, "where requests wait for the rate of a provider, those of runs with a higher `N` go first")
 	noted(c.Flags(), makesPipeline, "priority")
 	a.outputFlags(c.Flags(), &flags)
@@ -91,6 +93,11 @@ func (a *app) runPipeline(ctx context.Context, p stone.Ashlar, flags runFlags) e
 		return err
 	}
 	cfg := a.with(input)
+	if flags.mustFit {
+		if err := a.mustFit(ctx, p, cfg); err != nil {
+			return err
+		}
+	}
 	return a.perform(ctx, p, cfg, a.findings(p, cfg), flags, func(result stone.Result, _ *keptRun) error {
 		return a.printResult(a.emitted(result), flags.all)
 	})
@@ -99,7 +106,7 @@ func (a *app) runPipeline(ctx context.Context, p stone.Ashlar, flags runFlags) e
 // perform runs a pipeline that has no errors among its findings, and prints its result.
 func (a *app) perform(ctx context.Context, p stone.Ashlar, cfg stone.Config, findings stone.Findings, flags runFlags, print func(stone.Result, *keptRun) error) error {
 	if flags.wire.batch && flags.keep.none {
-		return errors.New("--no-db keeps nothing, and the answers of --batch come later: leave one of them out")
+		return errors.New("--batch needs a journal, since answers arrive later: drop --no-db")
 	}
 	printFindings(a.Stderr, findings)
 	if findings.Err() != nil {

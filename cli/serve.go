@@ -199,7 +199,7 @@ func (a *app) callers(flags serveFlags) (tokens *token.File, first string, err e
 	case err != nil:
 		return nil, "", err
 	case exist && flags.insecure:
-		return nil, "", fmt.Errorf("--insecure: there are tokens in %s, which it would ignore: remove that file, or leave it out", tokens.Name())
+		return nil, "", fmt.Errorf("--insecure ignores the tokens in %s: remove that file, or drop --insecure", tokens.Name())
 	case !exist && !flags.insecure:
 		first = token.Secret()
 	}

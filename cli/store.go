@@ -170,7 +170,7 @@ func (s *store) find(ctx context.Context, name string) (journal.RunInfo, error) 
 			return journal.RunInfo{}, failed("%w", err)
 		}
 		if len(runs) == 0 {
-			return journal.RunInfo{}, fmt.Errorf("there is no last run: %s has no runs", s.file)
+			return journal.RunInfo{}, fmt.Errorf("no last run : %s has no runs", s.file)
 		}
 		name = runs[0].ID
 	}

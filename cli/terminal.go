@@ -104,7 +104,7 @@ func (a *app) showProject(c *cobra.Command, args []string, k keepFlags) error {
 		return output(err)
 	}
 	if path == "" {
-		return fmt.Errorf(`%s holds no Go package: put one with a Pipeline there, or name its directory in settings.json, as {"pipeline": "./review"}`, dir)
+		return fmt.Errorf(`%s has no Go package: put one with a Pipeline there, or name its directory in settings.json, as {"pipeline": "./review"}`, dir)
 	}
 	if isPlan(path) {
 		k.made.Pipeline = path

@@ -161,7 +161,7 @@ func noteOf(row view.Row, s *journal.Step) string {
 	return strings.Join(notes, "; ")
 }
 
-// answered says what was answered to a question, and by whom.
+// answered shows the answer to a question and its author.
 func answered(q journal.Question) string {
 	said := "cancelled"
 	if q.Response != "" {

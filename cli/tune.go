@@ -53,7 +53,7 @@ func (a *app) tune(c *cobra.Command) {
 		case flags.data.File != "" && flags.score == "":
 			return errors.New("--score is missing: name a scorer, such as --score exact")
 		case flags.data.File != "" && !(flags.usd > 0):
-			return errors.New("--usd-per-case is missing: say how many dollars an answer may cost in the mean")
+			return errors.New("--usd-per-case is missing: set the mean cost of an answer in USD")
 		case flags.data.File != "" && !isPlan(flags.out):
 			return errors.New("--out is missing: name an .edn or .json file for the plan")
 		}
@@ -123,7 +123,7 @@ func (a *app) tuning(flags tuneFlags) (t eval.Tuning, err error) {
 	if slots := k.plan.Calls(); t.Call == "" && len(slots) == 1 {
 		t.Call = slots[0]
 	} else if t.Call == "" {
-		return t, fmt.Errorf("the plan has %d calls with :as outside bodies: name one with --call (%s)", len(slots), strings.Join(slots, ", "))
+		return t, fmt.Errorf("the plan has %d calls that could be tuned: choose one with --call (%s)", len(slots), strings.Join(slots, ", "))
 	}
 	_, err = k.plan.WithCall(t.Call, func(s *call.Spec) (err error) {
 		t.Cascade, err = k.conf.App.Tunable(*s)

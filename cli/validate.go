@@ -53,6 +53,9 @@ func (a *app) validate(c *cobra.Command) {
 		default:
 			err = printFindings(a.Stdout, findings)
 		}
+		if err == nil && !a.json && findings.Err() == nil {
+			err = a.printBound(a.Stdout, a.calls.bound(ctx, p, a.with(given)))
+		}
 		if err == nil && findings.Err() != nil {
 			return &exitError{code: Failed}
 		}

@@ -37,7 +37,7 @@ func (w *wireFlags) open(ctx context.Context) (context.Context, func() error, er
 	none := func() error { return nil }
 	switch {
 	case w.noWait && !w.batch:
-		return ctx, none, errors.New("--no-wait has a meaning only with --batch: add it, or leave --no-wait out")
+		return ctx, none, errors.New("--no-wait needs --batch: add it, or drop --no-wait")
 	case w.batch && (w.record != "" || w.replay != ""):
 		return ctx, none, errors.New("--batch and --record or --replay exclude each other: give one")
 	case w.record != "" && w.replay != "":

@@ -16,7 +16,7 @@ func Lanes[A any](t Type[A]) Reader[[]A] {
 	return readerOf[[]A]{[]Query{t.Query().Lanes()}, func(d DAG) ([]A, error) { return column(d, t) }}
 }
 
-// Row2 is what one lane made.
+// Row2 has the values that one lane made.
 type Row2[A, B any] struct {
 	A A
 	B B
@@ -43,7 +43,7 @@ func Lanes2[A, B any](a Type[A], b Type[B]) Reader[[]Row2[A, B]] {
 	}}
 }
 
-// Row3 is what one lane made.
+// Row3 has the values that one lane made.
 type Row3[A, B, C any] struct {
 	A A
 	B B

@@ -14,8 +14,8 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// A Baseline is the results of an evaluation, to compare others with. It is read from the
-// DAG of a run, or from a file that Write wrote: a few dozen bytes for each case.
+// A Baseline holds the results of an evaluation, for comparison with others. It is read from the DAG of a run, or from
+// a file that Write wrote: a few dozen bytes for each case.
 type Baseline struct {
 	name    string // of the run or the file
 	scorers []string
@@ -40,7 +40,7 @@ type baselineHead struct {
 func BaselineOf(name string, d dag.DAG) (*Baseline, error) {
 	report, err := Result.From(d)
 	if err != nil {
-		return nil, fmt.Errorf("run %s is no finished evaluation", name)
+		return nil, fmt.Errorf("run %s is not a finished evaluation", name)
 	}
 	b := &Baseline{name: name, cases: map[string]baselineCase{}}
 	for _, s := range report.Scores {

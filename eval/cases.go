@@ -22,11 +22,9 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A group is the cases whose digests begin with the same byte, which it has as its content.
-// It is a leaf, and its cases are lanes of a child, whose nodes do not stay in the DAG: that
-// of 200,000 finished cases has 256 nodes of results. A case stays in its group whatever
-// other cases there are, so that its place in the run, which is part of the key of
-// reuse, does not change.
+// A group holds the cases whose digests begin with the same byte, its content. It is a leaf whose cases are lanes of a
+// child. Nodes of a child do not stay in the DAG, so 200,000 finished cases leave 256 nodes of results. The group of a
+// case does not depend on other cases: its place in the run, which is part of the key of reuse, does not change.
 var group = dag.NewType[string]("eval/group")
 
 // visit is one trial of a case, the item of a lane.
@@ -129,16 +127,16 @@ func (e *evaluation) group(rows map[string][]int32) stone.Ashlar {
 	}, stone.Queries(group), stone.Children(stone.Walk{}.Reads().InOrder(cases)), stone.Version(e.version()))
 }
 
-// version identifies what is evaluated on: a run is not resumed with other cases.
+// version identifies the cases: a run is not resumed with others.
 func (e *evaluation) version() string {
 	return fmt.Sprintf("%s %d", e.data.sum, e.Trials)
 }
 
-// attempts is how often a case is tried while its provider fails. Models try again by
-// themselves, so that this is for outages of minutes.
+// attempts is how often a case is tried while its provider fails. Models retry by themselves, so this is for outages of
+// minutes.
 const attempts = 3
 
-// patience is the time before the second attempt; that before the third is four times as long.
+// patience is the pause before the second attempt; the pause before the third is four times as long.
 var patience = time.Second
 
 // answer is the leaf that runs the pipeline on a case.

@@ -11,12 +11,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/money"
 )
 
-// A Gate is the rules that an evaluation has to meet. Zero rules are not checked.
+// A Gate lists the rules that an evaluation must meet. Zero rules are not checked.
 type Gate struct {
 	Must        []string           // cases, by the start of their digest, that every scorer finds right in every trial
 	Never       []string           // kinds of failure that no case may have
@@ -93,7 +94,7 @@ type Verdict struct {
 	Rules   []Rule `json:"rules"`
 }
 
-// A Rule is one rule of a gate and what was found.
+// A Rule is one rule of a gate with its result.
 type Rule struct {
 	Rule    string `json:"rule"`
 	Verdict string `json:"verdict"`
@@ -224,14 +225,14 @@ func (v *Verdict) add(r Rule) {
 	}
 }
 
-// above judges that a mean is at least a bound: it passes if the whole interval is, fails if
-// none of it is, and cannot be told otherwise.
-func above(rule string, e Estimate, bound float64, print func(float64) string) Rule {
+// above judges whether a mean is at least a bound. It passes if the whole interval is, fails if none of it is, and
+// cannot tell otherwise.
+func above(rule string, e eval.Estimate, bound float64, print func(float64) string) Rule {
 	return against(rule, e, bound, e.Low >= bound, e.High < bound, print)
 }
 
-// below judges that a mean is at most a bound.
-func below(rule string, e Estimate, bound float64) Rule {
+// below judges whether a mean is at most a bound.
+func below(rule string, e eval.Estimate, bound float64) Rule {
 	return against(rule, e, bound, e.High <= bound, e.Low > bound, mean4)
 }
 

@@ -129,7 +129,7 @@ func (i Improving) read(ctx context.Context, run stone.Config) (*improver, error
 	case i.Rounds < 1 || i.Rounds > maxRounds:
 		return nil, fmt.Errorf("%d rounds: want 1 to %d", i.Rounds, maxRounds)
 	case i.Shown < 1 || i.Shown > maxShown:
-		return nil, fmt.Errorf("%d cases are to be shown: want 1 to %d", i.Shown, maxShown)
+		return nil, fmt.Errorf("%d cases to show: want 1 to %d", i.Shown, maxShown)
 	case i.Applicator == nil || i.By == "":
 		return nil, errors.New("no capability revises the prompts: name a model of the configuration")
 	}

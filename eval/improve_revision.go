@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// A Revision is what an Improving has found.
+// A Revision is the result of an Improving.
 type Revision struct {
 	Changes []Change `json:"changes,omitempty"` // of the version that does best on dev; none if those are the present prompts
 	// Before and After are the scores on dev, on which the version was chosen: it does somewhat worse on others.
@@ -56,7 +56,7 @@ type Round struct {
 // Better reports whether the test shows an improvement: its interval of 95 % is above zero.
 func (r Revision) Better() bool { return r.Test != nil && r.Test.Difference.Low > 0 }
 
-// String says how the proposal did.
+// String describes the result of the proposal.
 func (r Round) String() string {
 	what := fmt.Sprintf("%s of version %d, %g → %g on %s", r.Prompt, r.From, r.Before, r.After, text.Plural(r.Cases, "case"))
 	if r.Version == 0 {

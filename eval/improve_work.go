@@ -35,8 +35,8 @@ type work struct {
 	perTry  float64    // USD of a proposal
 }
 
-// run is the body of the leaf that does all the work. What it decides by the money that is left is recorded: a run that
-// is resumed has spent that of the rounds which it replays.
+// run is the body of the leaf that does all the work. Decisions that depend on the remaining money are recorded: a
+// resumed run has already spent the money of the rounds that it replays.
 func (m *improver) run(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 	w := &work{improver: m, Revision: Revision{Cases: len(m.dev.ids)}}
 	err := w.begin(ctx, d)
@@ -64,7 +64,7 @@ func (w *work) begin(ctx context.Context, d dag.DAG) error {
 	w.USD, w.perCase = usd, usd/float64(len(w.dev.ids))
 	w.pool = []*version{{w.texts, attempts}}
 	if n := len(w.dev.ids) - len(w.scored(w.pool[0])); 2*n > len(w.dev.ids) {
-		return fmt.Errorf("%d of %d cases of dev have no score, since providers or scorers failed: find out why, and improve anew", n, len(w.dev.ids))
+		return fmt.Errorf("%d of %d cases of dev have no score, since providers or scorers failed: find out why, and run improve again", n, len(w.dev.ids))
 	}
 	w.tell(ctx, fmt.Sprintf("the prompts as they are: %s of dev", mean4(w.mean(w.pool[0], w.pool[0]).Mean)))
 	_, err = stone.Step(ctx, "starts", len(w.test.ids), func(ctx context.Context, _ int) (bool, error) {
@@ -76,10 +76,10 @@ func (w *work) begin(ctx context.Context, d dag.DAG) error {
 	return err
 }
 
-// testCost is what the test is expected to cost, which is kept back until the end.
+// testCost is the expected cost of the test, which is reserved until the end.
 func (w *work) testCost() float64 { return 2 * w.perCase * float64(len(w.test.ids)) }
 
-// roundCost is what a round is expected to cost at most.
+// roundCost is the highest expected cost of a round.
 func (w *work) roundCost() float64 { return w.perTry + w.perCase*float64(len(w.dev.ids)) }
 
 // stops returns why there is no n-th round, "" if there is one.

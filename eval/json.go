@@ -39,7 +39,7 @@ func lookup(v json.RawMessage, path string) (json.RawMessage, error) {
 		case isIndex == nil && json.Unmarshal(v, &list) == nil && i >= 0 && i < len(list):
 			v = list[i]
 		default:
-			return nil, fmt.Errorf("there is no %s in %s", path, shown(v))
+			return nil, fmt.Errorf("no %s in %s", path, shown(v))
 		}
 	}
 	return v, nil

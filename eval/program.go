@@ -126,7 +126,7 @@ func (s scorerSpec) command() (Scorer, error) {
 	case err != nil:
 		return Scorer{}, err
 	case info.IsDir() || info.Mode()&0o111 == 0:
-		return Scorer{}, fmt.Errorf("%s is no program", s.argument)
+		return Scorer{}, fmt.Errorf("%s is not a program", s.argument)
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {

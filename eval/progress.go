@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/event"
 )
 
-// Progress tells how far an evaluation is.
+// Progress counts the answers of an evaluation.
 type Progress struct {
 	Total    int // answers: cases times trials
 	Done     int

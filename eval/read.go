@@ -139,7 +139,7 @@ func (s scorerSpec) scorer(app *call.Applicator) (Scorer, error) {
 		if s.argument != "" {
 			var err error
 			if tolerance, err = strconv.ParseFloat(s.argument, 64); err != nil || tolerance < 0 || math.IsInf(tolerance, 0) {
-				return Scorer{}, fmt.Errorf("the tolerance %q is no number of at least 0", s.argument)
+				return Scorer{}, fmt.Errorf("the tolerance %q is not a number of at least 0", s.argument)
 			}
 		}
 		return s.comparing(within(tolerance)), nil

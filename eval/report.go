@@ -22,7 +22,7 @@ type Report struct {
 	Cost     Cost          `json:"cost"`
 	Asked    []Asked       `json:"asked,omitempty"`    // capabilities of calls
 	Reused   int           `json:"reused,omitempty"`   // answers taken from an earlier run
-	Looks    int           `json:"looks,omitempty"`    // runs that have shown what this test split says, this one included; the command counts them
+	Looks    int           `json:"looks,omitempty"`    // runs that have shown results on this test split, this one included; the command counts them
 	Failures []Example     `json:"failures,omitempty"` // the first cases without an answer, and errors
 	Against  *Comparison   `json:"against,omitempty"`
 	Gate     *Verdict      `json:"gate,omitempty"`
@@ -90,7 +90,7 @@ func (e *evaluation) report(version string) stone.Ashlar {
 	}, stone.Queries(dag.All(results)), stone.Version(version), stone.Detail{Value: e.extent(), Facts: e.extent().facts})
 }
 
-// tally is the results of all cases, in the order of the data.
+// tally holds the results of all cases, in the order of the data.
 type tally struct {
 	trials [][]outcome // by case
 	costs  [][]cost

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/text"
 )
 
@@ -31,11 +32,11 @@ type Routing struct {
 // have a score for, paired by case.
 type RoutingReport struct {
 	Cases int `json:"cases"`
-	// Gap is how much better the large model alone is than the best small one alone. If its interval
-	// contains 0, nobody knows whether there is a gap to recover, and GapRecovered has no cases (N is 0).
-	Gap          Estimate `json:"gap"`
-	GapRecovered Estimate `json:"gap_recovered"` // (routed - small) / (large - small)
-	LargeShare   Estimate `json:"large_share"`   // share of the cases that asked the large model
+	// Gap is how much better the large model alone is than the best small one alone. If its interval contains 0, there
+	// may be no gap to recover, and GapRecovered has no cases (N is 0).
+	Gap          eval.Estimate `json:"gap"`
+	GapRecovered eval.Estimate `json:"gap_recovered"` // (routed - small) / (large - small)
+	LargeShare   eval.Estimate `json:"large_share"`   // share of the cases that asked the large model
 	// CostShare is the routed pipeline's cost divided by the large model's alone. Without
 	// prices it has no cases.
 	CostShare Estimate `json:"cost_share"`
@@ -57,7 +58,7 @@ type Way struct {
 // Routed is the type of the last node of the pipeline of a Routing.
 var Routed = dag.NewType[RoutingReport]("eval/routing")
 
-// went is how one way went: its report and, by case, what the comparison needs.
+// went is the result of one way: its report and, by case, the values that the comparison needs.
 type went struct {
 	Report Report     `json:"report"`
 	Scores []*float64 `json:"scores"` // null if all trials are errors

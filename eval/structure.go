@@ -56,7 +56,7 @@ func fields(got, want json.RawMessage) (Score, error) {
 	return Score{Value: 2 * float64(hits) / float64(max(all, 1)), Reason: wrong}, nil
 }
 
-// flat is a JSON value as its leaves, by their paths.
+// flat maps each path of a JSON value to the leaf there.
 type flat struct {
 	order  []string
 	values map[string]string

@@ -45,7 +45,7 @@ func (c Case) called(node string) (calls []toolCall, err error) {
 func expectedCalls(want json.RawMessage) (calls []toolCall, err error) {
 	var items []json.RawMessage
 	if err := json.Unmarshal(want, &items); err != nil {
-		return nil, errors.New("the expectation is no list of tool calls")
+		return nil, errors.New("the expectation is not a list of tool calls")
 	}
 	for _, item := range items {
 		var c toolCall

@@ -77,7 +77,7 @@ func (t Tuning) Pipeline(ctx context.Context, run stone.Config) (stone.Ashlar, e
 	case n < 2 || n > maxTuned:
 		return stone.Ashlar{}, fmt.Errorf("%d candidates: want 2 to %d", n, maxTuned)
 	case !(t.USDPerCase > 0):
-		return stone.Ashlar{}, errors.New("the cost of a case is not bounded: set the USD that an answer may cost in the mean")
+		return stone.Ashlar{}, errors.New("the cost of a case is not limited: set the mean cost of an answer in USD")
 	case t.Call == "" || t.Alone == nil:
 		return stone.Ashlar{}, errors.New("a tuning needs Call and Alone")
 	}

@@ -31,7 +31,7 @@ type prefix struct {
 
 type state uint8
 
-// The states of a prefix: first what comes before the value, as in Unfence.
+// The states of a prefix. The first is the text before the value, as in Unfence.
 const (
 	atStart state = iota
 	inProse

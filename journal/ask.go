@@ -146,7 +146,7 @@ func (q Question) Check(ctx context.Context, response string) error {
 		return nil
 	}
 	if len(q.Choices) > 0 && !ask.Chosen(q.Choices, response) {
-		return fmt.Errorf("%.200q is no answer to %q: want one of: %s", response, q.Name, strings.Join(q.Choices, ", "))
+		return fmt.Errorf("%.200q is not an answer to %q: want one of: %s", response, q.Name, strings.Join(q.Choices, ", "))
 	}
 	if len(q.Schema) == 0 {
 		return nil
@@ -156,7 +156,7 @@ func (q Question) Check(ctx context.Context, response string) error {
 		err = s.Validate(ctx, []byte(response))
 	}
 	if err != nil {
-		return fmt.Errorf("%.200q is no answer to %q: want JSON that fits its schema: %w", response, q.Name, err)
+		return fmt.Errorf("%.200q is not an answer to %q: want JSON that fits its schema: %w", response, q.Name, err)
 	}
 	return nil
 }
@@ -211,7 +211,7 @@ func (f *frontend) question(asked ask.Question) Question {
 	if asked.Deadline > 0 {
 		q.Due, q.Default = q.Asked.Add(asked.Deadline), asked.Default
 	}
-	if n := f.times(q.Path); n > 0 { // an answer does not hold for a step that is done anew
+	if n := f.times(q.Path); n > 0 { // an answer does not apply to a step that is repeated on purpose
 		q.Version += "-" + strconv.Itoa(n)
 	}
 	if asked.Schema != nil {
@@ -220,8 +220,8 @@ func (f *frontend) question(asked ask.Question) Question {
 	return q
 }
 
-// outdated returns why the answer in the journal does not hold for a question, or "". A question that a person cancelled, so
-// that the run failed, is asked again when the run is resumed.
+// outdated returns why the answer in the journal does not apply to a question, or "". If a person cancelled the
+// question and the run failed, it is asked again when the run is resumed.
 func (r *runner) outdated(q, kept Question) string {
 	now, _, _ := strings.Cut(q.Version, "-")
 	was, _, _ := strings.Cut(kept.Version, "-")
@@ -307,7 +307,7 @@ func (a *asked) take(path string) []string {
 	return all
 }
 
-// superseded is who answers a question that is withdrawn.
+// superseded is the author of the answer to a withdrawn question.
 const superseded = "the run, which needs no answer any more"
 
 // withdraw closes the open questions within a leaf that has a result, such as the question of a lane that lost a race:

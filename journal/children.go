@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// This file has what a run knows of its children. A run without a journal is a nil runner.
+// This file tracks the children of a run. A run without a journal is a nil runner.
 
 // runnerIn returns the run of the step to which ctx belongs.
 func runnerIn(ctx context.Context) *runner {

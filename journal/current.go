@@ -28,8 +28,7 @@ func newest(steps []Step) map[place]int {
 	return newest
 }
 
-// place is what at most one current step of a run has. Glue has the path of what it belongs to, and
-// names of its own.
+// place identifies at most one current step of a run. Glue has the path of what it belongs to, and names of its own.
 type place struct{ path, kind, name string }
 
 func (s Step) place() place { return place{s.Path, s.Kind, s.Name} }

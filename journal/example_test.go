@@ -69,7 +69,7 @@ func ExampleAnswer() {
 	// Output:
 	// waits: true
 	// Deploy 1.2? [yes no]
-	// "maybe" is no answer to "approve": want one of: yes, no
+	// "maybe" is not an answer to "approve": want one of: yes, no
 	// <nil>
 	// {"response":"yes"} <nil>
 }

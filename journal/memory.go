@@ -16,9 +16,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Memory is a Journal that lives as long as the process, for tests and for runs
-// that are repeated within one program. Its zero value is empty and ready. It may
-// serve several runs and goroutines at once; it must not be copied.
+// Memory is a Journal that lives as long as the process, for tests and for runs that are repeated within one program.
+// The zero value is empty and ready. It may serve several runs and goroutines at once, and must not be copied.
 //
 // Memory does not use the log of the databases, although that would take 400 lines less: a step
 // then costs 26 µs instead of 10, for bytes that nobody reads again.

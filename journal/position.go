@@ -15,8 +15,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// A resumed run is a replay by position: the record at a place is the truth of that place. This file
-// has what is said of the differences between the record and the program.
+// A resumed run is a replay by position: the record at a place is the truth of that place. This file reports the
+// differences between the record and the program.
 
 // prompts returns a notice for each part whose prompt changed.
 func prompts(before, now []Part) (all []event.Notice) {

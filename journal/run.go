@@ -55,8 +55,8 @@ type Options struct {
 	// as before once a program with the old pipeline resumes it, or one with Force.
 	Refuse bool
 	// Again lists paths of recorded steps that a resumed run repeats, with all steps below them and all whose reads
-	// then differ. Their cost is charged again. A recorder has a run repeat them once: if the run waits then, and the same
-	// recorder resumes it, they are not repeated another time.
+	// then differ. Their cost is charged again. A recorder repeats them once for each run: if the run then waits and
+	// the same recorder resumes it, they are not repeated again.
 	Again []string
 	// Reuse is the id, or its unique prefix, of the run from which leaves that are
 	// Reusable may take results, or AnyRun; empty for none. A resumed run keeps the Reuse
@@ -465,9 +465,8 @@ func stateOf(ctx context.Context, err error) State {
 	return Failed
 }
 
-// retries returns the paths of the recorded failures that ended a run: they are retried
-// when it is resumed. What a later attempt at the same leaf has done stays failed where it was tried before: forgotten there,
-// it would be done again.
+// retries returns the paths of the recorded failures that ended a run: they are retried when it is resumed. A failure
+// stays if a later attempt at the same leaf has the result: without it, the work would be repeated.
 func retries(f *stone.Failure, d dag.DAG, steps []Step) ([]string, error) {
 	targets := []*stone.Failure{f}
 	if f.Kind == kind.LanesFailed {

@@ -115,7 +115,7 @@ func cleanRecord(s *redact.Set, rec *step.Record) (bool, error) {
 		return false, nil
 	}
 	if s.Holds(string(rec.Kept)) {
-		return false, errors.New("a leaf keeps nodes that hold a secret: have the steps that made them recorded, or take it out")
+		return false, errors.New("a leaf keeps nodes that contain a secret: record the steps that made them, or remove the secret")
 	}
 	content, found, err := s.JSON(rec.Content)
 	if err != nil {
@@ -159,11 +159,11 @@ func refuse(s *redact.Set, d dag.DAG, source []byte) error {
 		return nil
 	}
 	if s.Holds(string(source)) {
-		return errors.New("Options.Source holds a secret, which must not be recorded: have the pipeline read it from the environment")
+		return errors.New("Options.Source contains a secret, which must not be recorded: let the pipeline read it from the environment")
 	}
 	for n := range d.Nodes() {
 		if s.Holds(n.JSON()) {
-			return fmt.Errorf("node %s of the input holds a secret, which must not be recorded: take it out", n)
+			return fmt.Errorf("node %s of the input contains a secret, which must not be recorded: remove it", n)
 		}
 	}
 	return nil

@@ -22,9 +22,9 @@ func (t Timeouts) WithDefaults() Timeouts {
 	return t
 }
 
-// Retry bounds the retries of a request that failed: with status 408, 409, 429 or 5xx, because the
-// server could not be reached or was busy, or because its answer was cut short. If a part of the answer was
-// handed on, a Restart delta takes it back. The zero value means the defaults.
+// Retry bounds the retries of a request that failed: with status 408, 409, 429 or 5xx, because the server could not be
+// reached or was busy, or because its answer was cut short. If a part of the answer was passed on, a Restart delta
+// voids it. The zero value means the defaults.
 type Retry struct {
 	Max     int           // further attempts; 0 means 3, negative none
 	Wait    time.Duration // before the first retry, doubled for each further one; default 500 ms

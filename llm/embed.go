@@ -26,8 +26,7 @@ type Embedder interface {
 // are accepted everywhere.
 type EmbedRequest struct {
 	Texts []string // none of them blank
-	// Query says that the texts are questions, and not the documents that questions shall find. Some
-	// models make different vectors of the two.
+	// Query marks the texts as questions, not documents. Some models embed the two differently.
 	Query bool
 }
 

@@ -64,7 +64,7 @@ func MediaURL(url, kind, name string) (*Media, error) {
 		}
 		bytes, err := base64.StdEncoding.DecodeString(text)
 		if err != nil {
-			return nil, fmt.Errorf("the data URL of an image or file is no base64: %w", err)
+			return nil, fmt.Errorf("the data URL of an image or file is not base64: %w", err)
 		}
 		m = &Media{Type: media, Data: bytes, Name: name}
 	}
@@ -79,7 +79,7 @@ func MediaURL(url, kind, name string) (*Media, error) {
 func NewMedia(name string, data []byte) (*Media, error) {
 	m := &Media{Type: typeOf(name, data), Data: data, Name: name}
 	if m.Type == "" {
-		return nil, errors.New("neither content nor name tell the media type: make a Media with its Type")
+		return nil, errors.New("neither content nor name shows the media type: make a Media with its Type")
 	}
 	if err := m.Check(); err != nil {
 		return nil, err

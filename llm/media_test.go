@@ -28,8 +28,8 @@ func TestNewMedia(t *testing.T) {
 		{"a.pdf", "%PDF-1.7" + strings.Repeat(" ", 33_500), "a.pdf, application/pdf, 34 KB"},
 		{"a.MP3", "\xff\xfb\x90", "a.MP3, audio/mpeg, 3 bytes"},
 		{"a.md", "# A" + strings.Repeat("a", 1_500_000), "a.md, text/markdown, 1.5 MB"},
-		{"a.bin", "\x00", "neither content nor name tell the media type: make a Media with its Type"},
-		{"a.png", "\x89PN", "neither content nor name tell the media type: make a Media with its Type"},
+		{"a.bin", "\x00", "neither content nor name shows the media type: make a Media with its Type"},
+		{"a.png", "\x89PN", "neither content nor name shows the media type: make a Media with its Type"},
 		{"a.txt", "", `media of type "text/plain" is empty: set Data or URL`},
 		{"a.txt", strings.Repeat("a", llm.MaxMedia+1), `media of type "text/plain" has more than 20.0 MB: make it smaller, or pass its URL`},
 	} {

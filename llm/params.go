@@ -6,17 +6,17 @@ import (
 	"iter"
 )
 
-// Params are settings of a request that most providers know. Unset fields leave the provider's
-// default. A provider that lacks a setting refuses the request with an error that names it.
-// Settings of one vendor belong into Extra of its Config.
+// Params are settings of a request that most providers know. Unset fields leave the provider's default. A provider that
+// lacks a setting refuses the request with an error that names it. Settings of one vendor belong in Extra of its
+// Config.
 type Params struct {
 	Temperature *float64 `json:"temperature,omitempty"` // from 0
 	TopP        *float64 `json:"top_p,omitempty"`       // in (0, 1]
 	// Stop ends the answer before any of these texts.
 	Stop []string `json:"stop,omitempty"`
 	Seed *int64   `json:"seed,omitempty"`
-	// ToolChoice is "auto", "none", "required" or the name of a tool that must be called. In an
-	// agent a forced choice holds until a call was made. Without tools only "required" and names are refused.
+	// ToolChoice is "auto", "none", "required" or the name of a tool that must be called. In an agent a forced choice
+	// applies until a tool was called. Without tools only "required" and names are refused.
 	ToolChoice string `json:"tool_choice,omitempty"`
 	// ParallelTools permits several tool calls in one answer.
 	ParallelTools *bool `json:"parallel_tools,omitempty"`

@@ -63,13 +63,7 @@ func InfoOf(m Model) (info Info) {
 	return info
 }
 
-// priceOf returns the price of the model that a request asks, and whether it is known; see SpecOf.
-func priceOf(ctx context.Context, m Model, req *Request) (budget.Price, bool) {
-	if price := SpecOf(ctx, m, req).Price; price != nil {
-		return *price, true
-	}
-	return budget.Price{}, false
-}
+func deref(p *budget.Price) budget.Price { return *cmp.Or(p, &budget.Price{}) }
 
 const (
 	bytesPerToken = 4
@@ -151,12 +145,13 @@ func Quote(ctx context.Context, m Model, req *Request) budget.Quote {
 	if InfoOf(m).Pays {
 		return budget.Quote{}
 	}
-	price, ok := priceOf(ctx, m, req)
+	spec := SpecOf(ctx, m, req)
+	price, ok := deref(spec.Price), spec.Price != nil
 	if req.Params.CacheTTL != "" {
 		price = price.Hour()
 	}
 	in, out := req.Tokens()
-	if longest := SpecOf(ctx, m, req).Output; longest > 0 && (req.MaxTokens == 0 || longest < out) {
+	if longest := spec.Output; longest > 0 && (req.MaxTokens == 0 || longest < out) {
 		out = longest
 	}
 	least, most := budget.Usage{InputTokens: in}, budget.Usage{InputTokens: in, OutputTokens: out}
@@ -195,6 +190,7 @@ func Bound(maxTokens int, left budget.Limits) int {
 type Meter struct {
 	ctx     context.Context // of the request
 	price   budget.Price
+	spec    Spec
 	counts  bool // an account or a price
 	req     *Request
 	started bool         // the server has answered
@@ -204,8 +200,8 @@ type Meter struct {
 
 // NewMeter returns the meter of a request to a model.
 func NewMeter(ctx context.Context, m Model, req *Request) *Meter {
-	price, priced := priceOf(ctx, m, req)
-	return &Meter{ctx: ctx, price: price, counts: priced || budget.From(ctx) != nil, req: req}
+	spec := SpecOf(ctx, m, req)
+	return &Meter{ctx: ctx, price: deref(spec.Price), spec: spec, counts: spec.Price != nil || budget.From(ctx) != nil, req: req}
 }
 
 // Hear takes the next delta.
@@ -241,14 +237,22 @@ func (m *Meter) attempt(reply *Reply, err error) budget.Usage {
 	u := reply.Usage.Counted()
 	if in, out := reply.Usage.InputTokens == nil, reply.Usage.OutputTokens == nil; m.counts && (err != nil && (in || out) || in && out) {
 		if tokens := m.req.inputTokens(); in && m.billed(reply, err) {
-			u.InputTokens, u.Estimated = tokens, true
+			u.InputTokens, u.Estimated = atMost(tokens, m.spec.Window), true
 		}
 		if tokens := max(reply.outputTokens(), (m.said+bytesPerToken-1)/bytesPerToken); out && tokens > 0 {
-			u.OutputTokens, u.Estimated = tokens, true
+			u.OutputTokens, u.Estimated = atMost(tokens, m.spec.limit(m.req.MaxTokens)), true
 		}
 	}
 	u.USD = m.price.Of(u) + m.extra(&reply.Usage)
 	return u.Sane()
+}
+
+// atMost is the smaller of an estimate and a limit, where 0 is none.
+func atMost(tokens, limit int) int {
+	if limit > 0 {
+		return min(tokens, limit)
+	}
+	return tokens
 }
 
 // extra is the cost of a usage beyond its tokens: searches, and the surcharge of the one-hour cache.

@@ -6,10 +6,9 @@ import (
 	"github.com/stonelayer/stone/llm/internal/rules"
 )
 
-// TooLong reports whether err is a provider's refusal of a request that is longer than the model's window.
-// No two servers say it alike: a code where there is one, else the words that they are known to use. A
-// request that is refused because of its rate is never too long, and neither is one whose MaxTokens alone
-// is too large for the window.
+// TooLong reports whether err is a provider's refusal of a request that is longer than the model's window. Servers
+// report it differently: by a code, or by wordings that are known. A request that is refused because of its rate is
+// never too long, and neither is one whose MaxTokens alone is too large for the window.
 func TooLong(err error) bool {
 	if e, ok := errors.AsType[*HTTPError](err); ok {
 		switch e.Status {

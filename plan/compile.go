@@ -245,7 +245,7 @@ func (c *compiler) inner(n *node, name string, known *scope, depth int) stone.As
 }
 
 func unknown(context.Context, dag.DAG) (json.RawMessage, error) {
-	return nil, stone.Fail(unknownOp, "the node has no op that is known")
+	return nil, stone.Fail(unknownOp, "the node has no known op")
 }
 
 // typeOf returns the type that a node produces.

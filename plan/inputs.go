@@ -88,7 +88,7 @@ func (c *compiler) inputs(known *scope) {
 		s := in.schema
 		if in.named != "" && c.app != nil {
 			if s = c.app.Schemas[in.named]; s == nil {
-				c.find(&in.of.at, stone.Finding{Type: "unknown-schema", Queried: in.named}, "there is no schema %q for the input %q: register it, or write the schema itself", in.named, in.name)
+				c.find(&in.of.at, stone.Finding{Type: "unknown-schema", Queried: in.named}, "unknown schema %q for the input %q: register it, or write the schema itself", in.named, in.name)
 			}
 		}
 		c.given[in.name] = s

@@ -131,4 +131,4 @@ func (p *Plan) JSON() ([]byte, error) {
 	return p.print(true, len(p.text))
 }
 
-var errSlot = errors.New("data looks like a slot, which JSON cannot tell from one: put it into a slot of its own, given with the input")
+var errSlot = errors.New("data looks like a slot, and JSON cannot distinguish the two: put it into a slot of its own, given with the input")

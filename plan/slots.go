@@ -103,7 +103,7 @@ func (v view) slot(ref *slotRef) (json.RawMessage, error) {
 	case value == nil && failure != nil:
 		return nil, stone.Fail(kind.MissingInput, "%s: the call failed, as its plan allows: guard the node with {:present? :%s}, or read {:slot/record :%[2]s}", ref, ref.name)
 	case value == nil:
-		return nil, stone.Fail(kind.MissingInput, "%s: there is no such slot", ref)
+		return nil, stone.Fail(kind.MissingInput, "%s: unknown slot", ref)
 	}
 	out, ok := walk(value, ref.path)
 	if !ok {
@@ -146,7 +146,7 @@ func recordOf(n, failure *dag.Node) (json.RawMessage, error) {
 	case failure != nil:
 		of = new(call.Record)
 		if err := json.Unmarshal([]byte(failure.JSON()), of); err != nil {
-			return nil, stone.Fail(kind.BadContent, "%s is no record of a call: %w", failure, err)
+			return nil, stone.Fail(kind.BadContent, "%s is not a record of a call: %w", failure, err)
 		}
 	}
 	if of == nil {

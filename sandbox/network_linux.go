@@ -73,7 +73,7 @@ func (l *link) connect(program string) error {
 	if err := json.NewDecoder(l.info).Decode(&told); errors.Is(err, io.EOF) {
 		return nil
 	} else if err != nil {
-		return fmt.Errorf("what bwrap tells of its network: %w", err)
+		return fmt.Errorf("read the network of bwrap: %w", err)
 	}
 	// Bubblewrap may make a second user namespace. The network belongs to the first.
 	space := fmt.Sprintf("/proc/%d/ns/net", told.Child)

@@ -30,7 +30,7 @@ func (b *Subset) Loose(text []byte) (projected []byte, told string, err error) {
 	p.walk = l.node
 	top := l.flatten(p.root)
 	if types := typesOf(top); len(types) > 0 && !slices.Contains(types, "object") {
-		return nil, "", errors.New("schema: the whole value is no object")
+		return nil, "", errors.New("schema: the whole value is not an object")
 	}
 	top.set("type", "object")
 	if enum, ok := listed(top); ok { // of objects, which no service takes at the top

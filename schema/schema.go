@@ -16,7 +16,8 @@ type Schema struct {
 	root     any  // *object or bool
 	foldable bool // every reference is a pointer from the root: no $id below it changes the base
 
-	text     func() []byte
+	text     func() []byte // as JSON and Ordered return it
+	ordered  func() []byte
 	compiled func() (*graph, error)
 
 	verdicts cache[*Schema, []Problem] // of Compatible, with this schema as the producer
@@ -26,6 +27,7 @@ type Schema struct {
 func newSchema(root any) *Schema {
 	s := &Schema{root: root, foldable: !hasInnerID(root, true)}
 	s.text = sync.OnceValue(func() []byte { return appendJSON(nil, root, false) })
+	s.ordered = sync.OnceValue(func() []byte { return appendJSON(nil, root, true) })
 	s.compiled = sync.OnceValues(func() (*graph, error) { return compile(s.text()) })
 	return s
 }
@@ -85,7 +87,7 @@ func (s *Schema) Ordered() []byte {
 	if s == nil {
 		return []byte("true")
 	}
-	return appendJSON(nil, s.root, true)
+	return bytes.Clone(s.ordered())
 }
 
 // Object reports whether the schema is one of objects, without alternatives or a reference at the top.

@@ -85,7 +85,7 @@ func (b *Subset) Project(text []byte) ([]byte, error) {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
 	if out.values["type"] != "object" {
-		return nil, errors.New("schema: the whole value is no object")
+		return nil, errors.New("schema: the whole value is not an object")
 	}
 	if len(p.defs.names) > 0 {
 		out.set("$defs", p.defs)
@@ -107,7 +107,7 @@ func (b *Subset) begin(text []byte) (*projection, error) {
 	}
 	root, ok := node.(*object)
 	if !ok {
-		return nil, errors.New("schema: it is no object")
+		return nil, errors.New("schema: it is not an object")
 	}
 	return &projection{Subset: b, root: root, defs: newObject(), names: map[string]string{}, open: map[string]bool{"#": true}}, nil
 }

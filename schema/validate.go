@@ -24,7 +24,7 @@ const base = "stone:///schema"
 type refusal struct{}
 
 func (refusal) Load(url string) (any, error) {
-	return nil, fmt.Errorf("schema: the reference %q leads outside the schema, and nothing is loaded; copy its target into $defs",
+	return nil, fmt.Errorf("schema: the reference %q refers outside the schema, and no other document is loaded; copy its target into $defs",
 		strings.TrimPrefix(url, "stone:///"))
 }
 
@@ -80,11 +80,11 @@ func compileError(err error, document any) error {
 	}
 	var pointer *jsonschema.JSONPointerNotFoundError
 	if errors.As(err, &pointer) {
-		return fmt.Errorf("schema: the reference %q leads nowhere", strings.TrimPrefix(pointer.URL, base))
+		return fmt.Errorf("schema: unresolved reference %q", strings.TrimPrefix(pointer.URL, base))
 	}
 	var anchor *jsonschema.AnchorNotFoundError
 	if errors.As(err, &anchor) {
-		return fmt.Errorf("schema: the reference %q leads nowhere", strings.TrimPrefix(anchor.Reference, base))
+		return fmt.Errorf("schema: unresolved reference %q", strings.TrimPrefix(anchor.Reference, base))
 	}
 	return fmt.Errorf("schema: %s", strings.ReplaceAll(err.Error(), base, ""))
 }

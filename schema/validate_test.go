@@ -151,12 +151,12 @@ func TestParseErrors(t *testing.T) {
 		{`{"required":"a"}`, `schema: not a JSON Schema: required: want array, got string "a"`},
 		{`{"pattern":"(?=a"}`, `schema: not a JSON Schema: pattern: want a regular expression of ECMA-262, got string "(?=a"`},
 		{`{"maximum":1e99999}`, `schema: want a number within 64-bit floating point, got 1e99999`},
-		{`{"$ref":"https://example.com/s.json"}`, `schema: the reference "https://example.com/s.json" leads outside the schema, and nothing is loaded; copy its target into $defs`},
-		{`{"$ref":"file:///etc/passwd"}`, `schema: the reference "file:///etc/passwd" leads outside the schema, and nothing is loaded; copy its target into $defs`},
-		{`{"$ref":"other.json#/a"}`, `schema: the reference "other.json" leads outside the schema, and nothing is loaded; copy its target into $defs`},
-		{`{"$schema":"https://example.com/meta"}`, `schema: the reference "https://example.com/meta" leads outside the schema, and nothing is loaded; copy its target into $defs`},
-		{`{"$ref":"#/nowhere"}`, `schema: the reference "#/nowhere" leads nowhere`},
-		{`{"$ref":"#nowhere"}`, `schema: the reference "#nowhere" leads nowhere`},
+		{`{"$ref":"https://example.com/s.json"}`, `schema: the reference "https://example.com/s.json" refers outside the schema, and no other document is loaded; copy its target into $defs`},
+		{`{"$ref":"file:///etc/passwd"}`, `schema: the reference "file:///etc/passwd" refers outside the schema, and no other document is loaded; copy its target into $defs`},
+		{`{"$ref":"other.json#/a"}`, `schema: the reference "other.json" refers outside the schema, and no other document is loaded; copy its target into $defs`},
+		{`{"$schema":"https://example.com/meta"}`, `schema: the reference "https://example.com/meta" refers outside the schema, and no other document is loaded; copy its target into $defs`},
+		{`{"$ref":"#/nowhere"}`, `schema: unresolved reference "#/nowhere"`},
+		{`{"$ref":"#nowhere"}`, `schema: unresolved reference "#nowhere"`},
 	} {
 		_, err := schema.Parse([]byte(test.text))
 		if err == nil || err.Error() != test.want {

@@ -10,8 +10,8 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Access says who sends a request. The error is shown to the caller, with status 401. It
-// may be a *api.Problem with another status.
+// Access identifies the caller of a request. Its error is shown to the caller, with status 401. It may be a
+// *api.Problem with another status.
 type Access interface {
 	Principal(r *http.Request) (Principal, error)
 }
@@ -19,7 +19,7 @@ type Access interface {
 // Role is a permission of a caller.
 type Role string
 
-// The roles. Each allows only what it says.
+// The roles. None includes another.
 const (
 	Read   Role = "read"   // see pipelines, runs, nodes and questions
 	Start  Role = "start"  // start, cancel, resume and remove runs

@@ -15,14 +15,13 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/grants"
-	"github.com/stonelayer/stone/internal/reasons"
+	"github.com/stonelayer/stone/internal/protocol"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/respond"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/limit"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/internal/openai"
 )
 
 func (s *Server) actRoutes() []route {
@@ -43,8 +42,8 @@ func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) 
 		return err
 	}
 	id := r.URL.Query().Get("id")
-	if key := r.Header.Get(openai.IdempotencyKey); key != "" && id == "" {
-		id = openai.KeyedID(key, "act-")
+	if key := r.Header.Get(protocol.IdempotencyKey); key != "" && id == "" {
+		id = protocol.KeyedID(key, "act-")
 	}
 	named := id != ""
 	if named && !runName.MatchString(id) {
@@ -117,7 +116,7 @@ func (s sentLines) Write(line []byte) (int, error) {
 
 // rawBody reads the body of a request whose fields are not all known here.
 func rawBody(r *http.Request, types ...string) ([]byte, error) {
-	if err := wantType(r, types...); err != nil {
+	if err := protocol.WantType(r, types...); err != nil {
 		return nil, err
 	}
 	data, err := io.ReadAll(r.Body)
@@ -152,7 +151,7 @@ func (s *Server) answerRequest(ctx context.Context, who Principal, id string, ap
 		cfg.RunID = keyOf(who, id)
 		clean := redact.From(s.cfg.Base()).Clean
 		keep := respond.Keep{
-			Journal: s.cfg.Journal, Run: cfg.RunID, Clean: clean, Used: "the run " + id + " is no answer to this request: choose another id",
+			Journal: s.cfg.Journal, Run: cfg.RunID, Clean: clean, Used: "the run " + id + " is not an answer to this request: choose another id",
 			Options: journal.Options{Drain: s.drain, Grace: s.cfg.Grace, Account: clean(who.Name), Labels: map[string]string{"intent": clean(spec.Intent), "request": clean(trace.ID)}},
 		}
 		maps.Copy(keep.Options.Labels, who.labels())

@@ -24,7 +24,7 @@ func greeters() *call.Registry {
 // greeter is a server with a capability and without pipelines.
 func greeter(t testing.TB, access serve.Access) *serve.Server {
 	t.Helper()
-	s, err := serve.New(serve.Config{Journal: &journal.Memory{}, Applicator: &call.Applicator{Registry: greeters()}, Access: access})
+	s, err := serve.New(serve.Config{Journal: &journal.Memory{}, Protocols: protocols, Applicator: &call.Applicator{Registry: greeters()}, Access: access})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestAct(t *testing.T) {
 		{"acme", "", `{:proto 1 :trace {:id "r"} :task {:intent :text/greet} :input {:name "Ada"}}`, "", 200, `:out {:text "Hello, Ada!"}`},
 		{"acme", "?id=a", ada, "", 200, `"attempts":1`},
 		{"acme", "?id=a", ada, "", 200, `"mode":"replay"`},
-		{"acme", "?id=a", strings.Replace(ada, "Ada", "Bob", 1), "", 409, `trace/id-used: the run a is no answer`},
+		{"acme", "?id=a", strings.Replace(ada, "Ada", "Bob", 1), "", 409, `trace/id-used: the run a is not an answer`},
 		{"globex", "?id=a", strings.Replace(ada, "Ada", "Bob", 1), "", 200, `Hello, Bob!`}, // the id is free for it
 		{"acme", "?id=..a", ada, "", 422, `the id`},
 		{"acme", "?id=b", strings.Replace(ada, "r-1", strings.Repeat("x", 513), 1), "", 422, `has 513 bytes: want at most 512`},

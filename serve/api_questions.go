@@ -85,7 +85,7 @@ func (s *Server) askedSelection(ctx context.Context, who Principal, values url.V
 	return q, limit, nil
 }
 
-// recount is how long the number of open questions of a tenant is taken for true: counting them takes as long as a start if they are many.
+// recount is how long a count of a tenant's open questions is reused: counting many of them takes as long as a start.
 const recount = 10 * time.Second
 
 type askedCount struct {
@@ -176,7 +176,7 @@ func (s *Server) postAnswer(w http.ResponseWriter, r *http.Request, who Principa
 	return reply(w, http.StatusOK, run(who, info))
 }
 
-// unclear is the error of an answer that says nothing, or two things. It has the choices.
+// unclear is the error of an answer with neither or both of response and cancel. It lists the choices.
 func (s *Server) unclear(ctx context.Context, info journal.RunInfo, a api.Answer) error {
 	want, i := "a text", 0
 	for q, err := range journal.EachQuestion(ctx, s.cfg.Journal, journal.QuestionQuery{Run: info.ID}) {

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/protocol"
 	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/internal/openai"
 )
 
 // oneRun is the cheapest query.
@@ -58,8 +58,8 @@ func badID(id string) *api.Problem {
 
 func (s *Server) postRun(w http.ResponseWriter, r *http.Request, who Principal) error {
 	id := freshID()
-	if key := r.Header.Get(openai.IdempotencyKey); key != "" {
-		id = openai.KeyedID(key, "run-")
+	if key := r.Header.Get(protocol.IdempotencyKey); key != "" {
+		id = protocol.KeyedID(key, "run-")
 	}
 	return s.startRun(w, r, who, id)
 }
@@ -349,7 +349,7 @@ func (s *Server) settled(ctx context.Context, info journal.RunInfo) (journal.Run
 	run := s.active[info.ID]
 	s.mu.Unlock()
 	if run != nil {
-		_ = waitFor(ctx, run.ended) // the state says how far it is
+		_ = waitFor(ctx, run.ended) // the state shows its progress
 	} else {
 		_ = waitFor(ctx, after(pollEvery))
 	}

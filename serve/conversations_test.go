@@ -281,7 +281,7 @@ func TestConversationsRefused(t *testing.T) {
 		status     int
 		problem    string
 	}{
-		{"ui/mason", `[]`, 422, "the body is no request of the AI SDK"},
+		{"ui/mason", `[]`, 422, "the body is not a request of the AI SDK"},
 		{"ui/mason", `{"id":"c"}`, 422, "nothing is asked"},
 		{"ui/mason", `{"id":"c","messages":[{"id":"1","role":"system","parts":[]}]}`, 422, `the last message has the role "system"`},
 		{"ui/mason", `{"id":"c","messages":[{"id":"1","role":"user","parts":[]}]}`, 422, "nothing is asked"},
@@ -344,7 +344,7 @@ func TestConversationOnce(t *testing.T) {
 	}
 }
 
-// A message that is sent again is no answer to the question that it led to.
+// A message that is sent again is not an answer to the question that it led to.
 func TestConversationAsksAgain(t *testing.T) {
 	q := openQuarry(t, serve.Config{Journal: &journal.Memory{}})
 	for _, body := range []string{saying("chat", "m1", "yes"), saying("chat", "m1", "yes")} {

@@ -25,11 +25,11 @@
 //
 // # Protocols
 //
-// Programs that speak to OpenAI use pipelines as models, at /v1/responses and /v1/chat/completions, those that
-// speak to Anthropic at /v1/messages. Chat UIs talk with them if Config.Protocols has ui.Part of package x/ui.
+// With gateway.Part of package x/gateway in Config.Protocols, programs that speak to OpenAI or to Anthropic use pipelines as
+// models. With ui.Part of package x/ui, chat UIs talk with them.
 //
 // # Callers
 //
-// Config.Access says who sends a request. A caller with a tenant sees and starts only
-// runs of that tenant; to it other tenants' runs do not exist.
+// Config.Access identifies callers. A caller with a tenant sees and starts only runs of that tenant; to it other
+// tenants' runs do not exist.
 package serve

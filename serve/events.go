@@ -11,8 +11,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// beat is how often an idle stream gets a comment, so that what lies between does not
-// take it for dead.
+// beat is how often an idle stream gets a comment, so that proxies keep the connection open.
 const beat = 15 * time.Second
 
 // getEvents streams a run: an event "step" for each start and end of a step, and an event

@@ -12,9 +12,8 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// A place is how far a client has got in the events of a run: the position of a row in
-// the journal, and the state that it was told there, if any. It is the id of an event, so
-// that any server can continue from it.
+// A place is the position of a client in the events of a run: the position of a row in the journal, and the state that
+// was sent there, if any. It is the id of an event, so that any server can continue from it.
 type place struct {
 	seq   int64
 	state journal.State

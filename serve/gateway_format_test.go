@@ -76,11 +76,11 @@ func TestResponseFormat(t *testing.T) {
 func TestResponseFormatFails(t *testing.T) {
 	h := gatewayServer(t, gated(says("In Paris."), says("In Lyon.")), nil, "chat/answer")
 	for path, body := range map[string]string{"/v1/chat/completions": chatTown, "/v1/responses": answerTown} {
-		h.want("POST", path, body, 422, `response-format: the answer is no JSON`)
+		h.want("POST", path, body, 422, `response-format: the answer is not JSON`)
 		h.want("POST", path, strings.Replace(body, `"type":"object"`, `"type":"thing"`, 1), 400, "the schema of the format")
 	}
 	object := strings.Replace(chatTown, `{"type":"json_schema"`, `{"type":"json_object"`, 1)
-	h.want("POST", "/v1/chat/completions", object, 422, "response-format: the answer is no JSON")
+	h.want("POST", "/v1/chat/completions", object, 422, "response-format: the answer is not JSON")
 	// An answer that is streamed live ends as a failed one.
 	all := h.streamed("POST", "/v1/responses", strings.Replace(answerTown, "{", `{"stream":true,`, 1))
 	if last := string(all[len(all)-1]); !strings.Contains(last, `"type":"response.failed"`) {
@@ -101,9 +101,9 @@ func TestResponseFormatOfPipeline(t *testing.T) {
 	}
 	for path, body := range map[string]string{"/v1/chat/completions": chatTown, "/v1/responses": answerTown} {
 		h.want("POST", path, says(body, `{\"town\":\"Lyon\"}`), 200, `{\"town\":\"Lyon\"}`)
-		h.want("POST", path, says(body, "prose"), 422, "the answer is no JSON")
+		h.want("POST", path, says(body, "prose"), 422, "the answer is not JSON")
 		all := h.streamed("POST", path, strings.Replace(says(body, "prose"), "{", `{"stream":true,`, 1))
-		if last := string(all[len(all)-1]); !strings.Contains(last, "the answer is no JSON") {
+		if last := string(all[len(all)-1]); !strings.Contains(last, "the answer is not JSON") {
 			t.Errorf("the stream of %s ends with %s", path, last)
 		}
 	}
@@ -113,7 +113,7 @@ func TestResponseFormatOfPipeline(t *testing.T) {
 	for strings.Contains(text, "in_progress") {
 		_, text = h.do("GET", "/v1/responses/"+id, "")
 	}
-	if !strings.Contains(text, `"status":"failed"`) || !strings.Contains(text, "the answer is no JSON") {
+	if !strings.Contains(text, `"status":"failed"`) || !strings.Contains(text, "the answer is not JSON") {
 		t.Errorf("in the background: %s", text)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal/sqlite"
+	"github.com/stonelayer/stone/x/gateway"
 	"github.com/stonelayer/stone/x/ui"
 )
 
@@ -173,7 +174,7 @@ func serveLargest(t *testing.T, file string) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	s, err := New(Config{Journal: db, Protocols: []Protocol{ui.Part}, Pipelines: largest(largestAsked)})
+	s, err := New(Config{Journal: db, Protocols: []Protocol{ui.Part, gateway.Part}, Pipelines: largest(largestAsked)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -210,10 +210,10 @@ func TestMessagesHostile(t *testing.T) {
 		return `{"model":"stone/chat/answer","messages":[{"role":"user","content":[` + block + `]}]}`
 	}
 	for _, tt := range []struct{ body, part string }{
-		{`{} {}`, "no JSON object"},
+		{`{} {}`, "not a JSON object"},
 		{`{"model":"stone/chat/answer"}`, "messages: the conversation has no message"},
 		{`{"model":"stone/chat/answer","messages":[{"role":"user","content":7}]}`, "messages"},
-		{with(`"metadata":` + strings.Repeat(`{"a":`, 20_000) + "1" + strings.Repeat("}", 20_000)), "no JSON object"},
+		{with(`"metadata":` + strings.Repeat(`{"a":`, 20_000) + "1" + strings.Repeat("}", 20_000)), "not a JSON object"},
 		{with(`"__proto__":{}`), "__proto__: the parameter is not supported"},
 		{with(`"mcp_servers":[{"type":"url"}]`), "mcp_servers: the parameter is not supported"},
 		{with(`"temperature":9`), "temperature"},
@@ -225,9 +225,9 @@ func TestMessagesHostile(t *testing.T) {
 		{says(`{"type":"container_upload"}`), `messages.0.content.0: blocks of the type \"container_upload\" are not supported`},
 		{says(`{"type":"image","source":{"type":"file","file_id":"f"}}`), `sources of the type \"file\" are not supported`},
 		{says(`{"type":"image"}`), `sources of the type \"\" are not supported`},
-		{says(`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"?"}}`), "no base64"},
+		{says(`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"?"}}`), "not base64"},
 		{says(`{"type":"tool_use","id":"a","name":"b","input":{}}`), `blocks of the type \"tool_use\" are not supported`},
-		{`{"model":"stone/chat/answer","messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"b","input":"c"}]}]}`, "the input of a call is no object"},
+		{`{"model":"stone/chat/answer","messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"b","input":"c"}]}]}`, "the input of a call is not an object"},
 	} {
 		if status, text := h.do("POST", "/v1/messages", tt.body); status != 400 || !strings.Contains(text, tt.part) || !strings.Contains(text, `"type":"invalid_request_error"`) {
 			t.Errorf("%.200s: %d %s", tt.body, status, text)

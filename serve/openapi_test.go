@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/internal/test/openapi"
 	"github.com/stonelayer/stone/internal/test/peer"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/x/gateway"
 	"github.com/stonelayer/stone/x/ui"
 )
 
@@ -21,7 +22,7 @@ var update = flag.Bool("update", false, "write the document of the API")
 // TestOpenAPI: every route is described and nothing else is, and the document that is embedded is that
 // of the types and their comments.
 func TestOpenAPI(t *testing.T) {
-	s, err := New(Config{Journal: &journal.Memory{}, Protocols: []Protocol{ui.Part}})
+	s, err := New(Config{Journal: &journal.Memory{}, Protocols: []Protocol{ui.Part, gateway.Part}})
 	if err != nil {
 		t.Fatal(err)
 	}

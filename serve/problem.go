@@ -34,7 +34,7 @@ func conflict(format string, args ...any) *api.Problem {
 
 // refused says why a run cannot continue with the pipeline of this server.
 func refused(changes string) *api.Problem {
-	return problem(problems.Refused, http.StatusConflict, "the pipeline changed since the run started: %s: serve the old pipeline too, or resume the run with {\"force\": true}: what is recorded stands", changes)
+	return problem(problems.Refused, http.StatusConflict, "the pipeline changed since the run started: %s: serve the old pipeline too, or resume the run with {\"force\": true}: recorded results are kept", changes)
 }
 
 func notFound(format string, args ...any) *api.Problem {
@@ -99,8 +99,10 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.As(err, &p) && p.Status == http.StatusTooManyRequests && w.Header().Get("Retry-After") == "" {
 		w.Header().Set("Retry-After", retryAfter)
 	}
-	if s.failGateway(w, r, err) {
-		return
+	for _, p := range s.protocols {
+		if p.Fail != nil && p.Fail(w, r, err, func(err error) *api.Problem { return s.problemOf(r, err) }) {
+			return
+		}
 	}
 	p = s.problemOf(r, err)
 	if strings.Contains(r.Header.Get("Accept"), "text/html") { // a browser

@@ -1,12 +1,18 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
+	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/protocol"
 	"github.com/stonelayer/stone/internal/talk"
 	"github.com/stonelayer/stone/internal/turn"
@@ -18,8 +24,8 @@ import (
 func (s *Server) protocolRoutes() (out []route) {
 	for _, p := range s.protocols {
 		for _, r := range p.Routes {
-			if r.Waits {
-				s.waits[r.Pattern] = func(*http.Request) bool { return true }
+			if r.Waits != nil {
+				s.waits[r.Pattern] = r.Waits
 			}
 			out = append(out, route{r.Pattern, Role(r.Role), func(w http.ResponseWriter, req *http.Request, who Principal) error {
 				return r.Serve(w, req, guest{s, who})
@@ -28,6 +34,21 @@ func (s *Server) protocolRoutes() (out []route) {
 	}
 	return out
 }
+
+// addProtocolPipelines adds what protocols publish.
+func (s *Server) addProtocolPipelines() {
+	for _, p := range s.protocols {
+		if p.Pipelines == nil {
+			continue
+		}
+		for name, a := range p.Pipelines(s.cfg.Applicator) { // a nil Grant of a Pipeline is all
+			s.further[name] = &Pipeline{Name: name, Ashlar: a, Grant: append([]string{}, s.cfg.Grant...), Limits: s.cfg.Limits}
+		}
+	}
+}
+
+// pipeline returns what a run with this name runs, or nil.
+func (s *Server) pipeline(name string) *Pipeline { return cmp.Or(s.pipelines[name], s.further[name]) }
 
 // guest is the server for a caller of a protocol.
 type guest struct {
@@ -56,6 +77,27 @@ func (g guest) Pipeline(name string) (talk.Model, error) {
 	return talk.Model{Name: p.Name, Ashlar: p.Ashlar}, nil
 }
 
+func (g guest) Models() (all []talk.Model) {
+	for _, p := range g.s.published() {
+		all = append(all, talk.Model{Name: p.Name, Ashlar: p.Ashlar})
+	}
+	if g.who.may(Act) {
+		for name, p := range g.s.further {
+			if g.s.pipelines[name] == nil {
+				all = append(all, talk.Model{Name: p.Name, Ashlar: p.Ashlar})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b talk.Model) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+func (g guest) Settings() protocol.Settings {
+	return protocol.Settings{Live: g.s.cfg.Live, IgnoreTools: g.s.cfg.IgnoreTools, Embedder: g.s.cfg.Embedder}
+}
+
+func (g guest) Log() *slog.Logger { return g.s.cfg.Log }
+
 func (g guest) Runs(ctx context.Context, q journal.Query) iter.Seq2[journal.RunInfo, error] {
 	return each(ctx, g.Journal(), q)
 }
@@ -72,7 +114,7 @@ func (g guest) named(info journal.RunInfo) journal.RunInfo {
 }
 
 func (g guest) Start(ctx context.Context, id string, run protocol.Run) (journal.RunInfo, error) {
-	p := g.s.pipelines[run.Pipeline]
+	p := g.s.pipeline(run.Pipeline)
 	if p == nil {
 		return journal.RunInfo{}, g.s.noPipeline(run.Pipeline)
 	}
@@ -96,6 +138,35 @@ func (g guest) Cancel(ctx context.Context, id string) error {
 	return g.s.stop(ctx, info)
 }
 
+func (g guest) Remove(ctx context.Context, id string) error {
+	return g.s.cfg.Journal.Remove(ctx, keyOf(g.who, id))
+}
+
+func (g guest) Kept(ctx context.Context, id string) ([]byte, error) {
+	info, err := g.s.owned(ctx, g.who, id)
+	if err != nil {
+		return nil, err
+	}
+	src, ok := sourceOf(info)
+	if !ok || src.Keep == nil {
+		return nil, journal.ErrNoRun
+	}
+	return src.Keep, nil
+}
+
+func (g guest) Watchers(id string) []event.Watcher {
+	g.s.mu.Lock()
+	defer g.s.mu.Unlock()
+	if run := g.s.active[keyOf(g.who, id)]; run != nil {
+		return run.watchers
+	}
+	return nil
+}
+
+func (g guest) Ask(r *http.Request, app *call.Applicator, envelope []byte) (call.Response, error) {
+	return g.s.ask(r, g.who, app, envelope)
+}
+
 func (g guest) Answer(ctx context.Context, id, by string, a api.Answer) error {
 	info, err := g.s.owned(ctx, g.who, id)
 	if err != nil {
@@ -113,6 +184,8 @@ func (g guest) Withdraw(ctx context.Context, id, path string) error {
 	}
 	return err
 }
+
+func (g guest) Describe(info journal.RunInfo) api.Run { return run(g.who, g.known(info)) }
 
 func (g guest) Going(info journal.RunInfo) bool {
 	return goesOn(info.State) || g.s.runs(keyOf(g.who, info.ID))
@@ -136,6 +209,8 @@ func (g guest) Said(ctx context.Context, info journal.RunInfo) (api.Run, []turn.
 	ended.Result = bareOf(ended.Result)
 	return ended, parts, cuts, err
 }
+
+func (g guest) Drain() <-chan struct{} { return g.s.drain }
 
 func (g guest) Closing() error {
 	if g.s.closing() {

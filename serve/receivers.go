@@ -71,7 +71,7 @@ type Receivers struct {
 // receivers are in the public Internet. It is for a [Mount], before the server serves.
 func (s *Server) Receivers(name string, private bool, body func(ctx context.Context, who Principal, run api.Run) ([]byte, error)) (*Receivers, error) {
 	if !pipelineName.MatchString(name) || s.outbox.protocols[name] != nil {
-		return nil, fmt.Errorf("serve: receivers named %q: others have this name, or it is none: choose another one", name)
+		return nil, fmt.Errorf("serve: receivers named %q: the name is empty or taken: choose another one", name)
 	}
 	if s.outbox.store == nil {
 		return nil, fmt.Errorf("serve: receivers named %q: %w", name, errNoOutbox)

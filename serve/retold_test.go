@@ -16,11 +16,11 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/talk"
 	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/serve"
-	"github.com/stonelayer/stone/serve/internal/openai"
 )
 
 // faltering is a model whose connection breaks after its first word. It begins again when the gate is open.
@@ -137,7 +137,7 @@ func TestAnswerBegunAnew(t *testing.T) {
 		{Name: "agent", Ashlar: agent.New("mason", replied, gated("agent"), agent.Config{User: spoken, Conversation: agent.ConversationOf(replied)})},
 		{Name: "nested", Ashlar: stone.Seq("desk", stone.Func("note", spoken, topic, func(_ context.Context, s string) (string, error) { return s, nil }), asks(app("nested", ""), topic))},
 		{Name: "call", Ashlar: asks(app("call", ""), spoken)},
-		{Name: "intent", Ashlar: openai.Intent(app("intent", terms.TextRequest), "chat/answer")},
+		{Name: "intent", Ashlar: talk.Intent(app("intent", terms.TextRequest), "chat/answer")},
 	}})
 	close(gates["intent"]) // its answer is not told while it is written
 	for name, gate := range gates {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net"
 	"net/http"
 	"net/url"
@@ -16,7 +15,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/internal/jsonv2"
-	"github.com/stonelayer/stone/internal/problems"
+	"github.com/stonelayer/stone/internal/protocol"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/serve/api"
 )
@@ -36,7 +35,7 @@ type route struct {
 
 // table returns the routes that ask who the caller is.
 func (s *Server) table() []route {
-	return slices.Concat(s.runRoutes(), s.questionRoutes(), s.pipelineRoutes(), s.actRoutes(), s.gatewayRoutes(), s.protocolRoutes())
+	return slices.Concat(s.runRoutes(), s.questionRoutes(), s.pipelineRoutes(), s.actRoutes(), s.protocolRoutes())
 }
 
 func (s *Server) routes() (http.Handler, error) {
@@ -207,19 +206,9 @@ func noRoute(r *http.Request) error {
 	return p
 }
 
-// wantType checks the type of a body. A request without one is from no browser, which is what the
-// check is about: a page of another origin can send a body of few types without being asked.
-func wantType(r *http.Request, types ...string) error {
-	text := r.Header.Get("Content-Type")
-	if kind, _, err := mime.ParseMediaType(text); text == "" || err == nil && slices.Contains(types, kind) {
-		return nil
-	}
-	return problem(problems.Invalid, http.StatusUnsupportedMediaType, "the body is of type %q: want %s", text, strings.Join(types, " or "))
-}
-
 // readBody reads the body of a request, which is one JSON value with known fields alone.
 func readBody(r *http.Request, to any) error {
-	if err := wantType(r, "application/json"); err != nil {
+	if err := protocol.WantType(r, "application/json"); err != nil {
 		return err
 	}
 	data, err := io.ReadAll(r.Body)

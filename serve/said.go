@@ -122,7 +122,7 @@ func (s *speech) now() (said []api.Piece, news <-chan struct{}) {
 	return said, s.news
 }
 
-// A listener tells one client what is being written in a run.
+// A listener sends one client the answers that are being written in a run.
 type listener struct {
 	s    *Server
 	run  string // its key; empty if the client does not want to know

@@ -34,7 +34,7 @@ type Config struct {
 	Pipelines []Pipeline
 	// Applicator answers requests for capabilities; nil answers none.
 	Applicator *call.Applicator
-	// Embedder answers /v1/embeddings, with the Grant and the Limits of requests for capabilities; nil answers none.
+	// Embedder answers /v1/embeddings of package x/gateway, with the Grant and the Limits of requests for capabilities; nil answers none.
 	Embedder llm.Embedder
 	// Grant lists the effects that requests for capabilities may have; nil grants none.
 	Grant []string
@@ -50,8 +50,7 @@ type Config struct {
 	// IgnoreTools names types of tools that the gateway leaves out of requests, such as web_search, for
 	// clients that always send one. A request with another tool that no model here can run is refused.
 	IgnoreTools []string
-	// Access says who sends a request. Nil means that everyone who can reach the server
-	// may do everything.
+	// Access identifies callers. Nil means that everyone who can reach the server may do everything.
 	Access Access
 	// Hosts are the names under which the server is reached. A request for another host
 	// is refused, which stops pages that were given the server's address under a name of
@@ -87,7 +86,7 @@ type Config struct {
 	// the run of a pipeline or of a request. The info has the run's ID, Pipeline, Labels, Account and Source,
 	// as far as the journal gets them; a request that is not kept has no ID.
 	Watch func(journal.RunInfo) event.Watcher
-	// Log receives what goes wrong beside a request; nil is slog.Default.
+	// Log receives errors that no reply contains; nil is slog.Default.
 	Log *slog.Logger
 }
 
@@ -111,8 +110,7 @@ type Pipeline struct {
 type Server struct {
 	cfg       Config
 	pipelines map[string]*Pipeline
-	intents   map[string]*Pipeline                   // of the gateway
-	embedder  *call.Applicator                       // nil without one
+	further   map[string]*Pipeline                   // of protocols
 	roles     map[string]func() map[string]turn.Role // of the leaves of pipelines
 	protocols []protocol.Protocol
 	extras    []extra                             // of every run
@@ -162,7 +160,7 @@ func New(cfg Config) (*Server, error) {
 	abandoned, _ := cfg.Journal.(abandoner)
 	well := &health{log: cfg.Log}
 	cfg.Journal = timed{Journal: cfg.Journal, meters: m, health: well, queued: &queued{runs: map[string]*unsettled{}}}
-	s := &Server{cfg: cfg, meters: m, health: well, died: abandoned, pipelines: map[string]*Pipeline{}, waits: maps.Clone(waits), roles: map[string]func() map[string]turn.Role{}, drain: make(chan struct{}), active: map[string]*active{}, feeds: map[feedKey]*feed{}, lists: map[feedKey]*watched{}, asked: map[string]askedCount{}, places: newPlaces(readPlaces()), streamsOf: map[caller]int{}}
+	s := &Server{cfg: cfg, meters: m, health: well, died: abandoned, pipelines: map[string]*Pipeline{}, further: map[string]*Pipeline{}, waits: maps.Clone(waits), roles: map[string]func() map[string]turn.Role{}, drain: make(chan struct{}), active: map[string]*active{}, feeds: map[feedKey]*feed{}, lists: map[feedKey]*watched{}, asked: map[string]askedCount{}, places: newPlaces(readPlaces()), streamsOf: map[caller]int{}}
 	for _, p := range cfg.Protocols {
 		made, ok := p.(protocol.Protocol)
 		if !ok {
@@ -181,7 +179,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s.extras = s.surrounding()
-	s.intents, s.embedder = intents(cfg), embedding(cfg.Embedder)
+	s.addProtocolPipelines()
 	for _, name := range cfg.Live {
 		if s.pipeline(name) == nil {
 			cfg.Log.Warn("the gateway has no model with a name of Live: check the name", "model", name)

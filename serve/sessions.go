@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"sync"
 	"time"
-
-	"github.com/stonelayer/stone/serve/internal/anthropic"
 )
 
 const (
@@ -78,9 +76,8 @@ func (s *sessions) end(id string) {
 	delete(s.by, id)
 }
 
-// secure reports whether the browser speaks TLS, with this server or a proxy before it. The header
-// may be a lie: then the sender gets a cookie that its browser keeps from plain HTTP, and nobody else
-// is concerned. So no proxy needs to be named.
+// secure reports whether the browser speaks TLS, with this server or a proxy before it. A forged header only gives its
+// sender a cookie that the browser does not send over plain HTTP, so no list of trusted proxies is needed.
 func secure(r *http.Request) bool {
 	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
 }
@@ -104,9 +101,13 @@ func cookie(r *http.Request, id string) *http.Cookie {
 }
 
 // withToken returns the request with the token of its session, unless it has one. A browser cannot send
-// the header Authorization. Clients of Anthropic send the token under another name.
+// the header Authorization. Clients of protocols may send the token under another name.
 func (s *Server) withToken(r *http.Request) *http.Request {
-	r = anthropic.Token(r)
+	for _, p := range s.protocols {
+		if p.Token != nil {
+			r = p.Token(r)
+		}
+	}
 	if r.Header.Get("Authorization") != "" {
 		return r
 	}

@@ -6,11 +6,12 @@ import (
 
 	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/serve"
+	"github.com/stonelayer/stone/x/gateway"
 	"github.com/stonelayer/stone/x/ui"
 )
 
 // protocols are those of the command.
-var protocols = []serve.Protocol{ui.Part}
+var protocols = []serve.Protocol{ui.Part, gateway.Part}
 
 // serveAll starts a server with all protocols.
 func serveAll(t testing.TB, cfg serve.Config, through ...func(http.Handler) http.Handler) *servetest.Server {

@@ -72,7 +72,6 @@ func (s *Server) hold(who Principal) (leave func(), err error) {
 var waits = map[string]func(*http.Request) bool{
 	"GET /v1/runs": streams, "GET /v1/questions": streams,
 	"GET /v1/runs/{id}/result": func(r *http.Request) bool { return r.URL.Query().Has("wait") },
-	"GET /v1/responses/{id}":   func(r *http.Request) bool { return r.URL.Query().Has("stream") },
 	"GET /v1/runs/{id}/events": func(*http.Request) bool { return true },
 }
 

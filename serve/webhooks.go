@@ -9,9 +9,9 @@ import (
 	"github.com/stonelayer/stone/internal/webhook"
 )
 
-// Webhook receives an [api.Notice] when a run ends, waits for an answer or is refused, signed as in
-// Standard Webhooks. The journal owes each notice from the end of the run on, whichever process writes it: any server
-// retries it for three days, and it may arrive more than once with the same id. A run that is removed takes what it owes along.
+// Webhook receives an [api.Notice] when a run ends, waits for an answer or is refused, signed as in Standard Webhooks.
+// The journal owes each notice from the end of the run on, whichever process writes it: any server retries it for three
+// days, and it may arrive more than once with the same id. Removing a run removes its notices.
 type Webhook struct {
 	Name string // up to 64 of a-z, A-Z, 0-9, ".", "-" and "_"
 	URL  string // of the receiver; with https, unless it is Private

@@ -20,7 +20,7 @@ func echo(ctx context.Context, req *call.Request) (*call.Reply, error) {
 	}
 	out := req.Input
 	if len(out) == 0 || string(out) == `{"a":` {
-		return nil, &call.Error{Type: reasons.InvalidRequest, Message: "the input is no JSON"}
+		return nil, &call.Error{Type: reasons.InvalidRequest, Message: "the input is not JSON"}
 	}
 	return &call.Reply{Out: out}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/llm"
 )
@@ -43,6 +44,8 @@ func byClient(t *agent.Tool) {
 	}
 }
 
+func free(context.Context) budget.Bound { return budget.Bound{} }
+
 // ClientTools offers the tools of the nearest node of type t, which the client of the run executes, as with
 // [Client]. Without such a node it offers none. A tool with the name of another tool of the agent is left out.
 //
@@ -50,7 +53,7 @@ func byClient(t *agent.Tool) {
 func ClientTools(t dag.Type[[]llm.Tool]) agent.Middleware {
 	offered := dag.Maybe(t)
 	return agent.Middleware{
-		Name: "client-tools", Reads: []dag.Querier{t.Query().Optional().Inner()}, Effects: []string{},
+		Name: "client-tools", Reads: []dag.Querier{t.Query().Optional().Inner()}, Effects: []string{}, Bound: free,
 		Wrap: func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) {
 			tools, err := offered.From(c.DAG)
 			if err != nil {

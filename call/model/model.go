@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
@@ -71,7 +72,8 @@ func New(m call.Metadata, c Config) call.Capability {
 	}
 	quote := func(ctx context.Context, req *call.Request) budget.Quote { return c.quote(ctx, req, m) }
 	instructions := func(intent string) string { return c.system(intent, wanted{}) }
-	return call.Capability{Metadata: m, Quote: quote, Prompt: instructions, Prompts: c.prompts(m.ID), Invoke: func(ctx context.Context, req *call.Request) (*call.Reply, error) {
+	bound := func(ctx context.Context, req *call.Request) budget.Bound { return c.bound(ctx, req, m) }
+	return call.Capability{Metadata: m, Quote: quote, Bound: bound, Prompt: instructions, Prompts: c.prompts(m.ID), Invoke: func(ctx context.Context, req *call.Request) (*call.Reply, error) {
 		if invalid != nil {
 			return nil, &call.Error{Type: reasons.Unavailable, Message: invalid.Error(), Cause: invalid}
 		}
@@ -130,6 +132,18 @@ func (c Config) quote(ctx context.Context, req *call.Request, m call.Metadata) b
 		}
 	}
 	return llm.Quote(ctx, c.Model, request)
+}
+
+// bound returns the most that an invocation costs: an answer that does not fit is repaired once, and a model that
+// writes a plan is helped once more.
+func (c Config) bound(ctx context.Context, req *call.Request, m call.Metadata) budget.Bound {
+	request, times := &llm.Request{Model: c.Name, MaxTokens: c.MaxTokens, Params: c.Params}, 2
+	if req.Turn != nil {
+		request, times = c.turn(req), 1
+	} else if slices.Contains(m.CanProduce, call.Plan) && req.Requires.Reply != call.Value {
+		times = 3
+	}
+	return llm.Most(ctx, c.Model, request).Times(times).Add(budget.AtMost(m.Cost.USD))
 }
 
 // answer asks the model, and once more if its answer does not fit and the budget has room for a

@@ -98,7 +98,7 @@ func TestAnswers(t *testing.T) {
 		{"res/cake", "Here it is:\n```json\n{\"cake\":\"sponge\"}\n```\nEnjoy!", `value {"cake":"sponge"}`},
 		{"res/cake", "may ```json\n" + envelope + "\n```", `format/drift: the answer does not fit res/cake`},
 		{"res/cake", `{"pie":1}`, `format/drift: the answer does not fit res/cake: `},
-		{"res/cake", `I would rather not.`, `format/drift: the answer is no JSON, but "I would rather not."`},
+		{"res/cake", `I would rather not.`, `format/drift: the answer is not JSON, but "I would rather not."`},
 		{"res/unknown", `{}`, `runtime/invoke-failed: the schema res/unknown is not known here`},
 		{"plan", "```edn\n{:nodes [{:op :emit :input 1}]}\n```", `plan {:nodes [{:op :emit :input 1}]}`},
 		{"plan", `{"nodes":[]}`, `plan {"nodes":[]}`},
@@ -106,8 +106,8 @@ func TestAnswers(t *testing.T) {
 		{"plan", `may {:result {:type :plan :plan {:nodes []}}}`, `plan {:nodes []}`},
 		{"plan", `may {"proto":1,"result":{"type":"plan","plan":{"nodes":[]}}}`, `plan {"nodes":[]}`},
 		{"", `may {"result":{"type":"order","id":7}}`, `value {"text":"{\"result\":`},
-		{"plan", `First I would heat the oven.`, `format/drift: the answer is no plan: `},
-		{"plan", `{:steps []}`, `format/drift: the answer is no plan: want a map with nodes`},
+		{"plan", `First I would heat the oven.`, `format/drift: the answer is not a plan: `},
+		{"plan", `{:steps []}`, `format/drift: the answer is not a plan: want a map with nodes`},
 	} {
 		req := &call.Request{Intent: "cake/bake", Input: call.JSON(`{"prompt":"?"}`)}
 		if req.Requires.OutSchema = test.requires; test.requires == "plan" {

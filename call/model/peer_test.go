@@ -45,7 +45,7 @@ func TestPeer(t *testing.T) {
 		}{
 			{"plain", call.Requires{OutSchema: "res/text"}, `{"text":"Grüezi 🌟"}`, 0},
 			{"cake", call.Requires{OutSchema: "res/cake"}, `{"cake":"sponge"}`, 0},
-			{"plain", call.Requires{OutSchema: "res/cake"}, `format/drift: the answer is no JSON`, 0},
+			{"plain", call.Requires{OutSchema: "res/cake"}, `format/drift: the answer is not JSON`, 0},
 			{"plan", call.Requires{Reply: call.Plan}, `{:nodes [{:op :emit :input 1}]}`, 0},
 			{"busy", call.Requires{}, `runtime/unavailable: `, 2 * time.Second},
 			{"broken", call.Requires{}, `runtime/invoke-failed: `, 0},

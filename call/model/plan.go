@@ -20,11 +20,11 @@ func planShaped(text string) error {
 	if err != nil {
 		switch first := strings.IndexAny(text, "{["); {
 		case strings.Contains(text, "```"):
-			return fmt.Errorf("it has several code blocks, or text in front of one that does not end: give the plan alone, without a code block (%w)", err)
+			return fmt.Errorf("it has several code blocks, or text before an unclosed one: give the plan alone, without a code block (%w)", err)
 		case first < 0:
 			return errors.New("it is text: want a map with nodes")
 		case first > 0 || !strings.HasSuffix(text, "}"):
-			return fmt.Errorf("there is text around it: want the map with nodes and nothing else (%w)", err)
+			return fmt.Errorf("it has text around it: want the map with nodes and nothing else (%w)", err)
 		}
 		return err
 	}
@@ -53,7 +53,7 @@ func planShaped(text string) error {
 	return errors.New("want a map with nodes")
 }
 
-// again is what a model shall do that is told what is wrong with its plan.
+// again is the instruction to a model after the faults of its plan.
 const again = "Answer with the whole corrected plan and nothing else."
 
 // draft returns why a plan cannot run, with what the model is told of it; nil if it can.

@@ -122,7 +122,7 @@ func (c Config) revised(req *call.Request) Config {
 // question renders the input with its media, followed by context and constraints.
 func question(req *call.Request) (llm.Message, error) {
 	if len(req.Input) > 0 && !json.Valid(req.Input) {
-		return llm.Message{}, &call.Error{Type: reasons.InvalidRequest, Where: "input", Message: "the input is no JSON"}
+		return llm.Message{}, &call.Error{Type: reasons.InvalidRequest, Where: "input", Message: "the input is not JSON"}
 	}
 	input, media, err := taken(req)
 	if err != nil {
@@ -228,8 +228,8 @@ func (w wanted) read(ctx context.Context, r *llm.Reply) (*call.Reply, *structure
 
 func noPlan(err error) *structured.Misfit {
 	return &structured.Misfit{
-		Tell: "Your answer is no plan: " + err.Error() + "\nAnswer again, with a plan and nothing else.",
-		Err:  fmt.Errorf("the answer is no plan: %w", err),
+		Tell: "Your answer is not a plan: " + err.Error() + "\nAnswer again, with a plan and nothing else.",
+		Err:  fmt.Errorf("the answer is not a plan: %w", err),
 	}
 }
 

@@ -71,7 +71,7 @@ func checkLabels(labels map[string]string, most int) error {
 	return nil
 }
 
-// CheckName checks a name or an id. What says of what it is, as "the intent".
+// CheckName checks a name or an id. What describes the owner of the name, as "the intent".
 func CheckName(what, name string) error {
 	if n := len(name); n > Name {
 		return refuse("%s %.40q… has %d bytes: want at most %d", what, name, n, Name)

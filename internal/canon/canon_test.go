@@ -173,7 +173,7 @@ func TestRefuses(t *testing.T) {
 		{"panic in IsZero", struct {
 			Z panickingZero `json:",omitzero"`
 		}{}, []string{"Z: IsZero: it panicked: no zero"}},
-		{"chan in any", []any{make(chan int)}, []string{"[0]: JSON cannot hold a Go chan int"}},
+		{"chan in any", []any{make(chan int)}, []string{"[0]: JSON cannot represent a Go chan int"}},
 		{"pointer loop", loop, []string{"cycle: canon.Pointer contains itself"}},
 		{"any loop", self, []string{"cycle: *interface {} contains itself"}},
 		{"ring", ring, []string{"Next.Next", deepKey, "Next: cycle: *canon.Node contains itself"}},
@@ -204,13 +204,13 @@ func TestForRefuses(t *testing.T) {
 	for _, c := range []struct{ v, want any }{
 		{struct {
 			Items []struct{ Done chan int }
-		}{}, "cannot be canonical JSON: Items[].Done: JSON cannot hold a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method"},
+		}{}, "cannot be canonical JSON: Items[].Done: JSON cannot represent a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method"},
 		{struct {
 			F func() `json:"f"`
-		}{}, "cannot be canonical JSON: f: JSON cannot hold a Go func(): leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method"},
-		{map[string]complex128{}, "cannot be canonical JSON: []: JSON cannot hold a Go complex128: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method"},
-		{struct{ M map[float64]int }{}, "cannot be canonical JSON: M: JSON cannot hold a Go map with keys of type float64: use strings, integers or an encoding.TextMarshaler"},
-		{unsafe.Pointer(nil), "cannot be canonical JSON: JSON cannot hold a Go unsafe.Pointer: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method"},
+		}{}, "cannot be canonical JSON: f: JSON cannot represent a Go func(): leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method"},
+		{map[string]complex128{}, "cannot be canonical JSON: []: JSON cannot represent a Go complex128: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method"},
+		{struct{ M map[float64]int }{}, "cannot be canonical JSON: M: JSON cannot represent a Go map with keys of type float64: use strings, integers or an encoding.TextMarshaler"},
+		{unsafe.Pointer(nil), "cannot be canonical JSON: JSON cannot represent a Go unsafe.Pointer: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method"},
 	} {
 		if _, err := For(reflect.TypeOf(c.v)); err == nil || err.Error() != c.want {
 			t.Errorf("%T:\n got %v\nwant %s", c.v, err, c.want)

@@ -133,7 +133,7 @@ func scalarFunc(t reflect.Type) (appendFunc, *fault) {
 			return appendFloat64(dst, *(*float64)(p))
 		}, nil
 	}
-	return nil, faultf("JSON cannot hold a Go %s: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method", t)
+	return nil, faultf("JSON cannot represent a Go %s: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method", t)
 }
 
 func intFunc[T int | int8 | int16 | int32 | int64](dst []byte, p unsafe.Pointer, _ *walk) ([]byte, *fault) {

@@ -17,7 +17,7 @@ type entry struct {
 func (c *compiler) mapFunc(s shape) (appendFunc, *fault) {
 	name := keyFunc(s.typ.Key())
 	if name == nil {
-		return nil, faultf("JSON cannot hold a Go map with keys of type %s: use strings, integers or an encoding.TextMarshaler", s.typ.Key())
+		return nil, faultf("JSON cannot represent a Go map with keys of type %s: use strings, integers or an encoding.TextMarshaler", s.typ.Key())
 	}
 	elem, f := c.compile(shape{typ: s.typ.Elem()})
 	if f != nil {

@@ -73,10 +73,10 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestLinks finds links of the pages to files that do not exist.
+// TestLinks finds links of the pages to files and headings that do not exist.
 func TestLinks(t *testing.T) {
 	root := moduleRoot(t)
-	link := regexp.MustCompile(`\]\(([^)#\s]+)[^)]*\)`)
+	link := regexp.MustCompile(`\]\(([^)#\s]*)(#[^)\s]*)?\)`)
 	for _, name := range tracked(t, root) {
 		if filepath.Ext(name) != ".md" {
 			continue
@@ -87,14 +87,27 @@ func TestLinks(t *testing.T) {
 		}
 		prose := regexp.MustCompile("(?ms)^```.*?^```$|`[^`\n]*`").ReplaceAllString(string(text), "")
 		for _, m := range link.FindAllStringSubmatch(prose, -1) {
-			if strings.Contains(m[1], "://") {
+			if strings.Contains(m[1], "://") || m[1]+m[2] == "" {
 				continue
 			}
-			if _, err := os.Stat(filepath.Join(root, filepath.Dir(name), m[1])); err != nil {
+			file := filepath.Join(root, filepath.Dir(name), cmp.Or(m[1], filepath.Base(name)))
+			if _, err := os.Stat(file); err != nil {
 				t.Errorf("%s links to %s, which does not exist", name, m[1])
+			} else if page, _ := os.ReadFile(file); m[2] != "" && !slices.Contains(anchors(string(page)), m[2][1:]) {
+				t.Errorf("%s links to %s%s: the page has no such heading", name, m[1], m[2])
 			}
 		}
 	}
+}
+
+// anchors returns the addresses of the headings of a page.
+func anchors(page string) (out []string) {
+	page = regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllString(page, "")
+	for _, h := range regexp.MustCompile("(?m)^#+ (.*)$").FindAllStringSubmatch(page, -1) {
+		text := regexp.MustCompile(`[^\pL\pN_\- ]`).ReplaceAllString(strings.ToLower(h[1]), "")
+		out = append(out, strings.ReplaceAll(text, " ", "-"))
+	}
+	return out
 }
 
 // TestEnds finds guides that do not end with what to read next, and guides that the list of pages lacks.
@@ -113,6 +126,9 @@ func TestEnds(t *testing.T) {
 		text, err := os.ReadFile(guide)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if n := strings.Count(string(text), "\n"); n > 150 {
+			t.Errorf("docs/%s has %d lines, want at most 150: split it by the questions that it answers", name, n)
 		}
 		paragraphs := strings.Split(strings.TrimSpace(string(text)), "\n\n")
 		if last := paragraphs[len(paragraphs)-1]; !strings.HasPrefix(last, "Next: [") {

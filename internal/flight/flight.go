@@ -28,7 +28,7 @@ func KeyOf(b budget.Shared, at time.Time) Key {
 	return Key{account, day}
 }
 
-// Kept is for how many days it is kept what was spent on a day.
+// Kept is the number of days for which the spending of a day is kept.
 const Kept = 400
 
 // DayOf returns the number of a day of Unix time.
@@ -36,7 +36,7 @@ func DayOf(at time.Time) int64 { return at.Unix() / int64(24*time.Hour/time.Seco
 
 // A Reader reads what a journal has of all processes.
 type Reader interface {
-	// Spent returns what is recorded of a budget in a period.
+	// Spent returns the recorded spending of a budget in a period.
 	Spent(Key) (budget.Amount, error)
 	// Outstanding returns, by the ids of their runs, the estimates of batches whose answers were not read.
 	Outstanding(budget.Shared) (map[string]budget.Amount, error)
@@ -51,7 +51,7 @@ type Start struct {
 	Again bool // it has started before
 }
 
-// A Claim is what a step may cost.
+// A Claim is the highest cost of a step.
 type Claim struct {
 	budget.Quote
 	Batched bool // its request may wait for a batch
@@ -87,7 +87,7 @@ type flying struct {
 	batched  bool
 }
 
-// A sum is what a run has in flight of an account.
+// A sum is the amount that a run has in flight on an account.
 type sum struct {
 	direct  budget.Amount
 	batched budget.Amount // a batch may have it, whose estimate is counted as well

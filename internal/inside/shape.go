@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// A Shape is what the input of a pipeline takes from messages of text and JSON.
+// A Shape describes which parts of messages the input of a pipeline takes.
 type Shape struct {
 	Kind   string // of the input, as in JSON Schema; empty if it is not one of these
 	Text   string // the property that text is, if the input is an object with one required string
@@ -83,7 +83,7 @@ func (s Shape) Read(text string, data json.RawMessage) (json.RawMessage, error) 
 	case s.Text != "":
 		var object map[string]json.RawMessage
 		if data != nil && json.Unmarshal(data, &object) != nil {
-			return nil, errors.New("the data beside the text is no object")
+			return nil, errors.New("the data beside the text is not an object")
 		}
 		if data == nil && json.Unmarshal([]byte(text), &object) == nil && object[s.Text] != nil { // the whole input as text
 			return json.RawMessage(text), nil
@@ -92,7 +92,7 @@ func (s Shape) Read(text string, data json.RawMessage) (json.RawMessage, error) 
 			object = map[string]json.RawMessage{}
 		}
 		if object[s.Text] != nil {
-			return nil, fmt.Errorf("there is text, and %q in the data: want one of them", s.Text)
+			return nil, fmt.Errorf("the text and %q of the data are both set: want one of them", s.Text)
 		}
 		said, err := json.Marshal(text)
 		if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/stonelayer/stone/internal/redact"
 )
 
-// A Place is what a field of a configuration names outside of it: an address, a program, a key, a variable or a file.
-// The methods of Reader that read such fields note it, so that trust covers every field of these types.
+// A Place is something outside of the configuration that a field names: an address, a program, a key, a variable or a
+// file. The methods of Reader that read such fields note it, so that trust covers every field of these types.
 type Place struct {
 	Of   string // as Reader.Of has it
 	In   string // the path of the field

@@ -45,7 +45,7 @@ func startable(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return fmt.Errorf("there is no program %s", path)
+		return fmt.Errorf("no program %s", path)
 	case err != nil:
 		return err
 	case info.IsDir() || info.Mode()&0o111 == 0:

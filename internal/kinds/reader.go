@@ -198,7 +198,7 @@ func (r *Reader) Scope(m *form.Map) (s call.Scope) {
 // SomeText reads a field as a string that is not empty.
 func SomeText(m *form.Map, key string, to *string) {
 	if m.At(key).Text(to) && *to == "" {
-		m.FaultAt(key, form.Invalid, "expected a string that is not empty")
+		m.FaultAt(key, form.Invalid, "expected a non-empty string")
 	}
 }
 

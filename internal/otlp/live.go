@@ -92,7 +92,7 @@ func (l *Live) drop(n int, why error) {
 	l.dropped.Add(int64(n))
 }
 
-// run sends what is queued until the queue is closed.
+// run sends the queued spans until the queue is closed.
 func (l *Live) run(ctx context.Context) {
 	defer close(l.ended)
 	tick := time.NewTicker(oldest)
@@ -146,7 +146,7 @@ func (l *Live) Close() {
 	close(l.queue)
 	l.mu.Unlock()
 	l.hurry()
-	late := time.AfterFunc(lastTime, func() { l.stop(fmt.Errorf("the collector took more than %s", lastTime)) })
+	late := time.AfterFunc(lastTime, func() { l.stop(fmt.Errorf("the collector did not answer within %s", lastTime)) })
 	<-l.ended
 	late.Stop()
 	l.stop(nil)

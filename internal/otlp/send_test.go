@@ -168,8 +168,8 @@ func TestURL(t *testing.T) {
 		"https://c/":               "https://c/v1/traces",
 		"http://c/v1/traces":       "http://c/v1/traces",
 		"http://c/otel?tenant=one": "http://c/otel/v1/traces?tenant=one",
-		"localhost:4318":           `"localhost:4318" is no URL of a collector: want the URL of a collector, such as http://127.0.0.1:4318`,
-		"":                         `"" is no URL of a collector: want the URL of a collector, such as http://127.0.0.1:4318`,
+		"localhost:4318":           `"localhost:4318" is not a URL of a collector: want the URL of a collector, such as http://127.0.0.1:4318`,
+		"":                         `"" is not a URL of a collector: want the URL of a collector, such as http://127.0.0.1:4318`,
 		"http://[s3cret":           "the URL cannot be read: want the URL of a collector, such as http://127.0.0.1:4318",
 	} {
 		u, err := endpoint(in, false)

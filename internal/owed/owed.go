@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 )
 
-// A Store is what every journal of this module also is. Its methods may be called by several goroutines.
+// A Store is implemented by every journal of this module. Its methods may be called by several goroutines.
 type Store interface {
 	// Batches returns the batches of a run in the order in which they were noted.
 	Batches(ctx context.Context, run string) ([]Batch, error)
@@ -23,7 +23,7 @@ type Store interface {
 	// PutReceiver adds a receiver of a run, or replaces the one with its name. If the run has ended or waits, it owes the
 	// receiver a notice about that at once. It returns ErrFull, or the error of an unknown run.
 	PutReceiver(ctx context.Context, run string, r Receiver) error
-	// DropReceiver removes a receiver of a run, and what is owed to it.
+	// DropReceiver removes a receiver of a run with its notices.
 	DropReceiver(ctx context.Context, run, name string) error
 	// Due returns up to most notices whose next attempt is due, the one that waits longest first, without those for the receivers
 	// in but. One that is due later than LongestPause is due now: the clock was set back.
@@ -61,7 +61,7 @@ type Batch struct {
 	Dropped  bool `json:"dropped,omitempty"`
 	Canceled bool `json:"canceled,omitempty"`
 	Refused  bool `json:"refused,omitempty"`
-	// Estimate is what its requests may cost, until their answers are read.
+	// Estimate is the highest cost of its requests, until their answers are read.
 	Estimate budget.Amount `json:"estimate,omitzero"`
 }
 

@@ -6,12 +6,16 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"log/slog"
 	"net/http"
 
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/talk"
 	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/serve/api"
 )
 
@@ -20,11 +24,19 @@ const (
 	Read   = "read"
 	Start  = "start"
 	Answer = "answer"
+	Act    = "act"
 )
 
 // A Protocol is registered by a program, as a part of the command or in serve.Config.
 type Protocol struct {
 	Routes []Route
+	// Pipelines returns what the protocol publishes beside the pipelines of the server, by name. They have the Grant and the
+	// Limits of requests for capabilities. It may be nil, as may the fields below.
+	Pipelines func(app *call.Applicator) map[string]stone.Ashlar
+	// Token moves the token of a request of its clients to the header Authorization.
+	Token func(r *http.Request) *http.Request
+	// Fail answers a request of its clients with an error, and reports false for requests of others.
+	Fail func(w http.ResponseWriter, r *http.Request, err error, problem func(error) *api.Problem) bool
 }
 
 // Part makes a Protocol a part of a program, see cli.Part.
@@ -37,8 +49,9 @@ func (Protocol) Protocol() {}
 type Route struct {
 	Pattern string
 	Role    string // that the caller needs; empty for everyone who is let in
-	Waits   bool   // a request takes a place for each read; else, if it only reads, one for all of it
-	Serve   func(w http.ResponseWriter, r *http.Request, c Caller) error
+	// Waits says which requests take a place for each read. Others that only read have one for all of it. Nil is none.
+	Waits func(r *http.Request) bool
+	Serve func(w http.ResponseWriter, r *http.Request, c Caller) error
 }
 
 // A Caller is a server for one caller: it has the runs of the caller's tenant, of all without a tenant, under the names by
@@ -49,18 +62,32 @@ type Caller interface {
 	By() string              // the caller's name in the record of its answers
 	Needs(role string) error // nil if the caller has the role
 
+	// Settings are those of the server.
+	Settings() Settings
+	Log() *slog.Logger
 	// Pipeline returns a published pipeline.
 	Pipeline(name string) (talk.Model, error)
+	// Models returns the published pipelines, and, for a caller with the role act, those of protocols, by name.
+	Models() []talk.Model
 	// Journal has the runs, for reading.
 	Journal() journal.Journal
 	// Runs yields the runs that a query selects, and reads Limit of them at once.
 	Runs(ctx context.Context, q journal.Query) iter.Seq2[journal.RunInfo, error]
 
+	// Describe describes a run for the caller.
+	Describe(info journal.RunInfo) api.Run
 	// Start starts a run, or returns the one that the same request has started. If another request has, the error is a conflict.
 	Start(ctx context.Context, id string, run Run) (journal.RunInfo, error)
 	Resume(ctx context.Context, id string, how api.Resume) error
 	Cancel(ctx context.Context, id string) error
 	Answer(ctx context.Context, id, by string, a api.Answer) error
+	Remove(ctx context.Context, id string) error
+	// Kept returns the Keep of the Run that started a run.
+	Kept(ctx context.Context, id string) ([]byte, error)
+	// Watchers returns what watches a run in this process.
+	Watchers(id string) []event.Watcher
+	// Ask answers the envelope of a request for a capability, with the limits and budgets of others.
+	Ask(r *http.Request, app *call.Applicator, envelope []byte) (call.Response, error)
 	// Withdraw answers a question of a run that will not continue, so that no answer resumes it.
 	Withdraw(ctx context.Context, id, path string) error
 
@@ -76,6 +103,8 @@ type Caller interface {
 	// Said returns a run, what it has said, and where messages have answered its questions. It wants a Place.
 	Said(ctx context.Context, info journal.RunInfo) (api.Run, []turn.Part, []turn.Cut, error)
 
+	// Drain is closed when the server ends.
+	Drain() <-chan struct{}
 	// Closing returns the error for requests that start something while the server ends, else nil.
 	Closing() error
 	// Hold counts a request that waits as a stream of its caller, until leave is called.
@@ -86,6 +115,13 @@ type Caller interface {
 	Stream(w http.ResponseWriter, r *http.Request) Stream
 	// Problem returns what a caller learns of an error.
 	Problem(r *http.Request, err error) *api.Problem
+}
+
+// Settings are what protocols read of the configuration of a server.
+type Settings struct {
+	Live        []string     // see serve.Config
+	IgnoreTools []string     // the same
+	Embedder    llm.Embedder // nil for none
 }
 
 // ErrLeft is the error of Caller.Watch when its wait has ended it.

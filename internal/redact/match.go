@@ -241,7 +241,7 @@ func matchReference(text, want string) (n int, undecided bool) {
 	return -1, undecided
 }
 
-// A reference is what the beginning of a text stands for.
+// A reference is an escape at the beginning of a text.
 type reference struct {
 	of   string
 	size int // bytes of the text

@@ -22,7 +22,7 @@ import (
 // Step is the name of the step that starts a task.
 const Step = "send"
 
-// A Task is what the result of such a step has.
+// A Task is the result of such a step.
 type Task struct {
 	ID    string          `json:"task,omitempty"`
 	Ended json.RawMessage `json:"ended,omitempty"` // set if it had ended by then

@@ -84,7 +84,7 @@ func (f *Form) Read(ctx context.Context, r *llm.Reply) ([]byte, *Misfit) {
 	}
 	misfit := f.Misfit(err)
 	if !json.Valid([]byte(text)) {
-		misfit.Err = fmt.Errorf("the answer is no JSON, but %.80q: %w", r.Text, err)
+		misfit.Err = fmt.Errorf("the answer is not JSON, but %.80q: %w", r.Text, err)
 	}
 	return nil, misfit
 }

@@ -86,10 +86,10 @@ func TestRead(t *testing.T) {
 		{`{"a":"x`, "max_tokens", "! cut off", ""},
 		{`{"a":"x`, "max_output_tokens", "! cut off", ""},
 		{`{"a":"x`, "MAX_TOKENS", "! cut off", ""},
-		{`{"a":"x`, "stop", `! no JSON, but "{\"a\":\"x"`, ": want JSON, got "},
+		{`{"a":"x`, "stop", `! not JSON, but "{\"a\":\"x"`, ": want JSON, got "},
 		{`{"a":1,"n":null}`, "stop", "! a: want string, got integer 1", ", first at a"},
 		{`{"n":null}`, "stop", `! property "a" is required`, `: property "a" is required, but missing`},
-		{``, "stop", "! no JSON", ""},
+		{``, "stop", "! not JSON", ""},
 	} {
 		data, misfit := form.Read(t.Context(), &llm.Reply{Text: test.text, StopReason: test.stop})
 		got, where := string(data), ""

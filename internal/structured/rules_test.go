@@ -243,7 +243,7 @@ func (i *inspection) reference(o map[string]any, ref, where string, open []strin
 	name, isDef := strings.CutPrefix(ref, "#/$defs/")
 	target := object(object(i.root["$defs"])[name])
 	if ref != "#" && (!isDef || target == nil) {
-		i.fault(where, "the reference %q leads nowhere", ref)
+		i.fault(where, "unresolved reference %q", ref)
 		return
 	}
 	cyclic := slices.Contains(open, ref)

@@ -14,9 +14,9 @@ import (
 	"github.com/stonelayer/stone/internal/regular"
 )
 
-// The state of a project is what commands keep in its directory .stone: databases. What a checkout brings in their place
-// is not believed, since it may have answers that nobody gave. So a file is known by a mark in the user's configuration
-// directory, with what the file system knows of it: a replaced one differs, also after a checkout.
+// The state of a project is the databases that commands keep in its directory .stone. What a checkout brings in their
+// place is not believed, since it may have answers that nobody gave. So a file is known by a mark in the user's
+// configuration directory, with what the file system knows of it: a replaced one differs, also after a checkout.
 
 // making is how long a file that is announced may take to be there.
 const making = time.Minute

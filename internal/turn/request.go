@@ -18,8 +18,8 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// A Request is what the client of a conversation asks for: a new turn, or the continuation of one
-// that has asked something.
+// A Request is the request of a client of a conversation: a new turn, or the continuation of one that has asked
+// something.
 type Request struct {
 	Chat    string     // the id of the conversation
 	Join    bool       // nothing is said: the client wants the conversation so far
@@ -57,7 +57,7 @@ func (a Answer) Of(q journal.Question) (string, error) {
 		return with, nil
 	}
 	if len(q.Choices) > 0 && !ask.Chosen(q.Choices, word) {
-		return "", fmt.Errorf("the question %q is no approval: answer it with one of %s", q.Name, strings.Join(q.Choices, ", "))
+		return "", fmt.Errorf("the question %q is not an approval: answer it with one of %s", q.Name, strings.Join(q.Choices, ", "))
 	}
 	return word, nil
 }
@@ -257,7 +257,7 @@ func next(id string) string {
 	return fmt.Sprintf("%s%s~%d", id[:cut], kind, max(i, 1)+1)
 }
 
-// of returns what was sent of a part.
+// of returns the progress of a part.
 func (s *Progress[T]) of(p *Part, times map[string]int) *progress[T] {
 	key := string(rune('0'+p.Kind)) + p.ID
 	if times[key]++; times[key] > 1 { // a call that is made again

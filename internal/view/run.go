@@ -32,7 +32,8 @@ type Run struct {
 	lastCall       *call.Record // likewise
 }
 
-// Small is how many steps are read at once. Of a larger run, the journal sums up what is not shown.
+// Small is the number of steps that are read at once. In a larger run, the journal sums up the steps that are not
+// shown.
 const Small = 20_000
 
 // Read reads a run, and all its steps if that is asked for or they are few.

@@ -6,7 +6,7 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Sent is what a capability was asked.
+// Sent is the request to a capability.
 type Sent struct {
 	System string          `json:"system,omitempty"`
 	Input  string          `json:"input,omitempty"`

@@ -223,7 +223,7 @@ func (t *tx) Lock(ids, read []string) error {
 // Insert implements [log.Tx].
 func (t *tx) Insert(r *log.Run) error {
 	made, err := rows(background, t.reader, func(v [][]byte) int64 { return integer(v[0]) }, inserting, r.Arguments(r.ID, log.All)...)
-	if len(made) > 0 {
+	if err == nil {
 		r.Row = made[0]
 		t.know(r)
 	}

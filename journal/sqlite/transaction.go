@@ -26,7 +26,7 @@ func (t tx) Lock(_, _ []string) error { return nil }
 // Insert implements [log.Tx].
 func (t tx) Insert(r *log.Run) error {
 	made, err := all(background, t.reader, func(rows *sql.Rows) (n int64, err error) { return n, rows.Scan(&n) }, inserting, r.Arguments(r.ID, log.All)...)
-	if len(made) > 0 {
+	if err == nil {
 		r.Row = made[0]
 	}
 	return err

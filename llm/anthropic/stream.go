@@ -79,7 +79,7 @@ func (d *decoder) Event(out []llm.Delta, name string, data []byte) ([]llm.Delta,
 		if name != "" && name != "ping" && !strings.HasPrefix(name, "message") && !strings.HasPrefix(name, "content_block") {
 			return out, false, nil // of the server's own
 		}
-		return out, false, d.protocol("an event that is no object: %v", err)
+		return out, false, d.protocol("an event that is not an object: %v", err)
 	}
 	if e.Type == "error" || name == "error" {
 		return out, false, d.failure(e, data)
@@ -136,13 +136,13 @@ func (d *decoder) Whole(out []llm.Delta, data []byte) ([]llm.Delta, error) {
 	var e event
 	var m answer
 	if err := jsonv2.UnmarshalLenient(data, &e); err != nil {
-		return out, d.protocol("a document that is no answer: %v", err)
+		return out, d.protocol("a document that is not an answer: %v", err)
 	}
 	if e.Type == "error" || wire.Says(e.Error) {
 		return out, d.failure(&e, data)
 	}
 	if err := jsonv2.UnmarshalLenient(data, &m); err != nil || e.Type != "message" {
-		return out, d.protocol("a document of type %q that is no message", e.Type)
+		return out, d.protocol("a document of type %q that is not a message", e.Type)
 	}
 	out, err := d.start(out, &m)
 	d.stopped = err == nil

@@ -150,7 +150,7 @@ func (s *session) lookAt(ctx context.Context, b *made) (state Status, over bool,
 		err = b.endpoint.provider.answers(ctx, b.endpoint, b.ID, func(key string, a answer) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if a.status == http.StatusTooManyRequests || a.status >= 500 { // what passes is asked again in the next batch
+			if a.status == http.StatusTooManyRequests || a.status >= 500 { // a passing error: its requests are asked again in the next batch
 				how.how = bounds.Cut(fmt.Sprintf("status %d: %s", a.status, a.body), 500)
 			} else if s.batches[key] == b {
 				s.answers[key] = a
@@ -190,7 +190,7 @@ func (s *session) drop(ctx context.Context, b *made) error {
 	case err != nil:
 		return err
 	case !sure:
-		return fmt.Errorf("batch %s of %s may have been made: cancel the run again once the provider says it", b.Name, b.Provider)
+		return fmt.Errorf("batch %s of %s may have been made: cancel the run again once the provider lists it", b.Name, b.Provider)
 	case b.ID == "":
 		return nil
 	}

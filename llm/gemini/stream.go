@@ -84,7 +84,7 @@ func (d *decoder) Whole(out []llm.Delta, data []byte) ([]llm.Delta, error) {
 	chunks := []json.RawMessage{data}
 	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("[")) {
 		if err := json.Unmarshal(data, &chunks); err != nil {
-			return out, d.protocol("a list that is no answer: %v", err)
+			return out, d.protocol("a list that is not an answer: %v", err)
 		}
 	}
 	for _, raw := range chunks {
@@ -167,7 +167,7 @@ func (d *decoder) End(out []llm.Delta) ([]llm.Delta, error) {
 	case r.StopReason == "" && !d.whole:
 		return out, &llm.TruncatedError{RequestID: r.RequestID}
 	case r.StopReason == "" && r.CheckContent() != nil:
-		return out, d.protocol("a document that is no answer")
+		return out, d.protocol("a document that is not an answer")
 	case d.blocked:
 		r.Refusal = d.explain("the prompt was blocked")
 	case r.Refused():

@@ -114,7 +114,7 @@ func TestStream(t *testing.T) {
 // TestWhole checks documents that are no answer. The recorded exchanges have the others.
 func TestWhole(t *testing.T) {
 	for doc, want := range map[string]string{
-		`{}`: "no answer", `[]`: "no answer", `[1]`: "not a chunk", `[`: "a list that is no answer", "": "not a chunk",
+		`{}`: "not an answer", `[]`: "not an answer", `[1]`: "not a chunk", `[`: "a list that is not an answer", "": "not a chunk",
 		`{"error":{"code":400,"message":"Bad.","status":"INVALID_ARGUMENT"}}`: "Bad. (INVALID_ARGUMENT, 400)",
 		`{"candidates":[{"content":{"parts":[{"text":"a"}]}}]}`:               "",
 	} {

@@ -173,7 +173,7 @@ func spoken(name string) bool {
 func (d *chatDecoder) Whole(out []llm.Delta, data []byte) ([]llm.Delta, error) {
 	var c chunk
 	if err := jsonv2.UnmarshalLenient(data, &c); err != nil {
-		return out, d.protocol("a document that is no answer: " + err.Error())
+		return out, d.protocol("a document that is not an answer: " + err.Error())
 	}
 	out, err := d.chunk(out, &c)
 	if failure := d.chunkError("", data, &c); failure != nil {

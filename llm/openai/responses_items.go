@@ -142,7 +142,7 @@ func (d *responsesDecoder) find(fits func(*item) bool) *item {
 func (d *responsesDecoder) item(out []llm.Delta, index int, raw json.RawMessage, ended bool) ([]llm.Delta, error) {
 	fields, err := itemFields(raw)
 	if err != nil {
-		return out, d.protocol("an item that is no object: %v", err)
+		return out, d.protocol("an item that is not an object: %v", err)
 	}
 	it, in := d.at(index), readItem(fields)
 	out = d.begin(out, it, &in)
@@ -157,7 +157,7 @@ func (d *responsesDecoder) item(out []llm.Delta, index int, raw json.RawMessage,
 func (d *responsesDecoder) outcome(out []llm.Delta, index int, raw json.RawMessage) ([]llm.Delta, error) {
 	fields, err := itemFields(raw)
 	if err != nil {
-		return out, d.protocol("an item that is no object: %v", err)
+		return out, d.protocol("an item that is not an object: %v", err)
 	}
 	in := readItem(fields)
 	it := d.find(func(it *item) bool { return in.ID != "" && it.id == in.ID })

@@ -66,7 +66,7 @@ func (d *responsesDecoder) Event(out []llm.Delta, name string, data []byte) ([]l
 		if name == "error" {
 			return out, false, d.failure(data)
 		}
-		return out, false, d.protocol("an event that is no object: %v", err)
+		return out, false, d.protocol("an event that is not an object: %v", err)
 	}
 	if e.Type == "error" || name == "error" {
 		return out, false, d.failure(data)
@@ -116,13 +116,13 @@ func (e *event) text() string {
 func (d *responsesDecoder) Whole(out []llm.Delta, data []byte) ([]llm.Delta, error) {
 	var r response
 	if err := jsonv2.UnmarshalLenient(data, &r); err != nil {
-		return out, d.protocol("a document that is no response: %v", err)
+		return out, d.protocol("a document that is not a response: %v", err)
 	}
 	if r.Object != "response" && wire.Says(r.Error) {
 		return out, d.failure(data)
 	}
 	if r.Object != "response" && r.Output == nil {
-		return out, d.protocol("a document of type %q that is no response", r.Object)
+		return out, d.protocol("a document of type %q that is not a response", r.Object)
 	}
 	out, err := d.response(out, data, r.Status)
 	if d.waiting = err == nil && !d.finished && r.ID != ""; d.waiting {
@@ -168,7 +168,7 @@ func (d *responsesDecoder) Reply() *llm.Reply { return &d.reply }
 func (d *responsesDecoder) response(out []llm.Delta, raw json.RawMessage, status string) ([]llm.Delta, error) {
 	var r response
 	if err := jsonv2.UnmarshalLenient(raw, &r); err != nil {
-		return out, d.protocol("a response that is no object: %v", err)
+		return out, d.protocol("a response that is not an object: %v", err)
 	}
 	d.reply.ID, d.reply.Model = cmp.Or(d.reply.ID, r.ID), cmp.Or(d.reply.Model, r.Model)
 	if u, ok := responsesUsage(r.Usage); ok {

@@ -372,10 +372,10 @@ func TestResponsesErrors(t *testing.T) {
 		{"text/event-stream", `data: {"type":"response.failed","response":{"status":"failed","error":{"code":"rate_limit_exceeded","message":"slow down"}}}`, "llm: the provider reports: slow down (rate_limit_exceeded)", true},
 		{"text/event-stream", `data: {"type":"response.failed","response":{"error":null}}`, "llm: the provider reports: the response ended as failed (failed)", false},
 		{"text/event-stream", `data: {"type":"response.created","response":{"id":"r"}}`, "llm: the stream was cut short before the answer's end", true},
-		{"text/event-stream", `data: {"type":"response.completed","response":7}`, "llm: the answer breaks the protocol: a response that is no object", false},
-		{"text/event-stream", "data: <html>", "llm: the answer breaks the protocol: an event that is no object", false},
+		{"text/event-stream", `data: {"type":"response.completed","response":7}`, "llm: the answer breaks the protocol: a response that is not an object", false},
+		{"text/event-stream", "data: <html>", "llm: the answer breaks the protocol: an event that is not an object", false},
 		{"application/json", `{"error":{"message":"no","type":"t"}}`, "llm: the provider reports: no (t)", false},
-		{"application/json", `{"object":"chat.completion","choices":[]}`, `llm: the answer breaks the protocol: a document of type "chat.completion" that is no response`, false},
+		{"application/json", `{"object":"chat.completion","choices":[]}`, `llm: the answer breaks the protocol: a document of type "chat.completion" that is not a response`, false},
 		{"application/json", `{"object":"response","status":"cancelled","output":[]}`, "llm: the provider reports: the response ended as cancelled (cancelled)", false},
 		{"application/json", `{"object":"response","status":"queued","output":[]}`, "llm: the stream was cut short before the answer's end", true}, // nothing to ask for
 	} {

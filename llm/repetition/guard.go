@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/llm"
 )
 
@@ -47,6 +48,14 @@ func (g *guard) Info() llm.Info {
 	}
 	return llm.Info{}
 }
+
+// Most gives the bound of the guarded model, asked with every retry.
+func (g *guard) Most(ctx context.Context, req *llm.Request) budget.Bound {
+	return llm.Most(ctx, g.model, req).Times(max(g.retries, 0) + 1)
+}
+
+// Asks returns how often the guarded model is asked at most, 0 if that is not known.
+func (g *guard) Asks() int { return llm.Asks(g.model) * (max(g.retries, 0) + 1) }
 
 func (g *guard) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {

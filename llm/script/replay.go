@@ -67,7 +67,7 @@ func Replay(name string) (*Player, error) {
 		if len(bytes.TrimSpace(line)) > 0 {
 			var x exchange
 			if err := json.Unmarshal(line, &x); err != nil {
-				return nil, fmt.Errorf("replay: %s, line %d is no exchange: %w", name, n, err)
+				return nil, fmt.Errorf("replay: %s, line %d is not an exchange: %w", name, n, err)
 			}
 			k := key(x.Method, x.Path, x.Body)
 			if p.answers[k] == nil {

@@ -188,7 +188,7 @@ func (w *waiter) wait(ctx context.Context, err error) error {
 	}
 	switch late := time.Now().Add(pause).After(until); {
 	case u.after > 0 && (late || u.after > longestWait):
-		return fmt.Errorf("%w: the server asks for a wait of %v, which is too long: try again later", u.error, u.after)
+		return fmt.Errorf("%w: the server asks to wait %v: try again later", u.error, u.after)
 	case late && w.until == until:
 		return u.error
 	}

@@ -222,7 +222,7 @@ func TestLongWait(t *testing.T) {
 	} {
 		after = tt.after
 		_, err := (&api.Client{URL: s.URL, Patience: tt.patience}).Run(tt.ctx, "a")
-		if problem(err).Status != 503 || !strings.Contains(err.Error(), "asks for a wait of") {
+		if problem(err).Status != 503 || !strings.Contains(err.Error(), "asks to wait") {
 			t.Errorf("%+v: %v", tt, err)
 		}
 	}

@@ -80,8 +80,8 @@ func given(ctx context.Context, c client, run string, req *sdk.CallToolRequest) 
 	return answerAll(ctx, c, run, open, req.Params.InputResponses)
 }
 
-// state is the requestState of a call that asks its user. It says nothing that needs a signature:
-// whether the caller may see the run is checked.
+// state is the requestState of a call that asks its user. It needs no signature, because the server checks whether the
+// caller may see the run.
 type state struct {
 	run     string // none if the call has no state that String has made
 	round   int    // how often the user was asked

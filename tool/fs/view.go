@@ -37,7 +37,7 @@ func View(r Root) agent.Middleware {
 			}
 			m, err := llm.NewMedia(p.shown, data)
 			if err != nil || strings.HasPrefix(m.Type, "text/") || m.Type == "application/json" {
-				return agent.Result{}, fmt.Errorf("%s is no picture, PDF document, sound or video; if it is text, read it with read_file", p.shown)
+				return agent.Result{}, fmt.Errorf("%s is not a picture, PDF document, sound or video; if it is text, read it with read_file", p.shown)
 			}
 			res := p.result(m.String(), map[string]any{"bytes": len(data)})
 			res.Media = []*llm.Media{m}

@@ -32,9 +32,9 @@ func TestView(t *testing.T) {
 	for path, want := range map[string]string{
 		"a.png":      "a.png, image/png, 8 bytes",
 		"a.pdf":      "a.pdf, application/pdf, 8 bytes",
-		"a.txt":      "a.txt is no picture, PDF document, sound or video; if it is text, read it with read_file",
-		"a.bin":      "a.bin is no picture, PDF document, sound or video; if it is text, read it with read_file",
-		"empty.png":  "empty.png is no picture, PDF document, sound or video; if it is text, read it with read_file",
+		"a.txt":      "a.txt is not a picture, PDF document, sound or video; if it is text, read it with read_file",
+		"a.bin":      "a.bin is not a picture, PDF document, sound or video; if it is text, read it with read_file",
+		"empty.png":  "empty.png is not a picture, PDF document, sound or video; if it is text, read it with read_file",
 		"none.png":   "none.png does not exist",
 		"big.png":    "big.png has 20000001 bytes, but at most 20000000 can be shown",
 		"../a.png":   "leads out of the directory",

@@ -252,7 +252,7 @@ func Login(ctx context.Context, cfg Config, show func(address string) error) err
 	}
 	session.end()
 	if !kept {
-		return fmt.Errorf("mcp: the server %q wants no login", cfg.Name)
+		return fmt.Errorf("mcp: the server %q does not require a login", cfg.Name)
 	}
 	return nil
 }

@@ -350,7 +350,7 @@ func TestLoginSecrets(t *testing.T) {
 	}
 }
 
-// TestLoginConfig checks configurations, and a server that wants no login.
+// TestLoginConfig checks configurations, and a server that does not require a login.
 func TestLoginConfig(t *testing.T) {
 	open, cfg := serve(t, handler(t, nil))
 	if err := Login(t.Context(), cfg, browser); err == nil || !strings.Contains(err.Error(), "no OAuth") {
@@ -358,7 +358,7 @@ func TestLoginConfig(t *testing.T) {
 	}
 	v := &vault{}
 	cfg.OAuth = v.config(&provider{Server: open}).OAuth
-	if err := Login(within(t, time.Minute), cfg, browser); err == nil || !strings.Contains(err.Error(), "wants no login") {
+	if err := Login(within(t, time.Minute), cfg, browser); err == nil || !strings.Contains(err.Error(), "does not require a login") {
 		t.Error(err)
 	}
 	cfg.OAuth = &OAuth{}

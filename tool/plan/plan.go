@@ -9,6 +9,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/reasons"
@@ -64,6 +65,7 @@ func Tool(name string, app *call.Applicator, opts Options) agent.Middleware {
 			return result, err
 		}
 	})
+	m.Bound = func(context.Context) budget.Bound { return budget.Bound{} }
 	m.Wrap = func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) {
 		before := c.System
 		if c.System != "" {

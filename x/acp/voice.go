@@ -36,7 +36,7 @@ type sent struct {
 	over bool
 }
 
-// update sends an update. An editor that cannot be told has gone, which the turn finds out.
+// update sends an update. Errors are ignored: if the editor has gone, the turn notices it.
 func (v *voice) update(ctx context.Context, u sdk.SessionUpdate) {
 	_ = v.a.editor.SessionUpdate(context.WithoutCancel(ctx), sdk.SessionNotification{SessionId: v.id, Update: u})
 }

@@ -101,7 +101,7 @@ type key [16]byte
 
 func keyOf(digest []byte) (k key, err error) {
 	if n, err := hex.Decode(k[:], digest); err != nil || n != len(k) {
-		return k, fmt.Errorf("damaged: %q is no digest", digest)
+		return k, fmt.Errorf("damaged: %q is not a digest", digest)
 	}
 	return k, nil
 }

@@ -40,7 +40,7 @@
 // methods", SIGIR 2009, doi:10.1145/1571941.1572114). [Index.Rerank] may reorder the best passages.
 //
 // A search first estimates all cosines from codes of 2 bits a number, and then computes the cosines of the 1,000 best
-// candidates exactly. docs/how-to/retrieve.md has its recall and the time it takes. A graph of neighbours answers
+// candidates exactly. docs/how-to/passages.md has its recall and the time it takes. A graph of neighbours answers
 // sooner, but finds 1 to 67 % of the ten nearest unless its building takes ten times as long, keeps all vectors in memory
 // and takes no filter (internal/bench/vectors).
 package retrieve

@@ -56,7 +56,7 @@ func (p *Passage) embedded() string {
 
 func (p *Passage) digest() string { return digest([]byte(p.Heading), []byte(p.Text)) }
 
-// clean removes what a database would refuse.
+// clean removes the bytes that a database refuses.
 func clean(s string) string { return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "") }
 
 // document is a document with its pieces.

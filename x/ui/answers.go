@@ -99,8 +99,9 @@ func (c conversation) results(t *followed, all []turn.Answer) (err error) {
 	return nil
 }
 
-// answered takes a message as the answer to what a turn asks, and reports whether it is one: the turn that runs is waited for.
-// It also is if it has answered before, and the client did not get what followed: it then answers what it has left open.
+// answered takes a message as the answer to the open question of a turn, after a running turn has stopped, and reports
+// whether it is one. A message that answered before counts again if the client did not get the reply: it then answers
+// the questions that are still open.
 func (c conversation) answered(at journal.RunInfo, req *turn.Request) (now journal.RunInfo, is bool, err error) {
 	type question struct {
 		turn.Answer

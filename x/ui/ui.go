@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 
 	"github.com/stonelayer/stone/internal/problems"
@@ -29,7 +28,7 @@ var Part = protocol.Protocol{Routes: []protocol.Route{
 	{Pattern: "POST /v1/ui/{name}", Role: protocol.Read, Serve: postUI}, // and more, see conversation.follow
 	{Pattern: "GET /v1/ui/{name}", Role: protocol.Read, Serve: listThreads},
 	{Pattern: "GET /v1/ui/{name}/{chat}", Role: protocol.Read, Serve: getHistory},
-	{Pattern: "GET /v1/ui/{name}/{chat}/stream", Role: protocol.Read, Waits: true, Serve: getUI},
+	{Pattern: "GET /v1/ui/{name}/{chat}/stream", Role: protocol.Read, Waits: func(*http.Request) bool { return true }, Serve: getUI},
 	{Pattern: "POST /v1/agui/{name}", Role: protocol.Read, Serve: postAGUI},
 }}
 
@@ -228,9 +227,8 @@ func (c conversation) tell(w http.ResponseWriter, r *http.Request, of followed, 
 
 // bodyOf reads the body of a request.
 func bodyOf(r *http.Request) ([]byte, error) {
-	text := r.Header.Get("Content-Type")
-	if kind, _, err := mime.ParseMediaType(text); text != "" && (err != nil || kind != "application/json") {
-		return nil, problem(problems.Invalid, http.StatusUnsupportedMediaType, "the body is of type %q: want application/json", text)
+	if err := protocol.WantType(r, "application/json"); err != nil {
+		return nil, err
 	}
 	data, err := io.ReadAll(r.Body)
 	if err != nil && !errors.As(err, new(*http.MaxBytesError)) {

@@ -36,7 +36,7 @@ func (r *reader) readBudgets(m *form.Map) {
 				b.Labels[name] = value
 			})
 			if !bounded {
-				v.Fault(form.Invalid, "expected max-usd, max-tokens or max-roundtrips: a budget without them bounds nothing")
+				v.Fault(form.Invalid, "expected max-usd, max-tokens or max-roundtrips: a budget without them limits nothing")
 			}
 		})
 		r.Budgets = append(r.Budgets, b)

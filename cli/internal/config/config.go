@@ -223,7 +223,7 @@ func (r *reader) read(m *form.Map) {
 	r.readCapabilities(m, "capabilities", &r.App.Registry, &r.Capabilities)
 	for _, g := range r.graders {
 		m, ok := r.App.Registry.Lookup(g.id)
-		r.App.CheckFacts[g.check] = call.CheckFacts{Needs: m.Needs, Costly: true}
+		r.App.CheckFacts[g.check] = call.CheckFacts{Needs: m.Needs, Costly: true, Asks: g.id}
 		if ok && m.Intents != nil && !slices.Contains(m.Intents, terms.Grade) {
 			g.named.Fault(form.Invalid, "%s does not answer %s, which a check asks for: add it to its cap/intents", g.id, terms.Grade)
 		}
@@ -269,7 +269,7 @@ func (r *reader) readRubrics(m *form.Map) {
 			m.AllowRest()
 			r.Text(m, "rubric", &to.Judge.Rubric)
 			if v, ok := m.Field("rubric"); ok && to.Judge.Rubric != "" && to.Judge.On == nil && r.App.Policy.Default.Judge.On == nil {
-				v.Fault(form.Invalid, "the judge is off, so that nobody reads its rubric: add :on true")
+				v.Fault(form.Invalid, "the judge is off, so its rubric has no effect: add :on true")
 			}
 		})
 	}

@@ -39,7 +39,7 @@ func TestRead(t *testing.T) {
 		{"secret in url", `{"url":"https://me:sk-1@h/"}`, `FILE:1:8: url: expected an address without user and query: keep a secret in a variable such as OPENAI_API_KEY, or in a file, and name its place: {:env "NAME"} or {:file "path"}`},
 		{"type", `{"model":1}`, `FILE:1:10: model: expected a string, found 1`},
 		{"null", `{"model":null}`, `FILE:1:10: model: expected a string, found nil`},
-		{"nothing", `{"model":""}`, `FILE:1:10: model: expected a string that is not empty`},
+		{"nothing", `{"model":""}`, `FILE:1:10: model: expected a non-empty string`},
 		{"object", `{"model":{}}`, `FILE:1:10: model: expected a string, found a map`},
 		{"provider", `{"provider":"acme"}`, `FILE:1:13: provider: unknown name "acme"; known are anthropic, gemini, openai, openai-chat, openai-responses`},
 		{"url", `{"url":"localhost:8000"}`, `FILE:1:8: url: expected an address, such as "http://localhost:8000"`},
@@ -149,10 +149,10 @@ func TestReadBoth(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	write("stone.json", `{}`)
-	if _, err := config.Read(dir); err == nil || !strings.HasSuffix(err.Error(), "stone.json: keep one") {
+	if _, err := config.Read(dir); err == nil || !strings.HasSuffix(err.Error(), "stone.json exist: keep one") {
 		t.Error(err)
 	}
-	if _, err := config.Nearest(dir, &linked); err == nil || !strings.HasSuffix(err.Error(), "stone.json: keep one") {
+	if _, err := config.Nearest(dir, &linked); err == nil || !strings.HasSuffix(err.Error(), "stone.json exist: keep one") {
 		t.Error(err)
 	}
 }

@@ -61,7 +61,7 @@ func fileIn(dir string) (string, error) {
 		case err != nil:
 			return "", err
 		case found != "":
-			return "", fmt.Errorf("there are both %s and %s: keep one", found, path)
+			return "", fmt.Errorf("both %s and %s exist: keep one", found, path)
 		default:
 			found = path
 		}

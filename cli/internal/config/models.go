@@ -48,7 +48,7 @@ func (r *reader) readModels(m *form.Map) {
 		})
 		twice := func(q Model) bool { return q.Model == row.Model && q.Provider == row.Provider }
 		if good && slices.ContainsFunc(r.Models, twice) {
-			v.Fault(form.Duplicate, "there is another row of %q", row.Model)
+			v.Fault(form.Duplicate, "duplicate row of %q", row.Model)
 		}
 		r.Models = append(r.Models, row)
 	})

@@ -120,9 +120,9 @@ func (b *builder) locate() error {
 	case err == nil:
 		return refuse("%s is a file: give the directory of a Go package, as %s", b.arg, dotted(filepath.Dir(b.arg)))
 	case local:
-		return refuse("there is no directory %s: give the directory of a Go package with a Pipeline", b.arg)
+		return refuse("no directory %s: give the directory of a Go package with a Pipeline", b.arg)
 	case ext == ".go":
-		return refuse("there is no file %s: give the directory of a Go package with a Pipeline", b.arg)
+		return refuse("no file %s: give the directory of a Go package with a Pipeline", b.arg)
 	case strings.HasPrefix(b.arg, "-") || strings.Contains(b.arg, "..."):
 		return refuse("%q names no single package: give one, as ./examples/audit", b.arg)
 	default:
@@ -171,7 +171,7 @@ func (b *builder) list() error {
 	}
 	switch {
 	case b.pkg.Error != nil && len(b.pkg.GoFiles)+len(b.pkg.CgoFiles) == 0:
-		return refuse("there is no Go package %s: %s", b.arg, firstLine(b.pkg.Error.Err, nil))
+		return refuse("no Go package %s: %s", b.arg, firstLine(b.pkg.Error.Err, nil))
 	case b.pkg.ImportPath == modulePath:
 		return refuse("%s does not export Pipeline: declare func Pipeline() stone.Ashlar, or a variable Pipeline", b.arg)
 	case b.pkg.Module == nil:

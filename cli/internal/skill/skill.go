@@ -87,7 +87,7 @@ func inspect(path string) (*InstalledError, error) {
 	}
 	head, err := regular.Read(filepath.Join(path, "SKILL.md"), regular.Config)
 	if (err != nil || !strings.Contains(string(head), "name: "+Name+"\n")) && len(entries) > 0 {
-		return nil, fmt.Errorf("%s is in the way and not an installation of this skill: move it elsewhere", path)
+		return nil, fmt.Errorf("%s exists and is not an installation of this skill: move it", path)
 	}
 	found := &InstalledError{Path: path}
 	theirs, err := files(os.DirFS(path), ".")

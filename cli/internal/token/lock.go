@@ -39,7 +39,7 @@ func create(name string) (release func() error, err error) {
 		case !errors.Is(err, fs.ErrExist):
 			return nil, err
 		case time.Since(start) > most:
-			return nil, fmt.Errorf("another command holds %s: remove the file if none is running", name)
+			return nil, fmt.Errorf("another command has locked %s: remove the file if none is running", name)
 		}
 	}
 }

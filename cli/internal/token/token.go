@@ -62,7 +62,7 @@ func (t Token) check() error {
 		}
 	}
 	if len(t.Roles) == 0 {
-		return fmt.Errorf("a token without a role may do nothing: give it some of %s", strings.Join(roles, ", "))
+		return fmt.Errorf("a token without a role can do nothing: give it at least one of %s", strings.Join(roles, ", "))
 	}
 	for _, e := range t.Grant {
 		if err := grants.Check(e); err != nil {
@@ -123,7 +123,7 @@ func (f *File) read() error {
 	}
 	var c content
 	if err := json.Unmarshal(data, &c); err != nil {
-		return fmt.Errorf("%s is no file of tokens: %w", f.name, err)
+		return fmt.Errorf("%s is not a file of tokens: %w", f.name, err)
 	}
 	f.tokens, f.stamp, f.exists = c.Tokens, info, true
 	return nil
@@ -166,7 +166,7 @@ func (f *File) Create(t Token, now time.Time) (secret string, err error) {
 	t.Digest, t.Created = digest(secret), now.UTC().Truncate(time.Second)
 	return secret, f.change(func(tokens []Token) ([]Token, error) {
 		if slices.ContainsFunc(tokens, func(o Token) bool { return o.Name == t.Name }) {
-			return nil, fmt.Errorf("there is a token %q: revoke it, or choose another name", t.Name)
+			return nil, fmt.Errorf("token %q exists already: revoke it, or choose another name", t.Name)
 		}
 		return append(tokens, t), nil
 	})
@@ -180,7 +180,7 @@ func (f *File) Revoke(name string) error {
 	return f.change(func(tokens []Token) ([]Token, error) {
 		kept := slices.DeleteFunc(slices.Clone(tokens), func(t Token) bool { return t.Name == name })
 		if len(kept) == len(tokens) {
-			return nil, fmt.Errorf("there is no token %q", name)
+			return nil, fmt.Errorf("no token %q: the command token list lists them", name)
 		}
 		return kept, nil
 	})

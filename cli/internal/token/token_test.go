@@ -106,7 +106,7 @@ func TestCreateRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, tok := range map[string]Token{
-		`there is a token "a"`:   {Name: "a", Roles: []string{"read"}},
+		`token "a" exists`:       {Name: "a", Roles: []string{"read"}},
 		`the name "A b"`:         {Name: "A b", Roles: []string{"read"}},
 		`the tenant "x.y"`:       {Name: "b", Tenant: "x.y", Roles: []string{"read"}},
 		`unknown role "write"`:   {Name: "b", Roles: []string{"write"}},
@@ -127,7 +127,7 @@ func TestOpenRefuses(t *testing.T) {
 	if err := os.WriteFile(name, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(name); err == nil || !strings.Contains(err.Error(), "is no file of tokens") {
+	if _, err := Open(name); err == nil || !strings.Contains(err.Error(), "is not a file of tokens") {
 		t.Error(err)
 	}
 }

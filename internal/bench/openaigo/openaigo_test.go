@@ -22,6 +22,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/serve"
+	"github.com/stonelayer/stone/x/gateway"
 )
 
 const name = "stone/chat/answer"
@@ -55,7 +56,7 @@ func TestOpenAIGo(t *testing.T) {
 		Registry: call.NewRegistry(model.New(call.Metadata{ID: "model/a", Intents: []string{"chat/answer"}}, model.Config{Model: asked})),
 		Intents:  map[string]call.Intent{"chat/answer": {}},
 	}
-	s, err := serve.New(serve.Config{Journal: &journal.Memory{}, Applicator: app})
+	s, err := serve.New(serve.Config{Journal: &journal.Memory{}, Applicator: app, Protocols: []serve.Protocol{gateway.Part}})
 	if err != nil {
 		t.Fatal(err)
 	}

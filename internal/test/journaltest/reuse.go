@@ -80,8 +80,8 @@ func testKeptSecrets(t *testing.T, j tested) {
 		opts  journal.Options
 		want  string
 	}{
-		{input, journal.Options{Secrets: []string{secret}}, "of the input holds a secret"},
-		{dag.DAG{}, journal.Options{Secrets: []string{"passphrase"}, Source: []byte(`["passphrase"]`)}, "Options.Source holds a secret"},
+		{input, journal.Options{Secrets: []string{secret}}, "of the input contains a secret"},
+		{dag.DAG{}, journal.Options{Secrets: []string{"passphrase"}, Source: []byte(`["passphrase"]`)}, "Options.Source contains a secret"},
 		{dag.DAG{}, journal.Options{Secrets: []string{"short"}}, "a secret has 5 bytes: want at least 8"},
 	} {
 		cfg := config()

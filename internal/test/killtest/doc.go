@@ -23,6 +23,9 @@
 // together are within the budget of their run. A run counts as hung if its ledger stands still
 // for two minutes; there are no other limits of time.
 //
+// TestOutages keeps the store from a server of runs for a while, in the midst of short and of long steps: by the lock of another program,
+// a full disk, or a server of databases that is stopped. All runs end done, and no step is worked twice.
+//
 // STONE_FAULTS is the percentage of the rounds that are done: 4 if it is not set, but at least one
 // round of each kind. All of them, with a table of the figures:
 //

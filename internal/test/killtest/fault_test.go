@@ -74,10 +74,13 @@ func (v *victim) lock() (undo func()) {
 }
 
 // fill uses up the disk of the database, which small made.
-func (v *victim) fill() (undo func()) {
+func (v *victim) fill() (undo func()) { return v.fillUp(smallDisk) }
+
+// fillUp uses up a disk of a size that has the database.
+func (v *victim) fillUp(size int) (undo func()) {
 	v.Helper()
 	name := filepath.Join(filepath.Dir(v.database()), "filling")
-	if err := os.WriteFile(name, make([]byte, smallDisk+1), 0o600); !errors.Is(err, syscall.ENOSPC) {
+	if err := os.WriteFile(name, make([]byte, size+1), 0o600); !errors.Is(err, syscall.ENOSPC) {
 		v.Fatalf("the disk is not full: %v", err)
 	}
 	return func() {
@@ -90,10 +93,13 @@ func (v *victim) fill() (undo func()) {
 const smallDisk = 4 << 20
 
 // small puts the database onto a small disk.
-func (v *victim) small() {
+func (v *victim) small() { v.disk(smallDisk) }
+
+// disk puts the database onto a disk of a size.
+func (v *victim) disk(size int) {
 	v.Helper()
 	folder := filepath.Dir(v.database())
-	remove := memdir.Disk(v, folder, smallDisk)
+	remove := memdir.Disk(v, folder, size)
 	v.Cleanup(func() {
 		if err := remove(); err != nil {
 			v.Error(err)

@@ -233,6 +233,13 @@ func (j *Journal) Remove(ctx context.Context, id string) error {
 	if row == nil {
 		return noRun(id)
 	}
+	if row.Rows <= AtOnce {
+		if gone, err := j.removeFree(id); err != nil {
+			return err
+		} else if gone {
+			return journal.RemoveChildren(ctx, j, id)
+		}
+	}
 	r, _, err := j.hold(ctx, id)
 	if err != nil {
 		return err
@@ -250,6 +257,18 @@ func (j *Journal) Remove(ctx context.Context, id string) error {
 		return err
 	}
 	return journal.RemoveChildren(ctx, j, id)
+}
+
+// removeFree removes a run that nobody holds, and reports whether it did.
+func (j *Journal) removeFree(id string) (gone bool, err error) {
+	err = j.out.write(&write{also: id, do: func(t *transaction) error {
+		row, now, err := j.lease(background, t, id)
+		if gone = err == nil && row != nil && now.free(); !gone {
+			return err
+		}
+		return t.Remove(row.Row)
+	}})
+	return gone, err
 }
 
 // AtOnce bounds the records that one transaction removes, since other runs wait for it.

@@ -140,7 +140,7 @@ type Tx interface {
 	// Lock makes other transactions that change one of these runs wait until this one ends.
 	// Runs that do not exist are left out. It may read those in read as well, for Run.
 	Lock(ids, read []string) error
-	// Insert stores a new run and sets its Row, unless there is a run with its ID.
+	// Insert stores a new run and sets its Row. It fails with an error that may pass if another process has made the run meanwhile.
 	Insert(r *Run) error
 	// Put replaces fields of a run.
 	Put(r *Run, which Fields) error

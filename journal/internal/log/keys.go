@@ -35,13 +35,13 @@ func Putting(schema string, which Fields) string {
 	return strings.TrimSuffix(text, ", ") + " WHERE run = $1"
 }
 
-// Inserting returns the statement that stores a new run with an id, $1, and returns its number, unless there is one with the id.
+// Inserting returns the statement that stores a new run with an id, $1, and returns its number.
 func Inserting(schema string) string {
 	names, places := "id, beat", "$1, 0"
 	for i, column := range slices.Concat(columns[:]...) {
 		names, places = names+", "+column, places+fmt.Sprintf(", $%d", i+2)
 	}
-	return fmt.Sprintf("INSERT INTO %sruns (%s) VALUES (%s) ON CONFLICT (id) DO NOTHING RETURNING run", schema, names, places)
+	return fmt.Sprintf("INSERT INTO %sruns (%s) VALUES (%s) RETURNING run", schema, names, places)
 }
 
 // Arguments returns a key, and the fields as the statements of Putting and Inserting take them.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/bounds"
+	"github.com/stonelayer/stone/internal/jsonv2"
 	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/internal/outline"
@@ -31,10 +32,10 @@ func (j *Journal) opened(r *Run, shape bool) (info journal.RunInfo, err error) {
 	}
 	if !unbroken(r.Seal, r.Shape, shape, r.fields()...) {
 		err = errChanged
-	} else if err = json.Unmarshal(r.Info, &info); err == nil {
+	} else if err = jsonv2.UnmarshalV1(r.Info, &info); err == nil {
 		info.Outcome = journal.Outcome{} // what the last outcome leaves out is zero, whatever the one before it was
-		if err = json.Unmarshal(r.Outcome, &info.Outcome); err == nil && shape {
-			err = json.Unmarshal(r.Shape, &info.Shape)
+		if err = jsonv2.UnmarshalV1(r.Outcome, &info.Outcome); err == nil && shape {
+			err = jsonv2.UnmarshalV1(r.Shape, &info.Shape)
 		}
 	}
 	if err != nil {
@@ -190,12 +191,15 @@ func (t *transaction) begin(r *run, as Run, labels map[string]string, input *res
 
 // make records that a new run starts, which takes its lease.
 func (t *transaction) make(p *part, as Run, labels map[string]string, input *result) error {
+	switch before, now, err := t.j.lease(background, t, as.ID); {
+	case err != nil:
+		return err
+	case before != nil:
+		return refused{t.j.held(as.ID, cmp.Or(now.owner, "another process"))}
+	}
 	as.seal()
 	if err := t.Insert(&as); err != nil {
 		return err
-	}
-	if as.Row == 0 {
-		return refused{t.j.held(as.ID, "another process")}
 	}
 	p.row, p.rows, p.next, p.beat, p.ours = as.Row, 0, 0, 0, true
 	if len(labels) > 0 {

@@ -181,6 +181,17 @@ func (m *Model) Info() llm.Info {
 	return info
 }
 
+// Longest returns the configured limit of answers, 0 for none.
+func (m *Model) Longest() int { return m.setup.MaxTokens }
+
+// Asks returns how often a request is made at most because its answers repeat themselves.
+func (m *Model) Asks() int {
+	if m.setup.Repetition == nil {
+		return 1
+	}
+	return max(m.setup.MaxRetries, 0) + 1
+}
+
 // Stream sends the request if it can fit the model; see llm.Model.
 func (m *Model) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
 	spec := llm.SpecOf(ctx, m, req)

@@ -137,7 +137,7 @@ func (s scale) draw(e eval.Estimate) interval {
 func (e *evaluated) Mean(m eval.Estimate) interval   { return e.means.draw(m) }
 func (e *evaluated) Change(m eval.Estimate) interval { return e.changes.draw(m) }
 
-// TurnedURL is the address of what a case did before and now.
+// TurnedURL is the address of the comparison of a case, before and now.
 func (e *evaluated) TurnedURL(t eval.Turned) string {
 	switch {
 	case e.Run == "" || t.Path == "":

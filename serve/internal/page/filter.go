@@ -149,7 +149,7 @@ func (f filter) query(now time.Time) (url.Values, error) {
 			out.Set("label."+name, value)
 		case "usd":
 			if usd, err := strconv.ParseFloat(w.Value, 64); err != nil || !(usd >= 0) || math.IsInf(usd, 1) {
-				return nil, unreadable("%q is no amount of USD: want a number, as usd>0.5", w.Value)
+				return nil, unreadable("%q is not an amount of USD: want a number, as usd>0.5", w.Value)
 			}
 			out.Set("min-usd", w.Value)
 		case "since", "until":
@@ -190,7 +190,7 @@ func moment(text string, now time.Time, end bool) (time.Time, error) {
 			return now.Add(-time.Duration(age) * units[text[n]]), nil
 		}
 	}
-	return time.Time{}, unreadable("%q is no time: want an age such as 30m, 12h, 1d or 2w, today, a day such as %s, or a time as in RFC 3339", text, now.UTC().Format(time.DateOnly))
+	return time.Time{}, unreadable("%q is not a time: want an age such as 30m, 12h, 1d or 2w, today, a day such as %s, or a time as in RFC 3339", text, now.UTC().Format(time.DateOnly))
 }
 
 func unreadable(format string, args ...any) *api.Problem {

@@ -36,7 +36,7 @@ func (s searching) Hits() (all []hit) {
 // Reranked reports whether a reranker placed the passages.
 func (s searching) Reranked() bool { return len(s.Found.Hits) > 0 && s.Found.Hits[0].FusedRank > 0 }
 
-// Source says where a passage is.
+// Source is the place of a passage: file and lines.
 func (h hit) Source() string {
 	switch {
 	case h.Page > 0:

@@ -213,7 +213,7 @@ func (t *talk) settle(ctx context.Context, task *sdk.Task) (reply *call.Reply, s
 	return nil, false, nil
 }
 
-// question is what the agent says about its question in data, if it is one of this package's server.
+// question is the data of a question from an agent of package server.
 type question struct {
 	Question string   `json:"question"`
 	Version  string   `json:"version"`

@@ -170,7 +170,7 @@ func (o *opener) close() error {
 	return o.retire()
 }
 
-// say writes an error without the place of the index, which is none of a caller's business.
+// say writes an error without the place of the index, which callers must not see.
 func (o *opener) say(err error) string {
 	text, name := err.Error(), o.index
 	if redact.IsDatabase(o.index) {

@@ -25,10 +25,10 @@ func read(input call.JSON, limits Config) (*formula, error) {
 	d := json.NewDecoder(bytes.NewReader(input))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&in); err != nil {
-		return nil, invalid("the input is no formula: %v", err)
+		return nil, invalid("the input is not a formula: %v", err)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, invalid("the input is no formula: text follows it")
+		return nil, invalid("the input is not a formula: text follows it")
 	}
 	readable := in.Clauses != nil || in.ExactlyOne != nil || in.AtMostOne != nil || in.AtLeastOne != nil
 	if readable == (in.DIMACS != nil) {
@@ -144,7 +144,7 @@ func readDIMACS(text string, limits Config) (*formula, error) {
 		for _, field := range fields {
 			n, err := strconv.Atoi(field)
 			if err != nil || field[0] == '+' {
-				return nil, invalid("line %d: %.40q is no literal", line, field)
+				return nil, invalid("line %d: %.40q is not a literal", line, field)
 			}
 			if n > variables || n < -variables {
 				return nil, invalid("line %d: literal %d, but the formula has %d variables", line, n, variables)

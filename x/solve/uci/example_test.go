@@ -13,5 +13,5 @@ func ExampleLegalMove() {
 		Request: &call.Request{Input: call.JSON(`{"fen": "4k3/8/8/8/8/8/8/4K2R w K - 0 1"}`)},
 		Out:     call.JSON(`{"move": "h1h9"}`),
 	}))
-	// Output: "h1h9" is no legal move in 4k3/8/8/8/8/8/8/4K2R w K - 0 1
+	// Output: "h1h9" is not a legal move in 4k3/8/8/8/8/8/8/4K2R w K - 0 1
 }

@@ -90,7 +90,7 @@ func possible(p *chess.Position) error {
 	}
 	for _, m := range p.ValidMoves() {
 		if p.Board().Piece(m.S2()).Type() == chess.King {
-			return errors.New("the side that has moved is in check")
+			return errors.New("illegal position: the side that just moved is still in check")
 		}
 	}
 	return nil
@@ -100,7 +100,7 @@ func possible(p *chess.Position) error {
 func (p *position) move(text string) (m chess.Move, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("%.20q is no move: %v", text, r)
+			err = fmt.Errorf("%.20q is not a move: %v", text, r)
 		}
 	}()
 	if m, ok := p.legal[text]; ok {
@@ -111,5 +111,5 @@ func (p *position) move(text string) (m chess.Move, err error) {
 			return m, nil
 		}
 	}
-	return chess.Move{}, fmt.Errorf("%.20q is no legal move in %s", text, p)
+	return chess.Move{}, fmt.Errorf("%.20q is not a legal move in %s", text, p)
 }

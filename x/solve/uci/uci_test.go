@@ -80,7 +80,7 @@ func TestDialogue(t *testing.T) {
 		{"echo bestmove a7a8q", `{"fen":"7k/P7/8/8/8/8/8/7K w - - 0 1"}`, `{"move":"a7a8q","san":"a8=Q+"}`},
 		{"echo bestmove e1g1; sleep 100", `{"fen":"4k3/8/8/8/8/8/8/4K2R w K - 0 1"}`, `{"move":"e1g1","san":"O-O"}`},
 		{"trap '' TERM; echo bestmove e2e4; while true; do sleep 1; done", `{}`, `{"move":"e2e4","san":"e4"}`},
-		{"echo bestmove e2e5", `{}`, `chess/engine: the engine's answer: "e2e5" is no legal move`},
+		{"echo bestmove e2e5", `{}`, `chess/engine: the engine's answer: "e2e5" is not a legal move`},
 		{"echo bestmove '(none)'", `{}`, `chess/engine: `},
 		{"echo bestmove", `{}`, `chess/engine: the engine sends bestmove without a move`},
 		{"exit 3", `{}`, `chess/engine: the engine ended without a move (exit status 3)`},

@@ -169,7 +169,7 @@ func TestAnswers(t *testing.T) {
 	press(m, "12", "enter")
 	<-b.answer
 	again := question2()
-	again.Problem = "no answer: want JSON that fits the schema"
+	again.Problem = "not an answer: want JSON that fits the schema"
 	m.take(again)
 	if !strings.Contains(m.shown(), again.Problem) || !strings.Contains(m.shown(), "> 12") {
 		t.Errorf("neither problem nor answer:\n%s", m.shown())

@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Input is what is read of a RunAgentInput.
+// Input has the fields of a RunAgentInput that are used.
 type Input struct {
 	turn.Request
 	Thread, Run string            // ids of the client
@@ -45,7 +45,7 @@ func Read(body []byte) (in Input, err error) {
 		} `json:"resume"`
 	}
 	if err := json.Unmarshal(body, &raw); err != nil {
-		return in, fmt.Errorf("the body is no RunAgentInput of AG-UI: %w", err)
+		return in, fmt.Errorf("the body is not a RunAgentInput of AG-UI: %w", err)
 	}
 	in.Thread, in.Run, in.Messages, in.Chat = raw.Thread, raw.Run, raw.Messages, raw.Thread
 	if in.Run == "" {

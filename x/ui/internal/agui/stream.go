@@ -212,7 +212,7 @@ func (s *Stream) output(p *turn.Part) {
 	s.send(Event{"type": "TOOL_CALL_RESULT", "messageId": s.id(p) + "/result", "toolCallId": s.id(p), "role": "tool", "content": *p.Output})
 }
 
-// end ends what is open of a part.
+// end ends the open messages of a part.
 func (s *Stream) end(p *turn.Part, at *sent) {
 	if at.ended {
 		return

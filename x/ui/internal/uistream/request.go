@@ -55,7 +55,7 @@ func Read(body []byte) (req turn.Request, err error) {
 		Tools     tools     `json:"tools"`
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
-		return req, fmt.Errorf("the body is no request of the AI SDK: %w", err)
+		return req, fmt.Errorf("the body is not a request of the AI SDK: %w", err)
 	}
 	switch in.Trigger {
 	case "", "submit-message":

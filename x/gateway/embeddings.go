@@ -1,18 +1,23 @@
-package serve
+package gateway
 
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/effect"
+	"github.com/stonelayer/stone/internal/problems"
+	"github.com/stonelayer/stone/internal/protocol"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/serve/internal/openai"
+	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/x/gateway/internal/openai"
 )
 
 // embedIntent is the intent of requests for vectors.
@@ -53,23 +58,25 @@ func embedding(e llm.Embedder) *call.Applicator {
 }
 
 // postEmbeddings answers in OpenAI's form.
-func (s *Server) postEmbeddings(w http.ResponseWriter, r *http.Request, who Principal) error {
-	if err := wantType(r, "application/json"); err != nil {
+func postEmbeddings(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
+	if err := protocol.WantType(r, "application/json"); err != nil {
 		return err
 	}
-	if s.embedder == nil {
-		return notFound("this server has no embedder: {:search {:embedder {:provider …, :model …}}} in its configuration sets one")
+	app := embedding(c.Settings().Embedder)
+	if app == nil {
+		const status = http.StatusNotFound
+		return &api.Problem{Type: problems.NotFound, Title: http.StatusText(status), Status: status, Detail: "this server has no embedder: {:search {:embedder {:provider …, :model …}}} in its configuration sets one"}
 	}
 	req, err := openai.ReadEmbedding(r)
 	if err != nil {
 		return err
 	}
 	type object = map[string]any
-	data, err := json.Marshal(object{"proto": 1, "trace": object{"id": freshID()}, "task": object{"intent": embedIntent}, "input": object{"texts": req.Texts}})
+	data, err := json.Marshal(object{"proto": 1, "trace": object{"id": strings.ToLower(rand.Text())}, "task": object{"intent": embedIntent}, "input": object{"texts": req.Texts}})
 	if err != nil {
 		return err
 	}
-	resp, err := s.ask(r, who, s.embedder, data)
+	resp, err := c.Ask(r, app, data)
 	if err != nil || errors.Is(resp.Err, journal.ErrUnavailable) {
 		return cmp.Or(err, resp.Err)
 	}

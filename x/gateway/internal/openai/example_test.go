@@ -11,13 +11,14 @@ import (
 	"github.com/stonelayer/stone/llm"
 	client "github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/serve"
+	"github.com/stonelayer/stone/x/gateway"
 )
 
 // A pipeline is a model for any client of the protocol.
 func Example() {
 	name, greeting := dag.NewType[string]("name"), dag.NewType[string]("greeting")
 	greet := stone.Func("greet", name, greeting, func(_ context.Context, name string) (string, error) { return "Hello, " + name, nil })
-	s, err := serve.New(serve.Config{Journal: &journal.Memory{}, Pipelines: []serve.Pipeline{{Ashlar: greet}}})
+	s, err := serve.New(serve.Config{Protocols: []serve.Protocol{gateway.Part}, Journal: &journal.Memory{}, Pipelines: []serve.Pipeline{{Ashlar: greet}}})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/internal/talk"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/internal/openai"
+	"github.com/stonelayer/stone/x/gateway/internal/openai"
 )
 
 // slow runs a model that takes a time.

@@ -3,8 +3,6 @@ package openai
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
@@ -14,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/internal/bounds"
+	"github.com/stonelayer/stone/internal/protocol"
 	"github.com/stonelayer/stone/internal/talk"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
@@ -96,7 +95,7 @@ func Body(r *http.Request) (body map[string]json.RawMessage, err error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(text, &body); err != nil || body == nil {
-		return nil, Wrong("", "invalid_json", "the body is no JSON object: %v", err)
+		return nil, Wrong("", "invalid_json", "the body is not a JSON object: %v", err)
 	}
 	return body, nil
 }
@@ -121,23 +120,14 @@ func Fields(body map[string]json.RawMessage, to map[string]any) error {
 	return nil
 }
 
-// IdempotencyKey is the header that chooses the run of a request.
-const IdempotencyKey = "Idempotency-Key"
-
-// KeyedID returns the id of the run that an Idempotency-Key chooses, after a prefix.
-func KeyedID(key, prefix string) string {
-	sum := sha256.Sum256([]byte(key))
-	return prefix + hex.EncodeToString(sum[:16])
-}
-
 // named reports whether the client chose the run of a request, to come back to it: then the run
 // continues when the connection breaks.
-func named(r *http.Request) bool { return r.Header.Get(IdempotencyKey) != "" }
+func named(r *http.Request) bool { return r.Header.Get(protocol.IdempotencyKey) != "" }
 
 // runID returns a request's run id: random, unless the client chose a key.
 func runID(r *http.Request, kind string) string {
-	if key := r.Header.Get(IdempotencyKey); key != "" {
-		return KeyedID(key, kind)
+	if key := r.Header.Get(protocol.IdempotencyKey); key != "" {
+		return protocol.KeyedID(key, kind)
 	}
 	return kind + strings.ToLower(rand.Text())
 }
@@ -166,7 +156,7 @@ func asked(m Model, req *llm.Request) error {
 	}
 	for i := range req.Messages {
 		if said := &req.Messages[i]; said.Role == llm.RoleTool || len(said.ToolCalls) > 0 {
-			return Wrong("messages", "unsupported_content", "the model %s%s has its own tools, and the server has what they did: leave calls and results out", prefix, m.Name)
+			return Wrong("messages", "unsupported_content", "the model %s%s has its own tools, whose results the server has: leave calls and results out", prefix, m.Name)
 		}
 	}
 	return nil

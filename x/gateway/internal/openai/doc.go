@@ -1,5 +1,5 @@
 // Package openai speaks the protocols of OpenAI on the side of the server: Responses, Chat
-// Completions and the list of models. Package serve mounts it, so that programs that know
+// Completions and the list of models. Package gateway mounts it, so that programs that know
 // nothing of Stone use its pipelines as models, and its gates stand between them and the
 // models behind:
 //

@@ -91,7 +91,7 @@ func checkParameters(body map[string]json.RawMessage, use func(Parameter) Use) e
 	for name, value := range body {
 		i, known := slices.BinarySearchFunc(Parameters, name, func(p Parameter, name string) int { return strings.Compare(p.Name, name) })
 		if !known || use(Parameters[i]) == "" {
-			return Wrong(name, "unknown_parameter", "unknown parameter %q: see docs/how-to/gateway.md for those that are known", name)
+			return Wrong(name, "unknown_parameter", "unknown parameter %q: see docs/reference/gateway.md for those that are known", name)
 		}
 		if p := Parameters[i]; use(p) == Refused && !Unset(value) {
 			note := "leave it out"

@@ -24,7 +24,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/stonelayer/stone/serve/internal/openai"
+	"github.com/stonelayer/stone/x/gateway/internal/openai"
 )
 
 // Routes adds Messages to the routes of package openai, whose lists of models then serve both.

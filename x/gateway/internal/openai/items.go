@@ -41,7 +41,7 @@ func content(param string, raw json.RawMessage) ([]llm.Part, error) {
 			p.FileData, p.FileURL, p.FileID, p.Filename = p.File.FileData, p.File.FileURL, p.File.FileID, p.File.Filename
 		}
 		if p.FileID != "" {
-			return nil, Wrong(param, "unsupported_content", "the file %s is not here, and neither are other uploads: send file_data or a URL", quote(p.FileID))
+			return nil, Wrong(param, "unsupported_content", "unknown file %s, since uploads are not supported: send file_data or a URL", quote(p.FileID))
 		}
 		var media *llm.Media
 		var err error
@@ -149,7 +149,7 @@ func (t dialogue) call(param, id, name, arguments string) error {
 	case !json.Valid(input): // it was cut off, and clients send what they got
 		made.Input, made.InputText = nil, arguments
 	case !bytes.HasPrefix(bytes.TrimSpace(input), []byte("{")):
-		return Wrong(param, "invalid_value", "the arguments of the call %s are no JSON object", quote(id))
+		return Wrong(param, "invalid_value", "the arguments of the call %s are not a JSON object", quote(id))
 	}
 	t.add(llm.Message{Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{made}})
 	return nil
@@ -241,7 +241,7 @@ type chatMessage struct {
 func (t dialogue) messages(raw json.RawMessage) error {
 	var all []chatMessage
 	if err := json.Unmarshal(raw, &all); err != nil {
-		return Wrong("messages", "invalid_type", "messages is no list of messages: %v", err)
+		return Wrong("messages", "invalid_type", "messages is not a list of messages: %v", err)
 	}
 	for _, m := range all {
 		var err error

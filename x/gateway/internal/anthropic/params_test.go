@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stonelayer/stone/serve/internal/openai"
+	"github.com/stonelayer/stone/x/gateway/internal/openai"
 )
 
 // The page for users says what is done with each parameter.
 func TestParameters(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/how-to/gateway.md")
+	page, err := os.ReadFile("../../../../docs/reference/gateway.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func TestParameters(t *testing.T) {
 	}
 	for use, names := range rows {
 		if row := fmt.Sprintf("| %s | %s |\n", strings.Join(names, ", "), use); !strings.Contains(string(page), row) {
-			t.Errorf("docs/how-to/gateway.md lacks %s", row)
+			t.Errorf("docs/reference/gateway.md lacks %s", row)
 		}
 	}
 }

@@ -1,31 +1,15 @@
-package openai
+package talk
 
 import (
 	"context"
-	"encoding/json"
 	"iter"
-	"net/http"
-	"slices"
-	"strings"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/internal/bounds"
-	"github.com/stonelayer/stone/internal/talk"
-	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/llm"
 )
-
-// prefix begins the ids of models.
-const prefix = talk.Prefix
-
-// Model is the pipeline or intent behind a model name.
-type Model struct {
-	talk.Model
-	Live bool // streams what no gate has accepted yet
-}
 
 var (
 	requestType = dag.NewType[llm.Request]("request")
@@ -93,25 +77,4 @@ func (h heard) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta
 
 func asking(app *call.Applicator, intent string, input dag.Reader[any]) stone.Ashlar {
 	return call.New("answer", answerType, call.Spec{Applicator: app, Intent: intent, Input: input})
-}
-
-// Talking returns the models that a client of a chat can use.
-func Talking(b Backend) []Model {
-	return slices.DeleteFunc(b.Models(), func(m Model) bool { return !m.Talks() })
-}
-
-// Find returns the model with the id.
-func Find(b Backend, id string) (Model, error) {
-	name, ours := strings.CutPrefix(id, prefix)
-	for _, m := range b.Models() {
-		if ours && m.Name == name {
-			return m, nil
-		}
-	}
-	return Model{}, &Error{Status: http.StatusNotFound, Message: "there is no model " + quote(id) + ": GET /v1/models lists them", Type: "invalid_request_error", Code: "model_not_found", Param: "model"}
-}
-
-func quote(s string) string {
-	text, _ := json.Marshal(bounds.Cut(s, 100))
-	return string(text)
 }

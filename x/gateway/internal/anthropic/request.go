@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/serve/internal/openai"
+	"github.com/stonelayer/stone/x/gateway/internal/openai"
 )
 
 // Parameters says what is done with each parameter of a request; see openai.Use. All others are refused.
@@ -262,7 +262,7 @@ func (a *asked) add(turn *llm.Message, at string, b *block) (err error) {
 		a.Messages = append(a.Messages, result)
 	case b.Type == "tool_use" && model:
 		if !bytes.HasPrefix(bytes.TrimSpace(b.Input), []byte("{")) {
-			return openai.Wrong(at, "", "%s: the input of a call is no object", at)
+			return openai.Wrong(at, "", "%s: the input of a call is not an object", at)
 		}
 		turn.ToolCalls = append(turn.ToolCalls, llm.ToolCall{ID: b.ID, Name: b.Name, Input: b.Input})
 	case (b.Type == "thinking" || b.Type == "redacted_thinking") && model:

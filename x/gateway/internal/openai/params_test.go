@@ -18,11 +18,11 @@ func TestParameters(t *testing.T) {
 	for _, p := range Parameters {
 		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", p.Name, p.Responses, p.Chat, p.Note)
 	}
-	page, err := os.ReadFile("../../../docs/how-to/gateway.md")
+	page, err := os.ReadFile("../../../../docs/reference/gateway.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(page), table.String()) {
-		t.Errorf("docs/how-to/gateway.md lacks the table:\n%s", table.String())
+		t.Errorf("docs/reference/gateway.md lacks the table:\n%s", table.String())
 	}
 }

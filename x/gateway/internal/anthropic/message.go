@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/serve/internal/openai"
+	"github.com/stonelayer/stone/x/gateway/internal/openai"
 )
 
 // answer is a message of the model.

@@ -1,0 +1,153 @@
+package stone
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/address"
+)
+
+// Bound returns the most that a run of a may cost, without running any of it:
+//
+//	most := pipeline.Bound(llm.WithTable(ctx, table), stone.Config{Input: input}.Given())
+//	usd, known := most.USD() // or most.String(), as "0.02 + 0.31 × each-document"
+//
+// It counts every loop, branch, retry, turn, repair and fan-out. The lanes of a Map are counted if g has its list: if
+// each type that the list is read from is a node of the input, and no step produces one. Otherwise the name of the Map is a
+// width of the bound. What a model may be asked and what it costs is known by the table of ctx: see llm.WithTable. Without
+// a price or a window, the bound is open and names the model.
+//
+// The bound holds for a run in one process. Not counted are: answers that break off and that the client of a provider
+// requests again, see llm.Retry; what is paid again after a crash or on purpose; and what Go code spends by itself. A
+// leaf whose body draws on the account has a Bound in its [Detail]. A Scoped counts by its [Walk].
+func (a Ashlar) Bound(ctx context.Context, g Given) budget.Bound {
+	b := &bounding{ctx: ctx, input: g.dag, made: map[string]bool{}}
+	for _, t := range a.ProducesAll() {
+		b.made[t.Name()] = true
+	}
+	return b.of(a, address.Escape(a.Name()))
+}
+
+// bounding walks a pipeline for Bound.
+type bounding struct {
+	ctx   context.Context
+	input dag.DAG
+	made  map[string]bool // types that the pipeline produces
+}
+
+// of returns the bound of an ashlar at a path.
+func (b *bounding) of(a Ashlar, path string) budget.Bound {
+	s := a.spec()
+	switch s.form {
+	case leafForm:
+		return b.leaf(s, path)
+	case scopedForm:
+		return b.walk(s, path)
+	case loopForm:
+		return b.all(s, path).Times(s.max)
+	case mapForm:
+		if n, known := b.lanes(s); known {
+			return b.all(s, path).Times(n)
+		}
+		return b.all(s, path).Over(s.name)
+	case matchForm:
+		return b.either(s, s.children, path)
+	}
+	return b.all(s, path)
+}
+
+// all returns the bound of the children of s together.
+func (b *bounding) all(s *spec, path string) budget.Bound {
+	each := make([]budget.Bound, len(s.children))
+	for i, c := range s.children {
+		each[i] = b.of(c, s.below(path, c, i))
+	}
+	return budget.Bound{}.Add(each...)
+}
+
+func (b *bounding) either(s *spec, children []Ashlar, path string) (most budget.Bound) {
+	for i, c := range children {
+		most = most.Or(b.of(c, s.below(path, c, i)))
+	}
+	return most
+}
+
+// below returns the path of the i-th child of s, without what takes no part in addresses.
+func (s *spec) below(path string, c Ashlar, i int) string {
+	switch child := c.spec(); {
+	case s.form == reduceForm || child.glue && child.form != leafForm:
+		return path
+	case i < len(s.children) && s.children[i].s == c.s:
+		return address.Child(path, child.name, s.occurrence(i))
+	default:
+		return address.Child(path, child.name, 1)
+	}
+}
+
+func (b *bounding) leaf(s *spec, path string) (most budget.Bound) {
+	d := s.said()
+	switch {
+	case d.Bound != nil:
+		// What a leaf gives its children to read is no input of the run.
+		inner := &bounding{ctx: b.ctx}
+		most = d.Bound(b.ctx, func(c Ashlar) budget.Bound {
+			now, _ := s.child(c)
+			return inner.of(now, s.below(path, now, len(s.children)))
+		})
+	case d.Unpriced != nil:
+		most = budget.Unbounded("the package that made " + s.name + " gives no bound")
+	case len(s.children) > 0:
+		most = (&bounding{ctx: b.ctx}).walk(s, path)
+	}
+	if most = most.In(path); s.retry != nil {
+		most = most.Times(max(s.retry.Attempts, 1))
+	}
+	return most
+}
+
+// walk returns the bound of children that run as a Walk says.
+func (b *bounding) walk(s *spec, path string) (most budget.Bound) {
+	for _, part := range s.blocks() {
+		if part.how == exactlyOne {
+			most = most.Add(b.either(s, part.children, path))
+			continue
+		}
+		for i, c := range part.children {
+			one := b.of(c, s.below(path, c, i))
+			if part.how == again && !one.Free() {
+				one = budget.Unbounded(fmt.Sprintf("nobody knows how often %s runs %s", s.name, c.Name())).In(path)
+			}
+			most = most.Add(one)
+		}
+	}
+	return most
+}
+
+// lanes returns the number of items of a map, and false unless its list follows from the input alone.
+func (b *bounding) lanes(s *spec) (n int, known bool) {
+	if s.decision == nil || s.enter == nil || len(s.queries) == 0 {
+		return 0, false
+	}
+	for _, q := range s.queries {
+		if q.Type() == nil || !q.IsNearest() || b.made[q.Type().Name()] {
+			return 0, false
+		}
+		if _, err := b.input.Nearest(q.Type().Name()); err != nil {
+			return 0, false
+		}
+	}
+	defer func() {
+		if recover() != nil { // as it will in the run, which then has no lanes
+			n, known = 0, false
+		}
+	}()
+	d := b.input.Within(nil)
+	list, err := s.decision.take(d)
+	if err != nil {
+		return 0, false
+	}
+	lanes, err := s.enter(d, list)
+	return len(lanes), err == nil
+}

@@ -1,0 +1,313 @@
+package budget
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Bound is the most that a step or a pipeline may cost, in USD, as far as that is known before it starts. It may
+// depend on widths, which are numbers of lanes: 0.02 + 0.31 × each-document. What has no bound is named. The zero
+// Bound costs nothing. A Bound is a value: its methods return others.
+type Bound struct {
+	sums  []sum // the dearest of them counts; without any it costs nothing
+	open  []string
+	parts []Part
+}
+
+// A sum is an amount in USD for each product of widths. A product is the sorted names of the widths, joined by product;
+// that of no width is empty.
+type sum map[string]float64
+
+const (
+	product = " × "
+	// maxSums bounds the alternatives of a Bound. More are replaced by a sum that is as dear as each of them.
+	maxSums = 16
+)
+
+// A Part says where the money of a Bound is.
+type Part struct {
+	Path  string
+	Note  string // what the amount is made of
+	Bound Bound  // without parts
+}
+
+// AtMost is the bound of what costs at most this. An amount that is no number, or infinite, has no bound.
+func AtMost(usd float64) Bound {
+	switch {
+	case math.IsNaN(usd) || math.IsInf(usd, 1):
+		return Unbounded("its price is no number")
+	case usd <= 0:
+		return Bound{}
+	}
+	return Bound{sums: []sum{{"": usd}}}
+}
+
+// Unbounded is the bound of what has none. Why names it for people, as in "the price of m is unknown".
+func Unbounded(why string) Bound { return Bound{open: []string{why}} }
+
+// Add returns the bound of b and the others together.
+func (b Bound) Add(others ...Bound) Bound {
+	total := Bound{sums: slices.Clone(b.sums), open: slices.Clone(b.open), parts: slices.Clone(b.parts)}
+	for _, o := range others {
+		total.open, total.parts = union(total.open, o.open), append(total.parts, o.parts...)
+		if len(o.sums) == 0 {
+			continue
+		}
+		if len(total.sums)*len(o.sums) > maxSums {
+			total.sums, o.sums = merged(total.sums), merged(o.sums)
+		}
+		var sums []sum
+		for _, s := range o.sums {
+			if len(total.sums) == 0 {
+				sums = append(sums, s)
+			}
+			for _, t := range total.sums {
+				both := maps.Clone(t)
+				for at, usd := range s {
+					both[at] += usd
+				}
+				sums = append(sums, both)
+			}
+		}
+		total.sums = dearest(sums)
+	}
+	return total
+}
+
+// Or returns the bound of b or o, of which one is paid.
+func (b Bound) Or(o Bound) Bound {
+	both := Bound{open: union(slices.Clone(b.open), o.open)}
+	if both.sums = dearest(slices.Concat(b.sums, o.sums)); len(both.sums) > maxSums {
+		both.sums = merged(both.sums)
+	}
+	counts := func(of Bound) bool { // or else the money is elsewhere
+		return len(of.open) > 0 || slices.ContainsFunc(of.sums, func(s sum) bool {
+			return slices.ContainsFunc(both.sums, func(t sum) bool { return maps.Equal(s, t) })
+		})
+	}
+	if counts(b) {
+		both.parts = slices.Clone(b.parts)
+	}
+	if counts(o) && !(counts(b) && slices.EqualFunc(b.sums, o.sums, maps.Equal[sum, sum]) && len(o.open) == 0) {
+		both.parts = append(both.parts, o.parts...)
+	}
+	return both
+}
+
+// Times returns the bound of b paid n times.
+func (b Bound) Times(n int) Bound {
+	if n <= 0 {
+		return Bound{}
+	}
+	return b.each(func(at string, usd float64) (string, float64) { return at, usd * float64(n) })
+}
+
+// Over returns the bound of b paid in each lane of a fan-out whose number of lanes is not known. A name that occurs
+// more than once stands for the widest of these fan-outs.
+func (b Bound) Over(width string) Bound {
+	width = strings.ReplaceAll(width, product, " x ")
+	return b.each(func(at string, usd float64) (string, float64) {
+		names := append(factors(at), width)
+		slices.Sort(names)
+		return strings.Join(names, product), usd
+	})
+}
+
+// At returns the bound with the widths that are named replaced by numbers.
+func (b Bound) At(widths map[string]int) Bound {
+	return b.each(func(at string, usd float64) (string, float64) {
+		var left []string
+		for _, name := range factors(at) {
+			if n, known := widths[name]; known {
+				usd *= float64(max(n, 0))
+			} else {
+				left = append(left, name)
+			}
+		}
+		return strings.Join(left, product), usd
+	})
+}
+
+func factors(at string) []string {
+	if at == "" {
+		return nil
+	}
+	return strings.Split(at, product)
+}
+
+// each returns the bound with its amounts replaced, also those of its parts.
+func (b Bound) each(amount func(at string, usd float64) (string, float64)) Bound {
+	out := Bound{open: b.open, parts: slices.Clone(b.parts)}
+	for _, s := range b.sums {
+		changed := sum{}
+		for at, usd := range s {
+			if at, usd = amount(at, usd); usd > 0 {
+				changed[at] += usd
+			}
+		}
+		out.sums = append(out.sums, changed)
+	}
+	out.sums = dearest(out.sums)
+	for i := range out.parts {
+		out.parts[i].Bound = out.parts[i].Bound.each(amount)
+	}
+	return out
+}
+
+// dearest leaves out the sums that are nowhere dearer than another one.
+func dearest(sums []sum) (left []sum) {
+	for i, s := range sums {
+		if len(s) > 0 && !slices.ContainsFunc(left, s.within) && !slices.ContainsFunc(sums[i+1:], func(t sum) bool { return s.within(t) && !t.within(s) }) {
+			left = append(left, s)
+		}
+	}
+	return left
+}
+
+// within reports whether s costs at most as much as t, whatever the widths.
+func (s sum) within(t sum) bool {
+	for at, usd := range s {
+		if usd > t[at] {
+			return false
+		}
+	}
+	return true
+}
+
+// merged returns one sum that is as dear as each of them.
+func merged(sums []sum) []sum {
+	all := sum{}
+	for _, s := range sums {
+		for at, usd := range s {
+			all[at] = max(all[at], usd)
+		}
+	}
+	return dearest([]sum{all})
+}
+
+func union(a, b []string) []string {
+	for _, s := range b {
+		if !slices.Contains(a, s) {
+			a = append(a, s)
+		}
+	}
+	return a
+}
+
+// Noted returns b as a single part, whose path In sets.
+func (b Bound) Noted(note string) Bound {
+	if b.Free() {
+		return b
+	}
+	b.parts = []Part{{Note: note, Bound: Bound{sums: b.sums, open: b.open}}}
+	return b
+}
+
+// In returns b as what the step at a path costs: the parts that have no path get this one.
+func (b Bound) In(path string) Bound {
+	if len(b.parts) == 0 {
+		b = b.Noted("")
+	}
+	parts := slices.Clone(b.parts)
+	for i := range parts {
+		if p := &parts[i]; p.Path == "" {
+			p.Path = path
+		}
+	}
+	b.parts = parts
+	return b
+}
+
+// Free reports whether nothing is paid.
+func (b Bound) Free() bool { return len(b.sums)+len(b.open) == 0 }
+
+// USD returns the bound as an amount. It returns false if it depends on widths, or if something has no bound.
+func (b Bound) USD() (usd float64, known bool) {
+	for _, s := range b.sums {
+		if _, constant := s[""]; !constant || len(s) > 1 {
+			return 0, false
+		}
+		usd = max(usd, s[""])
+	}
+	return usd, len(b.open) == 0
+}
+
+// Open names what has no bound.
+func (b Bound) Open() []string { return slices.Clone(b.open) }
+
+// Parts returns the parts that cost something, in the order of the pipeline. Together they may cost more than b, where
+// only one of them runs.
+func (b Bound) Parts() []Part { return slices.Clone(b.parts) }
+
+// String returns the bound as people write it, rounded up, without what has no bound.
+func (b Bound) String() string {
+	texts := []string{}
+	for _, s := range b.sums {
+		var terms []string
+		for _, at := range slices.Sorted(maps.Keys(s)) {
+			term := shown(s[at])
+			if at != "" {
+				term += product + at
+			}
+			terms = append(terms, term)
+		}
+		texts = append(texts, strings.Join(terms, " + "))
+	}
+	switch len(texts) {
+	case 0:
+		return "0"
+	case 1:
+		return texts[0]
+	}
+	return "max(" + strings.Join(texts, ", ") + ")"
+}
+
+// shown rounds an amount up: to a cent, or to two significant digits of less than ten cents.
+func shown(usd float64) string {
+	digits := 2
+	if usd < 0.1 {
+		digits = 1 - int(math.Floor(math.Log10(usd)))
+	}
+	unit := math.Pow10(digits)
+	text := strconv.FormatFloat(math.Ceil(usd*unit*(1-1e-9))/unit, 'f', digits, 64)
+	if digits > 2 {
+		text = strings.TrimSuffix(text, "0")
+	}
+	return text
+}
+
+// Fits returns nil if what costs at most b stays within a limit in USD. The error names the sum and its dearest part.
+func (b Bound) Fits(limit float64) error {
+	limit = max(limit, 0)
+	if usd, known := b.USD(); known && usd <= limit*(1+1e-9) {
+		return nil
+	}
+	budget := strconv.FormatFloat(limit, 'f', -1, 64)
+	if len(b.open) > 0 {
+		return fmt.Errorf("the run may cost more than any sum, since %s; its budget is %s", b.open[0], budget)
+	}
+	text := fmt.Sprintf("the run may cost at most %s USD; its budget is %s", b, budget)
+	if len(b.parts) > 0 {
+		dear := slices.MaxFunc(b.parts, func(p, q Part) int { return cmp.Compare(p.Bound.weight(), q.Bound.weight()) })
+		text += fmt.Sprintf(": %s of it is for %s", dear.Bound, dear.Path)
+	}
+	return errors.New(text)
+}
+
+// weight compares bounds for people: widths count as ten lanes.
+func (b Bound) weight() (most float64) {
+	for _, s := range b.sums {
+		usd := 0.0
+		for at, of := range s {
+			usd += of * math.Pow10(len(factors(at)))
+		}
+		most = max(most, usd)
+	}
+	return most
+}

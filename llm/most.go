@@ -1,0 +1,98 @@
+package llm
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/stonelayer/stone/budget"
+)
+
+// Most returns the most that a request to m may cost, before it is made: the prompt counts as long as the window of the model, and the
+// answer as long as MaxTokens, the limit of the model or else the window permits. Messages are not read. The bound is open
+// for a model without a price or a window in the table of ctx.
+//
+// A model counts as asked once, without the requests that its client repeats because an answer broke off. One that asks
+// several models, or one of them several times, gives its own bound with a method Most of this form without m.
+func Most(ctx context.Context, m Model, req *Request) (all budget.Bound) {
+	switch own := m.(type) {
+	case nil:
+		return all
+	case *fallback:
+		for i, one := range own.models {
+			all = all.Add(Most(ctx, one, own.request(i, req)))
+		}
+		return all
+	case interface {
+		Most(context.Context, *Request) budget.Bound
+	}:
+		return own.Most(ctx, req)
+	}
+	return mostOf(ctx, m, m, req)
+}
+
+// Most gives the bound of the model at its price here.
+func (p *priced) Most(ctx context.Context, req *Request) budget.Bound {
+	if InfoOf(p.model).Pays {
+		return Most(ctx, p.model, req)
+	}
+	return mostOf(ctx, p, p.model, req)
+}
+
+// mostOf is Most of a model that is known as m and asked as inner.
+func mostOf(ctx context.Context, m, inner Model, req *Request) budget.Bound {
+	if InfoOf(m).Pays {
+		return budget.Unbounded(Name(m, req) + " pays for itself and gives no bound")
+	}
+	spec, name, longest, times := SpecOf(ctx, m, req), cmp.Or(Name(m, req), "a model without a name"), req.MaxTokens, 0
+	if l, ok := inner.(interface{ Longest() int }); ok && l.Longest() > 0 && (longest == 0 || l.Longest() < longest) {
+		longest = l.Longest()
+	}
+	switch times = Asks(inner); {
+	case times == 0:
+		return budget.Unbounded("nobody knows which models answer for " + name)
+	case spec.Price == nil:
+		return budget.Unbounded("the price of " + name + " is unknown")
+	case *spec.Price == budget.Price{}:
+		return budget.Bound{}
+	case spec.Window <= 0:
+		return budget.Unbounded("the window of " + name + " is unknown")
+	case spec.Price.Search > 0 && slices.ContainsFunc(req.Tools, func(t Tool) bool { return t.Provider != nil }):
+		return budget.Unbounded("nobody knows how often " + name + " searches")
+	}
+	return budget.AtMost(spec.dearest(req, longest)).Times(times)
+}
+
+// Asks returns how often a model sends a request at most to answer one, without the requests that are repeated because
+// an answer broke off. It is 0 for a model that asks others.
+func Asks(m Model) int {
+	switch own := m.(type) {
+	case *fallback:
+		return 0
+	case *priced:
+		return Asks(own.model)
+	case interface{ Asks() int }:
+		return own.Asks()
+	}
+	return 1
+}
+
+// limit returns the longest answer to a request with this limit, or 0 if it is not known.
+func (s Spec) limit(longest int) int {
+	for _, most := range []int{s.Output, s.Window} {
+		if most > 0 && (longest == 0 || most < longest) {
+			longest = most
+		}
+	}
+	return longest
+}
+
+// dearest is the cost of a full window and the longest answer, whatever of it is read from a cache or written to one.
+func (s Spec) dearest(req *Request, longest int) float64 {
+	p := s.Price
+	in := max(p.In, p.CacheRead, p.CacheWrite)
+	if req.Params.CacheTTL != "" {
+		in = max(in, p.CacheHour)
+	}
+	return (float64(s.Window)*in + float64(s.limit(longest))*p.Out) / 1e6
+}

@@ -1,0 +1,13 @@
+// Package gateway has programs that speak to OpenAI or to Anthropic use pipelines and intents as models, without a change:
+//
+//	s, err := serve.New(serve.Config{Journal: db, Applicator: app, Protocols: []serve.Protocol{gateway.Part}})
+//
+//	POST /v1/responses           and more of OpenAI's Responses
+//	POST /v1/chat/completions
+//	POST /v1/embeddings          of serve.Config.Embedder
+//	GET  /v1/models              the pipelines and intents, as stone/NAME
+//	POST /v1/messages            Anthropic's Messages, with count_tokens
+//
+// The checks of an intent or a pipeline stand between these clients and the models behind. An answer is sent when it is accepted,
+// or while it is written for the names in serve.Config.Live.
+package gateway

@@ -1,0 +1,41 @@
+package openai
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/internal/bounds"
+	"github.com/stonelayer/stone/internal/talk"
+)
+
+// prefix begins the ids of models.
+const prefix = talk.Prefix
+
+// Model is the pipeline or intent behind a model name.
+type Model struct {
+	talk.Model
+	Live bool // streams what no gate has accepted yet
+}
+
+// Talking returns the models that a client of a chat can use.
+func Talking(b Backend) []Model {
+	return slices.DeleteFunc(b.Models(), func(m Model) bool { return !m.Talks() })
+}
+
+// Find returns the model with the id.
+func Find(b Backend, id string) (Model, error) {
+	name, ours := strings.CutPrefix(id, prefix)
+	for _, m := range b.Models() {
+		if ours && m.Name == name {
+			return m, nil
+		}
+	}
+	return Model{}, &Error{Status: http.StatusNotFound, Message: "there is no model " + quote(id) + ": GET /v1/models lists them", Type: "invalid_request_error", Code: "model_not_found", Param: "model"}
+}
+
+func quote(s string) string {
+	text, _ := json.Marshal(bounds.Cut(s, 100))
+	return string(text)
+}
