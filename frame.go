@@ -181,7 +181,7 @@ func (f *frame) Value(key any) any {
 		return f.later()
 	}
 	if key == (queue.Attempts{}) && f.up != nil {
-		return f.up.everyAttempt
+		return queue.OfAttempts(f.up.everyAttempt)
 	}
 	return f.around().Value(key)
 }

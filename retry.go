@@ -222,7 +222,7 @@ func (f *frame) twin() *dag.ID {
 
 // everyAttempt returns the keys of the work at f in all attempts at one of the leaves around it, its own key first. A resumed
 // run need not make the attempts as before: one may end earlier or later, and steps of goroutines have no order.
-func (f *frame) everyAttempt(key step.Key) []step.Key {
+func (f *frame) everyAttempt(key step.Key, made func(place string) int) []step.Key {
 	twin := f.twin()
 	if twin == nil {
 		return nil
@@ -235,7 +235,7 @@ func (f *frame) everyAttempt(key step.Key) []step.Key {
 		}
 		part := strings.Count(up.path(), "/")
 		numbers := slices.Clone(own)
-		for n := range up.spec.retry.Attempts {
+		for n := range min(up.spec.retry.Attempts, made(prefix(place, part+1))) {
 			if numbers[part] = n + 1; n+1 == own[part] {
 				continue
 			}
@@ -247,6 +247,9 @@ func (f *frame) everyAttempt(key step.Key) []step.Key {
 	}
 	return keys
 }
+
+// prefix returns the first n parts of a path.
+func prefix(path string, n int) string { return strings.Join(strings.SplitN(path, "/", n+1)[:n], "/") }
 
 // again makes the frame of the leaf's i-th attempt at f, with the results of earlier attempts.
 func (f *frame) again(i int, before *tries) *frame {

@@ -42,7 +42,7 @@ func (e *UnpricedError) Error() string {
 	return fmt.Sprintf("budget over USD needs a price for model %q: add it to :models in .stone/stone.edn, or wrap the model in llm.Priced", e.Model)
 }
 
-// FailureKind returns UnpricedKind.
+// FailureKind returns "budget/unpriced".
 func (e *UnpricedError) FailureKind() string { return reasons.Unpriced }
 
 // EndsRun reports whether the account belongs to the whole run.

@@ -70,6 +70,14 @@ func dearest(lanes []budget.Bound, n int) budget.Bound {
 	return budget.Bound{}.Add(lanes...)
 }
 
+// upTo says how often a capability is asked, if it may be more than once.
+func upTo(id string, times int) string {
+	if times == 1 {
+		return id
+	}
+	return fmt.Sprintf("%s, asked up to %d times", id, times)
+}
+
 // lane returns the bound of all attempts with one candidate.
 func (r *resolved) lane(ctx context.Context, app *Applicator, e *entry, req *Request) budget.Bound {
 	attempts := r.sameCapMax + 1
@@ -80,11 +88,11 @@ func (r *resolved) lane(ctx context.Context, app *Applicator, e *entry, req *Req
 	} else {
 		repaired = r.repairer.bound(ctx, app, req).Times(attempts * r.repairs).Noted("repairs by " + r.repairer.ID)
 	}
-	own := e.bound(ctx, app, req).Times(asks).Noted(fmt.Sprintf("%s, asked up to %d times", e.ID, asks))
+	own := e.bound(ctx, app, req).Times(asks).Noted(upTo(e.ID, asks))
 	checks := r.answer.bound(ctx, app).Times(answers)
 	if j := &r.effective.judge; j.on && j.canary > 0 && r.judge != nil {
 		judged := answers * j.attempts
-		checks = checks.Add(r.judge.bound(ctx, app, &Request{Intent: terms.Grade}).Times(judged).Noted(fmt.Sprintf("the judge %s, asked up to %d times", r.judge.ID, judged)))
+		checks = checks.Add(r.judge.bound(ctx, app, &Request{Intent: terms.Grade}).Times(judged).Noted(upTo("the judge "+r.judge.ID, judged)))
 	}
 	return own.Add(repaired, checks)
 }

@@ -121,7 +121,7 @@ func TestFormatsOfReleases(t *testing.T) {
 				{"run -q plan.edn --grant net --bind city=Graz --replay recording.jsonl --id again --reuse=done", ""},
 				{"answer again 1 yes", ""},
 				{"resume -q again", "\"sizes\": [\n    1,\n    2\n  ],\n  \"weather\": \"rain in the evening\""},
-				{"trace tally trace.jsonl", "19  ashlar-end"},
+				{"trace tally trace.jsonl", "17  ashlar-end"},
 			} {
 				out, errs, code := stoneIn(t, step.line)
 				if want := cli.Done; code != want && !strings.Contains(step.line, "--id again") || !strings.Contains(out, step.want) {

@@ -7,12 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/internal/queue"
 	"github.com/stonelayer/stone/internal/record"
@@ -58,7 +60,16 @@ func (r *recorder) inAnotherAttempt(ctx context.Context, key step.Key) (step.Rec
 	if !r.resumed {
 		return step.Record{}, nil
 	}
-	for i, k := range queue.EveryAttempt(ctx, key) {
+	var failed error
+	keys := queue.EveryAttempt(ctx, key, func(place string) int {
+		made, err := r.attempts(ctx)
+		failed = err
+		return max(made[place], 1)
+	})
+	if failed != nil {
+		return step.Record{}, &storeError{failed}
+	}
+	for i, k := range keys {
 		r.renew(&k)
 		rec, err := r.journal.Do(record.WithLookup(ctx), k, nil)
 		if err != nil || rec.Replayed && (i == 0 || rec.Failure == nil) {
@@ -69,6 +80,37 @@ func (r *recorder) inAnotherAttempt(ctx context.Context, key step.Key) (step.Rec
 		}
 	}
 	return step.Record{}, nil
+}
+
+// attempts returns how many attempts at each leaf have a record, if it is more than one, by the path without their numbers.
+// A leaf may be allowed more attempts than could be looked up.
+func (r *runner) attempts(ctx context.Context) (map[string]int, error) {
+	r.tried.mu.Lock()
+	defer r.tried.mu.Unlock()
+	if r.tried.made != nil {
+		return r.tried.made, nil
+	}
+	steps, err := r.journal.Steps(ctx, r.cfg.RunID)
+	if err != nil {
+		return nil, err
+	}
+	made := map[string]int{}
+	for _, s := range steps {
+		place, numbers := address.Attempts(s.Path)
+		end := 0
+		for _, n := range numbers {
+			if i := strings.IndexByte(place[min(end+1, len(place)):], '/'); i < 0 {
+				end = len(place)
+			} else {
+				end += 1 + i
+			}
+			if n > 1 {
+				made[place[:end]] = max(made[place[:end]], n)
+			}
+		}
+	}
+	r.tried.made = made
+	return made, nil
 }
 
 // Settled implements the method of that name of a step.Recorder.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -458,6 +459,29 @@ func (w *world) answer() {
 		w.say("  a person answers %s (%s): %s", q.Path, q.Text, response)
 		if err := journal.Answer(context.Background(), w.store, "r", q.Path, ask.Answer{Response: response}); err != nil {
 			w.fault("%v", err)
+		}
+	}
+}
+
+// A leaf may be allowed any number of attempts: a resumed run looks up those that were made.
+func TestManyAttemptsAllowed(t *testing.T) {
+	j := &journal.Memory{}
+	for round := range 3 {
+		done := false
+		leaf := stone.Func0("leaf", dag.NewType[int]("leaf"), func(ctx context.Context) (int, error) {
+			for i := range round + 1 {
+				if _, err := stone.Step(ctx, fmt.Sprint("step ", i), i, func(context.Context, int) (int, error) { return i, nil }); err != nil {
+					return 0, err
+				}
+			}
+			if done = round == 2; !done {
+				return 0, stone.Fail(kind.Canceled, "stopped")
+			}
+			return 1, nil
+		}, stone.Retry{Attempts: math.MaxInt})
+		_, err := stone.Run(t.Context(), leaf, stone.Config{RunID: "r", Recorder: journal.Keep(j, journal.Options{Resume: round > 0, Force: true})})
+		if done != (err == nil) {
+			t.Fatalf("visit %d: %v", round, err)
 		}
 	}
 }

@@ -185,6 +185,10 @@ type runner struct {
 		mu    sync.Mutex
 		steps map[body]Step
 	}
+	tried struct { // see attempts
+		mu   sync.Mutex
+		made map[string]int
+	}
 	children sync.Map                     // starters of the children that a step waits for, by their ids
 	life     context.Context              // of the run in this process; written by begin
 	news     atomic.Pointer[[]event.Data] // emitted with the first step

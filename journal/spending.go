@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -34,7 +35,8 @@ func (r *runner) spending(ctx context.Context) (_ context.Context, leave func(ov
 				budget.Observe(ctx, at.path, at.step, s.Usage)
 			}
 			if s.Recorded && s.Declared != (budget.Amount{}) {
-				r.paid.Store(bodyOf(s.Path, s.Name), true)
+				place, _ := address.Attempts(s.Path)
+				r.paid.Store(bodyOf(place, s.Name), true)
 			}
 		}
 	}
@@ -65,9 +67,11 @@ func under(steps []spent) func(path string) budget.Usage {
 	}
 }
 
-// Has reports whether another process has recorded the result of a costly step of the run, see step.Recorder.
+// Has reports whether another process has recorded the result of a costly step of the run, see step.Recorder. It may be
+// that of another attempt at the leaf: if that one cannot be used, the step reserves its cost when it starts.
 func (r *recorder) Has(key step.Key) bool {
-	_, ok := r.paid.Load(bodyOf(key.Path, key.Name))
+	place, _ := address.Attempts(key.Path)
+	_, ok := r.paid.Load(bodyOf(place, key.Name))
 	return ok
 }
 

@@ -264,6 +264,12 @@ func (s *Server) resume(ctx context.Context, info journal.RunInfo, t task) (run 
 		// The run has stopped in the journal but not yet here, or it was resumed meanwhile.
 		select {
 		case <-run.ended:
+			// What waited may have gone on since, and failed, with the answer for which it is resumed: it is not asked again.
+			now, err := s.exactly(ctx, info.ID)
+			waited := info.State == journal.Waiting || info.State == journal.Answered || info.State == journal.Running
+			if err == nil && waited && !now.Ended.Equal(info.Ended) && now.State != journal.Answered && now.State != journal.Interrupted {
+				return run, nil
+			}
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-after(time.Millisecond):

@@ -24,9 +24,6 @@ import (
 func (s *Server) protocolRoutes() (out []route) {
 	for _, p := range s.protocols {
 		for _, r := range p.Routes {
-			if r.Waits != nil {
-				s.waits[r.Pattern] = r.Waits
-			}
 			out = append(out, route{r.Pattern, Role(r.Role), func(w http.ResponseWriter, req *http.Request, who Principal) error {
 				return r.Serve(w, req, guest{s, who})
 			}})

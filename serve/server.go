@@ -166,6 +166,16 @@ func New(cfg Config) (*Server, error) {
 		if !ok {
 			return nil, fmt.Errorf("serve: Config.Protocols has a %T: want one of a package below x, such as ui.Part", p)
 		}
+		for _, r := range made.Routes {
+			if slices.ContainsFunc(s.protocols, func(p protocol.Protocol) bool {
+				return slices.ContainsFunc(p.Routes, func(other protocol.Route) bool { return other.Pattern == r.Pattern })
+			}) {
+				return nil, fmt.Errorf("serve: two of Config.Protocols serve %s: leave one out", r.Pattern)
+			}
+			if r.Waits != nil {
+				s.waits[r.Pattern] = r.Waits
+			}
+		}
 		s.protocols = append(s.protocols, made)
 	}
 	for _, p := range cfg.Pipelines {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -25,14 +26,13 @@ import (
 	"github.com/stonelayer/stone/plan"
 )
 
+var pipelines = flag.Int("pipelines", 300, "how many random pipelines TestBound runs")
+
 // TestBound runs random pipelines over scripted models, which answer badly, repeat themselves, call tools and report
 // what they like within their windows. No run costs more than its bound. With scripts that use every token, a run costs at
 // least nine tenths of it.
 func TestBound(t *testing.T) {
-	n := 10_000
-	if testing.Short() {
-		n = 300
-	}
+	n := *pipelines
 	for _, test := range []struct {
 		name   string
 		greedy bool

@@ -29,14 +29,18 @@ func Of(ctx context.Context) Writes {
 	return w
 }
 
-// Attempts is the key under which such a context has a func(step.Key) []step.Key.
+// Attempts is the key under which such a context has an OfAttempts.
 type Attempts struct{}
 
-// EveryAttempt returns the keys of a step in all attempts at a leaf around it, its own first, and none outside attempts.
-func EveryAttempt(ctx context.Context, key step.Key) []step.Key {
-	of, _ := ctx.Value(Attempts{}).(func(step.Key) []step.Key)
+// OfAttempts returns the keys of a step in all attempts at a leaf around it, its own first, and none outside attempts.
+// Made returns how many attempts at a leaf may have a record, of the leaf's path without the numbers of attempts.
+type OfAttempts = func(key step.Key, made func(place string) int) []step.Key
+
+// EveryAttempt returns what the OfAttempts of ctx returns.
+func EveryAttempt(ctx context.Context, key step.Key, made func(place string) int) []step.Key {
+	of, _ := ctx.Value(Attempts{}).(OfAttempts)
 	if of == nil {
 		return nil
 	}
-	return of(key)
+	return of(key, made)
 }

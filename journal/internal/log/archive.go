@@ -261,14 +261,18 @@ func (j *Journal) Remove(ctx context.Context, id string) error {
 
 // removeFree removes a run that nobody holds, and reports whether it did.
 func (j *Journal) removeFree(id string) (gone bool, err error) {
+	removed := false // written by the writer, which may go on after an error
 	err = j.out.write(&write{also: id, do: func(t *transaction) error {
 		row, now, err := j.lease(background, t, id)
-		if gone = err == nil && row != nil && now.free(); !gone {
+		if removed = err == nil && row != nil && now.free(); !removed {
 			return err
 		}
 		return t.Remove(row.Row)
 	}})
-	return gone, err
+	if err != nil {
+		return false, err
+	}
+	return removed, nil
 }
 
 // AtOnce bounds the records that one transaction removes, since other runs wait for it.

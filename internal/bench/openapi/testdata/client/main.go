@@ -43,7 +43,7 @@ func run(ctx context.Context, at string) error {
 	if waits.JSON202 == nil || waits.JSON202.State != Waiting {
 		return fmt.Errorf("the result: %s", waits.Body)
 	}
-	asked, err := c.ListQuestionsOfRunWithResponse(ctx, id)
+	asked, err := c.ListQuestionsOfRunWithResponse(ctx, id, nil)
 	if err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ spec("the filter searches failures", async (page) => {
 });
 spec("a filter that cannot be read is a page that says why", async (page) => {
 	assert.equal((await page.goto(INSPECT + "/?q=usd>much")).status(), 400);
-	assert.match(await text(page, "main"), /"much" is no amount of USD/);
+	assert.match(await text(page, "main"), /"much" is not an amount of USD/);
 	assert.equal((await page.goto(INSPECT + "/?q=stat:failed")).status(), 400);
 	assert.match(await text(page, "main"), /did you mean state/);
 });
