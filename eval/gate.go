@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/money"
@@ -227,12 +226,12 @@ func (v *Verdict) add(r Rule) {
 
 // above judges whether a mean is at least a bound. It passes if the whole interval is, fails if none of it is, and
 // cannot tell otherwise.
-func above(rule string, e eval.Estimate, bound float64, print func(float64) string) Rule {
+func above(rule string, e Estimate, bound float64, print func(float64) string) Rule {
 	return against(rule, e, bound, e.Low >= bound, e.High < bound, print)
 }
 
 // below judges whether a mean is at most a bound.
-func below(rule string, e eval.Estimate, bound float64) Rule {
+func below(rule string, e Estimate, bound float64) Rule {
 	return against(rule, e, bound, e.High <= bound, e.Low > bound, mean4)
 }
 

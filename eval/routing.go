@@ -7,7 +7,6 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/text"
 )
 
@@ -34,9 +33,9 @@ type RoutingReport struct {
 	Cases int `json:"cases"`
 	// Gap is how much better the large model alone is than the best small one alone. If its interval contains 0, there
 	// may be no gap to recover, and GapRecovered has no cases (N is 0).
-	Gap          eval.Estimate `json:"gap"`
-	GapRecovered eval.Estimate `json:"gap_recovered"` // (routed - small) / (large - small)
-	LargeShare   eval.Estimate `json:"large_share"`   // share of the cases that asked the large model
+	Gap          Estimate `json:"gap"`
+	GapRecovered Estimate `json:"gap_recovered"` // (routed - small) / (large - small)
+	LargeShare   Estimate `json:"large_share"`   // share of the cases that asked the large model
 	// CostShare is the routed pipeline's cost divided by the large model's alone. Without
 	// prices it has no cases.
 	CostShare Estimate `json:"cost_share"`

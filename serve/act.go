@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"github.com/stonelayer/stone/internal/reasons"
 	"io"
 	"maps"
 	"net/http"

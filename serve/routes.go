@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/stonelayer/stone/internal/problems"
 	"io"
 	"net"
 	"net/http"

@@ -8,6 +8,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/llm"
 )
 
