@@ -188,7 +188,7 @@ func (s *Step) used(rec step.Record) budget.Usage {
 func (m *Memory) reused(ctx context.Context, r *memoryRun, key step.Key) (*memoryStep, []byte) {
 	if s := m.origin(record.OriginOf(ctx), key); s != nil {
 		if rec, err := decode(s.record); err == nil {
-			if raw, err := json.Marshal(rec.ReusedFrom(s.run.info.ID)); err == nil {
+			if raw, err := json.Marshal(record.As(rec.ReusedFrom(s.run.info.ID), s.Node)); err == nil && !rec.Unshared {
 				return s, raw
 			}
 		}

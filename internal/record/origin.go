@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/alias"
+	"github.com/stonelayer/stone/step"
 )
 
 // Origin is where a step of a forked run has its result, if another run has made it already.
@@ -24,4 +26,12 @@ func WithOrigin(ctx context.Context, o Origin) context.Context {
 func OriginOf(ctx context.Context) Origin {
 	o, _ := ctx.Value(originKey{}).(Origin)
 	return o
+}
+
+// As notes which node a reused record has made in its origin, unless it notes one already.
+func As(rec step.Record, node dag.ID) step.Record {
+	if rec.Meta[alias.Meta] == "" && node != (dag.ID{}) {
+		rec.Meta[alias.Meta] = node.String()
+	}
+	return rec
 }

@@ -420,10 +420,10 @@ func (j *Journal) fromOrigin(ctx context.Context, r *run, key step.Key) (step.Re
 		return step.Record{}, nil
 	}
 	rec, err := j.replay(o.Run, found)
-	if err != nil {
+	if err != nil || rec.Unshared {
 		return step.Record{}, nil
 	}
-	rec = rec.ReusedFrom(o.Run)
+	rec = record.As(rec.ReusedFrom(o.Run), id(found.Node))
 	own, err := newResult(ctx, key, rec, o.Run, j.now())
 	if err != nil {
 		return step.Record{}, err
