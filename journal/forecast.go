@@ -8,28 +8,25 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 )
 
-// A Forecast lists the recorded steps of the other run by what a fork will do with them: do them anew, do them anew
-// only if what they read changes, or take their results. Decisions and values are left out, since they cost nothing.
-type Forecast struct{ Anew, Perhaps, Shared []Step }
-
-// Forecast returns what the fork will do if it runs the pipeline p with an input; an empty one stands for that of the other
-// run. It reads records, and starts nothing. Which steps read what is known by the types of p: a step that a body adds to
-// the pipeline may be done anew.
-func (f Fork) Forecast(ctx context.Context, j Journal, p stone.Ashlar, input dag.DAG) (out Forecast, err error) {
+// Forecast lists the recorded steps of the other run by what the fork does with them if it runs the pipeline p with an input:
+// it does them anew, it does them anew only if what they read changes, or it shares their results. An empty input stands for
+// the one of the other run. Decisions and values are left out, since they cost nothing. Forecast reads records and starts
+// nothing. It knows by the types of p which steps read what.
+func (f Fork) Forecast(ctx context.Context, j Journal, p stone.Ashlar, input dag.DAG) (anew, perhaps, shared []Step, err error) {
 	from, err := j.Find(ctx, f.Run)
 	if err != nil {
-		return out, err
+		return nil, nil, nil, err
 	}
 	steps, err := j.Steps(ctx, from.ID)
 	if err != nil {
-		return out, err
+		return nil, nil, nil, err
 	}
 	steps = Current(steps)
 	o := foreseen{forked: newForked(f, from, Shape(p), steps), was: index(from.Shape), is: index(Shape(p)), types: map[string]bool{}, of: map[string]int{}}
 	if input.Len() > 0 {
 		before, err := Input(ctx, j, from)
 		if err != nil {
-			return out, err
+			return nil, nil, nil, err
 		}
 		for n := range input.Nodes() {
 			if before.Node(n.ID()) == nil {
@@ -37,7 +34,7 @@ func (f Fork) Forecast(ctx context.Context, j Journal, p stone.Ashlar, input dag
 			}
 		}
 	}
-	lists := [...]*[]Step{&out.Shared, &out.Perhaps, &out.Anew}
+	lists := [...]*[]Step{&shared, &perhaps, &anew}
 	for _, s := range steps {
 		if s.Kind != "leaf" && s.Kind != "step" {
 			continue
@@ -51,7 +48,7 @@ func (f Fork) Forecast(ctx context.Context, j Journal, p stone.Ashlar, input dag
 			*lists[fate] = append(*lists[fate], s)
 		}
 	}
-	return out, nil
+	return anew, perhaps, shared, nil
 }
 
 // foreseen is a forecast while it is made.

@@ -103,9 +103,9 @@ func TestFork(t *testing.T) {
 		fork := &journal.Fork{Run: "a", At: "long/s500"}
 		l.done.Store(0)
 		l.changed = 500
-		cast, err := fork.Forecast(t.Context(), j, l.pipeline(n), dag.DAG{})
-		if err != nil || len(cast.Anew) != 1 || len(cast.Perhaps) != 0 || len(cast.Shared) != n-1 {
-			t.Errorf("forecast: %d anew, %d perhaps, %d shared, %v; want 1, 0, %d", len(cast.Anew), len(cast.Perhaps), len(cast.Shared), err, n-1)
+		anew, perhaps, shared, err := fork.Forecast(t.Context(), j, l.pipeline(n), dag.DAG{})
+		if err != nil || len(anew) != 1 || len(perhaps) != 0 || len(shared) != n-1 {
+			t.Errorf("forecast: %d anew, %d perhaps, %d shared, %v; want 1, 0, %d", len(anew), len(perhaps), len(shared), err, n-1)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		l.stop, l.end = 1, cancel // killed in the step itself
