@@ -212,7 +212,7 @@ func (a *app) foresee(ctx context.Context, p stone.Ashlar, input dag.DAG, k fork
 	}
 	a.complain("fork of run %s at %s", f.Run, address.Readable(f.At))
 	if f.Set != nil {
-		a.complain("  set: the result of %s, which is not done", address.Readable(f.At))
+		fmt.Fprintf(a.Stderr, "  set: the result of %s, which is not done\n", text.Line(address.Readable(f.At)))
 	}
 	for _, list := range []struct {
 		what  string
@@ -223,11 +223,11 @@ func (a *app) foresee(ctx context.Context, p stone.Ashlar, input dag.DAG, k fork
 		if c := total(cost); c != "" {
 			said += ", which cost " + c
 		}
-		a.complain("%s", said)
+		fmt.Fprintln(a.Stderr, said)
 	}
 	effects := sideEffects(p, slices.Concat(anew, perhaps))
 	for _, e := range effects {
-		a.complain("  side effect: %s", text.Line(e))
+		fmt.Fprintln(a.Stderr, "  side effect: "+text.Line(e))
 	}
 	switch {
 	case k.yes:
