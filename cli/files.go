@@ -25,7 +25,7 @@ import (
 func (a *app) input(ctx context.Context, p stone.Ashlar, flags runFlags) (dag.DAG, error) {
 	if flags.input == "" && flags.from == "" {
 		if flags.keep.fork.run != "" {
-			return a.recordedInput(ctx, a.db, flags.keep.fork.run)
+			return a.recordedInput(ctx, flags.keep.fork.in, flags.keep.fork.run)
 		}
 		return a.recordedInput(ctx, flags.keep.resume, flags.keep.id)
 	} else if flags.input == "" {

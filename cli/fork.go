@@ -22,12 +22,14 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/tree"
 )
 
 // forkFlags are what the command fork passes to run. Set is JSON.
 type forkFlags struct {
 	run, at, set string
+	in           string // the database
 	yes          bool
 }
 
@@ -106,7 +108,6 @@ func (a *app) fork(c *cobra.Command) {
 		a.planFlags(c)
 	}
 	a.dbFlag(f)
-	noted(f, ofFork, "db") // which forkLine passes on
 	a.accessFlags(f)
 	noted(f, namesFile, "config")
 	budgetFlags(f, new(budget.Limits)) // which run reads
@@ -156,7 +157,7 @@ func (a *app) forkLine(ctx context.Context, name, at, set string) (from source, 
 				return err
 			}
 		}
-		line = []string{"run", "--db=" + file, "--fork=" + info.ID, "--fork-at=" + where.Path}
+		line = []string{"run", "--fork-in=" + file, "--fork=" + info.ID, "--fork-at=" + where.Path}
 		if set != "" {
 			content, err := setContent(set, where)
 			if err != nil {
@@ -201,7 +202,7 @@ func (a *app) foresee(ctx context.Context, p stone.Ashlar, input dag.DAG, k fork
 		return nil
 	}
 	var anew, perhaps, shared []journal.Step
-	err := a.withStore(ctx, func(s *store) (err error) {
+	err := a.withStoreAs(ctx, k.in, sqlite.Options{}, func(s *store) (err error) {
 		if anew, perhaps, shared, err = f.Forecast(ctx, s, p, input); err != nil {
 			err = failed("%w", err)
 		}

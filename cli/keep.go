@@ -95,10 +95,11 @@ func (a *app) addKeepFlags(c *cobra.Command, k *keepFlags) {
 	f.StringArrayVar(&k.again, "again", nil, "")
 	f.BoolVar(&k.cancel, "cancel", false, "")
 	f.StringVar(&k.fork.run, "fork", "", "")
+	f.StringVar(&k.fork.in, "fork-in", "", "")
 	f.StringVar(&k.fork.at, "fork-at", "", "")
 	f.StringVar(&k.fork.set, "fork-set", "", "")
 	f.BoolVar(&k.fork.yes, "fork-yes", false, "")
-	for _, name := range []string{"resume", "force", "again", "cancel", "fork", "fork-at", "fork-set", "fork-yes"} {
+	for _, name := range []string{"resume", "force", "again", "cancel", "fork", "fork-in", "fork-at", "fork-set", "fork-yes"} {
 		f.Lookup(name).Hidden = true // they are for what other commands pass on
 	}
 }
@@ -183,7 +184,7 @@ func (a *app) keep(ctx context.Context, k keepFlags) (*keptRun, error) {
 	if k.none {
 		return nil, a.uncounted()
 	}
-	s, err := a.newStore(ctx, k.resume)
+	s, err := a.newStore(ctx, cmp.Or(k.resume, k.fork.in))
 	if err != nil {
 		return nil, err
 	}
