@@ -793,7 +793,9 @@ spec("an evaluation is shown as its report", async (page) => {
 	assert.equal(await page.locator("svg.plot circle").count(), 2);
 	assert.match(await text(page, "[aria-label='No answer, or an error']"), /the question has no sum/);
 	assert.ok(await elements(page) < 1000);
-	assert.match(await text(page, ".cases tbody tr:has-text('29 + 45')"), /1 → 0\s+74\s+75\s+got 75, want 74/);
+	assert.match(await text(page, ".cases tbody tr:has-text('29 + 45')"), /1 → 0\s+74\s+74\s+75\s+got 75, want 74/);
+	await page.click("summary:has-text('Wrong: exact')");
+	assert.match(await text(page, "details .cases tbody tr:has-text('29 + 45')"), /0\s+74\s+75\s+got 75, want 74/);
 	assert.match(await text(page, ".eval > p"), /exact is perhaps worse than before: [^]*decides: cannot tell/);
 	await page.locator(".cases a").first().click();
 	await page.waitForURL(/compare.*under=/);
