@@ -271,6 +271,7 @@ type Question struct {
 	Given    time.Time       `json:"given,omitzero"`     // of a standing answer: when it was given, to an earlier question
 	Due      time.Time       `json:"due,omitzero"`       // when Default answers it
 	Default  string          `json:"default,omitempty"`
+	Standing []string        `json:"standing,omitempty"` // choices that also answer later questions, see ask.Question.Standing
 }
 
 // Open reports whether the question waits for an answer.
