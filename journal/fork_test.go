@@ -327,6 +327,12 @@ func TestForkOfRandom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		anew, perhaps, _, err := fork.Forecast(context.Background(), j, other, dag.DAG{})
+		for _, name := range done {
+			if err != nil || !slices.ContainsFunc(append(anew, perhaps...), func(s journal.Step) bool { return s.Name == name }) {
+				t.Errorf("the forecast left out %s: %v", name, err)
+			}
+		}
 		if diff := cmp.Diff(want, done); diff != "" {
 			t.Errorf("steps of the fork (-want +got):\n%s", diff)
 		}
