@@ -36,6 +36,10 @@ func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Conte
 	at := attempt{trouble: trouble{recorder: r}}
 	do := func(ctx context.Context) (step.Record, error) {
 		at.started = true
+		if set := r.forked.sets(key, r.now()); set != nil {
+			at.cleaned = true
+			return *set, nil
+		}
 		rec, err := work(record.WithAnew(context.WithValue(ctx, troubleKey{}, &at.trouble), r.times(key.Path)))
 		if err == nil {
 			err = at.made(ctx, key, &rec)
@@ -43,6 +47,7 @@ func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Conte
 		return rec, err
 	}
 	rec, err := r.inAnotherAttempt(ctx, key)
+	ctx = r.forked.origin(ctx, key)
 	if err == nil && !rec.Replayed {
 		rec, err = r.journal.Do(ctx, key, do)
 	}
