@@ -158,6 +158,7 @@ type RunInfo struct {
 	Revision    string            `json:"revision,omitempty"` // of the program, in its version control
 	Labels      map[string]string `json:"labels,omitempty"`
 	Reuse       string            `json:"reuse,omitempty"`   // as in Options
+	Fork        *Fork             `json:"fork,omitempty"`    // as in Options, with the whole id
 	Account     string            `json:"account,omitempty"` // as in Options
 	Budgets     []budget.Shared   `json:"budgets,omitempty"` // as in Options
 	Notify      []string          `json:"notify,omitempty"`  // as in Options
