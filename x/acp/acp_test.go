@@ -342,10 +342,13 @@ func TestCancel(t *testing.T) {
 		gone <- err
 	}()
 	running()
-	e.stop()
+	if err := e.leave(); err != nil {
+		t.Fatal(err)
+	}
 	if err := <-gone; err == nil {
 		t.Error("a turn whose connection ended has no error")
 	}
+	e.stop()
 	want(t, statesOf(t, db), "drained canceled")
 	e = start(t, db)
 	e.answer = "yes"

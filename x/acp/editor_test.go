@@ -46,6 +46,7 @@ type editor struct {
 	steps   []string
 	thought string
 	gate    chan struct{} // of the pipelines
+	leave   func() error  // ends what the editor says; it still listens
 	stop    func()
 }
 
@@ -145,7 +146,7 @@ func start(t *testing.T, db journal.Journal) *editor {
 	running, served := make(chan struct{}), make(chan error, 1)
 	go func() { s.Run(ctx); close(running) }()
 	go func() { served <- acp.Serve(ctx, s, "user ada", in, out) }()
-	e := &editor{T: t, gate: gate}
+	e := &editor{T: t, gate: gate, leave: toAgent.Close}
 	e.ClientSideConnection = sdk.NewClientSideConnection(e, toAgent, fromAgent)
 	e.SetLogger(slog.New(slog.DiscardHandler))
 	e.stop = sync.OnceFunc(func() { // as an editor that goes

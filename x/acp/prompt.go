@@ -78,7 +78,11 @@ func (a *agent) Prompt(ctx context.Context, req sdk.PromptRequest) (sdk.PromptRe
 	defer s.turn.Unlock()
 	s.voice.text = ""
 	reason, err := a.take(ctx, s, &s.voice, text, media)
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() == nil:
+	case a.gone():
+		err = context.Cause(ctx) // the run goes on: the turn is not cancelled
+	default:
 		reason, err = sdk.StopReasonCancelled, nil
 	}
 	if err != nil {
@@ -229,18 +233,23 @@ func (a *agent) stopped(ctx context.Context, v *voice, run api.Run) (api.Run, er
 
 // abandon cancels the run of a turn that the editor has cancelled.
 func (a *agent) abandon(ctx context.Context, run string) {
-	select {
-	case <-a.editor.Done():
+	if a.gone() {
 		return
-	case <-time.After(goneTime): // the connection says so right after it cancels its requests
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	_, _ = a.api.Cancel(ctx, run) // it is over, or the server closes
 }
 
-// goneTime is how long the end of a connection may take to be known.
-const goneTime = 100 * time.Millisecond
+// gone reports that the connection has ended. It has before the contexts of its requests have.
+func (a *agent) gone() bool {
+	select {
+	case <-a.editor.Done():
+		return true
+	default:
+		return false
+	}
+}
 
 // permit asks the user of the editor a question with choices. It returns false for other questions.
 func (a *agent) permit(ctx context.Context, v *voice, run api.Run, q api.Question) (bool, error) {
