@@ -856,6 +856,7 @@ const answers = {
 	"what did the model see": ["cascade", /Input[^]*March's has not come/, ".linked a:has-text('summarise')"],
 	"who approved": ["paused", /Answers\s+approve\s+yes by/],
 	"what would resuming pay": ["refused", /7 other results are kept and cost nothing again\. What is retried cost 0\.00020 USD before/],
+	"what would answering pay": ["asksrefund", /1 result is kept and costs nothing again/],
 	"where did it fail, and on what": ["failing", /Failed at failing\/check[^]*names no source[^]*It read\s+draft/],
 	"what did it cost, and why": ["cascade", /Cost[^]*model\/large\s+1\s+428\s+0\.0200/],
 	"where did the time go": ["agent", /Time\s+(calls |read_file |edit_file |go_test|answer)/],
