@@ -142,7 +142,7 @@ func (r *recorder) admit(ctx context.Context, key *step.Key) error {
 type attempt struct {
 	trouble
 	started bool // work was called
-	cleaned bool // its result had secrets
+	cleaned bool // the run continues with the record: its result had secrets, was set, or is that of a forked run
 }
 
 // made is the stage between the work and the journal.
@@ -151,6 +151,10 @@ func (a *attempt) made(ctx context.Context, key step.Key, rec *step.Record) (err
 		return err
 	}
 	if a.cleaned, err = cleanRecord(a.recorder.secrets, rec); err != nil {
+		return err
+	}
+	same, err := a.recorder.forked.again(key, rec)
+	if a.cleaned = a.cleaned || same; err != nil {
 		return err
 	}
 	if key.Kind == "leaf" {
