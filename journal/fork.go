@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/step"
-	"github.com/stonelayer/stone/tree"
+	"github.com/stonelayer/stone/internal/tree"
 )
 
 // Fork makes a new run of another one. The new run does the step At anew, with all steps within it, and takes the current
