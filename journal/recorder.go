@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/internal/queue"
 	"github.com/stonelayer/stone/internal/record"
@@ -142,7 +143,7 @@ func (r *recorder) admit(ctx context.Context, key *step.Key) error {
 type attempt struct {
 	trouble
 	started bool // work was called
-	cleaned bool // its result had secrets
+	cleaned bool // the run continues with the record: its result had secrets, was set, or is that of a forked run
 }
 
 // made is the stage between the work and the journal.
@@ -151,6 +152,10 @@ func (a *attempt) made(ctx context.Context, key step.Key, rec *step.Record) (err
 		return err
 	}
 	if a.cleaned, err = cleanRecord(a.recorder.secrets, rec); err != nil {
+		return err
+	}
+	same, err := a.recorder.forked.again(key, rec)
+	if a.cleaned = a.cleaned || same; err != nil {
 		return err
 	}
 	if key.Kind == "leaf" {
@@ -251,7 +256,12 @@ func InputStep(info RunInfo, input dag.DAG) (step.Key, step.Record, error) {
 		return step.Key{}, step.Record{}, fmt.Errorf("the input cannot be kept: %w", err)
 	}
 	content, err := json.Marshal(text.String())
-	return inputKey(info), step.Record{Content: content, Time: info.Started, Sum: sha256.Sum256(content)}, err
+	if err == nil {
+		content, err = canon.Canonical(content)
+	}
+	rec := step.Record{Content: content, Time: info.Started}
+	rec.Sum = rec.Seal()
+	return inputKey(info), rec, err
 }
 
 func (r *runner) recordedInput(ctx context.Context, info RunInfo) (dag.DAG, error) {
