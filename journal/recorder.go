@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/internal/queue"
 	"github.com/stonelayer/stone/internal/record"
@@ -255,7 +256,12 @@ func InputStep(info RunInfo, input dag.DAG) (step.Key, step.Record, error) {
 		return step.Key{}, step.Record{}, fmt.Errorf("the input cannot be kept: %w", err)
 	}
 	content, err := json.Marshal(text.String())
-	return inputKey(info), step.Record{Content: content, Time: info.Started, Sum: sha256.Sum256(content)}, err
+	if err == nil {
+		content, err = canon.Canonical(content)
+	}
+	rec := step.Record{Content: content, Time: info.Started}
+	rec.Sum = rec.Seal()
+	return inputKey(info), rec, err
 }
 
 func (r *runner) recordedInput(ctx context.Context, info RunInfo) (dag.DAG, error) {
