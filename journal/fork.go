@@ -5,12 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/alias"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/step"
@@ -27,6 +29,9 @@ type Fork struct {
 	Set json.RawMessage `json:"set,omitempty"`
 }
 
+// made is what a leaf of the origin has made.
+type made struct{ sum, node dag.ID }
+
 // forked is what a forked run takes from its origin.
 type forked struct {
 	Fork
@@ -35,6 +40,7 @@ type forked struct {
 	anew    map[string]bool    // done anew, with all within
 	retried map[string]bool    // failures that ended the origin
 	typ     string             // of Set
+	was     map[string]made    // by the leaves of the origin, by path
 }
 
 // fork reads what a new run, or one that continues, takes from another run.
@@ -56,9 +62,12 @@ func (r *runner) fork(ctx context.Context, p stone.Ashlar, before RunInfo, info 
 	}
 	own := *info.Fork
 	own.Run, info.Fork = from.ID, &own
-	steps, err := r.journal.Steps(ctx, from.ID)
-	if err != nil {
-		return err
+	var steps []Step
+	for s, err := range r.journal.EachStep(ctx, from.ID) {
+		if err != nil {
+			return err
+		}
+		steps = append(steps, s)
 	}
 	r.forked = newForked(own, from, info.Shape, Current(steps))
 	if own.Set != nil {
@@ -119,7 +128,7 @@ func producer(a stone.Ashlar, path, place string) dag.AnyType {
 }
 
 func newForked(f Fork, from RunInfo, now []Part, steps []Step) *forked {
-	out := &forked{Fork: f, run: runner{again: from.Again}, before: map[[2]string]bool{}, anew: map[string]bool{f.At: true}, retried: map[string]bool{}}
+	out := &forked{Fork: f, run: runner{again: from.Again}, before: map[[2]string]bool{}, anew: map[string]bool{f.At: true}, retried: map[string]bool{}, was: map[string]made{}}
 	for _, path := range from.Retry {
 		out.retried[path] = true
 	}
@@ -137,6 +146,13 @@ func newForked(f Fork, from RunInfo, now []Part, steps []Step) *forked {
 	for i, s := range steps {
 		if s.Kind == "leaf" && changed[address.Place(s.Path)] && !address.Within(f.At, s.Path) {
 			out.anew[s.Path] = true
+		}
+		if s.Kind == "leaf" && s.Recorded && s.Failure == "" {
+			node := s.Node
+			if as, err := dag.ParseID(s.Meta[alias.Meta]); err == nil {
+				node = as
+			}
+			out.was[s.Path] = made{s.Sum, node}
 		}
 		around := address.Parent(s.Path)
 		for around != "" && !bodies[around] {
@@ -175,6 +191,26 @@ func (f *forked) origin(ctx context.Context, key step.Key) context.Context {
 	}
 	f.run.renew(&key)
 	return record.WithOrigin(ctx, record.Origin{Run: f.Run, Digest: key.Digest, Placed: f.before[[2]string{key.Path, key.Kind}]})
+}
+
+// again gives the node of a leaf that was done anew with the same result the id that it has in the origin, so that
+// nothing behind it is done anew. It reports whether it did.
+func (f *forked) again(key step.Key, rec *step.Record) (bool, error) {
+	if f == nil || key.Kind != "leaf" || rec.Failure != nil || rec.Node == nil {
+		return false, nil
+	}
+	was := f.was[key.Path]
+	if was.node == (dag.ID{}) || was.sum != rec.Sum || was.node == rec.Node.ID() {
+		return false, nil
+	}
+	rec.Meta = maps.Clone(rec.Meta)
+	if rec.Meta == nil {
+		rec.Meta = map[string]string{}
+	}
+	*rec = record.As(*rec, was.node)
+	n, err := dag.NewNode(dag.Spec{Type: rec.Type, Content: rec.Content, Parents: rec.Node.Parents(), Meta: rec.Meta, Time: rec.Time})
+	rec.Node = n
+	return true, err
 }
 
 // sets returns the record that replaces the result of a step, or nil.

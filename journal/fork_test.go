@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
@@ -229,6 +231,147 @@ func TestForkRefused(t *testing.T) {
 		}
 		if _, err := j.Find(t.Context(), "b"); !errors.Is(err, journal.ErrNoRun) {
 			t.Errorf("a refused fork is there: %v", err)
+		}
+	})
+}
+
+// TestForkOfRandom forks random pipelines at a random step with another version: the result is that of a run from the start,
+// and what is done is the changed step and every step that reads another content. Killed anywhere, the fork does nothing twice.
+func TestForkOfRandom(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(2, 12).Draw(t, "steps")
+		reads := make([][]int, n)
+		for i := 1; i < n; i++ {
+			for k := range i {
+				if rapid.IntRange(0, 2).Draw(t, "reads") == 0 {
+					reads[i] = append(reads[i], k)
+				}
+			}
+		}
+		types := make([]dag.Type[int], n)
+		for i := range types {
+			types[i] = dag.NewType[int](fmt.Sprint("t", i))
+		}
+		changed := rapid.IntRange(0, n-1).Draw(t, "changed")
+		kill, end := rapid.IntRange(0, n).Draw(t, "kill"), func() {}
+		value := func(i int, version string, in []int) int {
+			sum := i + len(version)
+			for _, v := range in {
+				sum += v
+			}
+			return sum % 5 / 2
+		}
+		var done []string
+		pipeline := func(version string) stone.Ashlar {
+			steps := make([]stone.Ashlar, n)
+			for i := range steps {
+				v := "a"
+				if i == changed {
+					v = version
+				}
+				queries := make([]dag.Querier, len(reads[i]))
+				for k, from := range reads[i] {
+					queries[k] = types[from]
+				}
+				steps[i] = stone.New(fmt.Sprint("s", i), types[i], func(ctx context.Context, d dag.DAG) (int, error) {
+					if len(done) == kill {
+						end()
+						return 0, ctx.Err()
+					}
+					var in []int
+					for _, from := range reads[i] {
+						x, err := types[from].From(d)
+						if err != nil {
+							return 0, err
+						}
+						in = append(in, x)
+					}
+					done = append(done, fmt.Sprint("s", i))
+					return value(i, v, in), nil
+				}, stone.Queries(queries...), stone.Version(v))
+			}
+			return stone.Seq("p", steps...)
+		}
+		j := new(journal.Memory)
+		keep := func(o journal.Options) stone.RunRecorder { return journal.Keep(j, o) }
+		never := kill
+		kill = -1
+		_, err := stone.Run(context.Background(), pipeline("a"), stone.Config{RunID: "a", Recorder: keep(journal.Options{})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, after, want := make([]int, n), make([]int, n), []string(nil)
+		for i := range n {
+			var was, is []int
+			for _, k := range reads[i] {
+				was, is = append(was, before[k]), append(is, after[k])
+			}
+			before[i], after[i] = value(i, "a", was), value(i, "a", is)
+			if i == changed {
+				after[i] = value(i, "abc", is)
+			}
+			if i == changed || !slices.Equal(was, is) {
+				want = append(want, fmt.Sprint("s", i))
+			}
+		}
+		other := pipeline("abc")
+		done, kill = nil, never
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		end = cancel
+		fork := &journal.Fork{Run: "a", At: fmt.Sprint("p/s", changed)}
+		result, err := stone.Run(ctx, other, stone.Config{RunID: "b", Recorder: keep(journal.Options{Fork: fork})})
+		if kill = -1; err != nil {
+			result, err = stone.Run(context.Background(), other, stone.Config{RunID: "b", Recorder: keep(journal.Options{Resume: true})})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		anew, perhaps, _, err := fork.Forecast(context.Background(), j, other, dag.DAG{})
+		for _, name := range done {
+			if err != nil || !slices.ContainsFunc(append(anew, perhaps...), func(s journal.Step) bool { return s.Name == name }) {
+				t.Errorf("the forecast left out %s: %v", name, err)
+			}
+		}
+		if diff := cmp.Diff(want, done); diff != "" {
+			t.Errorf("steps of the fork (-want +got):\n%s", diff)
+		}
+		for i := range n {
+			if got, err := types[i].From(result.DAG); err != nil || got != after[i] {
+				t.Errorf("step %d made %d, %v; want %d", i, got, err, after[i])
+			}
+		}
+	})
+}
+
+// TestForkOfFailed: the failure that ended a run is not reused, and one that a rescue has caught is.
+func TestForkOfFailed(t *testing.T) {
+	stores(t, func(t *testing.T, j journal.Journal) {
+		var calls []string
+		fails := true
+		do := func(name string, fail bool) stone.Ashlar {
+			return stone.Func(name, given, made, func(context.Context, string) (string, error) {
+				calls = append(calls, name)
+				if fail && fails {
+					return "", errors.New("no luck")
+				}
+				return name, nil
+			})
+		}
+		p := stone.Seq("p", stone.Rescue("r", do("caught", true), do("instead", false)), do("first", false), do("broken", true))
+		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "a", Input: input(t, "x"), Recorder: journal.Keep(j, journal.Options{})}); err == nil {
+			t.Fatal("the run did not fail")
+		}
+		before := state(t, j, "a")
+		calls, fails = nil, false
+		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "b", Recorder: journal.Keep(j, journal.Options{Fork: &journal.Fork{Run: "a", At: "p/first"}})}); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]string{"first", "broken"}, calls); diff != "" {
+			t.Errorf("steps of the fork (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(before, state(t, j, "a")); diff != "" {
+			t.Errorf("the other run changed:\n%s", diff)
 		}
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/internal/queue"
 	"github.com/stonelayer/stone/internal/record"
@@ -65,10 +66,10 @@ func (r *recorder) inAnotherAttempt(ctx context.Context, key step.Key) (step.Rec
 		return step.Record{}, nil
 	}
 	var failed error
-	keys := queue.EveryAttempt(ctx, key, func(place string) int {
+	keys := queue.EveryAttempt(ctx, key, func(place string) []string {
 		made, err := r.attempts(ctx)
 		failed = err
-		return max(made[place], 1)
+		return made[place]
 	})
 	if failed != nil {
 		return step.Record{}, &storeError{failed}
@@ -86,9 +87,9 @@ func (r *recorder) inAnotherAttempt(ctx context.Context, key step.Key) (step.Rec
 	return step.Record{}, nil
 }
 
-// attempts returns how many attempts at each leaf have a record, if it is more than one, by the path without their numbers.
-// A leaf may be allowed more attempts than could be looked up.
-func (r *runner) attempts(ctx context.Context) (map[string]int, error) {
+// attempts returns the paths of the attempts at each leaf that have a record, without the first one, by the path without the
+// numbers of attempts. A leaf may be allowed more attempts than could be looked up.
+func (r *runner) attempts(ctx context.Context) (map[string][]string, error) {
 	r.tried.mu.Lock()
 	defer r.tried.mu.Unlock()
 	if r.tried.made != nil {
@@ -98,18 +99,17 @@ func (r *runner) attempts(ctx context.Context) (map[string]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := map[string]int{}
+	made, known := map[string][]string{}, map[string]bool{}
 	for _, s := range steps {
 		place, numbers := address.Attempts(s.Path)
-		end := 0
-		for _, n := range numbers {
-			if i := strings.IndexByte(place[min(end+1, len(place)):], '/'); i < 0 {
-				end = len(place)
-			} else {
-				end += 1 + i
+		places, paths := strings.Split(place, "/"), strings.Split(s.Path, "/")
+		for i, n := range numbers {
+			if n == 1 {
+				continue
 			}
-			if n > 1 {
-				made[place[:end]] = max(made[place[:end]], n)
+			path := strings.Join(paths[:i+1], "/")
+			if at := strings.Join(places[:i+1], "/"); !known[path] {
+				made[at], known[path] = append(made[at], path), true
 			}
 		}
 	}
@@ -150,7 +150,7 @@ func (r *recorder) admit(ctx context.Context, key *step.Key) error {
 type attempt struct {
 	trouble
 	started bool // work was called
-	cleaned bool // its result had secrets
+	cleaned bool // the run continues with the record: its result had secrets, was set, or is that of a forked run
 }
 
 // made is the stage between the work and the journal.
@@ -159,6 +159,10 @@ func (a *attempt) made(ctx context.Context, key step.Key, rec *step.Record) (err
 		return err
 	}
 	if a.cleaned, err = cleanRecord(a.recorder.secrets, rec); err != nil {
+		return err
+	}
+	same, err := a.recorder.forked.again(key, rec)
+	if a.cleaned = a.cleaned || same; err != nil {
 		return err
 	}
 	if key.Kind == "leaf" {
@@ -259,7 +263,12 @@ func InputStep(info RunInfo, input dag.DAG) (step.Key, step.Record, error) {
 		return step.Key{}, step.Record{}, fmt.Errorf("the input cannot be kept: %w", err)
 	}
 	content, err := json.Marshal(text.String())
-	return inputKey(info), step.Record{Content: content, Time: info.Started, Sum: sha256.Sum256(content)}, err
+	if err == nil {
+		content, err = canon.Canonical(content)
+	}
+	rec := step.Record{Content: content, Time: info.Started}
+	rec.Sum = rec.Seal()
+	return inputKey(info), rec, err
 }
 
 func (r *runner) recordedInput(ctx context.Context, info RunInfo) (dag.DAG, error) {

@@ -191,7 +191,7 @@ type runner struct {
 	}
 	tried struct { // see attempts
 		mu   sync.Mutex
-		made map[string]int
+		made map[string][]string
 	}
 	children sync.Map                     // starters of the children that a step waits for, by their ids
 	life     context.Context              // of the run in this process; written by begin

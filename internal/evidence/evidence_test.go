@@ -31,8 +31,12 @@ func written(t *testing.T) (text []byte, total dag.ID) {
 			return strings.Join(in, ", ") + said, err
 		})))
 	db := new(journal.Memory)
+	input, err := dag.NewType[string]("note").Append(dag.DAG{}, "<a> & b")
+	if err != nil {
+		t.Fatal(err)
+	}
 	run := func() error {
-		_, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(db, journal.Options{})})
+		_, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Input: input, Recorder: journal.Keep(db, journal.Options{})})
 		return err
 	}
 	if err := run(); err == nil {

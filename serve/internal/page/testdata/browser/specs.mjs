@@ -850,6 +850,26 @@ spec("the file of a run has its calls and its graph, and leads nowhere", async (
 	assert.equal(await page.locator("svg.graph").count(), 1);
 	assert.equal(await page.locator("a").count(), 0);
 });
+// What a person asks about a run is on its page, or one click from it.
+const answers = {
+	"which candidate was refused, and why": ["cascade", /Refused[^]*model\/tiny[^]*names-a-source: the field source is empty/],
+	"what did the model see": ["cascade", /Input[^]*March's has not come/, ".linked a:has-text('summarise')"],
+	"who approved": ["paused", /Answers\s+approve\s+yes by/],
+	"what would resuming pay": ["refused", /7 other results are kept and cost nothing again\. What is retried cost 0\.00020 USD before/],
+	"what would answering pay": ["asksrefund", /1 result is kept and costs nothing again/],
+	"where did it fail, and on what": ["failing", /Failed at failing\/check[^]*names no source[^]*It read\s+draft/],
+	"what did it cost, and why": ["cascade", /Cost[^]*model\/large\s+1\s+428\s+0\.0200/],
+	"where did the time go": ["agent", /Time\s+(calls |read_file |edit_file |go_test|answer)/],
+	"what does it wait for": ["asksrefund", /support wants to call refund:\s+amount: 18\.50/],
+	"which lanes were lost, and why": ["fan", /10 of 10000 lanes lost[^]*thing 999 cannot be measured/],
+	"what did the tool change": ["agent", /-\s+.*len\(v\)/, ".branch a:text-is('repair')"],
+};
+for (const [question, [run, want, click]] of Object.entries(answers))
+	spec("one click at most: " + question, async (page) => {
+		await page.goto(ANSWER + "/runs/" + run);
+		if (click) await page.click(click);
+		await page.waitForFunction(([source]) => new RegExp(source).test(document.querySelector("main").innerText), [want.source]);
+	});
 // Every view, at the width of a desk and of a phone, in both themes: axe finds nothing, nothing lies beyond the edge, the page is
 // small. VIEWS names a folder for their pictures.
 const views = {
