@@ -121,7 +121,11 @@ func (r *runner) attempts(ctx context.Context) (map[string][]string, error) {
 // Settled implements the method of that name of a step.Recorder.
 func (r *recorder) Settled(run string) func(now bool) error { return r.journal.Settled(run) }
 
-// admit is the stage before a step: a drained run starts none, and what is done anew has another key.
+// tenantLabel is the label by which a server keeps the runs of its tenants apart.
+const tenantLabel = "tenant"
+
+// admit is the stage before a step: a drained run starts none, what is done anew has another key, and so have the cached results of
+// each tenant.
 func (r *recorder) admit(ctx context.Context, key *step.Key) error {
 	select {
 	case <-r.opts.Drain:
@@ -129,6 +133,9 @@ func (r *recorder) admit(ctx context.Context, key *step.Key) error {
 	default:
 	}
 	r.renew(key)
+	if tenant := r.info.Labels[tenantLabel]; tenant != "" && !key.Fresh.IsZero() {
+		key.Reuse = sha256.Sum256(append([]byte(tenant+"\x00"), key.Reuse[:]...))
+	}
 	if news := r.news.Swap(nil); news != nil {
 		for _, n := range *news {
 			event.At(ctx).Send(n)

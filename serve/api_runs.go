@@ -319,7 +319,7 @@ func (s *Server) await(ctx context.Context, who Principal, info journal.RunInfo)
 		return out, err
 	}
 	defer leave()
-	out.Result, err = s.result(ctx, info)
+	out.Result, err = s.result(ctx, who, info)
 	return out, err
 }
 
@@ -373,6 +373,7 @@ func (s *Server) getNode(w http.ResponseWriter, r *http.Request, who Principal) 
 	if err != nil {
 		return err
 	}
+	n.Meta = originIn(who, n.Meta)
 	return reply(w, http.StatusOK, api.Node(n))
 }
 
