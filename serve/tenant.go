@@ -7,6 +7,7 @@ import (
 	"maps"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
 )
@@ -146,9 +147,9 @@ func (s *Server) rows(ctx context.Context, who Principal, key string, after int6
 
 // originIn names the run from which a result was taken as the caller calls it.
 func originIn(who Principal, meta map[string]string) map[string]string {
-	if from := meta[dag.MetaFrom]; from != nameOf(who, from) {
+	if from := meta[terms.From]; from != nameOf(who, from) {
 		meta = maps.Clone(meta)
-		meta[dag.MetaFrom] = nameOf(who, from)
+		meta[terms.From] = nameOf(who, from)
 	}
 	return meta
 }
