@@ -93,7 +93,7 @@ var table = []struct{ pkg, imports string }{
 	{"call/cel/internal/expr", "internal/canon internal/suggest schema"},
 	{"internal/form", "internal/edn internal/suggest"},
 	{"call/mcp", "call internal/kinds internal/trust tool/mcp"},
-	{"internal/kinds", "internal/regular call internal/redact llm"},
+	{"internal/kinds", "internal/regular call internal/redact llm sandbox"},
 	{"call/answers", "call/model internal/suggest internal/text"},
 	{"call/...", "internal/asked internal/regular call sandbox call/cel/internal/expr internal/kinds internal/redact internal/retryafter internal/sse internal/transport llm internal/structured"},
 	{"internal/asked", "llm"},
@@ -111,6 +111,7 @@ var table = []struct{ pkg, imports string }{
 	{"stonetest/live", "llm/openai llm/anthropic llm/gemini"},
 
 	{"x/acp", "cli/serve serve internal/inside llm internal/view internal/turn"},
+	{"x/acp/harness", ". ask effect event internal/fault kind call internal/kinds internal/redact sandbox"},
 	{"x/gateway", "effect internal/protocol x/gateway/internal/openai x/gateway/internal/anthropic"},
 	{"x/gateway/internal/openai", "internal/canon internal/protocol internal/structured"},
 	{"x/gateway/internal/anthropic", "x/gateway/internal/openai"},
