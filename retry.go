@@ -220,36 +220,37 @@ func (f *frame) twin() *dag.ID {
 	return nil
 }
 
-// everyAttempt returns the keys of the work at f in all attempts at one of the leaves around it, its own key first. A resumed
+// everyAttempt returns the keys of the work at f in all attempts at the leaves around it, its own key first. A resumed
 // run need not make the attempts as before: one may end earlier or later, and steps of goroutines have no order.
-func (f *frame) everyAttempt(key step.Key, made func(place string) int) []step.Key {
+func (f *frame) everyAttempt(key step.Key, made func(place string) []string) []step.Key {
 	twin := f.twin()
 	if twin == nil {
 		return nil
 	}
-	keys := []step.Key{{RunID: key.RunID, Path: key.Path, Kind: key.Kind, Name: key.Name, Digest: inAttempts(*twin, key.Path), Loose: true}}
-	place, own := address.Attempts(key.Path)
-	for up := f.up; up != nil; up = up.up {
-		if up.seg != attemptSegment {
-			continue
+	up := f.up
+	for up.seg != attemptSegment {
+		up = up.up
+	}
+	inner := strings.Count(up.path(), "/") + 1
+	place, numbers := address.Attempts(key.Path)
+	parts := strings.Split(place, "/")
+	clear(numbers[:inner])
+	first := address.InAttempts(place, numbers) // the first attempt at each leaf
+	paths := []string{key.Path, first}
+	for n := inner; n > 0; n-- {
+		of := strings.Join(parts[:n], "/")
+		for _, path := range made(of) {
+			paths = append(paths, path+first[len(of):])
 		}
-		part := strings.Count(up.path(), "/")
-		numbers := slices.Clone(own)
-		for n := range min(up.spec.retry.Attempts, made(prefix(place, part+1))) {
-			if numbers[part] = n + 1; n+1 == own[part] {
-				continue
-			}
-			other := keys[0]
-			other.Path = address.InAttempts(place, numbers)
-			other.Digest = inAttempts(*twin, other.Path)
-			keys = append(keys, other)
+	}
+	var keys []step.Key
+	for i, path := range paths {
+		if i == 0 || path != key.Path {
+			keys = append(keys, step.Key{RunID: key.RunID, Path: path, Kind: key.Kind, Name: key.Name, Digest: inAttempts(*twin, path), Loose: true})
 		}
 	}
 	return keys
 }
-
-// prefix returns the first n parts of a path.
-func prefix(path string, n int) string { return strings.Join(strings.SplitN(path, "/", n+1)[:n], "/") }
 
 // again makes the frame of the leaf's i-th attempt at f, with the results of earlier attempts.
 func (f *frame) again(i int, before *tries) *frame {

@@ -53,7 +53,7 @@ func init() { cobra.EnableCommandSorting = false } // the table has an order
 // command that only has others below it.
 func (a *app) constructors() map[string]func(*cobra.Command) {
 	all := map[string]func(*cobra.Command){
-		"run": a.run, "chat": a.chat, "act": a.act, "resume": a.resume, "cancel": a.cancel, "answer": a.answer,
+		"run": a.run, "chat": a.chat, "act": a.act, "resume": a.resume, "fork": a.fork, "cancel": a.cancel, "answer": a.answer,
 		"runs": a.runs, "runs gc": a.gc, "show": a.showRun, "diff": a.diff, "export": a.export, "verify": a.verify, "kpi": a.kpi, "budgets": a.budgets,
 		"trace": a.trace, "trace tally": a.tally, "trace lifecycle": a.lifecycle, "trace payload": a.payload,
 		"validate": a.validate, "names": a.names, "paths": a.paths, "graph": a.graph, "explain": a.explain,

@@ -33,25 +33,30 @@ func (a *app) diff(c *cobra.Command) {
 		if a.json {
 			return output(printJSON(a.Stdout, list(differences)))
 		}
-		if len(differences) == 0 {
-			a.complain("runs %s and %s did the same", from.ID, to.ID)
-			return nil
-		}
-		var b strings.Builder
-		for _, d := range differences {
-			fmt.Fprintf(&b, "%s  %s → %s\n", text.Line(address.Readable(d.Path)), short(d.A), short(d.B))
-			for _, why := range d.Why {
-				fmt.Fprintln(&b, "  "+text.Line(why))
-			}
-		}
-		if _, err := io.WriteString(a.Stdout, b.String()); err != nil {
-			return output(err)
-		}
-		a.complain("%s; to show a node: %s", text.Plural(len(differences), "difference"), a.command(s, "show", from.ID, "NODE"))
-		return nil
+		return a.printDifferences(a.Stdout, s, differences, from.ID, to.ID)
 	})
 	c.Flags().StringVar(&under, "under", "", "compare only the steps at `PATH` and below it")
 	a.jsonFlag(c.Flags(), "the differences as a JSON array: path, name, type, a, b, why, follows")
+}
+
+// printDifferences prints the differences between two runs for people.
+func (a *app) printDifferences(w io.Writer, s *store, differences []journal.Difference, from, to string) error {
+	if len(differences) == 0 {
+		a.complain("runs %s and %s did the same", from, to)
+		return nil
+	}
+	var b strings.Builder
+	for _, d := range differences {
+		fmt.Fprintf(&b, "%s  %s → %s\n", text.Line(address.Readable(d.Path)), short(d.A), short(d.B))
+		for _, why := range d.Why {
+			fmt.Fprintln(&b, "  "+text.Line(why))
+		}
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return output(err)
+	}
+	a.complain("%s; to show a node: %s", text.Plural(len(differences), "difference"), a.command(s, "show", from, "NODE"))
+	return nil
 }
 
 // short is as much of an id as finds a node.

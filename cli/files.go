@@ -24,6 +24,9 @@ import (
 // input returns the DAG that a run starts from.
 func (a *app) input(ctx context.Context, p stone.Ashlar, flags runFlags) (dag.DAG, error) {
 	if flags.input == "" && flags.from == "" {
+		if flags.keep.fork.run != "" {
+			return a.recordedInput(ctx, flags.keep.fork.in, flags.keep.fork.run)
+		}
 		return a.recordedInput(ctx, flags.keep.resume, flags.keep.id)
 	} else if flags.input == "" {
 		return readDAG(flags.from)

@@ -38,7 +38,8 @@ type keepFlags struct {
 	force  bool     // although its pipeline changed
 	again  []string // the steps to do anew
 	cancel bool     // end the run, and its batches
-	name   string   // under which it is listed; "" means the name of its pipeline
+	fork   forkFlags
+	name   string // under which it is listed; "" means the name of its pipeline
 	labels map[string]string
 
 	made source
@@ -93,7 +94,12 @@ func (a *app) addKeepFlags(c *cobra.Command, k *keepFlags) {
 	f.BoolVar(&k.force, "force", false, "")
 	f.StringArrayVar(&k.again, "again", nil, "")
 	f.BoolVar(&k.cancel, "cancel", false, "")
-	for _, name := range []string{"resume", "force", "again", "cancel"} {
+	f.StringVar(&k.fork.run, "fork", "", "")
+	f.StringVar(&k.fork.in, "fork-in", "", "")
+	f.StringVar(&k.fork.at, "fork-at", "", "")
+	f.StringVar(&k.fork.set, "fork-set", "", "")
+	f.BoolVar(&k.fork.yes, "fork-yes", false, "")
+	for _, name := range []string{"resume", "force", "again", "cancel", "fork", "fork-in", "fork-at", "fork-set", "fork-yes"} {
 		f.Lookup(name).Hidden = true // they are for what other commands pass on
 	}
 }
@@ -178,7 +184,7 @@ func (a *app) keep(ctx context.Context, k keepFlags) (*keptRun, error) {
 	if k.none {
 		return nil, a.uncounted()
 	}
-	s, err := a.newStore(ctx, k.resume)
+	s, err := a.newStore(ctx, cmp.Or(k.resume, k.fork.in))
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +200,7 @@ func (a *app) keep(ctx context.Context, k keepFlags) (*keptRun, error) {
 
 func (r *keptRun) prepare(ctx context.Context, a *app, k keepFlags) (err error) {
 	k.made.Budget = budgetLine(a.calls.limits)
-	r.opts = journal.Options{Pipeline: k.name, Labels: k.labels, Session: []string{chatLabel}, Resume: k.resume != "", Force: k.force || k.cancel, Again: k.again, Reuse: k.reuse, Grace: a.grace}
+	r.opts = journal.Options{Pipeline: k.name, Labels: k.labels, Session: []string{chatLabel}, Resume: k.resume != "", Force: k.force || k.cancel, Again: k.again, Reuse: k.reuse, Grace: a.grace, Fork: k.fork.asked()}
 	if r.opts.Source, err = json.Marshal(k.made); err != nil {
 		return fmt.Errorf("the command line cannot be kept: %w", err)
 	}

@@ -4,17 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
-	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/llm"
 )
-
-// mostParts is how many parts of a bound are printed.
-const mostParts = 10
 
 // bound returns the most that a run may cost.
 func (k *calls) bound(ctx context.Context, p stone.Ashlar, cfg stone.Config) budget.Bound {
@@ -24,37 +20,18 @@ func (k *calls) bound(ctx context.Context, p stone.Ashlar, cfg stone.Config) bud
 	return p.Bound(llm.WithTable(ctx, k.table), cfg.Given())
 }
 
-// printBound prints the most that a run may cost, where the money is, and what has no bound. It warns of a budget that
-// is less.
+// printBound prints the most that a run may cost. It warns of a budget that is less.
 func (a *app) printBound(w io.Writer, b budget.Bound) error {
-	if b.String() == "0" && (b.Free() || a.calls.limits.USD == nil) {
-		return nil // nothing is known that a budget would be compared with
+	p := view.PriceOf(b, a.calls.limits.USD)
+	lines := []string{text.Line(p.Line)}
+	for _, part := range p.Parts {
+		lines = append(lines, "  "+text.Line(part))
 	}
-	line := "A run costs at most " + b.String() + " USD."
-	if len(b.Open()) > 0 {
-		line = "The cost of a run has no upper bound. What has one costs at most " + b.String() + " USD."
-	}
-	if _, err := fmt.Fprintln(w, text.Line(line)); err != nil {
-		return err
-	}
-	parts := slices.DeleteFunc(b.Parts(), func(p budget.Part) bool { return p.Bound.String() == "0" })
-	for i, p := range parts {
-		if i == mostParts {
-			fmt.Fprintf(w, "  … and %d more parts\n", len(parts)-i)
-			break
+	for _, line := range append(lines, text.Line(p.Warning)) {
+		if line == "" {
+			continue
 		}
-		line := fmt.Sprintf("%s  %s", p.Bound, address.Readable(p.Path))
-		if p.Note != "" {
-			line += ": " + p.Note
-		}
-		fmt.Fprintln(w, "  "+text.Line(line))
-	}
-	for _, why := range b.Open() {
-		fmt.Fprintln(w, "  unbounded: "+text.Line(why))
-	}
-	if limit := a.calls.limits.USD; limit != nil {
-		if err := b.Fits(*limit); err != nil {
-			_, err := fmt.Fprintln(w, text.Line("Warning: "+err.Error()))
+		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err
 		}
 	}

@@ -193,11 +193,11 @@ func waitingForBatches(ctx context.Context, s *store) (all []journal.RunInfo, er
 }
 
 // goOn runs the command line that was kept with a run, with more flags, in its directory.
-func (a *app) goOn(c *cobra.Command, name string, more ...string) (err error) {
+func (a *app) goOn(c *cobra.Command, name string, more ...string) error {
 	var line []string
 	lost, _ := c.Flags().GetBool("lost") // false for a command without it
 	var from source
-	err = a.withStore(c.Context(), func(s *store) error {
+	err := a.withStore(c.Context(), func(s *store) error {
 		info, err := s.find(c.Context(), name)
 		if err != nil {
 			return err
@@ -221,6 +221,11 @@ func (a *app) goOn(c *cobra.Command, name string, more ...string) (err error) {
 	if err != nil {
 		return err
 	}
+	return a.repeat(c, name, from, line, more...)
+}
+
+// repeat runs a command line with what is kept of the one that started a run, in its directory.
+func (a *app) repeat(c *cobra.Command, name string, from source, line []string, more ...string) error {
 	if from.Pipeline != "" && a.fromArgument() {
 		line = append(line, from.Pipeline)
 	} else if from.Pipeline != "" {
@@ -234,15 +239,14 @@ func (a *app) goOn(c *cobra.Command, name string, more ...string) (err error) {
 	if err != nil {
 		return failed("run %s was started in %s: %w", name, from.Dir, err)
 	}
-	defer func() { err = errors.Join(err, os.Chdir(here)) }()
-	return a.within(c.Context(), line)
+	return errors.Join(a.within(c.Context(), line), os.Chdir(here))
 }
 
 // fromAnywhere returns the flags that were set as they are typed in any directory.
 func fromAnywhere(flags *pflag.FlagSet) []string {
 	var line []string
 	flags.Visit(func(f *pflag.Flag) {
-		if f.Name == "again" || f.Name == "lost" { // as whole paths, see app.again
+		if f.Name == "again" || f.Name == "lost" || f.Annotations[ofFork] != nil { // as whole paths, see app.again and app.fork
 			return
 		}
 		if path, err := filepath.Abs(f.Value.String()); err == nil && f.Annotations[namesFile] != nil && !redact.IsDatabase(f.Value.String()) && f.Value.String() != "" {

@@ -98,8 +98,15 @@ func (a *app) runPipeline(ctx context.Context, p stone.Ashlar, flags runFlags) e
 			return err
 		}
 	}
-	return a.perform(ctx, p, cfg, a.findings(p, cfg), flags, func(result stone.Result, _ *keptRun) error {
-		return a.printResult(a.emitted(result), flags.all)
+	findings := a.findings(p, cfg)
+	if findings.Err() == nil {
+		if err := a.foresee(ctx, p, input, flags.keep.fork); err != nil {
+			return err
+		}
+	}
+	return a.perform(ctx, p, cfg, findings, flags, func(result stone.Result, run *keptRun) error {
+		err := a.printResult(a.emitted(result), flags.all)
+		return errors.Join(err, a.compareFork(ctx, run, flags.keep.fork))
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
@@ -78,9 +79,13 @@ func (a *app) printHead(run *view.Run) error {
 	if from.Dir != "" {
 		command = from.String()
 	}
+	fork := ""
+	if f := info.Fork; f != nil {
+		fork = f.Run + " at " + address.Readable(f.At)
+	}
 	heads := [][2]string{
 		{"run", info.ID}, {"pipeline", info.Pipeline}, {"state", state}, {"held by", info.Owner}, {"started", started},
-		{"command", command}, {"in", from.Dir}, {"reuses", reuse}, {"steps", used},
+		{"command", command}, {"in", from.Dir}, {"fork of", fork}, {"reuses", reuse}, {"steps", used},
 	}
 	var b strings.Builder
 	for _, h := range heads {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/stonelayer/stone/internal/alias"
 	"github.com/stonelayer/stone/internal/jsonv2"
 )
 
@@ -115,6 +116,7 @@ func (rd *reader) line(text []byte) error {
 	if l.ID == nil || l.Type == "" || l.Content == nil {
 		return errors.New(`want the fields "id", "type" and "content"`)
 	}
+	delete(l.Meta, alias.Meta)
 	spec := Spec{Type: l.Type, Content: json.RawMessage(l.Content), Meta: l.Meta, Time: l.Time}
 	for _, id := range l.Parents {
 		p := rd.known[id]

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/stonelayer/stone/internal/alias"
 )
 
 // A Query describes a read without the type of its result; see [Reader] for that. The
@@ -184,6 +186,8 @@ func (q Query) Digest(d DAG, across bool) ID {
 		id := n.ID()
 		if across {
 			id = sha256.Sum256([]byte(n.Type() + "\x00" + n.Own()))
+		} else if q.mode != everything {
+			id = n.as()
 		}
 		h.Write(id[:])
 	}
@@ -191,6 +195,16 @@ func (q Query) Digest(d DAG, across bool) ID {
 		h.Write(shape(d, nodes))
 	}
 	return ID(h.Sum(nil))
+}
+
+// as is the id of the node for which n stands, its own unless a fork took n from another run.
+func (n *Node) as() ID {
+	if n != nil && n.meta[alias.Meta] != "" {
+		if id, err := ParseID(n.meta[alias.Meta]); err == nil {
+			return id
+		}
+	}
+	return n.ID()
 }
 
 // shape encodes the parents of every node and of the next one by their positions among

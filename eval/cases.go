@@ -76,14 +76,14 @@ func (e *evaluation) groups() (names []string, rows map[string][]int32) {
 	return slices.Sorted(maps.Keys(rows)), rows
 }
 
-// paths returns a function that returns the path of the case at a place, in its run.
-func (e *evaluation) paths() func(at int) string {
+// paths returns a function that returns the path of a trial of the case at a place, in its run.
+func (e *evaluation) paths() func(at, trial int) string {
 	names, rows := e.groups()
-	return func(at int) string {
+	return func(at, trial int) string {
 		name := e.data.rows[at].id()[:2]
 		group, _ := slices.BinarySearch(names, name)
 		lane, _ := slices.BinarySearch(rows[name], int32(at))
-		return fmt.Sprintf("%s/cases/each[%d]", groupPath(group), lane*e.Trials)
+		return fmt.Sprintf("%s/cases/each[%d]", groupPath(group), lane*e.Trials+trial-1)
 	}
 }
 

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/stonelayer/stone/eval/stat"
@@ -43,10 +44,15 @@ type Turned struct {
 	Input  string  `json:"input,omitempty"` // of the case, in a line of at most 160 columns
 	Before float64 `json:"before"`
 	Now    float64 `json:"now"`
+	// Expected is the expected output, nil if there is none or it has more than 1000 bytes.
+	Expected json.RawMessage `json:"expected,omitempty"`
 }
 
 // columnsOfInput bounds the input of a turned case.
 const columnsOfInput = 160
+
+// maxExpected bounds the expected output of a listed case, in bytes.
+const maxExpected = 1000
 
 // maxTurned is how many turned cases a comparison lists.
 const maxTurned = 50
@@ -116,7 +122,7 @@ func (e *evaluation) compared(name string, p *pairs) ScoreCompared {
 	var lost, gained []Turned
 	paths := e.paths()
 	for i := range p.now {
-		turned := Turned{Case: e.data.rows[p.at[i]].id(), Path: paths(p.at[i]), Before: p.before[i], Now: p.now[i]}
+		turned := Turned{Case: e.data.rows[p.at[i]].id(), Path: paths(p.at[i], 1), Before: p.before[i], Now: p.now[i]}
 		switch {
 		case p.before[i] >= 1 && p.now[i] < 1:
 			lost = append(lost, turned)
@@ -127,13 +133,20 @@ func (e *evaluation) compared(name string, p *pairs) ScoreCompared {
 	s.Gained, s.Lost, s.P = len(gained), len(lost), p.value(s.Estimate)
 	all := append(lost, gained...)
 	s.Turned = all[:min(len(all), maxTurned)]
-	for i, t := range s.Turned {
-		if input, _, err := e.data.content(e.data.rows[e.data.byID[t.Case]]); err == nil { // it was written by newRow
-			s.Turned[i].Input = text.Content(input, columnsOfInput)
-		}
+	for i := range s.Turned {
+		e.data.tell(&s.Turned[i])
 	}
 	s.Slices = e.slicesCompared(p)
 	return s
+}
+
+// tell adds to a case what it asks and expects.
+func (set *dataset) tell(t *Turned) {
+	if input, expected, err := set.content(set.rows[set.byID[t.Case]]); err == nil { // it was written by newRow
+		if t.Input = text.Content(input, columnsOfInput); len(expected) <= maxExpected {
+			t.Expected = expected
+		}
+	}
 }
 
 // value returns the p-value of a difference.

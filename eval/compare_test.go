@@ -72,6 +72,9 @@ func TestCompare(t *testing.T) {
 		if s := c.Scores[0]; s.Lost != 2 || s.Gained != 1 || math.Abs(s.Mean+.2) > 1e-9 || s.P != 1 || len(s.Turned) != 3 || len(s.Slices) != 2 {
 			t.Errorf("%+v", s)
 		}
+		if s := r.Scores[0]; len(s.Missed) != s.Wrong || string(s.Missed[0].Expected) != `"A"` || !strings.Contains(s.Missed[0].Input, "a") || string(c.Scores[0].Turned[0].Expected) != `"A"` {
+			t.Errorf("what is wrong: %+v", s.Missed)
+		}
 		if r.Gate.Verdict != eval.CannotTell || r.Gate.Rules[0].Needed == 0 {
 			t.Errorf("%+v", r.Gate)
 		}

@@ -113,7 +113,7 @@ func TestGateOnDrop(t *testing.T) {
 
 func TestGateRules(t *testing.T) {
 	rest := strings.Repeat("0", idSize-4)
-	e := &evaluation{data: &dataset{rows: []row{{text: "aa00" + rest}, {text: "ab11" + rest}}}}
+	e := &evaluation{data: &dataset{rows: []row{{text: "aa00" + rest + "\n\n"}, {text: "ab11" + rest + "\n\n"}}}}
 	e.Scorers = []Scorer{{name: "s"}}
 	e.Gate = &Gate{Must: []string{"aa"}, Never: []string{"refused"}, USDAtMost: 1, AtLeast: map[string]float64{"s": .5}}
 	tell := func(first, second string, cost0 float64) (all []string) {

@@ -42,7 +42,9 @@ type ScoreReport struct {
 	PassAt  []float64 `json:"pass_at,omitempty"`
 	PassAll []float64 `json:"pass_all,omitempty"`
 	Flips   int       `json:"flips,omitempty"` // cases whose trials disagree
-	Slices  []Slice   `json:"slices,omitempty"`
+	// Missed are the first wrong trials. Before and Now are their score.
+	Missed []Turned `json:"missed,omitempty"`
+	Slices []Slice  `json:"slices,omitempty"`
 }
 
 // A Slice is the cases that have one value in a column.
@@ -77,7 +79,7 @@ type Example struct {
 	Why   string `json:"why"`
 }
 
-// maxExamples is how many failures a report lists.
+// maxExamples is how many failures, and how many wrong trials of a score, a report lists.
 const maxExamples = 20
 
 // report is the leaf that reads all results.
@@ -212,6 +214,7 @@ func (e *evaluation) scoreReport(t *tally, scorer int, name string) ScoreReport 
 	s := ScoreReport{Name: name}
 	var means []float64
 	var at []int // the places of the cases
+	paths := e.paths()
 	for i, trials := range t.trials {
 		right := 0
 		for _, o := range trials {
@@ -220,7 +223,11 @@ func (e *evaluation) scoreReport(t *tally, scorer int, name string) ScoreReport 
 				s.Right++
 				right++
 			case 'w':
-				s.Wrong++
+				if s.Wrong++; s.Wrong <= maxExamples {
+					missed := Turned{Case: o.Case, Path: paths(i, o.Trial), Before: o.Values[scorer], Now: o.Values[scorer]}
+					e.data.tell(&missed)
+					s.Missed = append(s.Missed, missed)
+				}
 			case 'n':
 				s.NoAnswer++
 			case 'e':

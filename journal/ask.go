@@ -206,7 +206,7 @@ func (f *frontend) question(asked ask.Question) Question {
 	asked = clean(f.secrets, asked)
 	q := Question{
 		Run: asked.RunID, Path: asked.Path, Name: asked.Name, Text: asked.Text, Call: asked.Call,
-		Choices: asked.Choices, Problem: asked.Problem, Asked: f.now(), Version: asked.Version(),
+		Choices: asked.Choices, Standing: asked.Standing, Problem: asked.Problem, Asked: f.now(), Version: asked.Version(),
 	}
 	if asked.Deadline > 0 {
 		q.Due, q.Default = q.Asked.Add(asked.Deadline), asked.Default

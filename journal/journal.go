@@ -158,6 +158,7 @@ type RunInfo struct {
 	Revision    string            `json:"revision,omitempty"` // of the program, in its version control
 	Labels      map[string]string `json:"labels,omitempty"`
 	Reuse       string            `json:"reuse,omitempty"`   // as in Options
+	Fork        *Fork             `json:"fork,omitempty"`    // as in Options, with the whole id
 	Account     string            `json:"account,omitempty"` // as in Options
 	Budgets     []budget.Shared   `json:"budgets,omitempty"` // as in Options
 	Notify      []string          `json:"notify,omitempty"`  // as in Options
@@ -270,6 +271,7 @@ type Question struct {
 	Given    time.Time       `json:"given,omitzero"`     // of a standing answer: when it was given, to an earlier question
 	Due      time.Time       `json:"due,omitzero"`       // when Default answers it
 	Default  string          `json:"default,omitempty"`
+	Standing []string        `json:"standing,omitempty"` // choices that also answer later questions, see ask.Question.Standing
 }
 
 // Open reports whether the question waits for an answer.

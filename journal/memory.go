@@ -129,10 +129,12 @@ func (m *Memory) find(ctx context.Context, key step.Key) (found *memoryStep, att
 	}
 	s := r.step(key)
 	s.Started = time.Now()
-	if from, raw := m.reused(r, key); from != nil {
+	if from, raw := m.reused(ctx, r, key); from != nil {
 		s.Step.take(from.Step)
 		s.From, s.record = from.run.info.ID, raw
-		m.reusable[key.Reuse] = append(m.reusable[key.Reuse], s)
+		if key.Reuse != (dag.ID{}) && from.Failure == "" {
+			m.reusable[key.Reuse] = append(m.reusable[key.Reuse], s)
+		}
 		s.settle()
 		m.append(s, true, budget.Usage{})
 		return s, 0, nil
@@ -171,6 +173,7 @@ func (s *memoryStep) settle() {
 // take gives a step the result of another one.
 func (s *Step) take(from Step) {
 	s.Recorded, s.Time, s.Ended, s.Type, s.Sum, s.Usage = true, from.Time, time.Now(), from.Type, from.Sum, budget.Usage{}
+	s.Failure, s.Reason = from.Failure, from.Reason
 }
 
 // used returns the usage of a step with the record.
@@ -182,7 +185,14 @@ func (s *Step) used(rec step.Record) budget.Usage {
 }
 
 // reused returns the oldest result of another run that r may take, and the record for r.
-func (m *Memory) reused(r *memoryRun, key step.Key) (*memoryStep, []byte) {
+func (m *Memory) reused(ctx context.Context, r *memoryRun, key step.Key) (*memoryStep, []byte) {
+	if s := m.origin(record.OriginOf(ctx), key); s != nil {
+		if rec, err := decode(s.record); err == nil {
+			if raw, err := json.Marshal(record.As(rec.ReusedFrom(s.run.info.ID), s.Node)); err == nil && !rec.Unshared {
+				return s, raw
+			}
+		}
+	}
 	if key.Reuse == (dag.ID{}) {
 		return nil, nil
 	}
@@ -204,6 +214,22 @@ func (m *Memory) reused(r *memoryRun, key step.Key) (*memoryStep, []byte) {
 		}
 	}
 	return nil, nil
+}
+
+// origin returns the step of another run from which a forked one takes a result, or nil.
+func (m *Memory) origin(o record.Origin, key step.Key) *memoryStep {
+	r := m.runs[o.Run]
+	if r == nil {
+		return nil
+	}
+	s := r.index[o.Digest]
+	if s == nil && o.Placed {
+		s = r.places[step.Place(key.Kind, key.Path)]
+	}
+	if s == nil || s.record == nil {
+		return nil
+	}
+	return s
 }
 
 // keep stores a record, or returns the one that the step already has.

@@ -36,6 +36,10 @@ func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Conte
 	at := attempt{trouble: trouble{recorder: r}}
 	do := func(ctx context.Context) (step.Record, error) {
 		at.started = true
+		if set := r.forked.sets(key, r.now()); set != nil {
+			at.cleaned = true
+			return *set, nil
+		}
 		rec, err := work(record.WithAnew(context.WithValue(ctx, troubleKey{}, &at.trouble), r.times(key.Path)))
 		if err == nil {
 			err = at.made(ctx, key, &rec)
@@ -43,6 +47,7 @@ func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Conte
 		return rec, err
 	}
 	rec, err := r.inAnotherAttempt(ctx, key)
+	ctx = r.forked.origin(ctx, key)
 	if err == nil && !rec.Replayed {
 		rec, err = r.journal.Do(ctx, key, do)
 	}
@@ -60,10 +65,10 @@ func (r *recorder) inAnotherAttempt(ctx context.Context, key step.Key) (step.Rec
 		return step.Record{}, nil
 	}
 	var failed error
-	keys := queue.EveryAttempt(ctx, key, func(place string) int {
+	keys := queue.EveryAttempt(ctx, key, func(place string) []string {
 		made, err := r.attempts(ctx)
 		failed = err
-		return max(made[place], 1)
+		return made[place]
 	})
 	if failed != nil {
 		return step.Record{}, &storeError{failed}
@@ -81,9 +86,9 @@ func (r *recorder) inAnotherAttempt(ctx context.Context, key step.Key) (step.Rec
 	return step.Record{}, nil
 }
 
-// attempts returns how many attempts at each leaf have a record, if it is more than one, by the path without their numbers.
-// A leaf may be allowed more attempts than could be looked up.
-func (r *runner) attempts(ctx context.Context) (map[string]int, error) {
+// attempts returns the paths of the attempts at each leaf that have a record, without the first one, by the path without the
+// numbers of attempts. A leaf may be allowed more attempts than could be looked up.
+func (r *runner) attempts(ctx context.Context) (map[string][]string, error) {
 	r.tried.mu.Lock()
 	defer r.tried.mu.Unlock()
 	if r.tried.made != nil {
@@ -93,18 +98,17 @@ func (r *runner) attempts(ctx context.Context) (map[string]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := map[string]int{}
+	made, known := map[string][]string{}, map[string]bool{}
 	for _, s := range steps {
 		place, numbers := address.Attempts(s.Path)
-		end := 0
-		for _, n := range numbers {
-			if i := strings.IndexByte(place[min(end+1, len(place)):], '/'); i < 0 {
-				end = len(place)
-			} else {
-				end += 1 + i
+		places, paths := strings.Split(place, "/"), strings.Split(s.Path, "/")
+		for i, n := range numbers {
+			if n == 1 {
+				continue
 			}
-			if n > 1 {
-				made[place[:end]] = max(made[place[:end]], n)
+			path := strings.Join(paths[:i+1], "/")
+			if at := strings.Join(places[:i+1], "/"); !known[path] {
+				made[at], known[path] = append(made[at], path), true
 			}
 		}
 	}
@@ -138,7 +142,7 @@ func (r *recorder) admit(ctx context.Context, key *step.Key) error {
 type attempt struct {
 	trouble
 	started bool // work was called
-	cleaned bool // its result had secrets
+	cleaned bool // the run continues with the record: its result had secrets, was set, or is that of a forked run
 }
 
 // made is the stage between the work and the journal.
@@ -147,6 +151,10 @@ func (a *attempt) made(ctx context.Context, key step.Key, rec *step.Record) (err
 		return err
 	}
 	if a.cleaned, err = cleanRecord(a.recorder.secrets, rec); err != nil {
+		return err
+	}
+	same, err := a.recorder.forked.again(key, rec)
+	if a.cleaned = a.cleaned || same; err != nil {
 		return err
 	}
 	if key.Kind == "leaf" {

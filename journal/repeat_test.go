@@ -485,3 +485,47 @@ func TestManyAttemptsAllowed(t *testing.T) {
 		}
 	}
 }
+
+// A step of the second inner attempt in the first outer one is found by the first inner attempt in the second outer one.
+func TestNestedAttempts(t *testing.T) {
+	j := &journal.Memory{}
+	var visit, outer, inner, done int
+	again := func() error { return stone.Fail(kind.Error, "again") }
+	within := stone.Func0("inner", dag.NewType[int]("inner"), func(ctx context.Context) (int, error) {
+		if inner++; visit == 0 && inner == 1 {
+			return 0, again()
+		}
+		_, err := stone.Step(ctx, "step", 1, func(context.Context, int) (int, error) { done++; return 1, nil })
+		if err == nil && visit == 0 {
+			err = again()
+		}
+		return 1, err
+	}, stone.Retry{Attempts: 2})
+	leaf := stone.New("leaf", dag.NewType[int]("leaf"), func(ctx context.Context, d dag.DAG) (int, error) {
+		switch outer++; {
+		case visit == 0 && outer == 2:
+			return 0, stone.Fail(kind.Canceled, "stopped")
+		case visit == 1 && outer == 1:
+			return 0, again()
+		}
+		lane := stone.In(ctx).RunDynamic(within, d, []string{})
+		if lane.Failed() {
+			return 0, lane.Cause()
+		}
+		return 1, nil
+	}, stone.Retry{Attempts: 2})
+	for visit = range 2 {
+		outer, inner = 0, 0
+		_, err := stone.Run(t.Context(), leaf, stone.Config{RunID: "r", Recorder: journal.Keep(j, journal.Options{Resume: visit > 0})})
+		if (visit == 1) != (err == nil) {
+			t.Fatalf("visit %d: %v", visit, err)
+		}
+	}
+	if done != 1 {
+		steps, _ := j.Steps(t.Context(), "r")
+		for _, s := range steps {
+			t.Log(s.Path)
+		}
+		t.Errorf("the step ran %d times, want 1", done)
+	}
+}

@@ -58,6 +58,9 @@ type Options struct {
 	// then differ. Their cost is charged again. A recorder repeats them once for each run: if the run then waits and
 	// the same recorder resumes it, they are not repeated again.
 	Again []string
+	// Fork makes a new run a fork of another one; nil for none. A resumed run keeps its own. A run that is forked without
+	// an input of its own has the input of the other one.
+	Fork *Fork
 	// Reuse is the id, or its unique prefix, of the run from which leaves that are
 	// Reusable may take results, or AnyRun; empty for none. A resumed run keeps the Reuse
 	// with which it started.
@@ -179,6 +182,7 @@ type runner struct {
 	tally   tally
 	paid    sync.Map // of body: recorded steps that have cost something before this process, or in another one
 	again   []Again
+	forked  *forked // nil unless it takes results from another run
 	left    left
 	asked   asked
 	open    struct { // steps that earlier processes have left without a result; see step
@@ -187,7 +191,7 @@ type runner struct {
 	}
 	tried struct { // see attempts
 		mu   sync.Mutex
-		made map[string]int
+		made map[string][]string
 	}
 	children sync.Map                     // starters of the children that a step waits for, by their ids
 	life     context.Context              // of the run in this process; written by begin
@@ -277,7 +281,11 @@ func (r *runner) prepare(ctx context.Context, p stone.Ashlar, before RunInfo) (e
 		}
 		r.session[name] = info.Labels[name]
 	}
-	r.info, r.given = info, r.cfg.Input
+	r.given = r.cfg.Input
+	if err := r.fork(ctx, p, before, &info); err != nil {
+		return err
+	}
+	r.info = info
 	if info.Input != (dag.ID{}) && r.given.Len() == 0 {
 		if r.cfg.Input, err = r.recordedInput(ctx, info); err != nil {
 			return err

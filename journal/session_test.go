@@ -44,6 +44,11 @@ func TestSession(t *testing.T) {
 		}
 	}
 	waits("a-1", "chat", "a")
+	for q, err := range journal.EachQuestion(t.Context(), &j, journal.QuestionQuery{Run: "a-1"}) {
+		if len(q.Standing) != 2 || err != nil { // who shows the question can tell what lasts
+			t.Errorf("%+v, %v", q, err)
+		}
+	}
 	answer("a-1", "yes", "chat", "a")
 	waits("a-2", "chat", "a") // yes answers one question
 	answer("a-2", "never", "chat", "a")

@@ -349,7 +349,9 @@ func (s *Server) settled(ctx context.Context, info journal.RunInfo) (journal.Run
 	run := s.active[info.ID]
 	s.mu.Unlock()
 	if run != nil {
-		_ = waitFor(ctx, run.ended) // the state shows its progress
+		if waitFor(ctx, run.ended) == nil { // else the state shows its progress
+			return s.left(context.WithoutCancel(ctx), run)
+		}
 	} else {
 		_ = waitFor(ctx, after(pollEvery))
 	}

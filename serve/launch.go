@@ -30,7 +30,7 @@ type active struct {
 	started  chan struct{} // closed when the run is in the journal, or has ended
 	ended    chan struct{}
 	watchers []event.Watcher // of the extras
-	existed  bool            // the journal had the run before; valid after started
+	noted    noted           // what it has told the journal
 	err      error           // why it did not start; valid after ended
 }
 
@@ -65,7 +65,7 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 	}
 	ctx, void := context.WithCancelCause(context.WithoutCancel(s.cfg.Base()))
 	cancel := func() { void(nil) }
-	run = &active{owner: t.source.Owner, pipeline: t.Name, cancel: cancel, started: make(chan struct{}), ended: make(chan struct{})}
+	run = &active{owner: t.source.Owner, pipeline: t.Name, cancel: cancel, started: make(chan struct{}), ended: make(chan struct{}), noted: noted{id: t.run.RunID}}
 	begin := sync.OnceFunc(func() {
 		if close(run.started); t.cancel {
 			cancel()
@@ -78,7 +78,7 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 	} else if t.adopted {
 		t.keep.Source = nil // as the program that started it has written it
 	}
-	t.run.Recorder = journal.Keep(s.cfg.Journal.(timed).of(t.Name), t.keep)
+	t.run.Recorder = journal.Keep(s.cfg.Journal.(timed).of(t.Name, &run.noted), t.keep)
 	for _, e := range s.extras {
 		if e.Watch == nil {
 			continue
@@ -128,9 +128,8 @@ func (s *Server) mayRun(owner string, most *int) error {
 
 // run runs a pipeline to its end, within its budget.
 func (s *Server) run(ctx context.Context, run *active, t task) error {
-	if info, err := s.exactly(context.WithoutCancel(ctx), t.run.RunID); err == nil { // nobody else of this process can change it now
-		run.existed = true
-		if t.keep.Resume {
+	if t.keep.Resume { // nobody else of this process can change it now
+		if info, err := s.exactly(context.WithoutCancel(ctx), t.run.RunID); err == nil {
 			t.before, t.quiet = info.Outcome, t.quiet || info.State == journal.Refused
 		}
 	}
@@ -148,7 +147,7 @@ func (s *Server) run(ctx context.Context, run *active, t task) error {
 		}
 	}
 	err := visit(s.meters.context(ctx), t)
-	s.stopped(&t, err)
+	s.stopped(&t, run, err)
 	if err != nil && !t.quiet && !errors.Is(err, kind.Waiting) && !errors.Is(err, journal.ErrDrained) && !errors.As(err, new(*finding.Invalid)) {
 		s.cfg.Log.Info("a run ended without a result", "run", t.run.RunID, "error", err)
 	}
@@ -156,11 +155,11 @@ func (s *Server) run(ctx context.Context, run *active, t task) error {
 }
 
 // stopped tells the extras that a run has stopped. A run that never started has not.
-func (s *Server) stopped(t *task, err error) {
+func (s *Server) stopped(t *task, run *active, err error) {
 	if errors.As(err, new(*journal.HeldError)) {
 		return
 	}
-	info, err := s.exactly(context.Background(), t.run.RunID)
+	info, err := s.left(context.Background(), run)
 	if err != nil || info.Ended.Equal(t.before.Ended) {
 		return // it never started, was removed, or did not get any further
 	}
@@ -169,6 +168,14 @@ func (s *Server) stopped(t *task, err error) {
 			e.After(t, info)
 		}
 	}
+}
+
+// left returns a run that has stopped in this process.
+func (s *Server) left(ctx context.Context, run *active) (journal.RunInfo, error) {
+	if info, _, known := run.noted.is(false); known {
+		return info, nil
+	}
+	return s.exactly(ctx, run.noted.id)
 }
 
 // resumeDue resumes the runs that are due and whose pipelines are published.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
@@ -114,7 +115,9 @@ func (s *Server) pagePipelines() ([]page.Pipeline, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, page.Pipeline{Pipeline: described, Shape: journal.Shape(p.Ashlar)})
+		out = append(out, page.Pipeline{Pipeline: described, Shape: journal.Shape(p.Ashlar), Price: func() view.Price {
+			return view.PriceOf(p.Ashlar.Bound(s.cfg.Base(), stone.Given{}), p.Limits.USD)
+		}})
 	}
 	return out, nil
 }

@@ -98,6 +98,10 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 	case <-ctx.Done():
 		return info, false, context.Cause(ctx)
 	}
+	info, created, known := run.noted.is(s.runs(t.run.RunID))
+	if created = created && fresh; created && known {
+		return info, true, nil
+	}
 	info, err = s.same(ctx, who, t.run.RunID, t.source)
 	if errors.Is(err, journal.ErrNoRun) { // it has not started
 		<-run.ended
@@ -108,7 +112,7 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 			err = e
 		}
 	}
-	return info, fresh && !run.existed, err
+	return info, created, err
 }
 
 // same returns the run with the id, if the same request has started it. The error is

@@ -21,6 +21,25 @@ type timed struct {
 	health   *health
 	pipeline string // the one whose steps are counted; empty counts none
 	queued   *queued
+	noted    *noted // of one run; nil for all others
+}
+
+// noted is what a run of this process has told the journal, which then need not be asked.
+type noted struct {
+	id      string
+	mu      sync.Mutex
+	info    journal.RunInfo
+	created bool // the journal had no such run before
+	begun   bool // and has not ended since: info is as of its start
+	over    bool // info is as of its end. One that waits or was refused may go on in another process: only the journal knows
+}
+
+// is returns the run as it started or ended here, and whether it is a new one. The start counts for a run that goes on: it is
+// durable once the run tells its watchers anything.
+func (n *noted) is(goesOn bool) (info journal.RunInfo, created, known bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.info, n.created, n.over || n.begun && goesOn
 }
 
 // queued has what runs have recorded that is not durable yet.
@@ -64,10 +83,26 @@ func (t timed) wrote(run string, err error, w writing, results ...step.Record) {
 	}
 }
 
-// of returns the journal for one pipeline's runs.
-func (t timed) of(pipeline string) timed {
-	t.pipeline = pipeline
+// of returns the journal for a run of a pipeline.
+func (t timed) of(pipeline string, run *noted) timed {
+	t.pipeline, t.noted = pipeline, run
 	return t
+}
+
+// notes calls set if the run with the id is the one of t.noted.
+func (t timed) notes(id string, set func(*noted)) {
+	if t.noted != nil && t.noted.id == id {
+		t.noted.mu.Lock()
+		defer t.noted.mu.Unlock()
+		set(t.noted)
+	}
+}
+
+// Acquire notes whether the run is a new one.
+func (t timed) Acquire(ctx context.Context, id string) (journal.RunInfo, error) {
+	info, err := t.Journal.Acquire(ctx, id)
+	t.notes(id, func(run *noted) { run.created = err == nil && info.Started.IsZero() })
+	return info, err
 }
 
 func (t timed) since(operation string, start time.Time) {
@@ -128,6 +163,10 @@ func (t timed) Begin(ctx context.Context, r journal.RunInfo, input dag.DAG) erro
 		size += len(n.Content())
 	}
 	t.wrote(r.ID, err, writing{"begin", size >> 14})
+	t.notes(r.ID, func(run *noted) {
+		run.begun, run.over, run.info = err == nil, false, r
+		run.info.Outcome = journal.Outcome{State: journal.Running, Steps: r.Steps, Usage: r.Usage}
+	})
 	return err
 }
 
@@ -135,6 +174,11 @@ func (t timed) End(ctx context.Context, id string, o journal.Outcome) error {
 	defer t.since("end", time.Now())
 	err := t.Journal.End(ctx, id, o)
 	t.wrote(id, err, writing{operation: "end"})
+	t.notes(id, func(run *noted) {
+		final := o.State == journal.Done || o.State == journal.Failed || o.State == journal.Canceled
+		run.over, run.begun = run.begun && err == nil && final, false
+		o.DAG, run.info.Outcome = dag.DAG{}, o
+	})
 	return err
 }
 

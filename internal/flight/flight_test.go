@@ -80,3 +80,27 @@ func TestOutstanding(t *testing.T) {
 		held("its batches were never noted", 2)
 	})
 }
+
+// A claim below zero leaves no room that was not there, neither while its step runs nor after it.
+func TestNegativeClaim(t *testing.T) {
+	var f flight.Flight
+	from := &sums{}
+	b := budget.Shared{Name: "b", Limits: budget.Limits{USD: new(10.0)}}
+	for n, usd := range []float64{2, -5} {
+		start := flight.Start{Run: "r", Step: dag.ID{byte(n)}, Of: []budget.Shared{b}, Claim: flight.Claim{Quote: budget.Fixed(budget.Amount{USD: usd})}}
+		if refused, err := f.Admit(from, start, time.Now()); refused != nil || err != nil {
+			t.Fatal(refused, err)
+		}
+	}
+	held := func(when string, want float64) {
+		t.Helper()
+		if bal, err := f.Balance(from, b, time.Now()); err != nil || bal.Held.USD != want {
+			t.Errorf("%s: %v in flight, %v, want %v", when, bal.Held.USD, err, want)
+		}
+	}
+	held("both run", 2)
+	if most := f.End("r", dag.ID{1}); most != (budget.Amount{}) {
+		t.Errorf("the claim below zero had %v in flight", most)
+	}
+	held("the one below zero has ended", 2)
+}

@@ -59,7 +59,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/suggest", ""},
 	{"internal/text", ""},
 	{"internal/transport", ""},
-	{"dag", "internal/canon internal/jsonv2 kind schema"},
+	{"dag", "internal/alias internal/canon internal/jsonv2 kind schema"},
 	{"finding", "kind"},
 	{"step", "dag"},
 	{"ask", "schema"},
@@ -67,7 +67,8 @@ var table = []struct{ pkg, imports string }{
 
 	{"internal/declared", ""},
 	{"internal/queue", "step"},
-	{"internal/record", "budget step internal/declared"},
+	{"internal/alias", ""},
+	{"internal/record", "budget step internal/alias internal/declared"},
 	{"internal/flight", "budget dag internal/declared internal/transport internal/record"},
 	{"journal/internal/outline", "internal/address budget step"},
 	{"journal/internal/...", "journal journal/internal/outline internal/flight internal/record"},

@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
@@ -34,6 +35,10 @@ type Config struct {
 type Display struct {
 	cfg  Config
 	tree *Tree
+
+	money  sync.Mutex // guards the ledger and usd
+	ledger Ledger
+	usd    float64 // that the run has spent
 
 	out    sync.Mutex // guards the screen; taken before the tree's
 	drawn  []int      // widths of the lines on the screen
@@ -166,9 +171,25 @@ func (d *Display) Wants(_ context.Context, level slog.Level) bool { return level
 
 // Watch implements event.Watcher.
 func (d *Display) Watch(_ context.Context, e event.Event) {
+	d.money.Lock()
+	d.usd += d.ledger.Note(e).USD
+	d.money.Unlock()
 	if line := d.tree.Note(e); line != "" && d.cfg.Size == nil {
+		if _, lanes := e.Data.(event.LaneEnded); lanes || address.Parent(e.Path) == "" {
+			line += d.spent("; ")
+		}
 		d.say(e.Time, line)
 	}
+}
+
+// spent returns what the run has spent, after what stands before it, or "" if that is nothing.
+func (d *Display) spent(before string) string {
+	d.money.Lock()
+	defer d.money.Unlock()
+	if d.usd == 0 {
+		return ""
+	}
+	return before + "$" + money.USD(d.usd, false)
 }
 
 // Shown returns a path with the labels of lanes in place of their numbers, as far as they are known.
@@ -394,16 +415,21 @@ const maxBroken = 1000
 // replayed is how long a lane takes at most whose results an earlier process recorded.
 const replayed = 5 * time.Millisecond
 
-// left says how long the lanes of a map may still take, "" if that is not known or is soon over.
+// left says how many lanes of a map end in a second and how long the others may still take, "" if that is not known or is soon over.
 func (r *row) left(now time.Time) string {
 	if r.form() != "map" || r.running == 0 || r.worked == 0 || r.ended >= r.lanes {
 		return ""
 	}
-	d := time.Duration(float64(now.Sub(r.began)) / float64(r.worked) * float64(r.lanes-r.ended))
+	each := now.Sub(r.began) / time.Duration(r.worked)
+	d := each * time.Duration(r.lanes-r.ended)
 	if d < time.Second {
 		return ""
 	}
-	return "about " + Duration(d) + " left"
+	rate := ""
+	if each < time.Second {
+		rate = fmt.Sprintf("%.1f/s, ", float64(time.Second)/float64(max(each, 1)))
+	}
+	return rate + "about " + Duration(d) + " left"
 }
 
 func (r *row) failure(path string, e event.StepFailed) string {

@@ -13,7 +13,9 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
@@ -275,6 +277,41 @@ func TestLanesAreNamed(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What a run has spent stands with its lanes and its end, and in the first line of the picture. A replayed step was paid before.
+func TestMoneyAndRate(t *testing.T) {
+	p := stone.Seq("all", stone.Map("each", dag.ReaderFunc(func(dag.DAG) ([]string, error) { return nil, nil }), word, slow("wait", 0)), slow("join", 0))
+	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	screen := &screen{columns: 80, lines: 12}
+	var out bytes.Buffer
+	plain := New(p, Config{Out: &out})
+	drawn := New(p, Config{Out: screen, Size: screen.size, Now: func() time.Time { return at.Add(6 * time.Second) }})
+	tell := func(after time.Duration, path string, data event.Data) {
+		for _, d := range []*Display{plain, drawn} {
+			d.Watch(t.Context(), event.Event{Path: path, Time: at.Add(after), Data: data})
+		}
+	}
+	tell(0, "all", event.StepStarted{Form: "seq"})
+	tell(0, "all/each", event.StepStarted{Form: "map"})
+	for i := range 12 {
+		after, path := time.Duration(i+1)*500*time.Millisecond, fmt.Sprintf("all/each[%d]", i)
+		tell(after, "all/each", event.LaneStarted{Lane: i, Lanes: 100})
+		tell(after, path+"/wait", event.StepStarted{Form: "leaf"})
+		tell(after, path+"/wait", event.StepDone{Form: "leaf", OK: true, Usage: budget.Usage{USD: 0.001}, Replayed: i == 0})
+		tell(after, "all/each", event.LaneEnded{Lane: i, OK: true, Elapsed: time.Second})
+	}
+	drawn.Close()
+	tell(7*time.Second, "all", event.StepDone{Form: "seq", OK: true, Elapsed: 7 * time.Second})
+	plain.Close()
+	for got, want := range map[string]string{screen.String(): "all  0/2  6.0s  $0.0110\n  ⠋ each  12/100  6.0s  2.0/s, about 44.0s left", out.String(): "; $0.0110\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if n := strings.Count(out.String(), "$"); n != 2 { // with the lanes, and at the end
+		t.Errorf("%d sums in\n%s", n, out.String())
+	}
 }
 
 func TestPictureFitsTheScreen(t *testing.T) {

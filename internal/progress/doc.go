@@ -6,5 +6,5 @@
 //
 // A [Display] is an event.Watcher that keeps a Tree and shows it. On a terminal it
 // draws in place, at most ten times a second and never more lines than the screen
-// has; elsewhere it writes one plain line for each start, end and failure.
+// has; elsewhere it writes one plain line for each start, end and failure. Both say what the run has spent.
 package progress

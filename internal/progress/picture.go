@@ -22,7 +22,10 @@ func (d *Display) draw() {
 	var frame bytes.Buffer
 	d.erase(&frame)
 	d.drawn = d.drawn[:0]
-	for _, l := range picture {
+	for i, l := range picture {
+		if i == 0 {
+			l.Text += d.spent("  ")
+		}
 		line := text.Cut(l.Text, columns-1) // a full line would wrap
 		d.drawn = append(d.drawn, text.Width(line))
 		if d.cfg.Color {

@@ -32,12 +32,12 @@ func Of(ctx context.Context) Writes {
 // Attempts is the key under which such a context has an OfAttempts.
 type Attempts struct{}
 
-// OfAttempts returns the keys of a step in all attempts at a leaf around it, its own first, and none outside attempts.
-// Made returns how many attempts at a leaf may have a record, of the leaf's path without the numbers of attempts.
-type OfAttempts = func(key step.Key, made func(place string) int) []step.Key
+// OfAttempts returns the keys of a step in all attempts at the leaves around it, its own first, and none outside attempts.
+// Made returns the paths of the later attempts at a leaf that have a record, of the leaf's path without the numbers of attempts.
+type OfAttempts = func(key step.Key, made func(place string) []string) []step.Key
 
 // EveryAttempt returns what the OfAttempts of ctx returns.
-func EveryAttempt(ctx context.Context, key step.Key, made func(place string) int) []step.Key {
+func EveryAttempt(ctx context.Context, key step.Key, made func(place string) []string) []step.Key {
 	of, _ := ctx.Value(Attempts{}).(OfAttempts)
 	if of == nil {
 		return nil

@@ -55,18 +55,18 @@ func mark(file string) (string, error) {
 }
 
 // of is the file with the mark of a file.
-func (s *Store) of(folder, path, ext string) (string, error) {
+func (s *Store) of(folder, path string) (string, error) {
 	dir, err := real(filepath.Dir(path))
 	if err != nil {
 		return "", err
 	}
 	name := sha256.Sum256([]byte(filepath.Join(dir, filepath.Base(path))))
-	return filepath.Join(filepath.Dir(s.file), folder, fmt.Sprintf("%x%s", name[:16], ext)), nil
+	return filepath.Join(filepath.Dir(s.file), folder, fmt.Sprintf("%x.json", name[:16])), nil
 }
 
 // Callers is the file with the tokens of those who may use the server of a project.
 func (s *Store) Callers(project string) (string, error) {
-	return s.of("callers", filepath.Join(project, "tokens"), ".json")
+	return s.of("callers", filepath.Join(project, "tokens"))
 }
 
 // Make announces that this process makes a file which does not exist, so that others believe it from its first moment.
@@ -82,7 +82,7 @@ func (s *Store) Believe(file string) error {
 }
 
 func (s *Store) keep(file, m string) error {
-	at, err := s.of("state", file, ".json")
+	at, err := s.of("state", file)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (s *Store) Believed(file string) (bool, error) {
 	if err != nil && !errors.Is(err, errUnknown) {
 		return false, err
 	}
-	at, err := s.of("state", file, ".json")
+	at, err := s.of("state", file)
 	if err != nil {
 		return false, err
 	}

@@ -130,15 +130,22 @@ func (g *Glance) refused(ctx context.Context, r *Run, calls []string) error {
 	return nil
 }
 
-// spot adds a step at a path.
+// spot adds a step at a path. A turn or a tool call of an agent has the name of what it did.
 func (r *Run) spot(ctx context.Context, to []Spot, s journal.Step, path string) ([]Spot, error) {
 	name, err := r.Lanes.Shown(ctx, path)
 	_, inner, ok := strings.Cut(name, "/")
 	if !ok {
 		inner = name
 	}
+	inner = address.Readable(inner)
+	if s.Path == path && (Turn(s) > 0 || IsToolCall(s)) && err == nil {
+		var row Row
+		if err = r.describe(ctx, &row, &s); row.Did != "" {
+			inner = strings.TrimSuffix(inner, address.Readable(s.Name)) + row.Did
+		}
+	}
 	s.Path = path
-	return append(to, Spot{s, r.ID, address.Readable(inner)}), err
+	return append(to, Spot{s, r.ID, inner}), err
 }
 
 // outer returns the path of the branch that has the one at path right below it.

@@ -209,6 +209,7 @@ type Question struct {
 	Given    time.Time       `json:"given,omitzero"`    // of a standing answer: when it was given, to an earlier question
 	Due      time.Time       `json:"due,omitzero"`      // when it is answered with the default, or cancelled if that is empty
 	Default  string          `json:"default,omitempty"`
+	Standing []string        `json:"standing,omitempty"` // choices that also answer all later questions of this name in the run and its conversation
 }
 
 // Answer answers a question.

@@ -60,7 +60,7 @@ func (j *Journal) Ask(ctx context.Context, q journal.Question) (journal.Question
 			kept = *found
 		}
 		if kept.Problem = q.Problem; q.Problem != "" || found == nil {
-			kept.Text, kept.Choices, kept.Schema, kept.Call, kept.Version = q.Text, q.Choices, q.Schema, q.Call, q.Version
+			kept.Text, kept.Choices, kept.Standing, kept.Schema, kept.Call, kept.Version = q.Text, q.Choices, q.Standing, q.Schema, q.Call, q.Version
 			kept.Response, kept.By, kept.Given, kept.Answered = "", "", time.Time{}, time.Time{}
 		}
 		return t.keepQuestion(row.Row, kept)

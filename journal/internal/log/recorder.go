@@ -38,6 +38,9 @@ func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Contex
 		if rec, err := j.fromAside(ctx, r, key); err != nil || rec.Replayed {
 			return rec, err
 		}
+		if rec, err := j.fromOrigin(ctx, r, key); err != nil || rec.Replayed {
+			return rec, err
+		}
 		if rec, err := j.reuse(ctx, r, key); err != nil || rec.Replayed {
 			return rec, err
 		}
@@ -385,6 +388,47 @@ func (j *Journal) reuse(ctx context.Context, r *run, key step.Key) (step.Record,
 		return step.Record{}, err
 	}
 	return j.keep(ctx, r, key, own, rec, false)
+}
+
+// fromOrigin returns the record of the run from which this one was forked, and records it here too. A damaged record is
+// made anew.
+func (j *Journal) fromOrigin(ctx context.Context, r *run, key step.Key) (step.Record, error) {
+	o := record.OriginOf(ctx)
+	if o.Run == "" {
+		return step.Record{}, nil
+	}
+	ctx = context.WithoutCancel(ctx)
+	from, err := j.data.Run(ctx, o.Run)
+	if err != nil || from == nil {
+		return step.Record{}, j.data.Explain(err)
+	}
+	var found *Row
+	for row, err := range j.data.Rows(ctx, from.Row, Selection{Path: key.Path}) {
+		if err != nil {
+			return step.Record{}, j.data.Explain(err)
+		}
+		at, placed := row.place()
+		if id(row.Digest) == o.Digest {
+			found = row
+			break
+		}
+		if o.Placed && placed && at == step.Place(key.Kind, key.Path) {
+			found = row // the last one is current
+		}
+	}
+	if found == nil || found.check(true) != nil {
+		return step.Record{}, nil
+	}
+	rec, err := j.replay(o.Run, found)
+	if err != nil || rec.Unshared {
+		return step.Record{}, nil
+	}
+	rec = record.As(rec.ReusedFrom(o.Run), id(found.Node))
+	own, err := newResult(ctx, key, rec, o.Run, j.now())
+	if err != nil {
+		return step.Record{}, err
+	}
+	return j.keep(ctx, r, key, own, rec, true)
 }
 
 // origins are the number of the run from which results may be taken, 0 for all, and of

@@ -86,7 +86,7 @@ func TestBrowser(t *testing.T) {
 	}
 	specs := exec.CommandContext(ctx, "node", "testdata/browser/specs.mjs")
 	specs.Env = append(os.Environ(), "MODULES="+modules, "CHROMIUM="+chromium, "LARGE="+large, "HOUSE="+house, "DB="+h.db, "FILE="+file, "CALLFILE="+call, "REPORT="+report,
-		"INSPECT="+h.serve("inspect"), "ANSWER="+h.serve("inspect", "--answer"), "SERVE="+serve("article"), "FAILS="+serve("failing"), "SLOW="+serve("slow", "200"), "SPEAKS="+serve("speaking"), "DESIGN="+serve("long", "--design"), "LIBRARY="+library.serve("serve", "--trust", "--address", "127.0.0.1:0", "--grant", "process", "--", "article"))
+		"INSPECT="+h.serve("inspect"), "ANSWER="+h.serve("inspect", "--answer"), "SERVE="+serve("article"), "FAILS="+serve("failing"), "SLOW="+serve("slow", "200"), "SPEAKS="+serve("speaking"), "PRICED="+serve("call", "cascade"), "DESIGN="+serve("long", "--design"), "LIBRARY="+library.serve("serve", "--trust", "--address", "127.0.0.1:0", "--grant", "process", "--", "article"))
 	specs.Env = append(specs.Env, "SIGNIN="+strings.Join(signIn, " ")) // after all servers have started
 	if *update {
 		pictures, err := filepath.Abs("../../../docs/images")

@@ -60,6 +60,33 @@ func isAre(n int) string {
 
 const rowsOfComparison = 100
 
+// compared are the differences of two runs that have ended. The last ones are kept: a person goes from a comparison to its parts,
+// and comparing 100,000 lanes takes seconds.
+type compared struct {
+	of  [5]string
+	all []journal.Difference
+}
+
+// mostCompared bounds the differences that are kept.
+const mostCompared = 10_000
+
+// differences returns where two runs differ.
+func (p *pages) differences(ctx context.Context, v View, a, b journal.RunInfo) ([]journal.Difference, error) {
+	of := [5]string{v.Tenant, a.ID, seen(a), b.ID, seen(b)}
+	if last := p.last.Load(); last != nil && last.of == of {
+		return last.all, nil
+	}
+	all, err := journal.Diff(ctx, v.Journal, a.ID, b.ID)
+	if err == nil && final(a) && final(b) && len(all) <= mostCompared {
+		p.last.Store(&compared{of, all})
+	}
+	return all, err
+}
+
+func final(info journal.RunInfo) bool {
+	return info.State == journal.Done || info.State == journal.Failed || info.State == journal.Canceled
+}
+
 // compare shows where two runs differ, and why, or how one step does.
 func (p *pages) compare(w http.ResponseWriter, r *http.Request, v View) error {
 	query := r.URL.Query()
@@ -90,11 +117,11 @@ func (p *pages) compare(w http.ResponseWriter, r *http.Request, v View) error {
 	if body.Evals, err = body.evals(r.Context(), v); err != nil {
 		return err
 	}
-	all, err := journal.Diff(r.Context(), v.Journal, body.A.ID, body.B.ID)
+	all, err := p.differences(r.Context(), v, body.A.RunInfo, body.B.RunInfo)
 	if err != nil {
 		return err
 	}
-	all = slices.DeleteFunc(all, func(d journal.Difference) bool {
+	all = slices.DeleteFunc(slices.Clone(all), func(d journal.Difference) bool {
 		return body.Under != "" && d.Path != body.Under && !address.Within(d.Path, body.Under)
 	})
 	from, _ := strconv.Atoi(query.Get("from")) // 0 if it is none

@@ -14,7 +14,6 @@ import (
 
 // design shows each part that the pages are made of, with made-up contents.
 type design struct {
-	Sizes    []string
 	States   []string
 	Table    runsTable
 	Tree     tree
@@ -32,7 +31,7 @@ func (p *pages) design(w http.ResponseWriter, r *http.Request, v View) error {
 	}
 	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	after := func(ms int) time.Time { return at.Add(time.Duration(ms) * time.Millisecond) }
-	body := design{Sizes: []string{"t1", "t2", "t3", "t4", "t5"}, Content: `{"order": 4711, "paid": true, "items": ["cup", "bowl"], "note": null}`,
+	body := design{Content: `{"order": 4711, "paid": true, "items": ["cup", "bowl"], "note": null}`,
 		Lines: difference("return sum / float64(len(v)+1)\n}", "if len(v) == 0 {\n\treturn 0\n}\nreturn sum / float64(len(v))\n}")}
 	for _, s := range append(view.States, "chosen", "rejected", "answer", "partly", "open") {
 		body.States = append(body.States, string(s))
@@ -60,7 +59,7 @@ func (p *pages) design(w http.ResponseWriter, r *http.Request, v View) error {
 	body.Talk.add([]llm.Message{llm.User("Is the total of invoice 17 right?"), {Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{{ID: "1", Name: "read_invoice", Input: []byte(`{"number": 17}`)}}},
 		llm.ToolResult("1", `{"total": "18.50"}`), llm.Assistant("It is **not**: the items add up to 20.00.")}, &left)
 	t.Rows[0].Failed = 1
-	body.Question = questionOf(journal.Question{Run: info.ID, Path: "invoices/pay", Name: "pay", Text: "Pay invoice 17?", Choices: []string{"yes", "no"}, Asked: at,
+	body.Question = questionOf(journal.Question{Run: info.ID, Path: "invoices/pay", Name: "pay", Text: "Pay invoice 17?", Choices: []string{"yes", "no", "no: …", "always", "never"}, Standing: []string{"always", "never"}, Asked: at,
 		Call: &ask.Call{Tool: "pay", Input: []byte(`{"invoice": 17, "amount": "20.00"}`), Request: "Pay what is right."}})
 	body.Question.Answers = true
 	return v.show(w, r, "design", frame{Title: "Design", Body: body})

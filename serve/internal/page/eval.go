@@ -24,6 +24,7 @@ type evaluated struct {
 	Base    string // the baseline's run, "" if the journal has none
 	Plot    *plot
 	turned  map[[2]string]turnedCase // by the names of scores and the paths of cases
+	missed  map[[2]string]turnedCase
 	means   scale
 	changes scale
 }
@@ -33,7 +34,11 @@ type turnedCase struct {
 	Before, Now reply
 	Fields      []field // that differ
 	Equal       int     // fields that do not
+	want        leaves
 }
+
+// Want returns the expected value of a field, "" if there is none.
+func (c turnedCase) Want(f field) string { return c.want.values[f.Name] }
 
 // Shown are the fields, or one without values, so that the case has a row.
 func (c turnedCase) Shown() []field {
@@ -62,7 +67,7 @@ func (e *evaluated) readTurned(ctx context.Context, v View, run string) error {
 			if t.Path == "" {
 				continue
 			}
-			var c turnedCase
+			c := turnedCase{want: leavesOf(t.Expected)}
 			var err error
 			if c.Now, err = replyTo(ctx, v, run, t.Path, s.Name); err == nil && e.Base != "" {
 				c.Before, err = replyTo(ctx, v, e.Base, t.Path, s.Name)
@@ -75,6 +80,33 @@ func (e *evaluated) readTurned(ctx context.Context, v View, run string) error {
 		}
 	}
 	return nil
+}
+
+// readMissed reads the answers to wrong cases, and lays each beside what was expected.
+func (e *evaluated) readMissed(ctx context.Context, v View, run string) error {
+	e.missed = map[[2]string]turnedCase{}
+	for _, s := range e.Scores {
+		for _, t := range s.Missed {
+			now, err := replyTo(ctx, v, run, t.Path, s.Name)
+			if err != nil {
+				return err
+			}
+			c := turnedCase{Now: now}
+			c.Fields, c.Equal = expectedOf(t.Expected, now.output)
+			e.missed[[2]string{s.Name, t.Path}] = c
+		}
+	}
+	return nil
+}
+
+// Missed returns the answer to a case that is wrong in a score.
+func (e *evaluated) Missed(score string, t eval.Turned) turnedCase {
+	return e.missed[[2]string{score, t.Path}]
+}
+
+// Expects reports whether cases have an expectation.
+func (*evaluated) Expects(all []eval.Turned) bool {
+	return slices.ContainsFunc(all, func(t eval.Turned) bool { return len(t.Expected) > 0 })
 }
 
 // replyTo reads the answer to the case at a path, and the reason of its score.
@@ -138,12 +170,12 @@ func (s scale) draw(e stat.Estimate) interval {
 func (e *evaluated) Mean(m stat.Estimate) interval   { return e.means.draw(m) }
 func (e *evaluated) Change(m stat.Estimate) interval { return e.changes.draw(m) }
 
-// TurnedURL is the address of the comparison of a case, before and now.
+// TurnedURL is the address of a case, or of its comparison if it turned.
 func (e *evaluated) TurnedURL(t eval.Turned) string {
 	switch {
 	case e.Run == "" || t.Path == "":
 		return ""
-	case e.Base == "":
+	case e.Base == "" || t.Before == t.Now: // a wrong one
 		return runURL(e.Run, "at", t.Path)
 	}
 	return comparison{A: rowOf(journal.RunInfo{ID: e.Base}), B: rowOf(journal.RunInfo{ID: e.Run})}.URL("under", t.Path)
@@ -228,6 +260,9 @@ func evaluatedOf(ctx context.Context, v View, info journal.RunInfo, n *piece) (*
 		if err := e.readTurned(ctx, v, info.ID); err != nil {
 			return nil, err
 		}
+	}
+	if err := e.readMissed(ctx, v, info.ID); err != nil {
+		return nil, err
 	}
 	e.Plot, err = plotOf(ctx, v, info, e)
 	return e, err

@@ -37,6 +37,24 @@ func fieldsOf(before, now json.RawMessage) (differ []field, equal int) {
 	return differ, equal
 }
 
+// expectedOf lays an answer beside what was expected: the fields that differ. Further fields of the answer are left out, and an
+// expectation without fields is compared with the only field of the answer, or with all of it.
+func expectedOf(want, got json.RawMessage) (differ []field, equal int) {
+	expected, have := leavesOf(want), leavesOf(got)
+	if expected.has("") && !have.has("") && len(have.names) > 0 {
+		whole := text.Cut(text.Line(string(got)), columnsOfField)
+		if len(have.names) == 1 {
+			whole = have.values[have.names[0]]
+		}
+		return []field{{Before: expected.values[""], Now: whole}}, 0
+	}
+	differ, equal = fieldsOf(want, got)
+	if len(expected.names) > 0 {
+		differ = slices.DeleteFunc(differ, func(f field) bool { return !expected.has(f.Name) })
+	}
+	return differ, equal
+}
+
 // leaves are the leaves of a JSON value by their paths, in order.
 type leaves struct {
 	names  []string

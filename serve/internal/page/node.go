@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/stonelayer/stone/budget"
@@ -42,6 +43,7 @@ type piece struct {
 	Inside  int    // steps within its step, if they are known
 	Paid    bool   // its step is possibly paid
 	AllURL  string // of the page with nothing left out
+	Forks   bool   // the command can fork the run at its step
 }
 
 // reader is a node that was made from a piece.
@@ -117,6 +119,7 @@ func (p *pages) showPiece(w http.ResponseWriter, r *http.Request, v View, info j
 			return err
 		}
 	}
+	n.Forks = n.Step != nil && view.Dir(info) != "" && info.State != journal.Running && !strings.Contains(n.Step.Path, "'")
 	if n.Step != nil && n.Step.Kind == "leaf" {
 		if n.Talk, err = agentTalk(r.Context(), v, n.Run, n.Step.Path, n.Talk, &left); err != nil {
 			return err

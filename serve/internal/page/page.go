@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
@@ -82,6 +83,7 @@ var (
 type pages struct {
 	Config
 	busy sync.Map // by tenant and path of a request that changes a run: a channel that is closed when it is done
+	last atomic.Pointer[compared]
 }
 
 // Patterns are the patterns of http.ServeMux under which the pages are found.

@@ -34,6 +34,23 @@ func TestFieldsOf(t *testing.T) {
 	}
 }
 
+// An answer is laid beside what was expected of it.
+func TestExpectedOf(t *testing.T) {
+	for _, c := range [][3]string{
+		{`74`, `75`, "[{ 74 75}]"},
+		{`{"a": 1}`, `{"a": 2, "more": 3}`, "[{a 1 2}]"}, // a scorer may look at some fields only
+		{`{"a": 1, "b": 2}`, `{"a": 1}`, "[{b 2 }]"},
+		{`"yes"`, `{"text": "no"}`, "[{ yes no}]"}, // the answer of an agent
+		{`"yes"`, `{"a": 1, "b": 2}`, `[{ yes {"a": 1, "b": 2}}]`},
+		{``, `{"a": 1}`, "[{a  1}]"}, // none was recorded
+	} {
+		differ, _ := expectedOf(json.RawMessage(c[0]), json.RawMessage(c[1]))
+		if got := fmt.Sprint(differ); got != c[2] {
+			t.Errorf("%s and %s: got %s, want %s", c[0], c[1], got, c[2])
+		}
+	}
+}
+
 // Ten versions with nearly the same cost and score have names that can be told apart.
 func TestNamesInPlot(t *testing.T) {
 	p := &plot{}

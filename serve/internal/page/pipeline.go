@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/answers"
@@ -24,6 +25,7 @@ import (
 type Pipeline struct {
 	api.Pipeline
 	Shape []journal.Part
+	Price func() view.Price // the most that a run may cost
 }
 
 // pipelinePage is a pipeline with its runs.

@@ -3,6 +3,7 @@ package page
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,6 +36,13 @@ func (question) Blank(choice string) *string {
 		return &before
 	}
 	return nil
+}
+
+// Once are the choices that answer this question alone, without those that have a blank.
+func (q question) Once() []string {
+	return slices.DeleteFunc(slices.Clone(q.Choices), func(choice string) bool {
+		return q.Blank(choice) != nil || slices.Contains(q.Standing, choice)
+	})
 }
 
 func questionOf(q journal.Question) question {

@@ -91,7 +91,7 @@ type feed struct {
 	size   int
 	missed int
 	spent  budget.Usage // since items were taken
-	ledger ledger
+	ledger progress.Ledger
 	agents map[string]bool // that are at work
 	turns  map[string]int  // of answers that are being streamed
 
@@ -290,7 +290,7 @@ func (f *feed) answer(path string, d event.ModelResponse) {
 func (f *feed) spend(e event.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if more := f.ledger.note(e); more != (budget.Usage{}) {
+	if more := f.ledger.Note(e); more != (budget.Usage{}) {
 		f.spent = f.spent.Add(more)
 	}
 }

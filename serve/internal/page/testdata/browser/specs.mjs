@@ -5,7 +5,7 @@ import { spawn } from "node:child_process";
 import { strict as assert } from "node:assert";
 import { readFileSync, writeFileSync } from "node:fs";
 
-const { MODULES, CHROMIUM, INSPECT, ANSWER, SERVE, FAILS, SLOW, SPEAKS, LIBRARY, CALLFILE, REPORT, HOUSE, DB, FILE, SPEC, LARGE, SIGNIN, GALLERY, DESIGN, VIEWS } = process.env;
+const { MODULES, CHROMIUM, INSPECT, ANSWER, SERVE, FAILS, SLOW, SPEAKS, PRICED, LIBRARY, CALLFILE, REPORT, HOUSE, DB, FILE, SPEC, LARGE, SIGNIN, GALLERY, DESIGN, VIEWS } = process.env;
 const require = createRequire(MODULES + "/");
 const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
@@ -264,6 +264,10 @@ spec("steps are walked, folded and opened by keys", async (page) => {
 	await page.keyboard.press("u");
 	await page.waitForURL(/at=/);
 });
+spec("the page of a pipeline says the most that a run may cost as the command does", async (page) => {
+	await page.goto(PRICED + "/pipelines/tickets");
+	assert.match(await text(page, "[aria-labelledby=price]"), /A run costs at most 0\.046 USD\.\s+0\.0002 +tickets\/summarise: model\/down, asked up to 2 times[^]*0\.04 +tickets\/summarise: model\/large/);
+});
 spec("the inbox is emptied by keys", async (page) => {
 	for (const id of ["empty1", "empty2"]) await waiting(id);
 	for (const id of ["empty1", "empty2"]) {
@@ -275,6 +279,14 @@ spec("the inbox is emptied by keys", async (page) => {
 		await page.waitForFunction((id) => document.querySelector("h1").innerText === "Questions" && !document.querySelector(`form[action='/runs/${id}/answers']`), id);
 		assert.match((await result(id)).result.content, /^no:/);
 	}
+});
+spec("answers that decide for later calls stand apart and say how long they last", async (page) => {
+	await page.goto(ANSWER + "/runs/asksrefund");
+	assert.deepEqual(await page.locator(".answer:not(.standing) .choices button").allInnerTexts(), ["yes", "no"]);
+	assert.deepEqual(await page.locator(".standing button").allInnerTexts(), ["always", "never"]);
+	assert.match(await text(page, ".standing"), /all later calls of refund too[^]*in this run/);
+	await page.keyboard.press("4"); // after yes, no and no with a reason
+	assert.equal(await page.evaluate(() => document.activeElement.innerText), "always");
 });
 spec("a question about a tool call shows what the model was asked and wants", async (page) => {
 	await page.goto(INSPECT + "/runs/asksrefund");
@@ -781,7 +793,9 @@ spec("an evaluation is shown as its report", async (page) => {
 	assert.equal(await page.locator("svg.plot circle").count(), 2);
 	assert.match(await text(page, "[aria-label='No answer, or an error']"), /the question has no sum/);
 	assert.ok(await elements(page) < 1000);
-	assert.match(await text(page, ".cases tbody tr:has-text('29 + 45')"), /1 → 0\s+74\s+75\s+got 75, want 74/);
+	assert.match(await text(page, ".cases tbody tr:has-text('29 + 45')"), /1 → 0\s+74\s+74\s+75\s+got 75, want 74/);
+	await page.click("summary:has-text('Wrong: exact')");
+	assert.match(await text(page, "details .cases tbody tr:has-text('29 + 45')"), /0\s+74\s+75\s+got 75, want 74/);
 	assert.match(await text(page, ".eval > p"), /exact is perhaps worse than before: [^]*decides: cannot tell/);
 	await page.locator(".cases a").first().click();
 	await page.waitForURL(/compare.*under=/);
@@ -836,10 +850,30 @@ spec("the file of a run has its calls and its graph, and leads nowhere", async (
 	assert.equal(await page.locator("svg.graph").count(), 1);
 	assert.equal(await page.locator("a").count(), 0);
 });
+// What a person asks about a run is on its page, or one click from it.
+const answers = {
+	"which candidate was refused, and why": ["cascade", /Refused[^]*model\/tiny[^]*names-a-source: the field source is empty/],
+	"what did the model see": ["cascade", /Input[^]*March's has not come/, ".linked a:has-text('summarise')"],
+	"who approved": ["paused", /Answers\s+approve\s+yes by/],
+	"what would resuming pay": ["refused", /7 other results are kept and cost nothing again\. What is retried cost 0\.00020 USD before/],
+	"what would answering pay": ["asksrefund", /1 result is kept and costs nothing again/],
+	"where did it fail, and on what": ["failing", /Failed at failing\/check[^]*names no source[^]*It read\s+draft/],
+	"what did it cost, and why": ["cascade", /Cost[^]*model\/large\s+1\s+428\s+0\.0200/],
+	"where did the time go": ["agent", /Time\s+(calls |read_file |edit_file |go_test|answer)/],
+	"what does it wait for": ["asksrefund", /support wants to call refund:\s+amount: 18\.50/],
+	"which lanes were lost, and why": ["fan", /10 of 10000 lanes lost[^]*thing 999 cannot be measured/],
+	"what did the tool change": ["agent", /-\s+.*len\(v\)/, ".branch a:text-is('repair')"],
+};
+for (const [question, [run, want, click]] of Object.entries(answers))
+	spec("one click at most: " + question, async (page) => {
+		await page.goto(ANSWER + "/runs/" + run);
+		if (click) await page.click(click);
+		await page.waitForFunction(([source]) => new RegExp(source).test(document.querySelector("main").innerText), [want.source]);
+	});
 // Every view, at the width of a desk and of a phone, in both themes: axe finds nothing, nothing lies beyond the edge, the page is
 // small. VIEWS names a folder for their pictures.
 const views = {
-	runs: [ANSWER, "/"], "runs-failed": [ANSWER, "/?q=state:failed"], overview: [ANSWER, "/overview"], pipeline: [ANSWER, "/pipelines/tickets"], "pipeline-start": [SERVE, "/pipelines/article"],
+	runs: [ANSWER, "/"], "runs-failed": [ANSWER, "/?q=state:failed"], overview: [ANSWER, "/overview"], pipeline: [ANSWER, "/pipelines/tickets"], "pipeline-start": [SERVE, "/pipelines/article"], "pipeline-price": [PRICED, "/pipelines/tickets"],
 	"run-done": [ANSWER, "/runs/cascade"], "run-failed": [ANSWER, "/runs/failing"], "run-refused": [ANSWER, "/runs/refused"], "run-lanes": [ANSWER, "/runs/fan"], lanes: [ANSWER, "/runs/fan?at=fan/things"],
 	"run-asks": [ANSWER, "/runs/asksrefund"], "run-agent": [ANSWER, "/runs/agent"], search: [ANSWER, "/runs/cascade?q=invoice"], graph: [ANSWER, "/runs/improving?view=graph"],
 	agent: [ANSWER, "/runs/agent/step?path=repair"], call: [ANSWER, "/runs/cascade/step?path=tickets/summarise"], step: [ANSWER, "/runs/failing/step?path=failing/write"], conversation: [ANSWER, "/chats/cups"],

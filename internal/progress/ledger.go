@@ -1,4 +1,4 @@
-package tui
+package progress
 
 import (
 	"github.com/stonelayer/stone/budget"
@@ -6,19 +6,19 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 )
 
-// A ledger adds up what a run spends while it runs. Models report their answers as they
+// A Ledger adds up what a run spends while it runs. Models report their answers as they
 // come. Calls and leaves report their sums later, which may contain more: a program, for
 // example, reports its usage only in its reply.
-type ledger struct {
+type Ledger struct {
 	leaves  map[string]bool         // running, by path
 	claims  map[string]budget.Usage // of the attempts of running calls, by path
 	counted map[string]budget.Usage // within running leaves, by path
 }
 
-// note takes an event, and returns the usage that no event before it has reported.
-func (l *ledger) note(e event.Event) budget.Usage {
+// Note takes an event, and returns the usage that no event before it has reported.
+func (l *Ledger) Note(e event.Event) budget.Usage {
 	if _, first := e.Data.(event.RunStarted); first || l.leaves == nil {
-		*l = ledger{leaves: map[string]bool{}, claims: map[string]budget.Usage{}, counted: map[string]budget.Usage{}}
+		*l = Ledger{leaves: map[string]bool{}, claims: map[string]budget.Usage{}, counted: map[string]budget.Usage{}}
 	}
 	switch d := e.Data.(type) {
 	case event.StepStarted:
@@ -42,7 +42,7 @@ func (l *ledger) note(e event.Event) budget.Usage {
 }
 
 // settle returns the part of a sum that was not counted at the path or below.
-func (l *ledger) settle(path string, sum budget.Usage) budget.Usage {
+func (l *Ledger) settle(path string, sum budget.Usage) budget.Usage {
 	var counted budget.Usage
 	for at, u := range l.counted {
 		if at == path || address.Within(at, path) {
@@ -59,7 +59,7 @@ func (l *ledger) settle(path string, sum budget.Usage) budget.Usage {
 }
 
 // done settles the sum of a leaf.
-func (l *ledger) done(path string, d event.StepDone) (more budget.Usage) {
+func (l *Ledger) done(path string, d event.StepDone) (more budget.Usage) {
 	if !d.Replayed {
 		more = l.settle(path, d.Usage)
 	}

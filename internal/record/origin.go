@@ -1,0 +1,37 @@
+package record
+
+import (
+	"context"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/alias"
+	"github.com/stonelayer/stone/step"
+)
+
+// Origin is where a step of a forked run has its result, if another run has made it already.
+type Origin struct {
+	Run    string
+	Digest dag.ID // of the step there
+	Placed bool   // the record of its place will do, whatever its digest
+}
+
+type originKey struct{}
+
+// WithOrigin returns the context of a step whose result may come from another run.
+func WithOrigin(ctx context.Context, o Origin) context.Context {
+	return context.WithValue(ctx, originKey{}, o)
+}
+
+// OriginOf returns the Origin of a step, zero if it has none.
+func OriginOf(ctx context.Context) Origin {
+	o, _ := ctx.Value(originKey{}).(Origin)
+	return o
+}
+
+// As notes which node a reused record has made in its origin, unless it notes one already.
+func As(rec step.Record, node dag.ID) step.Record {
+	if rec.Meta[alias.Meta] == "" && node != (dag.ID{}) {
+		rec.Meta[alias.Meta] = node.String()
+	}
+	return rec
+}

@@ -1,0 +1,56 @@
+package view
+
+import (
+	"fmt"
+
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/address"
+)
+
+// A Price says the most that a run may cost, for people.
+type Price struct {
+	Line    string   // empty if nothing is known that a budget would be compared with
+	Parts   []string // where the money is, then what has no bound
+	Warning string   // that a budget is less, or ""
+}
+
+// mostParts is how many parts of a bound with an amount are told.
+const mostParts = 10
+
+// PriceOf tells a bound, and compares it with a budget unless that is nil.
+func PriceOf(b budget.Bound, limit *float64) (p Price) {
+	if b.String() == "0" && (b.Free() || limit == nil) {
+		return p
+	}
+	p.Line = "A run costs at most " + b.String() + " USD."
+	if len(b.Open()) > 0 {
+		p.Line = "The cost of a run has no upper bound. What has one costs at most " + b.String() + " USD."
+	}
+	more := 0
+	for _, part := range b.Parts() {
+		switch {
+		case part.Bound.String() == "0":
+			continue
+		case len(p.Parts) == mostParts:
+			more++
+			continue
+		}
+		line := fmt.Sprintf("%s  %s", part.Bound, address.Readable(part.Path))
+		if part.Note != "" {
+			line += ": " + part.Note
+		}
+		p.Parts = append(p.Parts, line)
+	}
+	if more > 0 {
+		p.Parts = append(p.Parts, fmt.Sprintf("… and %d more parts", more))
+	}
+	for _, why := range b.Open() {
+		p.Parts = append(p.Parts, "unbounded: "+why)
+	}
+	if limit != nil {
+		if err := b.Fits(*limit); err != nil {
+			p.Warning = "Warning: " + err.Error()
+		}
+	}
+	return p
+}

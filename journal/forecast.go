@@ -1,0 +1,92 @@
+package journal
+
+import (
+	"context"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/address"
+)
+
+// Forecast lists the recorded steps of the other run by what the fork does with them if it runs the pipeline p with an input:
+// it does them anew, it does them anew only if what they read changes, or it shares their results. An empty input stands for
+// the one of the other run. Decisions and values are left out, since they cost nothing. Forecast reads records and starts
+// nothing. It knows by the types of p which steps read what.
+func (f Fork) Forecast(ctx context.Context, j Journal, p stone.Ashlar, input dag.DAG) (anew, perhaps, shared []Step, err error) {
+	from, err := j.Find(ctx, f.Run)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	steps, err := j.Steps(ctx, from.ID)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	steps = Current(steps)
+	o := foreseen{forked: newForked(f, from, Shape(p), steps), was: index(from.Shape), is: index(Shape(p)), types: map[string]bool{}, of: map[string]int{}}
+	if input.Len() > 0 {
+		before, err := Input(ctx, j, from)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		for n := range input.Nodes() {
+			if before.Node(n.ID()) == nil {
+				o.types[n.Type()] = true
+			}
+		}
+	}
+	lists := [...]*[]Step{&shared, &perhaps, &anew}
+	for _, s := range steps {
+		if s.Kind != "leaf" && s.Kind != "step" {
+			continue
+		}
+		fate := o.fate(s)
+		o.of[s.Path] = fate
+		if s.Kind == "leaf" && fate > 0 {
+			o.types[s.Type] = true
+		}
+		if s.Recorded && !(f.Set != nil && (s.Path == f.At || address.Within(s.Path, f.At))) {
+			*lists[fate] = append(*lists[fate], s)
+		}
+	}
+	return anew, perhaps, shared, nil
+}
+
+// foreseen is a forecast while it is made.
+type foreseen struct {
+	*forked
+	was, is map[string]Part
+	types   map[string]bool // of which a fork may have other nodes
+	of      map[string]int  // what becomes of steps
+}
+
+// fate returns what becomes of a step: 0 if it is shared, 1 if it may be done anew, 2 if it is.
+func (o *foreseen) fate(s Step) int {
+	if !o.shares(s.Path, s.Kind) {
+		return 2
+	}
+	if o.before[[2]string{s.Path, s.Kind}] {
+		return 0
+	}
+	for up := address.Parent(s.Path); up != ""; up = address.Parent(up) {
+		if fate, is := o.of[up]; is && fate > 0 && !address.Within(o.At, up) {
+			return fate
+		}
+	}
+	if s.Kind != "leaf" {
+		return 0
+	}
+	place := address.Place(s.Path)
+	part, known := o.is[place]
+	if known && part.Print != o.was[place].Print {
+		return 2
+	}
+	if !known && len(o.types) > 0 {
+		return 1
+	}
+	for _, r := range part.Reads {
+		if len(o.types) > 0 && (r.Type == "" || o.types[r.Type]) {
+			return 1
+		}
+	}
+	return 0
+}

@@ -1,0 +1,224 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/alias"
+	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/record"
+	"github.com/stonelayer/stone/step"
+	"github.com/stonelayer/stone/tree"
+)
+
+// Fork makes a new run of another one. The new run does the step At anew, with all steps within it, and takes the current
+// result of every other step from the other run, as long as the step reads the same nodes. Where the other run has steps
+// that were started anew, their newest results are the current ones. The other run is only read.
+type Fork struct {
+	Run string `json:"run"` // its id, or a unique prefix
+	At  string `json:"at"`  // the path of a recorded step. Within a body, the later steps of the body are done anew too
+	// Set, if there is one, is the content that replaces the result of the leaf At, which is then not called.
+	Set json.RawMessage `json:"set,omitempty"`
+}
+
+// made is what a leaf of the origin has made.
+type made struct{ sum, node dag.ID }
+
+// forked is what a forked run takes from its origin.
+type forked struct {
+	Fork
+	run     runner             // that it would be, to renew keys
+	before  map[[2]string]bool // steps before At in the bodies around it: shared by their places
+	anew    map[string]bool    // done anew, with all within
+	retried map[string]bool    // failures that ended the origin
+	typ     string             // of Set
+	was     map[string]made    // by the leaves of the origin, by path
+}
+
+// fork reads what a new run, or one that continues, takes from another run.
+func (r *runner) fork(ctx context.Context, p stone.Ashlar, before RunInfo, info *RunInfo) error {
+	if info.Fork = before.Fork; !r.resumed {
+		info.Fork = r.opts.Fork
+	}
+	if info.Fork == nil || r.doneBefore() {
+		return nil
+	}
+	from, err := r.journal.Find(ctx, info.Fork.Run)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the run from which run %q is forked: %w", info.ID, err)
+	case from.ID == info.ID:
+		return fmt.Errorf("run %q cannot be a fork of itself: want another id", info.ID)
+	case !r.resumed && from.State == Running:
+		return &HeldError{Where: "the journal", Run: from.ID, Owner: from.Owner}
+	}
+	own := *info.Fork
+	own.Run, info.Fork = from.ID, &own
+	var steps []Step
+	for s, err := range r.journal.EachStep(ctx, from.ID) {
+		if err != nil {
+			return err
+		}
+		steps = append(steps, s)
+	}
+	r.forked = newForked(own, from, info.Shape, Current(steps))
+	if own.Set != nil {
+		if err := r.checkSet(ctx, p); err != nil {
+			return err
+		}
+		info.Fork.Set = r.forked.Set
+	}
+	if r.resumed {
+		return nil
+	}
+	if r.given.Len() == 0 {
+		if r.given, err = Input(ctx, r.journal, from); err != nil {
+			return err
+		}
+		r.cfg.Input, info.Input = r.given, from.Input
+	}
+	if !slices.ContainsFunc(steps, func(s Step) bool { return s.Path == own.At }) {
+		return fmt.Errorf("fork: run %q: %s: %w", from.ID, own.At, ErrNoStep)
+	}
+	return nil
+}
+
+// checkSet checks the content that replaces a result, and makes it canonical.
+func (r *runner) checkSet(ctx context.Context, p stone.Ashlar) (err error) {
+	const most = 1 << 20
+	f := r.forked
+	t := producer(tree.Body(p), address.Escape(p.Name()), address.Place(f.At))
+	switch {
+	case t == nil:
+		return fmt.Errorf("fork: the pipeline has no leaf %s whose result could be set", f.At)
+	case len(f.Set) > most:
+		return fmt.Errorf("fork: the content for %s has %d bytes: want at most %d", f.At, len(f.Set), most)
+	case r.secrets.Holds(string(f.Set)):
+		return fmt.Errorf("fork: the content for %s contains a secret, which must not be recorded: remove it", f.At)
+	}
+	if err := t.Schema().Validate(ctx, f.Set); err != nil {
+		return fmt.Errorf("fork: the content for %s: %w", f.At, err)
+	}
+	f.typ = t.Name()
+	f.Set, err = canon.Canonical(f.Set)
+	return err
+}
+
+// producer returns the type of the leaf at a place below a, or nil.
+func producer(a stone.Ashlar, path, place string) dag.AnyType {
+	if path == place && a.Form() == "leaf" {
+		return a.Produces()
+	}
+	for occurrence, c := range tree.Children(a) {
+		if below := address.Child(path, c.Name(), occurrence); below == place || address.Within(place, below) {
+			if t := producer(c, below, place); t != nil {
+				return t
+			}
+		}
+	}
+	return nil
+}
+
+func newForked(f Fork, from RunInfo, now []Part, steps []Step) *forked {
+	out := &forked{Fork: f, run: runner{again: from.Again}, before: map[[2]string]bool{}, anew: map[string]bool{f.At: true}, retried: map[string]bool{}, was: map[string]made{}}
+	for _, path := range from.Retry {
+		out.retried[path] = true
+	}
+	changed := map[string]bool{} // places of leaves with another prompt
+	for _, n := range prompts(from.Shape, now) {
+		changed[n.Path] = true
+	}
+	bodies := map[string]bool{}
+	for _, s := range steps {
+		if s.Kind == "leaf" || s.Kind == "step" {
+			bodies[s.Path] = true
+		}
+	}
+	at := slices.IndexFunc(steps, func(s Step) bool { return s.Path == f.At })
+	for i, s := range steps {
+		if s.Kind == "leaf" && changed[address.Place(s.Path)] && !address.Within(f.At, s.Path) {
+			out.anew[s.Path] = true
+		}
+		if s.Kind == "leaf" && s.Recorded && s.Failure == "" {
+			node := s.Node
+			if as, err := dag.ParseID(s.Meta[alias.Meta]); err == nil {
+				node = as
+			}
+			out.was[s.Path] = made{s.Sum, node}
+		}
+		around := address.Parent(s.Path)
+		for around != "" && !bodies[around] {
+			around = address.Parent(around)
+		}
+		switch inside := s.Kind != "leaf" && around != "" && address.Within(f.At, around); {
+		case inside && i >= at:
+			out.anew[s.Path] = true
+		case inside && !address.Within(f.At, s.Path):
+			out.before[[2]string{s.Path, s.Kind}] = true
+		}
+	}
+	return out
+}
+
+// shares reports whether a step may have its result from the origin.
+func (f *forked) shares(path, kind string) bool {
+	if kind != "decision" && address.Within(f.At, path) { // a body around it
+		return false
+	}
+	if f.retried[path] {
+		return false
+	}
+	for ; path != ""; path = address.Parent(path) {
+		if f.anew[path] {
+			return false
+		}
+	}
+	return true
+}
+
+// origin returns the context of a step with the place of its result in the origin, if it has one.
+func (f *forked) origin(ctx context.Context, key step.Key) context.Context {
+	if f == nil || !f.shares(key.Path, key.Kind) {
+		return ctx
+	}
+	f.run.renew(&key)
+	return record.WithOrigin(ctx, record.Origin{Run: f.Run, Digest: key.Digest, Placed: f.before[[2]string{key.Path, key.Kind}]})
+}
+
+// again gives the node of a leaf that was done anew with the same result the id that it has in the origin, so that
+// nothing behind it is done anew. It reports whether it did.
+func (f *forked) again(key step.Key, rec *step.Record) (bool, error) {
+	if f == nil || key.Kind != "leaf" || rec.Failure != nil || rec.Node == nil {
+		return false, nil
+	}
+	was := f.was[key.Path]
+	if was.node == (dag.ID{}) || was.sum != rec.Sum || was.node == rec.Node.ID() {
+		return false, nil
+	}
+	rec.Meta = maps.Clone(rec.Meta)
+	if rec.Meta == nil {
+		rec.Meta = map[string]string{}
+	}
+	*rec = record.As(*rec, was.node)
+	n, err := dag.NewNode(dag.Spec{Type: rec.Type, Content: rec.Content, Parents: rec.Node.Parents(), Meta: rec.Meta, Time: rec.Time})
+	rec.Node = n
+	return true, err
+}
+
+// sets returns the record that replaces the result of a step, or nil.
+func (f *forked) sets(key step.Key, now time.Time) *step.Record {
+	if f == nil || f.Set == nil || key.Path != f.At || key.Kind != "leaf" {
+		return nil
+	}
+	rec := &step.Record{Type: f.typ, Content: bytes.Clone(f.Set), Time: now}
+	rec.Sum = rec.Seal()
+	return rec
+}
