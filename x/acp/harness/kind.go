@@ -19,9 +19,14 @@ func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
 	kinds.SomeText(m, "mode", &c.Mode)
 	c.Env = r.Env(m)
 	c.Sandbox = r.Sandbox(m)
-	m.At("allow").Texts(&c.Allow)
+	if m.At("allow").Texts(&c.Allow); len(c.Allow) > 0 {
+		r.Reach(m.At("allow"), "permits without asking", kinds.Whole(c.Allow))
+	}
 	if m.At("test").Texts(&c.Test); c.Test != nil && (len(c.Test) == 0 || c.Test[0] == "") {
 		m.FaultAt("test", form.Invalid, "expected a program, such as [\"go\" \"test\" \"./...\"]")
+	}
+	if len(c.Test) > 0 {
+		r.Reach(m.At("test"), "starts the program", kinds.Whole(c.Test))
 	}
 	return func(meta call.Metadata) (call.Capability, error) { return New(meta, c), c.Check() }
 }
