@@ -26,23 +26,37 @@ import (
 	"github.com/stonelayer/stone/tree"
 )
 
-// forkFlags are what the command fork passes to run. Set is JSON.
+// forkFlags are what the command fork passes to run.
 type forkFlags struct {
-	run, at, set string
+	run, at, set string // set is as in --set
 	in           string // the database
 	yes          bool
 }
 
 // asked returns the fork of the flags, nil for a run that is none.
-func (f forkFlags) asked() *journal.Fork {
+func (f forkFlags) asked() (*journal.Fork, error) {
 	if f.run == "" {
-		return nil
+		return nil, nil
 	}
 	out := &journal.Fork{Run: f.run, At: f.at}
-	if f.set != "" {
-		out.Set = json.RawMessage(f.set)
+	if f.set == "" {
+		return out, nil
 	}
-	return out
+	_, value, _ := strings.Cut(f.set, "=")
+	if file, is := strings.CutPrefix(value, "@"); is {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("--set: %w", err)
+		}
+		value = strings.TrimSuffix(string(data), "\n")
+	}
+	if !json.Valid([]byte(value)) {
+		quoted, err := json.Marshal(value)
+		out.Set = quoted
+		return out, err
+	}
+	out.Set = json.RawMessage(value)
+	return out, nil
 }
 
 // ofFork is the annotation of flags that only the command fork has.
@@ -157,52 +171,36 @@ func (a *app) forkLine(ctx context.Context, name, at, set string) (from source, 
 				return err
 			}
 		}
-		line = []string{"run", "--fork-in=" + file, "--fork=" + info.ID, "--fork-at=" + where.Path}
-		if set != "" {
-			content, err := setContent(set, where)
-			if err != nil {
-				return err
-			}
-			line = append(line, "--fork-set="+content)
-		}
-		return nil
+		line = []string{"run", "--fork-in=" + file, "--fork=" + info.ID, "--fork-at=" + where.Path, "--fork-set=" + set}
+		return checkSet(set, where)
 	})
 	return from, line, err
 }
 
-// setContent reads the value of --set: the result that a leaf gets.
-func setContent(set string, at journal.Step) (string, error) {
-	typ, value, ok := strings.Cut(set, "=")
+// checkSet checks the type in --set.
+func checkSet(set string, at journal.Step) error {
+	typ, _, ok := strings.Cut(set, "=")
 	switch {
+	case set == "":
+		return nil
 	case !ok:
-		return "", fmt.Errorf("--set %q: want TYPE=JSON or TYPE=@FILE", set)
+		return fmt.Errorf("--set %q: want TYPE=JSON or TYPE=@FILE", set)
 	case at.Kind != "leaf":
-		return "", fmt.Errorf("--set: %s is a step within a leaf, and only the result of a leaf can be set", address.Readable(at.Path))
+		return fmt.Errorf("--set: %s is a step within a leaf, and only the result of a leaf can be set", address.Readable(at.Path))
 	case at.Type != "" && typ != at.Type:
-		return "", fmt.Errorf("--set %s: %s makes %q", typ, address.Readable(at.Path), at.Type)
+		return fmt.Errorf("--set %s: %s makes %q", typ, address.Readable(at.Path), at.Type)
 	}
-	if file, is := strings.CutPrefix(value, "@"); is {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return "", fmt.Errorf("--set: %w", err)
-		}
-		value = strings.TrimSuffix(string(data), "\n")
-	}
-	if !json.Valid([]byte(value)) {
-		quoted, err := json.Marshal(value)
-		return string(quoted), err
-	}
-	return value, nil
+	return nil
 }
 
 // foresee says what a fork will do, and asks whether it may start.
 func (a *app) foresee(ctx context.Context, p stone.Ashlar, input dag.DAG, k forkFlags) error {
-	f := k.asked()
-	if f == nil {
-		return nil
+	f, err := k.asked()
+	if f == nil || err != nil {
+		return err
 	}
 	var anew, perhaps, shared []journal.Step
-	err := a.withStoreAs(ctx, k.in, sqlite.Options{}, func(s *store) (err error) {
+	err = a.withStoreAs(ctx, k.in, sqlite.Options{}, func(s *store) (err error) {
 		if anew, perhaps, shared, err = f.Forecast(ctx, s, p, input); err != nil {
 			err = failed("%w", err)
 		}

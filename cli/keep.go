@@ -200,7 +200,10 @@ func (a *app) keep(ctx context.Context, k keepFlags) (*keptRun, error) {
 
 func (r *keptRun) prepare(ctx context.Context, a *app, k keepFlags) (err error) {
 	k.made.Budget = budgetLine(a.calls.limits)
-	r.opts = journal.Options{Pipeline: k.name, Labels: k.labels, Session: []string{chatLabel}, Resume: k.resume != "", Force: k.force || k.cancel, Again: k.again, Reuse: k.reuse, Grace: a.grace, Fork: k.fork.asked()}
+	r.opts = journal.Options{Pipeline: k.name, Labels: k.labels, Session: []string{chatLabel}, Resume: k.resume != "", Force: k.force || k.cancel, Again: k.again, Reuse: k.reuse, Grace: a.grace}
+	if r.opts.Fork, err = k.fork.asked(); err != nil {
+		return err
+	}
 	if r.opts.Source, err = json.Marshal(k.made); err != nil {
 		return fmt.Errorf("the command line cannot be kept: %w", err)
 	}

@@ -343,3 +343,35 @@ func TestForkOfRandom(t *testing.T) {
 		}
 	})
 }
+
+// TestForkOfFailed: the failure that ended a run is not reused, and one that a rescue has caught is.
+func TestForkOfFailed(t *testing.T) {
+	stores(t, func(t *testing.T, j journal.Journal) {
+		var calls []string
+		fails := true
+		do := func(name string, fail bool) stone.Ashlar {
+			return stone.Func(name, given, made, func(context.Context, string) (string, error) {
+				calls = append(calls, name)
+				if fail && fails {
+					return "", errors.New("no luck")
+				}
+				return name, nil
+			})
+		}
+		p := stone.Seq("p", stone.Rescue("r", do("caught", true), do("instead", false)), do("first", false), do("broken", true))
+		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "a", Input: input(t, "x"), Recorder: journal.Keep(j, journal.Options{})}); err == nil {
+			t.Fatal("the run did not fail")
+		}
+		before := state(t, j, "a")
+		calls, fails = nil, false
+		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "b", Recorder: journal.Keep(j, journal.Options{Fork: &journal.Fork{Run: "a", At: "p/first"}})}); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]string{"first", "broken"}, calls); diff != "" {
+			t.Errorf("steps of the fork (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(before, state(t, j, "a")); diff != "" {
+			t.Errorf("the other run changed:\n%s", diff)
+		}
+	})
+}

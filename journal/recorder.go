@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/internal/queue"
 	"github.com/stonelayer/stone/internal/record"
@@ -119,7 +120,11 @@ func (r *runner) attempts(ctx context.Context) (map[string][]string, error) {
 // Settled implements the method of that name of a step.Recorder.
 func (r *recorder) Settled(run string) func(now bool) error { return r.journal.Settled(run) }
 
-// admit is the stage before a step: a drained run starts none, and what is done anew has another key.
+// tenantLabel is the label by which a server keeps the runs of its tenants apart.
+const tenantLabel = "tenant"
+
+// admit is the stage before a step: a drained run starts none, what is done anew has another key, and so have the cached results of
+// each tenant.
 func (r *recorder) admit(ctx context.Context, key *step.Key) error {
 	select {
 	case <-r.opts.Drain:
@@ -127,6 +132,9 @@ func (r *recorder) admit(ctx context.Context, key *step.Key) error {
 	default:
 	}
 	r.renew(key)
+	if tenant := r.info.Labels[tenantLabel]; tenant != "" && !key.Fresh.IsZero() {
+		key.Reuse = sha256.Sum256(append([]byte(tenant+"\x00"), key.Reuse[:]...))
+	}
 	if news := r.news.Swap(nil); news != nil {
 		for _, n := range *news {
 			event.At(ctx).Send(n)
@@ -255,7 +263,12 @@ func InputStep(info RunInfo, input dag.DAG) (step.Key, step.Record, error) {
 		return step.Key{}, step.Record{}, fmt.Errorf("the input cannot be kept: %w", err)
 	}
 	content, err := json.Marshal(text.String())
-	return inputKey(info), step.Record{Content: content, Time: info.Started, Sum: sha256.Sum256(content)}, err
+	if err == nil {
+		content, err = canon.Canonical(content)
+	}
+	rec := step.Record{Content: content, Time: info.Started}
+	rec.Sum = rec.Seal()
+	return inputKey(info), rec, err
 }
 
 func (r *runner) recordedInput(ctx context.Context, info RunInfo) (dag.DAG, error) {

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -234,7 +235,7 @@ func selection(values url.Values) (journal.Query, error) {
 			if q.Limit, err = strconv.Atoi(value); err == nil && (q.Limit < 1 || q.Limit > maxPage) {
 				return q, unreadable("limit is %d: want 1 to %d", q.Limit, maxPage)
 			}
-		case strings.HasPrefix(name, "label.") && name != "label."+tenantLabel:
+		case strings.HasPrefix(name, "label."): // a caller's own tenant replaces that of the query
 			q.Labels[strings.TrimPrefix(name, "label.")] = value
 		default:
 			return q, unreadable("unknown parameter %q: want state, pipeline, text, min-usd, since, until, ended-since, before, limit or label.NAME", name)
@@ -260,11 +261,10 @@ const maxWait = time.Minute
 // getResult answers with the run and its result, at once or when the run stops within
 // the time of the parameter wait. The status is 202 while it has not stopped.
 func (s *Server) getResult(w http.ResponseWriter, r *http.Request, who Principal) error {
-	wait, err := time.ParseDuration(r.URL.Query().Get("wait") + "s")
-	if text := r.URL.Query().Get("wait"); text == "" {
-		wait = 0
-	} else if err != nil {
-		if wait, err = time.ParseDuration(text); err != nil {
+	text := cmp.Or(r.URL.Query().Get("wait"), "0")
+	wait, err := time.ParseDuration(text)
+	if err != nil { // a number of seconds
+		if wait, err = time.ParseDuration(text + "s"); err != nil {
 			return unreadable("the parameter wait is %q: want a duration, such as 30s", text)
 		}
 	}
@@ -319,7 +319,7 @@ func (s *Server) await(ctx context.Context, who Principal, info journal.RunInfo)
 		return out, err
 	}
 	defer leave()
-	out.Result, err = s.result(ctx, info)
+	out.Result, err = s.result(ctx, who, info)
 	return out, err
 }
 
@@ -373,6 +373,7 @@ func (s *Server) getNode(w http.ResponseWriter, r *http.Request, who Principal) 
 	if err != nil {
 		return err
 	}
+	n.Meta = originIn(who, n.Meta)
 	return reply(w, http.StatusOK, api.Node(n))
 }
 

@@ -199,7 +199,7 @@ func (s *Server) earlier(ctx context.Context, f *feed, at place) (frames []frame
 	}
 	defer leave()
 	const most = 64
-	for row, err := range s.cfg.Journal.Follow(ctx, f.run, at.seq) {
+	for row, err := range s.rows(ctx, f.who, f.run, at.seq) {
 		if err != nil {
 			return nil, err
 		}

@@ -197,7 +197,7 @@ func (f *feed) follow(ctx context.Context) {
 	}()
 	for was := (journal.RunInfo{}); ; {
 		rows, at := f.start(ctx)
-		for row, err := range f.s.cfg.Journal.Follow(rows, f.run, at.seq) {
+		for row, err := range f.s.rows(rows, f.who, f.run, at.seq) {
 			if err != nil {
 				break
 			}

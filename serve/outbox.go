@@ -303,8 +303,11 @@ func (o *outbox) body(ctx context.Context, n owed.Notice) (body []byte, owes boo
 				return nil, false, err
 			}
 			if !asksForBatch(src, q) && owed.Asked(q.Path, q.Problem, q.Asked) == n.Event {
-				asked := question(who, q)
-				body, err := json.Marshal(api.Notice{Type: n.Type(), Timestamp: q.Asked, Question: &asked, URL: o.s.pageOf(n.Run)})
+				asked, page := question(who, q), n.Run
+				if h := o.hooks[n.Receiver]; h != nil { // those that it tells know the run as their tenant does
+					page = nameOf(Principal{Tenant: h.Tenant}, page)
+				}
+				body, err := json.Marshal(api.Notice{Type: n.Type(), Timestamp: q.Asked, Question: &asked, URL: o.s.pageOf(page)})
 				return body, true, err
 			}
 		}

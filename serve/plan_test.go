@@ -4,12 +4,14 @@ import (
 	"context"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/test/memdir"
+	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/plan"
 	"github.com/stonelayer/stone/serve"
@@ -62,6 +64,39 @@ func TestPlanThatAsks(t *testing.T) {
 			h.Server = serveAll(t, cfg)
 			h.want("GET", "/v1/runs/a/result", "", 200, `"response":"yes"`)
 		})
+	}
+}
+
+// reads counts how often all nodes of a run are read.
+type reads struct {
+	*journal.Memory
+	all atomic.Int32
+}
+
+func (r *reads) DAG(ctx context.Context, run string) (dag.DAG, error) {
+	r.all.Add(1)
+	return r.Memory.DAG(ctx, run)
+}
+
+// The result of a plan is its last node, so a request for it does not read all the others.
+func TestResultOfPlanIsItsLastNode(t *testing.T) {
+	program, err := plan.Read([]byte(`{:nodes [{:op :call :intent :text/greet :input {:name {:slot/id :text}} :as :hello} {:op :emit :input {:out :hello}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := &call.Applicator{Registry: greeters()}
+	p, err := program.Ashlar(app, plan.Options{Slots: []string{"text"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := &reads{Memory: &journal.Memory{}}
+	h := &house{T: t, Server: serveAll(t, serve.Config{Journal: kept, Applicator: app, Pipelines: []serve.Pipeline{{Name: "greet", Ashlar: p, Result: call.EmitType}}})}
+	h.want("PUT", "/v1/runs/a", `{"pipeline":"greet","input":{"text":"Ada"}}`, 201, "")
+	h.want("GET", "/v1/runs/a/result?wait=30s", "", 200, `"done"`)
+	kept.all.Store(0)
+	h.want("GET", "/v1/runs/a/result", "", 200, "Hello, Ada!")
+	if n := kept.all.Load(); n != 0 {
+		t.Errorf("all nodes were read %d times", n)
 	}
 }
 

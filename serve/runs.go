@@ -205,36 +205,41 @@ func limitsOf(b *api.Budget) budget.Limits {
 
 // result returns the result of a run that is done: the node that a step of it wrote, or nil if no step
 // wrote one. What was given to the run is no result.
-func (s *Server) result(ctx context.Context, info journal.RunInfo) (*api.Node, error) {
-	want := info.Node
-	if src, ok := sourceOf(info); ok && s.pipelines[src.Published] != nil && s.pipelines[src.Published].Result != "" {
-		d, err := s.cfg.Journal.DAG(ctx, info.ID)
+func (s *Server) result(ctx context.Context, who Principal, info journal.RunInfo) (*api.Node, error) {
+	var n journal.NodeInfo
+	var err error
+	if info.Node != (dag.ID{}) {
+		if n, err = s.cfg.Journal.Node(ctx, info.ID, info.Node.String()); err != nil {
+			return nil, err
+		}
+	}
+	if src, ok := sourceOf(info); ok && s.pipelines[src.Published] != nil && s.pipelines[src.Published].Result != "" && s.pipelines[src.Published].Result != n.Type {
+		d, err := s.cfg.Journal.DAG(ctx, info.ID) // all of a large run, so it is read last
 		if err != nil {
 			return nil, err
 		}
-		n, err := d.Nearest(s.pipelines[src.Published].Result)
+		nearest, err := d.Nearest(s.pipelines[src.Published].Result)
 		switch {
 		case errors.Is(err, dag.ErrMissing):
 			return nil, nil
 		case err != nil:
 			return nil, err
 		}
-		want = n.ID()
+		if n, err = s.cfg.Journal.Node(ctx, info.ID, nearest.ID().String()); err != nil {
+			return nil, err
+		}
 	}
-	if want == (dag.ID{}) {
+	if n.ID == (dag.ID{}) {
 		return nil, nil
 	}
 	input, err := journal.Input(ctx, s.cfg.Journal, info)
 	if err != nil && !errors.Is(err, journal.ErrNoInput) {
 		return nil, err
 	}
-	if input.Node(want) != nil {
+	if input.Node(n.ID) != nil {
 		return nil, nil
 	}
-	n, err := s.cfg.Journal.Node(ctx, info.ID, want.String())
-	if err != nil {
-		return nil, err
-	}
+	n.Meta = originIn(who, n.Meta)
 	node := api.Node(n)
 	return &node, nil
 }

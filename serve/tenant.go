@@ -51,7 +51,11 @@ func (t tenantJournal) Steps(ctx context.Context, run string) ([]journal.Step, e
 	if err != nil {
 		return nil, err
 	}
-	return t.server.cfg.Journal.Steps(ctx, key)
+	steps, err := t.server.cfg.Journal.Steps(ctx, key)
+	for i := range steps {
+		steps[i].From = nameOf(t.who, steps[i].From)
+	}
+	return steps, err
 }
 
 func (t tenantJournal) EachStep(ctx context.Context, run string) iter.Seq2[journal.Step, error] {
@@ -59,7 +63,7 @@ func (t tenantJournal) EachStep(ctx context.Context, run string) iter.Seq2[journ
 	if err != nil {
 		return func(yield func(journal.Step, error) bool) { yield(journal.Step{}, err) }
 	}
-	return t.server.cfg.Journal.EachStep(ctx, key)
+	return changed(t.server.cfg.Journal.EachStep(ctx, key), func(s *journal.Step) { s.From = nameOf(t.who, s.From) })
 }
 
 func (t tenantJournal) EachNode(ctx context.Context, run string) iter.Seq2[journal.NodeInfo, error] {
@@ -67,7 +71,7 @@ func (t tenantJournal) EachNode(ctx context.Context, run string) iter.Seq2[journ
 	if err != nil {
 		return func(yield func(journal.NodeInfo, error) bool) { yield(journal.NodeInfo{}, err) }
 	}
-	return t.server.cfg.Journal.EachNode(ctx, key)
+	return changed(t.server.cfg.Journal.EachNode(ctx, key), func(n *journal.NodeInfo) { n.Meta = originIn(t.who, n.Meta) })
 }
 
 func (t tenantJournal) Record(ctx context.Context, run, path, kind string) (step.Record, error) {
@@ -75,7 +79,9 @@ func (t tenantJournal) Record(ctx context.Context, run, path, kind string) (step
 	if err != nil {
 		return step.Record{}, err
 	}
-	return t.server.cfg.Journal.Record(ctx, key, path, kind)
+	rec, err := t.server.cfg.Journal.Record(ctx, key, path, kind)
+	rec.Meta = originIn(t.who, rec.Meta)
+	return rec, err
 }
 
 func (t tenantJournal) DAG(ctx context.Context, run string) (dag.DAG, error) {
@@ -91,7 +97,28 @@ func (t tenantJournal) Outline(ctx context.Context, run string) (journal.Outline
 	if err != nil {
 		return nil, err
 	}
-	return t.server.cfg.Journal.Outline(ctx, key)
+	o, err := t.server.cfg.Journal.Outline(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return tenantOutline{o, t.who}, nil
+}
+
+// tenantOutline is an outline as a caller reads it.
+type tenantOutline struct {
+	journal.Outline
+	who Principal
+}
+
+func (t tenantOutline) Level(ctx context.Context, path string, p journal.Page) (journal.Level, error) {
+	l, err := t.Outline.Level(ctx, path, p)
+	for i, b := range l.Branches {
+		if b.Step != nil && b.Step.From != "" {
+			s := *b.Step
+			s.From, l.Branches[i].Step = nameOf(t.who, s.From), &s
+		}
+	}
+	return l, err
 }
 
 func (t tenantJournal) Node(ctx context.Context, run, prefix string) (journal.NodeInfo, error) {
@@ -99,7 +126,9 @@ func (t tenantJournal) Node(ctx context.Context, run, prefix string) (journal.No
 	if err != nil {
 		return journal.NodeInfo{}, err
 	}
-	return t.server.cfg.Journal.Node(ctx, key, prefix)
+	n, err := t.server.cfg.Journal.Node(ctx, key, prefix)
+	n.Meta = originIn(t.who, n.Meta)
+	return n, err
 }
 
 func (t tenantJournal) Follow(ctx context.Context, run string, after int64) iter.Seq2[journal.Row, error] {
@@ -107,7 +136,32 @@ func (t tenantJournal) Follow(ctx context.Context, run string, after int64) iter
 	if err != nil {
 		return func(yield func(journal.Row, error) bool) { yield(journal.Row{}, err) }
 	}
-	return t.server.cfg.Journal.Follow(ctx, key, after)
+	return t.server.rows(ctx, t.who, key, after)
+}
+
+// rows yields the rows of the run with a key as a caller reads them.
+func (s *Server) rows(ctx context.Context, who Principal, key string, after int64) iter.Seq2[journal.Row, error] {
+	return changed(s.cfg.Journal.Follow(ctx, key, after), func(r *journal.Row) { r.From = nameOf(who, r.From) })
+}
+
+// originIn names the run from which a result was taken as the caller calls it.
+func originIn(who Principal, meta map[string]string) map[string]string {
+	if from := meta[dag.MetaFrom]; from != nameOf(who, from) {
+		meta = maps.Clone(meta)
+		meta[dag.MetaFrom] = nameOf(who, from)
+	}
+	return meta
+}
+
+// changed yields what all yields, changed.
+func changed[T any](all iter.Seq2[T, error], change func(*T)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for one, err := range all {
+			if change(&one); !yield(one, err) {
+				return
+			}
+		}
+	}
 }
 
 func (t tenantJournal) CountQuestions(context.Context, journal.QuestionQuery) (int, error) {

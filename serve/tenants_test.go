@@ -1,13 +1,20 @@
 package serve_test
 
 import (
+	"context"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdir"
+	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/serve"
 )
 
@@ -151,4 +158,46 @@ func TestRunThatCannotGoOn(t *testing.T) {
 	}
 	h.want("POST", "/v1/runs/a/cancel", "", 200, `"state":"canceled"`) // by its records
 	h.want("POST", "/v1/runs/a/cancel", "", 409, "the run is already canceled")
+}
+
+// A cached answer is taken from runs of the same tenant alone, which are named as the tenant calls them.
+func TestCachedAnswersOfTenants(t *testing.T) {
+	asked := 0
+	registry := call.NewRegistry(call.Capability{Metadata: call.Metadata{ID: "a", Intents: []string{"text/greet"}}, Invoke: func(context.Context, *call.Request) (*call.Reply, error) {
+		asked++
+		return &call.Reply{Out: call.JSON(`"hello"`)}, nil
+	}})
+	answer := dag.NewType[any]("answer")
+	greet := call.New("greet", answer, call.Spec{
+		Applicator: &call.Applicator{Registry: registry}, Intent: "text/greet", Cache: call.Cache{MaxAge: new(time.Hour)},
+		Input: call.From(dag.Derive(order, func(o servetest.Doc) any { return map[string]any{"text": o.Text} })),
+	})
+	file, err := sqlite.Open(filepath.Join(memdir.New(t), "stone.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	for name, j := range map[string]journal.Journal{"memory": &journal.Memory{}, "sqlite": file} {
+		t.Run(name, func(t *testing.T) {
+			asked = 0
+			h := &house{T: t, Server: serveAll(t, serve.Config{Journal: j, Access: tenants{}, Pipelines: []serve.Pipeline{{Name: "greet", Ashlar: greet}}})}
+			for _, run := range []struct {
+				tenant, id string
+				asked      int
+			}{{"acme", "secret-x", 1}, {"bolt", "b", 2}, {"acme", "again", 2}} {
+				if status, text := h.do("PUT", "/v1/runs/"+run.id, `{"pipeline":"greet","input":{"text":"x"}}`, "X-Tenant", run.tenant); status != 201 {
+					t.Fatal(status, text)
+				}
+				if _, text := h.do("GET", "/v1/runs/"+run.id+"/result?wait=30s", "", "X-Tenant", run.tenant); !strings.Contains(text, `"done"`) || strings.Contains(text, "acme.") || asked != run.asked {
+					t.Errorf("%s of %s, asked %d times, want %d: %s", run.id, run.tenant, asked, run.asked, text)
+				}
+				for _, path := range []string{"/v1/runs/" + run.id + "/events", "/runs/" + run.id, "/runs/" + run.id + "/step?path=greet"} {
+					_, text := h.do("GET", path, "", "X-Tenant", run.tenant, "Accept", "text/html")
+					if strings.Contains(text, "acme.") || strings.Contains(text, "secret-x") != (run.tenant == "acme") {
+						t.Errorf("%s of %s: %s", path, run.tenant, text)
+					}
+				}
+			}
+		})
+	}
 }

@@ -229,7 +229,7 @@ func (s *Server) heard(ctx context.Context, who Principal, info journal.RunInfo,
 			parts = append(parts, turn.Part{Kind: turn.Ask, ID: q.Path, Question: &q})
 		}
 	case journal.Done:
-		if out.Result, err = s.result(ctx, info); err != nil {
+		if out.Result, err = s.result(ctx, who, info); err != nil {
 			return out, nil, nil, err
 		}
 		if text, _ := turn.Result(out.Result); text != "" && !ends(parts, text) && !ends(live, text) {
@@ -250,7 +250,7 @@ func (s *Server) listen(ctx context.Context, who Principal, info journal.RunInfo
 	case errors.Is(err, protocol.ErrLeft):
 		if info, err = s.exactly(whole, info.ID); err == nil {
 			if ended = run(who, info); info.State == journal.Done { // meanwhile
-				ended.Result, err = s.result(whole, info)
+				ended.Result, err = s.result(whole, who, info)
 			}
 		}
 	case err == nil:

@@ -31,8 +31,12 @@ func written(t *testing.T) (text []byte, total dag.ID) {
 			return strings.Join(in, ", ") + said, err
 		})))
 	db := new(journal.Memory)
+	input, err := dag.NewType[string]("note").Append(dag.DAG{}, "<a> & b")
+	if err != nil {
+		t.Fatal(err)
+	}
 	run := func() error {
-		_, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(db, journal.Options{})})
+		_, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Input: input, Recorder: journal.Keep(db, journal.Options{})})
 		return err
 	}
 	if err := run(); err == nil {
@@ -168,6 +172,42 @@ func TestForgedSeal(t *testing.T) {
 	for _, from := range []string{`"content":"d"`, `"content":"<d>"`} {
 		if r := forge(from, strings.Replace(from, "d", "e", 1)); !strings.Contains(fmt.Sprint(r.Problems), "changed") {
 			t.Errorf("%s: %q", from, r.Problems)
+		}
+	}
+}
+
+// A run that did a step again has both records, and the content of the newer one.
+func TestStepsDoneAgain(t *testing.T) {
+	n := 0
+	draft := dag.NewType[int]("draft")
+	p := stone.Seq("all", stone.Func("count", dag.ReaderFunc(func(dag.DAG) (int, error) { return 0, nil }), draft, func(context.Context, int) (int, error) {
+		n++
+		return n, nil
+	}))
+	db := new(journal.Memory)
+	for _, again := range [][]string{nil, {"all/count"}, {"all/count"}} {
+		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(db, journal.Options{Again: again})}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	info, err := db.Find(t.Context(), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if _, err = Write(t.Context(), &b, db, info); err != nil {
+		t.Fatal(err)
+	}
+	r := verified(t, b.Bytes())
+	if r.Problems != nil || r.Records != 3 || n != 3 || !strings.Contains(b.String(), `"nth":2,"result":{`) {
+		t.Errorf("%+v after %d executions:\n%s", r, n, b.String())
+	}
+}
+
+func TestOtherFile(t *testing.T) {
+	for _, text := range []string{"", "a\nb\n", "{\"a\":1}\n", strings.Repeat("\x00\n", 1e5)} {
+		if r := verified(t, []byte(text)); len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "no file of evidence") {
+			t.Errorf("%.9q: %.200q", text, r.Problems)
 		}
 	}
 }

@@ -38,7 +38,8 @@ type (
 	}
 	record struct {
 		Step   journal.Step `json:"step"`
-		Result step.Record  `json:"result"`
+		Nth    int          `json:"nth,omitempty"`    // of the records of its place, from 0: a step that was done again has further ones
+		Result *step.Record `json:"result,omitempty"` // nil if a later record took its place: its sum and cost are kept
 	}
 	seal struct {
 		Lines []entry `json:"lines"` // before it, in their order
@@ -62,6 +63,9 @@ func (l line) name() string {
 	case l.Run != nil:
 		return "the run"
 	case l.Record != nil:
+		if l.Record.Nth > 0 {
+			return fmt.Sprintf("record %d of the %s %s", l.Record.Nth+1, l.Record.Step.Kind, l.Record.Step.Path)
+		}
 		return fmt.Sprintf("the %s %s", l.Record.Step.Kind, l.Record.Step.Path)
 	case l.Node != nil:
 		return fmt.Sprintf("the node %.12s", l.Node.ID)
@@ -83,6 +87,7 @@ func Write(ctx context.Context, w io.Writer, from journal.Journal, info journal.
 		}
 		return err
 	}
+	records := map[string]int{} // by path and kind
 	err := put(line{Run: &head{version, info}})
 	for s, failed := range from.EachStep(ctx, info.ID) {
 		if err = cmp.Or(err, failed); err != nil || !s.Recorded {
@@ -95,7 +100,13 @@ func Write(ctx context.Context, w io.Writer, from journal.Journal, info journal.
 				*raw, err = canon.Canonical(*raw)
 			}
 		}
-		err = cmp.Or(err, put(line{Record: &record{s, result}}))
+		place := s.Kind + " " + s.Path
+		found := &result
+		if result.Sum != s.Sum { // the newest one
+			found = nil
+		}
+		err = cmp.Or(err, put(line{Record: &record{s, records[place], found}}))
+		records[place]++
 	}
 	for n, failed := range from.EachNode(ctx, info.ID) {
 		if err = cmp.Or(err, failed); err == nil {

@@ -77,7 +77,7 @@ func (c conversation) newest(labels map[string]string) (journal.RunInfo, error) 
 		if err != nil {
 			return journal.RunInfo{}, err
 		}
-		if c.owns(info) {
+		if c.owns(info) && isTurn(info) { // anyone may give a run the label of a conversation
 			return info, c.ours(info)
 		}
 	}

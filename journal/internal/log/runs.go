@@ -96,21 +96,21 @@ func (j *Journal) Begin(ctx context.Context, info journal.RunInfo, input dag.DAG
 	r.stopLoading()
 	j.flight.Leave(info.ID, false)
 	term := j.term(r.id)
-	x := &write{run: r, do: func(t *transaction) error {
+	r.mu.Lock()
+	fresh, opens := r.fresh, r.fresh && r.outer == nil && record.Begins(ctx)
+	x := &write{run: r, free: opens, do: func(t *transaction) error {
 		as := Run{
 			ID: r.id, Owner: j.owner, Lease: term.Milliseconds(),
 			State: string(journal.Running), Pipeline: Column(info.Pipeline), Started: millis(info.Started), Info: text, Shape: shape, Outcome: outcome,
 		}
-		return t.begin(r, as, info.Labels, given)
+		return t.begin(r, as, info.Labels, given, opens)
 	}}
-	r.mu.Lock()
-	fresh, opens := r.fresh, r.outer == nil && record.Begins(ctx)
-	if fresh && opens {
+	if opens {
 		r.opening = x
 	}
 	r.mu.Unlock()
 	switch {
-	case fresh && opens:
+	case opens:
 		err = j.queue(x)
 	case fresh:
 		err = j.send(x)
@@ -130,8 +130,16 @@ func (j *Journal) Begin(ctx context.Context, info journal.RunInfo, input dag.DAG
 
 // begin records that a run starts or continues, with its input if that is new. It removes the
 // records that only belonged to its outcome, and the failures to retry.
-func (t *transaction) begin(r *run, as Run, labels map[string]string, input *result) error {
+func (t *transaction) begin(r *run, as Run, labels map[string]string, input *result, opens bool) error {
 	p := t.find(r)
+	if p.row != 0 && opens { // this process may have lost it, and somebody may have removed it since
+		switch row, err := t.Run(background, r.id); {
+		case err != nil:
+			return err
+		case row == nil:
+			p.row = 0
+		}
+	}
 	switch {
 	case p.row == 0 && r.outer != nil: // its lease could not be taken
 		return refused{cmp.Or(r.failure(), t.j.notHeld(r.id))}
@@ -201,7 +209,8 @@ func (t *transaction) make(p *part, as Run, labels map[string]string, input *res
 	if err := t.Insert(&as); err != nil {
 		return err
 	}
-	p.row, p.rows, p.next, p.beat, p.ours = as.Row, 0, 0, 0, true
+	p.row, p.rows, p.next, p.beat, p.ours, p.recent, p.outlined = as.Row, 0, 0, 0, true, recent{}, 0
+	clear(p.run.nodes)
 	if len(labels) > 0 {
 		if err := t.Label(p.row, labels); err != nil {
 			return err

@@ -172,7 +172,7 @@ func (p *pages) answer(w http.ResponseWriter, r *http.Request, v View) error {
 		return missing("Run %q asks no question at %q.", info.ID, path)
 	}
 	response := r.PostForm.Get("response")
-	if before, blank := ask.Blank(response); blank {
+	if before, blank := ask.Blank(response); blank && slices.Contains(q.Choices, response) {
 		response = before + r.PostForm.Get("blank")
 	}
 	if response == "" {

@@ -72,6 +72,7 @@ func TestTalk(t *testing.T) {
 			t.Errorf("the page of a waiting agent has no %q: %s", part, whole)
 		}
 	}
+	begun := partsOf(whole)
 	all, err := kept.Questions(t.Context(), "a")
 	if err != nil || len(all) != 1 {
 		t.Fatal(all, err)
@@ -91,6 +92,9 @@ func TestTalk(t *testing.T) {
 			t.Errorf("the page has no %q: %s", part, whole)
 		}
 	}
+	if got := partsOf(whole); begun != "waits figures outcome conversation content made" || got != begun {
+		t.Errorf("an open page replaces the parts %q by %q", begun, got)
+	}
 	if strings.Contains(whole, "<h2>Content</h2>") {
 		t.Error("the answer is on the page twice")
 	}
@@ -98,4 +102,13 @@ func TestTalk(t *testing.T) {
 	if err := page.Write(t.Context(), &file, &kept, "a"); err != nil || !strings.Contains(file.String(), "You help customers.") || strings.Contains(file.String(), "href") {
 		t.Errorf("%v: %s", err, &file)
 	}
+}
+
+// partsOf returns the ids of the parts that a live page replaces: one that is on no open page never appears on it.
+func partsOf(page string) string {
+	ids := []string{}
+	for _, found := range regexp.MustCompile(`id="(\w+)" data-part`).FindAllStringSubmatch(page, -1) {
+		ids = append(ids, found[1])
+	}
+	return strings.Join(ids, " ")
 }

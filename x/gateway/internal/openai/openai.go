@@ -32,6 +32,8 @@ type Backend interface {
 	// IgnoresTool reports whether tools of a type, such as web_search, are left out of requests, which
 	// are refused otherwise.
 	IgnoresTool(kind string) bool
+	// Needs returns an error if the caller does not have the role.
+	Needs(role string) error
 	// Kept returns what Start was given to be kept with a run.
 	Kept(ctx context.Context, id string) (json.RawMessage, error)
 	// Journal has the runs that the caller may read.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/stonelayer/stone/internal/protocol"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/serve/api"
@@ -246,7 +247,7 @@ func postResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 
 // now answers with a stored response as it is now.
 func (resp *response) now(w http.ResponseWriter, r *http.Request, b Backend) error {
-	was, m, run, err := stored(r.Context(), b, resp.ID)
+	was, m, run, err := existing(r.Context(), b, resp.ID)
 	if err != nil {
 		return err
 	}
@@ -279,8 +280,11 @@ func start(r *http.Request, b Backend, model string, req *llm.Request, before []
 	return m, run, err
 }
 
-// stored returns the response with the id, as far as its run is, if clients may ask for it.
+// stored returns the response with the id, as far as its run is, if the caller may ask for it.
 func stored(ctx context.Context, b Backend, id string) (resp response, m Model, run api.Run, err error) {
+	if err = b.Needs(protocol.Read); err != nil {
+		return resp, m, run, err
+	}
 	resp, m, run, err = existing(ctx, b, id)
 	if err == nil && !resp.Store {
 		err = noResponse(id)
