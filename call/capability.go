@@ -40,7 +40,7 @@ type Capability struct {
 // Metadata describes a capability to the registry.
 type Metadata struct {
 	ID      string `json:"cap/id"`
-	Kind    string `json:"cap/kind"` // "llm", "answers", "command", "http", "mcp", "a2a", "solver", "chess", "plan", "go", "pipeline"
+	Kind    string `json:"cap/kind"` // "llm", "answers", "command", "http", "mcp", "a2a", "acp", "solver", "chess", "plan", "go", "pipeline"
 	Version string `json:"cap/version,omitempty"`
 	// Intents that it answers; nil means any.
 	Intents []string `json:"cap/intents,omitempty"`

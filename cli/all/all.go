@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/journal/postgres"
 	"github.com/stonelayer/stone/tool/mcp"
 	"github.com/stonelayer/stone/x/acp"
+	"github.com/stonelayer/stone/x/acp/harness"
 	"github.com/stonelayer/stone/x/gateway"
 	"github.com/stonelayer/stone/x/retrieve/commands"
 	indexes "github.com/stonelayer/stone/x/retrieve/postgres"
@@ -29,7 +30,7 @@ func Parts() []cli.Part {
 	return []cli.Part{
 		cel.Part, mcp.Part, serve.Part, postgres.Part,
 		screen.Part,
-		acp.Part,
+		acp.Part, harness.Part,
 		ui.Part, gateway.Part,
 		search.Part, commands.Part, indexes.Part,
 		sat.Part, uci.Part,

@@ -49,6 +49,7 @@ const Rerank = "search/rerank"
 // homes are the packages that have the kinds and their features.
 var homes = map[string]string{
 	"a2a":        "x/a2a/client",
+	"acp":        "x/acp/harness",
 	"chess":      "x/solve/uci",
 	LegalMove:    "x/solve/uci",
 	"mcp":        "tool/mcp",
@@ -79,7 +80,7 @@ func Homes(names ...string) []string {
 func Packages() []string { return Homes(slices.Collect(maps.Keys(homes))...) }
 
 // Names returns the kinds that can be linked, without the part after a slash.
-func Names() []string { return []string{"a2a", "chess", "mcp", "search", "solver"} }
+func Names() []string { return []string{"a2a", "acp", "chess", "mcp", "search", "solver"} }
 
 // Language returns the language of an applicator.
 func Language(app *call.Applicator) (call.Language, error) {

@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/regular"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/sandbox"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -270,4 +271,29 @@ func (r *Reader) ReadFile(v form.Value, file string) ([]byte, bool) {
 	r.Files = append(r.Files, file)
 	r.reachFile(v, file)
 	return data, err == nil
+}
+
+// Sandbox reads the field sandbox: what a program may use.
+func (r *Reader) Sandbox(m *form.Map) (p sandbox.Policy) {
+	m.At("sandbox").Map(func(m *form.Map) {
+		m.At("writable").Texts(&p.Writable)
+		m.At("read-only").Texts(&p.ReadOnly)
+		m.At("network").Bool(&p.Network)
+		if m.At("loopback").Bool(&p.Loopback); p.Loopback && !p.Network {
+			m.FaultAt("loopback", form.Invalid, "loopback belongs to a network: add :network true")
+		}
+		var unconfined bool
+		if m.At("unconfined").Bool(&unconfined); unconfined {
+			p.Method = sandbox.Unconfined
+			if len(p.Writable)+len(p.ReadOnly) > 0 || p.Network || p.Loopback {
+				m.Fault(form.Invalid, "an unconfined program may use everything: leave the other fields out")
+			}
+		}
+	})
+	for _, paths := range [][]string{p.Writable, p.ReadOnly} {
+		for i, path := range paths {
+			paths[i] = Within(r.Dir, path)
+		}
+	}
+	return p
 }

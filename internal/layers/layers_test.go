@@ -112,6 +112,7 @@ var table = []struct{ pkg, imports string }{
 	{"stonetest", "agent call llm/script llm/openai llm/anthropic llm/gemini internal/test/eventtest"},
 
 	{"x/acp", "cli/serve serve internal/inside llm internal/view internal/turn"},
+	{"x/acp/harness", ". ask effect event internal/fault kind call internal/kinds internal/redact sandbox"},
 	{"x/gateway", "effect internal/protocol x/gateway/internal/openai x/gateway/internal/anthropic"},
 	{"x/gateway/internal/openai", "internal/canon internal/protocol internal/structured"},
 	{"x/gateway/internal/anthropic", "x/gateway/internal/openai"},

@@ -53,31 +53,6 @@ func readServers(r *kinds.Reader, m *form.Map) {
 	})
 }
 
-// readSandbox reads the sandbox of a server's program.
-func readSandbox(r *kinds.Reader, m *form.Map) (p sandbox.Policy) {
-	m.At("sandbox").Map(func(m *form.Map) {
-		m.At("writable").Texts(&p.Writable)
-		m.At("read-only").Texts(&p.ReadOnly)
-		m.At("network").Bool(&p.Network)
-		if m.At("loopback").Bool(&p.Loopback); p.Loopback && !p.Network {
-			m.FaultAt("loopback", form.Invalid, "loopback belongs to a network: add :network true")
-		}
-		var unconfined bool
-		if m.At("unconfined").Bool(&unconfined); unconfined {
-			p.Method = sandbox.Unconfined
-			if len(p.Writable)+len(p.ReadOnly) > 0 || p.Network || p.Loopback {
-				m.Fault(form.Invalid, "an unconfined server may use everything: leave the other fields out")
-			}
-		}
-	})
-	for _, paths := range [][]string{p.Writable, p.ReadOnly} {
-		for i, path := range paths {
-			paths[i] = kinds.Within(r.Dir, path)
-		}
-	}
-	return p
-}
-
 func readServer(r *kinds.Reader, m *form.Map, s *configured) {
 	var url string
 	_, isCommand := m.Field("command")
@@ -88,7 +63,7 @@ func readServer(r *kinds.Reader, m *form.Map, s *configured) {
 		r.Path(m, "dir", &s.cfg.Dir)
 		s.cfg.Command = r.Argv(m, s.cfg.Dir)
 		s.env = r.Values(m, "env")
-		s.cfg.Sandbox = readSandbox(r, m)
+		s.cfg.Sandbox = r.Sandbox(m)
 	} else {
 		r.Address(m, "url", &url)
 		s.cfg.URL = llm.Secret(url)

@@ -19,6 +19,7 @@ import (
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/tool/mcp"
+	"github.com/stonelayer/stone/x/acp/harness"
 	"github.com/stonelayer/stone/x/retrieve/search"
 	"github.com/stonelayer/stone/x/solve/sat"
 	"github.com/stonelayer/stone/x/solve/uci"
@@ -26,7 +27,7 @@ import (
 
 // linked has every kind.
 var linked = func() (s kinds.Set) {
-	for _, k := range []kinds.Kind{cel.Part, mcp.Part, sat.Part, search.Part, uci.Part} {
+	for _, k := range []kinds.Kind{cel.Part, mcp.Part, sat.Part, search.Part, uci.Part, harness.Part} {
 		s.Add(k)
 	}
 	return s
@@ -81,7 +82,7 @@ func TestExample(t *testing.T) {
 
 func TestFaults(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"kind", `{:capabilities {:a {:cap/kind :llmm}}}`, `1:31: capabilities.a.cap/kind: unknown kind "llmm"; known are a2a, answers, chess, command, go, http, llm, mcp, plan, search, solver; did you mean "llm"?`},
+		{"kind", `{:capabilities {:a {:cap/kind :llmm}}}`, `1:31: capabilities.a.cap/kind: unknown kind "llmm"; known are a2a, acp, answers, chess, command, go, http, llm, mcp, plan, search, solver; did you mean "llm"?`},
 		{"no kind", `{:capabilities {:a {}}}`, `1:20: capabilities.a.cap/kind: the field "cap/kind" is missing`},
 		{"other id", `{:capabilities {:a {:cap/kind :solver :solver :sat :cap/id :b}}}`, `1:60: capabilities.a.cap/id: expected "a", under which it is registered, found "b"`},
 		{"expression", `{:capabilities {:a {:cap/kind :solver :solver :cel :expression "1 +"}}}`, `1:20: capabilities.a: expression "1 +": 1:4: `},

@@ -29,6 +29,7 @@ var texts = map[string]string{
 	"Intents":      "description",
 	"Judge":        "rubric",
 	"Kind answers": "key model text usage latency",
+	"Kind acp":     "dir mode",
 	"Kind chess":   "options",
 	"Kind command": "dir",
 	"Kind go":      "args in out",
@@ -100,7 +101,7 @@ func TestReachesEveryField(t *testing.T) {
 	}
 	for section, fields := range map[string]string{
 		"Top level": "url key schemas", "Providers": "url key", "Prompts": "default role intents", "Kind answers": "file", "Kind command": "command dir env", "Kind http": "url headers",
-		"Kind chess": "command", "Kind search": "index", "Search": "index", "Kind plan": "file", "Kind go": "package", "Servers": "command dir env url headers",
+		"Kind acp": "command allow test", "Kind chess": "command", "Kind search": "index", "Search": "index", "Kind plan": "file", "Kind go": "package", "Servers": "command dir env url headers",
 		"OAuth": "secret", "Checks": "command schema", "Judge": "rubric", "Webhooks": "url secret old-secret", "Telemetry": "url headers",
 	} {
 		for _, field := range strings.Fields(fields) {

@@ -32,6 +32,7 @@ var probes = map[string]string{
 	"Kind mcp":               `{:servers {:s {:url "http://h"}} :capabilities {:a {:cap/kind :mcp :server :s :tool "t" :?? 1}}}`,
 	"Kind solver, cel":       `{:capabilities {:a {:cap/kind :solver :solver :cel :expression "1" :?? 1}}}`,
 	"Kind solver, sat":       `{:capabilities {:a {:cap/kind :solver :solver :sat :?? 1}}}`,
+	"Kind acp":               `{:capabilities {:a {:cap/kind :acp :command ["/bin/true"] :?? 1}}}`,
 	"Kind chess":             `{:capabilities {:a {:cap/kind :chess :command ["/bin/true"] :?? 1}}}`,
 	"Kind search":            `{:capabilities {:a {:cap/kind :search :?? 1}}}`,
 	"Search":                 `{:search {:?? 1}}`,

@@ -17,6 +17,7 @@ var notLinked = []struct{ name, text, at, home string }{
 	{"mcp", `{:capabilities {:a {:cap/kind :mcp :server :s :tool "t"}}}`, `1:31: capabilities.a.cap/kind: the kind "mcp"`, "tool/mcp"},
 	{"servers", `{:servers {:s {:command ["/bin/true"]}}}`, `1:11: servers: "servers"`, "tool/mcp"},
 	{"chess", `{:capabilities {:a {:cap/kind :chess :command ["/bin/true"]}}}`, `1:31: capabilities.a.cap/kind: the kind "chess"`, "x/solve/uci"},
+	{"acp", `{:capabilities {:a {:cap/kind :acp :command ["/bin/true"]}}}`, `1:31: capabilities.a.cap/kind: the kind "acp"`, "x/acp/harness"},
 	{"sat", `{:tools {:a {:cap/kind :solver :solver :sat}}}`, `1:24: tools.a.cap/kind: the kind "solver/sat"`, "x/solve/sat"},
 	{"cel", `{:capabilities {:a {:cap/kind :solver :solver :cel}}}`, `1:31: capabilities.a.cap/kind: the kind "solver/cel"`, "call/cel"},
 	{"check", `{:checks {:short "size(out) < 3"}}`, `1:18: checks.short: "expression"`, "call/cel"},

@@ -70,33 +70,25 @@ func exchangeOf(ctx context.Context, v View, run journal.RunInfo) (exchange, err
 	if err := e.asks(ctx, v); err != nil {
 		return e, err
 	}
-	steps, err := v.Journal.Steps(ctx, run.ID)
-	if err != nil {
-		return e, err
-	}
-	if e.Agent = view.AgentOf(steps); e.Agent == "" {
-		return e, nil
-	}
-	opening, err := view.OpeningOf(ctx, v.Journal, run.ID, e.Agent)
+	path, opening, err := agentIn(ctx, v, run.ID)
 	if err != nil || opening == nil {
 		return e, err
 	}
+	e.Agent = path
 	left := allowance(shownBytes / 4)
 	for i := len(opening.Messages) - 1; i >= 0 && e.Said == ""; i-- {
 		if m := opening.Messages[i]; m.Role == llm.RoleUser {
 			e.Said = left.take(m.Text())
 		}
 	}
-	var last *journal.Step
-	for i, s := range steps {
-		if view.IsToolCall(s) {
-			e.Tools++
-		}
-		if view.Turn(s) > 0 && s.Recorded && (last == nil || view.Turn(s) > view.Turn(*last)) {
-			last = &steps[i]
-		}
+	turns, tools, err := stepsOfAgent(ctx, v, run.ID, path)
+	if err != nil {
+		return e, err
 	}
-	if last != nil {
+	e.Tools = len(tools)
+	turns = slices.DeleteFunc(turns, func(s *journal.Step) bool { return !s.Recorded })
+	if len(turns) > 0 {
+		last := turns[len(turns)-1]
 		reply, err := view.ReplyOf(ctx, v.Journal, run.ID, last.Path)
 		if err != nil {
 			return e, err
@@ -106,6 +98,37 @@ func exchangeOf(ctx context.Context, v View, run journal.RunInfo) (exchange, err
 		}
 	}
 	return e, nil
+}
+
+// agentIn returns the path of the outermost agent of a run and what it began with. It reads the first branches of the first
+// levels alone: the agent that talks to a person is one of them, and a run may have a million steps.
+func agentIn(ctx context.Context, v View, run string) (string, *view.Opening, error) {
+	o, err := v.Journal.Outline(ctx, run)
+	if err != nil {
+		return "", nil, err
+	}
+	const levels, branches = 4, 20
+	parts := []string{""}
+	for range levels {
+		var below []string
+		for _, part := range parts {
+			l, err := o.Level(ctx, part, journal.Page{Limit: branches})
+			if err != nil {
+				return "", nil, err
+			}
+			for _, b := range l.Branches {
+				below = append(below, b.Path)
+				if b.Step == nil || b.Step.Kind != "leaf" {
+					continue
+				}
+				if opening, err := view.OpeningOf(ctx, v.Journal, run, b.Path); err != nil || opening != nil {
+					return b.Path, opening, err
+				}
+			}
+		}
+		parts = below[:min(len(below), branches)]
+	}
+	return "", nil, nil
 }
 
 // chatURL is the address of a conversation.

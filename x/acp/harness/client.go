@@ -1,0 +1,213 @@
+package harness
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/internal/fault"
+	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/sandbox"
+)
+
+// maxFile bounds a file that the program reads by the protocol, in bytes.
+const maxFile = 8 << 20
+
+// RequestPermission implements sdk.Client: the people of the run are asked. A question that they cancel is a no.
+func (t *turn) RequestPermission(_ context.Context, r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
+	id := t.allowed(r)
+	if id == "" {
+		chosen, err := t.ask(r)
+		if err != nil {
+			t.fail(err)
+			return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeCancelled()}, nil
+		}
+		id = chosen
+	}
+	if id == "" {
+		return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeCancelled()}, nil
+	}
+	return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeSelected(id)}, nil
+}
+
+// ask returns the option that a person chooses, and for a cancelled question the one that refuses.
+func (t *turn) ask(r sdk.RequestPermissionRequest) (sdk.PermissionOptionId, error) {
+	title, what := "a tool", "tool"
+	if r.ToolCall.Title != nil {
+		title = t.secrets.Text(*r.ToolCall.Title)
+	}
+	if r.ToolCall.Kind != nil {
+		what = string(*r.ToolCall.Kind)
+	}
+	options := map[string]sdk.PermissionOptionId{}
+	var choices []string
+	for _, o := range r.Options {
+		name := strings.TrimSpace(strings.ReplaceAll(o.Name, "…", "...")) // a choice with … has a blank
+		if _, twice := options[name]; twice || name == "" {
+			name = fmt.Sprintf("%s (%s)", name, o.OptionId)
+		}
+		options[name] = o.OptionId
+		choices = append(choices, name)
+	}
+	if len(choices) == 0 {
+		return "", nil
+	}
+	input, err := json.Marshal(t.relative(r.ToolCall.RawInput))
+	if err != nil {
+		return "", err
+	}
+	input = []byte(t.secrets.Text(string(input)))
+	q := ask.Question{Name: t.req.Cap, Choices: choices, Call: &ask.Call{Tool: what, Input: input},
+		Text: fmt.Sprintf("%s asks for permission: %s", t.req.Cap, strings.ReplaceAll(title, t.clone.dir, "."))}
+	about := q.Text + "\n" + string(input) + "\n" + strings.Join(choices, "\n")
+	sum := sha256.Sum256([]byte(about))
+	t.asking.Lock()
+	defer t.asking.Unlock()
+	// Named by what is asked, so that a program that starts again gets the recorded answer to the same question.
+	answer, err := stone.Step(t.ctx, "permission-"+hex.EncodeToString(sum[:8]), about, func(ctx context.Context, _ string) (string, error) {
+		response, err := stone.In(ctx).Ask(q)
+		if fault.Kind(err) == string(kind.Declined) {
+			return "", nil
+		}
+		return response, err
+	})
+	if answer == "" && err == nil {
+		return first(r.Options, sdk.PermissionOptionKindRejectOnce), nil
+	}
+	return options[answer], err
+}
+
+// relative replaces the path of the clone, which is another one each time, in the strings of JSON.
+func (t *turn) relative(v any) any {
+	switch v := v.(type) {
+	case string:
+		return strings.ReplaceAll(v, t.clone.dir, ".")
+	case []any:
+		for i := range v {
+			v[i] = t.relative(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = t.relative(v[k])
+		}
+	}
+	return v
+}
+
+// inside opens the clone and returns the path of a file in it. Links lead nowhere else.
+func (t *turn) inside(path string) (*os.Root, string, error) {
+	rel, err := filepath.Rel(t.clone.dir, path)
+	if err != nil || !filepath.IsLocal(rel) || !filepath.IsAbs(path) {
+		return nil, "", sdk.NewInvalidParams(map[string]any{"error": fmt.Sprintf("%s is outside of the working directory %s", path, t.clone.dir)})
+	}
+	root, err := os.OpenRoot(t.clone.dir)
+	return root, rel, err
+}
+
+// ReadTextFile implements sdk.Client.
+func (t *turn) ReadTextFile(_ context.Context, r sdk.ReadTextFileRequest) (res sdk.ReadTextFileResponse, err error) {
+	root, path, err := t.inside(r.Path)
+	if err != nil {
+		return res, err
+	}
+	defer root.Close()
+	f, err := openRegular(root, path, os.O_RDONLY)
+	if err != nil {
+		return res, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = fmt.Errorf("%s is larger than %d bytes", path, maxFile)
+	}
+	if err != nil {
+		return res, err
+	}
+	lines := slices.Collect(strings.Lines(string(data)))
+	from := min(max(value(r.Line)-1, 0), len(lines))
+	lines = lines[from:]
+	if r.Limit != nil {
+		lines = lines[:min(max(*r.Limit, 0), len(lines))]
+	}
+	return sdk.ReadTextFileResponse{Content: strings.Join(lines, "")}, nil
+}
+
+// WriteTextFile implements sdk.Client.
+func (t *turn) WriteTextFile(_ context.Context, r sdk.WriteTextFileRequest) (res sdk.WriteTextFileResponse, err error) {
+	root, path, err := t.inside(r.Path)
+	if err != nil {
+		return res, err
+	}
+	defer root.Close()
+	top, _, _ := strings.Cut(filepath.ToSlash(path), "/")
+	if slices.Contains(sandbox.Protected(), strings.ToLower(top)) {
+		return res, fmt.Errorf("%s is read-only", top)
+	}
+	if err = root.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return res, err
+	}
+	f, err := openRegular(root, path, os.O_WRONLY|os.O_CREATE)
+	if err != nil {
+		return res, err
+	}
+	if err = f.Truncate(0); err == nil {
+		_, err = f.WriteString(r.Content)
+	}
+	return res, errors.Join(err, f.Close())
+}
+
+// openRegular opens a regular file, and never waits for the other end of a pipe.
+func openRegular(root *os.Root, path string, flag int) (*os.File, error) {
+	f, err := root.OpenFile(path, flag|syscall.O_NONBLOCK, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// The terminal methods are not offered.
+
+// CreateTerminal implements sdk.Client.
+func (*turn) CreateTerminal(context.Context, sdk.CreateTerminalRequest) (r sdk.CreateTerminalResponse, err error) {
+	return r, sdk.NewMethodNotFound("terminal/create")
+}
+
+// KillTerminal implements sdk.Client.
+func (*turn) KillTerminal(context.Context, sdk.KillTerminalRequest) (r sdk.KillTerminalResponse, err error) {
+	return r, sdk.NewMethodNotFound("terminal/kill")
+}
+
+// TerminalOutput implements sdk.Client.
+func (*turn) TerminalOutput(context.Context, sdk.TerminalOutputRequest) (r sdk.TerminalOutputResponse, err error) {
+	return r, sdk.NewMethodNotFound("terminal/output")
+}
+
+// ReleaseTerminal implements sdk.Client.
+func (*turn) ReleaseTerminal(context.Context, sdk.ReleaseTerminalRequest) (r sdk.ReleaseTerminalResponse, err error) {
+	return r, sdk.NewMethodNotFound("terminal/release")
+}
+
+// WaitForTerminalExit implements sdk.Client.
+func (*turn) WaitForTerminalExit(context.Context, sdk.WaitForTerminalExitRequest) (r sdk.WaitForTerminalExitResponse, err error) {
+	return r, sdk.NewMethodNotFound("terminal/wait_for_exit")
+}

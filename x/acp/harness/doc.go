@@ -1,0 +1,24 @@
+// Package harness is a capability that lets a coding agent of others change a git repository: a program that speaks
+// the Agent Client Protocol, such as Claude Code, Codex, Gemini CLI or stone acp.
+//
+// Each invocation clones the repository into a temporary directory and runs the program there, in a sandbox. The program
+// gets the field "prompt" of the input, or else the whole input as JSON. The answer has its text, and its edits as a diff
+// that git apply takes:
+//
+//	{"text": "…", "base": "4f0c…", "diff": "diff --git a/…", "tests": {"passed": true, "output": "…"}}
+//
+// Base is the commit that the diff changes. Tests has the result of Config.Test; the check tests-pass rejects an answer whose
+// tests failed. If the call repairs a rejected answer, the program starts from its earlier edits and is told why they were
+// rejected.
+//
+// # People
+//
+// When the program asks for permission, the people of the run are asked. A program that waits for them in a run without a
+// frontend is ended. When they have answered, it starts again, and gets the answer when it asks the same.
+//
+// # Reach
+//
+// The program writes to its clone, and reads and writes what Config.Sandbox grants. It cannot write to .git, so it cannot
+// commit. Reading and writing files by the protocol reaches the clone alone. Terminals are not offered. When the context
+// is done, the turn is cancelled and the program ends with all its child processes.
+package harness
