@@ -95,7 +95,7 @@ var table = []struct{ pkg, imports string }{
 	{"budget", "internal/bounds internal/reasons internal/terms internal/declared internal/fault internal/money"},
 	{"call/cel/internal/expr", "internal/canon internal/suggest schema"},
 	{"internal/form", "internal/edn internal/suggest"},
-	{"internal/kinds", "internal/regular call internal/redact llm"},
+	{"internal/kinds", "internal/regular call internal/redact llm sandbox"},
 	{"call/answers", "call/model internal/suggest internal/text"},
 	{"call/...", "internal/asked internal/regular call sandbox call/cel/internal/expr internal/kinds internal/redact internal/retryafter internal/sse internal/transport llm internal/structured"},
 	{"internal/asked", "llm"},

@@ -10,7 +10,6 @@ import (
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/sandbox"
 )
 
 // A configured server is a server of the configuration that speaks the Model Context

@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/sandbox"
 )
 
-// Config configures the program. The zero value fails with call.Unavailable.
+// Config configures the program. The zero value fails with reasons.Unavailable.
 type Config struct {
 	// Command is the absolute path of the program, and its arguments.
 	Command []string
@@ -91,7 +91,7 @@ func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, err
 	secrets.NoteEnv(c.Env)
 	text, before, err := promptOf(req)
 	if err != nil {
-		return nil, &call.Error{Type: call.InvalidRequest, Message: err.Error(), Cause: err}
+		return nil, &call.Error{Type: reasons.InvalidRequest, Message: err.Error(), Cause: err}
 	}
 	cl, err := newClone(ctx, c.Dir, before)
 	if err != nil {
@@ -114,7 +114,7 @@ func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, err
 	}
 	a := answer{Text: t.text.String(), Base: cl.base}
 	if a.Diff, err = cl.diff(ctx); err != nil {
-		return nil, &call.Error{Type: call.InvokeFailed, Message: "the edits cannot be read: " + err.Error(), Cause: err, Usage: usage}
+		return nil, &call.Error{Type: reasons.InvokeFailed, Message: "the edits cannot be read: " + err.Error(), Cause: err, Usage: usage}
 	}
 	if len(c.Test) > 0 {
 		if a.Tests, err = c.test(ctx, policy, cl.dir); err != nil {
@@ -216,5 +216,5 @@ func promptOf(req *call.Request) (text string, before *answer, err error) {
 }
 
 func unavailable(what string, err error) error {
-	return &call.Error{Type: call.Unavailable, Message: what + err.Error(), Cause: err}
+	return &call.Error{Type: reasons.Unavailable, Message: what + err.Error(), Cause: err}
 }

@@ -107,7 +107,7 @@ func (t *turn) run(policy sandbox.Policy, prompt string) error {
 	if said != "" {
 		said = ": " + said
 	}
-	return &call.Error{Type: call.InvokeFailed, Message: fmt.Sprintf("the program failed under %s: %s%s", policy.Method, t.secrets.Text(reason(err)), said), Cause: err}
+	return &call.Error{Type: reasons.InvokeFailed, Message: fmt.Sprintf("the program failed under %s: %s%s", policy.Method, t.secrets.Text(reason(err)), said), Cause: err}
 }
 
 // reason is the message of an error of the protocol, without its form.
@@ -157,7 +157,7 @@ func (t *turn) talk(ctx context.Context, conn *sdk.ClientSideConnection, prompt 
 		t.mu.Unlock()
 	}
 	if res.StopReason != sdk.StopReasonEndTurn {
-		return &call.Error{Type: call.InvokeFailed, Message: fmt.Sprintf("the program stopped: %s", res.StopReason)}
+		return &call.Error{Type: reasons.InvokeFailed, Message: fmt.Sprintf("the program stopped: %s", res.StopReason)}
 	}
 	return nil
 }
@@ -181,7 +181,7 @@ func (t *turn) SessionUpdate(_ context.Context, n sdk.SessionNotification) error
 		}
 		t.mu.Unlock()
 		if size > maxAnswer {
-			t.fail(&call.Error{Type: call.SchemaInvalid, Message: fmt.Sprintf("the program says more than %d bytes", maxAnswer)})
+			t.fail(&call.Error{Type: reasons.SchemaInvalid, Message: fmt.Sprintf("the program says more than %d bytes", maxAnswer)})
 			return nil
 		}
 		t.req.Voice.Say(event.Text, text)
