@@ -15,8 +15,8 @@ import (
 	"github.com/stonelayer/stone/internal/alias"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/record"
-	"github.com/stonelayer/stone/step"
 	"github.com/stonelayer/stone/internal/tree"
+	"github.com/stonelayer/stone/step"
 )
 
 // Fork makes a new run of another one. The new run does the step At anew, with all steps within it, and takes the current

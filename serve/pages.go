@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"

@@ -91,7 +91,7 @@ func TestResultOfPlanIsItsLastNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept := &reads{Memory: &journal.Memory{}}
-	h := &house{T: t, Server: serveAll(t, serve.Config{Journal: kept, Applicator: app, Pipelines: []serve.Pipeline{{Name: "greet", Ashlar: p, Result: call.EmitType}}})}
+	h := &house{T: t, Server: serveAll(t, serve.Config{Journal: kept, Applicator: app, Pipelines: []serve.Pipeline{{Name: "greet", Ashlar: p, Result: "stone/emit"}}})}
 	h.want("PUT", "/v1/runs/a", `{"pipeline":"greet","input":{"text":"Ada"}}`, 201, "")
 	h.want("GET", "/v1/runs/a/result?wait=30s", "", 200, `"done"`)
 	kept.all.Store(0)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/stonelayer/stone/internal/reasons"
 	"path/filepath"
 	"slices"
 	"strings"

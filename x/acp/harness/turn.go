@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/stonelayer/stone/internal/reasons"
 	"io"
 	"log/slog"
 	"os"
