@@ -393,7 +393,7 @@ type Detail struct {
 	// everything that the leaf declares.
 	Render func(dag.DAG) ([]byte, error)
 	// Cached returns the maximum age of a result. With an age above zero the leaf is like a Reusable one, but takes
-	// results of any run up to that age, whatever the run's reuse setting. The key is part of the reuse key; it
+	// results of any run (of its tenant) up to that age, whatever the run's reuse setting. The key is part of the reuse key; it
 	// covers what depends on the granted effects, all if the grant is nil.
 	Cached func(grant []string) (key []byte, age time.Duration)
 	// Prompt returns the constant text that the leaf sends to a model. It is part of no key: a journal compares it on

@@ -33,7 +33,7 @@ type Key struct {
 	// that it renders from them, and the round, lane, visit or attempt. It is
 	// zero unless the ashlar is Reusable or cached.
 	Reuse dag.ID
-	// Fresh is set if the ashlar is cached: results of any run are then found under
+	// Fresh is set if the ashlar is cached: results of any run of the same tenant are then found under
 	// Reuse, whatever the run says about reuse, but none whose Time is before Fresh.
 	Fresh time.Time
 }
