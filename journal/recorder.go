@@ -151,7 +151,7 @@ func (r *recorder) admit(ctx context.Context, key *step.Key) error {
 type attempt struct {
 	trouble
 	started bool // work was called
-	cleaned bool // the run continues with the record: its result had secrets, was set, or is that of a forked run
+	cleaned bool // the run continues with what is recorded, which is not what the step returned
 }
 
 // made is the stage between the work and the journal.

@@ -47,7 +47,7 @@ type (
 	}
 	entry struct {
 		Name string `json:"name"`
-		Sum  dag.ID `json:"sum"` // SHA-256 of the bytes of the line
+		Sum  dag.ID `json:"sum"` // SHA-256 of the line
 	}
 )
 

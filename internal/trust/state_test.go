@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stonelayer/stone/internal/test/need"
 )
 
 // A file is believed until it is replaced, others may write it, or it becomes a link; what is announced, at once.
@@ -88,10 +90,7 @@ func TestForeign(t *testing.T) {
 
 // Version 4 of the index has of each path what differs from the one before it.
 func TestForeignInIndex4(t *testing.T) {
-	git, err := exec.LookPath("git")
-	if err != nil {
-		t.Skip("no git")
-	}
+	git := need.Program(t, "git")
 	long := strings.Repeat("l", 150)
 	for _, format := range []string{"sha1", "sha256"} {
 		t.Run(format, func(t *testing.T) {

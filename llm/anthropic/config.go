@@ -40,7 +40,7 @@ type Config struct {
 	// stream are refused.
 	Extra map[string]any
 	// MaxTokens bounds answers. A request that sets a lower limit gets it. The protocol demands a
-	// limit: by default it is that of the table of models, or else 16,384, and less for a model that refuses that.
+	// limit. 0 means the maximum in the table of models, or 16,384 for a model that is not in it.
 	MaxTokens int
 	// MaxContinuations is how often a paused turn is sent again. 0 means 8, negative
 	// leaves it to the caller, who gets the reply with stop reason pause_turn.

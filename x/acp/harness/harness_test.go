@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/internal/test/peer"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
@@ -53,7 +54,7 @@ type world struct {
 
 func newWorld(t *testing.T, does string) *world {
 	if _, err := sandbox.Find(); err != nil {
-		t.Skip(err)
+		need.Absent(t, err.Error())
 	}
 	w := &world{T: t, repo: repository(t), log: filepath.Join(t.TempDir(), "log")}
 	if err := os.WriteFile(w.log, nil, 0o600); err != nil {
@@ -147,10 +148,7 @@ func TestNPM(t *testing.T) {
 	peer.Held(t, "@agentclientprotocol/sdk", "an agent whose edits are tested")
 	w := newWorld(t, "none")
 	w.tested()
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip(err)
-	}
+	node := need.Program(t, "node")
 	script, err := filepath.Abs("testdata/agent.mjs")
 	if err != nil {
 		t.Fatal(err)

@@ -127,7 +127,7 @@ func (m message) seen(by turn.Seen, over bool) {
 // settled reports whether a call has ended.
 func (p part) settled() bool { return strings.HasPrefix(p.State, "output-") }
 
-// tools are those of a client: a list, or an object by their names, as assistant-ui sends them.
+// tools are the tools of a client. They are read from a list or, as assistant-ui sends them, from an object with a member for each.
 type tools []llm.Tool
 
 func (t *tools) UnmarshalJSON(text []byte) error {
