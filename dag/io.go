@@ -9,8 +9,8 @@ import (
 	"io"
 	"time"
 
-	"github.com/stonelayer/stone/internal/alias"
 	"github.com/stonelayer/stone/internal/jsonv2"
+	"github.com/stonelayer/stone/internal/terms"
 )
 
 // line is the JSON form of a node. Base is set for the head of a fan-out lane that no
@@ -116,7 +116,7 @@ func (rd *reader) line(text []byte) error {
 	if l.ID == nil || l.Type == "" || l.Content == nil {
 		return errors.New(`want the fields "id", "type" and "content"`)
 	}
-	delete(l.Meta, alias.Meta)
+	delete(l.Meta, terms.As)
 	spec := Spec{Type: l.Type, Content: json.RawMessage(l.Content), Meta: l.Meta, Time: l.Time}
 	for _, id := range l.Parents {
 		p := rd.known[id]

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stonelayer/stone/internal/alias"
+	"github.com/stonelayer/stone/internal/terms"
 )
 
 // A Query describes a read without the type of its result; see [Reader] for that. The
@@ -199,8 +199,8 @@ func (q Query) Digest(d DAG, across bool) ID {
 
 // as is the id of the node for which n stands, its own unless a fork took n from another run.
 func (n *Node) as() ID {
-	if n != nil && n.meta[alias.Meta] != "" {
-		if id, err := ParseID(n.meta[alias.Meta]); err == nil {
+	if n != nil && n.meta[terms.As] != "" {
+		if id, err := ParseID(n.meta[terms.As]); err == nil {
 			return id
 		}
 	}

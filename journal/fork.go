@@ -12,9 +12,9 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/address"
-	"github.com/stonelayer/stone/internal/alias"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/record"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/internal/tree"
 	"github.com/stonelayer/stone/step"
 )
@@ -149,7 +149,7 @@ func newForked(f Fork, from RunInfo, now []Part, steps []Step) *forked {
 		}
 		if s.Kind == "leaf" && s.Recorded && s.Failure == "" {
 			node := s.Node
-			if as, err := dag.ParseID(s.Meta[alias.Meta]); err == nil {
+			if as, err := dag.ParseID(s.Meta[terms.As]); err == nil {
 				node = as
 			}
 			out.was[s.Path] = made{s.Sum, node}

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/alias"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -30,8 +30,8 @@ func OriginOf(ctx context.Context) Origin {
 
 // As notes which node a reused record has made in its origin, unless it notes one already.
 func As(rec step.Record, node dag.ID) step.Record {
-	if rec.Meta[alias.Meta] == "" && node != (dag.ID{}) {
-		rec.Meta[alias.Meta] = node.String()
+	if rec.Meta[terms.As] == "" && node != (dag.ID{}) {
+		rec.Meta[terms.As] = node.String()
 	}
 	return rec
 }

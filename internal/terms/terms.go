@@ -28,7 +28,11 @@ const (
 	FanOut    = "fan-out"     // of a lane's failure: the address of its fan-out
 	Lanes     = "lanes"       // of a lane's failure: the number of lanes of its fan-out
 	From      = "reused-from" // the run that a recorded step was taken from
-	Beside    = "beside"      // content beside the content of a node
+	// As is the id that the node of another run has there, of which a forked run has a copy. Steps that read the copy are
+	// known by that id, since an id covers all nodes before it, which may be others in the fork. A DAG read from outside
+	// has no such meta.
+	As     = "reused-as"
+	Beside = "beside" // content beside the content of a node
 )
 
 // Codes of warnings of a run.
