@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/stonelayer/stone/internal/problems"
 	"io"
 	"net"
 	"net/http"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/internal/jsonv2"
+	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/internal/protocol"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/serve/api"

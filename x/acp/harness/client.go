@@ -28,16 +28,14 @@ const maxFile = 8 << 20
 
 // RequestPermission implements sdk.Client: the people of the run are asked. A question that they cancel is a no.
 func (t *turn) RequestPermission(_ context.Context, r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
-	id := t.allowed(r)
+	id, err := t.allowed(r), error(nil)
 	if id == "" {
-		chosen, err := t.ask(r)
-		if err != nil {
-			t.fail(err)
-			return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeCancelled()}, nil
-		}
-		id = chosen
+		id, err = t.ask(r)
 	}
-	if id == "" {
+	if err != nil {
+		t.fail(err)
+	}
+	if err != nil || id == "" {
 		return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeCancelled()}, nil
 	}
 	return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeSelected(id)}, nil

@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/stonelayer/stone/internal/reasons"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/effect"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/sandbox"
 )
@@ -119,6 +119,9 @@ func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, err
 	}
 	if len(c.Test) > 0 {
 		if a.Tests, err = c.test(ctx, policy, cl.dir); err != nil {
+			if e, ok := errors.AsType[*call.Error](err); ok {
+				e.Usage = usage // the turn was paid
+			}
 			return nil, err
 		}
 	}
