@@ -2,6 +2,7 @@ package budget
 
 import (
 	"fmt"
+
 	"github.com/stonelayer/stone/internal/reasons"
 )
 
