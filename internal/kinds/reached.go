@@ -33,23 +33,19 @@ func (a Reached) Probe(ctx context.Context) error {
 		}
 	}
 	if len(a.Command) > 0 {
-		return startable(a.At)
+		info, err := os.Stat(a.At)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return fmt.Errorf("there is no program %s", a.At)
+		case err != nil:
+			return err
+		case info.IsDir() || info.Mode()&0o111 == 0:
+			return fmt.Errorf("%s is not an executable file", a.At)
+		}
+		return nil
 	}
 	if u, err := url.Parse(a.At); err == nil && u.Host != "" {
 		return listening(ctx, u)
-	}
-	return nil
-}
-
-func startable(path string) error {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return fmt.Errorf("there is no program %s", path)
-	case err != nil:
-		return err
-	case info.IsDir() || info.Mode()&0o111 == 0:
-		return fmt.Errorf("%s is not an executable file", path)
 	}
 	return nil
 }
