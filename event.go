@@ -184,21 +184,6 @@ func (f *frame) runStarted(p Ashlar) func(dag.DAG) {
 	}
 }
 
-// failed sends the event of a failure.
-func (f *frame) failed(failure *Failure) {
-	if f.Wants(slog.LevelError) {
-		f.tell(f.spec.name, failure.Path, event.StepFailed{Kind: string(failure.Kind), Reason: failure.Reason})
-	}
-}
-
-// triedInVain sends the event of an attempt after which a leaf is tried again.
-func (f *frame) triedInVain(attempt int, err error) {
-	if f.Wants(slog.LevelWarn) {
-		failure := failureOf(err, f.path())
-		f.tell(f.spec.name, failure.Path, event.AttemptFailed{Attempt: attempt, Kind: string(failure.Kind), Reason: failure.Reason})
-	}
-}
-
 // This file counts the answers that steps stream before they are accepted, so that a
 // failed step can retract them. It does so only while a watcher wants deltas.
 

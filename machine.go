@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"runtime/debug"
 	"strconv"
 	"sync/atomic"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/grants"
 	"github.com/stonelayer/stone/internal/panics"
 	"github.com/stonelayer/stone/internal/terms"
@@ -56,7 +58,15 @@ func (r *run) compose(f *frame, d dag.DAG) dag.DAG {
 	case reduceForm:
 		return r.visit(f.child(innerSegment, 0), d.Reduce()).Reduced(d)
 	case rescueForm:
-		return r.rescue(f, d)
+		out := r.visit(f.child(childSegment, 0), d)
+		if !out.InFlight() || f.over() != nil || errors.Is(out.Cause(), kind.Waiting) {
+			return out
+		}
+		recorded, err := out.RecordFailure()
+		if err != nil {
+			return f.fail(out, err)
+		}
+		return r.visit(f.child(childSegment, 1), recorded)
 	default:
 		return r.scoped(f, d)
 	}
@@ -118,18 +128,6 @@ func (r *run) match(f *frame, d dag.DAG) dag.DAG {
 		}
 	}
 	return f.fail(d, Fail(kind.MatchFailed, "no branch for %.200s: have %.500s", key, fmt.Sprint(f.spec.keys)))
-}
-
-func (r *run) rescue(f *frame, d dag.DAG) dag.DAG {
-	out := r.visit(f.child(childSegment, 0), d)
-	if !out.InFlight() || f.over() != nil || errors.Is(out.Cause(), kind.Waiting) {
-		return out
-	}
-	recorded, err := out.RecordFailure()
-	if err != nil {
-		return f.fail(out, err)
-	}
-	return r.visit(f.child(childSegment, 1), recorded)
 }
 
 func (r *run) mapItems(f *frame, d dag.DAG) dag.DAG {
@@ -386,7 +384,9 @@ func (f *frame) scope(d dag.DAG) (out dag.DAG, err error) {
 // fail puts a failure in flight and reports it.
 func (f *frame) fail(d dag.DAG, err error) dag.DAG {
 	d, failure := f.inFlight(d, err)
-	f.failed(failure)
+	if f.Wants(slog.LevelError) {
+		f.tell(f.spec.name, failure.Path, event.StepFailed{Kind: string(failure.Kind), Reason: failure.Reason})
+	}
 	return d
 }
 

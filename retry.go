@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/internal/retryafter"
@@ -48,7 +50,11 @@ func (f *frame) retried(d dag.DAG, policy *Retry) (*dag.Node, error) {
 			return n, err
 		}
 		a.takeBack(err)
-		f.triedInVain(i, err)
+		attempt := i
+		if f.Wants(slog.LevelWarn) {
+			failure := failureOf(err, f.path())
+			f.tell(f.spec.name, failure.Path, event.AttemptFailed{Attempt: attempt, Kind: string(failure.Kind), Reason: failure.Reason})
+		}
 		f.keepNothing()
 		_ = retryafter.Sleep(f.Context, policy.pause(i, err)) // over says why the context ended
 		if err := f.over(); err != nil {

@@ -346,17 +346,6 @@ func (f *facts) end(m mark) {
 	f.trail, f.frame = f.trail[:m.trail], m.frame
 }
 
-// perhaps notes that the gains may or may not exist.
-func (f *facts) perhaps(gains []gain) {
-	for _, g := range gains {
-		e := &f.entries[g.id]
-		line, all := max(e.line, min(g.line, maybe)), max(e.all, min(g.all, maybe))
-		if line != e.line || all != e.all {
-			f.set(g.id, line, all)
-		}
-	}
-}
-
 // joinWays continues after one of several ways, whose gains start at from. A fact
 // that all ways share is kept; any other becomes maybe.
 func (f *facts) joinWays(from, ways int) {

@@ -372,7 +372,14 @@ func (v *validator) rescue(s *spec) {
 	from := len(v.gains)
 	v.either(2, func(i int) {
 		if i == 1 {
-			v.perhaps(v.gains[from:])
+			f := &v.facts
+			for _, g := range v.gains[from:] {
+				e := &f.entries[g.id]
+				line, all := max(e.line, min(g.line, maybe)), max(e.all, min(g.all, maybe))
+				if line != e.line || all != e.all {
+					f.set(g.id, line, all)
+				}
+			}
 			v.pending = nil
 			v.set(v.id(dag.Failure.Name()), surely, surely)
 			v.last = latest{there: surely, typ: dag.Failure}

@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -50,12 +49,6 @@ func (j *job) told() event.ToolCall {
 	return c
 }
 
-func (j *job) dispatching() {
-	if j.debug {
-		j.place.Send(event.ToolStarted{ToolCall: j.told()})
-	}
-}
-
 func (j *job) dispatched(o outcome) {
 	if !j.info {
 		return
@@ -68,9 +61,4 @@ func (j *job) dispatched(o outcome) {
 		done.Meta = o.Meta
 	}
 	j.place.Send(done)
-}
-
-// panicked sends the stack of a panic in a tool. The model gets only the value.
-func (j *job) panicked(value any, stack []byte) {
-	j.place.Send(event.ToolPanicked{Tool: j.tool.Name, Error: fmt.Sprint(value), Stack: string(stack)})
 }

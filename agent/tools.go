@@ -14,6 +14,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/kind"
@@ -275,7 +276,9 @@ func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 		j.dispatched(o)
 		return o, err
 	}
-	j.dispatching()
+	if j.debug {
+		j.place.Send(event.ToolStarted{ToolCall: j.told()})
+	}
 	res, err := j.guarded(context.WithValue(ctx, jobKey{}, j))
 	switch {
 	case err == nil:
@@ -336,7 +339,8 @@ func (j *job) show(o *outcome, media []*llm.Media) {
 func (j *job) guarded(ctx context.Context) (res Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			j.panicked(p, debug.Stack())
+			stack := debug.Stack()
+			j.place.Send(event.ToolPanicked{Tool: j.tool.Name, Error: fmt.Sprint(p), Stack: string(stack)})
 			err = fmt.Errorf("the tool %q broke down: %v", j.tool.Name, p)
 		}
 	}()

@@ -3,7 +3,6 @@ package call
 import (
 	"fmt"
 
-	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/reasons"
 )
 
@@ -13,15 +12,6 @@ type Handle struct {
 	Cap      string   `json:"cap/id"`
 	Requires Requires `json:"requires,omitzero"`
 	Done     Done     `json:"done,omitzero"` // of which a ScoreMin is the least
-}
-
-// read reads a handle from a map. Other fields belong to the value that has it.
-func (h *Handle) read(m *form.Map) {
-	m.AllowRest()
-	m.Need("cap/id")
-	m.At("cap/id").Name(&h.Cap)
-	m.At("requires").Map(h.Requires.read)
-	m.At("done").Map(h.Done.read)
 }
 
 // contract reports whether the handle asks for more than its capability.

@@ -47,7 +47,15 @@ func (p *Policy) resolve(s *Spec) effective {
 		if i > 0 {
 			e.host.over(l.Admit)
 		}
-		e.judge.over(l.Judge)
+		over(&e.judge.on, l.Judge.On)
+		over(&e.judge.veto, l.Judge.Veto)
+		over(&e.judge.weight, l.Judge.Weight)
+		over(&e.judge.canary, l.Judge.Canary)
+		over(&e.judge.attempts, l.Judge.MaxAttempts)
+		e.judge.cap, e.judge.rubric = cmp.Or(l.Judge.Cap, e.judge.cap), cmp.Or(l.Judge.Rubric, e.judge.rubric)
+		if l.Judge.OnError != "" {
+			e.judge.open = l.Judge.OnError == "open"
+		}
 		over(&e.sameCapMax, l.Retry.SameCapMax)
 		over(&e.fallbackMax, l.Retry.FallbackMax)
 		if l.SwitchOn != nil {
@@ -75,18 +83,6 @@ func (e *effective) recoverable(err *Error) bool {
 func (d *Done) over(level Done) {
 	d.Must, d.Should = union(d.Must, level.Must), union(d.Should, level.Should)
 	over(d.ScoreMin, level.ScoreMin)
-}
-
-func (j *judging) over(level Judge) {
-	over(&j.on, level.On)
-	over(&j.veto, level.Veto)
-	over(&j.weight, level.Weight)
-	over(&j.canary, level.Canary)
-	over(&j.attempts, level.MaxAttempts)
-	j.cap, j.rubric = cmp.Or(level.Cap, j.cap), cmp.Or(level.Rubric, j.rubric)
-	if level.OnError != "" {
-		j.open = level.OnError == "open"
-	}
 }
 
 // over replaces the value of a less specific level.

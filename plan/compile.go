@@ -225,7 +225,10 @@ func (c *compiler) inner(n *node, name string, known *scope, depth int) stone.As
 	case "emit":
 		return c.emit(n, name, known)
 	case "seq":
-		return c.body(n, name, known, depth)
+		inside := known.inner()
+		a := c.sequence(name, bodyOf(n), inside, depth+1)
+		known.leave(inside, "")
+		return a
 	case "loop":
 		return c.loop(n, name, known, depth)
 	case "match":

@@ -71,17 +71,12 @@ func (w *printer) data(src []byte) []byte {
 	}
 	w.text = append(w.text, src[:n]...)
 	if number := string(src[:n]); strings.ContainsAny(number, ".eE") && number[0] != 't' && number[0] != 'f' {
-		w.exact(number)
+		v, err := edn.FromJSON([]byte(number), edn.Limits{})
+		if err == nil && v.Kind() == edn.KindDecimal {
+			w.text = append(w.text, 'M')
+		}
 	}
 	return src[n:]
-}
-
-// exact marks a number that a float64 cannot represent exactly.
-func (w *printer) exact(number string) {
-	v, err := edn.FromJSON([]byte(number), edn.Limits{})
-	if err == nil && v.Kind() == edn.KindDecimal {
-		w.text = append(w.text, 'M')
-	}
 }
 
 func (w *printer) dataKey(key []byte) {

@@ -130,14 +130,6 @@ func (c *compiler) readable() map[string]bool {
 	return all
 }
 
-// body compiles the one body of a node.
-func (c *compiler) body(n *node, name string, known *scope, depth int) stone.Ashlar {
-	inside := known.inner()
-	a := c.sequence(name, bodyOf(n), inside, depth+1)
-	known.leave(inside, "")
-	return a
-}
-
 func bodyOf(n *node) []*node {
 	if len(n.bodies) == 0 {
 		return nil

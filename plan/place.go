@@ -83,11 +83,7 @@ func located(at *place, message string) string {
 	if at == nil {
 		return message
 	}
-	return withPosition(at.value, message)
-}
-
-func withPosition(v edn.Value, message string) string {
-	if line, column := v.Position(); line > 0 {
+	if line, column := at.value.Position(); line > 0 {
 		return fmt.Sprintf("%d:%d: %s", line, column, message)
 	}
 	return message

@@ -25,22 +25,19 @@ func (p *Plan) print(json bool, size int) ([]byte, error) {
 		w.string(p.id)
 	}
 	if p.stated {
-		w.inputs(p.inputs)
+		inputs := p.inputs
+		w.key("inputs")
+		w.open('{')
+		for _, in := range inputs {
+			w.key(in.name)
+			w.template(in.of, false)
+		}
+		w.close('}')
 	}
 	w.key("nodes")
 	w.nodes(p.nodes)
 	w.close('}')
 	return w.text, w.err
-}
-
-func (w *printer) inputs(inputs []input) {
-	w.key("inputs")
-	w.open('{')
-	for _, in := range inputs {
-		w.key(in.name)
-		w.template(in.of, false)
-	}
-	w.close('}')
 }
 
 func (w *printer) fail(err error, really bool) {

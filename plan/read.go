@@ -214,7 +214,8 @@ func (r *reading) readCall(n *node, f fields) {
 	n.value = r.field(f, "input", false)
 	n.context = r.field(f, "context", false)
 	n.constraints = r.field(f, "constraints", false)
-	readRequires(f.Map, n)
+	form.Into(f.Map, &n.spec, "requires")
+	readOutput(f.Map, n)
 	form.Into(f.Map, &n.spec, "dispatch/slots", "done", "admit", "budget", "cache", "effects")
 	f.At("as").Name(&n.as)
 }
@@ -332,12 +333,6 @@ func (r *reading) readAsk(n *node, f fields) {
 		f.At("choices").Texts(&n.choices)
 	}
 	f.At("as").Name(&n.as)
-}
-
-// readRequires reads the requirements on the answer, from requires or output.schema.
-func readRequires(m *form.Map, n *node) {
-	form.Into(m, &n.spec, "requires")
-	readOutput(m, n)
 }
 
 func readOutput(m *form.Map, n *node) {

@@ -28,7 +28,17 @@ func newSchema(root any) *Schema {
 	s := &Schema{root: root, foldable: !hasInnerID(root, true)}
 	s.text = sync.OnceValue(func() []byte { return appendJSON(nil, root, false) })
 	s.ordered = sync.OnceValue(func() []byte { return appendJSON(nil, root, true) })
-	s.compiled = sync.OnceValues(func() (*graph, error) { return compile(s.text()) })
+	s.compiled = sync.OnceValues(func() (*graph, error) {
+		document, err := decodeDocument(s.text())
+		if err != nil {
+			return nil, fmt.Errorf("schema: %w", err)
+		}
+		g, err := compileLibrary(document)
+		if err != nil {
+			return nil, compileError(err, document)
+		}
+		return g, nil
+	})
 	return s
 }
 

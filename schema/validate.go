@@ -14,6 +14,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
 	"github.com/stonelayer/stone/internal/pattern"
 )
 
@@ -26,18 +27,6 @@ type refusal struct{}
 func (refusal) Load(url string) (any, error) {
 	return nil, fmt.Errorf("schema: the reference %q refers outside the schema, and no other document is loaded; copy its target into $defs",
 		strings.TrimPrefix(url, "stone:///"))
-}
-
-func compile(text []byte) (*graph, error) {
-	document, err := decodeDocument(text)
-	if err != nil {
-		return nil, fmt.Errorf("schema: %w", err)
-	}
-	g, err := compileLibrary(document)
-	if err != nil {
-		return nil, compileError(err, document)
-	}
-	return g, nil
 }
 
 // compileLibrary returns the errors of the library.

@@ -67,7 +67,16 @@ func Confirm(m agent.Middleware, by Approver) agent.Middleware {
 			}
 		}
 		if decision.Allowed {
-			return run(ctx, m.Tool, input)
+			if m.Tool.Timeout <= 0 {
+				return m.Tool.Run(ctx, input)
+			}
+			within, cancel := context.WithTimeout(ctx, m.Tool.Timeout)
+			defer cancel()
+			res, err := m.Tool.Run(within, input)
+			if err != nil && within.Err() != nil && ctx.Err() == nil {
+				err = fmt.Errorf("the tool %q was stopped after %v, which is its limit: %w", m.Tool.Name, m.Tool.Timeout, err)
+			}
+			return res, err
 		}
 		return refused(gated.Name, decision.Reason), nil
 	}
@@ -93,18 +102,4 @@ func refused(name, reason string) agent.Result {
 		Text:      text,
 		Recommend: &agent.Recommendation{Action: agent.Loop, Source: name, Reason: approvalNeeded},
 	}
-}
-
-// run runs an approved call within the timeout of its tool.
-func run(ctx context.Context, t *agent.Tool, input json.RawMessage) (agent.Result, error) {
-	if t.Timeout <= 0 {
-		return t.Run(ctx, input)
-	}
-	within, cancel := context.WithTimeout(ctx, t.Timeout)
-	defer cancel()
-	res, err := t.Run(within, input)
-	if err != nil && within.Err() != nil && ctx.Err() == nil {
-		err = fmt.Errorf("the tool %q was stopped after %v, which is its limit: %w", t.Name, t.Timeout, err)
-	}
-	return res, err
 }

@@ -173,7 +173,12 @@ func (r *reader) form(what string) (Value, error) {
 	case '\\':
 		return r.char()
 	case ':':
-		return r.keyword()
+		start := r.at
+		name := r.token()[1:]
+		if reason := checkKeyword(name); reason != "" {
+			return Value{}, r.errorf(start, "keyword %s: %s", quote(":"+name), reason)
+		}
+		return Value{kind: KindKeyword, text: name}, nil
 	case '#':
 		return r.dispatch()
 	case ')', ']', '}':

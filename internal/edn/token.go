@@ -22,15 +22,6 @@ func (r *reader) token() string {
 	return r.text[start:r.at]
 }
 
-func (r *reader) keyword() (Value, error) {
-	start := r.at
-	name := r.token()[1:]
-	if reason := checkKeyword(name); reason != "" {
-		return Value{}, r.errorf(start, "keyword %s: %s", quote(":"+name), reason)
-	}
-	return Value{kind: KindKeyword, text: name}, nil
-}
-
 func (r *reader) numberOrSymbol() (Value, error) {
 	start := r.at
 	token := r.token()

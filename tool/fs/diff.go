@@ -26,7 +26,16 @@ func difference(shown string, old, new []byte) string {
 	at := 0
 	for _, e := range text.Diff(a, b) {
 		if e.Sign != ' ' {
-			d.change(at, string(e.Sign), e.Line)
+			from := max(0, at-contextLines)
+			if d.after >= 0 && from <= d.after+contextLines {
+				from = d.after
+			} else {
+				d.close()
+				d.lines = append(d.lines, fmt.Sprintf("@@ line %d", from+1))
+			}
+			d.same(from, at)
+			d.after = at
+			d.line(string(e.Sign), e.Line)
 		}
 		if e.Sign != '+' {
 			at++
@@ -52,20 +61,6 @@ type differ struct {
 	old   []string
 	lines []string
 	after int // number of the old line that follows the last change; -1 before the first
-}
-
-// change writes a changed line, after the unchanged lines around the changes so far.
-func (d *differ) change(at int, mark, line string) {
-	from := max(0, at-contextLines)
-	if d.after >= 0 && from <= d.after+contextLines {
-		from = d.after
-	} else {
-		d.close()
-		d.lines = append(d.lines, fmt.Sprintf("@@ line %d", from+1))
-	}
-	d.same(from, at)
-	d.after = at
-	d.line(mark, line)
 }
 
 // close writes the unchanged lines after the last change.

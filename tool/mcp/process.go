@@ -113,17 +113,6 @@ func startProcess(ctx context.Context, c Config) (*process, error) {
 	return p, nil
 }
 
-// stop ends the command: it closes its input, then terminates and kills it.
-func (p *process) stop() {
-	p.stdin.Close()
-	if !p.ended(stopGrace) {
-		p.end()
-		<-p.exited
-	}
-	p.end()
-	p.stdout.Close()
-}
-
 // ended reports whether the command ends within the time.
 func (p *process) ended(within time.Duration) bool {
 	timer := time.NewTimer(within)

@@ -187,7 +187,15 @@ func (s *Server) start(ctx context.Context, tries int) (*session, error) {
 		}
 		fresh, err := s.open(starting)
 		if err == nil {
-			return s.adopt(fresh)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.current = fresh
+			if s.ctx.Err() != nil {
+				s.drop(fresh)
+				return nil, ErrClosed
+			}
+			s.users++
+			return fresh, nil
 		}
 		if starting.Err() != nil {
 			return nil, s.interrupted(ctx)
@@ -199,19 +207,6 @@ func (s *Server) start(ctx context.Context, tries int) (*session, error) {
 			return nil, err
 		}
 	}
-}
-
-// adopt makes a session the current one, with the caller as its user.
-func (s *Server) adopt(fresh *session) (*session, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.current = fresh
-	if s.ctx.Err() != nil {
-		s.drop(fresh)
-		return nil, ErrClosed
-	}
-	s.users++
-	return fresh, nil
 }
 
 // pause waits as long as the failures so far suggest.

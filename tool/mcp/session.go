@@ -109,7 +109,14 @@ func (s *session) answers(ctx context.Context) bool {
 func (s *session) end() {
 	s.cancel(errEnded)
 	if s.cmd != nil {
-		s.cmd.stop()
+		p := s.cmd
+		p.stdin.Close()
+		if !p.ended(stopGrace) {
+			p.end()
+			<-p.exited
+		}
+		p.end()
+		p.stdout.Close()
 	}
 	if s.client != nil {
 		s.client.Close() // its error has no consequence

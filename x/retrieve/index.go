@@ -153,7 +153,17 @@ func (x *Index) Pipeline(name string, files fs.FS) stone.Ashlar {
 	return stone.Seq(name,
 		stone.New("survey", surveyed, func(ctx context.Context, _ dag.DAG) (survey, error) { return x.survey(ctx, files) }, surveys),
 		stone.Map("documents", dag.Derive(surveyed, func(s survey) []task { return s.Files }), oneTask,
-			stone.Func("document", oneTask, entry, func(ctx context.Context, t task) (entered, error) { return x.enter(ctx, files, t) }, reads),
+			stone.Func("document", oneTask, entry, func(ctx context.Context, t task) (entered, error) {
+				data, err := read(files, t.File)
+				if err != nil {
+					return entered{t, why(err)}, nil
+				}
+				d, err := x.document(t.File, data)
+				if err != nil {
+					return entered{t, why(err)}, x.Store.change(ctx, change{remove: []string{t.File}})
+				}
+				return entered{task: t}, x.Store.change(ctx, change{put: []document{d}})
+			}, reads),
 			stone.AllLanes(), stone.AllowEmpty(), stone.Lanes(16)),
 		stone.Reduce(stone.Func2("batches", surveyed, dag.Lanes(entry), allBatches, x.batches, puts)),
 		stone.Map("batches-of-texts", allBatches, oneBatch,
@@ -307,19 +317,6 @@ func read(files fs.FS, name string) ([]byte, error) {
 		return nil, errLarge
 	}
 	return data, err
-}
-
-// enter stores a document, whose words can then be found. It removes a document that can no longer be read as one.
-func (x *Index) enter(ctx context.Context, files fs.FS, t task) (entered, error) {
-	data, err := read(files, t.File)
-	if err != nil {
-		return entered{t, why(err)}, nil
-	}
-	d, err := x.document(t.File, data)
-	if err != nil {
-		return entered{t, why(err)}, x.Store.change(ctx, change{remove: []string{t.File}})
-	}
-	return entered{task: t}, x.Store.change(ctx, change{put: []document{d}})
 }
 
 // batches removes deleted documents, and groups the texts without a vector into requests.

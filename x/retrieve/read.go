@@ -273,7 +273,15 @@ func (p *htmlPage) token(kind html.TokenType, t html.Token) {
 		p.flush()
 		p.hiding, p.depth = a, 1
 	case kind == html.TextToken:
-		p.say(t.Data)
+		if strings.TrimSpace(t.Data) != "" {
+			lead := len(t.Data) - len(strings.TrimLeft(t.Data, " \t\r\n"))
+			tail := len(strings.TrimRight(t.Data, " \t\r\n"))
+			if p.block.From == 0 {
+				p.block.From = min(p.line+strings.Count(t.Data[:lead], "\n"), p.last)
+			}
+			p.block.To = min(p.line+strings.Count(t.Data[:tail], "\n"), p.last)
+		}
+		p.text.WriteString(t.Data)
 	case kind == html.StartTagToken || kind == html.EndTagToken || kind == html.SelfClosingTagToken:
 		p.tag(kind, t.Data, a)
 	}
@@ -300,18 +308,6 @@ func (p *htmlPage) tag(kind html.TokenType, name string, a atom.Atom) {
 	case kind == html.StartTagToken && len(name) == 2 && name[0] == 'h' && name[1] >= '1' && name[1] <= '6':
 		p.block.Level = int(name[1] - '0')
 	}
-}
-
-func (p *htmlPage) say(s string) {
-	if strings.TrimSpace(s) != "" {
-		lead := len(s) - len(strings.TrimLeft(s, " \t\r\n"))
-		tail := len(strings.TrimRight(s, " \t\r\n"))
-		if p.block.From == 0 {
-			p.block.From = min(p.line+strings.Count(s[:lead], "\n"), p.last)
-		}
-		p.block.To = min(p.line+strings.Count(s[:tail], "\n"), p.last)
-	}
-	p.text.WriteString(s)
 }
 
 // flush ends the open block.
