@@ -33,7 +33,7 @@ type forkFlags struct {
 	yes          bool
 }
 
-// asked returns the fork of the flags, nil for a run that is none.
+// asked returns the fork that the flags describe, or nil without --fork.
 func (f forkFlags) asked() (*journal.Fork, error) {
 	if f.run == "" {
 		return nil, nil
@@ -130,7 +130,7 @@ func (a *app) fork(c *cobra.Command) {
 	a.trustFlag(f)
 }
 
-// absolute makes the path of a value @FILE absolute, which follows the first after, since the command moves to another directory.
+// absolute makes the path in a value @FILE absolute, because the command changes its directory. The separator after precedes the @.
 func absolute(value *string, after string) error {
 	before, file, ok := strings.Cut(*value, after+"@")
 	if !ok || after == "" && before != "" || strings.Contains(before, "=") {
@@ -141,7 +141,7 @@ func absolute(value *string, after string) error {
 	return err
 }
 
-// forkLine returns what is kept of the command line of a run, and the flags that fork it.
+// forkLine returns the recorded command line of a run, and the flags that fork it.
 func (a *app) forkLine(ctx context.Context, name, at, set string) (from source, line []string, err error) {
 	err = a.withStore(ctx, func(s *store) error {
 		info, err := s.find(ctx, name)
@@ -193,7 +193,7 @@ func checkSet(set string, at journal.Step) error {
 	return nil
 }
 
-// foresee says what a fork will do, and asks whether it may start.
+// foresee prints what a fork will do and asks for confirmation.
 func (a *app) foresee(ctx context.Context, p stone.Ashlar, input dag.DAG, k forkFlags) error {
 	f, err := k.asked()
 	if f == nil || err != nil {
@@ -239,7 +239,7 @@ func (a *app) foresee(ctx context.Context, p stone.Ashlar, input dag.DAG, k fork
 	return nil
 }
 
-// sideEffects names what steps that are done again may change.
+// sideEffects lists the declared side effects of repeated steps, one line for each place.
 func sideEffects(p stone.Ashlar, steps []journal.Step) []string {
 	of := map[string]string{} // by place
 	var walk func(leaf stone.Ashlar, path string)

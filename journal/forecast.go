@@ -8,10 +8,9 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 )
 
-// Forecast lists the recorded steps of the other run by what the fork does with them if it runs the pipeline p with an input:
-// it does them anew, it does them anew only if what they read changes, or it shares their results. An empty input stands for
-// the one of the other run. Decisions and values are left out, since they cost nothing. Forecast reads records and starts
-// nothing. It knows by the types of p which steps read what.
+// Forecast predicts what the fork will do with each recorded step of the other run, if it runs the pipeline p with input: repeat
+// the step, repeat it only if its input changes, or reuse its result. An empty input means the input of the other run. Forecast
+// compares node types, so the second list is an upper bound. It leaves out decisions and values, which cost nothing.
 func (f Fork) Forecast(ctx context.Context, j Journal, p stone.Ashlar, input dag.DAG) (anew, perhaps, shared []Step, err error) {
 	from, err := j.Find(ctx, f.Run)
 	if err != nil {
@@ -51,7 +50,7 @@ func (f Fork) Forecast(ctx context.Context, j Journal, p stone.Ashlar, input dag
 	return anew, perhaps, shared, nil
 }
 
-// foreseen is a forecast while it is made.
+// foreseen is the state of a forecast.
 type foreseen struct {
 	*forked
 	was, is map[string]Part
@@ -59,7 +58,7 @@ type foreseen struct {
 	of      map[string]int  // what becomes of steps
 }
 
-// fate returns what becomes of a step: 0 if it is shared, 1 if it may be done anew, 2 if it is.
+// fate returns 0 for a reused step, 1 for a step that may run again, and 2 for a step that runs again.
 func (o *foreseen) fate(s Step) int {
 	if !o.shares(s.Path, s.Kind) {
 		return 2

@@ -19,20 +19,20 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Fork makes a new run of another one. The new run does the step At anew, with all steps within it, and takes the current
-// result of every other step from the other run, as long as the step reads the same nodes. Where the other run has steps
-// that were started anew, their newest results are the current ones. The other run is only read.
+// Fork starts a new run from another run. The new run repeats the step At and all steps within it. Every other step that reads
+// the same nodes takes its current result from the other run; for steps repeated with Options.Again, that is the newest result.
+// The other run is only read.
 type Fork struct {
 	Run string `json:"run"` // its id, or a unique prefix
 	At  string `json:"at"`  // the path of a recorded step. Within a body, the later steps of the body are done anew too
-	// Set, if there is one, is the content that replaces the result of the leaf At, which is then not called.
+	// Set replaces the result of the leaf At, which then does not run. Nil means that the leaf runs.
 	Set json.RawMessage `json:"set,omitempty"`
 }
 
-// made is what a leaf of the origin has made.
+// made is the node of a leaf in the origin.
 type made struct{ sum, node dag.ID }
 
-// forked is what a forked run takes from its origin.
+// forked holds the results that a forked run can take from its origin.
 type forked struct {
 	Fork
 	run     runner             // that it would be, to renew keys
@@ -43,7 +43,7 @@ type forked struct {
 	was     map[string]made    // by the leaves of the origin, by path
 }
 
-// fork reads what a new run, or one that continues, takes from another run.
+// fork reads the results that a new or resumed run takes from its origin.
 func (r *runner) fork(ctx context.Context, p stone.Ashlar, before RunInfo, info *RunInfo) error {
 	if info.Fork = before.Fork; !r.resumed {
 		info.Fork = r.opts.Fork
@@ -193,8 +193,8 @@ func (f *forked) origin(ctx context.Context, key step.Key) context.Context {
 	return record.WithOrigin(ctx, record.Origin{Run: f.Run, Digest: key.Digest, Placed: f.before[[2]string{key.Path, key.Kind}]})
 }
 
-// again gives the node of a leaf that was done anew with the same result the id that it has in the origin, so that
-// nothing behind it is done anew. It reports whether it did.
+// again notes the id of the origin in a node whose leaf ran again with the same result, so that later steps are reused. It reports
+// whether it did.
 func (f *forked) again(key step.Key, rec *step.Record) (bool, error) {
 	if f == nil || key.Kind != "leaf" || rec.Failure != nil || rec.Node == nil {
 		return false, nil

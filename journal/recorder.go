@@ -124,8 +124,7 @@ func (r *recorder) Settled(run string) func(now bool) error { return r.journal.S
 // tenantLabel is the label by which a server keeps the runs of its tenants apart.
 const tenantLabel = "tenant"
 
-// admit is the stage before a step: a drained run starts none, what is done anew has another key, and so have the cached results of
-// each tenant.
+// admit prepares a step. A drained run starts no step. Repeated steps and the cached results of each tenant get keys of their own.
 func (r *recorder) admit(ctx context.Context, key *step.Key) error {
 	select {
 	case <-r.opts.Drain:

@@ -24,7 +24,7 @@ type timed struct {
 	noted    *noted // of one run; nil for all others
 }
 
-// noted is what a run of this process has told the journal, which then need not be asked.
+// noted is the state that a run of this process has written to the journal. The server reads it instead of the journal.
 type noted struct {
 	id      string
 	mu      sync.Mutex

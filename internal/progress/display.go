@@ -182,7 +182,7 @@ func (d *Display) Watch(_ context.Context, e event.Event) {
 	}
 }
 
-// spent returns what the run has spent, after what stands before it, or "" if that is nothing.
+// spent returns the cost of the run after a separator, or "" without a cost.
 func (d *Display) spent(before string) string {
 	d.money.Lock()
 	defer d.money.Unlock()
@@ -415,7 +415,7 @@ const maxBroken = 1000
 // replayed is how long a lane takes at most whose results an earlier process recorded.
 const replayed = 5 * time.Millisecond
 
-// left says how many lanes of a map end in a second and how long the others may still take, "" if that is not known or is soon over.
+// left formats the rate of a map in lanes a second and the estimated time left, or "" if it is unknown or short.
 func (r *row) left(now time.Time) string {
 	if r.form() != "map" || r.running == 0 || r.worked == 0 || r.ended >= r.lanes {
 		return ""

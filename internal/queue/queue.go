@@ -36,7 +36,7 @@ type Attempts struct{}
 // Made returns the paths of the later attempts at a leaf that have a record, of the leaf's path without the numbers of attempts.
 type OfAttempts = func(key step.Key, made func(place string) []string) []step.Key
 
-// EveryAttempt returns what the OfAttempts of ctx returns.
+// EveryAttempt returns the keys of a step in all recorded attempts around it, its own key first, or nil outside attempts.
 func EveryAttempt(ctx context.Context, key step.Key, made func(place string) []string) []step.Key {
 	of, _ := ctx.Value(Attempts{}).(OfAttempts)
 	if of == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Origin is where a step of a forked run has its result, if another run has made it already.
+// Origin identifies the recorded step of another run whose result a forked run may reuse.
 type Origin struct {
 	Run    string
 	Digest dag.ID // of the step there
@@ -28,7 +28,7 @@ func OriginOf(ctx context.Context) Origin {
 	return o
 }
 
-// As notes which node a reused record has made in its origin, unless it notes one already.
+// As notes the id of a reused node in its origin, unless the record has one already.
 func As(rec step.Record, node dag.ID) step.Record {
 	if rec.Meta[terms.As] == "" && node != (dag.ID{}) {
 		rec.Meta[terms.As] = node.String()

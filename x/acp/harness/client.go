@@ -26,7 +26,7 @@ import (
 // maxFile bounds a file that the program reads by the protocol, in bytes.
 const maxFile = 8 << 20
 
-// RequestPermission implements sdk.Client: the people of the run are asked. A question that they cancel is a no.
+// RequestPermission implements sdk.Client. It asks the people of the run; a canceled question denies the permission.
 func (t *turn) RequestPermission(_ context.Context, r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
 	id, err := t.allowed(r), error(nil)
 	if id == "" {
@@ -41,7 +41,7 @@ func (t *turn) RequestPermission(_ context.Context, r sdk.RequestPermissionReque
 	return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeSelected(id)}, nil
 }
 
-// ask returns the option that a person chooses, and for a cancelled question the one that refuses.
+// ask returns the option that a person chooses. For a canceled question it returns the option that rejects once.
 func (t *turn) ask(r sdk.RequestPermissionRequest) (sdk.PermissionOptionId, error) {
 	title, what := "a tool", "tool"
 	if r.ToolCall.Title != nil {
@@ -88,7 +88,7 @@ func (t *turn) ask(r sdk.RequestPermissionRequest) (sdk.PermissionOptionId, erro
 	return options[answer], err
 }
 
-// relative replaces the path of the clone, which is another one each time, in the strings of JSON.
+// relative replaces the path of the clone in all strings of v, because each clone has another path.
 func (t *turn) relative(v any) any {
 	switch v := v.(type) {
 	case string:

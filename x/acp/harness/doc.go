@@ -1,5 +1,5 @@
-// Package harness is a capability that lets a coding agent of others change a git repository: a program that speaks
-// the Agent Client Protocol, such as Claude Code, Codex, Gemini CLI or stone acp.
+// Package harness runs a coding agent as a capability: a program that speaks the Agent Client Protocol, such as Claude Code,
+// Codex, Gemini CLI or stone acp, and edits a git repository.
 //
 // Each invocation clones the repository into a temporary directory and runs the program there, in a sandbox. The program
 // gets the field "prompt" of the input, or else the whole input as JSON. The answer has its text, and its edits as a diff
@@ -13,8 +13,8 @@
 //
 // # People
 //
-// When the program asks for permission, the people of the run are asked. A program that waits for them in a run without a
-// frontend is ended. When they have answered, it starts again, and gets the answer when it asks the same.
+// When the program asks for permission, the run asks its people. In a run without a frontend, the program is stopped while the run
+// waits. After the answer it starts again, and the same question gets the recorded answer.
 //
 // # Reach
 //

@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone/sandbox"
 )
 
-// Config configures the program. The zero value fails with reasons.Unavailable.
+// Config configures the program. The zero value is invalid: its calls fail with "runtime/unavailable".
 type Config struct {
 	// Command is the absolute path of the program, and its arguments.
 	Command []string
@@ -81,7 +81,7 @@ type verdict struct {
 	Output string `json:"output"`
 }
 
-// maxAnswer bounds the text and the diff, in bytes, so that they fit an envelope; maxTests what is kept of the output of tests.
+// Bounds in bytes. Text and diff must fit an envelope; of the output of tests, maxTests bytes are kept.
 const (
 	maxAnswer = call.MaxEnvelope / 4
 	maxTests  = 16 << 10

@@ -39,7 +39,7 @@ type turn struct {
 	err   error // the reason why the turn was ended
 }
 
-// fail ends the turn. Its first reason counts.
+// fail ends the turn. Only the first error is kept.
 func (t *turn) fail(err error) {
 	t.mu.Lock()
 	if t.err == nil {
@@ -111,7 +111,7 @@ func (t *turn) run(policy sandbox.Policy, prompt string) error {
 	return &call.Error{Type: reasons.InvokeFailed, Message: fmt.Sprintf("the program failed under %s: %s%s", policy.Method, t.secrets.Text(reason(err)), said), Cause: err}
 }
 
-// reason is the message of an error of the protocol, without its form.
+// reason returns the message and data of a protocol error, or the text of another error.
 func reason(err error) string {
 	if e, ok := errors.AsType[*sdk.RequestError](err); ok {
 		text := e.Message
