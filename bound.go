@@ -14,8 +14,8 @@ import (
 //	most := pipeline.Bound(llm.WithTable(ctx, table), stone.Config{Input: input}.Given())
 //	usd, known := most.USD() // or most.String(), as "0.02 + 0.31 × each-document"
 //
-// It counts every loop, branch, retry, turn, repair and fan-out. The lanes of a Map are counted if g has its list: if
-// each type that the list is read from is a node of the input, and no step produces one. Otherwise the name of the Map is a
+// It counts every loop, branch, retry, turn, repair and fan-out. The lanes of a Map are counted if its list follows
+// from the input g alone: g has the types that the list is read from, except for optional ones, and no step produces them. Otherwise the name of the Map is a
 // width of the bound. What a model may be asked and what it costs is known by the table of ctx: see llm.WithTable. Without
 // a price or a window, the bound is open and names the model.
 //
@@ -130,13 +130,19 @@ func (b *bounding) lanes(s *spec) (n int, known bool) {
 	if s.decision == nil || s.enter == nil || len(s.queries) == 0 {
 		return 0, false
 	}
+	given := false
 	for _, q := range s.queries {
-		if q.Type() == nil || !q.IsNearest() || b.made[q.Type().Name()] {
+		if q.Type() == nil || b.made[q.Type().Name()] || q.After() != nil && b.made[q.After().Name()] {
 			return 0, false
 		}
-		if _, err := b.input.Nearest(q.Type().Name()); err != nil {
+		if _, err := b.input.Nearest(q.Type().Name()); err == nil {
+			given = true
+		} else if !q.IsOptional() {
 			return 0, false
 		}
+	}
+	if !given {
+		return 0, false
 	}
 	defer func() {
 		if recover() != nil { // as it will in the run, which then has no lanes

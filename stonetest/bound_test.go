@@ -508,3 +508,33 @@ func TestBoundOfRetry(t *testing.T) {
 		t.Errorf("%v spent, the bound is %v %v", account.Spent().USD, usd, known)
 	}
 }
+
+// The lanes of a Map are counted only if its list is known: without an input, nothing says that it is empty.
+func TestBoundOfList(t *testing.T) {
+	item, extra, part, work := dag.NewType[string]("item"), dag.NewType[string]("extra"), dag.NewType[string]("part"), dag.NewType[string]("work")
+	paid := stone.Func("paid", part, work, func(_ context.Context, in string) (string, error) { return in, nil },
+		stone.Detail{Bound: func(context.Context, func(stone.Ashlar) budget.Bound) budget.Bound { return budget.AtMost(0.5) }})
+	of := func(given dag.DAG, list dag.Reader[[]string]) string {
+		return stone.Map("each", list, part, paid).Bound(t.Context(), stone.Config{Input: given}.Given()).String()
+	}
+	input, err := item.Append(dag.DAG{}, "a")
+	if err == nil {
+		input, err = item.Append(input, "b")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		given dag.DAG
+		list  dag.Reader[[]string]
+		want  string
+	}{
+		{input, dag.All(item), "1.00"},
+		{dag.DAG{}, dag.All(item), "0.50 × each"},
+		{input, dag.All(extra), "0.50 × each"},
+	} {
+		if got := of(test.given, test.list); got != test.want {
+			t.Errorf("%d nodes: %q, want %q", test.given.Len(), got, test.want)
+		}
+	}
+}

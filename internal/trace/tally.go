@@ -19,14 +19,9 @@ type Count struct {
 	N    int
 }
 
-// Tally counts the events of a trace file by type: the most frequent first, equal counts by name, and
+// tally counts the events of a trace file by type: the most frequent first, equal counts by name, and
 // the total. It checks that a line is JSON, and decodes it only if the type is not at its beginning.
-// Other lines are reported with the errors of [event.Read], in file order.
-func Tally(r io.Reader) (counts []Count, total int, bad []error) {
-	counts, total = tally(r, func(err error) { bad = append(bad, err) })
-	return counts, total, bad
-}
-
+// It reports other lines with the errors of [event.Read], in file order.
 func tally(r io.Reader, bad func(error)) (counts []Count, total int) {
 	c := make(counter)
 	var in jsonv2.Scanner

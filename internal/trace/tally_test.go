@@ -76,6 +76,12 @@ var trickyLines = []string{
 
 // sameTally compares Tally with the decoder: it counts the lines that are JSON and begin with their type
 // without decoding them, and reports the same errors of all others.
+// Tally returns what tally counts and reports.
+func Tally(r io.Reader) (counts []Count, total int, bad []error) {
+	counts, total = tally(r, func(err error) { bad = append(bad, err) })
+	return counts, total, bad
+}
+
 func sameTally(t *testing.T, in []byte) {
 	t.Helper()
 	counts, total, bad := Tally(bytes.NewReader(in))
