@@ -174,7 +174,7 @@ func (a *app) newCommand(e entry) *cobra.Command {
 		c.Long += pipelineHelp
 	case slices.Contains(words, "[PIPELINE…]"):
 		c.Long += publishedArgs
-	case strings.HasPrefix(e.args, "RUN"):
+	case strings.HasPrefix(e.args, "RUN"), strings.HasPrefix(e.args, "[RUN]"):
 		c.Long += aRun
 	}
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {

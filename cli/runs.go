@@ -159,6 +159,7 @@ const maxName = 16
 
 func runTable(runs []journal.RunInfo, now time.Time) *table {
 	rows := newTable("RUN", "PIPELINE", "STATE", "STARTED", ">DURATION", ">STEPS", ">TOKENS", ">COST", "FAILURE")
+	rows.lines = 3
 	for _, info := range runs {
 		r, steps := view.Head{RunInfo: info}, ""
 		if n := r.Results(); n > 0 {

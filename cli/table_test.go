@@ -8,6 +8,8 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/internal/view"
+	"github.com/stonelayer/stone/journal"
 )
 
 func TestTable(t *testing.T) {
@@ -16,8 +18,8 @@ func TestTable(t *testing.T) {
 	table.add("名前", "1000", "", "it was so")
 	for width, want := range map[int]string{
 		0:  "NAME     N  WHY\na        1\n名前  1000  it was so\n",
-		15: "NAME     N  WHY\na        1\n名前  1000  it…\n",
-		4:  "NAM…\na  …\n名…\n",
+		15: "NAME     N  WHY\na        1\n名前  1000\n  it was so\n",
+		4:  "NAM…\na  …\n名…\n  it\n  wa\n  s\n  so\n",
 	} {
 		var got strings.Builder
 		if err := table.print(&got, width); err != nil || got.String() != want {
@@ -26,6 +28,55 @@ func TestTable(t *testing.T) {
 	}
 	if err := newTable("NAME").print(io.Discard, 0); err != nil {
 		t.Error(err)
+	}
+}
+
+// A failure's reason shows in a terminal of any usual width.
+func TestNarrowTables(t *testing.T) {
+	started := time.Date(2025, 11, 21, 13, 0, 0, 0, time.Local)
+	failed := journal.Outcome{State: journal.Failed, Failure: &journal.Failure{Kind: "timeout", Path: "docs/each[3]/read", Reason: "the archive did not answer within ten seconds, three times in a row"}}
+	runs := []journal.RunInfo{{ID: "nightly-archive", Pipeline: "docs", Started: started, Outcome: failed}}
+	tree := newTreePrinter(&view.Run{}, true, 60)
+	tree.row("    ✗ read", "0badcafe", "30.0s", "", "", "the archive did not answer within ten seconds")
+	for _, test := range []struct {
+		table *table
+		width int
+		want  string
+	}{
+		{runTable(runs, started), 120, `
+RUN              PIPELINE  STATE   STARTED  FAILURE
+nightly-archive  docs      failed  13:00    timeout at docs/each[3]/read: the archive did not answer within ten seconds,
+                                            three times in a row
+`},
+		{runTable(runs, started), 60, `
+RUN              PIPELINE  STATE   STARTED  FAILURE
+nightly-archive  docs      failed  13:00
+  timeout at docs/each[3]/read: the archive did not answer
+  within ten seconds, three times in a row
+`},
+		{runTable(runs, started), 40, `
+RUN              PIPELINE  STATE   STAR…
+nightly-archive  docs      failed  13:00
+  timeout at docs/each[3]/read: the
+  archive did not answer within ten
+  seconds, three times in a row
+`},
+		{tree.table, 60, `
+STEP        NODE      DURATION  NOTE
+    ✗ read  0badcafe     30.0s
+      the archive did not answer within ten seconds
+`},
+		{tree.table, 40, `
+STEP        NODE      DURATION  NOTE
+    ✗ read  0badcafe     30.0s
+      the archive did not answer within
+      ten seconds
+`},
+	} {
+		var got strings.Builder
+		if err := test.table.print(&got, test.width); err != nil || "\n"+got.String() != test.want {
+			t.Errorf("width %d: %v\n%s\nwant%s", test.width, err, got.String(), test.want)
+		}
 	}
 }
 
