@@ -120,7 +120,7 @@ func flagError(c *cobra.Command, err error, hint string) error {
 		err = fmt.Errorf("--%s %q: want %s", invalid.GetFlag().Name, invalid.GetValue(), want)
 	}
 	if invalid != nil && invalid.GetFlag().Value.Type() == "duration" {
-		err = fmt.Errorf("--%s %q: want a time with its unit, such as 10s, 5m or 1h30m", invalid.GetFlag().Name, invalid.GetValue())
+		err = fmt.Errorf("--%s %q: want a time with its unit, such as 10s, 5m or 1h30m%s", invalid.GetFlag().Name, invalid.GetValue(), meantTime(invalid.GetValue(), "s"))
 	}
 	return fmt.Errorf("%w: see %s --help", err, c.CommandPath())
 }

@@ -218,6 +218,7 @@ func (k *calls) findings(cfg stone.Config) stone.Findings {
 	}
 	findings = slices.Clone(findings)
 	for i, f := range findings {
+		k.silent = k.silent || f.Type == "nothing-emitted"
 		to := ": "
 		if startsWithPlace.MatchString(f.Message) {
 			to = ":"

@@ -28,6 +28,7 @@ type runsFlags struct {
 	labels   []string
 	text     string
 	minCost  float64
+	since    since
 }
 
 func (a *app) runs(c *cobra.Command) {
@@ -55,6 +56,7 @@ func (a *app) runs(c *cobra.Command) {
 func (a *app) chooseFlags(flags *runsFlags, c *cobra.Command, does string) {
 	c.Flags().BoolVar(&flags.all, "all", false, does+" all runs")
 	c.Flags().UintVar(&flags.limit, "limit", pageOfRuns, does+" at most `N` runs")
+	c.Flags().Var(&flags.since, "since", does+" only runs started at or after `TIME`: 2026-11-28, 2026-11-28T15:04, or 7d, 12h or 90m ago")
 	a.filterFlags(flags, c, does)
 }
 
@@ -103,6 +105,9 @@ func (a *app) nextPage(flags runsFlags) []string {
 	if flags.text != "" {
 		words = append(words, quoted("--failure="+flags.text))
 	}
+	if at := flags.since.String(); at != "" {
+		words = append(words, "--since="+at)
+	}
 	if flags.minCost > 0 {
 		words = append(words, fmt.Sprint("--min-cost=", flags.minCost))
 	}
@@ -129,7 +134,7 @@ func (flags runsFlags) query(ctx context.Context, s *store) (q journal.Query, er
 	if q.Labels, err = pairs("label", flags.labels); err != nil {
 		return q, err
 	}
-	q.Pipeline, q.Text, q.MinCost = flags.pipeline, flags.text, flags.minCost
+	q.Pipeline, q.Text, q.MinCost, q.Since = flags.pipeline, flags.text, flags.minCost, time.Time(flags.since)
 	switch {
 	case flags.all:
 		q.Limit = everything

@@ -3,6 +3,7 @@ package cli
 import (
 	"io"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -106,6 +107,50 @@ func TestShownValues(t *testing.T) {
 	} {
 		if test.got != test.want {
 			t.Errorf("got %q, want %q", test.got, test.want)
+		}
+	}
+}
+
+func TestFullDisk(t *testing.T) {
+	const advice = ": the disk is full: make room on it, then try again"
+	for _, tt := range []struct{ line, want string }{
+		{"write d.json: " + syscall.ENOSPC.Error(), "write d.json: " + syscall.ENOSPC.Error() + advice},
+		{"index i.db: database or disk is full (13)", "index i.db: database or disk is full (13)" + advice},
+		{"database s.db has no space left: make room on its disk: database or disk is full (13)", "database s.db has no space left: make room on its disk: database or disk is full (13)"},
+		{"no such run", "no such run"},
+	} {
+		var got strings.Builder
+		(&app{Config: Config{Stderr: &got}}).complain("%s", tt.line)
+		if got.String() != tt.want+"\n" {
+			t.Errorf("%q: got %q, want %q", tt.line, got.String(), tt.want)
+		}
+	}
+}
+
+func TestMeantTimes(t *testing.T) {
+	for _, tt := range []struct{ text, age, duration string }{
+		{"2 hours", "2h", "2h"}, {"90", "90d", "90s"}, {"3weeks", "21d", "504h"}, {"10 mins", "10m", "10m"}, {"2 months ago", "60d", "1440h"},
+		{"Yesterday", "1d", "24h"}, {"5x", "", ""}, {"soon", "", ""}, {"0h", "", ""},
+	} {
+		for unit, want := range map[string]string{"d": tt.age, "s": tt.duration} {
+			if want != "" {
+				want = ": did you mean " + want + "?"
+			}
+			if got := meantTime(tt.text, unit); got != want {
+				t.Errorf("%q in %s: got %q, want %q", tt.text, unit, got, want)
+			}
+		}
+	}
+}
+
+func TestSince(t *testing.T) {
+	for text, want := range map[string]time.Time{
+		"2026-11-28": time.Date(2026, 11, 28, 0, 0, 0, 0, time.Local), "2026-11-28T15:04": time.Date(2026, 11, 28, 15, 4, 0, 0, time.Local),
+		"2026-11-28T15:04:05Z": time.Date(2026, 11, 28, 15, 4, 5, 0, time.UTC), "2d": time.Now().Add(-48 * time.Hour), "monday": {}, "2026-11-31": {},
+	} {
+		var got since
+		if err := got.Set(text); (err == nil) == want.IsZero() || time.Time(got).Sub(want).Abs() > time.Minute {
+			t.Errorf("%q: %v, %v; want %v", text, time.Time(got), err, want)
 		}
 	}
 }
