@@ -37,14 +37,14 @@ func (a *app) answer(c *cobra.Command) {
 		case len(args) == 1 && len(open) == 0:
 			a.complain("%s", a.asksNothing(s, info))
 			return nil
+		case len(open) == 0:
+			return errors.New(a.asksNothing(s, info))
 		case len(args) == 1:
 			return output(a.printQuestions(a.Stdout, s, open, false))
 		case len(args) == 2 && len(open) == 1 && slices.Contains(open[0].Choices, args[1]): // the question was left out
 			return fmt.Errorf("the number of the question is missing: %s", a.command(s, "answer", info.ID, strconv.Itoa(open[0].number), quoted(args[1])))
 		case len(args) == 2:
 			return fmt.Errorf("TEXT is missing: %s", a.command(s, "answer", info.ID, quoted(args[1]), "TEXT"))
-		case len(open) == 0:
-			return errors.New(a.asksNothing(s, info))
 		}
 		switch err := journal.Answer(ctx, s, info.ID, args[1], ask.Answer{Response: args[2], By: user()}); {
 		case err != nil:

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
@@ -20,7 +21,7 @@ import (
 // runsFlags are the flags of runs.
 type runsFlags struct {
 	all    bool
-	limit  uint
+	limit  *int
 	before string
 	states []string
 
@@ -55,7 +56,8 @@ func (a *app) runs(c *cobra.Command) {
 // chooseFlags adds the flags that choose the runs of a command.
 func (a *app) chooseFlags(flags *runsFlags, c *cobra.Command, does string) {
 	c.Flags().BoolVar(&flags.all, "all", false, does+" all runs")
-	c.Flags().UintVar(&flags.limit, "limit", pageOfRuns, does+" at most `N` runs")
+	flags.limit = new(pageOfRuns)
+	c.Flags().Var(&quantity[int]{&flags.limit, 1}, "limit", does+" at most `N` runs")
 	c.Flags().Var(&flags.since, "since", does+" only runs started at or after `TIME`: 2026-11-28, 2026-11-28T15:04, or 7d, 12h or 90m ago")
 	a.filterFlags(flags, c, does)
 }
@@ -81,8 +83,8 @@ func (flags runsFlags) chosen(ctx context.Context, s *store) (runs []journal.Run
 	if runs, err = s.Runs(ctx, q); err != nil {
 		return nil, false, failed("%w", err)
 	}
-	if more = !flags.all && len(runs) > int(flags.limit); more {
-		runs = runs[:flags.limit]
+	if more = !flags.all && len(runs) > *flags.limit; more {
+		runs = runs[:*flags.limit]
 	}
 	return runs, more, nil
 }
@@ -90,8 +92,8 @@ func (flags runsFlags) chosen(ctx context.Context, s *store) (runs []journal.Run
 // nextPage returns the command line for the next page.
 func (a *app) nextPage(flags runsFlags) []string {
 	words := []string{"runs"}
-	if flags.limit != pageOfRuns {
-		words = append(words, fmt.Sprint("--limit=", flags.limit))
+	if *flags.limit != pageOfRuns {
+		words = append(words, fmt.Sprint("--limit=", *flags.limit))
 	}
 	if len(flags.states) > 0 {
 		words = append(words, "--state="+strings.Join(flags.states, ","))
@@ -127,7 +129,7 @@ func stateNames() (names []string) {
 func (flags runsFlags) query(ctx context.Context, s *store) (q journal.Query, err error) {
 	for _, state := range flags.states {
 		if !slices.Contains(view.States, journal.State(state)) {
-			return q, fmt.Errorf("--state %s: want some of %s", state, strings.Join(stateNames(), ", "))
+			return q, fmt.Errorf("--state %s: want some of %s%s", state, strings.Join(stateNames(), ", "), suggest.Hint(state, slices.Values(stateNames())))
 		}
 		q.States = append(q.States, journal.State(state))
 	}
@@ -135,13 +137,8 @@ func (flags runsFlags) query(ctx context.Context, s *store) (q journal.Query, er
 		return q, err
 	}
 	q.Pipeline, q.Text, q.MinCost, q.Since = flags.pipeline, flags.text, flags.minCost, time.Time(flags.since)
-	switch {
-	case flags.all:
-		q.Limit = everything
-	case flags.limit == 0 || flags.limit >= everything:
-		return q, fmt.Errorf("--limit %d: want 1 or more; --all lists all runs", flags.limit)
-	default:
-		q.Limit = int(flags.limit) + 1 // one more tells whether another page follows
+	if q.Limit = everything; !flags.all {
+		q.Limit = min(*flags.limit, everything) + 1 // one more tells whether another page follows
 	}
 	if flags.before != "" {
 		before, err := s.find(ctx, flags.before)

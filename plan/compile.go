@@ -87,7 +87,7 @@ func (c *compiler) compile() {
 		return beginning{c.plan.id, c.plan.digest}, c.meter(ctx).visit(visits)
 	}, stone.Version(c.plan.digest)).Glue()
 	c.ashlar = c.sequence(cmp.Or(c.plan.id, "plan"), c.plan.nodes, known, 1, begin)
-	if !hasEmit(c.plan.nodes) {
+	if len(c.plan.nodes) > 0 && !hasEmit(c.plan.nodes) {
 		c.add(stone.Finding{Type: "nothing-emitted", Warning: true, Ashlar: "plan", Path: "nodes", Message: "the plan emits nothing, so its result is null: end it with {:op :emit :input {…}}"})
 	}
 }
