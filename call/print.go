@@ -25,6 +25,7 @@ type printed struct {
 	ScoreMin float64  `json:"score-min"`
 	Judge    string   `json:"judge"`
 
+	Parts    map[string]string `json:"parts,omitempty"`    // of the request: the versions of readers that have one
 	Versions map[string]string `json:"versions,omitempty"` // of capabilities that have one
 }
 
@@ -32,6 +33,14 @@ type printed struct {
 func (c *caller) fingerprint() []byte {
 	s := &c.spec
 	p := printed{Intent: s.Intent, Cap: s.Cap, Tool: s.Tool, Requires: s.Requires, Dispatch: s.Dispatch, Done: s.Done, Effects: s.Effects}
+	for name, part := range map[string]any{"input": s.Input, "context": s.Context, "constraints": s.Constraints, "cap": s.CapFrom, "candidates": s.CandidatesFrom} {
+		if v, ok := part.(interface{ Version() string }); ok {
+			if p.Parts == nil {
+				p.Parts = map[string]string{}
+			}
+			p.Parts[name] = v.Version()
+		}
+	}
 	if s.Applicator != nil {
 		e := s.Applicator.Policy.resolve(s)
 		if e.admit.any() {

@@ -75,7 +75,8 @@ func (c *compiler) candidates(n *node, spec *call.Spec, r reads, known *scope) {
 		if handles, ok := c.constant(n, n.pin, known); ok && len(handles) == 1 && handles[0].bare {
 			spec.Cap = handles[0].Cap
 		} else {
-			spec.CapFrom = dag.ReaderFunc(func(d dag.DAG) (call.Handle, error) { return view{r, d, nil}.capability(n.pin) }, r.queries()...)
+			read := dag.ReaderFunc(func(d dag.DAG) (call.Handle, error) { return view{r, d, nil}.capability(n.pin) }, r.queries()...)
+			spec.CapFrom = versioned[call.Handle]{read, versionOf(n.pin)}
 		}
 	}
 	if n.candidates == nil {
@@ -94,7 +95,12 @@ func (c *compiler) candidates(n *node, spec *call.Spec, r reads, known *scope) {
 		spec.Dispatch.Candidates = listed
 		return
 	}
-	spec.CandidatesFrom = dag.ReaderFunc(func(d dag.DAG) ([]string, error) { return view{r, d, nil}.listed(n.candidates) }, r.queries()...)
+	read := dag.ReaderFunc(func(d dag.DAG) ([]string, error) { return view{r, d, nil}.listed(n.candidates) }, r.queries()...)
+	var parts []any
+	for _, h := range n.candidates {
+		parts = append(parts, h)
+	}
+	spec.CandidatesFrom = versioned[[]string]{read, versionOf(parts...)}
 }
 
 // capability reads the one capability of a slot.

@@ -37,6 +37,7 @@ const (
 
 // Codes of warnings of a run.
 const (
-	PromptChanged = "prompt-changed" // recorded answers and conversations keep the old prompt
-	UnusedRecords = "unused-records" // a body did not ask for steps that it had recorded
+	PromptChanged   = "prompt-changed"   // recorded answers and conversations keep the old prompt
+	PipelineChanged = "pipeline-changed" // the run continues: what changed has not started
+	UnusedRecords   = "unused-records"   // a body did not ask for steps that it had recorded
 )
