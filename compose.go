@@ -8,6 +8,7 @@ import (
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/schema"
 )
@@ -51,7 +52,7 @@ func Loop(name string, body Ashlar, until dag.Reader[bool], max int) Ashlar {
 	if until == nil {
 		s.fault("nil-body", "the condition of the loop is empty: use Until with a function")
 	} else {
-		s.queries, s.version = dag.Types(until), versionOf(until)
+		s.queries, s.version = dag.Types(until), terms.Version(until)
 		s.decision = &decision{take: func(d dag.DAG) (any, error) { return until.From(d) }, restore: restoreAs[bool]}
 	}
 	if max < 1 {
@@ -132,7 +133,7 @@ func Map[L ~[]I, I any](name string, list dag.Reader[L], item dag.Type[I], body 
 		s.fault("nil-body", "its list is nil: give it a dag.Type or dag.Derive")
 		return Ashlar{with(s, opts)}
 	}
-	s.queries, s.version = dag.Types(list), versionOf(list)
+	s.queries, s.version = dag.Types(list), terms.Version(list)
 	s.decision = &decision{
 		take: func(d dag.DAG) (any, error) {
 			all, err := list.From(d)
@@ -217,20 +218,12 @@ func Lens(path ...string) Extractor {
 
 // On computes the matched value with key from the value that it reads.
 func On[T any, K comparable](reader dag.Reader[T], key func(T) K) Extractor {
-	e := Extractor{queries: dag.Types(reader), version: versionOf(reader), schema: dag.NewType[K]("key").Schema}
+	e := Extractor{queries: dag.Types(reader), version: terms.Version(reader), schema: dag.NewType[K]("key").Schema}
 	if key != nil {
 		derived := dag.Derive(reader, key)
 		e.key = func(d dag.DAG) (any, error) { return derived.From(d) }
 	}
 	return e
-}
-
-// versionOf returns the version of a decision whose reader states one: a plan's expressions are data.
-func versionOf(reader any) string {
-	if v, ok := reader.(interface{ Version() string }); ok {
-		return v.Version()
-	}
-	return ""
 }
 
 // New makes a leaf: body reads the DAG, as far as its Queries allow, and returns the

@@ -312,7 +312,7 @@ func (r *runner) compare(ctx context.Context, before RunInfo, now *RunInfo) (err
 		return &ChangedError{Run: before.ID, Changes: refused}
 	}
 	if len(ahead) > 0 {
-		news = append(news, event.Notice{Code: terms.PipelineChanged, Text: "the pipeline changed since the run started, in what the run has not reached:\n" + strings.Join(ahead, "\n")})
+		news = append(news, event.Notice{Code: terms.PipelineChanged, Path: now.Shape[0].Path, Text: "the pipeline changed since the run started, in what the run has not reached:\n" + strings.Join(ahead, "\n")})
 	}
 	if before.Revision != now.Revision {
 		news = append(news, event.Custom{Name: "revision-changed", At: slog.LevelWarn, Attrs: []slog.Attr{

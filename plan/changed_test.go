@@ -117,7 +117,7 @@ func TestEditedPlan(t *testing.T) {
 		"removed after":           {replace(`{:op :call :intent :x/do :cap/id :cap/echo :input {:id "z" :all {:slot/id :all}} :as :z}`, `{:op :let :value {:text "ok"} :as :z}`), "", ""},
 		"the value of a node that a guard skipped": {replace(`{:n 1 :m 2}`, `{:n 1 :m 3}`), "", ""},
 
-		"a node before":       {replace(`{:id "a"}`, `{:id "A"}`), `the settings of p/a changed: parts.input «{:id "a"}» → «{:id "A"}»`, ""},
+		"a node before":       {replace(`{:id "a"}`, `{:id "A"}`), `the settings of p/a changed: input «{:id "a"}» → «{:id "A"}»`, ""},
 		"before in a lane":    {replace(`{:id "each"`, `{:id "every"`), "the settings of p/item/each changed", ""},
 		"the list of a map":   {replace(`:over [1 2]`, `:over [1 2 3]`), `the version of p/item changed from "[1 2]" to "[1 2 3]"`, ""},
 		"the question":        {replace(`"lane "`, `"Lane "`), `the version of p/item/lane changed`, ""},

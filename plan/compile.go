@@ -332,10 +332,6 @@ func versionOf(parts ...any) string {
 		switch part := part.(type) {
 		case *guard:
 			w.text = append(w.text, part.String()...)
-		case handle:
-			if w.text = append(w.text, part.name...); part.slot != nil {
-				w.slot(part.slot)
-			}
 		case *slotRef:
 			w.slot(part)
 		case *template:

@@ -95,12 +95,7 @@ func (c *compiler) candidates(n *node, spec *call.Spec, r reads, known *scope) {
 		spec.Dispatch.Candidates = listed
 		return
 	}
-	read := dag.ReaderFunc(func(d dag.DAG) ([]string, error) { return view{r, d, nil}.listed(n.candidates) }, r.queries()...)
-	var parts []any
-	for _, h := range n.candidates {
-		parts = append(parts, h)
-	}
-	spec.CandidatesFrom = versioned[[]string]{read, versionOf(parts...)}
+	spec.CandidatesFrom = dag.ReaderFunc(func(d dag.DAG) ([]string, error) { return view{r, d, nil}.listed(n.candidates) }, r.queries()...)
 }
 
 // capability reads the one capability of a slot.

@@ -41,3 +41,11 @@ const (
 	PipelineChanged = "pipeline-changed" // the run continues: what changed has not started
 	UnusedRecords   = "unused-records"   // a body did not ask for steps that it had recorded
 )
+
+// Version returns the version of a reader, or "" if it has none: see dag.Reader.
+func Version(reader any) string {
+	if v, ok := reader.(interface{ Version() string }); ok {
+		return v.Version()
+	}
+	return ""
+}
