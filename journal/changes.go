@@ -58,13 +58,20 @@ type spot struct {
 	key   string
 	up    *spot
 	below []*spot
+	guard *Part // nil for none
 }
 
 func placed(parts []Part) (all []*spot, byKey map[string]*spot) {
 	latest := make(map[string]*spot, len(parts))
 	byKey = make(map[string]*spot, len(parts))
+	var guard *Part
 	for _, p := range parts {
-		s := &spot{Part: p, key: p.Path, up: latest[address.Parent(p.Path)]}
+		if p.Form == guardForm {
+			guard = &p
+			continue
+		}
+		s := &spot{Part: p, key: p.Path, up: latest[address.Parent(p.Path)], guard: guard}
+		guard = nil
 		if s.up != nil {
 			s.key = s.up.key + "/" + address.Last(p.Path)
 			s.up.below = append(s.up.below, s)
@@ -76,6 +83,14 @@ func placed(parts []Part) (all []*spot, byKey map[string]*spot) {
 		all = append(all, s)
 	}
 	return all, byKey
+}
+
+// guarded is the version of the guard of a part, or "".
+func (s *spot) guarded() string {
+	if s.guard == nil {
+		return ""
+	}
+	return s.guard.Version
 }
 
 func (c *comparison) say(done bool, texts ...string) {
@@ -101,7 +116,7 @@ func (c *comparison) fixed(p *spot) bool {
 
 // decided reports whether the run has started a part or skipped it.
 func (c *comparison) decided(p *spot) bool {
-	return c.fixed(p) || p.Guard != "" && c.reached(p.Guard)
+	return c.fixed(p) || p.guard != nil && c.reached(p.guard.Path)
 }
 
 // bodies are the forms that run their children by code.
@@ -133,8 +148,8 @@ func (c *comparison) passed(p *spot) bool {
 // compare lists the changes of a part that is in both, without its children.
 func (c *comparison) compare(was, is *spot) {
 	out := differences(was.Part, is.Part)
-	if was.Guard != is.Guard || was.GuardVersion != is.GuardVersion {
-		c.say(c.decided(was), fmt.Sprintf("the guard of %s changed from %s to %s", is.Path, quote(was.GuardVersion), quote(is.GuardVersion)))
+	if a, b := was.guarded(), is.guarded(); a != b {
+		c.say(c.decided(was), fmt.Sprintf("the guard of %s changed from %s to %s", is.Path, quote(a), quote(b)))
 	}
 	a, b := c.kept(was.below), c.kept(is.below)
 	if !slices.Equal(a, b) {
@@ -147,7 +162,7 @@ func (c *comparison) compare(was, is *spot) {
 	}
 	changed := func(key string) bool {
 		a, b := c.old[key], c.new[key]
-		return a.Print != b.Print || a.Guard != b.Guard || a.GuardVersion != b.GuardVersion
+		return a.Print != b.Print || a.guarded() != b.guarded()
 	}
 	if len(out) == 0 && was.Print != is.Print && slices.Equal(a, b) && len(a) == max(len(was.below), len(is.below)) && !slices.ContainsFunc(a, changed) {
 		out = append(out, is.Path+" changed in its bounds")

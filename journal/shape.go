@@ -17,7 +17,7 @@ import (
 // A Part describes one ashlar of a pipeline from the outside.
 type Part struct {
 	Path     string   `json:"path"` // names from the root down; equal names under one parent have #2, #3, …
-	Form     string   `json:"form"`
+	Form     string   `json:"form"` // "guard" for the decision of glue whether the next part runs
 	Version  string   `json:"version,omitempty"`
 	Type     string   `json:"type,omitempty"`   // that it produces
 	Schema   string   `json:"schema,omitempty"` // digest of its schema
@@ -29,9 +29,6 @@ type Part struct {
 	Settings json.RawMessage `json:"settings,omitempty"`
 	Prompt   string          `json:"prompt,omitempty"` // that it sends as it stands, at most 4 KiB and a digest of the rest
 	Print    dag.ID          `json:"print"`            // its fingerprint, with all below it
-	// Guard is the path of the decision whether the part runs, if that is glue, and GuardVersion its version.
-	Guard        string `json:"guard,omitempty"`
-	GuardVersion string `json:"guard-version,omitempty"`
 }
 
 // Read is a query of a part.
@@ -40,6 +37,8 @@ type Read struct {
 	Type    string `json:"type,omitempty"` // the requested type, empty for any
 	Nearest bool   `json:"nearest,omitempty"`
 }
+
+const guardForm = "guard"
 
 // maxParts bounds the recorded parts of a pipeline, with which a changed pipeline is
 // explained.
@@ -55,10 +54,10 @@ func Shape(p stone.Ashlar) []Part {
 		if len(parts) > maxParts {
 			return
 		}
-		p := part(a.Ashlar, path)
 		if !a.Guard.IsZero() {
-			p.Guard, p.GuardVersion = address.Child(up, a.Guard.Name(), 1), a.Guard.Version()
+			parts = append(parts, Part{Path: address.Child(up, a.Guard.Name(), 1), Form: guardForm, Version: a.Guard.Version()})
 		}
+		p := part(a.Ashlar, path)
 		if left -= len(p.Settings); left < 0 {
 			p.Settings = nil
 		}

@@ -42,9 +42,12 @@ const (
 	UnusedRecords   = "unused-records"   // a body did not ask for steps that it had recorded
 )
 
-// Version returns the version of a reader, or "" if it has none: see dag.Reader.
+// A Versioned reader states the version of what it computes, see dag.Reader.
+type Versioned interface{ Version() string }
+
+// Version returns the version of a reader, or "" if it states none.
 func Version(reader any) string {
-	if v, ok := reader.(interface{ Version() string }); ok {
+	if v, ok := reader.(Versioned); ok {
 		return v.Version()
 	}
 	return ""
