@@ -51,7 +51,8 @@ type Options struct {
 	// Force resumes a run although its pipeline or its input changed. What is recorded stands:
 	// only steps without a result use what changed.
 	Force bool
-	// Refuse records that the run was refused, if its pipeline changed and it is neither Done nor
+	// Refuse refuses every change of the pipeline, also of steps that the run has not reached, as a server does that runs
+	// beside older ones. It records that the run was refused, if it is neither Done nor
 	// Failed nor Canceled: its State is then Refused, and its Failure names the changes. It continues
 	// as before once a program with the old pipeline resumes it, or one with Force.
 	Refuse bool
@@ -303,6 +304,9 @@ func (r *runner) compare(ctx context.Context, before RunInfo, now *RunInfo) (err
 	if before.Fingerprint != now.Fingerprint && !r.opts.Force {
 		if refused, ahead, err = changed(ctx, r.journal, before, *now); err != nil {
 			return err
+		}
+		if r.opts.Refuse { // of several programs, the one that started the run continues it
+			refused, ahead = append(refused, ahead...), nil
 		}
 	}
 	if now.Input != (dag.ID{}) && now.Input != before.Input {

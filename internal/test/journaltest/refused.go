@@ -94,7 +94,7 @@ func testRefusedForce(t *testing.T, j tested) {
 	drain := make(chan struct{})
 	first := c.leaf("first", draft, func(int) (string, error) { close(drain); return "", nil })
 	before := stone.Seq("all", first, c.leaf("second", final, ok))
-	now := stone.Seq("all", c.leaf("third", draft, ok), first, c.leaf("second", final, ok))
+	now := stone.Seq("all", first, c.leaf("third", draft, ok), c.leaf("second", final, ok))
 	if _, err := stone.Run(ctx, before, kept(config(), j, journal.Options{Drain: drain})); !errors.Is(err, journal.ErrDrained) {
 		t.Fatalf("the run is drained: %v", err)
 	}
