@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"strconv"
@@ -42,14 +43,18 @@ func (t *table) print(w io.Writer, width int) error {
 			widths[i] = max(widths[i], text.Width(head[i]))
 		}
 	}
-	var b strings.Builder
-	for n, row := range append([][]string{head}, t.rows...) {
+	out := bufio.NewWriter(w) // Flush reports its errors
+	for n := -1; n < len(t.rows); n++ {
+		row := head
+		if n >= 0 {
+			row = t.rows[n]
+		}
 		line, last := "", len(row)-1
 		for i, cell := range row {
 			if widths[i] == 0 {
 				continue
 			}
-			if n > 0 && i == last && width > 0 && t.names[i] == head[i] {
+			if n >= 0 && i == last && width > 0 && t.names[i] == head[i] {
 				line = t.fold(line, cell, width)
 				continue
 			}
@@ -65,12 +70,11 @@ func (t *table) print(w io.Writer, width int) error {
 				part = text.Cut(part, width)
 			}
 			if part != "" {
-				b.WriteString(part + "\n")
+				_, _ = out.WriteString(part + "\n")
 			}
 		}
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return out.Flush()
 }
 
 // fold appends the last cell of a row to its line: folded in its column, or below the line if that leaves it little room.

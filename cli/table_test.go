@@ -36,7 +36,8 @@ func TestTable(t *testing.T) {
 func TestNarrowTables(t *testing.T) {
 	started := time.Date(2025, 11, 21, 13, 0, 0, 0, time.Local)
 	failed := journal.Outcome{State: journal.Failed, Failure: &journal.Failure{Kind: "timeout", Path: "docs/each[3]/read", Reason: "the archive did not answer within ten seconds, three times in a row"}}
-	runs := []journal.RunInfo{{ID: "nightly-archive", Pipeline: "docs", Started: started, Outcome: failed}}
+	runs := newRunTable()
+	addRun(runs, journal.RunInfo{ID: "nightly-archive", Pipeline: "docs", Started: started, Outcome: failed}, started)
 	tree := newTreePrinter(&view.Run{}, true, 60)
 	tree.row("    ✗ read", "0badcafe", "30.0s", "", "", "the archive did not answer within ten seconds")
 	for _, test := range []struct {
@@ -44,18 +45,18 @@ func TestNarrowTables(t *testing.T) {
 		width int
 		want  string
 	}{
-		{runTable(runs, started), 120, `
+		{runs, 120, `
 RUN              PIPELINE  STATE   STARTED  FAILURE
 nightly-archive  docs      failed  13:00    timeout at docs/each[3]/read: the archive did not answer within ten seconds,
                                             three times in a row
 `},
-		{runTable(runs, started), 60, `
+		{runs, 60, `
 RUN              PIPELINE  STATE   STARTED  FAILURE
 nightly-archive  docs      failed  13:00
   timeout at docs/each[3]/read: the archive did not answer
   within ten seconds, three times in a row
 `},
-		{runTable(runs, started), 40, `
+		{runs, 40, `
 RUN              PIPELINE  STATE   STAR…
 nightly-archive  docs      failed  13:00
   timeout at docs/each[3]/read: the
