@@ -35,6 +35,7 @@ func (r *run) reads() Tool {
 			return Result{Text: out}, err
 		},
 		Parallel:  true,
+		Effects:   []string{}, // the conversation has the marks of the tools whose results it reads
 		MaxResult: -1, // its own bounds
 	}
 }

@@ -1,0 +1,23 @@
+package stone
+
+import "context"
+
+// A Policy limits the effects of steps by what they read; see package marks. Its methods may be called by several
+// goroutines at once.
+type Policy interface {
+	// Enter checks p before it runs at the place of ctx, and returns the context of its run.
+	Enter(ctx context.Context, p Ashlar, g Given) (context.Context, Findings)
+	// Narrow returns the effects that the body of ctx may have of the granted ones; nil means all.
+	Narrow(ctx context.Context, granted []string) []string
+}
+
+// Types returns the names of the types of the input nodes.
+func (g Given) Types() []string {
+	names := g.dag.Types()
+	for _, t := range g.Input {
+		if t != nil {
+			names = append(names, t.Name())
+		}
+	}
+	return names
+}
