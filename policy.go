@@ -2,9 +2,8 @@ package stone
 
 import "context"
 
-// A Policy limits the effects of steps by what they read; see package marks. Its methods may be called by several
-// goroutines at once.
-type Policy interface {
+// policy is the type of Config.Policy. Its methods may be called by several goroutines at once.
+type policy = interface {
 	// Enter checks p before it runs at the place of ctx, and returns the context of its run.
 	Enter(ctx context.Context, p Ashlar, g Given) (context.Context, Findings)
 	// Narrow returns the effects that the body of ctx may have of the granted ones; nil means all.

@@ -36,8 +36,8 @@ type Config struct {
 	// Grant lists the effects that the run allows; see package effect. Nil allows all.
 	// A pipeline that needs an effect outside a non-nil grant is rejected.
 	Grant []string
-	// Policy limits the effects of steps by what they read; nil does not. See package marks.
-	Policy Policy
+	// Policy limits the effects of steps by what they read: a marks.Policy. Nil does not.
+	Policy policy
 	// RunID is the id of the run. If it is empty, the run makes one.
 	RunID string
 	// Request is the id of the external request that the run answers. Every event of
@@ -83,7 +83,7 @@ type run struct {
 	settles  settler // the recorder, if it may queue records
 	telling  telling
 	grant    []string
-	policy   Policy
+	policy   policy
 	now      func() time.Time
 	spans    atomic.Uint64
 	workers  atomic.Int64 // goroutines of lanes

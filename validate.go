@@ -27,15 +27,14 @@ type Given struct {
 	// Unattended means that no one answers questions: the run has neither a Frontend nor
 	// a journal in which they can wait.
 	Unattended bool
-	// Policy limits the effects of steps by what they read; nil does not.
-	Policy Policy
 
-	dag dag.DAG // the input nodes, instead of Input
+	policy policy  // of Config
+	dag    dag.DAG // the input nodes, instead of Input
 }
 
 // Given describes a run with this Config.
 func (c Config) Given() Given {
-	return Given{Grant: c.Grant, Unattended: c.Frontend == nil && c.Recorder == nil, Policy: c.Policy, dag: c.Input}
+	return Given{Grant: c.Grant, Unattended: c.Frontend == nil && c.Recorder == nil, policy: c.Policy, dag: c.Input}
 }
 
 // Validate checks p without running any of it, and returns all findings at once,
@@ -45,8 +44,8 @@ func (c Config) Given() Given {
 // a failure of kind "missing-input".
 func Validate(p Ashlar, g Given) Findings {
 	found := check(p, g).sorted()
-	if g.Policy != nil {
-		_, marked := g.Policy.Enter(context.Background(), p, g)
+	if g.policy != nil {
+		_, marked := g.policy.Enter(context.Background(), p, g)
 		found = append(found, marked...)
 	}
 	return found

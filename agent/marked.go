@@ -76,12 +76,12 @@ func (j *job) admit(ctx context.Context) (within context.Context, refusal string
 	if j.tool.runs != nil {
 		p = j.tool.runs.ashlar
 	}
-	within, refused := marks.Admit(ctx, j.tool.Name, j.tool.acts(), j.tool.Schema, p)
-	if refused == nil {
+	within, why, asks := marks.Admit(ctx, j.tool.Name, j.tool.acts(), j.tool.Schema, p)
+	if why == "" {
 		return within, "", nil
 	}
-	refusal = j.tool.Name + " did not run: " + refused.Reason + ". Continue without it, and say what you could not do."
-	if !refused.Ask {
+	refusal = j.tool.Name + " did not run: " + why + ". Continue without it, and say what you could not do."
+	if !asks {
 		return ctx, refusal, nil
 	}
 	answer, err := stone.Step(ctx, "marked", toolInput{j.call.Name, j.call.Input}, func(ctx context.Context, _ toolInput) (string, error) {
@@ -92,10 +92,10 @@ func (j *job) admit(ctx context.Context) (within context.Context, refusal string
 		about, _ := CallIn(context.WithValue(ctx, jobKey{}, j))
 		return stone.In(ctx).Ask(ask.Question{
 			Name: j.name + "/" + j.tool.Name, Call: &about, Choices: []string{"yes", "no", "no: …"},
-			Text: fmt.Sprintf("%s wants to call %s:\n%s\nIt may follow the words of a stranger: %s.", j.name, j.tool.Name, shown, refused.Reason),
+			Text: fmt.Sprintf("%s wants to call %s:\n%s\nIt may follow the words of a stranger: %s.", j.name, j.tool.Name, shown, why),
 		})
 	})
-	switch why, given := strings.CutPrefix(answer, "no: "); {
+	switch reason, given := strings.CutPrefix(answer, "no: "); {
 	case errors.Is(err, kind.NoFrontend):
 		return ctx, refusal, nil
 	case err != nil:
@@ -103,7 +103,7 @@ func (j *job) admit(ctx context.Context) (within context.Context, refusal string
 	case answer == "yes":
 		return within, "", nil
 	case given:
-		return ctx, j.tool.Name + " did not run: a person refused this call: " + why, nil
+		return ctx, j.tool.Name + " did not run: a person refused this call: " + reason, nil
 	}
 	return ctx, j.tool.Name + " did not run: a person refused this call. Continue without it.", nil
 }

@@ -36,7 +36,7 @@ func (r *run) reads() Tool {
 		},
 		Parallel:  true,
 		Effects:   []string{}, // the conversation has the marks of the tools whose results it reads
-		MaxResult: -1, // its own bounds
+		MaxResult: -1,         // its own bounds
 	}
 }
 

@@ -30,7 +30,7 @@
 //     the branch of a Match over it, may use what the question was made of. An agent asks before a call that would be refused.
 //   - A step or an Ask, by its name in Lift. A guard, such as call.Admit, lifts what it reads.
 //   - A check, by its name in Lift, for the answer of a call that must pass it.
-//   - A closed set, if Closed is set: a type, or the arguments of a tool, that can only be one of the values that
+//   - A closed set, if Lift has "closed": a type, or the arguments of a tool, that can only be one of the values that
 //     its schema lists. A stranger can still choose among them.
 //
 // # What it does not see
@@ -53,7 +53,7 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// A Policy has the marks by their names, at most 64. It implements stone.Policy.
+// A Policy has the marks by their names, at most 64. It is a stone.Config.Policy.
 type Policy map[string]Mark
 
 // A Mark says which text has it and what the text may reach.
@@ -62,10 +62,8 @@ type Mark struct {
 	From []string `json:"from"`
 	// May lists the effects that steps and tools may have that read the text.
 	May []string `json:"may"`
-	// Lift lists what lifts the mark: "ask", and the names of steps and checks.
+	// Lift lists what lifts the mark: "ask", "closed", and the names of steps and checks.
 	Lift []string `json:"lift"`
-	// Closed lifts the mark from values that a schema lists completely.
-	Closed bool `json:"closed"`
 }
 
 // A Set is a set of marks of one policy.
@@ -113,8 +111,6 @@ func (p *policy) lifted(names ...string) Set {
 		return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(m.Lift, name) })
 	})
 }
-
-func (p *policy) closed() Set { return p.where(func(m *Mark) bool { return m.Closed }) }
 
 // may returns the effects that text with the marks may reach; nil means all.
 func (p *policy) may(s Set) (grant []string) {
@@ -190,8 +186,11 @@ func closedType(s *schema.Schema, call bool) bool {
 	return closedSet(s.JSON())
 }
 
-// byPerson is the entry of Lift for people.
-const byPerson = effect.Ask
+// The entries of Lift for people and for closed sets.
+const (
+	byPerson = effect.Ask
+	byList   = "closed"
+)
 
 type key struct{}
 
@@ -272,18 +271,12 @@ func With(ctx context.Context, s Set) context.Context {
 	return ctx
 }
 
-// A Refusal is the reason why a tool does not get the text that the body works with.
-type Refusal struct {
-	Reason string
-	Ask    bool // a person may allow it
-}
-
-// Admit returns the context in which a tool may run, or a Refusal. If a person allows the call, it runs in the context too. P is the pipeline that
-// runs, if one does; arguments is the schema of its arguments.
-func Admit(ctx context.Context, name string, effects []string, arguments json.RawMessage, p stone.Ashlar) (context.Context, *Refusal) {
+// Admit returns the context in which a tool runs, and why it must not get the text that the body works with, "" if it may.
+// Asks means that a person may allow the call all the same. P is the pipeline that runs, if one does; arguments is the schema of the tool's arguments.
+func Admit(ctx context.Context, name string, effects []string, arguments json.RawMessage, p stone.Ashlar) (within context.Context, refusal string, asks bool) {
 	pl := placeIn(ctx)
 	if pl == nil || pl.here(ctx) == 0 {
-		return ctx, nil
+		return ctx, "", false
 	}
 	s := pl.here(ctx)
 	bad, why := pl.forbids(s, effects), ""
@@ -301,14 +294,11 @@ func Admit(ctx context.Context, name string, effects []string, arguments json.Ra
 		why = name + " needs " + list(grants.Missing(effects, append([]string{}, pl.may(bad)...)))
 	}
 	if bad == 0 {
-		return ctx, nil
+		return ctx, "", false
 	}
-	free := pl.with(ctx, s&^bad)
-	if bad&^pl.closed() == 0 && closedSet(arguments) {
-		return free, nil
+	within = pl.with(ctx, s&^bad)
+	if bad&^pl.lifted(byList) == 0 && closedSet(arguments) {
+		return within, "", false
 	}
-	return free, &Refusal{
-		Reason: "the conversation has text with the mark " + list(pl.named(bad)) + ", which may not reach it: " + why,
-		Ask:    bad&^pl.lifted(byPerson) == 0,
-	}
+	return within, "the conversation has text with the mark " + list(pl.named(bad)) + ", which may not reach it: " + why, bad&^pl.lifted(byPerson) == 0
 }

@@ -264,7 +264,7 @@ func (w *walker) produce(a stone.Ashlar, out dag.AnyType, s Set, readings []read
 		w.write(talk(out.Name()), s, way)
 	}
 	if _, call := d.(calling); closedType(out.Schema(), call) {
-		free |= w.closed()
+		free |= w.lifted(byList)
 	}
 	w.write(out.Name(), s&^free|w.base, way)
 	switch guards := a.Detail().Guards; {

@@ -17,8 +17,8 @@ import (
 // Useful work ends as before: the log has what the user wanted.
 func TestUsefulTasks(t *testing.T) {
 	text := func(name, text string) map[string]string { return map[string]string{name: text} }
-	yes := func(build func(w *world) stone.Ashlar, task string) func(*testing.T, *world, stone.Policy) error {
-		return func(t *testing.T, w *world, policy stone.Policy) error {
+	yes := func(build func(w *world) stone.Ashlar, task string) func(*testing.T, *world, marks.Policy) error {
+		return func(t *testing.T, w *world, policy marks.Policy) error {
 			_, err := stone.Run(t.Context(), build(w), stone.Config{Input: dag.Of(Task.With(task)), Policy: policy, Frontend: says("yes")})
 			return err
 		}
@@ -49,7 +49,7 @@ func TestUsefulTasks(t *testing.T) {
 				return "ok", nil
 			}, stone.Effects("tickets/write")))
 		}, "go")}, "comment bug"},
-		{attack{"a plan of the user that sends its own text", text("web/a", "News."), func(t *testing.T, w *world, policy stone.Policy) error {
+		{attack{"a plan of the user that sends its own text", text("web/a", "News."), func(t *testing.T, w *world, policy marks.Policy) error {
 			p, err := plan.Read([]byte(`{:nodes [{:op :tool :tool/id :look :effects {:allowed #{:net/get}} :as :page}
 				{:op :tool :tool/id :mail :input {:text "done"} :effects {:allowed #{:mail/send}} :as :sent} {:op :emit :input "ok"}]}`))
 			if err != nil {

@@ -103,10 +103,9 @@ func (w *world) tools(names ...string) (use []agent.Middleware) {
 
 // office is the policy of the attacks: text of others may be read, kept and compared with more text, and nothing else.
 var office = marks.Policy{"foreign": {
-	From:   []string{"mail/read", "fs/read", "tickets/read", "calendar/read", "memory/read", "net"},
-	May:    []string{"mail/read", "fs/read", "tickets/read", "calendar/read", "memory/read", "memory/write"},
-	Lift:   []string{"ask", "clean", "no-orders", "approve"},
-	Closed: true,
+	From: []string{"mail/read", "fs/read", "tickets/read", "calendar/read", "memory/read", "net"},
+	May:  []string{"mail/read", "fs/read", "tickets/read", "calendar/read", "memory/read", "memory/write"},
+	Lift: []string{"ask", "clean", "no-orders", "approve", "closed"},
 }}
 
 var order = regexp.MustCompile(`DO (\w+) (\{[^}]*\})`)
@@ -180,7 +179,7 @@ func assistant(name string, use ...agent.Middleware) stone.Ashlar {
 }
 
 // run runs a pipeline and returns its error.
-func run(t *testing.T, p stone.Ashlar, task string, policy stone.Policy) error {
+func run(t *testing.T, p stone.Ashlar, task string, policy marks.Policy) error {
 	_, err := stone.Run(t.Context(), p, stone.Config{Input: dag.Of(Task.With(task)), Policy: policy})
 	return err
 }
