@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
+	"github.com/stonelayer/stone/marks"
 	"github.com/stonelayer/stone/plan"
 	"github.com/stonelayer/stone/tool"
 )
@@ -221,17 +222,22 @@ func pipelines() []attack {
 
 // app has capabilities and tools of the office, and a model that writes plans.
 func (w *world) app(planner func(context.Context, *call.Request) (*call.Reply, error)) *call.Applicator {
+	caps := w.caps()
+	sendTool, lookTool := caps[0], caps[1]
+	if planner != nil {
+		caps = append(caps, call.Capability{Metadata: call.Metadata{ID: "plan/model", Intents: []string{"plan"}, Kind: "llm", CanProduce: []string{call.Plan}, Effects: []string{"net", "mail", "ask"}}, Invoke: planner})
+	}
+	lookTool.ID, sendTool.ID = "look", "mail"
+	lookTool.Intents, sendTool.Intents = nil, nil
+	return &call.Applicator{Registry: call.NewRegistry(caps...), Tools: call.NewRegistry(lookTool, sendTool), Plans: plan.Planner(plan.Options{})}
+}
+
+// caps send a mail, and look at a page.
+func (w *world) caps() []call.Capability {
 	sendCap := call.Func(call.Metadata{ID: "notify/mail", Intents: []string{"notify"}, Needs: []string{"mail/send"}}, func(_ context.Context, in any) (string, error) {
 		w.did("notify %v", in)
 		return "ok", nil
 	})
 	look := call.Func(call.Metadata{ID: "look/web", Intents: []string{"look"}, Needs: []string{"net/get"}}, func(context.Context, any) (string, error) { return w.text("web/a"), nil })
-	caps := []call.Capability{sendCap, look}
-	if planner != nil {
-		caps = append(caps, call.Capability{Metadata: call.Metadata{ID: "plan/model", Intents: []string{"plan"}, Kind: "llm", CanProduce: []string{call.Plan}, Effects: []string{"net", "mail", "ask"}}, Invoke: planner})
-	}
-	lookTool, sendTool := look, sendCap
-	lookTool.ID, sendTool.ID = "look", "mail"
-	lookTool.Intents, sendTool.Intents = nil, nil
-	return &call.Applicator{Registry: call.NewRegistry(caps...), Tools: call.NewRegistry(lookTool, sendTool), Plans: plan.Planner(plan.Options{})}
+	return []call.Capability{sendCap, look}
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/marks"
 )
 
 // attack is a scenario: strangers' texts, and a run that meets them. It runs twice in worlds of its own.
