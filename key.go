@@ -21,6 +21,9 @@ import (
 func (f *frame) key(kind string, d dag.DAG) step.Key {
 	k := step.Key{RunID: f.run.id, Path: f.path(), Kind: kind, Name: f.spec.name}
 	fingerprint := Ashlar{f.spec}.Fingerprint()
+	if kind == "decision" { // stands, whatever becomes of the steps below
+		fingerprint = f.spec.own()
+	}
 	h := sha256.New()
 	h.Write(fingerprint[:])
 	h.Write([]byte(kind + "\x00" + f.inFirst(k.Path) + "\x00"))
@@ -208,6 +211,7 @@ func (a Ashlar) Fingerprint() dag.ID {
 	f.printOnce.Do(func() {
 		h := sha256.New()
 		s.describe(h)
+		f.own = sum(h)
 		for _, c := range s.children {
 			print := c.Fingerprint()
 			h.Write(print[:])
@@ -215,6 +219,12 @@ func (a Ashlar) Fingerprint() dag.ID {
 		f.print = dag.ID(h.Sum(nil))
 	})
 	return f.print
+}
+
+// own is the fingerprint of s without its children.
+func (s *spec) own() dag.ID {
+	Ashlar{s}.Fingerprint()
+	return s.found().own
 }
 
 // describe writes everything about s but its children.
@@ -257,6 +267,7 @@ type found struct {
 	accepted  atomic.Pointer[map[string]bool] // the input types that it last accepted, see accept
 	printOnce sync.Once
 	print     dag.ID
+	own       dag.ID    // see spec.own; written with print
 	countOnce sync.Once // guards counts, see occurrence
 	counts    []int
 
