@@ -3,6 +3,7 @@ package marks_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -99,12 +100,8 @@ func durable() []attack {
 		one("resumed after a crash", "mail", mail, func(t *testing.T, w *world, policy marks.Policy) error {
 			// The process ends after the mail was read, before the model is asked again.
 			ctx, crash := context.WithCancel(t.Context())
-			reads := tool.Func("read_mail", "Reads.", func(context.Context, none) (string, error) {
-				time.AfterFunc(0, crash)
-				return w.text("mail"), nil
-			}, tool.Effects("mail/read"))
-			p := assistant("assistant", append(w.tools("send_mail"), slow(), reads)...)
-			cfg := stone.Config{RunID: "r", Input: dag.Of(Task.With(`DO read_mail {} DO slow {}`)), Recorder: journal.Keep(new(journal.Memory), journal.Options{}), Policy: policy}
+			p := assistant("assistant", append(w.tools("send_mail", "read_mail"), crashes(crash))...)
+			cfg := stone.Config{RunID: "r", Input: dag.Of(Task.With(`DO read_mail {} DO crash {}`)), Recorder: journal.Keep(new(journal.Memory), journal.Options{}), Policy: policy}
 			if _, err := stone.Run(ctx, p, cfg); err == nil {
 				t.Fatal("the process did not end")
 			}
@@ -195,15 +192,15 @@ func durable() []attack {
 	}
 }
 
-// slow is a tool during which a process ends.
-func slow() agent.Middleware {
-	return tool.Func("slow", "Waits.", func(ctx context.Context, _ none) (string, error) {
-		select {
-		case <-ctx.Done():
-			return "", ctx.Err()
-		case <-time.After(100 * time.Millisecond):
-			return "", nil
-		}
+// crashes is a tool during whose first call the process ends.
+func crashes(end func()) agent.Middleware {
+	var once sync.Once
+	return tool.Func("crash", "Waits.", func(ctx context.Context, _ none) (string, error) {
+		once.Do(func() {
+			end()
+			<-ctx.Done()
+		})
+		return "", ctx.Err()
 	}, tool.Effects())
 }
 

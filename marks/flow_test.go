@@ -92,10 +92,8 @@ func TestCandidates(t *testing.T) {
 }
 
 func TestMistakes(t *testing.T) {
-	found := stone.Validate(w0().fetchPage(), stone.Config{Policy: marks.Policy{"m": {From: []string{"net"}, May: []string{"fs/raed"}}}}.Given())
+	found := stone.Validate((&world{}).fetchPage(), stone.Config{Policy: marks.Policy{"m": {From: []string{"net"}, May: []string{"fs/raed"}}}}.Given())
 	if err := found.Err(); err == nil || !strings.Contains(err.Error(), `the mark m: unknown effect "fs/raed": did you mean "fs/read"?`) {
 		t.Errorf("%v", err)
 	}
 }
-
-func w0() *world { return &world{texts: map[string]string{}} }
