@@ -261,7 +261,11 @@ func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) erro
 		budgetFlags(c.Flags(), &a.calls.budget)
 	}
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return flagError(c, err, "; flags of the pipeline follow --")
+		hint := "; flags of the pipeline follow --"
+		if slices.ContainsFunc(c.Flags().Args(), isPlan) {
+			hint = "; " + bindsPlan
+		}
+		return flagError(c, err, hint)
 	})
 	c.RunE = func(c *cobra.Command, args []string) error {
 		before, after := args, []string(nil)

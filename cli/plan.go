@@ -32,6 +32,8 @@ func isPlan(pipeline string) bool {
 	return ext == ".edn" || ext == ".json"
 }
 
+const bindsPlan = "a plan takes --bind NAME=VALUE"
+
 // noPlan refuses a PIPELINE that is neither a plan nor a package but looks like a file, such as sort.end.
 func noPlan(pipeline string) error {
 	info, err := os.Stat(pipeline)
@@ -136,7 +138,7 @@ func openPlan(p *plan.Plan, app *call.Applicator, opts *plan.Options) (stone.Ash
 // value.
 func (a *app) readPlan(file string, after []string, run bool) error {
 	if len(after) > 0 {
-		return fmt.Errorf("unexpected argument %q after --: a plan takes --bind NAME=VALUE", after[0])
+		return fmt.Errorf("unexpected argument %q after --: %s", after[0], bindsPlan)
 	}
 	data, err := regular.Read(file, regular.Config)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -228,8 +230,17 @@ func (k *calls) findings(cfg stone.Config) stone.Findings {
 		if f.Type == "missing-producer" && (k.plan == nil || k.plan.Inputs() == nil || k.promised(f)) {
 			findings[i].Message += fmt.Sprintf(", as --bind %s=VALUE", f.Queried)
 		}
+		if m := wants.FindStringSubmatch(f.Message); m != nil && f.Type == "schema-mismatch" && slices.ContainsFunc(k.bind, func(b string) bool { return strings.HasPrefix(b, f.Queried+"=") }) {
+			findings[i].Message += fmt.Sprintf(": write --bind '%s=%s'", f.Queried, written[m[1]])
+		}
 	}
 	return findings
 }
+
+// wants matches a value of --bind that has another type than its input, and written has how a value of each type is typed.
+var (
+	wants   = regexp.MustCompile(`does not fit the schema: want (array|object|string),`)
+	written = map[string]string{"array": `["…", "…"]`, "object": `{"…": "…"}`, "string": `"…"`}
+)
 
 var startsWithPlace = regexp.MustCompile(`^\d+:\d+: `)
