@@ -67,7 +67,7 @@ func (a *app) nameAsked(s *store, run string, of shownNode) {
 	}
 	for _, t := range slices.Backward(record.Tried) {
 		if !t.Repair {
-			a.complain("to show what %s was asked: %s", t.Cap, a.command(s, "show", run, address.Readable(of.Path+"/"+address.AttemptStep(t.Cap, t.Number))))
+			a.complain("to show what %s was asked: %s", t.Cap, a.command(s, "show", run, quoted(address.Readable(of.Path+"/"+address.AttemptStep(t.Cap, t.Number)))))
 			return
 		}
 	}
