@@ -108,7 +108,7 @@ func (f *frame) interrupted(err error) error {
 		return err
 	}
 	why := stopped(f.Context).(*Failure)
-	if !errors.Is(err, f.Context.Err()) {
+	if !errors.Is(err, f.Context.Err()) && !errors.Is(err, context.Cause(f.Context)) {
 		why.Reason = fmt.Sprintf("%s: %v", why.Reason, err)
 		why.Cause = errors.Join(why.Cause, err)
 	}

@@ -26,12 +26,12 @@ func (f *frame) key(kind string, d dag.DAG) step.Key {
 	}
 	h := sha256.New()
 	h.Write(fingerprint[:])
-	h.Write([]byte(kind + "\x00" + f.inFirst(k.Path) + "\x00"))
+	h.Write(append(f.place(kind, k.Path), 0))
 	reads := f.digest(d)
 	h.Write(reads[:])
 	k.Digest = f.inAttempts(sum(h), k.Path)
 	k.Loose = f.spec.glue
-	extra, age := f.spec.cached(kind, f.granted())
+	extra, age := f.spec.cached(kind, In(f).Grant())
 	if age > 0 {
 		k.Fresh = f.run.now().Add(-age)
 	}
@@ -184,6 +184,20 @@ func (f *frame) partOf() (of *frame, digest dag.ID) {
 		}
 	}
 	return nil, dag.ID{}
+}
+
+// place returns what places the work at f in its key: its path, or its path below the Step around it and the digest of that
+// Step, since Steps may start in any order.
+func (f *frame) place(kind, path string) []byte {
+	b := append([]byte(kind), 0)
+	of, digest := f.partOf()
+	for of != nil && !of.ofStep() {
+		of, digest = of.up.partOf()
+	}
+	if of != nil {
+		b, path = append(b, digest[:]...), path[len(of.path()):]
+	}
+	return append(b, f.inFirst(path)...)
 }
 
 // unshare notes that the bodies around f have read more than their keys cover.

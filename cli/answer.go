@@ -22,6 +22,9 @@ import (
 
 func (a *app) answer(c *cobra.Command) {
 	a.overStore(c, func(ctx context.Context, s *store, args []string) error {
+		if len(args) == 0 {
+			return a.printAsking(ctx, s)
+		}
 		info, err := s.find(ctx, args[0])
 		if err != nil {
 			return err
@@ -34,14 +37,14 @@ func (a *app) answer(c *cobra.Command) {
 		case len(args) == 1 && len(open) == 0:
 			a.complain("%s", a.asksNothing(s, info))
 			return nil
+		case len(open) == 0:
+			return errors.New(a.asksNothing(s, info))
 		case len(args) == 1:
-			return output(a.printQuestions(a.Stdout, s, open))
+			return output(a.printQuestions(a.Stdout, s, open, false))
 		case len(args) == 2 && len(open) == 1 && slices.Contains(open[0].Choices, args[1]): // the question was left out
 			return fmt.Errorf("the number of the question is missing: %s", a.command(s, "answer", info.ID, strconv.Itoa(open[0].number), quoted(args[1])))
 		case len(args) == 2:
 			return fmt.Errorf("TEXT is missing: %s", a.command(s, "answer", info.ID, quoted(args[1]), "TEXT"))
-		case len(open) == 0:
-			return errors.New(a.asksNothing(s, info))
 		}
 		switch err := journal.Answer(ctx, s, info.ID, args[1], ask.Answer{Response: args[2], By: user()}); {
 		case err != nil:
@@ -97,8 +100,34 @@ func (s *store) open(ctx context.Context, run string) (open []asked, err error) 
 	return open, nil
 }
 
-// printQuestions prints open questions and how each is answered.
-func (a *app) printQuestions(w io.Writer, s *store, open []asked) error {
+// printAsking prints the runs that ask something, with their open questions.
+func (a *app) printAsking(ctx context.Context, s *store) error {
+	none := true
+	for info, err := range s.each(ctx, journal.Query{Asking: true}) {
+		if err != nil {
+			return failed("%w", err)
+		}
+		open, err := s.open(ctx, info.ID)
+		if err != nil {
+			return err
+		}
+		if !none {
+			fmt.Fprintln(a.Stdout)
+		}
+		none = false
+		fmt.Fprintf(a.Stdout, "run %s of %s, %s\n", info.ID, text.Line(info.Pipeline), info.State)
+		if err := a.printQuestions(a.Stdout, s, open, true); err != nil {
+			return output(err)
+		}
+	}
+	if none {
+		a.complain("no run in %s asks a question", s.file)
+	}
+	return nil
+}
+
+// printQuestions prints open questions and how each is answered, with their steps where names leave these open.
+func (a *app) printQuestions(w io.Writer, s *store, open []asked, steps bool) error {
 	names := map[string]int{}
 	for _, q := range open {
 		names[q.Name]++
@@ -114,7 +143,7 @@ func (a *app) printQuestions(w io.Writer, s *store, open []asked) error {
 			form = "JSON"
 		}
 		putQuestion(&b, ask.Question{Name: q.Name, Text: q.Text, Choices: q.Choices, Schema: wanted, Problem: q.Problem})
-		if names[q.Name] > 1 {
+		if steps || names[q.Name] > 1 {
 			fmt.Fprintf(&b, "  asked at: %s\n", text.Line(address.Readable(q.Path)))
 		}
 		fmt.Fprintf(&b, "  to answer: %s\n", a.command(s, "answer", q.Run, strconv.Itoa(q.number), form))

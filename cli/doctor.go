@@ -69,23 +69,12 @@ func (a *app) doctor(c *cobra.Command) {
 func (a *app) printDiagnoses(all []diagnosis) error {
 	marks := map[string]string{good: "✓", note: "○", wrong: "✗"}
 	rows := newTable("", "")
-	add := func(name, value string) {
-		const before = len("? configuration  ")
-		lines := []string{value}
-		if a.columns() > 0 {
-			lines = text.Fold(value, max(a.columns()-before, 20))
-		}
-		for _, line := range lines {
-			rows.add(name, line)
-			name = ""
-		}
-	}
 	for _, d := range all {
-		if add(marks[d.State]+" "+d.Name, d.Value); d.Next != "" {
-			add("", "→ "+d.Next)
+		if rows.add(marks[d.State]+" "+d.Name, d.Value); d.Next != "" {
+			rows.add("", "→ "+d.Next)
 		}
 	}
-	return a.print(all, rows, 0)
+	return a.print(all, rows, a.columns())
 }
 
 func sandboxed() diagnosis {

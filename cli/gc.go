@@ -1,12 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -35,8 +35,7 @@ func (a *app) gc(c *cobra.Command) {
 			return err
 		}
 		now := time.Now()
-		var old []journal.RunInfo // only listed
-		read, removed := 0, 0
+		old, read, removed := newRunTable(), 0, 0 // old ones are only listed
 		for r, err := range s.each(ctx, q) {
 			if errors.Is(err, journal.ErrNoRun) {
 				a.complain("%v", err)
@@ -51,7 +50,7 @@ func (a *app) gc(c *cobra.Command) {
 			}
 			if read++; err == nil && flags.dooms(r, younger, now) {
 				if flags.dry {
-					old = append(old, r)
+					addRun(old, r, now)
 					continue
 				}
 				switch err = s.Remove(ctx, r.ID); {
@@ -67,8 +66,8 @@ func (a *app) gc(c *cobra.Command) {
 			}
 		}
 		if flags.dry {
-			a.complain("%s of %d would be removed", text.Plural(len(old), "run"), read)
-			return output(runTable(old, now).print(a.Stdout, a.columns()))
+			a.complain("%s of %d would be removed", text.Plural(len(old.rows), "run"), read)
+			return output(old.print(a.Stdout, a.columns()))
 		}
 		_, err = fmt.Fprintf(a.Stdout, "removed %s, kept %d\n", text.Plural(removed, "run"), read-removed)
 		return output(err)
@@ -81,11 +80,14 @@ func (a *app) gc(c *cobra.Command) {
 	f.BoolVar(&flags.dry, "dry-run", false, "list what would be removed")
 }
 
+// pageRead is how many runs are read at once.
+const pageRead = 1000
+
 // each yields the runs that a query selects, the newest first. They may be removed meanwhile, by other processes too. An error
 // is the last thing that it yields.
 func (s *store) each(ctx context.Context, q journal.Query) iter.Seq2[journal.RunInfo, error] {
 	return func(yield func(journal.RunInfo, error) bool) {
-		q.Limit = 1000
+		q.Limit = cmp.Or(q.Limit, pageRead)
 		page, err := s.Runs(ctx, q)
 		for more := len(page) == q.Limit; len(page) > 0 || err != nil; {
 			var next []journal.RunInfo // is read before the run that it follows is removed
@@ -136,29 +138,3 @@ func (flags gcFlags) ends(r journal.RunInfo) bool {
 // goOn are the states of runs that are kept although they are old: they can be
 // resumed, and their finished steps were paid for.
 var goOn = []journal.State{journal.Waiting, journal.Answered, journal.Interrupted, journal.Drained, journal.Refused}
-
-// age is the value of a flag: a duration that may be in days.
-type age time.Duration
-
-func (a *age) Type() string { return "AGE" }
-
-func (a *age) String() string {
-	if *a == 0 {
-		return ""
-	}
-	return time.Duration(*a).String()
-}
-
-func (a *age) Set(s string) error {
-	d, err := time.ParseDuration(s)
-	if days, found := strings.CutSuffix(s, "d"); found {
-		var n float64
-		n, err = strconv.ParseFloat(days, 64)
-		d = time.Duration(n * 24 * float64(time.Hour))
-	}
-	if err != nil || d <= 0 {
-		return errors.New("want an age as 30d, 12h or 90m")
-	}
-	*a = age(d)
-	return nil
-}

@@ -342,7 +342,7 @@ func (a *app) ended(r *keptRun, err error) error {
 			return err
 		}
 		a.complain("waiting: the run continues when it is answered and resumed")
-		if err := a.printQuestions(a.Stderr, r.store, open); err != nil {
+		if err := a.printQuestions(a.Stderr, r.store, open, false); err != nil {
 			return failed("list the questions: %w", err)
 		}
 		a.complain("to continue: %s", a.command(r.store, "resume", r.id))

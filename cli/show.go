@@ -128,7 +128,7 @@ func (a *app) printHead(run *view.Run) error {
 		fork = f.Run + " at " + address.Readable(f.At)
 	}
 	heads := [][2]string{
-		{"run", info.ID}, {"pipeline", info.Pipeline}, {"state", state}, {"held by", info.Owner}, {"started", started},
+		{"run", info.ID}, {"pipeline", info.Pipeline}, {"state", state}, {"runs in", run.Holder()}, {"started", started},
 		{"command", command}, {"in", from.Dir}, {"fork of", fork}, {"reuses", reuse}, {"steps", used},
 	}
 	var b strings.Builder
@@ -153,7 +153,7 @@ func (a *app) printTail(ctx context.Context, s *store, info journal.RunInfo) err
 	if len(open) > 0 {
 		fmt.Fprintln(a.Stdout)
 	}
-	if err := a.printQuestions(a.Stdout, s, open); err != nil {
+	if err := a.printQuestions(a.Stdout, s, open, false); err != nil {
 		return err
 	}
 	a.printNotices(info.Notices)

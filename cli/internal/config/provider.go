@@ -119,12 +119,63 @@ func positive(m *form.Map, key string, to *time.Duration) {
 
 func (r *reader) providerNames() []string { return slices.Sorted(maps.Keys(r.providers)) }
 
-// client makes the client of a model. The key is read when it is used, and again when the
+// client makes the client of a model.
+func (p *provider) client(model string) llm.Model { return p.connect(Connection{Model: model}) }
+
+// connect makes the client of c.Model. The key is read when it is used, and again when the
 // server refuses it, so that a key can be replaced without a restart.
-func (p *provider) client(model string) llm.Model {
-	none, key := p.credentials()
-	return Connect(p.protocol, Connection{Model: model, URL: p.url, Key: none, KeyFunc: key, Extra: p.extra, Repetition: p.watch,
-		Limiter: p.limiter, Retry: p.retry, Timeouts: p.timeouts})
+func (p *provider) connect(c Connection) llm.Model {
+	extra := maps.Clone(p.extra)
+	if extra == nil {
+		extra = c.Extra
+	}
+	maps.Copy(extra, c.Extra)
+	c.URL, c.Extra, c.Repetition, c.Limiter, c.Retry, c.Timeouts = p.url, extra, p.watch, p.limiter, p.retry, p.timeouts
+	c.Key, c.KeyFunc = p.credentials()
+	return Connect(p.protocol, c)
+}
+
+// Client makes a client of c.Model, which is a model or the capability that asks it, with the provider that is named
+// or, for "", with the one that the configuration asks. It is nil if the configuration has none.
+func (c *Config) Client(provider string, to Connection) llm.Model {
+	p := c.providers[provider]
+	if provider == "" {
+		provider, to.Model = c.asked(to.Model)
+		p = c.providers[provider]
+	} else if p != nil && !p.configured {
+		p = nil
+	}
+	if p == nil {
+		return nil
+	}
+	return p.connect(to)
+}
+
+// asked returns the provider of a model, or of the model of a capability, and the name of the model.
+func (c *Config) asked(name string) (provider, model string) {
+	all := slices.Concat(c.Capabilities, c.Tools)
+	for _, row := range c.Models {
+		all = append(all, kinds.Reached{Provider: row.Provider, Model: row.Model})
+	}
+	i := slices.IndexFunc(all, func(r kinds.Reached) bool { return r.Provider != "" && r.ID == name })
+	if i < 0 {
+		i = slices.IndexFunc(all, func(r kinds.Reached) bool { return r.Provider != "" && r.Model == name })
+	}
+	if name == "" || i < 0 {
+		return "", name
+	}
+	return all[i].Provider, all[i].Model
+}
+
+// Providers are the names of the configured providers.
+func (c *Config) Providers() (names []string) {
+	for name, p := range c.providers {
+		if p.configured {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // credentials returns the function that reads the key of a client, or [llm.NoKey] without a key.

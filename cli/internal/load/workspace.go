@@ -33,6 +33,8 @@ func (b *builder) workspace() error {
 		b.sums, _ = os.ReadFile(strings.TrimSuffix(env.GOWORK, ".work") + ".work.sum")
 	case env.GOMOD != "" && env.GOMOD != os.DevNull:
 		fmt.Fprintf(&text, "use %q\n", filepath.Dir(env.GOMOD))
+	case b.path != ".":
+		return refuse("no directory %s, and no module here that may have such a package: name a directory with a Go package, or a plan", b.arg)
 	default:
 		return refuse("%s is not part of a module: run `go mod init` in its directory, and `go get %s`", b.arg, modulePath)
 	}
