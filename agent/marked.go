@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/stonelayer/stone"
@@ -23,6 +24,11 @@ func (a *agent) Acts(yield func(name string, effects []string) bool) {
 			return
 		}
 	}
+}
+
+// Hosted reports whether the provider of the model runs a tool by itself.
+func (a *agent) Hosted() bool {
+	return slices.ContainsFunc(a.offered, func(t Tool) bool { return t.Provider != nil })
 }
 
 // acts returns the effects of the tool, nil if they are unknown.

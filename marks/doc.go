@@ -21,6 +21,8 @@
 //   - An agent's conversation has the marks of what the agent reads, and of every tool that it has called. A call of a
 //     tool that needs other effects is refused, and the model reads why. A pipeline that is a tool is checked with
 //     the marks of the conversation. A tool that declares no effects gets no marked text, and its results have all marks.
+//   - A tool that the provider of the model runs acts before the agent hears of it. Validate refuses it unless all marks that the
+//     conversation may get allow the effect net.
 //   - A plan is checked with the marks of what it reads. If the planner has read marked text, all nodes of the plan have its marks.
 //   - A child in another process gets the grant of the leaf that starts it.
 //

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/grants"
 )
@@ -182,9 +183,11 @@ func (w *walker) way(s Set, readings []reading, name string) string {
 	return name
 }
 
-// acting is the Detail of an agent, whose tools act during the run.
+// acting is the Detail of an agent, whose tools act during the run. Those that its provider hosts act within a turn, before
+// the agent hears of it.
 type acting interface {
 	Acts(yield func(name string, effects []string) bool)
+	Hosted() bool
 }
 
 // calling is the Detail of a call.
@@ -292,12 +295,17 @@ func (w *walker) lift(readings []reading, s Set) {
 // check reports the effects of a leaf that the marks of what it reads do not allow. Those of an agent's tools are known when
 // they are called.
 func (w *walker) check(a stone.Ashlar, path string, s Set, readings []reading) {
+	agent, _ := a.Detail().Value.(acting)
+	var missing []string
+	if agent != nil && agent.Hosted() {
+		s |= w.sources(a)
+		missing = grants.Missing([]string{effect.Net}, w.may(s))
+	}
 	if s == 0 || w.quiet > 0 {
 		return
 	}
 	grant := w.may(s)
-	var missing []string
-	if _, agent := a.Detail().Value.(acting); !agent {
+	if agent == nil {
 		missing = grants.Missing(a.Effects(), grant)
 	}
 	if of := a.Detail().CheckGrant; of != nil {

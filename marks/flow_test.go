@@ -2,6 +2,7 @@ package marks_test
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/marks"
 )
 
@@ -33,6 +35,10 @@ func TestWays(t *testing.T) {
 	clean := stone.Func0("write", page, func(context.Context) (string, error) { return "mine", nil })
 	chat := agent.New("sort", dag.NewType[mood]("class"), obedient(), agent.Config{User: page})
 	reads := agent.New("next", Report, obedient(), agent.Config{Conversation: agent.ConversationOf(dag.NewType[mood]("class")), User: Task, Use: w.tools("pay")})
+	hosted := func(use ...agent.Middleware) stone.Ashlar {
+		search := agent.Use(agent.Tool{Tool: llm.Tool{Name: "web_search", Provider: map[string]json.RawMessage{"script": []byte(`{}`)}}})
+		return agent.New("finds", Reply, obedient(), agent.Config{User: Task, Use: append(use, search)})
+	}
 	for _, c := range []struct {
 		name string
 		p    stone.Ashlar
@@ -54,13 +60,14 @@ func TestWays(t *testing.T) {
 		{"a guard", stone.Seq("p", fetch, guard, sends(page)), ""},
 		{"a guard in a flow, which does not wait for it", stone.Flow("p", fetch, guard, sends(page)), "fetch → send"},
 		{"the conversation beside a class", stone.Seq("p", fetch, chat, reads, stone.Func("send", Report, Sent, func(context.Context, agent.Text) (string, error) { return "", nil }, stone.Effects("mail/send"))), "fetch → sort → next → send"},
+		{"a search of the provider", hosted(w.tools("read_mail")...), "finds"},
 		{"a check within a body", stone.Seq("p", fetch, stone.New("outer", other, func(context.Context, dag.DAG) (string, error) { return "", nil }, stone.Children(stone.Walk{}.InOrder(sends(page))))), "fetch → send"},
 		{"a scoped body", stone.Seq("p", fetch, stone.Scoped("s", stone.Walk{}.InOrder(sends(page)), func(_ context.Context, d dag.DAG) (dag.DAG, error) { return d, nil })), "fetch → send"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := ""
 			for _, f := range stone.Validate(c.p, stone.Config{Policy: office, Input: dag.Of(Task.With("go")), Frontend: says("yes")}.Given()).Errors() {
-				_, way, _ := strings.Cut(f.Message, `"mail/send": `)
+				_, way, _ := strings.Cut(f.Message, `": `)
 				if way, _, _ = strings.Cut(way, ";"); f.Type != "marked-text" {
 					t.Errorf("%s", f)
 				}
