@@ -241,8 +241,17 @@ func (k *calls) findings(cfg stone.Config) stone.Findings {
 				findings[i].Suggestion = ""
 			}
 		}
+		if m := wants.FindStringSubmatch(f.Message); m != nil && f.Type == "schema-mismatch" && slices.ContainsFunc(k.bind, func(b string) bool { return strings.HasPrefix(b, f.Queried+"=") }) {
+			findings[i].Message += fmt.Sprintf(": write --bind '%s=%s'", f.Queried, written[m[1]])
+		}
 	}
 	return findings
 }
+
+// wants matches a value of --bind that has another type than its input, and written has how a value of each type is typed.
+var (
+	wants   = regexp.MustCompile(`does not fit the schema: want (array|object|string),`)
+	written = map[string]string{"array": `["…", "…"]`, "object": `{"…": "…"}`, "string": `"…"`}
+)
 
 var startsWithPlace = regexp.MustCompile(`^\d+:\d+: `)

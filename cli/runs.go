@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/view"
@@ -209,5 +208,5 @@ func failureOf(r view.Head) string {
 	if why == nil {
 		return ""
 	}
-	return text.Line((&stone.Failure{Kind: kind.Kind(why.Kind), Path: address.Readable(why.Path), Reason: why.Reason}).Error())
+	return text.Line((&stone.Failure{Kind: kind.Kind(why.Kind), Path: why.Path, Reason: why.Reason}).Error())
 }
