@@ -23,6 +23,7 @@ type Report struct {
 	Asked    []Asked       `json:"asked,omitempty"`    // capabilities of calls
 	Reused   int           `json:"reused,omitempty"`   // answers taken from an earlier run
 	Looks    int           `json:"looks,omitempty"`    // runs that have shown results on this test split, this one included; the command counts them
+	Recorded *Recorded     `json:"recorded,omitempty"` // of an evaluation of recorded runs
 	Failures []Example     `json:"failures,omitempty"` // the first cases without an answer, and errors
 	Against  *Comparison   `json:"against,omitempty"`
 	Gate     *Verdict      `json:"gate,omitempty"`
@@ -115,6 +116,10 @@ func (e *evaluation) tally(d dag.DAG) (*tally, error) {
 			if !ok {
 				return nil, fmt.Errorf("the data no longer has the case %s", o.Case)
 			}
+			if o.Trial == 0 {
+				e.Against.add(caseResult([]outcome{o}, costs[i:i+1], len(e.Scorers)))
+				continue
+			}
 			t.trials[at] = append(t.trials[at], o)
 			t.costs[at] = append(t.costs[at], costs[i])
 		}
@@ -148,7 +153,7 @@ func (e *evaluation) summarize(t *tally) (Report, error) {
 		}
 	}
 	r.Cost.Whole = e.whole(t)
-	r.Asked = t.asked()
+	r.Asked, r.Recorded = t.asked(), e.recordedOf(t)
 	for i, s := range e.Scorers {
 		r.Scores = append(r.Scores, e.scoreReport(t, i, s.name))
 	}

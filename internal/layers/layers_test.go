@@ -65,7 +65,8 @@ var table = []struct{ pkg, imports string }{
 	{"dag", "internal/canon internal/jsonv2 internal/terms kind schema"},
 	{"step", "dag internal/terms"},
 	{"ask", "schema"},
-	{".", "internal/address ask dag effect event kind step internal/bounds internal/grants internal/fault internal/panics internal/queue internal/retryafter internal/runvalue internal/suggest"},
+	{"internal/past", "ask dag effect internal/grants internal/terms kind step"},
+	{".", "internal/past internal/terms internal/address ask dag effect event kind step internal/bounds internal/grants internal/fault internal/panics internal/queue internal/retryafter internal/runvalue internal/suggest"},
 
 	{"internal/declared", ""},
 	{"internal/queue", "step"},
@@ -80,6 +81,8 @@ var table = []struct{ pkg, imports string }{
 
 	{"llm/limit", ""},
 	{"internal/remote", "journal"},
+	{"internal/filter", "internal/suggest internal/view journal"},
+	{"internal/lab", "journal internal/past internal/record"},
 	{"llm/batch", ". budget internal/declared internal/owed internal/redact internal/remote internal/retryafter internal/transport journal llm"},
 	{"llm/openai", "llm/internal/... internal/jsonv2"},
 	{"llm/anthropic", "llm/internal/... internal/jsonv2"},
@@ -101,7 +104,7 @@ var table = []struct{ pkg, imports string }{
 	{"call", ". budget internal/reasons internal/terms llm/limit internal/asked internal/bounds internal/prompts internal/form internal/edn internal/panics internal/record internal/retryafter internal/suggest llm/repetition"},
 	{"plan", "call internal/kinds"},
 
-	{"eval", "call sandbox internal/tree internal/canon internal/edn internal/form internal/kinds internal/prompts internal/suggest internal/text"},
+	{"eval", "call sandbox internal/past internal/tree internal/canon internal/edn internal/form internal/kinds internal/prompts internal/suggest internal/text"},
 	{"internal/tree", ". schema internal/prompts internal/suggest"},
 	{"agent", ". budget internal/reasons internal/terms internal/prompts internal/text llm internal/structured llm/repetition"},
 	{"tool", "agent"},
