@@ -87,7 +87,7 @@ func (e *evaluation) paths() func(at, trial int) string {
 		name := e.data.rows[at].id()[:2]
 		group, _ := slices.BinarySearch(names, name)
 		lane, _ := slices.BinarySearch(rows[name], int32(at))
-		return fmt.Sprintf("%s/cases/each[%d]", groupPath(group), lane*(e.Trials+1-e.first)+trial-e.first)
+		return fmt.Sprintf("%s/cases/each[%d]", groupPath(group), lane*(e.Trials+e.prior)+trial-1+e.prior)
 	}
 }
 
@@ -97,7 +97,7 @@ func groupPath(i int) string { return fmt.Sprintf("eval/groups[%d]/group", i) }
 // visits returns the trials of the cases at some places.
 func (e *evaluation) visits(rows []int32) (all []visit) {
 	for _, i := range rows {
-		for t := e.first; t <= e.Trials; t++ {
+		for t := 1 - e.prior; t <= e.Trials; t++ {
 			all = append(all, visit{e.data.rows[i].id(), t})
 		}
 	}

@@ -107,7 +107,7 @@ func (e *evaluation) compare(t *tally) *Comparison {
 		seconds.add(before.Seconds, now.Seconds, i)
 	}
 	c.USD = student(usd.differences(), e.clusters(usd.at))
-	if e.first > 0 { // recorded answers take no time
+	if e.prior == 0 { // recorded answers take no time
 		c.Seconds = student(seconds.differences(), e.clusters(seconds.at))
 	}
 	for i, s := range e.Scorers {

@@ -108,7 +108,7 @@ func (e *evaluation) overRuns() error {
 		return errors.New("recorded runs have one answer to each request: leave out trials")
 	}
 	if e.Against == nil {
-		e.Against, e.first = &Baseline{name: recordedRuns, scorers: e.scorers(), cases: map[string]baselineCase{}}, 0
+		e.Against, e.prior = &Baseline{name: recordedRuns, scorers: e.scorers(), cases: map[string]baselineCase{}}, 1
 	}
 	return nil
 }
