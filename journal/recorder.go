@@ -196,6 +196,9 @@ func (a *attempt) settle(ctx context.Context, key step.Key, rec step.Record, err
 		rec.Differs, rec.Path = false, ""
 	}
 	past.Settle(ctx, rec, declared != (budget.Amount{}))
+	if rec.Replayed && key.Kind == "leaf" && err == nil {
+		err = r.settleWithin(ctx, key.Path)
+	}
 	r.tally.add(key.Kind, rec, declared != (budget.Amount{}))
 	if key.Kind == "leaf" && rec.Failure == nil {
 		r.withdraw(ctx, key.Path)

@@ -45,6 +45,8 @@ type desk struct {
 	checks  []string
 	served  atomic.Int32
 	also    []stone.Ashlar // after the draft
+	hear    func(text string)
+	id      string // of the evaluation
 }
 
 func newDesk(billing string, also ...stone.Ashlar) *desk {
@@ -61,6 +63,9 @@ func (d *desk) pipeline() stone.Ashlar {
 			return script.Text(err.Error())
 		}
 		text := strings.ToUpper(l.Text)
+		if d.hear != nil {
+			d.hear(text)
+		}
 		if strings.Contains(req.System, "kindly") {
 			text += ", please"
 		}
@@ -111,7 +116,7 @@ func (d *desk) evaluate(t testing.TB, j journal.Journal, grant []string, scores 
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := eval.Run(ctx, eval.Config{Pipeline: d.pipeline(), Scorers: scorers}, stone.Config{Recorder: journal.Keep(j, journal.Options{}), Frontend: past.Asking(ctx, nil)})
+	r, err := eval.Run(ctx, eval.Config{Pipeline: d.pipeline(), Scorers: scorers}, stone.Config{RunID: d.id, Recorder: journal.Keep(j, journal.Options{}), Frontend: past.Asking(ctx, nil)})
 	if err != nil {
 		t.Fatal(err)
 	}
