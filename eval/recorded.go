@@ -17,13 +17,14 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// Recorded says what an evaluation of recorded runs had to ask anew.
-type Recorded struct {
-	past.Counts
-	Person  int            `json:"person,omitempty"`  // cases with a question that nobody has answered
-	Effect  int            `json:"effect,omitempty"`  // cases with an effect that is not granted
-	Skipped map[string]int `json:"skipped,omitempty"` // runs that are no case, by reason
-}
+// Keys of Report.Recorded.
+const (
+	allRequests = "requests"
+	newRequests = "new"
+	noPerson    = string(past.NeedsPerson) // cases with a question that nobody has answered
+	noEffect    = string(past.NeedsEffect) // cases with an effect that is not granted
+	noCase      = "left out: "             // runs, before the reason
+)
 
 // recordedRuns is the name of the baseline that recorded runs are.
 const recordedRuns = "the recorded runs"
@@ -51,7 +52,7 @@ func (set *dataset) addRuns(ctx context.Context, runs past.Runs) error {
 		}
 	}
 	if len(set.rows) == 0 {
-		return fmt.Errorf("no recorded run is a case: %s", cmp.Or(leftOut(set.skipped), "none was found"))
+		return fmt.Errorf("no recorded run is a case: %s", cmp.Or(leftOut(set.skipped, ""), "none was found"))
 	}
 	return nil
 }
@@ -91,10 +92,12 @@ func (set *dataset) columnsOf(c past.Case) (object, error) {
 }
 
 // leftOut says which runs are no cases.
-func leftOut(skipped map[string]int) string {
+func leftOut(skipped map[string]int, prefix string) string {
 	var all []string
 	for _, why := range slices.Sorted(maps.Keys(skipped)) {
-		all = append(all, fmt.Sprintf("%d %s", skipped[why], why))
+		if reason, ok := strings.CutPrefix(why, prefix); ok {
+			all = append(all, fmt.Sprintf("%d %s", skipped[why], reason))
+		}
 	}
 	return strings.Join(all, ", ")
 }
@@ -137,37 +140,37 @@ func (e *evaluation) runs(ctx context.Context, v visit, start dag.DAG) (out dag.
 
 // lacks reports whether a case could not be answered from its record.
 func (f *failure) lacks() bool {
-	return f.Kind == string(past.NeedsPerson) || f.Kind == string(past.NeedsEffect)
+	return f.Kind == noPerson || f.Kind == noEffect
 }
 
 // recordedOf sums what the cases had to ask anew.
-func (e *evaluation) recordedOf(t *tally) *Recorded {
+func (e *evaluation) recordedOf(t *tally) map[string]int {
 	if e.data.recorded == nil {
 		return nil
 	}
-	r := &Recorded{Skipped: e.data.skipped}
+	r := map[string]int{allRequests: 0, newRequests: 0}
+	for why, n := range e.data.skipped {
+		r[noCase+why] = n
+	}
 	for i, trials := range t.trials {
 		for k, o := range trials {
-			c := t.costs[i][k].Past
-			r.Requests, r.New, r.USD = r.Requests+c.Requests, r.New+c.New, r.USD+c.USD
-			switch o.Failure {
-			case string(past.NeedsPerson):
-				r.Person++
-			case string(past.NeedsEffect):
-				r.Effect++
+			r[allRequests] += t.costs[i][k].Past.Requests
+			r[newRequests] += t.costs[i][k].Past.New
+			if o.Failure == noPerson || o.Failure == noEffect {
+				r[o.Failure]++
 			}
 		}
 	}
 	return r
 }
 
-// notes says in a sentence what changed.
+// recordedNotes says in a sentence what changed.
 func (r Report) recordedNotes() (lines []string) {
 	was := r.Recorded
 	if was == nil {
 		return nil
 	}
-	line := fmt.Sprintf("%d of %s were new: %s", was.New, text.Plural(was.Requests, "request"), usd(r.Cost.USD))
+	line := fmt.Sprintf("%d of %s were new: %s", was[newRequests], text.Plural(was[allRequests], "request"), usd(r.Cost.USD))
 	if r.Against != nil {
 		for _, s := range r.Against.Scores {
 			name := ""
@@ -178,13 +181,13 @@ func (r Report) recordedNotes() (lines []string) {
 		}
 	}
 	lines = append(lines, line)
-	if was.Person > 0 {
-		lines = append(lines, text.Plural(was.Person, "case")+" ended at a question that nobody has answered")
+	if n := was[noPerson]; n > 0 {
+		lines = append(lines, text.Plural(n, "case")+" ended at a question that nobody has answered")
 	}
-	if was.Effect > 0 {
-		lines = append(lines, text.Plural(was.Effect, "case")+" ended before an effect that is not granted")
+	if n := was[noEffect]; n > 0 {
+		lines = append(lines, text.Plural(n, "case")+" ended before an effect that is not granted")
 	}
-	if said := leftOut(was.Skipped); said != "" {
+	if said := leftOut(was, noCase); said != "" {
 		lines = append(lines, "runs left out: "+said)
 	}
 	return lines

@@ -20,13 +20,15 @@ type Report struct {
 	Repeated int           `json:"repeated,omitempty"` // rows that repeat a case and count once
 	Scores   []ScoreReport `json:"scores"`             // by scorer
 	Cost     Cost          `json:"cost"`
-	Asked    []Asked       `json:"asked,omitempty"`    // capabilities of calls
-	Reused   int           `json:"reused,omitempty"`   // answers taken from an earlier run
-	Looks    int           `json:"looks,omitempty"`    // runs that have shown results on this test split, this one included; the command counts them
-	Recorded *Recorded     `json:"recorded,omitempty"` // of an evaluation of recorded runs
-	Failures []Example     `json:"failures,omitempty"` // the first cases without an answer, and errors
-	Against  *Comparison   `json:"against,omitempty"`
-	Gate     *Verdict      `json:"gate,omitempty"`
+	Asked    []Asked       `json:"asked,omitempty"`  // capabilities of calls
+	Reused   int           `json:"reused,omitempty"` // answers taken from an earlier run
+	Looks    int           `json:"looks,omitempty"`  // runs that have shown results on this test split, this one included; the command counts them
+	// Recorded counts, of recorded runs, the requests, the "new" ones, the cases that ended for lack of a person or an effect, and the
+	// runs left out, by reason.
+	Recorded map[string]int `json:"recorded,omitempty"`
+	Failures []Example      `json:"failures,omitempty"` // the first cases without an answer, and errors
+	Against  *Comparison    `json:"against,omitempty"`
+	Gate     *Verdict       `json:"gate,omitempty"`
 }
 
 // A ScoreReport is the result of one scorer.

@@ -132,19 +132,19 @@ func TestOnePromptChanged(t *testing.T) {
 	}
 	billing, bug := newDesk("Answer.").record(t, &j, runs, nil)
 	same := newDesk("Answer.")
-	if r := same.evaluate(t, &j, nil); same.served.Load() != 0 || r.Cost.USD != 0 || r.Scores[0].Right != runs || r.Recorded.New != 0 || r.Recorded.Requests != runs {
+	if r := same.evaluate(t, &j, nil); same.served.Load() != 0 || r.Cost.USD != 0 || r.Scores[0].Right != runs || r.Recorded["new"] != 0 || r.Recorded["requests"] != runs {
 		t.Errorf("the same pipeline asked %d times: %+v %+v", same.served.Load(), r.Recorded, r.Scores)
 	}
 	checked := newDesk("Answer.")
 	checked.checks = []string{"full"}
-	if r := checked.evaluate(t, &j, nil); checked.served.Load() != 0 || r.Recorded.Requests != runs {
+	if r := checked.evaluate(t, &j, nil); checked.served.Load() != 0 || r.Recorded["requests"] != runs {
 		t.Errorf("another check asked %d times: %+v", checked.served.Load(), r.Recorded)
 	}
 	kind := newDesk("Answer kindly.")
 	start := time.Now()
 	r := kind.evaluate(t, &j, nil)
 	t.Logf("%d cases in %v:\n%s", r.Cases, time.Since(start), r.Text())
-	if n := int(kind.served.Load()); n != billing || r.Recorded.New != billing || r.Recorded.Requests != billing+bug {
+	if n := int(kind.served.Load()); n != billing || r.Recorded["new"] != billing || r.Recorded["requests"] != billing+bug {
 		t.Errorf("%d requests arrived, want %d; reported %+v", n, billing, r.Recorded)
 	}
 	if want := float64(billing) * price; r.Cost.USD < want-1e-9 || r.Cost.USD > want+1e-9 {
@@ -174,13 +174,13 @@ func TestEffects(t *testing.T) {
 	times.Store(0)
 	kind := newDesk("Answer kindly.", sending(&times, draft))
 	r := kind.evaluate(t, &j, nil)
-	if s := r.Scores[0]; times.Load() != 0 || s.Right != bug || s.Errors != billing || r.Recorded.Effect != billing {
+	if s := r.Scores[0]; times.Load() != 0 || s.Right != bug || s.Errors != billing || r.Recorded["needs-effect"] != billing {
 		t.Errorf("sent %d times, %+v, %+v", times.Load(), s, r.Recorded)
 	}
 	if len(r.Failures) != billing || !strings.Contains(r.Failures[0].Why, "needs-effect") {
 		t.Errorf("failures %+v", r.Failures)
 	}
-	if r := kind.evaluate(t, &j, []string{"net"}); int(times.Load()) != billing || r.Recorded.Effect != 0 || r.Scores[0].Wrong != billing {
+	if r := kind.evaluate(t, &j, []string{"net"}); int(times.Load()) != billing || r.Recorded["needs-effect"] != 0 || r.Scores[0].Wrong != billing {
 		t.Errorf("granted, it was sent %d times, %+v", times.Load(), r.Recorded)
 	}
 }
@@ -205,12 +205,12 @@ func TestPerson(t *testing.T) {
 	var j journal.Memory
 	billing, bug := newDesk("Answer.", editing()).record(t, &j, 20, editor{})
 	same := newDesk("Answer.", editing())
-	if r := same.evaluate(t, &j, nil); same.served.Load() != 0 || r.Recorded.Person != 0 || r.Scores[0].Right != billing+bug {
+	if r := same.evaluate(t, &j, nil); same.served.Load() != 0 || r.Recorded["needs-person"] != 0 || r.Scores[0].Right != billing+bug {
 		t.Errorf("%+v %+v", r.Recorded, r.Scores)
 	}
 	kind := newDesk("Answer kindly.", editing())
 	r := kind.evaluate(t, &j, nil)
-	if s := r.Scores[0]; r.Recorded.Person != billing || s.Right != bug || s.Errors != billing {
+	if s := r.Scores[0]; r.Recorded["needs-person"] != billing || s.Right != bug || s.Errors != billing {
 		t.Errorf("%+v %+v", r.Recorded, s)
 	}
 	r = kind.evaluate(t, &j, nil, "testdata/draft.edn")
@@ -246,8 +246,8 @@ func TestSkipped(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newDesk("Answer.", editing()).evaluate(t, &j, nil)
-	want := map[string]int{"waiting": 1, "failed": 1, "canceled": 1, `not fitting: no column for the input "ticket": name one "ticket" or "kind" or "text" or "input"; the row has expected`: 1}
-	if diff := cmp.Diff(want, r.Recorded.Skipped); diff != "" || r.Cases != 3 {
+	want := map[string]int{"requests": 3, "new": 0, "left out: waiting": 1, "left out: failed": 1, "left out: canceled": 1, `left out: not fitting: no column for the input "ticket": name one "ticket" or "kind" or "text" or "input"; the row has expected`: 1}
+	if diff := cmp.Diff(want, r.Recorded); diff != "" || r.Cases != 3 {
 		t.Errorf("%d cases, skipped %s", r.Cases, diff)
 	}
 }
@@ -262,7 +262,7 @@ func TestFork(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Both have the same input and result: one case, of the newest run.
-	if r := d.evaluate(t, &j, nil); d.served.Load() != 0 || r.Recorded.Requests != 1 || r.Recorded.New != 0 || r.Repeated != 1 {
+	if r := d.evaluate(t, &j, nil); d.served.Load() != 0 || r.Recorded["requests"] != 1 || r.Recorded["new"] != 0 || r.Repeated != 1 {
 		t.Errorf("asked %d times: %+v", d.served.Load(), r.Recorded)
 	}
 }
