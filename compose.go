@@ -8,6 +8,7 @@ import (
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/schema"
 )
@@ -51,7 +52,7 @@ func Loop(name string, body Ashlar, until dag.Reader[bool], max int) Ashlar {
 	if until == nil {
 		s.fault("nil-body", "the condition of the loop is empty: use Until with a function")
 	} else {
-		s.queries = dag.Types(until)
+		s.queries, s.version = dag.Types(until), terms.Version(until)
 		s.decision = &decision{take: func(d dag.DAG) (any, error) { return until.From(d) }, restore: restoreAs[bool]}
 	}
 	if max < 1 {
@@ -82,6 +83,7 @@ func Case(value any, body Ashlar) Branch { return Branch{value, body} }
 // without a branch is a failure of kind "match-failed".
 func Match(name string, on Extractor, branches ...Branch) Ashlar {
 	s := &spec{parts: parts{form: matchForm, name: name, queries: on.queries, composite: &composite{lens: on.lens, key: on.schema}}}
+	s.version = on.version
 	if on.key == nil {
 		s.fault("nil-body", "the matched value is missing: use Lens, or On with a function")
 	} else {
@@ -131,7 +133,7 @@ func Map[L ~[]I, I any](name string, list dag.Reader[L], item dag.Type[I], body 
 		s.fault("nil-body", "its list is nil: give it a dag.Type or dag.Derive")
 		return Ashlar{with(s, opts)}
 	}
-	s.queries = dag.Types(list)
+	s.queries, s.version = dag.Types(list), terms.Version(list)
 	s.decision = &decision{
 		take: func(d dag.DAG) (any, error) {
 			all, err := list.From(d)
@@ -199,6 +201,7 @@ type Extractor struct {
 	key     func(dag.DAG) (any, error)
 	queries []dag.Query
 	lens    []string
+	version string
 	schema  func() *schema.Schema // of the value, if it is known before a run
 }
 
@@ -215,7 +218,7 @@ func Lens(path ...string) Extractor {
 
 // On computes the matched value with key from the value that it reads.
 func On[T any, K comparable](reader dag.Reader[T], key func(T) K) Extractor {
-	e := Extractor{queries: dag.Types(reader), schema: dag.NewType[K]("key").Schema}
+	e := Extractor{queries: dag.Types(reader), version: terms.Version(reader), schema: dag.NewType[K]("key").Schema}
 	if key != nil {
 		derived := dag.Derive(reader, key)
 		e.key = func(d dag.DAG) (any, error) { return derived.From(d) }

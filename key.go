@@ -21,9 +21,12 @@ import (
 func (f *frame) key(kind string, d dag.DAG) step.Key {
 	k := step.Key{RunID: f.run.id, Path: f.path(), Kind: kind, Name: f.spec.name}
 	fingerprint := Ashlar{f.spec}.Fingerprint()
+	if kind == "decision" { // stands, whatever becomes of the steps below
+		fingerprint = f.spec.own()
+	}
 	h := sha256.New()
 	h.Write(fingerprint[:])
-	h.Write([]byte(kind + "\x00" + f.inFirst(k.Path) + "\x00"))
+	h.Write(append(f.place(kind, k.Path), 0))
 	reads := f.digest(d)
 	h.Write(reads[:])
 	k.Digest = f.inAttempts(sum(h), k.Path)
@@ -183,6 +186,20 @@ func (f *frame) partOf() (of *frame, digest dag.ID) {
 	return nil, dag.ID{}
 }
 
+// place returns what places the work at f in its key: its path, or its path below the Step around it and the digest of that
+// Step, since Steps may start in any order.
+func (f *frame) place(kind, path string) []byte {
+	b := append([]byte(kind), 0)
+	of, digest := f.partOf()
+	for of != nil && !of.ofStep() {
+		of, digest = of.up.partOf()
+	}
+	if of != nil {
+		b, path = append(b, digest[:]...), path[len(of.path()):]
+	}
+	return append(b, f.inFirst(path)...)
+}
+
 // unshare notes that the bodies around f have read more than their keys cover.
 func (f *frame) unshare() {
 	for ; f != nil; f = f.up {
@@ -208,6 +225,7 @@ func (a Ashlar) Fingerprint() dag.ID {
 	f.printOnce.Do(func() {
 		h := sha256.New()
 		s.describe(h)
+		f.own = sum(h)
 		for _, c := range s.children {
 			print := c.Fingerprint()
 			h.Write(print[:])
@@ -215,6 +233,12 @@ func (a Ashlar) Fingerprint() dag.ID {
 		f.print = dag.ID(h.Sum(nil))
 	})
 	return f.print
+}
+
+// own is the fingerprint of s without its children.
+func (s *spec) own() dag.ID {
+	Ashlar{s}.Fingerprint()
+	return s.found().own
 }
 
 // describe writes everything about s but its children.
@@ -257,6 +281,7 @@ type found struct {
 	accepted  atomic.Pointer[map[string]bool] // the input types that it last accepted, see accept
 	printOnce sync.Once
 	print     dag.ID
+	own       dag.ID    // see spec.own; written with print
 	countOnce sync.Once // guards counts, see occurrence
 	counts    []int
 

@@ -84,7 +84,7 @@ func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (st
 	}
 	rec, err := f.ask(at, key, do)
 	differs := rec.Differs || rec.Replayed && key.Kind == stepKind && rec.Path != "" && address.Last(rec.Path) != address.Last(key.Path)
-	if differs && key.Kind == stepKind && !f.ownGoroutine() {
+	if differs && !f.ordered() {
 		if differs = false; rec.Differs {
 			key.Loose = true
 			rec, err = f.ask(at, key, do)
@@ -124,26 +124,32 @@ func (f *frame) recorded() bool {
 	return f.run.recorder != nil || f.tries() != nil
 }
 
-// ownGoroutine reports whether the calling goroutine runs the body that f is in, and the leaf around it, so that the steps
-// that the body makes here have an order. The stack of a goroutine that a body has started lacks that body
-// and those around it. It is asked only where a record differs.
-func (f *frame) ownGoroutine() bool {
-	bodies := 1
-	for up := f.up; up.seg == stepSegment || up.seg == innerSegment; up = up.up {
+// ordered reports whether the work at f has an order among the Steps of the bodies around it: the calling goroutine runs the
+// bodies of the Steps around f, and that of the leaf around those. The stack of a goroutine that a body has started lacks that
+// body and those around it. Lanes and limited bodies have goroutines of their own, and count as ordered. It is asked only where
+// a record differs.
+func (f *frame) ordered() bool {
+	steps := 0
+	for up := f.up; up != nil; up = up.up {
 		if up.seg == stepSegment {
-			bodies++
+			steps++
 		}
+	}
+	if steps == 0 && f.seg != stepSegment {
+		return true
 	}
 	pcs := make([]uintptr, 256)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
 	for {
 		at, more := frames.Next()
-		name := strings.TrimPrefix(at.Function, "github.com/stonelayer/stone.")
-		if name == "(*frame).call" || name == "(*run).scoped" || strings.HasPrefix(name, "given[") {
-			bodies--
+		switch name := strings.TrimPrefix(at.Function, "github.com/stonelayer/stone."); {
+		case strings.HasPrefix(name, "given["):
+			steps--
+		case steps <= 0 && (name == "(*frame).call" || name == "(*run).scoped"), strings.Contains(name, "(*crew).hire."), strings.Contains(name, "(*frame).timed.func"):
+			return true
 		}
-		if bodies == 0 || !more {
-			return bodies == 0
+		if !more {
+			return false
 		}
 	}
 }

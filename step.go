@@ -5,10 +5,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"reflect"
+	"strings"
 	"sync"
 
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/jsonv2"
 	"github.com/stonelayer/stone/kind"
@@ -186,15 +186,14 @@ func (f *frame) stepKey(kind string, input []byte) step.Key {
 	in := sha256.Sum256(input)
 	nth := ordinal(f.up.names().count(f.spec.name, in))
 	h := sha256.New()
-	of, part := f.up.partOf()
+	_, part := f.up.partOf()
 	h.Write(part[:])
 	h.Write(in[:])
-	place := append(f.up.appendPath(append([]byte(kind), 0)), '/')
-	if of.ofStep() { // whose digest tells apart those of a name, which may start in any order
-		place = append(place[:len(kind)+1], place[len(of.appendPath([]byte(kind)))+1:]...)
+	place := k.Path
+	if f.index > 1 {
+		place = place[:strings.LastIndexByte(place, '@')]
 	}
-	place = append(address.AppendName(place, f.spec.name), 0)
-	h.Write([]byte(f.inFirst(string(place))))
+	h.Write(append(f.place(kind, place), 0))
 	h.Write(nth)
 	k.Digest = f.inAttempts(sum(h), k.Path)
 	return k

@@ -133,13 +133,13 @@ var other = dag.NewType[struct {
 
 // TestChangedProgram kills a run after each of its records and continues it with a changed program. No
 // call that is recorded is executed again, and each change is said: it is refused before anything
-// runs, or the run has a notice. If it is forced, what is recorded stands all the same.
+// runs if the agent has started, or the run has a notice. If it is forced, what is recorded stands all the same.
 func TestChangedProgram(t *testing.T) {
 	const refused, noticed = "refused", "noticed"
 	clock := 0
 	changes := map[string]struct {
 		change func(*shop)
-		want   string // for an agent that has begun
+		want   string // for an agent that has started
 	}{
 		"nothing":              {func(*shop) {}, ""},
 		"constant prompt":      {func(s *shop) { s.system = agent.Say("be kind") }, noticed},
@@ -168,6 +168,11 @@ func TestChangedProgram(t *testing.T) {
 					t.Fatalf("%s: %v", at, err)
 				}
 				recorded, began := mem.recordedCalls(t)
+				steps, err := mem.Steps(t.Context(), "r")
+				if err != nil {
+					t.Fatal(err)
+				}
+				reached := name == "order" || slices.ContainsFunc(steps, func(s journal.Step) bool { return s.Path == "all/talk" })
 				_ = mem.Release("r")
 				mem.left = -1
 				mem.held, mem.die = context.WithCancelCause(t.Context())
@@ -175,7 +180,12 @@ func TestChangedProgram(t *testing.T) {
 				next.effects = map[string]int{}
 				tt.change(&next)
 				result, err := mem.runs(t, next.pipeline(), journal.Options{})
-				if tt.want == refused {
+				switch {
+				case tt.want == refused && !reached:
+					if said := slices.ContainsFunc(result.Notices, func(n event.Notice) bool { return n.Code == terms.PipelineChanged && strings.Contains(n.Text, "all/") }); err != nil || !said {
+						t.Errorf("%s: %v, notices %+v; want that it continues with the change, and says so", at, err, result.Notices)
+					}
+				case tt.want == refused:
 					if !errors.As(err, new(*journal.ChangedError)) || len(next.effects) > 0 || next.turns > old.turns {
 						t.Errorf("%s: %v, effects %v; want the change refused before anything runs", at, err, next.effects)
 					}

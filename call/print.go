@@ -7,6 +7,7 @@ import (
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/terms"
 )
 
 // printed is the part of a call, beside its name and its queries, that can change its
@@ -25,13 +26,20 @@ type printed struct {
 	ScoreMin float64  `json:"score-min"`
 	Judge    string   `json:"judge"`
 
+	// The versions of readers that have one.
+	Input       string `json:"input,omitempty"`
+	Context     string `json:"context,omitempty"`
+	Constraints string `json:"constraints,omitempty"`
+	CapFrom     string `json:"cap-from,omitempty"`
+
 	Versions map[string]string `json:"versions,omitempty"` // of capabilities that have one
 }
 
 // fingerprint returns what the call adds to its leaf's fingerprint.
 func (c *caller) fingerprint() []byte {
 	s := &c.spec
-	p := printed{Intent: s.Intent, Cap: s.Cap, Tool: s.Tool, Requires: s.Requires, Dispatch: s.Dispatch, Done: s.Done, Effects: s.Effects}
+	p := printed{Intent: s.Intent, Cap: s.Cap, Tool: s.Tool, Requires: s.Requires, Dispatch: s.Dispatch, Done: s.Done, Effects: s.Effects,
+		Input: terms.Version(s.Input), Context: terms.Version(s.Context), Constraints: terms.Version(s.Constraints), CapFrom: terms.Version(s.CapFrom)}
 	if s.Applicator != nil {
 		e := s.Applicator.Policy.resolve(s)
 		if e.admit.any() {

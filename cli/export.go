@@ -139,30 +139,32 @@ func marked(ctx context.Context, s *store, info journal.RunInfo) iter.Seq2[shown
 // printRun prints one JSON object: run, steps, questions.
 func printRun(w io.Writer, info journal.RunInfo, steps iter.Seq2[shownStep, error], questions []journal.Question) error {
 	out := bufio.NewWriter(w) // Flush reports its errors
-	value := func(before, indent string, v any) error {
-		var text bytes.Buffer
-		enc := json.NewEncoder(&text)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent(indent, "  ")
-		err := enc.Encode(v)
-		_, _ = out.WriteString(before)
-		_, _ = out.Write(bytes.TrimSpace(text.Bytes()))
-		return err
-	}
-	err := value("{\n  \"run\": ", "  ", info)
+	err := writeJSON(out, "{\n  \"run\": ", "  ", info)
 	_, _ = out.WriteString(",\n  \"steps\": [")
 	before, after := "\n    ", ""
 	for s, broken := range steps {
 		if err = cmp.Or(err, broken); err != nil {
 			return errors.Join(failed("%w", err), out.Flush())
 		}
-		err = value(before, "    ", s)
+		err = writeJSON(out, before, "    ", s)
 		before, after = ",\n    ", "\n  "
 	}
 	_, _ = out.WriteString(after + "],\n")
-	err = cmp.Or(err, value("  \"questions\": ", "  ", list(questions)))
+	err = cmp.Or(err, writeJSON(out, "  \"questions\": ", "  ", list(questions)))
 	_, _ = out.WriteString("\n}\n")
 	return output(errors.Join(err, out.Flush()))
+}
+
+// writeJSON writes a text, and v as JSON that is indented further.
+func writeJSON(out *bufio.Writer, before, indent string, v any) error {
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent(indent, "  ")
+	err := enc.Encode(v)
+	_, _ = out.WriteString(before)
+	_, _ = out.Write(bytes.TrimSpace(text.Bytes()))
+	return err
 }
 
 // list is never null in JSON.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,8 +36,7 @@ func (a *app) gc(c *cobra.Command) {
 			return err
 		}
 		now := time.Now()
-		var old []journal.RunInfo // only listed
-		read, removed := 0, 0
+		old, read, removed := newRunTable(), 0, 0 // old ones are only listed
 		for r, err := range s.each(ctx, q) {
 			if errors.Is(err, journal.ErrNoRun) {
 				a.complain("%v", err)
@@ -51,7 +51,7 @@ func (a *app) gc(c *cobra.Command) {
 			}
 			if read++; err == nil && flags.dooms(r, younger, now) {
 				if flags.dry {
-					old = append(old, r)
+					addRun(old, r, now)
 					continue
 				}
 				switch err = s.Remove(ctx, r.ID); {
@@ -67,8 +67,8 @@ func (a *app) gc(c *cobra.Command) {
 			}
 		}
 		if flags.dry {
-			a.complain("%s of %d would be removed", text.Plural(len(old), "run"), read)
-			return output(runTable(old, now).print(a.Stdout, a.columns()))
+			a.complain("%s of %d would be removed", text.Plural(len(old.rows), "run"), read)
+			return output(old.print(a.Stdout, a.columns()))
 		}
 		_, err = fmt.Fprintf(a.Stdout, "removed %s, kept %d\n", text.Plural(removed, "run"), read-removed)
 		return output(err)
@@ -81,11 +81,14 @@ func (a *app) gc(c *cobra.Command) {
 	f.BoolVar(&flags.dry, "dry-run", false, "list what would be removed")
 }
 
+// pageRead is how many runs are read at once.
+const pageRead = 1000
+
 // each yields the runs that a query selects, the newest first. They may be removed meanwhile, by other processes too. An error
 // is the last thing that it yields.
 func (s *store) each(ctx context.Context, q journal.Query) iter.Seq2[journal.RunInfo, error] {
 	return func(yield func(journal.RunInfo, error) bool) {
-		q.Limit = 1000
+		q.Limit = cmp.Or(q.Limit, pageRead)
 		page, err := s.Runs(ctx, q)
 		for more := len(page) == q.Limit; len(page) > 0 || err != nil; {
 			var next []journal.RunInfo // is read before the run that it follows is removed

@@ -22,13 +22,9 @@ import (
 func (a *app) kpi(c *cobra.Command) {
 	var flags runsFlags
 	a.overStore(c, func(ctx context.Context, s *store, _ []string) error {
-		runs, more, err := flags.chosen(ctx, s)
-		if err != nil {
-			return err
-		}
 		all := newScore()
 		intents := map[string]*score{}
-		for _, run := range runs {
+		runs, more, err := flags.chosen(ctx, s, func(run journal.RunInfo) error {
 			for r, err := range s.calls(ctx, run.ID) {
 				if errors.As(err, new(*journal.DamageError)) || errors.Is(err, journal.ErrNoRun) { // or it was removed meanwhile: the others count
 					a.complain("%v", err)
@@ -43,15 +39,19 @@ func (a *app) kpi(c *cobra.Command) {
 				}
 				intents[r.Intent].count(r)
 			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 		if more {
-			a.complain("only the newest %d runs are counted: --all counts all", len(runs))
+			a.complain("only the newest %d runs are counted: --all counts all", runs)
 		}
 		if a.json {
-			return output(printJSON(a.Stdout, kpiJSON(len(runs), all, intents)))
+			return output(printJSON(a.Stdout, kpiJSON(runs, all, intents)))
 		}
 		if all.Tally().Calls == 0 {
-			a.complain("no calls in %s in %s", text.Plural(len(runs), "run"), s.file)
+			a.complain("no calls in %s in %s", text.Plural(runs, "run"), s.file)
 			return nil
 		}
 		if err := kpiTable(all, intents).print(a.Stdout, a.columns()); err != nil {

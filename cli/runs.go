@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -33,17 +35,34 @@ type runsFlags struct {
 func (a *app) runs(c *cobra.Command) {
 	var flags runsFlags
 	a.overStore(c, func(ctx context.Context, s *store, _ []string) error {
-		runs, more, err := flags.chosen(ctx, s)
-		if err != nil {
+		rows, now, last := newRunTable(), time.Now(), ""
+		out, before := bufio.NewWriter(a.Stdout), "[\n  " // Flush reports its errors
+		n, more, err := flags.chosen(ctx, s, func(r journal.RunInfo) (err error) {
+			if last = r.ID; a.json {
+				err = writeJSON(out, before, "  ", r)
+				before = ",\n  "
+			} else {
+				addRun(rows, r, now)
+			}
 			return err
-		}
-		if len(runs) == 0 && !a.json {
+		})
+		switch {
+		case err != nil:
+			return errors.Join(err, output(out.Flush()))
+		case n == 0 && a.json:
+			_, _ = out.WriteString("[]\n")
+		case n == 0:
 			a.complain("no such runs in %s", s.file)
+		case a.json:
+			_, _ = out.WriteString("\n]\n")
 		}
-		if err = a.print(list(runs), runTable(runs, time.Now()), a.columns()); more && err == nil {
-			a.complain("… older runs: %s", a.command(s, append(a.nextPage(flags), "--before", runs[len(runs)-1].ID)...))
+		if err = out.Flush(); err == nil && !a.json {
+			err = rows.print(a.Stdout, a.columns())
 		}
-		return err
+		if more && err == nil {
+			a.complain("… older runs: %s", a.command(s, append(a.nextPage(flags), "--before", last)...))
+		}
+		return output(err)
 	})
 	a.chooseFlags(&flags, c, "list")
 	a.jsonFlag(c.Flags(), "the runs as a JSON array")
@@ -70,19 +89,25 @@ func (a *app) filterFlags(flags *runsFlags, c *cobra.Command, does string) {
 	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(stateNames(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// chosen returns the runs that the flags choose, and whether the limit left some out.
-func (flags runsFlags) chosen(ctx context.Context, s *store) (runs []journal.RunInfo, more bool, err error) {
+// chosen calls do for each run that the flags choose. It returns their number, and whether the limit left some out.
+func (flags runsFlags) chosen(ctx context.Context, s *store, do func(journal.RunInfo) error) (n int, more bool, err error) {
 	q, err := flags.query(ctx, s)
 	if err != nil {
-		return nil, false, err
+		return 0, false, err
 	}
-	if runs, err = s.Runs(ctx, q); err != nil {
-		return nil, false, failed("%w", err)
+	for r, err := range s.each(ctx, q) {
+		if err != nil {
+			return n, false, failed("%w", err)
+		}
+		if more = !flags.all && n == int(flags.limit); more {
+			break
+		}
+		if err := do(r); err != nil {
+			return n, false, err
+		}
+		n++
 	}
-	if more = !flags.all && len(runs) > int(flags.limit); more {
-		runs = runs[:flags.limit]
-	}
-	return runs, more, nil
+	return n, more, nil
 }
 
 // nextPage returns the command line for the next page.
@@ -132,11 +157,10 @@ func (flags runsFlags) query(ctx context.Context, s *store) (q journal.Query, er
 	q.Pipeline, q.Text, q.MinCost = flags.pipeline, flags.text, flags.minCost
 	switch {
 	case flags.all:
-		q.Limit = everything
-	case flags.limit == 0 || flags.limit >= everything:
+	case flags.limit == 0 || flags.limit >= 1<<31:
 		return q, fmt.Errorf("--limit %d: want 1 or more; --all lists all runs", flags.limit)
 	default:
-		q.Limit = int(flags.limit) + 1 // one more tells whether another page follows
+		q.Limit = min(int(flags.limit)+1, pageRead) // one more tells whether another page follows
 	}
 	if flags.before != "" {
 		before, err := s.find(ctx, flags.before)
@@ -151,23 +175,20 @@ func (flags runsFlags) query(ctx context.Context, s *store) (q journal.Query, er
 // pageOfRuns is how many runs are listed at once.
 const pageOfRuns = 20
 
-// everything is a limit above any number of runs.
-const everything = 1 << 31
-
 // maxName is how much is shown of the name of a pipeline.
 const maxName = 16
 
-func runTable(runs []journal.RunInfo, now time.Time) *table {
-	rows := newTable("RUN", "PIPELINE", "STATE", "STARTED", ">DURATION", ">STEPS", ">TOKENS", ">COST", "FAILURE")
-	for _, info := range runs {
-		r, steps := view.Head{RunInfo: info}, ""
-		if n := r.Results(); n > 0 {
-			steps = strconv.Itoa(n)
-		}
-		rows.add(r.ID, text.Cut(text.Line(r.Pipeline), maxName), stateOf(r), moment(r.Started, now), took(r.Started, r.Until(now)),
-			steps, tokens(r.Usage.Usage), total(r.Usage), failureOf(r))
+func newRunTable() *table {
+	return newTable("RUN", "PIPELINE", "STATE", "STARTED", ">DURATION", ">STEPS", ">TOKENS", ">COST", "FAILURE")
+}
+
+func addRun(rows *table, info journal.RunInfo, now time.Time) {
+	r, steps := view.Head{RunInfo: info}, ""
+	if n := r.Results(); n > 0 {
+		steps = strconv.Itoa(n)
 	}
-	return rows
+	rows.add(r.ID, text.Cut(text.Line(r.Pipeline), maxName), stateOf(r), moment(r.Started, now), took(r.Started, r.Until(now)),
+		steps, tokens(r.Usage.Usage), total(r.Usage), failureOf(r))
 }
 
 // stateOf returns the state of a run and the number of lanes it lost.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"strconv"
@@ -41,8 +42,12 @@ func (t *table) print(w io.Writer, width int) error {
 			widths[i] = max(widths[i], text.Width(head[i]))
 		}
 	}
-	var b strings.Builder
-	for _, row := range append([][]string{head}, t.rows...) {
+	out := bufio.NewWriter(w) // Flush reports its errors
+	for i := -1; i < len(t.rows); i++ {
+		row := head
+		if i >= 0 {
+			row = t.rows[i]
+		}
 		line := ""
 		for i, cell := range row {
 			if widths[i] == 0 {
@@ -59,11 +64,10 @@ func (t *table) print(w io.Writer, width int) error {
 			line = text.Cut(line, width)
 		}
 		if line != "" {
-			b.WriteString(line + "\n")
+			_, _ = out.WriteString(line + "\n")
 		}
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return out.Flush()
 }
 
 // print prints v as JSON with --json, and otherwise a table, cut to a width unless that is 0.

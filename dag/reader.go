@@ -12,6 +12,9 @@ import (
 // A Reader is a query with a Go type: it declares its queries and returns a value.
 // [Type] reads the nearest node; [All], [Lanes], [Maybe], [Since], [Latest] and
 // [Everything] read in other ways, and [Derive] makes readers of readers.
+//
+// A reader may have a method Version() string. A decision that reads with it, or a call whose input it makes, has
+// this version in its fingerprint, as a leaf has its stone.Version.
 type Reader[T any] interface {
 	Querier
 	// From reads d. It returns a [*ReadError] around ErrMissing if no node is found,

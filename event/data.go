@@ -282,7 +282,7 @@ func (r Retracted) Covers(at, path, source string, attempt int) bool {
 // result of the run. Of the notices with one Code at one place of the pipeline, a run sends the
 // first.
 type Notice struct {
-	Code string `json:"code"`           // "prompt-changed" or "unused-records" of a resumed run, or another
+	Code string `json:"code"`           // "prompt-changed", "pipeline-changed" or "unused-records" of a resumed run, or another
 	Path string `json:"path,omitempty"` // of the step; if empty, where it was sent
 	Text string `json:"text"`           // for people, at most a few lines
 }

@@ -25,8 +25,9 @@
 //
 // # Resuming
 //
-// A run is resumed with the pipeline it was started with. If the pipeline has another
-// fingerprint, nothing runs and the error is a [*ChangedError] that lists the changes.
+// A run is resumed with the pipeline it was started with, or with one that differs in steps that it
+// has not reached: then it has an event.Notice that lists the changes. After any other change of the
+// fingerprint nothing runs, and the error is a [*ChangedError] that lists the changes.
 // With Options.Force the run resumes anyway: every record stands, and steps without one
 // run as the pipeline now says. A fingerprint covers neither prompts nor the code of
 // functions. A changed prompt neither repeats nor stops anything: see event.Notice. A step whose input differs from

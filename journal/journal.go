@@ -365,8 +365,8 @@ func (e *DamageError) Error() string {
 	return fmt.Sprintf("run %q in %s: %s %s: restore a copy of it, or start a new run", e.Run, e.Where, what, e.Reason)
 }
 
-// ChangedError reports that a run was started with a pipeline or input other than the one
-// given to resume it.
+// ChangedError reports that a run was started with another input than the one given to resume it, or with
+// a pipeline that differs in what the run has passed.
 type ChangedError struct {
 	Run     string
 	Changes []string // what changed, in words

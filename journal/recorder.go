@@ -64,8 +64,8 @@ func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Conte
 	return at.settle(ctx, key, rec, err)
 }
 
-// inAnotherAttempt returns the result that an earlier process has recorded in another attempt at the leaf, if the step has
-// none in its own. Steps of goroutines have no order, so an attempt may ask for what another one did before.
+// inAnotherAttempt returns the result of a step in a leaf that is tried again, or the one that an earlier process has recorded
+// in another attempt. Steps of goroutines have no order, so an attempt may ask for what another one did before.
 func (r *recorder) inAnotherAttempt(ctx context.Context, key step.Key) (step.Record, error) {
 	if !r.resumed {
 		return step.Record{}, nil
@@ -83,9 +83,6 @@ func (r *recorder) inAnotherAttempt(ctx context.Context, key step.Key) (step.Rec
 		r.renew(&k)
 		rec, err := r.journal.Do(record.WithLookup(ctx), k, nil)
 		if err != nil || rec.Replayed && (i == 0 || rec.Failure == nil) {
-			if i == 0 {
-				rec = step.Record{}
-			}
 			return rec, err
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -48,6 +47,7 @@ type deed struct {
 	value  bool
 	given  []string // the answers to its question
 	inner  *deed    // a step within it
+	made   bool     // as a leaf that is made during the run
 }
 
 // is says what identifies the deed, beside its place among equal ones.
@@ -106,7 +106,10 @@ func newWorld(seed uint64) *world {
 				d.fails = 1 + w.rand.IntN(3)
 			}
 			if !d.asks && !d.value && w.one(3) {
-				d.inner = &deed{name: "inner", about: d.about}
+				d.inner = &deed{name: "inner", about: d.about, made: w.one(2)}
+				if d.inner.made && w.one(2) {
+					d.inner.inner = &deed{name: "inner", about: d.about}
+				}
 			}
 			if p.apart { // equal ones cannot be told apart, and a question is at the path of its step
 				d.about = fmt.Sprint("about ", j)
@@ -238,29 +241,41 @@ func (w *world) do(ctx context.Context, d *deed) (got string, err error) {
 			d.result = fmt.Sprint("value ", w.serial)
 			return d.result, nil
 		})
+	case d.made:
+		made := dag.NewType[string](d.name)
+		leaf := stone.Func0(d.name, made, func(ctx context.Context) (string, error) { return w.work(ctx, d) })
+		lane := stone.In(ctx).RunDynamic(leaf, dag.DAG{}, []string{})
+		if err = lane.Cause(); !lane.Failed() {
+			got, err = made.From(lane)
+		}
 	default:
 		got, err = stone.Step(ctx, d.name, d.about, func(ctx context.Context, about string) (string, error) {
-			w.execute(ctx, d)
 			if about != d.about {
 				w.fault("%s(%s) is executed for %s", d.name, about, d.about)
 			}
-			if d.inner != nil {
-				if _, err := w.do(ctx, d.inner); err != nil {
-					return "", err
-				}
-			}
-			w.serial++
-			if d.times <= d.fails {
-				return "", fmt.Errorf("failure %d", d.times)
-			}
-			w.pending, w.made = d, fmt.Sprint("result ", w.serial)
-			return w.made, nil
+			return w.work(ctx, d)
 		})
 	}
 	if err == nil && got != d.result && !slices.Contains(d.given, got) {
 		w.fault("%s(%s) got %q, want %q or one of %q", d.name, d.about, got, d.result, d.given)
 	}
 	return got, err
+}
+
+// work does a deed and what is within it.
+func (w *world) work(ctx context.Context, d *deed) (string, error) {
+	w.execute(ctx, d)
+	if d.inner != nil {
+		if _, err := w.do(ctx, d.inner); err != nil {
+			return "", err
+		}
+	}
+	w.serial++
+	if d.times <= d.fails {
+		return "", fmt.Errorf("failure %d", d.times)
+	}
+	w.pending, w.made = d, fmt.Sprint("result ", w.serial)
+	return w.made, nil
 }
 
 func (w *world) execute(ctx context.Context, d *deed) {
@@ -302,7 +317,7 @@ func (p *process) Do(ctx context.Context, key step.Key, work func(context.Contex
 		}
 		return rec, err
 	})
-	if d := w.pending; d != nil && key.Kind == "step" && err == nil {
+	if d := w.pending; d != nil && err == nil && (key.Kind == "step" || d.made) {
 		w.pending, d.done, d.result, d.at = nil, true, w.made, key.Path
 		w.say("  %s is recorded: %s", key.Path, w.made)
 	}
@@ -422,8 +437,8 @@ func (w *world) again(visit int) []string {
 	for j, p := range w.parts[i:] {
 		for _, d := range p.deeds {
 			d.done, d.stays = false, false
-			if d.inner != nil {
-				d.inner.done, d.inner.result = false, ""
+			for in := d.inner; in != nil; in = in.inner {
+				in.done, in.result = false, ""
 			}
 			if j == 0 {
 				d.given, d.result = nil, ""
@@ -460,72 +475,5 @@ func (w *world) answer() {
 		if err := journal.Answer(context.Background(), w.store, "r", q.Path, ask.Answer{Response: response}); err != nil {
 			w.fault("%v", err)
 		}
-	}
-}
-
-// A leaf may be allowed any number of attempts: a resumed run looks up those that were made.
-func TestManyAttemptsAllowed(t *testing.T) {
-	j := &journal.Memory{}
-	for round := range 3 {
-		done := false
-		leaf := stone.Func0("leaf", dag.NewType[int]("leaf"), func(ctx context.Context) (int, error) {
-			for i := range round + 1 {
-				if _, err := stone.Step(ctx, fmt.Sprint("step ", i), i, func(context.Context, int) (int, error) { return i, nil }); err != nil {
-					return 0, err
-				}
-			}
-			if done = round == 2; !done {
-				return 0, stone.Fail(kind.Canceled, "stopped")
-			}
-			return 1, nil
-		}, stone.Retry{Attempts: math.MaxInt})
-		_, err := stone.Run(t.Context(), leaf, stone.Config{RunID: "r", Recorder: journal.Keep(j, journal.Options{Resume: round > 0, Force: true})})
-		if done != (err == nil) {
-			t.Fatalf("visit %d: %v", round, err)
-		}
-	}
-}
-
-// A step of the second inner attempt in the first outer one is found by the first inner attempt in the second outer one.
-func TestNestedAttempts(t *testing.T) {
-	j := &journal.Memory{}
-	var visit, outer, inner, done int
-	again := func() error { return stone.Fail(kind.Error, "again") }
-	within := stone.Func0("inner", dag.NewType[int]("inner"), func(ctx context.Context) (int, error) {
-		if inner++; visit == 0 && inner == 1 {
-			return 0, again()
-		}
-		_, err := stone.Step(ctx, "step", 1, func(context.Context, int) (int, error) { done++; return 1, nil })
-		if err == nil && visit == 0 {
-			err = again()
-		}
-		return 1, err
-	}, stone.Retry{Attempts: 2})
-	leaf := stone.New("leaf", dag.NewType[int]("leaf"), func(ctx context.Context, d dag.DAG) (int, error) {
-		switch outer++; {
-		case visit == 0 && outer == 2:
-			return 0, stone.Fail(kind.Canceled, "stopped")
-		case visit == 1 && outer == 1:
-			return 0, again()
-		}
-		lane := stone.In(ctx).RunDynamic(within, d, []string{})
-		if lane.Failed() {
-			return 0, lane.Cause()
-		}
-		return 1, nil
-	}, stone.Retry{Attempts: 2})
-	for visit = range 2 {
-		outer, inner = 0, 0
-		_, err := stone.Run(t.Context(), leaf, stone.Config{RunID: "r", Recorder: journal.Keep(j, journal.Options{Resume: visit > 0})})
-		if (visit == 1) != (err == nil) {
-			t.Fatalf("visit %d: %v", visit, err)
-		}
-	}
-	if done != 1 {
-		steps, _ := j.Steps(t.Context(), "r")
-		for _, s := range steps {
-			t.Log(s.Path)
-		}
-		t.Errorf("the step ran %d times, want 1", done)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/internal/redact"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -50,7 +51,8 @@ type Options struct {
 	// Force resumes a run although its pipeline or its input changed. What is recorded stands:
 	// only steps without a result use what changed.
 	Force bool
-	// Refuse records that the run was refused, if its pipeline changed and it is neither Done nor
+	// Refuse refuses every change of the pipeline, also of steps that the run has not reached, as a server does that runs
+	// beside older ones. It records that the run was refused, if it is neither Done nor
 	// Failed nor Canceled: its State is then Refused, and its Failure names the changes. It continues
 	// as before once a program with the old pipeline resumes it, or one with Force.
 	Refuse bool
@@ -267,7 +269,7 @@ func (r *runner) prepare(ctx context.Context, p stone.Ashlar, before RunInfo) (e
 		return fmt.Errorf("journal: Options.Budgets: %w", err)
 	}
 	if r.resumed, r.before = !before.Started.IsZero(), before.Outcome; r.resumed {
-		if err := r.compare(before, &info); err != nil {
+		if err := r.compare(ctx, before, &info); err != nil {
 			return err
 		}
 	}
@@ -297,19 +299,25 @@ func (r *runner) prepare(ctx context.Context, p stone.Ashlar, before RunInfo) (e
 
 // compare returns why a run cannot continue; otherwise it copies to now what the run
 // keeps.
-func (r *runner) compare(before RunInfo, now *RunInfo) error {
-	var changes []string
+func (r *runner) compare(ctx context.Context, before RunInfo, now *RunInfo) (err error) {
+	var refused, ahead []string
 	var news []event.Data
-	if before.Fingerprint != now.Fingerprint {
-		if changes = Changes(before.Shape, now.Shape); len(changes) == 0 {
-			changes = []string{"its fingerprint changed"}
+	if before.Fingerprint != now.Fingerprint && !r.opts.Force {
+		if refused, ahead, err = changed(ctx, r.journal, before, *now); err != nil {
+			return err
+		}
+		if r.opts.Refuse { // of several programs, the one that started the run continues it
+			refused, ahead = append(refused, ahead...), nil
 		}
 	}
 	if now.Input != (dag.ID{}) && now.Input != before.Input {
-		changes = append(changes, "the input changed")
+		refused = append(refused, "the input changed")
 	}
-	if len(changes) > 0 && !r.opts.Force {
-		return &ChangedError{Run: before.ID, Changes: changes}
+	if len(refused) > 0 && !r.opts.Force {
+		return &ChangedError{Run: before.ID, Changes: refused}
+	}
+	if len(ahead) > 0 {
+		news = append(news, event.Notice{Code: terms.PipelineChanged, Path: now.Shape[0].Path, Text: "the pipeline changed since the run started, in what the run has not reached:\n" + strings.Join(ahead, "\n")})
 	}
 	if before.Revision != now.Revision {
 		news = append(news, event.Custom{Name: "revision-changed", At: slog.LevelWarn, Attrs: []slog.Attr{

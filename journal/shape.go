@@ -17,7 +17,7 @@ import (
 // A Part describes one ashlar of a pipeline from the outside.
 type Part struct {
 	Path     string   `json:"path"` // names from the root down; equal names under one parent have #2, #3, …
-	Form     string   `json:"form"`
+	Form     string   `json:"form"` // "guard" for the decision of glue whether the next part runs
 	Version  string   `json:"version,omitempty"`
 	Type     string   `json:"type,omitempty"`   // that it produces
 	Schema   string   `json:"schema,omitempty"` // digest of its schema
@@ -38,6 +38,8 @@ type Read struct {
 	Nearest bool   `json:"nearest,omitempty"`
 }
 
+const guardForm = "guard"
+
 // maxParts bounds the recorded parts of a pipeline, with which a changed pipeline is
 // explained.
 const maxParts = 10_000
@@ -47,21 +49,24 @@ const maxParts = 10_000
 func Shape(p stone.Ashlar) []Part {
 	var parts []Part
 	left := maxAllSettings
-	var walk func(a stone.Ashlar, path string)
-	walk = func(a stone.Ashlar, path string) {
+	var walk func(a tree.Child, up, path string)
+	walk = func(a tree.Child, up, path string) {
 		if len(parts) > maxParts {
 			return
 		}
-		p := part(a, path)
+		if !a.Guard.IsZero() {
+			parts = append(parts, Part{Path: address.Child(up, a.Guard.Name(), 1), Form: guardForm, Version: a.Guard.Version()})
+		}
+		p := part(a.Ashlar, path)
 		if left -= len(p.Settings); left < 0 {
 			p.Settings = nil
 		}
 		parts = append(parts, p)
-		for occurrence, c := range tree.Children(a) {
-			walk(c, address.Child(path, c.Name(), occurrence))
+		for c := range tree.Guarded(a.Ashlar) {
+			walk(c, path, address.Child(path, c.Name(), c.Occurrence))
 		}
 	}
-	if walk(tree.Body(p), address.Escape(p.Name())); len(parts) > maxParts {
+	if walk(tree.Child{Ashlar: tree.Body(p)}, "", address.Escape(p.Name())); len(parts) > maxParts {
 		return nil
 	}
 	return parts
@@ -100,88 +105,6 @@ func shortened(prompt string) string {
 	}
 	sum := sha256.Sum256([]byte(prompt))
 	return fmt.Sprintf("%s\n… (%d bytes, %x)", strings.ToValidUTF8(prompt[:most], ""), len(prompt), sum[:8])
-}
-
-// Changes lists in words the changes from one shape to another, none if they are equal.
-func Changes(before, now []Part) []string {
-	c := comparison{before, now, index(before), index(now), children(before), children(now)}
-	names := c.renamed()
-	var out []string
-	for _, p := range before {
-		if _, kept := c.new[p.Path]; kept || c.new[address.Parent(p.Path)].Path == "" && address.Parent(p.Path) != "" {
-			continue
-		}
-		if to := names[p.Path]; to != "" {
-			out = append(out, fmt.Sprintf("%s is now called %s", p.Path, to))
-		} else {
-			out = append(out, p.Path+" was removed")
-		}
-	}
-	called := map[string]bool{}
-	for _, to := range names {
-		called[to] = true
-	}
-	for _, p := range now {
-		switch was, known := c.old[p.Path]; {
-		case known:
-			out = append(out, c.part(was, p)...)
-		case called[p.Path] || c.old[address.Parent(p.Path)].Path == "" && address.Parent(p.Path) != "":
-		default:
-			out = append(out, p.Path+" was added")
-		}
-	}
-	return out
-}
-
-// comparison is two shapes, by path and by parent. Parts below a part that is only in one
-// of them are not compared.
-type comparison struct {
-	before, now []Part
-	old, new    map[string]Part
-	was, is     map[string][]string // names of children
-}
-
-// part lists the changes of a part that is in both, without its children.
-func (c *comparison) part(was, is Part) []string {
-	out := differences(was, is)
-	a, b := c.was[is.Path], c.is[is.Path]
-	switch {
-	case slices.Equal(a, b):
-	case slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))):
-		return append(out, fmt.Sprintf("the steps of %s have another order: %s, it was %s", is.Path, strings.Join(b, ", "), strings.Join(a, ", ")))
-	default:
-		return out
-	}
-	changed := func(name string) bool {
-		path := is.Path + "/" + name
-		return c.old[path].Print != c.new[path].Print
-	}
-	if len(out) == 0 && was.Print != is.Print && !slices.ContainsFunc(a, changed) {
-		out = append(out, is.Path+" changed in its bounds")
-	}
-	return out
-}
-
-// renamed finds parts that were replaced by the only new one under the same parent that
-// is equal except for its name.
-func (c *comparison) renamed() map[string]string {
-	fresh := map[string][]Part{}
-	for _, p := range c.now {
-		if _, known := c.old[p.Path]; !known {
-			fresh[address.Parent(p.Path)] = append(fresh[address.Parent(p.Path)], p)
-		}
-	}
-	names := map[string]string{}
-	for _, p := range c.before {
-		if _, kept := c.new[p.Path]; kept {
-			continue
-		}
-		alike := slices.DeleteFunc(slices.Clone(fresh[address.Parent(p.Path)]), func(n Part) bool { return len(differences(p, n)) > 0 })
-		if len(alike) == 1 {
-			names[p.Path] = alike[0].Path
-		}
-	}
-	return names
 }
 
 func index(parts []Part) map[string]Part {
@@ -236,13 +159,4 @@ func quote(s string) string {
 		return s[:12] // a digest
 	}
 	return strconv.Quote(s)
-}
-
-func children(parts []Part) map[string][]string {
-	m := map[string][]string{}
-	for _, p := range parts {
-		up := address.Parent(p.Path)
-		m[up] = append(m[up], strings.TrimPrefix(p.Path, up+"/"))
-	}
-	return m
 }

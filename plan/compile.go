@@ -3,6 +3,8 @@ package plan
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -42,10 +44,10 @@ type compiler struct {
 // result is the type of nodes without a name.
 var result = dag.NewType[json.RawMessage]("stone/result")
 
-// A beginning identifies the plan that starts.
+// A beginning identifies the plan that starts. Its digest is beside it, in meta: ids are of the nodes that a plan makes, so
+// that an edited plan continues a run, and a fork of it reuses what is unchanged.
 type beginning struct {
-	ID     string `json:"id,omitempty"`
-	Digest string `json:"digest"`
+	ID string `json:"id,omitempty"`
 }
 
 // A passing notes that the guard of a node did not hold.
@@ -83,9 +85,12 @@ func (c *compiler) compile() {
 		}
 	}
 	visits := weight(c.plan.nodes)
-	begin := stone.Func0("begin", start, func(ctx context.Context) (beginning, error) {
-		return beginning{c.plan.id, c.plan.digest}, c.meter(ctx).visit(visits)
-	}, stone.Version(c.plan.digest)).Glue()
+	begin := stone.Leaf("begin", start, func(ctx context.Context, d dag.DAG) (*dag.Node, error) {
+		if err := c.meter(ctx).visit(visits); err != nil {
+			return nil, err
+		}
+		return dag.NewNode(dag.Spec{Type: start.Name(), Content: beginning{c.plan.id}, Parents: d.Next(), Meta: map[string]string{"digest": c.plan.digest}})
+	}).Glue()
 	c.ashlar = c.sequence(cmp.Or(c.plan.id, "plan"), c.plan.nodes, known, 1, begin)
 	if !hasEmit(c.plan.nodes) {
 		c.add(stone.Finding{Type: "nothing-emitted", Warning: true, Ashlar: "plan", Path: "nodes", Message: "the plan emits nothing, so its result is null: end it with {:op :emit :input {…}}"})
@@ -187,7 +192,7 @@ func (c *compiler) node(n *node, name string, known *scope, depth int) stone.Ash
 // guarded runs a only if the test holds.
 func (c *compiler) guarded(n *node, name string, a stone.Ashlar, t *test) stone.Ashlar {
 	c.places[a] = n.at
-	g := c.perhaps(name+"?", a, t.holds, t.reads.queries())
+	g := c.perhaps(name+"?", versionOf(n.when), a, t.holds, t.reads.queries())
 	if t.form != expression || !n.spec.Dispatch.AllowFailure {
 		return g
 	}
@@ -196,11 +201,12 @@ func (c *compiler) guarded(n *node, name string, a stone.Ashlar, t *test) stone.
 }
 
 // perhaps runs a only if holds returns true, and otherwise notes that a was skipped.
-func (c *compiler) perhaps(name string, a stone.Ashlar, holds func(dag.DAG) (bool, error), queries []dag.Querier) stone.Ashlar {
+func (c *compiler) perhaps(name, version string, a stone.Ashlar, holds func(dag.DAG) (bool, error), queries []dag.Querier) stone.Ashlar {
 	pass := stone.Func0("pass "+a.Name(), passed, func(context.Context) (passing, error) { return passing{a.Name()}, nil }).Glue()
 	// With a query of the node that starts every plan, a flow need not wait to learn
 	// whether a node exists.
-	on := stone.On(dag.ReaderFunc(holds, append(queries, start)...), func(holds bool) bool { return holds })
+	read := versioned[bool]{dag.ReaderFunc(holds, append(queries, start)...), version}
+	on := stone.On(read, func(holds bool) bool { return holds })
 	return stone.Match(name, on, stone.Case(true, a), stone.Case(false, pass)).Glue()
 }
 
@@ -302,7 +308,41 @@ func (c *compiler) define(n *node, known *scope, def slot) {
 	}
 }
 
-// leafOptions returns the options of every leaf of a plan.
-func (c *compiler) leafOptions(r reads) []stone.LeafOption {
-	return []stone.LeafOption{stone.Queries(r.queries()...), stone.Version(c.plan.digest), stone.Effects()}
+// leafOptions returns the options of a leaf that makes a value.
+func (c *compiler) leafOptions(n *node, r reads) []stone.LeafOption {
+	return []stone.LeafOption{stone.Queries(r.queries()...), stone.Version(versionOf(n.value)), stone.Effects()}
+}
+
+// versioned is a reader with the version of what it computes. Package stone and calls ask for it.
+type versioned[T any] struct {
+	dag.Reader[T]
+	version string
+}
+
+func (v versioned[T]) Version() string { return v.version }
+
+// versionOf is the canonical text of what a plan says, or its digest if that is long. The rest of a node is part of the
+// fingerprint of its ashlar.
+func versionOf(parts ...any) string {
+	w := &printer{}
+	for i, part := range parts {
+		if i > 0 {
+			w.text = append(w.text, ' ')
+		}
+		switch part := part.(type) {
+		case *guard:
+			w.text = append(w.text, part.String()...)
+		case *slotRef:
+			w.slot(part)
+		case *template:
+			if part != nil { // which is a fault
+				w.template(part, true)
+			}
+		}
+	}
+	if len(w.text) > 120 {
+		sum := sha256.Sum256(w.text)
+		return hex.EncodeToString(sum[:])
+	}
+	return string(w.text)
 }

@@ -84,10 +84,9 @@
 //
 // # Nodes
 //
-// Beside its slots and emissions, a plan writes a node of type stone/plan at its start,
-// stone/passed for every node that its guard skipped, and
-// stone/result for calls without "as". The mode changes when a node runs,
-// but not the nodes: ids are the same.
+// Beside its slots and emissions, a plan writes a node of type stone/plan at its start, with its id,
+// and its digest in the meta, stone/passed for every node that its guard skipped, and stone/result
+// for calls without "as". The mode changes when a node runs, but not the nodes: ids are the same.
 //
 // # Answers that are plans
 //

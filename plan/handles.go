@@ -75,7 +75,8 @@ func (c *compiler) candidates(n *node, spec *call.Spec, r reads, known *scope) {
 		if handles, ok := c.constant(n, n.pin, known); ok && len(handles) == 1 && handles[0].bare {
 			spec.Cap = handles[0].Cap
 		} else {
-			spec.CapFrom = dag.ReaderFunc(func(d dag.DAG) (call.Handle, error) { return view{r, d, nil}.capability(n.pin) }, r.queries()...)
+			read := dag.ReaderFunc(func(d dag.DAG) (call.Handle, error) { return view{r, d, nil}.capability(n.pin) }, r.queries()...)
+			spec.CapFrom = versioned[call.Handle]{read, versionOf(n.pin)}
 		}
 	}
 	if n.candidates == nil {

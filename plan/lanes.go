@@ -29,7 +29,7 @@ func (c *compiler) mapOver(n *node, name string, known *scope, depth int) stone.
 	if !ok {
 		item = open(n.as)
 	}
-	return stone.Map(name, dag.ReaderFunc(func(d dag.DAG) ([]json.RawMessage, error) {
+	over := dag.ReaderFunc(func(d dag.DAG) ([]json.RawMessage, error) {
 		value, err := c.render(n.value, r, d)
 		if err != nil {
 			return nil, err
@@ -42,7 +42,8 @@ func (c *compiler) mapOver(n *node, name string, known *scope, depth int) stone.
 			return nil, stone.Fail(kind.MapEmpty, "the list to map over is empty: add allow-empty if that is fine")
 		}
 		return items, c.visit(d, len(items)*max(visits, 1))
-	}, r.queries()...), item, a, n.loss.options()...)
+	}, r.queries()...)
+	return stone.Map(name, versioned[[]json.RawMessage]{over, versionOf(n.value)}, item, a, n.loss.options()...)
 }
 
 func (l loss) options() (opts []stone.FanOption) {
@@ -162,7 +163,7 @@ func (c *compiler) copied(name string, typ dag.AnyType, find func(dag.DAG) *dag.
 		}
 		return dag.NewNode(dag.Spec{Type: typ.Name(), Content: n.Content(), Parents: d.Next(), Meta: n.Meta()})
 	}, stone.Queries(read...)).Glue()
-	return c.perhaps(name+"?", leaf, func(d dag.DAG) (bool, error) { return find(d) != nil, nil }, read)
+	return c.perhaps(name+"?", "", leaf, func(d dag.DAG) (bool, error) { return find(d) != nil, nil }, read)
 }
 
 func lastOf(nodes []*dag.Node) *dag.Node {

@@ -26,7 +26,7 @@ func (c *compiler) let(n *node, name string, known *scope) stone.Ashlar {
 	}
 	return stone.New(name, typ, func(_ context.Context, d dag.DAG) (json.RawMessage, error) {
 		return c.render(n.value, r, d)
-	}, c.leafOptions(r)...)
+	}, c.leafOptions(n, r)...)
 }
 
 // render fills a template of a node, within the limits of the plan.
@@ -42,7 +42,7 @@ func (c *compiler) emit(n *node, name string, known *scope) stone.Ashlar {
 	r := c.reads(n, known, n.value)
 	return stone.New(name, Emission, func(_ context.Context, d dag.DAG) (json.RawMessage, error) {
 		return c.render(n.value, r, d)
-	}, append(c.leafOptions(r), stone.Detail{Value: emission{c, n.value}})...)
+	}, append(c.leafOptions(n, r), stone.Detail{Value: emission{c, n.value}})...)
 }
 
 // An emission is the Detail of an emit. It is a kinds.Emitter.
@@ -103,7 +103,7 @@ func (c *compiler) part(r reads, t *template) dag.Reader[any] {
 	if t == nil {
 		return nil
 	}
-	return dag.ReaderFunc(func(d dag.DAG) (any, error) { return c.render(t, r, d) }, r.queries()...)
+	return versioned[any]{dag.ReaderFunc(func(d dag.DAG) (any, error) { return c.render(t, r, d) }, r.queries()...), versionOf(t)}
 }
 
 // appAt returns the applicator of calls at a depth. Plans that they return are nested
@@ -162,7 +162,7 @@ func (c *compiler) loop(n *node, name string, known *scope, depth int) stone.Ash
 		}
 		return t.holds(d)
 	}
-	return stone.Loop(name, a, stone.Until(dag.ReaderFunc(holds, t.reads.queries()...), func(done bool) bool { return done }), n.max)
+	return stone.Loop(name, a, versioned[bool]{dag.ReaderFunc(holds, t.reads.queries()...), versionOf(n.until)}, n.max)
 }
 
 // neverHolds warns of a loop that can only end by its bound, which is a failure.
@@ -201,7 +201,7 @@ func (c *compiler) match(n *node, name string, known *scope, depth int) stone.As
 	}
 	c.pending, c.fanned = pending, fanned
 	known.either(ways)
-	on := stone.On(dag.ReaderFunc(func(d dag.DAG) (string, error) {
+	on := dag.ReaderFunc(func(d dag.DAG) (string, error) {
 		value, err := c.render(n.value, r, d)
 		if err != nil {
 			return "", err
@@ -211,8 +211,8 @@ func (c *compiler) match(n *node, name string, known *scope, depth int) stone.As
 			return "", err
 		}
 		return key, c.visit(d, visits[key])
-	}, append(r.queries(), start)...), func(key string) string { return key })
-	return stone.Match(name, on, cases...)
+	}, append(r.queries(), start)...)
+	return stone.Match(name, stone.On(versioned[string]{on, versionOf(n.value)}, func(key string) string { return key }), cases...)
 }
 
 // selector returns the text by which a value selects a branch.
@@ -271,7 +271,7 @@ func (c *compiler) unreachable(n *node, known *scope) {
 func (c *compiler) ask(n *node, name string, known *scope) stone.Ashlar {
 	r := c.reads(n, known, n.value)
 	c.define(n, known, slot{sure: true})
-	opts := []stone.AskOption{stone.Version(c.plan.digest)}
+	opts := []stone.AskOption{stone.Version(versionOf(n.value))}
 	if c.answers { // a user's own plan may ask its user
 		opts = append(opts, stone.Effects(effect.Ask))
 	}

@@ -91,7 +91,7 @@ func (c *compiler) applied(n *node, r reads, known *scope) dag.Reader[any] {
 			c.find(n.program.at, stone.Finding{Type: f.Type, Ashlar: label(n), Queried: f.Queried, Suggestion: f.Suggestion}, "the plan in %s: %s", n.program, f)
 		}
 	}
-	return dag.ReaderFunc(func(d dag.DAG) (any, error) {
+	read := dag.ReaderFunc(func(d dag.DAG) (any, error) {
 		program, err := view{r, d, nil}.slot(n.program)
 		if err != nil {
 			return nil, err
@@ -103,6 +103,7 @@ func (c *compiler) applied(n *node, r reads, known *scope) dag.Reader[any] {
 		data, err := canon.Append(nil, map[string]json.RawMessage{"plan": program, "bindings": bindings})
 		return json.RawMessage(data), err
 	}, r.queries()...)
+	return versioned[any]{read, versionOf(n.program, n.value)}
 }
 
 // formOf returns what is wrong with the form of a plan that is a value.

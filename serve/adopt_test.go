@@ -18,10 +18,10 @@ import (
 )
 
 // A question of a run that the command started is answered at the server. The run continues there if the server has the same
-// pipeline; otherwise it is left to the command, and the page says so.
+// pipeline as far as the run has come; otherwise it is left to the command, and the page says so.
 func TestAdopt(t *testing.T) {
-	asking := func(after string) stone.Ashlar {
-		return stone.Seq("page", stone.Ask("approve", dag.Nothing, approval, func(struct{}) string { return "Publish?" }, stone.Choices("yes", "no")),
+	asking := func(after string, choices ...string) stone.Ashlar {
+		return stone.Seq("page", stone.Ask("approve", dag.Nothing, approval, func(struct{}) string { return "Publish?" }, stone.Choices(append(choices, "yes", "no")...)),
 			stone.Func(after, approval, page, func(_ context.Context, a stone.Answer) (string, error) { return "published", nil }))
 	}
 	for _, tt := range []struct {
@@ -33,7 +33,8 @@ func TestAdopt(t *testing.T) {
 	}{
 		{"the same", asking("publish"), true, journal.Done, ""},
 		{"another directory", asking("publish"), false, journal.Answered, "started by the command in /home/ada/site"},
-		{"another pipeline", asking("post"), true, journal.Answered, ""},
+		{"another pipeline", asking("publish", "later"), true, journal.Answered, ""},
+		{"another step after the question", asking("post"), true, journal.Done, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			db := &journal.Memory{}

@@ -38,6 +38,18 @@ const (
 
 // Codes of warnings of a run.
 const (
-	PromptChanged = "prompt-changed" // recorded answers and conversations keep the old prompt
-	UnusedRecords = "unused-records" // a body did not ask for steps that it had recorded
+	PromptChanged   = "prompt-changed"   // recorded answers and conversations keep the old prompt
+	PipelineChanged = "pipeline-changed" // the run continues: what changed has not started
+	UnusedRecords   = "unused-records"   // a body did not ask for steps that it had recorded
 )
+
+// A Versioned reader states the version of what it computes, see dag.Reader.
+type Versioned interface{ Version() string }
+
+// Version returns the version of a reader, or "" if it states none.
+func Version(reader any) string {
+	if v, ok := reader.(Versioned); ok {
+		return v.Version()
+	}
+	return ""
+}

@@ -33,20 +33,40 @@ func Questions(p stone.Ashlar) []ask.Question {
 // ashlar that it wraps, and glue for what is below it. Each comes with its number among the
 // children of its name, from 1.
 func Children(a stone.Ashlar) iter.Seq2[int, stone.Ashlar] {
-	return func(yield func(int, stone.Ashlar) bool) { children(a, yield) }
+	return func(yield func(int, stone.Ashlar) bool) {
+		children(a, stone.Ashlar{}, func(n int, c, _ stone.Ashlar) bool { return yield(n, c) })
+	}
 }
 
-func children(a stone.Ashlar, yield func(int, stone.Ashlar) bool) bool {
+// A Child is a child with its number. Guard is the match of glue around it, zero without one.
+type Child struct {
+	stone.Ashlar
+	Occurrence int
+	Guard      stone.Ashlar
+}
+
+// Guarded ranges over the same children.
+func Guarded(a stone.Ashlar) iter.Seq[Child] {
+	return func(yield func(Child) bool) {
+		children(a, stone.Ashlar{}, func(n int, c, guard stone.Ashlar) bool { return yield(Child{c, n, guard}) })
+	}
+}
+
+func children(a, guard stone.Ashlar, yield func(n int, c, guard stone.Ashlar) bool) bool {
 	seen := map[string]int{}
 	for _, c := range Body(a).Children() {
 		if c.IsGlue() {
-			if !children(c, yield) {
+			around := guard
+			if c.Form() == "match" {
+				around = c
+			}
+			if !children(c, around, yield) {
 				return false
 			}
 			continue
 		}
 		seen[c.Name()]++
-		if !yield(seen[c.Name()], Body(c)) {
+		if !yield(seen[c.Name()], Body(c), guard) {
 			return false
 		}
 	}

@@ -35,3 +35,30 @@ func TestBeginAfterRemoval(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A question that is asked about a run before it begins, by this process or another one, is a question of that run.
+func TestAskedBeforeBegin(t *testing.T) {
+	file := filepath.Join(memdir.New(t), "stone.db")
+	mine, theirs := open(t, file, Options{}), open(t, file, Options{})
+	for id, asks := range map[string]*DB{"mine": mine, "theirs": theirs} {
+		ctx := record.WithBegin(t.Context())
+		if _, err := mine.Acquire(ctx, id); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := asks.Ask(ctx, journal.Question{Run: id, Path: "p/ask", Name: "ask", Text: "?", Version: "1"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := mine.Begin(ctx, journal.RunInfo{ID: id, Started: stopped()}, dag.DAG{}); err != nil {
+			t.Fatal(err)
+		}
+		do(t, mine, stepKey(id, 1))
+		if err := mine.End(t.Context(), id, journal.Outcome{State: journal.Done}); err != nil {
+			t.Fatal(err)
+		}
+		info, err := theirs.Find(t.Context(), id)
+		questions, asked := theirs.Questions(t.Context(), id)
+		if err != nil || asked != nil || info.State != journal.Done || len(questions) != 1 {
+			t.Errorf("%s: state %q, questions %v; %v, %v", id, info.State, questions, err, asked)
+		}
+	}
+}

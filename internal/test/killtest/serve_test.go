@@ -104,8 +104,10 @@ func (m *mail) put(kind, run string) {
 func (v *victim) serve() {
 	v.Helper()
 	var told mail
+	start := time.Now()
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if rand.N(4) == 0 {
+		// What a killed server was sending is sent again after a minute. Refused then, it waits as long again: a standstill here.
+		if rand.N(4) == 0 && time.Since(start) < 30*time.Second {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/bounds"
@@ -144,7 +145,19 @@ func (t *transaction) begin(r *run, as Run, labels map[string]string, input *res
 	case p.row == 0 && r.outer != nil: // its lease could not be taken
 		return refused{cmp.Or(r.failure(), t.j.notHeld(r.id))}
 	case p.row == 0:
-		return t.make(p, as, labels, input)
+		row, now, err := t.j.lease(background, t, r.id)
+		switch {
+		case err != nil:
+			return err
+		case row == nil:
+			return t.make(p, as, labels, input)
+		case !now.free() || row.Info != nil || row.Rows > 0:
+			return refused{t.j.held(r.id, cmp.Or(now.owner, "another process"))}
+		}
+		if _, err := t.take(r, row, time.Duration(as.Lease)*time.Millisecond); err != nil { // it only has a question
+			return err
+		}
+		p.rows, p.next = 0, 0
 	}
 	t.part(r)
 	if err := t.flush(); err != nil {
@@ -199,12 +212,6 @@ func (t *transaction) begin(r *run, as Run, labels map[string]string, input *res
 
 // make records that a new run starts, which takes its lease.
 func (t *transaction) make(p *part, as Run, labels map[string]string, input *result) error {
-	switch before, now, err := t.j.lease(background, t, as.ID); {
-	case err != nil:
-		return err
-	case before != nil:
-		return refused{t.j.held(as.ID, cmp.Or(now.owner, "another process"))}
-	}
 	as.seal()
 	if err := t.Insert(&as); err != nil {
 		return err

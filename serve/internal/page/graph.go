@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -53,7 +54,7 @@ const maxPlaces = 120
 // draw lays out the pipeline of a run, from left to right. It is nil for a run that has
 // no recorded pipeline.
 func draw(info journal.RunInfo, at []journal.Place) *drawing {
-	parts := info.Shape
+	parts := slices.DeleteFunc(slices.Clone(info.Shape), func(p journal.Part) bool { return p.Form == "guard" })
 	for depth := 64; len(parts) > maxPlaces && depth > 0; depth-- {
 		var upper []journal.Part
 		for _, p := range parts {

@@ -1,0 +1,236 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/internal/address"
+)
+
+// Changes lists in words the changes from one shape to another, none if they are equal.
+func Changes(before, now []Part) []string {
+	_, all := changes(before, now, func(string) bool { return false })
+	return all
+}
+
+// changes lists the changes of what a run has reached, and of what it has not.
+func changes(before, now []Part, reached func(path string) bool) (done, ahead []string) {
+	c := &comparison{reached: reached}
+	c.before, c.old = placed(before)
+	c.now, c.new = placed(now)
+	c.rename()
+	for _, p := range c.before {
+		switch to := c.called[p]; {
+		case c.new[p.key] != nil || p.up != nil && c.new[p.up.key] == nil:
+		case to != nil:
+			c.say(c.decided(p) || c.passed(to), fmt.Sprintf("%s is now called %s", p.Path, to.Path))
+		default:
+			c.say(c.decided(p), p.Path+" was removed")
+		}
+	}
+	for _, p := range c.now {
+		switch was := c.old[p.key]; {
+		case was != nil:
+			c.compare(was, p)
+		case c.was[p] != nil || p.up != nil && c.old[p.up.key] == nil:
+		default:
+			c.say(c.passed(p), p.Path+" was added")
+		}
+	}
+	return c.done, c.ahead
+}
+
+// comparison is two shapes. Parts below a part that is only in one of them are not compared.
+type comparison struct {
+	before, now []*spot
+	old, new    map[string]*spot
+	reached     func(path string) bool
+	called, was map[*spot]*spot // of parts that have another name: the new one and the old one
+	done, ahead []string
+}
+
+// spot is a part in its tree. Its key tells parts apart that have one path: in lanes and branches.
+type spot struct {
+	Part
+	key   string
+	up    *spot
+	below []*spot
+	guard *Part // nil for none
+}
+
+func placed(parts []Part) (all []*spot, byKey map[string]*spot) {
+	latest := make(map[string]*spot, len(parts))
+	byKey = make(map[string]*spot, len(parts))
+	var guard *Part
+	for _, p := range parts {
+		if p.Form == guardForm {
+			guard = &p
+			continue
+		}
+		s := &spot{Part: p, key: p.Path, up: latest[address.Parent(p.Path)], guard: guard}
+		guard = nil
+		if s.up != nil {
+			s.key = s.up.key + "/" + address.Last(p.Path)
+			s.up.below = append(s.up.below, s)
+		}
+		for byKey[s.key] != nil {
+			s.key += "'"
+		}
+		latest[p.Path], byKey[s.key] = s, s
+		all = append(all, s)
+	}
+	return all, byKey
+}
+
+// guarded is the version of the guard of a part, or "".
+func (s *spot) guarded() string {
+	if s.guard == nil {
+		return ""
+	}
+	return s.guard.Version
+}
+
+func (c *comparison) say(done bool, texts ...string) {
+	if done {
+		c.done = append(c.done, texts...)
+	} else {
+		c.ahead = append(c.ahead, texts...)
+	}
+}
+
+// fixed reports whether the run has started a part, or a body that may run it.
+func (c *comparison) fixed(p *spot) bool {
+	if c.reached(p.Path) {
+		return true
+	}
+	for up := p.up; up != nil; up = up.up {
+		if bodies[up.Form] && c.reached(up.Path) {
+			return true
+		}
+	}
+	return false
+}
+
+// decided reports whether the run has started a part or skipped it.
+func (c *comparison) decided(p *spot) bool {
+	return c.fixed(p) || p.guard != nil && c.reached(p.guard.Path)
+}
+
+// bodies are the forms that run their children by code.
+var bodies = map[string]bool{"leaf": true, "scoped": true}
+
+// passed reports whether the run has been where a part was added: it has started a later part, or parts of
+// a form whose parts have no order or come again.
+func (c *comparison) passed(p *spot) bool {
+	for ; p.up != nil; p = p.up {
+		siblings := p.up.below
+		later := siblings[slices.Index(siblings, p)+1:]
+		if slices.ContainsFunc(later, func(s *spot) bool {
+			was := cmp.Or(c.old[s.key], c.was[s])
+			return was != nil && c.reached(was.Path)
+		}) {
+			return true
+		}
+		switch p.up.Form {
+		case "seq", "flow", "match", "map", "reduce":
+		default:
+			if c.reached(p.up.Path) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// compare lists the changes of a part that is in both, without its children.
+func (c *comparison) compare(was, is *spot) {
+	out := differences(was.Part, is.Part)
+	if a, b := was.guarded(), is.guarded(); a != b {
+		c.say(c.decided(was), fmt.Sprintf("the guard of %s changed from %s to %s", is.Path, quote(a), quote(b)))
+	}
+	a, b := c.kept(was.below), c.kept(is.below)
+	if !slices.Equal(a, b) {
+		last := len(a)
+		for last > 0 && !c.reached(c.old[a[last-1]].Path) {
+			last--
+		}
+		c.say(c.fixed(was) && !slices.Equal(a[:last], b[:last]),
+			fmt.Sprintf("the steps of %s have another order: %s, it was %s", is.Path, names(is.below), names(was.below)))
+	}
+	changed := func(key string) bool {
+		a, b := c.old[key], c.new[key]
+		return a.Print != b.Print || a.guarded() != b.guarded()
+	}
+	if len(out) == 0 && was.Print != is.Print && slices.Equal(a, b) && len(a) == max(len(was.below), len(is.below)) && !slices.ContainsFunc(a, changed) {
+		out = append(out, is.Path+" changed in its bounds")
+	}
+	c.say(c.fixed(was), out...)
+}
+
+// kept lists the keys of parts that are in both shapes.
+func (c *comparison) kept(parts []*spot) (keys []string) {
+	for _, p := range parts {
+		if c.old[p.key] != nil && c.new[p.key] != nil {
+			keys = append(keys, p.key)
+		}
+	}
+	return keys
+}
+
+func names(parts []*spot) string {
+	var all []string
+	for _, p := range parts {
+		all = append(all, address.Last(p.Path))
+	}
+	return strings.Join(all, ", ")
+}
+
+// rename finds parts that were replaced by the only new one under the same parent that
+// is equal except for its name.
+func (c *comparison) rename() {
+	c.called, c.was = map[*spot]*spot{}, map[*spot]*spot{}
+	fresh := map[*spot][]*spot{} // by parents in the old shape
+	for _, p := range c.now {
+		if c.old[p.key] == nil {
+			var up *spot
+			if p.up != nil {
+				up = c.old[p.up.key]
+			}
+			fresh[up] = append(fresh[up], p)
+		}
+	}
+	for _, p := range c.before {
+		if c.new[p.key] != nil {
+			continue
+		}
+		alike := slices.DeleteFunc(slices.Clone(fresh[p.up]), func(n *spot) bool { return len(differences(p.Part, n.Part)) > 0 })
+		if len(alike) == 1 {
+			c.called[p], c.was[alike[0]] = alike[0], p
+		}
+	}
+}
+
+// changed lists what changed since a run started: what it has passed, and what it has not reached.
+func changed(ctx context.Context, j Journal, before, now RunInfo) (done, ahead []string, err error) {
+	if before.State == Done || len(before.Shape) == 0 || len(now.Shape) == 0 { // a pipeline may be too large for a shape
+		done = Changes(before.Shape, now.Shape)
+	} else {
+		reached := map[string]bool{}
+		for s, err := range j.EachStep(ctx, before.ID) {
+			if err != nil {
+				return nil, nil, err
+			}
+			for at := address.Place(s.Path); at != "" && !reached[at]; at = address.Parent(at) {
+				reached[at] = true
+			}
+		}
+		done, ahead = changes(before.Shape, now.Shape, func(path string) bool { return reached[path] })
+	}
+	if len(done)+len(ahead) == 0 {
+		done = []string{"its fingerprint changed"}
+	}
+	return done, ahead, nil
+}
