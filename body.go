@@ -61,14 +61,25 @@ func (b Body) Recorded(name string) (recorded, repeated bool) {
 // remembering is a Recorder with a method Has, see step.Recorder.
 type remembering interface{ Has(step.Key) bool }
 
-// Grant returns the effects that the run allows at this place; nil allows all. Check
+// Grant returns the effects that the run and its Policy allow at this place; nil allows all. Check
 // against it all effects that are known only when the body runs.
 func (b Body) Grant() []string {
 	f := frameOf(b.ctx)
-	if f == nil {
+	switch {
+	case f == nil:
 		return []string{}
+	case f.run.policy != nil:
+		return f.run.policy.Narrow(b.ctx, f.granted())
 	}
 	return f.granted()
+}
+
+// Ashlar returns the leaf or the scoped ashlar whose body runs, outside a run the zero Ashlar.
+func (b Body) Ashlar() Ashlar {
+	if body, _ := bodyOf(b.ctx); body != nil {
+		return Ashlar{body.spec}
+	}
+	return Ashlar{}
 }
 
 // Event sends an event to the watcher of the run. Name is the event, for example

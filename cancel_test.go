@@ -36,6 +36,16 @@ func TestCancel(t *testing.T) {
 			t.Errorf("Run returned %v, want it to say why", err)
 		}
 	})
+	t.Run("with a cause that the body returns", func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		_, err := stone.Run(ctx, stone.Func0("a", word, func(ctx context.Context) (string, error) {
+			cancel(stone.Fail(kind.Canceled, "Ctrl-C"))
+			return "", fmt.Errorf("asked: %w", context.Cause(ctx))
+		}), stone.Config{})
+		if f := wantKind(t, err, kind.Canceled); f.Reason != "Ctrl-C" {
+			t.Errorf("Run returned %v, want the cause once", err)
+		}
+	})
 	t.Run("deadline", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/kind"
 )
@@ -23,12 +24,12 @@ type Failure struct {
 	Cause  error     // the error of the body, or nil
 }
 
-// Error returns kind, place and reason on one line.
+// Error returns kind, place and reason on one line. Names in the place are written as they are, with their slashes.
 func (f *Failure) Error() string {
 	if f.Path == "" {
 		return fmt.Sprintf("%s: %s", f.Kind, f.Reason)
 	}
-	return fmt.Sprintf("%s at %s: %s", f.Kind, f.Path, f.Reason)
+	return fmt.Sprintf("%s at %s: %s", f.Kind, address.Readable(f.Path), f.Reason)
 }
 
 // Is reports whether target is the kind of f, so that errors.Is(err, kind.Timeout)
@@ -107,7 +108,7 @@ func (f *frame) interrupted(err error) error {
 		return err
 	}
 	why := stopped(f.Context).(*Failure)
-	if !errors.Is(err, f.Context.Err()) {
+	if !errors.Is(err, f.Context.Err()) && !errors.Is(err, context.Cause(f.Context)) {
 		why.Reason = fmt.Sprintf("%s: %v", why.Reason, err)
 		why.Cause = errors.Join(why.Cause, err)
 	}

@@ -31,7 +31,7 @@ func (f *frame) key(kind string, d dag.DAG) step.Key {
 	h.Write(reads[:])
 	k.Digest = f.inAttempts(sum(h), k.Path)
 	k.Loose = f.spec.glue
-	extra, age := f.spec.cached(kind, f.granted())
+	extra, age := f.spec.cached(kind, In(f).Grant())
 	if age > 0 {
 		k.Fresh = f.run.now().Add(-age)
 	}

@@ -329,9 +329,11 @@ func (f *frame) dynamic(ctx context.Context, p Ashlar, d dag.DAG, grant []string
 		if granted := grants.Narrow(f.granted(), grant); granted != nil {
 			next.more().grant = granted
 		}
-		if err := accept(p, Config{Input: d, Grant: next.granted()}); err != nil {
+		within, err := accept(ctx, p, Config{Input: d, Grant: next.granted(), Policy: f.run.policy})
+		if err != nil {
 			return next.fail(d, err)
 		}
+		next.Context = within
 		return f.run.visit(next, d)
 	})
 }

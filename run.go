@@ -36,6 +36,8 @@ type Config struct {
 	// Grant lists the effects that the run allows; see package effect. Nil allows all.
 	// A pipeline that needs an effect outside a non-nil grant is rejected.
 	Grant []string
+	// Policy limits the effects of steps by what they read: a marks.Policy. Nil does not.
+	Policy policy
 	// RunID is the id of the run. If it is empty, the run makes one.
 	RunID string
 	// Request is the id of the external request that the run answers. Every event of
@@ -81,6 +83,7 @@ type run struct {
 	settles  settler // the recorder, if it may queue records
 	telling  telling
 	grant    []string
+	policy   policy
 	now      func() time.Time
 	spans    atomic.Uint64
 	workers  atomic.Int64 // goroutines of lanes
@@ -181,7 +184,7 @@ func begin(ctx context.Context, p Ashlar, cfg *Config) (r *run, end func(Result,
 		cfg.Input = failedInput(cfg.Input)
 	}
 	// A pipeline below a failed input does not start. A recorded one must be valid all the same, since it may be resumed.
-	if err := accept(p, *cfg); err != nil && (record.End != nil || !cfg.Input.InFlight()) {
+	if ctx, err = accept(ctx, p, *cfg); err != nil && (record.End != nil || !cfg.Input.InFlight()) {
 		return nil, record.End, err
 	}
 	if record.Begin != nil {
@@ -274,11 +277,15 @@ func failedInput(d dag.DAG) dag.DAG {
 	return d.WithFailure(d.Latest(), err)
 }
 
-// accept validates p. An ashlar does not change, so p is not validated again for the
+// accept validates p, and returns the context of its run. An ashlar does not change, so p is not validated again for the
 // input types that it accepted last.
-func accept(p Ashlar, cfg Config) error {
+func accept(ctx context.Context, p Ashlar, cfg Config) (context.Context, error) {
+	if cfg.Policy != nil {
+		within, marked := cfg.Policy.Enter(ctx, p, cfg.Given())
+		return within, append(check(p, cfg.Given()).sorted(), marked...).Err()
+	}
 	if cfg.Grant != nil {
-		return Validate(p, cfg.Given()).Err()
+		return ctx, Validate(p, cfg.Given()).Err()
 	}
 	kinds := map[string]bool{} // by type: whether Nearest finds it
 	for _, name := range cfg.Input.Types() {
@@ -287,19 +294,19 @@ func accept(p Ashlar, cfg Config) error {
 	}
 	accepted := &p.spec().found().accepted
 	if known := accepted.Load(); known != nil && maps.Equal(*known, kinds) {
-		return nil
+		return ctx, nil
 	}
 	if err := Validate(p, cfg.Given()).Err(); err != nil {
-		return err
+		return ctx, err
 	}
 	accepted.Store(&kinds)
-	return nil
+	return ctx, nil
 }
 
 func newRun(ctx context.Context, cfg Config) *run {
 	r := &run{
 		id: cfg.RunID, parent: cfg.Parent, conversation: cfg.Conversation, ctx: ctx, now: cfg.Now,
-		frontend: cfg.Frontend, recorder: cfg.Recorder, grant: cfg.Grant,
+		frontend: cfg.Frontend, recorder: cfg.Recorder, grant: cfg.Grant, policy: cfg.Policy,
 	}
 	r.settles, _ = r.recorder.(settler)
 	if r.now == nil {

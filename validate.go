@@ -3,6 +3,7 @@ package stone
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -27,12 +28,13 @@ type Given struct {
 	// a journal in which they can wait.
 	Unattended bool
 
-	dag dag.DAG // the input nodes, instead of Input
+	policy policy  // of Config
+	dag    dag.DAG // the input nodes, instead of Input
 }
 
 // Given describes a run with this Config.
 func (c Config) Given() Given {
-	return Given{Grant: c.Grant, Unattended: c.Frontend == nil && c.Recorder == nil, dag: c.Input}
+	return Given{Grant: c.Grant, Unattended: c.Frontend == nil && c.Recorder == nil, policy: c.Policy, dag: c.Input}
 }
 
 // Validate checks p without running any of it, and returns all findings at once,
@@ -40,7 +42,14 @@ func (c Config) Given() Given {
 //
 // A tree without errors and warnings, in whose run no leaf fails, never ends in
 // a failure of kind "missing-input".
-func Validate(p Ashlar, g Given) Findings { return check(p, g).sorted() }
+func Validate(p Ashlar, g Given) Findings {
+	found := check(p, g).sorted()
+	if g.policy != nil {
+		_, marked := g.policy.Enter(context.Background(), p, g)
+		found = append(found, marked...)
+	}
+	return found
+}
 
 func check(p Ashlar, given Given) *validator {
 	n := p.changes()

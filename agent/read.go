@@ -35,7 +35,8 @@ func (r *run) reads() Tool {
 			return Result{Text: out}, err
 		},
 		Parallel:  true,
-		MaxResult: -1, // its own bounds
+		Effects:   []string{}, // the conversation has the marks of the tools whose results it reads
+		MaxResult: -1,         // its own bounds
 	}
 }
 

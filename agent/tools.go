@@ -70,6 +70,7 @@ func (r *run) dispatch(ctx context.Context, c *Context) error {
 		}
 		from = to
 	}
+	r.returned(ctx, c.Tools, []llm.Message{{ToolCalls: calls}})
 	c.Messages = slices.Grow(c.Messages, len(calls))
 	c.Advice = slices.Grow(slices.Clip(c.Advice), len(calls))
 	for i, call := range calls {
@@ -272,7 +273,11 @@ func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 		return outcome{}, err
 	}
 	j.done = true
-	if refusal, err := j.refuse(ctx, j.offered, j); err != nil || refusal != "" {
+	refusal, err := j.refuse(ctx, j.offered, j)
+	if err == nil && refusal == "" {
+		ctx, refusal, err = j.admit(ctx)
+	}
+	if err != nil || refusal != "" {
 		o := outcome{Text: refusal, Failed: true}
 		j.dispatched(o)
 		return o, err

@@ -222,7 +222,7 @@ func (l *lane) accept(e *entry, req *Request, reply *Reply, step string) (err er
 	}
 	o.out = reply.Out
 	if o.planned = reply.Type == Plan; o.planned {
-		if o.out, o.lane, o.failure, err = l.runPlan(req, reply, step); o.failure != nil || err != nil {
+		if o.out, o.lane, o.failure, err = l.runPlan(e, req, reply, step); o.failure != nil || err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/marks"
 )
 
 // A bounding Planner limits the plans that it runs.
@@ -19,7 +20,7 @@ type bounding interface {
 
 // runPlan checks and runs a plan that a capability returned. Out is the emission of the
 // plan. Ran is the DAG with the nodes of the plan, which is kept if out is accepted.
-func (l *lane) runPlan(req *Request, reply *Reply, step string) (out JSON, ran dag.DAG, failure *Error, err error) {
+func (l *lane) runPlan(e *entry, req *Request, reply *Reply, step string) (out JSON, ran dag.DAG, failure *Error, err error) {
 	p, failure, err := l.compiled(req, reply, step)
 	if failure != nil || err != nil {
 		return nil, ran, failure, err
@@ -31,6 +32,7 @@ func (l *lane) runPlan(req *Request, reply *Reply, step string) (out JSON, ran d
 		return nil, ran, nil, err
 	}
 	ctx := req.enter(budget.With(l.ctx, l.account), stone.In(l.ctx).Path())
+	ctx = marks.With(ctx, marks.Brought(ctx, e.ID, append([]string{}, e.Needs...), stone.Ashlar{}))
 	if p, ok := l.app.Plans.(bounding); ok {
 		ctx = p.Around(ctx)
 	}

@@ -130,7 +130,7 @@ func (a *app) respond(ctx context.Context, app *call.Applicator, data []byte, ev
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second signal ends the process
-	cfg := stone.Config{Grant: a.calls.conf.Grant(a.calls.grant), Recorder: journal.Redact()}
+	cfg := stone.Config{Grant: a.calls.conf.Grant(a.calls.grant), Policy: a.calls.base.Policy, Recorder: journal.Redact()}
 	if events != nil {
 		cfg.Watch = events.writer
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/text"
@@ -30,7 +29,7 @@ func (a *app) again(ctx context.Context, s *store, info journal.RunInfo, names [
 	}
 	var paths []string
 	for _, name := range names {
-		path, err := placeAgain(info.ID, steps, lanes, name)
+		path, err := placeAgain(info.ID, steps, lanes, labelsOf(ctx, s, info.ID), name)
 		if err != nil {
 			return nil, err
 		}
@@ -71,30 +70,19 @@ func (a *app) again(ctx context.Context, s *store, info journal.RunInfo, names [
 	return line, nil
 }
 
-// placeAgain returns the address of a recorded step, of a lane such as each[46], or of the lost lane
-// with a label.
-func placeAgain(run string, steps []journal.Step, lost []view.LostLane, name string) (string, error) {
+// placeAgain returns the address of a recorded step or of a lane, or of the lost lane with a label.
+func placeAgain(run string, steps []journal.Step, lost []view.LostLane, labelled func(string) string, name string) (string, error) {
 	var fits []string
 	for _, l := range lost {
 		if l.Label == name {
 			fits = append(fits, l.Path)
 		}
 	}
-	if strings.HasSuffix(name, "]") {
-		for _, s := range steps {
-			if at := strings.Index("/"+s.Path+"/", "/"+name+"/"); at >= 0 {
-				fits = append(fits, s.Path[:at+len(name)])
-			}
-		}
-		slices.Sort(fits)
-		fits = slices.Compact(fits)
-	}
 	switch len(fits) {
 	case 0:
-		at, err := stepOf(run, steps, name)
-		return at.Path, err
+		return spotOf(run, steps, labelled, name)
 	case 1:
 		return fits[0], nil
 	}
-	return "", fmt.Errorf("%q matches %d lanes of run %s: name one by its whole path: %s", name, len(fits), run, strings.Join(fits[:min(len(fits), maxLost)], ", "))
+	return "", ambiguous(run, steps, name, fits)
 }

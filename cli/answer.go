@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -10,18 +11,25 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
-
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/schema"
 )
 
 func (a *app) answer(c *cobra.Command) {
 	a.overStore(c, func(ctx context.Context, s *store, args []string) error {
+		if len(args) == 0 {
+			return a.printAsking(ctx, s)
+		}
 		info, err := s.find(ctx, args[0])
 		if err != nil {
 			return err
@@ -34,14 +42,14 @@ func (a *app) answer(c *cobra.Command) {
 		case len(args) == 1 && len(open) == 0:
 			a.complain("%s", a.asksNothing(s, info))
 			return nil
+		case len(open) == 0:
+			return errors.New(a.asksNothing(s, info))
 		case len(args) == 1:
-			return output(a.printQuestions(a.Stdout, s, open))
+			return output(a.printQuestions(a.Stdout, s, open, false))
 		case len(args) == 2 && len(open) == 1 && slices.Contains(open[0].Choices, args[1]): // the question was left out
 			return fmt.Errorf("the number of the question is missing: %s", a.command(s, "answer", info.ID, strconv.Itoa(open[0].number), quoted(args[1])))
 		case len(args) == 2:
 			return fmt.Errorf("TEXT is missing: %s", a.command(s, "answer", info.ID, quoted(args[1]), "TEXT"))
-		case len(open) == 0:
-			return errors.New(a.asksNothing(s, info))
 		}
 		switch err := journal.Answer(ctx, s, info.ID, args[1], ask.Answer{Response: args[2], By: user()}); {
 		case err != nil:
@@ -97,8 +105,34 @@ func (s *store) open(ctx context.Context, run string) (open []asked, err error) 
 	return open, nil
 }
 
-// printQuestions prints open questions and how each is answered.
-func (a *app) printQuestions(w io.Writer, s *store, open []asked) error {
+// printAsking prints the runs that ask something, with their open questions.
+func (a *app) printAsking(ctx context.Context, s *store) error {
+	none := true
+	for info, err := range s.each(ctx, journal.Query{Asking: true}) {
+		if err != nil {
+			return failed("%w", err)
+		}
+		open, err := s.open(ctx, info.ID)
+		if err != nil {
+			return err
+		}
+		if !none {
+			fmt.Fprintln(a.Stdout)
+		}
+		none = false
+		fmt.Fprintf(a.Stdout, "run %s of %s, %s\n", info.ID, text.Line(info.Pipeline), info.State)
+		if err := a.printQuestions(a.Stdout, s, open, true); err != nil {
+			return output(err)
+		}
+	}
+	if none {
+		a.complain("no run in %s asks a question", s.file)
+	}
+	return nil
+}
+
+// printQuestions prints open questions and how each is answered, with their steps where names leave these open.
+func (a *app) printQuestions(w io.Writer, s *store, open []asked, steps bool) error {
 	names := map[string]int{}
 	for _, q := range open {
 		names[q.Name]++
@@ -114,11 +148,194 @@ func (a *app) printQuestions(w io.Writer, s *store, open []asked) error {
 			form = "JSON"
 		}
 		putQuestion(&b, ask.Question{Name: q.Name, Text: q.Text, Choices: q.Choices, Schema: wanted, Problem: q.Problem})
-		if names[q.Name] > 1 {
+		if steps || names[q.Name] > 1 {
 			fmt.Fprintf(&b, "  asked at: %s\n", text.Line(address.Readable(q.Path)))
 		}
 		fmt.Fprintf(&b, "  to answer: %s\n", a.command(s, "answer", q.Run, strconv.Itoa(q.number), form))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// person is the Frontend that asks on standard error and reads answers, one a
+// line, from standard input. One question is open at a time.
+type person struct {
+	in       io.Reader
+	out      io.Writer
+	by       string // who it is
+	display  pauser // may be nil
+	terminal bool   // standard input is one: Ctrl-D cancels a question
+	kept     bool   // the run can wait for an answer
+
+	editor    *editor     // reads lines in place of in, if set
+	interrupt func()      // called for Ctrl-C while the editor has a question
+	wanted    chan string // asks for a line of the editor, with the hint for Ctrl-C
+	pending   bool        // one was asked for and has not come
+
+	turn  chan struct{} // holds a token while no question is asked
+	start sync.Once
+	lines chan answer
+	over  chan struct{} // closed at the end of the input, when all lines are taken
+}
+
+// A pauser stops writing to the terminal while a question is open.
+type pauser interface {
+	Pause()
+	Resume()
+}
+
+type answer struct {
+	line string
+	err  error
+}
+
+func (a *app) person(display *progress.Display, kept bool) *person {
+	p := &person{by: user(), in: a.Stdin, out: a.Stderr, terminal: terminal(a.Stdin) != nil, kept: kept}
+	if display != nil {
+		p.display = display
+	}
+	p.turn = make(chan struct{}, 1)
+	p.turn <- struct{}{}
+	p.lines, p.over = make(chan answer), make(chan struct{})
+	return p
+}
+
+// maxRefused bounds the answers that are refused here. The last one is returned, to be
+// refused by the run.
+const maxRefused = 10
+
+// Ask implements ask.Frontend. An answer that does not fit is asked for again at once.
+func (p *person) Ask(ctx context.Context, q ask.Question) (ask.Answer, error) {
+	response, err := p.ask(ctx, q)
+	return ask.Answer{Response: response, By: p.by}, err
+}
+
+func (p *person) ask(ctx context.Context, q ask.Question) (string, error) {
+	select {
+	case <-p.turn:
+		defer func() { p.turn <- struct{}{} }()
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	if p.display != nil {
+		p.display.Pause()
+		defer p.display.Resume()
+	}
+	p.starts()
+	if p.kept && !p.terminal && p.ends() {
+		return "", kind.Waiting // what waits is listed at the end of the run
+	}
+	putQuestion(p.out, q)
+	for refused := 0; ; {
+		line, err := p.next(ctx, "")
+		switch line = strings.TrimSpace(line); {
+		case ctx.Err() != nil:
+			return "", ctx.Err()
+		case errors.Is(err, errInterrupted):
+			p.interrupt()
+			<-ctx.Done()
+			return "", ctx.Err()
+		case line == "" && err != nil:
+			p.prompt("\n")
+			return "", p.ended(q, err)
+		case line == "":
+			continue
+		}
+		wrong := q.Check(line)
+		if refused++; wrong == nil || refused >= maxRefused {
+			return line, nil
+		}
+		// Once more before another question comes, which the next line would answer.
+		q.Problem = wrong.Error()
+		putQuestion(p.out, q)
+	}
+}
+
+// starts starts to read. A read cannot be taken back, so the reader lives as long as the
+// process.
+func (p *person) starts() { p.start.Do(func() { go p.read() }) }
+
+// next returns the next line, or several of the editor. The last line may come with the error
+// that ended the input. Ctrl-C prints the hint; without one it is errInterrupted.
+func (p *person) next(ctx context.Context, hint string) (string, error) {
+	p.starts()
+	if p.editor == nil {
+		p.prompt("> ")
+	} else if !p.pending {
+		p.pending = true
+		p.wanted <- hint
+	}
+	select {
+	case a := <-p.lines:
+		p.pending = false
+		return a.line, a.err
+	case <-ctx.Done():
+		p.prompt("\n")
+		return "", ctx.Err()
+	}
+}
+
+// ends reports whether the input has ended. It waits for that only briefly, so that
+// a person does not notice.
+func (p *person) ends() bool {
+	select {
+	case <-p.over:
+		return true
+	case <-time.After(50 * time.Millisecond):
+		return false
+	}
+}
+
+// putQuestion writes a question.
+func putQuestion(w io.Writer, q ask.Question) {
+	fmt.Fprintf(w, "? %s: %s\n", text.Line(q.Name), strings.Join(text.Lines(q.Text), "\n  "))
+	if len(q.Choices) > 0 {
+		fmt.Fprintln(w, "  one of: "+text.Line(strings.Join(q.Choices, ", ")))
+	} else if q.Schema != nil {
+		const most = 1000 // columns
+		fmt.Fprintln(w, "  JSON that fits "+text.Line(text.Cut(q.Schema.String(), most)))
+	}
+	if q.Problem != "" {
+		fmt.Fprintln(w, "  "+text.Line(q.Problem))
+	}
+}
+
+// prompt writes a text that only a person at a terminal needs.
+func (p *person) prompt(s string) {
+	if p.terminal {
+		fmt.Fprint(p.out, s)
+	}
+}
+
+// ended says what the end of the input means: at a terminal it is Ctrl-D, which
+// cancels this question; otherwise no further one can be answered here.
+func (p *person) ended(q ask.Question, err error) error {
+	switch {
+	case !errors.Is(err, io.EOF):
+		return fmt.Errorf("read the answer to %q: %w", q.Name, err)
+	case p.terminal:
+		return nil
+	case p.kept:
+		return kind.Waiting
+	}
+	return stone.Fail(kind.Unanswered, "standard input ended before %q was answered: give it one line for each question, or run at a terminal", q.Name)
+}
+
+func (p *person) read() {
+	if p.editor != nil {
+		for hint := range p.wanted {
+			line, err := p.editor.line(hint)
+			p.lines <- answer{line, err}
+		}
+		return
+	}
+	in, ended := bufio.NewReader(p.in), false
+	for {
+		line, err := in.ReadString('\n') // after the end every further read returns io.EOF again
+		if line == "" && errors.Is(err, io.EOF) && !ended {
+			ended = true
+			close(p.over)
+		}
+		p.lines <- answer{line, err}
+	}
 }

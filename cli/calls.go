@@ -29,6 +29,7 @@ type calls struct {
 	conf    *config.Config // nil until a command or pipeline needs it
 	file    string         // of the plan, "" if it is none
 	plan    *plan.Plan
+	silent  bool           // it emits nothing, as was found
 	slots   []string       // that are bound later, for each case of an evaluation
 	refused stone.Findings // why the file is no plan at all
 	opts    plan.Options
@@ -58,6 +59,9 @@ func (a *app) configured() (conf *config.Config, err error) {
 		}
 	}
 	a.secrets.NoteEnv(k.conf.Passed)
+	if k.conf.Policy != nil { // else it would be an interface of nothing
+		k.base.Policy = k.conf.Policy
+	}
 	return k.conf, nil
 }
 
@@ -220,7 +224,9 @@ func (a *app) emitted(result stone.Result) stone.Result {
 	}
 	node, err := result.DAG.Nearest(terms.Emit)
 	if err != nil {
-		a.complain("the plan emitted nothing: its result is null")
+		if !a.calls.silent { // which a finding has said
+			a.complain("the plan emitted nothing: its result is null")
+		}
 		node, err = dag.NewNode(dag.Spec{Type: terms.Emit, Content: json.RawMessage("null")})
 	}
 	if err != nil {

@@ -240,10 +240,10 @@ func (t *talk) converse(ctx context.Context) error {
 		case message == "":
 			continue
 		}
-		if command, isCommand := strings.CutPrefix(message, "/"); isCommand && t.interactive() {
-			err = t.obey(ctx, command)
+		if said, slash := strings.CutPrefix(message, "/"); slash && !strings.HasPrefix(said, "/") {
+			err = t.obey(ctx, said)
 		} else {
-			err = t.take(ctx, message)
+			err = t.take(ctx, said)
 		}
 		if errors.Is(err, io.EOF) {
 			return t.leave()
@@ -296,6 +296,7 @@ const chatHelp = `/retry  continue the turn that failed or was canceled
 /quit   end the chat, as Ctrl-D does
 /help   show this
 A line that ends with \ continues in the next one. Ctrl-C cancels a turn.
+A message that begins with / is typed with //.
 `
 
 // obey carries out a command of the person. The error io.EOF ends the chat.
@@ -320,8 +321,10 @@ func (t *talk) obey(ctx context.Context, command string) error {
 		t.complain("undone: the next message continues turn %d", t.at)
 	case command == "undo":
 		t.complain("nothing to undo")
-	default:
+	case t.interactive():
 		t.complain("unknown command /%s: /help lists them", command)
+	default: // of a script, whose next messages may rely on it
+		return fmt.Errorf("unknown command /%s: known are /retry, /undo, /quit and /help, and // begins a message with /", command)
 	}
 	return nil
 }

@@ -174,7 +174,7 @@ func (a *app) newCommand(e entry) *cobra.Command {
 		c.Long += pipelineHelp
 	case slices.Contains(words, "[PIPELINE…]"):
 		c.Long += publishedArgs
-	case strings.HasPrefix(e.args, "RUN"):
+	case strings.HasPrefix(e.args, "RUN"), strings.HasPrefix(e.args, "[RUN]"):
 		c.Long += aRun
 	}
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
@@ -214,6 +214,9 @@ func fits(words []string) cobra.PositionalArgs {
 		case len(args) <= most:
 			return nil
 		case most == 0:
+			if c.Flags().Lookup("db") != nil && strings.Contains(args[0], ".") {
+				return fmt.Errorf("unexpected argument %q: %s takes none, and --db names a database", args[0], c.CommandPath())
+			}
 			return fmt.Errorf("unexpected argument %q: %s takes none", args[0], c.CommandPath())
 		}
 		return fmt.Errorf("unexpected argument %q: want %s, and text with spaces in quotes", args[most], c.UseLine())
@@ -236,6 +239,8 @@ func unknown(c *cobra.Command, args []string) error {
 	hint := fmt.Sprintf("see %s --help", c.CommandPath())
 	if near := meant(c, args[0]); len(near) > 0 {
 		hint = fmt.Sprintf("did you mean %s?", strings.Join(near, " or "))
+	} else if i := slices.IndexFunc(entries(), func(e entry) bool { return e.path[strings.LastIndex(e.path, " ")+1:] == args[0] }); i >= 0 {
+		hint = fmt.Sprintf("did you mean %s %s?", c.Root().Name(), entries()[i].path)
 	}
 	return fmt.Errorf("unknown command %q for %s: %s", args[0], c.CommandPath(), hint)
 }
@@ -261,7 +266,11 @@ func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) erro
 		budgetFlags(c.Flags(), &a.calls.budget)
 	}
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return flagError(c, err, "; flags of the pipeline follow --")
+		hint := "; flags of the pipeline follow --"
+		if a.fromArgument() {
+			hint += ", and --bind NAME=VALUE fills a slot of a plan"
+		}
+		return flagError(c, err, hint)
 	})
 	c.RunE = func(c *cobra.Command, args []string) error {
 		before, after := args, []string(nil)

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -37,8 +38,12 @@ func (a *app) configCheck(c *cobra.Command) {
 			return errors.New("there is no .stone/stone.edn here or above: name a FILE, or start with the one that config example prints")
 		}
 		if a.calls.config == "" {
-			if _, err := settings(); err != nil { // of the same directory
+			s, err := settings() // of the same directory
+			if err != nil {
 				return err
+			}
+			if _, err := os.Stat(s.Pipeline); err != nil {
+				return fmt.Errorf("pipeline: %w", err)
 			}
 		}
 		for _, s := range conf.Secrets {

@@ -60,17 +60,23 @@ func (d *defaultModel) choose() (llm.Model, error) {
 	if d.model != nil && d.of == s {
 		return d.model, nil
 	}
+	m, err := connect(s, config.Connection{Model: s.Model})
+	if err == nil {
+		d.of, d.model = s, m
+	}
+	return m, err
+}
+
+// connect makes a client of c.Model at the server of the settings.
+func connect(s config.Settings, c config.Connection) (llm.Model, error) {
 	protocol := cmp.Or(s.Provider, "openai")
-	var key llm.Secret // none means the provider's key, for its own servers
-	if s.KeyEnv != "" {
-		key = llm.Secret(os.Getenv(s.KeyEnv))
-		if key == "" && s.KeyEnv != config.KeyEnv(protocol) {
+	if c.URL = s.URL; s.KeyEnv != "" { // without one it is the provider's key, for its own servers
+		c.Key = llm.Secret(os.Getenv(s.KeyEnv))
+		if c.Key == "" && s.KeyEnv != config.KeyEnv(protocol) {
 			return nil, fmt.Errorf("the environment variable %s, which the settings name as the key, is not set", s.KeyEnv)
 		}
 	}
-	d.of = s
-	d.model = config.Connect(protocol, config.Connection{Model: s.Model, URL: s.URL, Key: key})
-	return d.model, nil
+	return config.Connect(protocol, c), nil
 }
 
 // Check implements llm.Checker.

@@ -47,7 +47,10 @@ func (a *app) printDifferences(w io.Writer, s *store, differences []journal.Diff
 	}
 	var b strings.Builder
 	for _, d := range differences {
-		fmt.Fprintf(&b, "%s  %s → %s\n", text.Line(address.Readable(d.Path)), short(d.A), short(d.B))
+		if fmt.Fprint(&b, text.Line(address.Readable(d.Path))); d.A != (dag.ID{}) || d.B != (dag.ID{}) { // the input has no node
+			fmt.Fprintf(&b, "  %s → %s", short(d.A), short(d.B))
+		}
+		fmt.Fprintln(&b)
 		for _, why := range d.Why {
 			fmt.Fprintln(&b, "  "+text.Line(why))
 		}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -69,23 +70,12 @@ func (a *app) doctor(c *cobra.Command) {
 func (a *app) printDiagnoses(all []diagnosis) error {
 	marks := map[string]string{good: "✓", note: "○", wrong: "✗"}
 	rows := newTable("", "")
-	add := func(name, value string) {
-		const before = len("? configuration  ")
-		lines := []string{value}
-		if a.columns() > 0 {
-			lines = text.Fold(value, max(a.columns()-before, 20))
-		}
-		for _, line := range lines {
-			rows.add(name, line)
-			name = ""
-		}
-	}
 	for _, d := range all {
-		if add(marks[d.State]+" "+d.Name, d.Value); d.Next != "" {
-			add("", "→ "+d.Next)
+		if rows.add(marks[d.State]+" "+d.Name, d.Value); d.Next != "" {
+			rows.add("", "→ "+d.Next)
 		}
 	}
-	return a.print(all, rows, 0)
+	return a.print(all, rows, a.columns())
 }
 
 func sandboxed() diagnosis {
@@ -295,3 +285,64 @@ func crashed() diagnosis {
 	}
 	return diagnosis{"last crash", note, at.Format(time.RFC3339) + " " + text.Cut(line, 200), "report it with " + file + ", after you have read it: it may have texts of your runs"}
 }
+
+// versionFlag adds --version. That of cobra would need a template: a program that
+// links text/template keeps every exported method, which costs megabytes.
+func (a *app) versionFlag(root *cobra.Command) {
+	wanted := root.Flags().BoolP("version", "v", false, "version for "+a.Name)
+	run := root.RunE
+	root.RunE = func(c *cobra.Command, args []string) error {
+		if *wanted {
+			_, err := fmt.Fprintln(a.Stdout, version())
+			return output(err)
+		}
+		return run(c, args)
+	}
+}
+
+// versionCommand prints the version, and with --verbose how commands are confined.
+func (a *app) versionCommand(c *cobra.Command) {
+
+	verbose := c.Flags().Bool("verbose", false, "also print how commands with a scope are confined on this machine")
+	c.RunE = func(*cobra.Command, []string) error {
+		lines := version()
+		if *verbose {
+			lines += "\n" + confinement()
+		}
+		_, err := fmt.Fprintln(a.Stdout, lines)
+		return output(err)
+	}
+}
+
+// confinement describes the method that confines commands, and why no stronger one does.
+func confinement() string {
+	m, err := sandbox.Find()
+	if err != nil {
+		return "sandbox " + text.Line(err.Error()) + ": commands with a scope are refused"
+	}
+	line := "sandbox " + string(m)
+	if m != sandbox.Bubblewrap {
+		line += fmt.Sprintf(" (bubblewrap: %v)", sandbox.Bubblewrap.Check())
+	}
+	return text.Line(line)
+}
+
+// version says which Stone this is, as far as the build recorded it.
+func version() string {
+	return fmt.Sprintf("stone %s %s %s/%s", cmp.Or(number(), "(unknown version)"), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// number is the version of the module Stone, "" if the build did not record it.
+func number() (version string) {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range append(info.Deps, &info.Main) {
+			if m.Path == "github.com/stonelayer/stone" {
+				version = m.Version
+			}
+		}
+	}
+	return version
+}
+
+// isRelease matches versions that "go get" finds.
+var isRelease = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+$`)

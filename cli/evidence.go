@@ -14,7 +14,7 @@ func (a *app) verify(c *cobra.Command) {
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		f, err := os.Open(args[0])
 		if err != nil {
-			return err
+			return fmt.Errorf("%w: want the file of an export --as evidence", err)
 		}
 		r, err := evidence.Verify(f)
 		if err = errors.Join(err, f.Close()); err != nil {

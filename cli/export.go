@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/evidence"
 	"github.com/stonelayer/stone/internal/export"
 	"github.com/stonelayer/stone/internal/jsonv2"
@@ -61,6 +62,9 @@ func (a *app) exportRun(ctx context.Context, w io.Writer, s *store, info journal
 	switch {
 	case len(place) > 0:
 		shown, err := s.place(ctx, info, place[0], true)
+		if err == nil && shown.around {
+			err = fmt.Errorf("%s is no step: name one below it", address.Readable(shown.Path))
+		}
 		if err != nil {
 			return err
 		}

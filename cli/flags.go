@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/grants"
+	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/plan"
 )
 
@@ -226,7 +227,7 @@ func (c *choice) String() string { return c.value }
 func (c *choice) Type() string   { return strings.Join(c.of, "|") }
 func (c *choice) Set(s string) error {
 	if !slices.Contains(c.of, s) {
-		return fmt.Errorf("want %s", strings.Join(c.of, ", "))
+		return fmt.Errorf("want %s%s", strings.Join(c.of, ", "), suggest.Hint(s, slices.Values(c.of)))
 	}
 	c.value = s
 	return nil

@@ -161,10 +161,16 @@ func (a *app) forkLine(ctx context.Context, name, at, set string) (from source, 
 		if err != nil {
 			return failed("%w", err)
 		}
-		where, err := stepOf(info.ID, slices.DeleteFunc(journal.Current(steps), func(st journal.Step) bool { return st.Kind != "leaf" && st.Kind != "step" }), at)
+		steps = slices.DeleteFunc(journal.Current(steps), func(st journal.Step) bool { return st.Kind != "leaf" && st.Kind != "step" })
+		path, err := spotOf(info.ID, steps, labelsOf(ctx, s, info.ID), at)
 		if err != nil {
 			return err
 		}
+		i := slices.IndexFunc(steps, func(st journal.Step) bool { return st.Path == path })
+		if i < 0 {
+			return fmt.Errorf("--at %s: a fork repeats one step: name one below %s", at, address.Readable(path))
+		}
+		where := steps[i]
 		file := s.file
 		if !redact.IsDatabase(file) {
 			if file, err = filepath.Abs(file); err != nil {

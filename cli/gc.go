@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -139,29 +138,3 @@ func (flags gcFlags) ends(r journal.RunInfo) bool {
 // goOn are the states of runs that are kept although they are old: they can be
 // resumed, and their finished steps were paid for.
 var goOn = []journal.State{journal.Waiting, journal.Answered, journal.Interrupted, journal.Drained, journal.Refused}
-
-// age is the value of a flag: a duration that may be in days.
-type age time.Duration
-
-func (a *age) Type() string { return "AGE" }
-
-func (a *age) String() string {
-	if *a == 0 {
-		return ""
-	}
-	return time.Duration(*a).String()
-}
-
-func (a *age) Set(s string) error {
-	d, err := time.ParseDuration(s)
-	if days, found := strings.CutSuffix(s, "d"); found {
-		var n float64
-		n, err = strconv.ParseFloat(days, 64)
-		d = time.Duration(n * 24 * float64(time.Hour))
-	}
-	if err != nil || d <= 0 {
-		return errors.New("want an age as 30d, 12h or 90m")
-	}
-	*a = age(d)
-	return nil
-}

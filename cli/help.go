@@ -118,9 +118,14 @@ func flagError(c *cobra.Command, err error, hint string) error {
 			want = "a whole number"
 		}
 		err = fmt.Errorf("--%s %q: want %s", invalid.GetFlag().Name, invalid.GetValue(), want)
+	case invalid != nil && invalid.GetFlag().Value.Type() != "duration":
+		err = fmt.Errorf("--%s %s: %w", invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap())
 	}
 	if invalid != nil && invalid.GetFlag().Value.Type() == "duration" {
-		err = fmt.Errorf("--%s %q: want a time with its unit, such as 10s, 5m or 1h30m", invalid.GetFlag().Name, invalid.GetValue())
+		err = fmt.Errorf("--%s %q: want a time with its unit, such as 10s, 5m or 1h30m%s", invalid.GetFlag().Name, invalid.GetValue(), meantTime(invalid.GetValue(), "s"))
+	}
+	if strings.HasSuffix(err.Error(), "?") { // it says what was meant
+		return err
 	}
 	return fmt.Errorf("%w: see %s --help", err, c.CommandPath())
 }
@@ -131,5 +136,8 @@ func listen(address string) (net.Listener, error) {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("--address %s is in use: choose another, or stop the program that listens on it", address)
 	}
-	return l, err
+	if err != nil {
+		return nil, fmt.Errorf("--address %s: %w: want HOST:PORT, as 127.0.0.1:8080", address, err)
+	}
+	return l, nil
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone/cli/internal/first"
+	"github.com/stonelayer/stone/cli/internal/skill"
 	"github.com/stonelayer/stone/internal/suggest"
 )
 
@@ -67,4 +69,31 @@ func checkout() string {
 		}
 	}
 	return "../stone"
+}
+
+func (a *app) installSkill(c *cobra.Command) {
+	var force bool
+	var dir string
+	c.Annotations = map[string]string{onlyFailed: "yes"}
+	c.RunE = func(*cobra.Command, []string) error {
+		if dir == "" {
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return fmt.Errorf("no home directory (%w): name a folder with --target-dir", err)
+			}
+			dir = filepath.Join(home, ".claude", "skills")
+		}
+		path, err := skill.Install(dir, force)
+		var installed *skill.InstalledError
+		if errors.As(err, &installed) {
+			return failed("%w: --force replaces it", err)
+		}
+		if err != nil {
+			return failed("the skill could not be installed: %w", err)
+		}
+		_, err = fmt.Fprintf(a.Stdout, "%s installed in %s\n", skill.Name, path)
+		return output(err)
+	}
+	c.Flags().BoolVar(&force, "force", false, "replace an existing installation, with all changes made to it")
+	c.Flags().StringVar(&dir, "target-dir", "", "install below `DIR` in place of ~/.claude/skills")
 }

@@ -38,6 +38,7 @@ type keepFlags struct {
 	force  bool     // although its pipeline changed
 	again  []string // the steps to do anew
 	cancel bool     // end the run, and its batches
+	check  bool     // do nothing but find out whether it can continue
 	fork   forkFlags
 	name   string // under which it is listed; "" means the name of its pipeline
 	labels map[string]string
@@ -94,12 +95,13 @@ func (a *app) addKeepFlags(c *cobra.Command, k *keepFlags) {
 	f.BoolVar(&k.force, "force", false, "")
 	f.StringArrayVar(&k.again, "again", nil, "")
 	f.BoolVar(&k.cancel, "cancel", false, "")
+	f.BoolVar(&k.check, "check", false, "")
 	f.StringVar(&k.fork.run, "fork", "", "")
 	f.StringVar(&k.fork.in, "fork-in", "", "")
 	f.StringVar(&k.fork.at, "fork-at", "", "")
 	f.StringVar(&k.fork.set, "fork-set", "", "")
 	f.BoolVar(&k.fork.yes, "fork-yes", false, "")
-	for _, name := range []string{"resume", "force", "again", "cancel", "fork", "fork-in", "fork-at", "fork-set", "fork-yes"} {
+	for _, name := range []string{"resume", "force", "again", "cancel", "check", "fork", "fork-in", "fork-at", "fork-set", "fork-yes"} {
 		f.Lookup(name).Hidden = true // they are for what other commands pass on
 	}
 }
@@ -177,6 +179,19 @@ type keptRun struct {
 	batch *batch.Config // asks models in batches; nil asks them directly
 
 	cancel bool // end it in place of continuing it
+	check  bool // stop it before any step
+}
+
+// A checked run is opened and compared with its pipeline, and then stops.
+type checked struct{ stone.RunRecorder }
+
+// errCanContinue ends a checked run that nothing speaks against.
+var errCanContinue = errors.New("it can continue")
+
+func (c checked) OpenRun(ctx context.Context, p stone.Ashlar, cfg stone.Config) (stone.RunRecord, error) {
+	r, err := c.RunRecorder.OpenRun(ctx, p, cfg)
+	r.Begin = func(ctx context.Context) (context.Context, error) { return ctx, errCanContinue }
+	return r, err
 }
 
 // keep opens the store and finds out under which name the run is kept.
@@ -188,7 +203,7 @@ func (a *app) keep(ctx context.Context, k keepFlags) (*keptRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	run := &keptRun{store: s, id: cmp.Or(k.id, strings.ToLower(rand.Text()[:10])), rules: a.rules(), cancel: k.cancel}
+	run := &keptRun{store: s, id: cmp.Or(k.id, strings.ToLower(rand.Text()[:10])), rules: a.rules(), cancel: k.cancel, check: k.check}
 	if err := run.prepare(ctx, a, k); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -227,7 +242,7 @@ func (r *keptRun) prepare(ctx context.Context, a *app, k keepFlags) (err error) 
 		return fmt.Errorf("--id: run %s exists and is %s: continue it with %q, or choose another name", r.id, before.State, a.command(r.store, "resume", r.id))
 	case there && k.cancel && slices.Contains([]journal.State{journal.Done, journal.Failed, journal.Canceled, journal.Damaged}, before.State):
 		return failed("%w", &journal.StateError{Run: r.id, State: before.State})
-	case there && before.State == journal.Interrupted:
+	case there && before.State == journal.Interrupted && !k.check:
 		a.complain("the process of run %s died without reporting: the run is taken over within seconds", r.id)
 	case !there && k.resume != "":
 		return r.unknown(ctx, r.id)
@@ -262,8 +277,11 @@ func (r *keptRun) another(ctx context.Context, p stone.Ashlar, cfg stone.Config)
 	if r.cancel {
 		return r.end(ctx, p, cfg, opts)
 	}
-	cfg.Recorder = journal.Keep(r.Store, opts)
-	if r.batch != nil {
+	keeper := journal.Keep(r.Store, opts)
+	if cfg.Recorder = keeper; r.check {
+		cfg.Recorder = checked{keeper}
+	}
+	if r.batch != nil && !r.check {
 		r.batch.Drain = r.opts.Drain
 		return batch.Run(ctx, p, cfg, *r.batch)
 	}
@@ -305,6 +323,9 @@ func (a *app) ended(r *keptRun, err error) error {
 	case r != nil && r.cancel && errors.Is(err, kind.Canceled):
 		a.complain("run %s is canceled", r.id)
 		return nil
+	case r != nil && r.check && errors.Is(err, errCanContinue):
+		a.complain("run %s can continue", r.id)
+		return nil
 	case isChanged:
 		fmt.Fprintf(a.Stderr, "Error: run %s was started with another pipeline:\n", r.id)
 		for _, line := range changed.Changes {
@@ -321,7 +342,7 @@ func (a *app) ended(r *keptRun, err error) error {
 			return err
 		}
 		a.complain("waiting: the run continues when it is answered and resumed")
-		if err := a.printQuestions(a.Stderr, r.store, open); err != nil {
+		if err := a.printQuestions(a.Stderr, r.store, open, false); err != nil {
 			return failed("list the questions: %w", err)
 		}
 		a.complain("to continue: %s", a.command(r.store, "resume", r.id))

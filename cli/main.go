@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone/cli/internal/config"
@@ -188,7 +189,7 @@ func (a *app) exit(cmd *cobra.Command, err error) int {
 	}
 	switch {
 	case known.lines:
-		fmt.Fprintln(a.Stderr, "Error: "+strings.Join(text.Lines(a.secrets.Clean(known.Error())), "\n"))
+		fmt.Fprintln(a.Stderr, "Error: "+strings.Join(text.Lines(whenFull(a.secrets.Clean(known.Error()))), "\n"))
 	case known.err != nil:
 		a.complain("Error: %v", err)
 	}
@@ -202,7 +203,17 @@ func (a *app) exit(cmd *cobra.Command, err error) int {
 
 // complain writes a line to standard error.
 func (a *app) complain(format string, args ...any) {
-	fmt.Fprintln(a.Stderr, text.Line(a.secrets.Clean(fmt.Sprintf(format, args...))))
+	fmt.Fprintln(a.Stderr, text.Line(whenFull(a.secrets.Clean(fmt.Sprintf(format, args...)))))
+}
+
+// whenFull adds to the error of a write to a full disk what to do, unless it says so.
+func whenFull(line string) string {
+	for _, full := range []string{syscall.ENOSPC.Error(), "disk is full"} {
+		if strings.Contains(line, full) && !strings.Contains(line, "make room") {
+			return line + ": the disk is full: make room on it, then try again"
+		}
+	}
+	return line
 }
 
 // onlyFailed marks commands that know no exit code but Done and Failed.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,18 +11,20 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone/cli/internal/config"
+	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/llm"
 )
 
 // modelFlags are the flags of model call.
 type modelFlags struct {
-	provider  choice
+	provider  string
 	url       string
 	model     string
 	system    string
@@ -33,7 +36,7 @@ type modelFlags struct {
 }
 
 func (a *app) modelCall(c *cobra.Command) {
-	flags := modelFlags{provider: choice{"openai", config.Protocols}}
+	var flags modelFlags
 	c.RunE = func(c *cobra.Command, args []string) error {
 		prompt, err := a.prompt(args[0])
 		if err != nil {
@@ -48,12 +51,12 @@ func (a *app) modelCall(c *cobra.Command) {
 		if flags.raw {
 			client = &http.Client{Transport: newCopier(&shown)}
 		}
-		protocol := flags.provider.value
-		model := config.Connect(protocol, config.Connection{
-			Model: flags.model, URL: flags.url, Key: llm.Secret(os.Getenv(config.KeyEnv(protocol))),
-			Extra: extra, HTTPClient: client, Once: true,
-		})
-		if err := model.(llm.Checker).Check(); err != nil {
+		defer a.closeCalls()
+		model, err := a.client(flags, config.Connection{Model: flags.model, Extra: extra, HTTPClient: client, Once: true})
+		if err == nil {
+			err = model.(llm.Checker).Check()
+		}
+		if err != nil {
 			return err
 		}
 		if a.screen() != nil {
@@ -77,15 +80,59 @@ func (a *app) modelCall(c *cobra.Command) {
 		return nil
 	}
 	f := c.Flags()
-	choiceFlag(c, &flags.provider, "provider", "the `PROTOCOL` of the server: "+strings.Join(config.Protocols, ", "))
-	f.StringVar(&flags.url, "url", "", "`URL` of the server, with or without the path of the endpoint")
-	f.StringVar(&flags.model, "model", "", "`NAME` of the model")
+	a.configFlag(f)
+	a.trustFlag(f)
+	f.StringVar(&flags.provider, "provider", "", "`NAME` of a configured provider, or the protocol of the server: "+strings.Join(config.Protocols, ", "))
+	f.StringVar(&flags.url, "url", "", "`URL` of the server, with or without the path of the endpoint, in place of the configured one")
+	f.StringVar(&flags.model, "model", "", "`NAME` of the model, or of the capability that asks it")
 	f.StringVar(&flags.system, "system", "", "the system prompt `TEXT`")
 	f.StringArrayVar(&flags.tools, "tool", nil, "offer the tool, or list of tools, in `FILE`: JSON with name, description, schema")
 	f.StringVar(&flags.schema, "schema", "", "ask for JSON that fits the JSON Schema in `FILE`")
 	f.StringVar(&flags.extra, "extra", "", "add the fields of a `JSON` object to the request; null removes one")
 	f.Var(count(&flags.maxTokens), "max-tokens", "limit the answer to `N` tokens")
 	f.BoolVar(&flags.raw, "raw", false, "print the response as received")
+}
+
+// client makes the client that a run has of a model: of its provider in the configuration, or of the default model's server.
+// With --url the configuration does not count.
+func (a *app) client(flags modelFlags, c config.Connection) (llm.Model, error) {
+	var known []string
+	if flags.url == "" {
+		conf, err := a.configured()
+		if err != nil {
+			return nil, err
+		}
+		if m := conf.Client(flags.provider, c); m != nil {
+			return m, a.consentToConfig()
+		}
+		s, err := settings()
+		if err != nil {
+			return nil, err
+		}
+		if c.Model == "" {
+			c.Model = s.Model
+		}
+		if c.Model != "" && (flags.provider == "" || flags.provider == cmp.Or(s.Provider, "openai")) {
+			f, err := foundSettings()
+			if err == nil {
+				err = a.consent(f)
+			}
+			if err != nil {
+				return nil, err
+			}
+			return connect(s, c)
+		}
+		known = conf.Providers()
+	}
+	protocol := cmp.Or(flags.provider, "openai")
+	if known = append(known, config.Protocols...); !slices.Contains(known, protocol) {
+		return nil, fmt.Errorf("--provider %s: want one of %s%s", protocol, strings.Join(known, ", "), suggest.Hint(protocol, slices.Values(known)))
+	}
+	if c.Model == "" {
+		return nil, errors.New("--model is missing: name a model, or a capability that asks one")
+	}
+	c.URL, c.Key = flags.url, llm.Secret(os.Getenv(config.KeyEnv(protocol)))
+	return config.Connect(protocol, c), nil
 }
 
 // prompt returns the argument, or the text of standard input, without the line
@@ -106,9 +153,6 @@ func (a *app) prompt(arg string) (string, error) {
 
 // request makes the request, and the extra fields of its body.
 func (flags modelFlags) request(prompt string) (req *llm.Request, extra map[string]any, err error) {
-	if flags.model == "" {
-		return nil, nil, errors.New("--model is missing: name a model")
-	}
 	req = &llm.Request{System: flags.system, Messages: []llm.Message{llm.User(prompt)}, MaxTokens: flags.maxTokens}
 	for _, file := range flags.tools {
 		tools, err := readTools(file)

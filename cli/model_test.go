@@ -74,6 +74,62 @@ func compact(t *testing.T, raw string) string {
 	return string(out)
 }
 
+// A call uses what runs use: the provider of the configuration with its address, key and fields, or the default model.
+func TestModelCallConfigured(t *testing.T) {
+	var got []string
+	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body struct {
+			Model string `json:"model"`
+			Seed  int    `json:"seed"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+		got = append(got, fmt.Sprintln(body.Model, body.Seed, r.Header.Get("Authorization")))
+		http.Error(w, "no", http.StatusTeapot)
+	}))
+	t.Setenv("LOCAL_KEY", "local")
+	t.Chdir(t.TempDir())
+	write := func(name, format string) {
+		if err := os.WriteFile(name, fmt.Appendf(nil, format, url), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(".stone", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(".stone/stone.edn", `{:providers {:local {:protocol :openai, :url %q, :key {:env "LOCAL_KEY"}, :extra {"seed" 7}}}
+ :models [{:model "priced", :provider :local, :date "2026-11-21"}]
+ :capabilities {:model/small {:cap/kind :llm, :provider :local, :model "asked"}}}`)
+	write(".stone/settings.json", `{"url": %q, "model": "chosen"}`)
+	for _, tt := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"--model model/small", 1, "asked 7 Bearer local"},
+		{"--model asked", 1, "asked 7 Bearer local"},
+		{"--model priced", 1, "priced 7 Bearer local"},
+		{"--provider local --model other", 1, "other 7 Bearer local"},
+		{"--provider local --model other --extra {\"seed\":8}", 1, "other 8 Bearer local"},
+		{"", 1, "chosen 0 "},
+		{"--model other", 1, "other 0 "},
+		{"--url " + url + " --model asked", 1, "asked 0 Bearer " + testKey},
+		{"--provider locl --model other", 2, "Error: --provider locl: want one of local, anthropic, gemini, openai, openai-chat, openai-responses: did you mean local?"},
+	} {
+		got = nil
+		code, _, stderr := call(t.Context(), "", append(strings.Fields(tt.args), "--trust", "hi")...)
+		if got = append(got, stderr); code != tt.code || strings.TrimSuffix(got[0], "\n") != tt.want {
+			t.Errorf("%s: exit code %d, %q, want %q", tt.args, code, got, tt.want)
+		}
+	}
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	got = nil
+	if code, _, stderr := call(t.Context(), "", "--model", "asked", "hi"); code != 2 || got != nil || !strings.Contains(stderr, "is not trusted") {
+		t.Errorf("without trust: exit code %d, stderr %q, asked %q", code, stderr, got)
+	}
+}
+
 func TestModelCallReplies(t *testing.T) {
 	in, out := 7, 5
 	whole := script.Answer{Reply: llm.Reply{
@@ -211,7 +267,7 @@ func TestModelCallUsage(t *testing.T) {
 		{"an empty prompt", []string{"--model", "m", " "}, "PROMPT is missing: want stone model call PROMPT [flags]"},
 		{"an empty prompt from standard input", []string{"--model", "m", "-"}, "PROMPT is empty: give the text to send to the model"},
 		{"no model", []string{"hi"}, "--model is missing: name a model"},
-		{"a provider", at("--provider", "acme"), `invalid argument "acme" for "--provider" flag: want anthropic, gemini, openai, openai-chat, openai-responses: see stone model call --help`},
+		{"a provider", at("--provider", "acme"), "--provider acme: want one of anthropic, gemini, openai, openai-chat, openai-responses"},
 		{"a limit", at("--max-tokens", "-1"), "--max-tokens -1: want 1 or more"},
 		{"a URL", []string{"--url", "localhost:80", "--model", "m", "hi"}, `openai: bad Config: URL "localhost:`},
 		{"extra is not JSON", at("--extra", "{"), "--extra: not JSON: unexpected end of JSON input"},

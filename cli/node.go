@@ -16,7 +16,6 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/address"
-	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/view"
@@ -38,7 +37,8 @@ type shownNode struct {
 	// Question is the question that the step asked.
 	Question *journal.Question `json:"question,omitempty"`
 
-	text string
+	text   string
+	around bool // it is no step, but has steps below it
 }
 
 var idPrefix = regexp.MustCompile(`^[0-9a-f]{4,64}$`)
@@ -95,10 +95,16 @@ func placeOf(ctx context.Context, s *store, run string, steps []journal.Step, wo
 			return shownNode{}, failed("%w", err)
 		}
 	}
-	step, err := stepOf(run, journal.Current(steps), word)
+	steps = journal.Current(steps)
+	path, err := spotOf(run, steps, labelsOf(ctx, s, run), word)
 	if err != nil {
 		return shownNode{}, err
 	}
+	i := slices.IndexFunc(steps, func(s journal.Step) bool { return s.Path == path })
+	if i < 0 {
+		return shownNode{Path: path, around: true}, nil
+	}
+	step := steps[i]
 	if step.Node != (dag.ID{}) {
 		n, err := s.Node(ctx, run, step.Node.String())
 		if err != nil {
@@ -130,48 +136,6 @@ func nodeOf(n journal.NodeInfo, path string) shownNode {
 		ID: n.ID, Path: path, Type: n.Type, Time: n.Time, Meta: n.Meta, Parents: n.Parents,
 		Content: n.Content, text: textOf(n.Content, n.Meta),
 	}
-}
-
-// stepOf returns the step that has a path, or the only one whose path ends with it or whose node has an id that begins with it.
-func stepOf(run string, steps []journal.Step, path string) (journal.Step, error) {
-	matching := func(fits func(journal.Step) bool) []journal.Step {
-		return slices.DeleteFunc(slices.Clone(steps), func(s journal.Step) bool { return !fits(s) })
-	}
-	fits := matching(func(s journal.Step) bool { return s.Path == path })
-	if len(fits) == 0 {
-		fits = matching(func(s journal.Step) bool { return strings.HasSuffix(s.Path, "/"+path) })
-	}
-	if len(fits) == 0 {
-		readable := "/" + address.Readable(path)
-		fits = matching(func(s journal.Step) bool { return "/"+address.Readable(s.Path) == readable })
-		if len(fits) == 0 {
-			fits = matching(func(s journal.Step) bool { return strings.HasSuffix(address.Readable(s.Path), readable) })
-		}
-	}
-	if len(fits) == 0 && idPrefix.MatchString(path) {
-		fits = matching(func(s journal.Step) bool { return s.Node != (dag.ID{}) && strings.HasPrefix(s.Node.String(), path) })
-	}
-	switch len(fits) {
-	case 0:
-		near := suggest.Closest(path, func(yield func(string) bool) {
-			for _, s := range steps {
-				if !yield(address.Readable(s.Path)) || !yield(address.Readable(address.Last(s.Path))) {
-					return
-				}
-			}
-		})
-		if near != "" {
-			return journal.Step{}, fmt.Errorf("run %s has no step or node %q: did you mean %s?", run, path, near)
-		}
-		return journal.Step{}, fmt.Errorf("run %s has no step or node %q: show without it lists them", run, path)
-	case 1:
-		return fits[0], nil
-	}
-	var names []string
-	for _, s := range fits[:min(len(fits), 5)] {
-		names = append(names, fmt.Sprintf("%s %s", short(s.Node), address.Readable(s.Path)))
-	}
-	return journal.Step{}, fmt.Errorf("%q matches %d places of run %s: name one by its id or its whole path: %s", path, len(fits), run, strings.Join(names, ", "))
 }
 
 // textOf is dag.Node.Text for a content that is not read as a node.

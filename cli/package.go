@@ -28,7 +28,14 @@ func (a *app) build(c *cobra.Command, before, after []string) error {
 	case len(before) == 0:
 		return fmt.Errorf("PIPELINE is missing: name a Go package, as in %s ./examples/audit, or the file of a plan", c.CommandPath())
 	case len(before) > 1:
-		return fmt.Errorf("unexpected argument %q: want one PIPELINE, and its own arguments after --", before[1])
+		how := "want one PIPELINE, and its own arguments after --"
+		switch {
+		case isPlan(before[0]):
+			how = "a plan takes --bind NAME=VALUE"
+		case isIntent(before[0]):
+			how = "the input is given by --input, with text in quotes"
+		}
+		return fmt.Errorf("unexpected argument %q: %s", before[1], how)
 	}
 	if err := onlyPlans(c, before[0]); err != nil {
 		return err

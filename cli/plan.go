@@ -17,6 +17,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/regular"
@@ -138,10 +139,17 @@ func (a *app) readPlan(file string, after []string, run bool) error {
 	if len(after) > 0 {
 		return fmt.Errorf("unexpected argument %q after --: a plan takes --bind NAME=VALUE", after[0])
 	}
+	if of, _ := filepath.Abs(file); filepath.Base(filepath.Dir(of)) == config.Name && slices.Contains([]string{"stone.edn", "stone.json", "settings.json"}, filepath.Base(of)) {
+		return fmt.Errorf("%s is the configuration and no plan: %s config check reads it, and an intent such as :text/answer runs what it has", file, a.Name)
+	}
 	data, err := regular.Read(file, regular.Config)
 	if errors.Is(err, fs.ErrNotExist) {
 		beside, _ := filepath.Glob(filepath.Join(filepath.Dir(file), "*.edn")) // its pattern is good, or the folder has a strange name
-		return fmt.Errorf("no plan file %s%s", file, suggest.Hint(file, slices.Values(beside)))
+		hint := suggest.Hint(file, slices.Values(beside))
+		if hint == "" && len(beside) > 0 {
+			hint = fmt.Sprintf(": the plans here are %s", strings.Join(beside[:min(len(beside), maxShown)], ", "))
+		}
+		return fmt.Errorf("no plan file %s%s", file, cmp.Or(hint, fmt.Sprintf(": %s init plan writes one", a.Name)))
 	} else if err != nil {
 		return err
 	}
@@ -218,6 +226,7 @@ func (k *calls) findings(cfg stone.Config) stone.Findings {
 	}
 	findings = slices.Clone(findings)
 	for i, f := range findings {
+		k.silent = k.silent || f.Type == "nothing-emitted"
 		to := ": "
 		if startsWithPlace.MatchString(f.Message) {
 			to = ":"
@@ -227,9 +236,22 @@ func (k *calls) findings(cfg stone.Config) stone.Findings {
 		findings[i].Path = cmp.Or(f.Path, findings[i].Ashlar)
 		if f.Type == "missing-producer" && (k.plan == nil || k.plan.Inputs() == nil || k.promised(f)) {
 			findings[i].Message += fmt.Sprintf(", as --bind %s=VALUE", f.Queried)
+			if slices.Contains(k.opts.Slots, f.Suggestion) {
+				findings[i].Message += ", not --bind " + f.Suggestion
+				findings[i].Suggestion = ""
+			}
+		}
+		if m := wants.FindStringSubmatch(f.Message); m != nil && f.Type == "schema-mismatch" && slices.ContainsFunc(k.bind, func(b string) bool { return strings.HasPrefix(b, f.Queried+"=") }) {
+			findings[i].Message += fmt.Sprintf(": write --bind '%s=%s'", f.Queried, written[m[1]])
 		}
 	}
 	return findings
 }
+
+// wants matches a value of --bind that has another type than its input, and written has how a value of each type is typed.
+var (
+	wants   = regexp.MustCompile(`does not fit the schema: want (array|object|string),`)
+	written = map[string]string{"array": `["…", "…"]`, "object": `{"…": "…"}`, "string": `"…"`}
+)
 
 var startsWithPlace = regexp.MustCompile(`^\d+:\d+: `)

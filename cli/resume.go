@@ -59,6 +59,7 @@ func (a *app) resume(c *cobra.Command) {
 	a.dbFlag(f)
 	f.Bool("no-wait", false, "of a run with --batch: look at the batches once and do not wait for them")
 	f.Bool("force", false, "resume although the pipeline changed; recorded steps are not repeated, new ones use what changed")
+	f.Bool("check", false, "say whether the run could continue with the program as it is now, and do nothing; for CI")
 	f.StringArray("again", nil, "do the recorded step or lane `STEP` again, such as \"each[46]\", with all below it and all that reads what it made; repeatable")
 	f.Bool("lost", false, "do the lost lanes again, and what reads them")
 	a.graceFlag(f)
@@ -121,15 +122,21 @@ const everyRun = "all"
 func (a *app) resumeAll(c *cobra.Command) error {
 	var left []string
 	others := 0
-	err := a.withStore(c.Context(), func(s *store) error {
-		if err := journal.Expire(c.Context(), s.Store, time.Now()); err != nil {
-			return err
+	check, err := c.Flags().GetBool("check")
+	if err != nil {
+		return err
+	}
+	err = a.withStore(c.Context(), func(s *store) error {
+		if !check {
+			if err := journal.Expire(c.Context(), s.Store, time.Now()); err != nil {
+				return err
+			}
 		}
 		runs, err := journal.Resumable(c.Context(), s.Store)
 		if err == nil {
-			var waiting []journal.RunInfo
-			waiting, err = waitingForBatches(c.Context(), s)
-			runs = append(runs, waiting...)
+			var more []journal.RunInfo
+			more, err = waiting(c.Context(), s, check)
+			runs = append(runs, more...)
 		}
 		for _, r := range runs {
 			if _, other := a.sourceOf(r); other != nil {
@@ -146,10 +153,12 @@ func (a *app) resumeAll(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if others > 0 {
+	if others > 0 && !check {
 		a.complain("%s can continue in the programs that started them", text.Plural(others, "other run"))
 	}
-	if len(left) == 0 {
+	if len(left) == 0 && check {
+		a.complain("no run waits or was interrupted")
+	} else if len(left) == 0 {
 		a.complain("no run can continue: waiting ones need an answer, and failed ones are resumed by name")
 	}
 	signals := make(chan os.Signal, 1) // the runs get them too
@@ -174,8 +183,8 @@ func (a *app) resumeAll(c *cobra.Command) error {
 	return nil
 }
 
-// waitingForBatches returns the runs that wait for nothing but their batches.
-func waitingForBatches(ctx context.Context, s *store) (all []journal.RunInfo, err error) {
+// waiting returns the runs that wait, or only those that wait for nothing but their batches.
+func waiting(ctx context.Context, s *store, people bool) (all []journal.RunInfo, err error) {
 	for r, err := range s.each(ctx, journal.Query{States: []journal.State{journal.Waiting}, Asking: true}) {
 		if err != nil {
 			return nil, err
@@ -184,7 +193,7 @@ func waitingForBatches(ctx context.Context, s *store) (all []journal.RunInfo, er
 		if err != nil {
 			continue // it is damaged, which resuming it by name says
 		}
-		if !slices.ContainsFunc(asked, func(q journal.Question) bool { return q.Open() && q.Name != batch.Question }) {
+		if people || !slices.ContainsFunc(asked, func(q journal.Question) bool { return q.Open() && q.Name != batch.Question }) {
 			all = append(all, r)
 		}
 	}

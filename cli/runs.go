@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
@@ -22,7 +22,7 @@ import (
 // runsFlags are the flags of runs.
 type runsFlags struct {
 	all    bool
-	limit  uint
+	limit  *int
 	before string
 	states []string
 
@@ -30,6 +30,7 @@ type runsFlags struct {
 	labels   []string
 	text     string
 	minCost  float64
+	since    since
 }
 
 func (a *app) runs(c *cobra.Command) {
@@ -73,7 +74,9 @@ func (a *app) runs(c *cobra.Command) {
 // chooseFlags adds the flags that choose the runs of a command.
 func (a *app) chooseFlags(flags *runsFlags, c *cobra.Command, does string) {
 	c.Flags().BoolVar(&flags.all, "all", false, does+" all runs")
-	c.Flags().UintVar(&flags.limit, "limit", pageOfRuns, does+" at most `N` runs")
+	flags.limit = new(pageOfRuns)
+	c.Flags().Var(&quantity[int]{&flags.limit, 1}, "limit", does+" at most `N` runs")
+	c.Flags().Var(&flags.since, "since", does+" only runs started at or after `TIME`: 2026-11-28, 2026-11-28T15:04, or 7d, 12h or 90m ago")
 	a.filterFlags(flags, c, does)
 }
 
@@ -99,7 +102,7 @@ func (flags runsFlags) chosen(ctx context.Context, s *store, do func(journal.Run
 		if err != nil {
 			return n, false, failed("%w", err)
 		}
-		if more = !flags.all && n == int(flags.limit); more {
+		if more = !flags.all && n == *flags.limit; more {
 			break
 		}
 		if err := do(r); err != nil {
@@ -113,8 +116,8 @@ func (flags runsFlags) chosen(ctx context.Context, s *store, do func(journal.Run
 // nextPage returns the command line for the next page.
 func (a *app) nextPage(flags runsFlags) []string {
 	words := []string{"runs"}
-	if flags.limit != pageOfRuns {
-		words = append(words, fmt.Sprint("--limit=", flags.limit))
+	if *flags.limit != pageOfRuns {
+		words = append(words, fmt.Sprint("--limit=", *flags.limit))
 	}
 	if len(flags.states) > 0 {
 		words = append(words, "--state="+strings.Join(flags.states, ","))
@@ -127,6 +130,9 @@ func (a *app) nextPage(flags runsFlags) []string {
 	}
 	if flags.text != "" {
 		words = append(words, quoted("--failure="+flags.text))
+	}
+	if at := flags.since.String(); at != "" {
+		words = append(words, "--since="+at)
 	}
 	if flags.minCost > 0 {
 		words = append(words, fmt.Sprint("--min-cost=", flags.minCost))
@@ -147,20 +153,16 @@ func stateNames() (names []string) {
 func (flags runsFlags) query(ctx context.Context, s *store) (q journal.Query, err error) {
 	for _, state := range flags.states {
 		if !slices.Contains(view.States, journal.State(state)) {
-			return q, fmt.Errorf("--state %s: want some of %s", state, strings.Join(stateNames(), ", "))
+			return q, fmt.Errorf("--state %s: want some of %s%s", state, strings.Join(stateNames(), ", "), suggest.Hint(state, slices.Values(stateNames())))
 		}
 		q.States = append(q.States, journal.State(state))
 	}
 	if q.Labels, err = pairs("label", flags.labels); err != nil {
 		return q, err
 	}
-	q.Pipeline, q.Text, q.MinCost = flags.pipeline, flags.text, flags.minCost
-	switch {
-	case flags.all:
-	case flags.limit == 0 || flags.limit >= 1<<31:
-		return q, fmt.Errorf("--limit %d: want 1 or more; --all lists all runs", flags.limit)
-	default:
-		q.Limit = min(int(flags.limit)+1, pageRead) // one more tells whether another page follows
+	q.Pipeline, q.Text, q.MinCost, q.Since = flags.pipeline, flags.text, flags.minCost, time.Time(flags.since)
+	if !flags.all {
+		q.Limit = min(*flags.limit, pageRead-1) + 1 // one more tells whether another page follows
 	}
 	if flags.before != "" {
 		before, err := s.find(ctx, flags.before)
@@ -179,7 +181,9 @@ const pageOfRuns = 20
 const maxName = 16
 
 func newRunTable() *table {
-	return newTable("RUN", "PIPELINE", "STATE", "STARTED", ">DURATION", ">STEPS", ">TOKENS", ">COST", "FAILURE")
+	rows := newTable("RUN", "PIPELINE", "STATE", "STARTED", ">DURATION", ">STEPS", ">TOKENS", ">COST", "FAILURE")
+	rows.lines = 3
+	return rows
 }
 
 func addRun(rows *table, info journal.RunInfo, now time.Time) {
@@ -204,5 +208,5 @@ func failureOf(r view.Head) string {
 	if why == nil {
 		return ""
 	}
-	return text.Line((&stone.Failure{Kind: kind.Kind(why.Kind), Path: address.Readable(why.Path), Reason: why.Reason}).Error())
+	return text.Line((&stone.Failure{Kind: kind.Kind(why.Kind), Path: why.Path, Reason: why.Reason}).Error())
 }

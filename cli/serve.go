@@ -306,7 +306,7 @@ func (a *app) publish(c *cobra.Command, wait time.Duration, cfg publish.Config, 
 		return err
 	}
 	k.limit()
-	cfg.Applicator, cfg.Grant, cfg.Limits, cfg.Live = conf.App, conf.Grant(k.grant), k.limits, conf.Live
+	cfg.Applicator, cfg.Grant, cfg.Policy, cfg.Limits, cfg.Live = conf.App, conf.Grant(k.grant), conf.Policy, k.limits, conf.Live
 	cfg.Embedder = conf.Search.Embedder
 	cfg.Grace = a.grace
 	cfg.IgnoreTools, cfg.Budgets, cfg.URL, cfg.Adopt = conf.IgnoreTools, conf.Budgets, conf.URL, a.adopts

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/view"
@@ -29,7 +31,14 @@ func (a *app) showRun(c *cobra.Command) {
 			if err != nil {
 				return err
 			}
-			return output(shown.print(a.Stdout))
+			if shown.around {
+				return a.showBelow(ctx, s, info, shown.Path, all)
+			}
+			if err := shown.print(a.Stdout); err != nil {
+				return output(err)
+			}
+			a.nameAsked(s, info.ID, shown)
+			return nil
 		}
 		run, err := view.Read(ctx, s, info, all)
 		if err != nil {
@@ -48,6 +57,41 @@ func (a *app) showRun(c *cobra.Command) {
 		return output(err)
 	})
 	c.Flags().BoolVar(&all, "all", false, "print every lane and round; for a NODE, include the conversation of an agent")
+}
+
+// nameAsked prints the command that shows what the last capability of a call was asked.
+func (a *app) nameAsked(s *store, run string, of shownNode) {
+	record := call.RecordIn(of.Meta)
+	if record == nil {
+		return
+	}
+	for _, t := range slices.Backward(record.Tried) {
+		if !t.Repair {
+			a.complain("to show what %s was asked: %s", t.Cap, a.command(s, "show", run, quoted(address.Readable(of.Path+"/"+address.AttemptStep(t.Cap, t.Number)))))
+			return
+		}
+	}
+}
+
+// showBelow prints the rows of a lane, a fan-out or another place that is no step.
+func (a *app) showBelow(ctx context.Context, s *store, info journal.RunInfo, path string, all bool) error {
+	run, err := view.Read(ctx, s, info, all)
+	if err != nil {
+		return failed("%w", err)
+	}
+	printer := newTreePrinter(run, all, a.columns())
+	level, err := run.Below(ctx, path)
+	place := ""
+	if numbered(level) {
+		place = address.Last(path)
+	}
+	if err == nil {
+		err = printer.level(ctx, level, place, 0)
+	}
+	if err != nil {
+		return failed("%w", err)
+	}
+	return output(printer.print(a.Stdout, a.columns()))
 }
 
 // printHead prints the state of a run.
@@ -84,7 +128,7 @@ func (a *app) printHead(run *view.Run) error {
 		fork = f.Run + " at " + address.Readable(f.At)
 	}
 	heads := [][2]string{
-		{"run", info.ID}, {"pipeline", info.Pipeline}, {"state", state}, {"held by", info.Owner}, {"started", started},
+		{"run", info.ID}, {"pipeline", info.Pipeline}, {"state", state}, {"runs in", run.Holder()}, {"started", started},
 		{"command", command}, {"in", from.Dir}, {"fork of", fork}, {"reuses", reuse}, {"steps", used},
 	}
 	var b strings.Builder
@@ -109,7 +153,7 @@ func (a *app) printTail(ctx context.Context, s *store, info journal.RunInfo) err
 	if len(open) > 0 {
 		fmt.Fprintln(a.Stdout)
 	}
-	if err := a.printQuestions(a.Stdout, s, open); err != nil {
+	if err := a.printQuestions(a.Stdout, s, open, false); err != nil {
 		return err
 	}
 	a.printNotices(info.Notices)

@@ -15,10 +15,11 @@ import (
 	"golang.org/x/term"
 )
 
-// A table has rows of cells, each on one line. A name that begins with ">" is that of a column aligned right.
+// A table has rows of cells. A name that begins with ">" is that of a column aligned right.
 type table struct {
 	names []string
 	rows  [][]string
+	lines int // at most so many for the last cell of a row, 0 for any number
 }
 
 func newTable(names ...string) *table { return &table{names: names} }
@@ -29,7 +30,7 @@ func (t *table) add(cells ...string) {
 }
 
 // print prints the columns side by side, but for those without anything in them.
-// Lines are cut to a width, unless that is 0.
+// Lines fit a width, unless that is 0: the text of the last column, which says why, is folded, and others are cut.
 func (t *table) print(w io.Writer, width int) error {
 	head := make([]string, len(t.names))
 	widths := make([]int, len(t.names)) // 0 for a column that is left out
@@ -43,14 +44,18 @@ func (t *table) print(w io.Writer, width int) error {
 		}
 	}
 	out := bufio.NewWriter(w) // Flush reports its errors
-	for i := -1; i < len(t.rows); i++ {
+	for n := -1; n < len(t.rows); n++ {
 		row := head
-		if i >= 0 {
-			row = t.rows[i]
+		if n >= 0 {
+			row = t.rows[n]
 		}
-		line := ""
+		line, last := "", len(row)-1
 		for i, cell := range row {
 			if widths[i] == 0 {
+				continue
+			}
+			if n >= 0 && i == last && width > 0 && t.names[i] == head[i] {
+				line = t.fold(line, cell, width)
 				continue
 			}
 			fill := strings.Repeat(" ", widths[i]-text.Width(cell))
@@ -60,17 +65,38 @@ func (t *table) print(w io.Writer, width int) error {
 				line += cell + fill + "  "
 			}
 		}
-		if line = strings.TrimRight(line, " "); width > 0 {
-			line = text.Cut(line, width)
-		}
-		if line != "" {
-			_, _ = out.WriteString(line + "\n")
+		for part := range strings.SplitSeq(line, "\n") {
+			if part = strings.TrimRight(part, " "); width > 0 {
+				part = text.Cut(part, width)
+			}
+			if part != "" {
+				_, _ = out.WriteString(part + "\n")
+			}
 		}
 	}
 	return out.Flush()
 }
 
-// print prints v as JSON with --json, and otherwise a table, cut to a width unless that is 0.
+// fold appends the last cell of a row to its line: folded in its column, or below the line if that leaves it little room.
+func (t *table) fold(line, cell string, width int) string {
+	least := min(32, width/2) // columns
+	before := text.Width(line)
+	if before+text.Width(cell) <= width {
+		return line + cell
+	}
+	if width-before < least {
+		before = min(len(line)-len(strings.TrimLeft(line, " "))+2, width/2)
+		line += "\n" + strings.Repeat(" ", before)
+	}
+	parts := text.Fold(cell, max(width-before, 1))
+	if t.lines > 0 && len(parts) > t.lines {
+		parts = parts[:t.lines]
+		parts[t.lines-1] = text.Cut(parts[t.lines-1]+"…", width-before)
+	}
+	return line + strings.Join(parts, "\n"+strings.Repeat(" ", before))
+}
+
+// print prints v as JSON with --json, and otherwise a table that fits a width, unless that is 0.
 func (a *app) print(v any, t *table, width int) error {
 	if a.json {
 		return output(printJSON(a.Stdout, v))

@@ -159,6 +159,7 @@ func (a *app) show(ctx context.Context, p stone.Ashlar, k keepFlags) error {
 		return errors.Join(err, kept.close())
 	}
 	run := func(ctx context.Context, p stone.Ashlar, cfg stone.Config) (stone.Result, error) {
+		cfg.Policy = a.calls.base.Policy
 		cfg.Watch = event.All(cfg.Watch, watch(journal.RunInfo{Pipeline: p.Name()}))
 		return kept.another(ctx, p, cfg)
 	}

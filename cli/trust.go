@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -111,6 +112,9 @@ func (a *app) acceptTools(dir, server string) error {
 }
 
 func (a *app) addTrust(dir string) error {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() { // or the project above it would be trusted
+		return fmt.Errorf("no folder %s", dir)
+	}
 	of, err := config.Find(dir)
 	if err != nil {
 		return err

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/stonelayer/stone/dag"
@@ -13,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// A Difference is a leaf that differs between two runs.
+// A Difference is a leaf that differs between two runs, or their input, at the path "input".
 type Difference struct {
 	Path    string   `json:"path"`
 	Name    string   `json:"name"`
@@ -37,9 +39,13 @@ func Diff(ctx context.Context, j Journal, a, b string) ([]Difference, error) {
 	if err != nil {
 		return nil, err
 	}
+	out, err := inputs(ctx, j, one, other)
+	if err != nil {
+		return nil, err
+	}
 	ours, theirs, err := unequal(ctx, j, one, other)
 	if err != nil || len(ours)+len(theirs) == 0 {
-		return nil, err
+		return out, err
 	}
 	at := make(map[string]int, len(theirs))
 	for i, t := range theirs {
@@ -64,7 +70,6 @@ func Diff(ctx context.Context, j Journal, a, b string) ([]Difference, error) {
 			}
 		}
 	}
-	var out []Difference
 	for i, s := range ours {
 		k := pairs[i]
 		if k < 0 {
@@ -83,6 +88,48 @@ func Diff(ctx context.Context, j Journal, a, b string) ([]Difference, error) {
 		}
 	}
 	return out, nil
+}
+
+// inputs compares the inputs of two runs by the types of their nodes.
+func inputs(ctx context.Context, j Journal, one, other *opened) ([]Difference, error) {
+	if one.input == other.input {
+		return nil, nil
+	}
+	d := Difference{Path: inputStep, Name: inputStep}
+	var of [2]map[string][]any
+	for i, r := range []*opened{one, other} {
+		given, err := Input(ctx, j, RunInfo{ID: r.id, Input: r.input})
+		if errors.Is(err, ErrNoInput) {
+			d.Why = []string{"the inputs differ, and one of them is not recorded"}
+			return []Difference{d}, nil
+		} else if err != nil {
+			return nil, err
+		}
+		of[i] = map[string][]any{}
+		for n := range given.Nodes() {
+			of[i][n.Type()] = append(of[i][n.Type()], n.Text())
+		}
+	}
+	all := maps.Clone(of[0])
+	maps.Copy(all, of[1])
+	for _, typ := range slices.Sorted(maps.Keys(all)) {
+		if a, b := of[0][typ], of[1][typ]; !slices.Equal(a, b) {
+			from, to := apart(alone(a), alone(b))
+			d.Why = append(d.Why, fmt.Sprintf("%q changed from %s to %s", typ, from, to))
+		}
+	}
+	return []Difference{d}, nil
+}
+
+// alone is the value of the one node of a type, or the list of several, or nil.
+func alone(values []any) any {
+	switch len(values) {
+	case 0:
+		return nil
+	case 1:
+		return values[0]
+	}
+	return values
 }
 
 func halfOf(text string) record.Half { return record.HalfOf(sha256.Sum256([]byte(text))) }
@@ -161,6 +208,7 @@ func isResult(s Step) bool { return s.Kind == "leaf" && s.Recorded }
 // opened is one of the two runs.
 type opened struct {
 	id    string
+	input dag.ID
 	steps int
 	again bool // steps were started anew
 	parts map[string]Part
@@ -171,7 +219,7 @@ func openRun(ctx context.Context, j Journal, prefix string) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &opened{id: info.ID, again: len(info.Again) > 0, steps: min(max(info.Steps, 0), 1<<24), parts: index(info.Shape)}, nil
+	return &opened{id: info.ID, input: info.Input, again: len(info.Again) > 0, steps: min(max(info.Steps, 0), 1<<24), parts: index(info.Shape)}, nil
 }
 
 // compared is what is compared of the node of a step.

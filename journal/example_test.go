@@ -91,6 +91,7 @@ func ExampleDiff() {
 	}
 	fmt.Println(err)
 	// Output:
+	// input ["word" changed from «ashlar» to «arch»]
 	// measure [it reads another "word"]
 	// <nil>
 }

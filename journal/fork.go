@@ -55,8 +55,6 @@ func (r *runner) fork(ctx context.Context, p stone.Ashlar, before RunInfo, info 
 	switch {
 	case err != nil:
 		return fmt.Errorf("the run from which run %q is forked: %w", info.ID, err)
-	case from.ID == info.ID:
-		return fmt.Errorf("run %q cannot be a fork of itself: want another id", info.ID)
 	case !r.resumed && from.State == Running:
 		return &HeldError{Where: "the journal", Run: from.ID, Owner: from.Owner}
 	}

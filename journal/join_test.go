@@ -20,8 +20,8 @@ func TestJoin(t *testing.T) {
 		{full, []error{full, slow, full}, "the disk is full; it took too long"},
 	} {
 		got := join(c.first, c.more...)
-		if text(got) != c.want {
-			t.Errorf("join(%v, %v) = %q, want %q", c.first, c.more, text(got), c.want)
+		if said(got) != c.want {
+			t.Errorf("join(%v, %v) = %q, want %q", c.first, c.more, said(got), c.want)
 		}
 		for _, err := range append(c.more, c.first) {
 			if err != nil && !errors.Is(got, err) {
@@ -31,7 +31,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-func text(err error) string {
+func said(err error) string {
 	if err == nil {
 		return ""
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -318,7 +319,7 @@ type HeldError struct {
 
 // Error names the owner.
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("run %q in %s is held by %s: wait until that process ends", e.Run, e.Where, e.Owner)
+	return fmt.Sprintf("run %q in %s is held by %s: wait until that ends, or end it", e.Run, e.Where, text.Process(e.Owner))
 }
 
 // AmbiguousError reports that several runs, or several nodes of a run, begin with a

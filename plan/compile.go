@@ -92,7 +92,7 @@ func (c *compiler) compile() {
 		return dag.NewNode(dag.Spec{Type: start.Name(), Content: beginning{c.plan.id}, Parents: d.Next(), Meta: map[string]string{"digest": c.plan.digest}})
 	}).Glue()
 	c.ashlar = c.sequence(cmp.Or(c.plan.id, "plan"), c.plan.nodes, known, 1, begin)
-	if !hasEmit(c.plan.nodes) {
+	if len(c.plan.nodes) > 0 && !hasEmit(c.plan.nodes) {
 		c.add(stone.Finding{Type: "nothing-emitted", Warning: true, Ashlar: "plan", Path: "nodes", Message: "the plan emits nothing, so its result is null: end it with {:op :emit :input {…}}"})
 	}
 }

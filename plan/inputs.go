@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -88,7 +89,7 @@ func (c *compiler) inputs(known *scope) {
 		s := in.schema
 		if in.named != "" && c.app != nil {
 			if s = c.app.Schemas[in.named]; s == nil {
-				c.find(&in.of.at, stone.Finding{Type: "unknown-schema", Queried: in.named}, "unknown schema %q for the input %q: register it, or write the schema itself", in.named, in.name)
+				c.find(&in.of.at, stone.Finding{Type: "unknown-schema", Queried: in.named}, "unknown schema %q for the input %q: %s", in.named, in.name, schemaHint(in.named))
 			}
 		}
 		c.given[in.name] = s
@@ -97,6 +98,14 @@ func (c *compiler) inputs(known *scope) {
 		}
 		known.define(in.name, slot{sure: true, call: true, given: true})
 	}
+}
+
+// schemaHint says how a schema is written.
+func schemaHint(named string) string {
+	if slices.Contains([]string{"string", "integer", "number", "boolean", "array", "object"}, named) {
+		return fmt.Sprintf("a schema is a map: {:type %q}", named)
+	}
+	return "register it, or write the schema itself"
 }
 
 // closed reports whether a name is of no slot because the plan states its inputs, and this is none.

@@ -24,6 +24,7 @@ import (
 	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/marks"
 )
 
 // Config configures a Server. Only Journal is required.
@@ -38,6 +39,8 @@ type Config struct {
 	Embedder llm.Embedder
 	// Grant lists the effects that requests for capabilities may have; nil grants none.
 	Grant []string
+	// Policy limits the effects of steps by what they read, in all runs; nil does not.
+	Policy marks.Policy
 	// Limits bound what one request for a capability may spend.
 	Limits budget.Limits
 	// Budgets bound what many runs spend together, of all processes that share the Journal. Requests for
@@ -210,7 +213,8 @@ func (s *Server) publish(p Pipeline) error {
 	case s.pipelines[p.Name] != nil:
 		return fmt.Errorf("serve: two pipelines have the name %q: give one of them another Name", p.Name)
 	}
-	given := stone.Given{Grant: p.Grant}
+	given := s.guarded(stone.Config{Grant: p.Grant}).Given()
+	given.Unattended = false
 	for _, q := range p.Ashlar.QueriesAll() {
 		if t := q.Type(); t != nil {
 			given.Input = append(given.Input, t)

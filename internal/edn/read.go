@@ -185,7 +185,9 @@ func (r *reader) form(what string) (Value, error) {
 		return Value{}, r.errorf(start, "expected %s, found %c", what, c)
 	case '^':
 		return Value{}, r.errorf(start, "expected %s, found ^: EDN has no metadata", what)
-	case '\'', '@', '`', '~':
+	case '\'':
+		return Value{}, r.errorf(start, "expected %s, found %c: texts have double quotes, and EDN has no code", what, c)
+	case '@', '`', '~':
 		return Value{}, r.errorf(start, "expected %s, found %c: EDN has no code, only data", what, c)
 	}
 	return r.numberOrSymbol()

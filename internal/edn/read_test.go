@@ -170,7 +170,7 @@ var reads = []struct{ text, want string }{
 
 	// Texts that are not EDN.
 	{`^:m []`, `1:1: expected a value, found ^: EDN has no metadata`},
-	{`'a`, `1:1: expected a value, found ': EDN has no code, only data`},
+	{`'a`, `1:1: expected a value, found ': texts have double quotes, and EDN has no code`},
 	{`@a`, `1:1: expected a value, found @: EDN has no code, only data`},
 	{"\x1b[31m", `1:1: symbol "\x1b": expected a name of letters, digits and . * + ! - _ ? $ % & = < > : #, found "\x1b"`},
 	{"\"\\\x1b\"", `1:2: escape \"\x1b": expected \t, \n, \r, \b, \f, \\, \", \u and four hexadecimal digits, or an octal number to \377`},

@@ -169,6 +169,17 @@ func TestForgedSeal(t *testing.T) {
 	if r := forge(`"response":"yes"`, `"response":"no!"`); r.Problems != nil || r.Sum == total {
 		t.Errorf("another answer: %+v, want only another sum than %s", r, total)
 	}
+	for one := range bytes.Lines(text) { // the sum of a step that is not that of its result
+		var l line
+		if err := json.Unmarshal(one, &l); err != nil || l.Record == nil || l.Record.Result == nil {
+			continue
+		}
+		l.Record.Step.Sum[0]++
+		other, err := l.text()
+		if r := forge(string(one), string(other)); err != nil || !strings.Contains(fmt.Sprint(r.Problems), "another result than its sum says") {
+			t.Errorf("%s: %q, %v", l.name(), r.Problems, err)
+		}
+	}
 	for _, from := range []string{`"content":"d"`, `"content":"<d>"`} {
 		if r := forge(from, strings.Replace(from, "d", "e", 1)); !strings.Contains(fmt.Sprint(r.Problems), "changed") {
 			t.Errorf("%s: %q", from, r.Problems)
@@ -205,6 +216,10 @@ func TestStepsDoneAgain(t *testing.T) {
 }
 
 func TestOtherFile(t *testing.T) {
+	text, _ := written(t)
+	if r := verified(t, append([]byte(strings.Repeat("a\n", 1000)), text...)); len(r.Problems) != maxStrange {
+		t.Errorf("%d problems of 1,000 strange lines, want %d", len(r.Problems), maxStrange)
+	}
 	for _, text := range []string{"", "a\nb\n", "{\"a\":1}\n", strings.Repeat("\x00\n", 1e5)} {
 		if r := verified(t, []byte(text)); len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "no file of evidence") {
 			t.Errorf("%.9q: %.200q", text, r.Problems)

@@ -101,7 +101,7 @@ func TestFaults(t *testing.T) {
 		{`{:intent :a :title :b}`, []string{`invalid 1:20: title: expected a string, found the keyword :b`}},
 		{`{:intent :a :candidates #{:b}}`, []string{`invalid 1:25: candidates: expected a vector of names, found a set`}},
 		{`{:intent :a :candidates [:b :c :b]}`, []string{`duplicate 1:32: candidates[2]: the name "b" appears twice`}},
-		{`{:intent :a :cap/tags :b}`, []string{`invalid 1:23: cap/tags: expected a set of names, found the keyword :b`}},
+		{`{:intent :a :cap/tags :b}`, []string{`invalid 1:23: cap/tags: expected a set of names, such as #{:text/answer}, found the keyword :b`}},
 		{`{"intent": "a", "cap/tags": ["b", 42]}`, []string{`invalid 1:35: cap/tags[1]: expected a name (a string such as "text/respond"), found 42`}},
 		{`{:intent :a :hedge-ms -1}`, []string{`out-of-range 1:23: hedge-ms: expected an integer from 0 to 3162240000000, found -1`}},
 		{`{:intent :a :hedge-ms 1.0}`, []string{`invalid 1:23: hedge-ms: expected an integer, found 1.0`}},

@@ -115,7 +115,12 @@ func (m *Map) Need(keys ...string) {
 	for _, key := range keys {
 		m.asked = append(m.asked, key)
 		if _, ok := m.edn.Field(key); !ok {
-			m.part(m.edn, key).faultIn(m, Missing, fmt.Sprintf("the field %q is missing", key))
+			message := fmt.Sprintf("the field %q is missing", key)
+			_, short, _ := strings.Cut(key, "/")
+			if _, ok := m.edn.Field(short); ok && short != "" && !slices.Contains(m.asked, short) {
+				message += fmt.Sprintf("; its name is %s, not %s", key, short)
+			}
+			m.part(m.edn, key).faultIn(m, Missing, message)
 		}
 	}
 }

@@ -129,7 +129,7 @@ func (v Value) NameList(to *[]string) bool {
 // a vector, and sorts them. Duplicates are faults. An empty set is not nil.
 func (v Value) NameSet(to *[]string) bool {
 	if k := v.edn.Kind(); k != edn.KindSet && k != edn.KindVector {
-		v.wrong("a set of names")
+		v.wrong("a set of names, such as #{:text/answer}")
 		return false
 	}
 	ok := v.names(to)

@@ -156,6 +156,11 @@ type Argv struct {
 // Argv reads the field command: the path of a program, and its arguments. It runs in dir; "" means the project's.
 func (r *Reader) Argv(m *form.Map, dir string) (argv []string) {
 	v := m.At("command")
+	var line string
+	if v.EDN().Kind() == edn.KindString && v.Text(&line) {
+		v.Fault(form.Invalid, "expected a vector of the program and its arguments, such as [\"/usr/bin/wc\" \"-w\"], found the string %q", line)
+		return nil
+	}
 	switch v.Texts(&argv); {
 	case argv == nil:
 	case len(argv) == 0 || argv[0] == "":

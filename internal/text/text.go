@@ -162,6 +162,14 @@ func WithoutBase64(json string) string {
 	return b.String()
 }
 
+// Process names the process that has a run, of which a journal keeps "host/pid/nonce".
+func Process(owner string) string {
+	if parts := strings.Split(owner, "/"); len(parts) == 3 {
+		return "process " + parts[1] + " on " + parts[0]
+	}
+	return owner
+}
+
 // Plural counts things: "1 step", "2 steps", "3 capabilities".
 func Plural(n int, one string) string { return strconv.Itoa(n) + " " + Plurals(n, one) }
 

@@ -3,6 +3,7 @@ package view
 import (
 	"time"
 
+	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -46,6 +47,9 @@ func (h Head) Results() int {
 	}
 	return h.Steps
 }
+
+// Holder names the process that runs it, "" if none does.
+func (h Head) Holder() string { return text.Process(h.Owner) }
 
 // Until returns when the run ended, or now if it is running. It is zero if the end is unknown,
 // as of a run whose process died.

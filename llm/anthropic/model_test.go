@@ -177,7 +177,7 @@ func TestCheck(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "")
 	t.Setenv("ANTHROPIC_BASE_URL", "")
 	m := anthropic.New(anthropic.Config{Extra: map[string]any{"tools": 1, "system": 2, "stream": false, "top_k": 3}})
-	want := "anthropic: bad Config: no key for https://api.anthropic.com: set Config.Key or ANTHROPIC_API_KEY; Extra must not set stream, system, tools: use the fields of Config and Request"
+	want := "anthropic: bad Config: no key for https://api.anthropic.com: set ANTHROPIC_API_KEY or, in Go, Config.Key; Extra must not set stream, system, tools: use the fields of Config and Request"
 	if err := m.Check(); err == nil || err.Error() != want {
 		t.Errorf("Check: %v\nwant %s", err, want)
 	}

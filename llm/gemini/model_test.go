@@ -165,7 +165,7 @@ func TestErrors(t *testing.T) {
 		"gemini: bad Config: Extra must not set contents, tools: use the fields of Config and Request": func() error {
 			return ask(gemini.Config{Extra: map[string]any{"contents": 1, "tools": 2, "labels": 3}}, hi, nil)
 		},
-		"gemini: bad Config: no key for https://generativelanguage.googleapis.com: set Config.Key or GEMINI_API_KEY": func() error {
+		"gemini: bad Config: no key for https://generativelanguage.googleapis.com: set GEMINI_API_KEY or, in Go, Config.Key": func() error {
 			t.Setenv("GEMINI_API_KEY", "")
 			return gemini.New(gemini.Config{}).Check()
 		},

@@ -223,7 +223,7 @@ func TestCheck(t *testing.T) {
 	}{
 		{openai.Config{Key: "k"}, ""},
 		{openai.Config{URL: "http://localhost:8000"}, ""},
-		{openai.Config{}, "openai: bad Config: no key for https://api.openai.com: set Config.Key or OPENAI_API_KEY"},
+		{openai.Config{}, "openai: bad Config: no key for https://api.openai.com: set OPENAI_API_KEY or, in Go, Config.Key"},
 		{openai.Config{URL: "localhost:8000"}, `openai: bad Config: URL "localhost:8000" is not an absolute http or https URL`},
 		{openai.Config{URL: "http://x", Protocol: openai.Responses}, ""},
 		{openai.Config{URL: "http://x", Protocol: "gopher"}, `openai: bad Config: unknown Protocol "gopher": use ChatCompletions or Responses`},

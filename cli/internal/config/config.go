@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/marks"
 	"github.com/stonelayer/stone/plan"
 	"github.com/stonelayer/stone/schema"
 )
@@ -50,6 +51,8 @@ type Config struct {
 	// Webhooks are called by a server. They are in the order of the text.
 	Webhooks  []Webhook
 	Telemetry Telemetry
+	// Policy says which text of others may reach which effects; nil limits nothing.
+	Policy marks.Policy
 	// Passed are the variables that programs are given.
 	Passed []string
 	// Found is set by Nearest: a command found the configuration, its user did not name it.
@@ -314,6 +317,23 @@ func (r *reader) readRights(m *form.Map) {
 		}
 	}
 	m.At("roles").Entries(func(name string, v form.Value) { check(v, name) })
+	m.At("marks").Entries(func(name string, v form.Value) {
+		var mark marks.Mark
+		v.Map(func(m *form.Map) {
+			m.Need("from", "may")
+			m.At("from").NameSet(&mark.From)
+			if v := m.At("may"); v.NameSet(&mark.May) {
+				for _, name := range mark.May {
+					check(v, name)
+				}
+			}
+			m.At("lift").NameSet(&mark.Lift)
+		})
+		if r.Policy == nil {
+			r.Policy = marks.Policy{}
+		}
+		r.Policy[name] = mark
+	})
 }
 
 // readSchemas reads schemas: as they are, or as {:file "path"}.

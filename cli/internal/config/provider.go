@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/http"
 	"slices"
 	"time"
 
@@ -14,7 +15,10 @@ import (
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/anthropic"
+	"github.com/stonelayer/stone/llm/gemini"
 	"github.com/stonelayer/stone/llm/limit"
+	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/llm/repetition"
 )
 
@@ -119,12 +123,63 @@ func positive(m *form.Map, key string, to *time.Duration) {
 
 func (r *reader) providerNames() []string { return slices.Sorted(maps.Keys(r.providers)) }
 
-// client makes the client of a model. The key is read when it is used, and again when the
+// client makes the client of a model.
+func (p *provider) client(model string) llm.Model { return p.connect(Connection{Model: model}) }
+
+// connect makes the client of c.Model. The key is read when it is used, and again when the
 // server refuses it, so that a key can be replaced without a restart.
-func (p *provider) client(model string) llm.Model {
-	none, key := p.credentials()
-	return Connect(p.protocol, Connection{Model: model, URL: p.url, Key: none, KeyFunc: key, Extra: p.extra, Repetition: p.watch,
-		Limiter: p.limiter, Retry: p.retry, Timeouts: p.timeouts})
+func (p *provider) connect(c Connection) llm.Model {
+	extra := maps.Clone(p.extra)
+	if extra == nil {
+		extra = c.Extra
+	}
+	maps.Copy(extra, c.Extra)
+	c.URL, c.Extra, c.Repetition, c.Limiter, c.Retry, c.Timeouts = p.url, extra, p.watch, p.limiter, p.retry, p.timeouts
+	c.Key, c.KeyFunc = p.credentials()
+	return Connect(p.protocol, c)
+}
+
+// Client makes a client of c.Model, which is a model or the capability that asks it, with the provider that is named
+// or, for "", with the one that the configuration asks. It is nil if the configuration has none.
+func (c *Config) Client(provider string, to Connection) llm.Model {
+	p := c.providers[provider]
+	if provider == "" {
+		provider, to.Model = c.asked(to.Model)
+		p = c.providers[provider]
+	} else if p != nil && !p.configured {
+		p = nil
+	}
+	if p == nil {
+		return nil
+	}
+	return p.connect(to)
+}
+
+// asked returns the provider of a model, or of the model of a capability, and the name of the model.
+func (c *Config) asked(name string) (provider, model string) {
+	all := slices.Concat(c.Capabilities, c.Tools)
+	for _, row := range c.Models {
+		all = append(all, kinds.Reached{Provider: row.Provider, Model: row.Model})
+	}
+	i := slices.IndexFunc(all, func(r kinds.Reached) bool { return r.Provider != "" && r.ID == name })
+	if i < 0 {
+		i = slices.IndexFunc(all, func(r kinds.Reached) bool { return r.Provider != "" && r.Model == name })
+	}
+	if name == "" || i < 0 {
+		return "", name
+	}
+	return all[i].Provider, all[i].Model
+}
+
+// Providers are the names of the configured providers.
+func (c *Config) Providers() (names []string) {
+	for name, p := range c.providers {
+		if p.configured {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // credentials returns the function that reads the key of a client, or [llm.NoKey] without a key.
@@ -145,4 +200,78 @@ func (p *provider) credentials() (llm.Secret, llm.KeyFunc) {
 // host returns the address of the server.
 func (p *provider) host() string {
 	return p.client("any").(llm.Informer).Info().Endpoint
+}
+
+// protocols are the protocols of models, by the names that users write.
+var protocols = map[string]struct {
+	env     string // the variable with the key of the provider
+	connect func(Connection) llm.Model
+}{
+	"anthropic":        {"ANTHROPIC_API_KEY", connectAnthropic},
+	"gemini":           {"GEMINI_API_KEY", connectGemini},
+	"openai":           {"OPENAI_API_KEY", connectOpenAI("")},
+	"openai-chat":      {"OPENAI_API_KEY", connectOpenAI(openai.ChatCompletions)},
+	"openai-responses": {"OPENAI_API_KEY", connectOpenAI(openai.Responses)},
+}
+
+// Protocols are the names of the protocols. "openai" is Responses for OpenAI's own servers and Chat
+// Completions for all others; two more names choose one of them.
+var Protocols = slices.Sorted(maps.Keys(protocols))
+
+// KeyEnv returns the variable with the key of a protocol's provider.
+func KeyEnv(protocol string) string { return protocols[protocol].env }
+
+// KeyEnvs returns the variables with the keys of all providers.
+func KeyEnvs() []string {
+	var names []string
+	for _, p := range protocols {
+		names = append(names, p.env)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Connection is the client configuration shared by all protocols.
+type Connection struct {
+	Model      string
+	URL        string // "" means the URL of the protocol's provider
+	Key        llm.Secret
+	KeyFunc    llm.KeyFunc // in place of Key; nil if there is none
+	Extra      map[string]any
+	Repetition func() *repetition.Watcher
+	Limiter    *limit.Limiter
+	HTTPClient *http.Client
+	Retry      llm.Retry
+	Timeouts   llm.Timeouts
+	Once       bool // a call is a single request, without retries
+}
+
+// Connect returns a model of one of the Protocols.
+func Connect(protocol string, c Connection) llm.Model { return protocols[protocol].connect(c) }
+
+func (c *Connection) retry() llm.Retry {
+	if c.Once {
+		return llm.Retry{Max: -1}
+	}
+	return c.Retry
+}
+
+func connectAnthropic(c Connection) llm.Model {
+	a := anthropic.Config{Model: c.Model, URL: c.URL, Key: c.Key, KeyFunc: c.KeyFunc, Extra: c.Extra, Repetition: c.Repetition, HTTPClient: c.HTTPClient, Limiter: c.Limiter, Retry: c.retry(), Timeouts: c.Timeouts}
+	if c.Once {
+		a.MaxContinuations = -1
+	}
+	return anthropic.New(a)
+}
+
+func connectGemini(c Connection) llm.Model {
+	return gemini.New(gemini.Config{Model: c.Model, URL: c.URL, Key: c.Key, KeyFunc: c.KeyFunc, Extra: c.Extra,
+		Repetition: c.Repetition, HTTPClient: c.HTTPClient, Limiter: c.Limiter, Retry: c.retry(), Timeouts: c.Timeouts})
+}
+
+func connectOpenAI(p openai.Protocol) func(Connection) llm.Model {
+	return func(c Connection) llm.Model {
+		return openai.New(openai.Config{Protocol: p, Model: c.Model, URL: c.URL, Key: c.Key, KeyFunc: c.KeyFunc, Extra: c.Extra,
+			Repetition: c.Repetition, HTTPClient: c.HTTPClient, Limiter: c.Limiter, Retry: c.retry(), Timeouts: c.Timeouts})
+	}
 }

@@ -4,13 +4,18 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/regular"
 )
 
@@ -120,4 +125,116 @@ func parse(path string) (edn.Value, error) {
 		return v, &Invalid{path, form.Faults{{Kind: "malformed", Line: at.Line, Column: at.Column, Message: at.Reason}}}
 	}
 	return v, err
+}
+
+// Name is the name of the directory.
+const Name = ".stone"
+
+// Find returns the path of the nearest directory .stone in dir or above it, or ""
+// if there is none. It does not look above the user's home directory.
+//
+// The directory has code that will be run. So one that another user put there, as
+// into /tmp, is refused.
+func Find(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = "" // the search ends at the root
+	}
+	for {
+		path := filepath.Join(dir, Name)
+		info, err := os.Stat(path)
+		switch {
+		case err == nil && !info.IsDir():
+			return "", fmt.Errorf("%s is a file: want a directory with a Go package that has a Pipeline", path)
+		case err == nil && !ours(info):
+			return "", fmt.Errorf("%s belongs to another user: if you trust it, name it, as in stone run %s", path, path)
+		case err == nil:
+			return path, nil
+		case !errors.Is(err, fs.ErrNotExist):
+			return "", err
+		}
+		if above := filepath.Dir(dir); dir != home && above != dir {
+			dir = above
+		} else {
+			return "", nil
+		}
+	}
+}
+
+// files are the names that a configuration may have in a directory .stone.
+var files = []string{"stone.edn", "stone.json"}
+
+// fileIn returns the path of the configuration in a directory .stone, "" if there
+// is none.
+func fileIn(dir string) (string, error) {
+	var found string
+	for _, name := range files {
+		path := filepath.Join(dir, name)
+		_, err := os.Stat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return "", err
+		case found != "":
+			return "", fmt.Errorf("both %s and %s exist: keep one", found, path)
+		default:
+			found = path
+		}
+	}
+	return found, nil
+}
+
+// Invalid is the error of a configuration that cannot be used, with all its faults in
+// the order of the text.
+type Invalid struct {
+	File   string
+	Faults form.Faults
+}
+
+// Lines returns the faults, each as file:line:column: path: message.
+func (e *Invalid) Lines() []string {
+	lines := make([]string, len(e.Faults))
+	for i, f := range e.Faults {
+		lines[i] = e.line(f)
+	}
+	return lines
+}
+
+func (e *Invalid) line(f form.Fault) string {
+	if f.Line == 0 {
+		return e.File + ": " + f.Error()
+	}
+	return e.File + ":" + f.Error()
+}
+
+// Error returns the first fault and the number of others, on one line.
+func (e *Invalid) Error() string {
+	line := e.line(e.Faults[0])
+	if n := len(e.Faults) - 1; n > 0 {
+		line += fmt.Sprintf(" (and %d more: stone config check lists them)", n)
+	}
+	return line
+}
+
+// invalid is the error for faults, nil for none.
+func invalid(file string, faults form.Faults) error {
+	if len(faults) == 0 {
+		return nil
+	}
+	for i := range faults {
+		f := &faults[i]
+		name := f.Path[strings.LastIndexByte(f.Path, '.')+1:]
+		if f.Kind == form.UnknownKey && redact.Secretive(name) {
+			f.Message, f.Suggestion = fmt.Sprintf("unknown field %s: %s", name, kinds.NoSecret), ""
+		}
+	}
+	slices.SortStableFunc(faults, func(a, b form.Fault) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	// A value that is checked twice, for itself and for its references, has one fault.
+	return &Invalid{file, slices.Compact(faults)}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/marks"
 )
 
 // Config says what to publish and where. It has the fields of serve.Config.
@@ -25,6 +26,7 @@ type Config struct {
 	Pipelines         []Pipeline
 	Applicator        *call.Applicator // nil without a configuration
 	Grant             []string
+	Policy            marks.Policy
 	Embedder          llm.Embedder // nil without one
 	Limits            budget.Limits
 	Budgets           []budget.Rule

@@ -113,7 +113,7 @@ func (m *Model) Init(s Setup, provider map[string]string, keyed []string, caller
 	}
 	var errs []error
 	if s.URL == CompleteURL(s.DefaultURL, s.Version, s.Endpoint) && !hasKey && !s.keyless {
-		errs = append(errs, fmt.Errorf("no key for %s: set Config.Key or %s_API_KEY", s.DefaultURL, s.Env))
+		errs = append(errs, fmt.Errorf("no key for %s: set %s_API_KEY or, in Go, Config.Key", s.DefaultURL, s.Env))
 	}
 	if s.KeyFunc != nil && (s.Key != "" || s.keyless) {
 		errs = append(errs, errors.New("Key and KeyFunc are set: set one"))

@@ -88,6 +88,9 @@ type coder struct {
 }
 
 func (c *coder) Initialize(context.Context, sdk.InitializeRequest) (sdk.InitializeResponse, error) {
+	if c.does == "another version" {
+		return sdk.InitializeResponse{ProtocolVersion: sdk.ProtocolVersionNumber + 1}, nil
+	}
 	return sdk.InitializeResponse{ProtocolVersion: sdk.ProtocolVersionNumber}, nil
 }
 
@@ -105,6 +108,11 @@ func (c *coder) Prompt(ctx context.Context, r sdk.PromptRequest) (res sdk.Prompt
 		if err = child.Start(); err == nil {
 			fmt.Fprintln(c.log, child.Process.Pid)
 			select {}
+		}
+	case "large file":
+		large := filepath.Join(c.cwd, "large")
+		if err = os.WriteFile(large, make([]byte, 8<<20+1), 0o600); err == nil {
+			_, err = c.ReadTextFile(ctx, sdk.ReadTextFileRequest{SessionId: "s", Path: large})
 		}
 	case "escape":
 		said = c.escape(ctx)
@@ -129,7 +137,9 @@ func (c *coder) Prompt(ctx context.Context, r sdk.PromptRequest) (res sdk.Prompt
 	if err == nil {
 		err = c.SessionUpdate(ctx, sdk.SessionNotification{SessionId: "s", Update: sdk.UpdateAgentMessageText(said)})
 	}
-	res.StopReason = sdk.StopReasonEndTurn
+	if res.StopReason = sdk.StopReasonEndTurn; c.does == "refuse" {
+		res.StopReason = sdk.StopReasonRefusal
+	}
 	return res, err
 }
 

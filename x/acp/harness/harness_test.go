@@ -293,6 +293,20 @@ func TestEscape(t *testing.T) {
 	}
 }
 
+// Programs that speak another protocol, refuse or read too much have no answer.
+func TestFailures(t *testing.T) {
+	for does, want := range map[string]string{
+		"another version": "speaks version 2 of the protocol: want 1",
+		"refuse":          "the program stopped: refusal",
+		"large file":      "large is larger than 8388608 bytes",
+	} {
+		_, err := newWorld(t, does).run()
+		if e := call.AsError(err); err == nil || !strings.Contains(e.Error(), want) {
+			t.Errorf("%s: %v, want %q", does, err, want)
+		}
+	}
+}
+
 // What the harness reports is paid.
 func TestUsage(t *testing.T) {
 	w := newWorld(t, "cost")

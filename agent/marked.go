@@ -1,0 +1,124 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/effect"
+	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/marks"
+)
+
+// This file is about runs with a policy of package marks.
+
+// Acts ranges over what brings text into the conversation and acts on the model's words.
+func (a *agent) Acts(yield func(name string, effects []string) bool) {
+	for _, m := range a.cfg.Use {
+		if m.Tool != nil && !yield(m.Tool.Name, m.Tool.acts()) || len(m.Effects) > 0 && !yield(m.Name, m.Effects) {
+			return
+		}
+	}
+}
+
+// Hosted reports whether the provider of the model runs a tool by itself.
+func (a *agent) Hosted() bool {
+	return slices.ContainsFunc(a.offered, func(t Tool) bool { return t.Provider != nil })
+}
+
+// acts returns the effects of the tool, nil if they are unknown.
+func (t *Tool) acts() []string {
+	switch {
+	case t.Provider != nil:
+		return []string{effect.Net}
+	case t.runs != nil:
+		return append([]string{}, t.runs.ashlar.Effects()...)
+	}
+	return t.Effects
+}
+
+// brings returns the marks of what a call of the tool returns; of a tool that is not known any more, all.
+func (t *Tool) brings(ctx context.Context, name string) marks.Set {
+	switch {
+	case t == nil:
+		return marks.Brought(ctx, name, nil, stone.Ashlar{})
+	case t.runs != nil:
+		return marks.Brought(ctx, name, t.acts(), t.runs.ashlar)
+	}
+	return marks.Brought(ctx, name, t.acts(), stone.Ashlar{})
+}
+
+// opened notes the marks that the conversation has from its beginning: of middlewares and hosted tools, and of an earlier part.
+func (r *run) opened(ctx context.Context) {
+	earlier := r.cfg.Conversation != nil && len(r.start.Messages) > 1 // its tools may have been compacted away
+	for _, m := range r.cfg.Use {
+		if len(m.Effects) > 0 {
+			r.marks |= marks.Brought(ctx, m.Name, m.Effects, stone.Ashlar{})
+		}
+		if m.Tool != nil && (earlier || m.Tool.Provider != nil) {
+			r.marks |= m.Tool.brings(ctx, m.Tool.Name)
+		}
+	}
+	r.returned(ctx, r.agent.offered, r.start.Messages)
+}
+
+// returned notes the marks of what the tools of the calls in messages return.
+func (r *run) returned(ctx context.Context, tools []Tool, messages []llm.Message) {
+	for i := range messages {
+		for _, call := range messages[i].ToolCalls {
+			r.marks |= find(tools, call.Name).brings(ctx, call.Name)
+		}
+	}
+}
+
+// admit returns the context in which the call runs, or why it does not run. A person may allow it.
+func (j *job) admit(ctx context.Context) (within context.Context, refusal string, err error) {
+	var p stone.Ashlar
+	if j.tool.runs != nil {
+		p = j.tool.runs.ashlar
+	}
+	within, why, asks := marks.Admit(ctx, j.tool.Name, j.tool.acts(), j.tool.Schema, p)
+	if why == "" {
+		return within, "", nil
+	}
+	refusal = j.tool.Name + " did not run: " + why + ". Continue without it, and say what you could not do."
+	if !asks {
+		return ctx, refusal, nil
+	}
+	answer, err := stone.Step(ctx, "marked", toolInput{j.call.Name, j.call.Input}, func(ctx context.Context, _ toolInput) (string, error) {
+		shown, err := j.shown(ctx)
+		if err != nil {
+			return "", err
+		}
+		about, _ := CallIn(context.WithValue(ctx, jobKey{}, j))
+		return stone.In(ctx).Ask(ask.Question{
+			Name: j.name + "/" + j.tool.Name, Call: &about, Choices: []string{"yes", "no", "no: …"},
+			Text: fmt.Sprintf("%s wants to call %s:\n%s\nIt may follow the words of a stranger: %s.", j.name, j.tool.Name, shown, why),
+		})
+	})
+	switch reason, given := strings.CutPrefix(answer, "no: "); {
+	case errors.Is(err, kind.NoFrontend):
+		return ctx, refusal, nil
+	case err != nil:
+		return ctx, "", err
+	case answer == "yes":
+		return within, "", nil
+	case given:
+		return ctx, j.tool.Name + " did not run: a person refused this call: " + reason, nil
+	}
+	return ctx, j.tool.Name + " did not run: a person refused this call. Continue without it.", nil
+}
+
+// shown returns what a person sees of the call: its preview and its arguments.
+func (j *job) shown(ctx context.Context) (string, error) {
+	if j.tool.Preview == nil {
+		return string(j.call.Input), nil
+	}
+	preview, err := j.tool.Preview(ctx, j.call.Input)
+	return preview + "\n" + string(j.call.Input), err
+}

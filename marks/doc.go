@@ -1,0 +1,306 @@
+// Package marks says where text comes from and where it may go: text of others, such as a web page or a mail, has a
+// mark, and what reads it has only the effects that the mark allows.
+//
+//	policy := marks.Policy{"web": {
+//		From: []string{effect.Net},         // what steps and tools with this effect return
+//		May:  []string{effect.FSRead},      // the effects of whatever reads it
+//		Lift: []string{"ask", "no-links"},  // people, and a check
+//	}}
+//	result, err := stone.Run(ctx, pipeline, stone.Config{Policy: policy})
+//
+// # How marks travel
+//
+// A step reads only the types that it declares, so marks follow from the pipeline alone: what a step makes has the marks
+// of what it reads, and of its own effects. Nothing is recorded, and a resumed, forked or cached run has the same marks.
+// stone.Validate walks the pipeline once more and refuses it, with the way of the text, if a marked type reaches an effect that
+// its mark does not allow.
+//
+// Some things are known only during the run:
+//
+//   - A call has the grant of its marks: capabilities that need more are not asked.
+//   - An agent's conversation has the marks of what the agent reads, and of every tool that it has called. A call of a
+//     tool that needs other effects is refused, and the model reads why. A pipeline that is a tool is checked with
+//     the marks of the conversation. A tool that declares no effects gets no marked text, and its results have all marks.
+//   - A tool that the provider of the model runs acts before the agent hears of it. Validate refuses it unless all marks that the
+//     conversation may get allow the effect net.
+//   - A plan is checked with the marks of what it reads. If the planner has read marked text, all nodes of the plan have its marks.
+//   - A child in another process gets the grant of the leaf that starts it.
+//
+// # What lifts a mark
+//
+//   - A person, if Lift has "ask". An answer has no marks. A step that depends on it, because it reads the answer or is in
+//     the branch of a Match over it, may use what the question was made of. An agent asks before a call that would be refused.
+//   - A step or an Ask, by its name in Lift. A guard, such as call.Admit, lifts what it reads.
+//   - A check, by its name in Lift, for the answer of a call that must pass it.
+//   - A closed set, if Lift has "closed": a type, or the arguments of a tool, that can only be one of the values that
+//     its schema lists. A stranger can still choose among them.
+//
+// # What it does not see
+//
+// Go code is trusted: a step is believed to have the effects that it declares, a middleware to pass nothing on, and a program to heed the
+// answer that it asks for. Which branch a Match takes has no mark. Text that leaves through a model's own server does not
+// count as an effect. A text that one run stores and another reads has the mark of the effect that reads it.
+package marks
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"math/bits"
+	"slices"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/effect"
+	"github.com/stonelayer/stone/internal/grants"
+	"github.com/stonelayer/stone/schema"
+)
+
+// A Policy has the marks by their names, at most 64. It is a stone.Config.Policy.
+type Policy map[string]Mark
+
+// A Mark says which text has it and what the text may reach.
+type Mark struct {
+	// From lists effects, such as "net", ids of capabilities, names of tools, and node types.
+	From []string `json:"from"`
+	// May lists the effects that steps and tools may have that read the text.
+	May []string `json:"may"`
+	// Lift lists what lifts the mark: "ask", "closed", and the names of steps and checks.
+	Lift []string `json:"lift"`
+}
+
+// A Set is a set of marks of one policy.
+type Set uint64
+
+// policy is a Policy with numbered marks.
+type policy struct {
+	names []string
+	marks []Mark
+}
+
+func (p Policy) numbered() *policy {
+	n := &policy{names: slices.Sorted(maps.Keys(p))}
+	n.names = n.names[:min(len(n.names), 64)]
+	for _, name := range n.names {
+		n.marks = append(n.marks, p[name])
+	}
+	return n
+}
+
+// where returns the marks for which is holds.
+func (p *policy) where(is func(*Mark) bool) (s Set) {
+	for i := range p.marks {
+		if is(&p.marks[i]) {
+			s |= 1 << i
+		}
+	}
+	return s
+}
+
+func (p *policy) all() Set { return p.where(func(*Mark) bool { return true }) }
+
+// from returns the marks of what a step, tool or capability returns.
+func (p *policy) from(name string, effects []string) Set {
+	return p.where(func(m *Mark) bool {
+		return slices.Contains(m.From, name) || slices.ContainsFunc(effects, func(e string) bool {
+			return slices.ContainsFunc(m.From, func(from string) bool { return grants.Covers(from, e) || grants.Covers(e, from) })
+		})
+	})
+}
+
+// lifted returns the marks that any of the names lifts.
+func (p *policy) lifted(names ...string) Set {
+	return p.where(func(m *Mark) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(m.Lift, name) })
+	})
+}
+
+// may returns the effects that text with the marks may reach; nil means all.
+func (p *policy) may(s Set) (grant []string) {
+	for ; s != 0; s &= s - 1 {
+		grant = grants.Narrow(grant, append([]string{}, p.marks[bits.TrailingZeros64(uint64(s))].May...))
+	}
+	return grant
+}
+
+// forbids returns the marks among s that do not allow all of the effects.
+func (p *policy) forbids(s Set, effects []string) Set {
+	return s & p.where(func(m *Mark) bool { return len(grants.Missing(effects, append([]string{}, m.May...))) > 0 })
+}
+
+// named returns the names of the marks.
+func (p *policy) named(s Set) (names []string) {
+	for ; s != 0; s &= s - 1 {
+		names = append(names, p.names[bits.TrailingZeros64(uint64(s))])
+	}
+	return names
+}
+
+// mistakes returns what is wrong with a policy.
+func (p Policy) mistakes() (found stone.Findings) {
+	if len(p) > 64 {
+		found = append(found, stone.Finding{Type: "bad-policy", Message: "the policy has more than 64 marks"})
+	}
+	for _, name := range slices.Sorted(maps.Keys(p)) {
+		for _, e := range p[name].May {
+			if err := grants.Check(e); err != nil {
+				found = append(found, stone.Finding{Type: "bad-policy", Queried: e, Message: "the mark " + name + ": " + err.Error()})
+			}
+		}
+	}
+	return found
+}
+
+// closedSet reports whether a value of the schema is one of finitely many that the schema lists.
+func closedSet(text json.RawMessage) bool {
+	var s struct {
+		Type       string
+		Enum       []json.RawMessage
+		Const      json.RawMessage
+		Properties map[string]json.RawMessage
+		Additional json.RawMessage `json:"additionalProperties"`
+	}
+	if json.Unmarshal(text, &s) != nil {
+		return false
+	}
+	switch {
+	case len(s.Enum) > 0, s.Const != nil, s.Type == "boolean", s.Type == "null":
+		return true
+	case s.Type != "object" || string(s.Additional) != "false":
+		return false
+	}
+	for _, property := range s.Properties {
+		if !closedSet(property) {
+			return false
+		}
+	}
+	return true
+}
+
+// closedType is closedSet for the content of a node. The answer of a call may have fields that its schema does not list; Go
+// values have none.
+func closedType(s *schema.Schema, call bool) bool {
+	if s == nil {
+		return false
+	}
+	if closed, err := s.Closed(); err == nil && !call {
+		s = closed
+	}
+	return closedSet(s.JSON())
+}
+
+// The entries of Lift for people and for closed sets.
+const (
+	byPerson = effect.Ask
+	byList   = "closed"
+)
+
+type key struct{}
+
+// place is what a run knows of the marks where a body runs.
+type place struct {
+	*policy
+	reads map[stone.Ashlar]Set // what each leaf reads
+	types map[string]Set       // what each type may have
+	now   *Set                 // of the text that the body works with, if it says so
+}
+
+func placeIn(ctx context.Context) *place {
+	pl, _ := ctx.Value(key{}).(*place)
+	return pl
+}
+
+// here returns the marks of the text that the body of ctx works with.
+func (pl *place) here(ctx context.Context) Set {
+	if pl.now != nil {
+		return *pl.now
+	}
+	if s, known := pl.reads[stone.In(ctx).Ashlar()]; known {
+		return s
+	}
+	return pl.all()
+}
+
+// with returns a context in which the body works with text that has exactly the marks.
+func (pl *place) with(ctx context.Context, s Set) context.Context {
+	at := *pl
+	at.now = &s
+	return context.WithValue(ctx, key{}, &at)
+}
+
+// Enter implements stone.Policy.
+func (p Policy) Enter(ctx context.Context, a stone.Ashlar, g stone.Given) (context.Context, stone.Findings) {
+	w := newWalker(p.numbered())
+	if up := placeIn(ctx); up != nil {
+		w.within(ctx, up, a)
+	}
+	for _, name := range g.Types() {
+		if _, known := w.near[name]; !known {
+			w.write(name, w.typed(name)|w.base, "the input "+name)
+		}
+	}
+	w.visit(a, pathOf("", a, 1))
+	return context.WithValue(ctx, key{}, &place{policy: w.policy, reads: w.reads, types: w.types}), append(p.mistakes(), w.found...)
+}
+
+// Narrow implements stone.Policy.
+func (p Policy) Narrow(ctx context.Context, granted []string) []string {
+	if pl := placeIn(ctx); pl != nil {
+		return grants.Narrow(granted, pl.may(pl.here(ctx)))
+	}
+	return granted
+}
+
+// Brought returns the marks of what a tool or capability returns. Effects that are nil are unknown: then it has all marks. P is
+// the pipeline that answers, if one does.
+func Brought(ctx context.Context, name string, effects []string, p stone.Ashlar) Set {
+	pl := placeIn(ctx)
+	switch {
+	case pl == nil:
+		return 0
+	case !p.IsZero():
+		return pl.from(name, effects) | pl.sources(p)
+	case effects == nil:
+		return pl.all()
+	}
+	return pl.from(name, effects)
+}
+
+// With returns a context in which the body also works with text that has the marks.
+func With(ctx context.Context, s Set) context.Context {
+	if pl := placeIn(ctx); pl != nil && s != 0 {
+		return pl.with(ctx, pl.here(ctx)|s)
+	}
+	return ctx
+}
+
+// Admit returns the context in which a tool runs, and why it must not get the text that the body works with, "" if it may.
+// Asks means that a person may allow the call all the same. P is the pipeline that runs, if one does; arguments is the schema of the tool's arguments.
+func Admit(ctx context.Context, name string, effects []string, arguments json.RawMessage, p stone.Ashlar) (within context.Context, refusal string, asks bool) {
+	pl := placeIn(ctx)
+	if pl == nil || pl.here(ctx) == 0 {
+		return ctx, "", false
+	}
+	s := pl.here(ctx)
+	bad, why := pl.forbids(s, effects), ""
+	switch {
+	case !p.IsZero():
+		w := newWalker(pl.policy)
+		w.within(ctx, pl, p)
+		w.visit(p, pathOf("", p, 1))
+		if bad = 0; w.found.Err() != nil {
+			bad, why = s, w.found.Errors()[0].Message
+		}
+	case effects == nil:
+		bad, why = s, name+" does not declare its effects"
+	default:
+		why = name + " needs " + list(grants.Missing(effects, append([]string{}, pl.may(bad)...)))
+	}
+	if bad == 0 {
+		return ctx, "", false
+	}
+	within = pl.with(ctx, s&^bad)
+	if bad&^pl.lifted(byList) == 0 && closedSet(arguments) {
+		return within, "", false
+	}
+	return within, "the conversation has text with the mark " + list(pl.named(bad)) + ", which may not reach it: " + why, bad&^pl.lifted(byPerson) == 0
+}
