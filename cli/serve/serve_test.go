@@ -235,7 +235,7 @@ func TestJSONLog(t *testing.T) {
 	if !strings.Contains(all, "serving http://") {
 		t.Errorf("got %q", all)
 	}
-	if code, _ := command(t.Context(), &lines, "serve", "--log", "xml"); code == 0 || !strings.Contains(lines.all.String(), `"xml" for "--log" flag: want text, json`) {
+	if code, _ := command(t.Context(), &lines, "serve", "--log", "xml"); code == 0 || !strings.Contains(lines.all.String(), `--log xml: want text, json`) {
 		t.Errorf("--log xml: %d, %s", code, lines.all.String())
 	}
 }

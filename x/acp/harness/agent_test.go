@@ -125,7 +125,8 @@ func (c *coder) Prompt(ctx context.Context, r sdk.PromptRequest) (res sdk.Prompt
 		p, err = c.RequestPermission(ctx, sdk.RequestPermissionRequest{SessionId: "s",
 			ToolCall: sdk.ToolCallUpdate{ToolCallId: "1", Title: sdk.Ptr("Edit " + path), Kind: sdk.Ptr(sdk.ToolKindEdit), RawInput: map[string]any{"path": path}},
 			Options: []sdk.PermissionOption{{OptionId: "a", Name: "Allow", Kind: sdk.PermissionOptionKindAllowOnce},
-				{OptionId: "b", Name: "Always", Kind: sdk.PermissionOptionKindAllowAlways}, {OptionId: "r", Name: "Reject", Kind: sdk.PermissionOptionKindRejectOnce}}})
+				{OptionId: "b", Name: "Always", Kind: sdk.PermissionOptionKindAllowAlways}, {OptionId: "r", Name: "Reject", Kind: sdk.PermissionOptionKindRejectOnce},
+				{OptionId: "x", Name: "Allow", Kind: sdk.PermissionOptionKindAllowAlways}}}) // of a name that is taken
 		if err != nil || p.Outcome.Selected == nil || p.Outcome.Selected.OptionId != "a" {
 			said = "refused"
 			break

@@ -210,7 +210,7 @@ func TestPermission(t *testing.T) {
 		t.Fatal(all, err)
 	}
 	q := all[0]
-	if got := q.Text + " " + string(q.Call.Input) + " " + strings.Join(q.Choices, ","); got != `coder asks for permission: Edit ./sum.go {"path":"./sum.go"} Allow,Always,Reject` {
+	if got := q.Text + " " + string(q.Call.Input) + " " + strings.Join(q.Choices, ","); got != `coder asks for permission: Edit ./sum.go {"path":"./sum.go"} Allow,Always,Reject,Allow (x)` {
 		t.Error(got)
 	}
 	if err := journal.Answer(t.Context(), &w.db, "r", q.Path, ask.Answer{Response: "Allow"}); err != nil {
