@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,8 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/fault"
+	"github.com/stonelayer/stone/internal/past"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
 )
@@ -252,7 +255,31 @@ func (e *replayedError) Retryable() bool { return e.meta[finalMeta] == "" }
 func (e *replayedError) FailureMeta() map[string]string { return e.meta }
 
 func (f *frame) recordLeaf(d dag.DAG) dag.DAG {
-	return f.recordWork(f.key("leaf", d), d, func(own *frame) (step.Record, error) { return leafRecord(own.attempts(d)) })
+	return f.recordWork(f.key("leaf", d), d, func(own *frame) (step.Record, error) {
+		if n, err := own.earlier(d); n != nil || err != nil {
+			return leafRecord(n, err)
+		}
+		return leafRecord(own.attempts(d))
+	})
+}
+
+// earlier returns the node that a leaf with effects has made of the same contents in an earlier run, if the context has one: see
+// package past. The error says that the leaf must not run. Agents and calls are answered step by step.
+func (f *frame) earlier(d dag.DAG) (*dag.Node, error) {
+	if len(f.spec.effects) == 0 || f.spec.detail != nil || f.spec.question != nil {
+		return nil, nil
+	}
+	r := past.Of(f)
+	if r == nil {
+		return nil, nil
+	}
+	n, err := r.LeafAt(f, f.path(), f.spec.effects, func(before dag.DAG) bool {
+		return !slices.ContainsFunc(f.spec.queries, func(q dag.Query) bool { return q.Digest(d, true) != q.Digest(before, true) })
+	})
+	if n == nil || err != nil {
+		return nil, err
+	}
+	return dag.NewNode(dag.Spec{Type: n.Type(), Content: n.Content(), Parents: d.Next(), Meta: map[string]string{terms.From: r.ID}, Time: n.Time()})
 }
 
 // leafRecord is the record of a leaf whose body returned n and err.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/asked"
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/llm"
 )
@@ -230,6 +231,9 @@ func (cfg CompactConfig) summarise(ctx context.Context, c Context, middle []llm.
 
 // ask has the model write a summary.
 func (cfg CompactConfig) ask(ctx context.Context, req *llm.Request, messages int, p *payment) (summary, error) {
+	if err := asked.Before(ctx, cfg.Model, req); err != nil {
+		return summary{}, err
+	}
 	reply, err := p.ask(ctx, cfg.Model, req, func(*llm.Delta) {})
 	if err == nil && strings.TrimSpace(reply.Text) == "" {
 		err = &llm.EmptyResponseError{StopReason: reply.StopReason, RequestID: reply.RequestID}

@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/fault"
+	"github.com/stonelayer/stone/internal/past"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
@@ -280,6 +281,9 @@ func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 		o := outcome{Text: refusal, Failed: true}
 		j.dispatched(o)
 		return o, err
+	}
+	if err := past.Ask(ctx, j.tool.Effects, "tool", j.call.Name, j.call.Input); err != nil {
+		return outcome{}, err
 	}
 	if j.debug {
 		j.place.Send(event.ToolStarted{ToolCall: j.told()})

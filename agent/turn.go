@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/asked"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/kind"
@@ -262,6 +263,11 @@ func deref(p *llm.Params) (out llm.Params) {
 func (q *question) ask(ctx context.Context, _ struct{}) (turnRecord, error) {
 	if err := q.fits(); err != nil {
 		return turnRecord{}, err
+	}
+	if !q.own { // otherwise its own calls are recorded
+		if err := asked.Before(ctx, q.model, &q.req); err != nil {
+			return turnRecord{}, err
+		}
 	}
 	q.asked, q.answer = true, event.At(ctx)
 	var voice *event.Voice

@@ -19,6 +19,7 @@ import (
 	asking "github.com/stonelayer/stone/internal/asked"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/panics"
+	"github.com/stonelayer/stone/internal/past"
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/internal/terms"
@@ -122,6 +123,11 @@ func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budge
 		if err := draw.Begin(); err != nil {
 			return answer{}, err
 		}
+		if len(e.Needs) > 0 || e.Cost != (Cost{Latency: e.Cost.Latency}) { // other capabilities may as well answer again
+			if err := past.Ask(ctx, e.Needs, asked); err != nil {
+				return answer{}, err
+			}
+		}
 		req.Budget = draw.Left()
 		req.Key = key(ctx, asked)
 		if at = event.At(ctx); !req.judges && req.Turn == nil { // the consumer of a Model streams its answer
@@ -178,6 +184,9 @@ func (e *entry) ask(ctx context.Context, req *Request, loose bool) (answer, erro
 	reply, end, err := e.invoke(ctx, req, loose)
 	a := answer{Asked: sentTo(req, note.Sent())}
 	switch {
+	case past.Taken(ctx):
+		end = well
+		return answer{}, err
 	case err != nil && (ctx.Err() != nil || errors.Is(err, kind.Waiting)):
 		a, err = failing(err, ctx)
 		a.Asked = sentTo(req, note.Sent())

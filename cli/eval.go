@@ -36,14 +36,22 @@ type evalFlags struct {
 	against, gate         string
 	save, markdown, junit string
 	estimate              bool
+	runs                  runsFilter
 }
 
 func (a *app) eval(c *cobra.Command) {
 	var flags evalFlags
-	a.over(c, func(ctx context.Context, p stone.Ashlar) error { return a.evaluate(ctx, p, flags) })
+	a.over(c, func(ctx context.Context, p stone.Ashlar) error {
+		return a.overRuns(ctx, p.Name(), &flags, func(ctx context.Context) error { return a.evaluate(ctx, p, flags) })
+	})
 	a.evalFlags(c.Flags(), &flags)
+	c.Flags().Var(&flags.runs, "runs", "evaluate on recorded runs that `FILTER` selects, such as 'label.env=prod since:7d', and pay only for changed requests")
+	noted(c.Flags(), makesPipeline, "runs")
 	flags.run.wire.describe(c.Flags())
 	a.keepData(c, &flags.run, &flags.data, func([]string) error {
+		if err := flags.checkRuns(); err != nil {
+			return err
+		}
 		if flags.data.File != "" && len(flags.scores) == 0 && !flags.estimate {
 			return errors.New("--score is missing: name a scorer, such as --score exact, or a file of scorers")
 		}
@@ -64,11 +72,20 @@ func (a *app) keepData(c *cobra.Command, run *runFlags, data *eval.Data, check f
 		if err := check(args); err != nil {
 			return err
 		}
-		if data.File == "" {
+		switch runs := c.Flags().Lookup("runs"); {
+		case runs != nil && runs.Changed:
+			if c.Annotations == nil {
+				c.Annotations = map[string]string{}
+			}
+			c.Annotations[givenLater] = "runs"
+		case data.File == "" && runs != nil:
+			return errors.New("--data is missing: name a file of JSON Lines or CSV, or recorded runs by --runs")
+		case data.File == "":
 			return errors.New("--data is missing: name a file of JSON Lines or CSV")
-		}
-		if a.calls.slots, err = data.Columns(); err != nil { // of a plan, the columns are slots
-			return fmt.Errorf("--data: %w", err)
+		default:
+			if a.calls.slots, err = data.Columns(); err != nil { // of a plan, the columns are slots
+				return fmt.Errorf("--data: %w", err)
+			}
 		}
 		run.keep.made.Command = strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
 		return before(c, args)

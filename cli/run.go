@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/bounds"
+	"github.com/stonelayer/stone/internal/past"
 	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/internal/respond"
 	"github.com/stonelayer/stone/internal/text"
@@ -179,7 +180,7 @@ func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, run
 		cfg.Watch = event.All(cfg.Watch, display)
 		say = display.Println
 	}
-	cfg.Frontend = a.person(display, run != nil)
+	cfg.Frontend = past.Asking(ctx, a.person(display, run != nil))
 	resume := ""
 	if run != nil {
 		resume = a.command(run.store, "resume", run.id)

@@ -57,6 +57,10 @@ func BaselineOf(name string, d dag.DAG) (*Baseline, error) {
 		}
 		for start := 0; start < len(found.Rows); {
 			end := start + 1
+			if found.Rows[start].Trial == 0 { // of a recorded run
+				start = end
+				continue
+			}
 			for end < len(found.Rows) && found.Rows[end].Case == found.Rows[start].Case {
 				end++
 			}
@@ -89,7 +93,7 @@ func caseResult(trials []outcome, costs []cost, scorers int) baselineCase {
 		}
 	}
 	for _, spent := range costs {
-		c.USD += spent.USD / float64(len(costs))
+		c.USD += (spent.USD + spent.Past.USD) / float64(len(costs))
 		c.Seconds += spent.Seconds / float64(len(costs))
 	}
 	return c

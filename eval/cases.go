@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/fault"
+	"github.com/stonelayer/stone/internal/past"
 	"github.com/stonelayer/stone/internal/prompts"
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/retryafter"
@@ -55,6 +56,8 @@ type paid struct {
 	Seconds float64  `json:"seconds,omitempty"`
 	Asked   []string `json:"asked,omitempty"` // capabilities
 	Call    *tried   `json:"call,omitempty"`  // the call that is tuned
+
+	Past past.Counts `json:"past,omitzero"`
 }
 
 // metaKey is the key of the JSON of paid, or of a list of them.
@@ -84,7 +87,7 @@ func (e *evaluation) paths() func(at, trial int) string {
 		name := e.data.rows[at].id()[:2]
 		group, _ := slices.BinarySearch(names, name)
 		lane, _ := slices.BinarySearch(rows[name], int32(at))
-		return fmt.Sprintf("%s/cases/each[%d]", groupPath(group), lane*e.Trials+trial-1)
+		return fmt.Sprintf("%s/cases/each[%d]", groupPath(group), lane*(e.Trials+e.prior)+trial-1+e.prior)
 	}
 }
 
@@ -94,8 +97,8 @@ func groupPath(i int) string { return fmt.Sprintf("eval/groups[%d]/group", i) }
 // visits returns the trials of the cases at some places.
 func (e *evaluation) visits(rows []int32) (all []visit) {
 	for _, i := range rows {
-		for t := range e.Trials {
-			all = append(all, visit{e.data.rows[i].id(), t + 1})
+		for t := 1 - e.prior; t <= e.Trials; t++ {
+			all = append(all, visit{e.data.rows[i].id(), t})
 		}
 	}
 	return all
@@ -147,6 +150,13 @@ func (e *evaluation) answer() stone.Ashlar {
 		if err != nil {
 			return nil, err
 		}
+		if v.Trial == 0 {
+			got, cost, err := e.before(ctx, v)
+			if err != nil {
+				return nil, err
+			}
+			return got.node(ctx, d, cost)
+		}
 		start, err := e.input(d, v)
 		if err != nil {
 			return nil, err
@@ -157,10 +167,18 @@ func (e *evaluation) answer() stone.Ashlar {
 		account := budget.From(ctx).Under(stone.In(ctx).Path())
 		var began time.Time
 		var out dag.DAG
+		var counts past.Counts
+		var lacks error
 		for n := range attempts {
 			began = time.Now()
-			out = stone.In(budget.With(ctx, account)).RunChild(p, start)
-			if !out.InFlight() || !broken(out.Cause()) || refused(out.Cause()) || !(n < attempts-1 && retryafter.Sleep(ctx, patience<<(2*n)) == nil) {
+			var r *past.Run
+			if out, r, err = e.runs(budget.With(ctx, account), v, start); err != nil {
+				return nil, err
+			}
+			var asked past.Counts
+			asked, lacks = r.Counts()
+			counts = past.Counts{Requests: counts.New + asked.Requests, New: counts.New + asked.New, USD: asked.USD}
+			if lacks != nil || !out.InFlight() || !broken(out.Cause()) || refused(out.Cause()) || !(n < attempts-1 && retryafter.Sleep(ctx, patience<<(2*n)) == nil) {
 				break
 			}
 		}
@@ -168,7 +186,7 @@ func (e *evaluation) answer() stone.Ashlar {
 		switch {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case out.InFlight() && ends(out.Cause()):
+		case lacks == nil && out.InFlight() && ends(out.Cause()):
 			err := ending(out.Cause())
 			if out, ok := err.(*lockedOutError); ok {
 				e.out.Store(out)
@@ -179,19 +197,27 @@ func (e *evaluation) answer() stone.Ashlar {
 		if err := got.take(out.Within(nil), start.Within(nil)); err != nil {
 			return nil, err
 		}
+		if lacks != nil {
+			got.Failure = &failure{fault.Kind(lacks), lacks.Error(), true}
+		}
 		if got.Failure != nil && got.Failure.Error {
 			// A body that has awaited is not reused: another run asks again.
 			if _, err := stone.In(ctx).Await(d); err != nil {
 				return nil, err
 			}
 		}
-		stone.In(ctx).Event(slog.LevelInfo, answerEvent, slog.Bool("failed", got.Failure != nil))
-		cost, err := json.Marshal(paid{account.Used(), took, askedBy(start, out), e.tried(start, out)})
-		if err != nil {
-			return nil, err
-		}
-		return dag.NewNode(dag.Spec{Type: answered.Name(), Content: got, Parents: d.Next(), Meta: map[string]string{metaKey: string(cost)}})
+		return got.node(ctx, d, paid{account.Used(), took, askedBy(start, out), e.tried(start, out), counts})
 	}, stone.Queries(visited, prompts.Reader), stone.Children(stone.Walk{}.Reads().Writes(e.data.types()...).InOrder(p)), stone.Reusable())
+}
+
+// node returns the node of an answer, and tells of it.
+func (a *answer) node(ctx context.Context, d dag.DAG, p paid) (*dag.Node, error) {
+	stone.In(ctx).Event(slog.LevelInfo, answerEvent, slog.Bool("failed", a.Failure != nil))
+	cost, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	return dag.NewNode(dag.Spec{Type: answered.Name(), Content: a, Parents: d.Next(), Meta: map[string]string{metaKey: string(cost)}})
 }
 
 // input adds the input of a case to the DAG.

@@ -107,7 +107,9 @@ func (e *evaluation) compare(t *tally) *Comparison {
 		seconds.add(before.Seconds, now.Seconds, i)
 	}
 	c.USD = student(usd.differences(), e.clusters(usd.at))
-	c.Seconds = student(seconds.differences(), e.clusters(seconds.at))
+	if e.prior == 0 { // recorded answers take no time
+		c.Seconds = student(seconds.differences(), e.clusters(seconds.at))
+	}
 	for i, s := range e.Scorers {
 		if p := e.pairs(t, i); p != nil {
 			c.Scores = append(c.Scores, e.compared(s.name, p))

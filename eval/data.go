@@ -21,6 +21,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/past"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/tree"
 	"github.com/stonelayer/stone/schema"
@@ -61,6 +62,9 @@ type dataset struct {
 	test     string // digest of the whole split "test" if that is the Split
 	whole    int    // rows that Data.N was drawn from
 	repeated int    // rows that repeat the case of another one
+
+	recorded map[string]string // runs, by case; nil if the cases are no runs
+	skipped  map[string]int    // runs that are no case, by reason
 }
 
 // maxFaults is how many faulty rows are listed. The others are counted.
@@ -71,6 +75,12 @@ const maxFaults = 5
 func (d Data) load(ctx context.Context, p stone.Ashlar, cfg stone.Config) (*dataset, error) {
 	set := &dataset{Data: d, inputs: inputs(p, cfg), byID: map[string]int32{}, named: d.Expected != ""}
 	set.Expected = cmp.Or(d.Expected, "expected")
+	if runs := past.RunsOf(ctx); runs != nil && d.File == "" && d.Rows == nil {
+		if err := set.addRuns(ctx, runs); err != nil {
+			return nil, err
+		}
+		return set, set.choose()
+	}
 	source, err := d.open()
 	if err != nil {
 		return nil, err
@@ -101,14 +111,17 @@ func (d Data) load(ctx context.Context, p stone.Ashlar, cfg stone.Config) (*data
 	case len(set.rows) == 0:
 		return nil, fmt.Errorf("%s has no rows", name)
 	}
-	if d.Split == TestSplit {
+	return set, set.choose()
+}
+
+// choose draws the cases from the rows.
+func (set *dataset) choose() error {
+	if set.Split == TestSplit {
 		set.test = set.digest()
 	}
-	if err := set.sample(); err != nil {
-		return nil, err
-	}
+	err := set.sample()
 	set.sum = set.digest()
-	return set, nil
+	return err
 }
 
 // inputs returns what a pipeline reads and neither it nor the run provides. Types of Stone

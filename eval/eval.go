@@ -79,7 +79,7 @@ func newEvaluation(ctx context.Context, cfg Config, run stone.Config) (*evaluati
 		return nil, err
 	}
 	e := &evaluation{Config: cfg, data: set}
-	for _, check := range []func() error{e.checkExpected, e.checkTypes, func() error { return e.checkFit(ctx) }, e.checkAgainst, e.checkGate} {
+	for _, check := range []func() error{e.checkExpected, e.checkTypes, func() error { return e.checkFit(ctx) }, e.checkAgainst, e.overRuns, e.checkGate} {
 		if err := check(); err != nil {
 			return nil, err
 		}
@@ -107,6 +107,7 @@ func (e *evaluation) asking() stone.Ashlar {
 type evaluation struct {
 	Config
 	data  *dataset
+	prior int    // 1 if the answer of the recorded run is trial 0
 	tuned string // type of the call whose tries are kept; "" for none
 	out   atomic.Pointer[lockedOutError]
 }

@@ -113,7 +113,7 @@ func (s scorerSpec) ask(set *dataset, app *call.Applicator, name string, out dag
 
 // question returns the input of a judge.
 func (s scorerSpec) question(set *dataset, d dag.DAG, rubric string, turned bool) (any, error) {
-	c, _, err := set.caseOf(d)
+	c, _, err := set.caseOf(d, "")
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func (s scorerSpec) judged(set *dataset, score func([]grade) Score, asked ...ask
 		return score(grades).judged(), nil
 	}, stone.Queries(reads...)))
 	unanswered := stone.New("unanswered", scored, func(_ context.Context, d dag.DAG) (Score, error) {
-		_, settled, err := set.caseOf(d)
+		_, settled, err := set.caseOf(d, "")
 		if err == nil && settled == nil {
 			err = errors.New("the case has an answer")
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/past"
 	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/internal/text"
 )
@@ -49,6 +50,8 @@ type cost struct {
 	From    string   `json:"from,omitempty"`   // run from which the answer was reused
 	Asked   []string `json:"asked,omitempty"`  // ids of the capabilities that were asked
 	Call    *tried   `json:"call,omitempty"`   // the call that is tuned
+
+	Past past.Counts `json:"past,omitzero"`
 }
 
 const maxReason = 200
@@ -111,7 +114,7 @@ func (o *outcome) answer(n *dag.Node, spent *cost) error {
 	}
 	p, err := costOf(n)
 	spent.USD, spent.Tokens, spent.Seconds, spent.From = p.USD, p.Tokens(), p.Seconds, n.Meta()[terms.From]
-	spent.Asked, spent.Call = p.Asked, p.Call
+	spent.Asked, spent.Call, spent.Past = p.Asked, p.Call, p.Past
 	return err
 }
 

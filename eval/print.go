@@ -126,7 +126,7 @@ func (r Report) scores() part {
 	if r.Reused > 0 {
 		line += fmt.Sprintf("; %d answers (%s) are of an earlier run", r.Reused, usd(r.Cost.ReusedUSD))
 	}
-	p.notes = append(p.notes, line)
+	p.notes = append(append(p.notes, line), r.recordedNotes()...)
 	if r.Looks > 0 {
 		p.notes = append(p.notes, fmt.Sprintf("look %d at this test split: each choice that it guides makes its figures better than the truth", r.Looks))
 	}
@@ -203,8 +203,11 @@ func (c *Comparison) parts() []part {
 	if c.Missing > 0 {
 		line += fmt.Sprintf(", %d only before", c.Missing)
 	}
-	p.notes = append(p.notes, line,
-		fmt.Sprintf("a case costs %s USD (95 %% %s) and takes %+.3f s (95 %% %s) more", money.Signed(c.USD.Mean), bounded(c.USD, money.Signed), c.Seconds.Mean, bounded(c.Seconds, signed3)))
+	more := fmt.Sprintf("a case costs %s USD (95 %% %s)", money.Signed(c.USD.Mean), bounded(c.USD, money.Signed))
+	if c.Seconds.N > 0 {
+		more += fmt.Sprintf(" and takes %+.3f s (95 %% %s)", c.Seconds.Mean, bounded(c.Seconds, signed3))
+	}
+	p.notes = append(p.notes, line, more+" more")
 	all := []part{p}
 	for _, more := range []part{slices, turned} {
 		if len(more.rows) > 0 {

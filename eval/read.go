@@ -165,7 +165,7 @@ func (s scorerSpec) scorer(app *call.Applicator) (Scorer, error) {
 
 // leafOf makes a scorer whose version is all of its settings.
 func (s scorerSpec) leafOf(fn func(context.Context, Case) (Score, error), options ...stone.LeafOption) Scorer {
-	return Func(s.name, fn, append(options, stone.Version(fmt.Sprintf("%q", s)))...)
+	return scoring(s.name, s.node, fn, append(options, stone.Version(fmt.Sprintf("%q", s)))...)
 }
 
 func (s scorerSpec) comparing(m measure) Scorer {

@@ -20,12 +20,15 @@ type Report struct {
 	Repeated int           `json:"repeated,omitempty"` // rows that repeat a case and count once
 	Scores   []ScoreReport `json:"scores"`             // by scorer
 	Cost     Cost          `json:"cost"`
-	Asked    []Asked       `json:"asked,omitempty"`    // capabilities of calls
-	Reused   int           `json:"reused,omitempty"`   // answers taken from an earlier run
-	Looks    int           `json:"looks,omitempty"`    // runs that have shown results on this test split, this one included; the command counts them
-	Failures []Example     `json:"failures,omitempty"` // the first cases without an answer, and errors
-	Against  *Comparison   `json:"against,omitempty"`
-	Gate     *Verdict      `json:"gate,omitempty"`
+	Asked    []Asked       `json:"asked,omitempty"`  // capabilities of calls
+	Reused   int           `json:"reused,omitempty"` // answers taken from an earlier run
+	Looks    int           `json:"looks,omitempty"`  // runs that have shown results on this test split, this one included; the command counts them
+	// Recorded counts, of recorded runs, the requests, the "new" ones, the cases that ended for lack of a person or an effect, and the
+	// runs left out, by reason.
+	Recorded map[string]int `json:"recorded,omitempty"`
+	Failures []Example      `json:"failures,omitempty"` // the first cases without an answer, and errors
+	Against  *Comparison    `json:"against,omitempty"`
+	Gate     *Verdict       `json:"gate,omitempty"`
 }
 
 // A ScoreReport is the result of one scorer.
@@ -115,6 +118,10 @@ func (e *evaluation) tally(d dag.DAG) (*tally, error) {
 			if !ok {
 				return nil, fmt.Errorf("the data no longer has the case %s", o.Case)
 			}
+			if o.Trial == 0 {
+				e.Against.add(caseResult([]outcome{o}, costs[i:i+1], len(e.Scorers)))
+				continue
+			}
 			t.trials[at] = append(t.trials[at], o)
 			t.costs[at] = append(t.costs[at], costs[i])
 		}
@@ -148,7 +155,7 @@ func (e *evaluation) summarize(t *tally) (Report, error) {
 		}
 	}
 	r.Cost.Whole = e.whole(t)
-	r.Asked = t.asked()
+	r.Asked, r.Recorded = t.asked(), e.recordedOf(t)
 	for i, s := range e.Scorers {
 		r.Scores = append(r.Scores, e.scoreReport(t, i, s.name))
 	}

@@ -55,9 +55,14 @@ type Scorer struct {
 // Its error is a Score with the verdict Error. It takes the options of stone.Func: give an
 // expensive scorer a Version and stone.Reusable.
 func Func(name string, fn func(context.Context, Case) (Score, error), options ...stone.LeafOption) Scorer {
+	return scoring(name, "", fn, options...)
+}
+
+// scoring is Func for a scorer of a node, "" for the output.
+func scoring(name, node string, fn func(context.Context, Case) (Score, error), options ...stone.LeafOption) Scorer {
 	return Scorer{name: name, leaf: func(set *dataset) stone.Ashlar {
 		return stone.New(name, scored, func(ctx context.Context, d dag.DAG) (Score, error) {
-			c, settled, err := set.caseOf(d)
+			c, settled, err := set.caseOf(d, node)
 			if err != nil || settled != nil {
 				return *settled, err
 			}
@@ -86,8 +91,9 @@ func (s Score) judged() Score {
 	return s
 }
 
-// caseOf returns the case of a lane. If it has no answer, its score is settled.
-func (set *dataset) caseOf(d dag.DAG) (c Case, settled *Score, err error) {
+// caseOf returns the case of a lane. If it has no answer, its score is settled, unless the scored node was made before the case
+// ended for lack of a record.
+func (set *dataset) caseOf(d dag.DAG, node string) (c Case, settled *Score, err error) {
 	n, err := d.Nearest(answered.Name())
 	if err != nil {
 		return c, &Score{}, err
@@ -96,7 +102,7 @@ func (set *dataset) caseOf(d dag.DAG) (c Case, settled *Score, err error) {
 	if err != nil {
 		return c, &Score{}, err
 	}
-	if f := a.Failure; f != nil {
+	if f := a.Failure; f != nil && !(f.lacks() && a.Nodes[node] != nil) {
 		settled = &Score{Verdict: NoAnswer, Reason: f.Kind + ": " + f.Reason}
 		if f.Error {
 			settled.Verdict = Error

@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/fault"
+	"github.com/stonelayer/stone/internal/past"
 	"github.com/stonelayer/stone/internal/queue"
 	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/internal/terms"
@@ -42,7 +43,10 @@ func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Conte
 			at.cleaned = true
 			return *set, nil
 		}
-		rec, err := work(record.WithAnew(context.WithValue(ctx, troubleKey{}, &at.trouble), r.times(key.Path)))
+		if ctx = context.WithValue(ctx, troubleKey{}, &at.trouble); key.Kind == "step" {
+			ctx = past.Noting(ctx, &at.exchange)
+		}
+		rec, err := work(record.WithAnew(ctx, r.times(key.Path)))
 		if err == nil {
 			err = at.made(ctx, key, &rec)
 		}
@@ -146,8 +150,9 @@ func (r *recorder) admit(ctx context.Context, key *step.Key) error {
 // attempt is a call of recorder.Do.
 type attempt struct {
 	trouble
-	started bool // work was called
-	cleaned bool // the run continues with what is recorded, which is not what the step returned
+	started  bool // work was called
+	cleaned  bool // the run continues with what is recorded, which is not what the step returned
+	exchange past.Exchange
 }
 
 // made is the stage between the work and the journal.
@@ -155,11 +160,12 @@ func (a *attempt) made(ctx context.Context, key step.Key, rec *step.Record) (err
 	if err = a.found(); err != nil { // even if the body ignored it
 		return err
 	}
+	taken := a.exchange.Note(rec)
 	if a.cleaned, err = cleanRecord(a.recorder.secrets, rec); err != nil {
 		return err
 	}
 	same, err := a.recorder.forked.again(key, rec)
-	if a.cleaned = a.cleaned || same; err != nil {
+	if a.cleaned = a.cleaned || same || taken; err != nil {
 		return err
 	}
 	if key.Kind == "leaf" {
@@ -185,6 +191,10 @@ func (a *attempt) settle(ctx context.Context, key step.Key, rec step.Record, err
 	}
 	if r.opts.Force {
 		rec.Differs, rec.Path = false, ""
+	}
+	past.Settle(ctx, rec, declared != (budget.Amount{}))
+	if rec.Replayed && key.Kind == "leaf" && err == nil {
+		err = r.settleWithin(ctx, key.Path)
 	}
 	r.tally.add(key.Kind, rec, declared != (budget.Amount{}))
 	if key.Kind == "leaf" && rec.Failure == nil {

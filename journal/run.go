@@ -195,6 +195,7 @@ type runner struct {
 		mu   sync.Mutex
 		made map[string][]string
 	}
+	requests requests
 	children sync.Map                     // starters of the children that a step waits for, by their ids
 	life     context.Context              // of the run in this process; written by begin
 	news     atomic.Pointer[[]event.Data] // emitted with the first step

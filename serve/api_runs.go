@@ -8,12 +8,10 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/filter"
 	"github.com/stonelayer/stone/internal/protocol"
 	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/internal/view"
@@ -109,8 +107,8 @@ func (s *Server) owned(ctx context.Context, who Principal, id string) (journal.R
 
 // selected reads the query of a list of the caller's runs.
 func (s *Server) selected(ctx context.Context, who Principal, values url.Values) (q journal.Query, err error) {
-	if q, err = selection(values); err != nil {
-		return q, err
+	if q, err = filter.Query(values); err != nil {
+		return q, unreadable("%v", err)
 	}
 	maps.Copy(q.Labels, who.labels())
 	if q.Before != "" {
@@ -151,7 +149,7 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request, who Principal)
 }
 
 const (
-	maxPage   = 1000    // runs on a page
+	maxPage   = filter.MaxPage
 	pageBytes = 4 << 20 // about, of what the journal has of the runs on a page
 	somePage  = 16      // runs that are read at once, as long as nothing is known of their size
 )
@@ -202,49 +200,6 @@ func sizeOf(r journal.RunInfo) int {
 		n += len(notice.Path) + len(notice.Text)
 	}
 	return n
-}
-
-// selection reads the query of a list of runs.
-func selection(values url.Values) (journal.Query, error) {
-	q := journal.Query{Labels: map[string]string{}, Limit: journal.DefaultLimit}
-	for name, all := range values {
-		value := all[len(all)-1]
-		var err error
-		switch {
-		case name == "state":
-			for _, v := range all {
-				if q.States = append(q.States, journal.State(v)); !slices.Contains(view.States, journal.State(v)) {
-					return q, unreadable("the state %q: want one of %v", v, view.States)
-				}
-			}
-		case name == "pipeline":
-			q.Pipeline = value
-		case name == "text":
-			q.Text = value
-		case name == "min-usd":
-			q.MinCost, err = strconv.ParseFloat(value, 64)
-		case name == "since":
-			q.Since, err = time.Parse(time.RFC3339, value)
-		case name == "until":
-			q.Until, err = time.Parse(time.RFC3339, value)
-		case name == "ended-since":
-			q.Ended, err = time.Parse(time.RFC3339, value)
-		case name == "before":
-			q.Before = value
-		case name == "limit":
-			if q.Limit, err = strconv.Atoi(value); err == nil && (q.Limit < 1 || q.Limit > maxPage) {
-				return q, unreadable("limit is %d: want 1 to %d", q.Limit, maxPage)
-			}
-		case strings.HasPrefix(name, "label."): // a caller's own tenant replaces that of the query
-			q.Labels[strings.TrimPrefix(name, "label.")] = value
-		default:
-			return q, unreadable("unknown parameter %q: want state, pipeline, text, min-usd, since, until, ended-since, before, limit or label.NAME", name)
-		}
-		if err != nil {
-			return q, unreadable("the parameter %s cannot be read: %v", name, err)
-		}
-	}
-	return q, nil
 }
 
 func (s *Server) getRun(w http.ResponseWriter, r *http.Request, who Principal) error {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/filter"
 	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
@@ -23,7 +24,7 @@ func WriteHTML(ctx context.Context, w io.Writer, j journal.Journal, run string) 
 
 // pageRoutes are the routes of the pages, which show a caller what the API would.
 func (s *Server) pageRoutes() (routes []route) {
-	pages := page.Handler(page.Config{View: s.view, Fail: s.fail, Select: selection, API: "/v1", Design: s.cfg.Design})
+	pages := page.Handler(page.Config{View: s.view, Fail: s.fail, Select: filter.Query, API: "/v1", Design: s.cfg.Design})
 	for _, pattern := range page.Patterns {
 		role := Read
 		switch {

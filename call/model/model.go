@@ -215,6 +215,9 @@ func less(left budget.Limits, used budget.Usage) budget.Limits {
 // ask sends the request and streams the answer. Answer may be nil if err is not.
 func (c Config) ask(ctx context.Context, req *call.Request, request *llm.Request) (answer *llm.Reply, used budget.Usage, err error) {
 	asked.Tell(ctx, request)
+	if err := asked.Before(ctx, c.Model, request); err != nil {
+		return nil, used, err
+	}
 	meter := llm.NewMeter(ctx, c.Model, request)
 	tell := llm.NewReport(event.At(ctx), req.Voice, c.Model, request, 0)
 	hear := listener(req)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/stonelayer/stone/internal/past"
 	"github.com/stonelayer/stone/llm"
 )
 
@@ -43,4 +44,12 @@ func (n *Note) Sent() *llm.Request {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.request
+}
+
+// Before is past.Ask for a request to a model. The bound of its answer is no part of the request, since it depends on the budget
+// that is left.
+func Before(ctx context.Context, m llm.Model, request *llm.Request) error {
+	unbounded := *request
+	unbounded.MaxTokens = 0
+	return past.Ask(ctx, nil, llm.Name(m, request), unbounded)
 }

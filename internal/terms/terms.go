@@ -31,8 +31,9 @@ const (
 	// As is the id that the node of another run has there, of which a forked run has a copy. Steps that read the copy are
 	// known by that id, since an id covers all nodes before it, which may be others in the fork. A DAG read from outside
 	// has no such meta.
-	As     = "reused-as"
-	Beside = "beside" // content beside the content of a node
+	As      = "reused-as"
+	Beside  = "beside"  // content beside the content of a node
+	Request = "request" // the digest of what a recorded step has asked
 )
 
 // Codes of warnings of a run.

@@ -125,3 +125,7 @@ func (c *chosenPage) doAll(ctx context.Context) {
 	c.Runs = slices.DeleteFunc(c.Runs, func(r chosenRun) bool { return r.Problem == "" })
 	c.Over, c.Count = true, was-len(c.Runs)
 }
+
+func unreadable(format string, args ...any) *api.Problem {
+	return &api.Problem{Type: problems.Invalid, Title: "Bad Request", Status: http.StatusBadRequest, Detail: fmt.Sprintf(format, args...)}
+}

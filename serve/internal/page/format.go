@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/filter"
 	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/internal/progress"
@@ -39,7 +40,7 @@ var functions = template.FuncMap{
 	"plural":      plural,
 	"json":        func(raw json.RawMessage) string { return text.JSON(string(raw)) },
 	"markdown":    markdown,
-	"listURL":     listURL,
+	"listURL":     filter.ListURL,
 	"pipelineURL": pipelineURL,
 	"score": func(f *float64) string {
 		if f == nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/filter"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
@@ -19,7 +20,7 @@ import (
 // runsPage is the list of runs.
 type runsPage struct {
 	runsTable
-	Filter filter
+	Filter filter.Filter
 	Next   string // URL of the page of older runs
 }
 
@@ -29,8 +30,8 @@ type savedView struct{ Name, URL string }
 // Views are the filters that people use most.
 func (runsPage) Views() []savedView {
 	return []savedView{
-		{"all", listURL()}, {"running", listURL("state", "running")}, {"waiting", listURL("state", "waiting")},
-		{"failed today", listURL("state", "failed", "since", "today")}, {"above 1 USD this week", listURL("usd", "1", "since", "7d")},
+		{"all", filter.ListURL()}, {"running", filter.ListURL("state", "running")}, {"waiting", filter.ListURL("state", "waiting")},
+		{"failed today", filter.ListURL("state", "failed", "since", "today")}, {"above 1 USD this week", filter.ListURL("usd", "1", "since", "7d")},
 	}
 }
 
@@ -109,13 +110,13 @@ const rowsOfRuns = 100
 // runs shows the runs that a filter selects.
 func (p *pages) runs(w http.ResponseWriter, r *http.Request, v View) error {
 	query := r.URL.Query()
-	chosen, err := filterOf(query.Get("q"))
+	chosen, err := filter.Parse(query.Get("q"))
 	if err != nil {
-		return err
+		return unreadable("%v", err)
 	}
-	selected, err := chosen.query(time.Now())
+	selected, err := chosen.Values(time.Now())
 	if err != nil {
-		return err
+		return unreadable("%v", err)
 	}
 	stream := "/runs?" + selected.Encode()
 	if before := query.Get("before"); before != "" {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/filter"
 	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/internal/view"
@@ -243,7 +244,7 @@ func (p *period) chart(m measure, pipeline string, width, height int) chart {
 			continue
 		}
 		date := p.From.AddDate(0, 0, i).Format(time.DateOnly)
-		k := column{X: i * step, W: max(step-2, 1), Text: date + ": " + m.words(day), URL: listURL("pipeline", pipeline, "since", date, "until", date)}
+		k := column{X: i * step, W: max(step-2, 1), Text: date + ": " + m.words(day), URL: filter.ListURL("pipeline", pipeline, "since", date, "until", date)}
 		if most > 0 {
 			k.H = max(int(m.value(day)/most*float64(height)), 1)
 		}

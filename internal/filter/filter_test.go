@@ -1,4 +1,4 @@
-package page
+package filter
 
 import (
 	"net/url"
@@ -18,6 +18,7 @@ func TestFilter(t *testing.T) {
 		"usd>=0.5":                        "min-usd=0.5",
 		"usd:0.5":                         "min-usd=0.5",
 		"label:team=a=b label:x=":         "label.team=a%3Db&label.x=",
+		"label.env=prod":                  "label.env=prod",
 		`pipeline:"two words"`:            "pipeline=two+words",
 		"since:1d":                        "since=2026-03-04T12%3A30%3A00Z",
 		"since:today until:today":         "since=2026-03-05T00%3A00%3A00Z&until=2026-03-06T00%3A00%3A00Z",
@@ -26,16 +27,16 @@ func TestFilter(t *testing.T) {
 		`"a \" b"`:                        "text=a+%22+b",
 		"429":                             "text=429",
 	} {
-		f, err := filterOf(text)
+		f, err := Parse(text)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		got, err := f.query(now)
+		got, err := f.Values(now)
 		if err != nil || got.Encode() != want {
 			t.Errorf("%s: got %q, %v, want %q", text, got.Encode(), err, want)
 		}
-		again, err := filterOf(f.String()) // what a page shows can be sent again
+		again, err := Parse(f.String()) // what a page shows can be sent again
 		if err != nil || again.String() != f.String() {
 			t.Errorf("%s: written as %q it is read as %q, %v", text, f, again, err)
 		}
@@ -55,9 +56,9 @@ func TestFilter(t *testing.T) {
 		strings.Repeat("a ", 1000):  "at most 1000",
 		"since:1d since:2026-13-01": "want an age",
 	} {
-		f, err := filterOf(text)
+		f, err := Parse(text)
 		if err == nil {
-			_, err = f.query(now)
+			_, err = f.Values(now)
 		}
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40s: got %v, want %q", text, err, want)
@@ -69,7 +70,7 @@ func FuzzFilter(f *testing.F) {
 	f.Add(`state:failed "a b" usd>1`)
 	f.Add(`a"b :c \`)
 	f.Fuzz(func(t *testing.T, text string) {
-		read, err := filterOf(text)
+		read, err := Parse(text)
 		if err != nil {
 			return
 		}
@@ -81,7 +82,7 @@ func FuzzFilter(f *testing.F) {
 		if len(written) > 1000 { // quotes make it longer than what can be read
 			return
 		}
-		again, err := filterOf(written)
+		again, err := Parse(written)
 		if err != nil || len(again) != len(read) {
 			t.Fatalf("%q is written as %q and read as %q: %v", text, read, again, err)
 		}
@@ -94,12 +95,12 @@ func FuzzFilter(f *testing.F) {
 }
 
 func TestChips(t *testing.T) {
-	f, err := filterOf(`state:failed "a b"`)
+	f, err := Parse(`state:failed "a b"`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	chips := f.Chips()
-	if len(chips) != 2 || chips[0] != (chip{"state:failed", "/?q=%22a+b%22"}) || chips[1].Without != "/?q=state%3Afailed" {
+	if len(chips) != 2 || chips[0] != (Chip{"state:failed", "/?q=%22a+b%22"}) || chips[1].Without != "/?q=state%3Afailed" {
 		t.Errorf("%q", chips)
 	}
 }

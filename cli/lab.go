@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stonelayer/stone/internal/filter"
+	"github.com/stonelayer/stone/internal/lab"
+	"github.com/stonelayer/stone/internal/past"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
+)
+
+// runsFilter selects the runs that eval takes as cases, a flag. Ages become times and the set ends now, so that a resumed
+// evaluation has the same cases.
+type runsFilter struct {
+	words filter.Filter
+	query journal.Query
+}
+
+func (r *runsFilter) String() string { return r.words.String() }
+func (r *runsFilter) Type() string   { return "string" }
+
+// Set implements pflag.Value.
+func (r *runsFilter) Set(text string) error {
+	words, err := filter.Parse(text)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	values, err := words.Values(now)
+	if err != nil {
+		return err
+	}
+	if len(words) == 0 {
+		return errors.New("it is empty: since:7d selects the runs of a week")
+	}
+	if values.Get("until") == "" {
+		values.Set("until", now.UTC().Format(time.RFC3339Nano))
+		words = append(words, filter.Word{Name: "until"})
+	}
+	for i, w := range words {
+		if w.Name == "since" || w.Name == "until" {
+			words[i].Value = values.Get(w.Name)
+		}
+	}
+	r.words = words
+	r.query, err = filter.Query(values)
+	return err
+}
+
+// overRuns calls do with a context of the recorded runs that the flag selects, if it does. Without a name of a pipeline, these are runs
+// of this one.
+func (a *app) overRuns(ctx context.Context, pipeline string, flags *evalFlags, do func(context.Context) error) error {
+	if flags.runs.words == nil {
+		return do(ctx)
+	}
+	if flags.run.keep.none {
+		return errors.New("--runs reads a journal, which --no-db excludes: drop one of them")
+	}
+	return a.withStoreAs(ctx, flags.run.keep.resume, sqlite.Options{}, func(s *store) error {
+		q := flags.runs.query
+		if q.Pipeline == "" {
+			q.Pipeline = pipeline
+		}
+		grant := append([]string{}, a.calls.grant...)
+		return do(past.WithRuns(ctx, &lab.Runs{Journal: s, Query: q, Grant: grant}))
+	})
+}
+
+// checkRuns checks the flags of an evaluation of recorded runs.
+func (f *evalFlags) checkRuns() error {
+	switch {
+	case f.runs.words == nil:
+		return nil
+	case f.data.File != "":
+		return errors.New("--data and --runs exclude each other: give one")
+	case f.trials > 1:
+		return fmt.Errorf("--trials %d: recorded runs have one answer to each request: drop it", f.trials)
+	}
+	if len(f.scores) == 0 {
+		f.scores = []string{"exact"}
+	}
+	return nil
+}

@@ -1,0 +1,263 @@
+// Package past lets a run take the answers that an earlier run got: of models, capabilities, tools and people. A journal
+// notes in the record of a step what the step has asked. If the context has an earlier run, the body of a step with the same
+// request ends before it asks, and the journal records the earlier result in its place.
+package past
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+
+	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/effect"
+	"github.com/stonelayer/stone/internal/grants"
+	"github.com/stonelayer/stone/internal/terms"
+	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/step"
+)
+
+// Kinds of failure of a run that its earlier run cannot answer.
+const (
+	NeedsPerson kind.Kind = "needs-person" // it asks a question that nobody has answered
+	NeedsEffect kind.Kind = "needs-effect" // it would have an effect that is not granted
+)
+
+// A Source reads the records of an earlier run.
+type Source interface {
+	// Step returns the nth result, from 0, of a step that made the request; nil if there are fewer.
+	Step(ctx context.Context, request string, nth int) (*step.Record, error)
+	// Leaf returns the node that the leaf at a path made if the digest of what it read is the same; nil otherwise.
+	Leaf(ctx context.Context, path string, same func(dag.DAG) bool) (*dag.Node, error)
+	// Person returns the answer to a version of a question, and whether there is one.
+	Person(ctx context.Context, version string) (a ask.Answer, known bool, err error)
+}
+
+// A Run is an earlier run that answers what runs below a path.
+type Run struct {
+	Source
+	ID    string
+	Under string   // the path in place of which the paths of the earlier run begin
+	Grant []string // effects that a step may have although no record answers it
+
+	mu      sync.Mutex
+	taken   map[string]int // by request
+	counts  Counts
+	stopped error
+}
+
+// Counts are the requests of a run to models and capabilities.
+type Counts struct {
+	Requests int `json:"requests,omitempty"`
+	New      int `json:"new,omitempty"` // those that the earlier run has not made
+	// USD is what the others cost then.
+	USD float64 `json:"usd,omitempty"`
+}
+
+type runKey struct{}
+
+// With returns a context with an earlier run.
+func With(ctx context.Context, r *Run) context.Context { return context.WithValue(ctx, runKey{}, r) }
+
+// Of returns the earlier run of a context, or nil.
+func Of(ctx context.Context) *Run {
+	r, _ := ctx.Value(runKey{}).(*Run)
+	return r
+}
+
+// Counts returns the requests so far, and why the run cannot go on. A nil Run has none.
+func (r *Run) Counts() (Counts, error) {
+	if r == nil {
+		return Counts{}, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.counts, r.stopped
+}
+
+// An Exchange is what a step has asked. A journal puts it into the context of the body.
+type Exchange struct {
+	request string
+	found   *step.Record
+}
+
+type exchangeKey struct{}
+
+// Noting returns the context of a body that writes to the exchange.
+func Noting(ctx context.Context, x *Exchange) context.Context {
+	return context.WithValue(ctx, exchangeKey{}, x)
+}
+
+// errTaken ends a body whose result is taken from an earlier run.
+var errTaken = errors.New("the answer is taken from an earlier run")
+
+// Ask must be called by the body of a step before it asks anything that costs something or has effects. The body must end with
+// its error.
+func Ask(ctx context.Context, effects []string, request ...any) error {
+	x, _ := ctx.Value(exchangeKey{}).(*Exchange)
+	if x == nil {
+		return nil
+	}
+	h := sha256.New()
+	enc := json.NewEncoder(h)
+	for _, part := range request {
+		if err := enc.Encode(part); err != nil {
+			return nil // nor could it be recorded
+		}
+	}
+	x.request = hex.EncodeToString(h.Sum(nil)[:16])
+	r := Of(ctx)
+	if r == nil {
+		return nil
+	}
+	var err error
+	if x.found, err = r.take(ctx, x.request); err != nil {
+		return fmt.Errorf("%w: %w", kind.Recorder, err)
+	}
+	if x.found != nil {
+		return errTaken
+	}
+	return r.Allow(effects)
+}
+
+// Taken reports whether the result of the step whose body has the context is taken from an earlier run.
+func Taken(ctx context.Context) bool {
+	x, _ := ctx.Value(exchangeKey{}).(*Exchange)
+	return x != nil && x.found != nil
+}
+
+func (r *Run) take(ctx context.Context, request string) (*step.Record, error) {
+	r.mu.Lock()
+	nth := r.taken[request]
+	r.mu.Unlock()
+	rec, err := r.Step(ctx, request, nth)
+	if rec != nil {
+		r.note(request)
+	}
+	return rec, err
+}
+
+func (r *Run) note(request string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.taken == nil {
+		r.taken = map[string]int{}
+	}
+	r.taken[request]++
+}
+
+// Allow returns an error if a step with the effects must not run. Reading files is always allowed.
+func (r *Run) Allow(effects []string) error {
+	if _, err := r.Counts(); err != nil {
+		return err
+	}
+	harmless := []string{effect.FSRead, effect.Ask}
+	if missing := grants.Missing(effects, append(harmless, r.Grant...)); len(missing) > 0 {
+		return &lacking{NeedsEffect, fmt.Sprintf("the effect %s would happen again: no recorded result has the same request, and --grant does not name it", strings.Join(missing, ", "))}
+	}
+	return nil
+}
+
+// lacking is the error of a step that the earlier run cannot answer.
+type lacking struct {
+	kind kind.Kind
+	why  string
+}
+
+func (e *lacking) Error() string       { return e.why }
+func (e *lacking) FailureKind() string { return string(e.kind) }
+func (e *lacking) Retryable() bool     { return false }
+
+// Note notes in the record of a step what it has asked, or replaces the record by the earlier one. It reports whether it did that.
+func (x *Exchange) Note(rec *step.Record) (taken bool) {
+	if x.found != nil {
+		*rec = *x.found
+		return true
+	}
+	if x.request != "" {
+		if rec.Meta = maps.Clone(rec.Meta); rec.Meta == nil {
+			rec.Meta = map[string]string{}
+		}
+		rec.Meta[terms.Request] = x.request
+	}
+	return false
+}
+
+// Settle counts a step that has its result, in whichever process it was made. Paid says that it draws on an account.
+func Settle(ctx context.Context, rec step.Record, paid bool) {
+	request := rec.Meta[terms.Request]
+	lacks := rec.Failure != nil && (rec.Failure.Kind == NeedsPerson || rec.Failure.Kind == NeedsEffect)
+	if request == "" && !lacks {
+		return
+	}
+	r := Of(ctx)
+	if r == nil {
+		return
+	}
+	earlier := rec.Meta[terms.From] == r.ID
+	if rec.Replayed && earlier {
+		r.note(request)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if lacks && r.stopped == nil {
+		r.stopped = &lacking{rec.Failure.Kind, rec.Failure.Reason}
+	}
+	if paid && !lacks {
+		if r.counts.Requests++; !earlier {
+			r.counts.New++
+			return
+		}
+		var used struct{ USD float64 }
+		if json.Unmarshal([]byte(rec.Meta[terms.UsageNote]), &used) == nil {
+			r.counts.USD += used.USD
+		}
+	}
+}
+
+// LeafAt returns the node that a leaf with effects made of the same nodes, nil if the leaf has to run. Path is in this run.
+func (r *Run) LeafAt(ctx context.Context, path string, effects []string, same func(dag.DAG) bool) (*dag.Node, error) {
+	n, err := r.Leaf(ctx, strings.TrimPrefix(path, r.Under+"/"), same)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", kind.Recorder, err)
+	case n != nil:
+		return n, nil
+	}
+	return nil, r.Allow(effects)
+}
+
+// Asking returns a frontend that answers the questions of a context with an earlier run as people did there, and has others asked
+// by next. It returns next if the context has no recorded runs.
+func Asking(ctx context.Context, next ask.Frontend) ask.Frontend {
+	if RunsOf(ctx) == nil {
+		return next
+	}
+	return frontend{next}
+}
+
+type frontend struct{ ask.Frontend }
+
+func (f frontend) Ask(ctx context.Context, q ask.Question) (ask.Answer, error) {
+	r := Of(ctx)
+	switch {
+	case r == nil && f.Frontend == nil:
+		return ask.Answer{}, kind.Waiting
+	case r == nil:
+		return f.Frontend.Ask(ctx, q)
+	}
+	a, known, err := r.Person(ctx, q.Version())
+	if err != nil {
+		return a, fmt.Errorf("%w: %w", kind.Recorder, err)
+	}
+	if !known || q.Problem != "" {
+		return a, &lacking{NeedsPerson, fmt.Sprintf("nobody has answered this version of the question %q", q.Name)}
+	}
+	return a, nil
+}

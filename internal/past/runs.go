@@ -1,0 +1,48 @@
+package past
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+
+	"github.com/stonelayer/stone/dag"
+)
+
+// Runs are recorded runs that become the cases of an evaluation.
+type Runs interface {
+	// Each yields the runs, the newest first. An error is the last thing that it yields.
+	Each(ctx context.Context) iter.Seq2[Case, error]
+	// Open returns the run that answers a case.
+	Open(ctx context.Context, id string) (*Run, error)
+	// Result returns what a run has made.
+	Result(ctx context.Context, id string) (Result, error)
+}
+
+// A Case is a recorded run.
+type Case struct {
+	Run     string
+	Skipped string                                           // why it is no case, "" for a case
+	Inputs  map[string][]json.RawMessage                     // contents by type
+	Column  func(name string) (json.RawMessage, bool, error) // the accepted result, a node or a label
+}
+
+// A Result is what a recorded run has made of its input.
+type Result struct {
+	Input, DAG dag.DAG // of which the second extends the first
+	USD        float64
+	Tokens     int
+	Seconds    float64
+}
+
+type runsKey struct{}
+
+// WithRuns returns the context of an evaluation of recorded runs.
+func WithRuns(ctx context.Context, runs Runs) context.Context {
+	return context.WithValue(ctx, runsKey{}, runs)
+}
+
+// RunsOf returns the recorded runs of a context, nil if there are none.
+func RunsOf(ctx context.Context) Runs {
+	r, _ := ctx.Value(runsKey{}).(Runs)
+	return r
+}
