@@ -74,7 +74,7 @@ func (b *bounding) either(s *spec, children []Ashlar, path string) (most budget.
 	return most
 }
 
-// below returns the path of the i-th child of s, without what takes no part in addresses.
+// below returns the path of the i-th child of s, without parts that are not in addresses.
 func (s *spec) below(path string, c Ashlar, i int) string {
 	switch child := c.spec(); {
 	case s.form == reduceForm || child.glue && child.form != leafForm:

@@ -16,8 +16,8 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/trace"
-	"github.com/stonelayer/stone/journal"
 )
 
 // events is a handler that keeps what it gets, from a level on.
@@ -136,7 +136,7 @@ func TestSpans(t *testing.T) {
 		return "x", err
 	}), stone.Until(word, func(string) bool { return true }), 2)), last)
 	p := stone.Seq("s", numbers(3), stone.Map("m", list, number, inner), last)
-	if _, err := stone.Run(t.Context(), p, stone.Config{Watch: event.Log(h), RunID: "r1", Recorder: new(journal.Memory)}); err != nil {
+	if _, err := stone.Run(t.Context(), p, stone.Config{Watch: event.Log(h), RunID: "r1", Recorder: memdb.New(t)}); err != nil {
 		t.Fatal(err)
 	}
 	paths := map[string]string{"": ""} // of spans
@@ -169,14 +169,14 @@ func TestSpans(t *testing.T) {
 }
 
 func TestReplayEvents(t *testing.T) {
-	var memory journal.Memory
+	memory := memdb.New(t)
 	p := stone.Seq("s", say("a", "x"), stone.Loop("l", boom("b"), stone.Until(word, func(string) bool { return true }), 2))
 	for i, want := range [][]string{
 		{"INFO run-start", "ERROR failure kind=error reason=boom", "INFO run-end"},
 		{"INFO run-start", "INFO step-replayed path=s/a step=leaf", "INFO step-replayed path=s/l[0]/b step=leaf", "ERROR failure kind=error reason=boom", "INFO run-end"},
 	} {
 		h := &events{level: slog.LevelInfo}
-		if _, err := stone.Run(t.Context(), p, stone.Config{Watch: event.Log(h), RunID: "r", Recorder: &memory}); err == nil {
+		if _, err := stone.Run(t.Context(), p, stone.Config{Watch: event.Log(h), RunID: "r", Recorder: memory}); err == nil {
 			t.Fatal("the run did not fail")
 		}
 		for i, ev := range h.all {

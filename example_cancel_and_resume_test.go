@@ -8,6 +8,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 )
 
 // A run ends when its context does. The steps that are recorded by then are not repeated when it is resumed.
@@ -24,8 +25,14 @@ func ExampleRun_cancel() {
 			return w, ctx.Err()
 		}),
 	)
-	recorder := journal.Keep(new(journal.Memory), journal.Options{})
-	_, err := stone.Run(ctx, p, stone.Config{RunID: "w-1", Recorder: recorder})
+	db, err := sqlite.Open(sqlite.Memory, sqlite.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer db.Close()
+	recorder := journal.Keep(db, journal.Options{})
+	_, err = stone.Run(ctx, p, stone.Config{RunID: "w-1", Recorder: recorder})
 	fmt.Println(errors.Is(err, context.Canceled))
 	_, err = stone.Run(context.Background(), p, stone.Config{RunID: "w-1", Recorder: recorder})
 	fmt.Println(err)
@@ -51,7 +58,13 @@ func ExampleRun_resume() {
 			return "sent, " + id, nil
 		}),
 	)
-	recorder := journal.Keep(new(journal.Memory), journal.Options{})
+	db, err := sqlite.Open(sqlite.Memory, sqlite.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer db.Close()
+	recorder := journal.Keep(db, journal.Options{})
 	for _, down = range []bool{true, false} {
 		text, err := stone.Produce(context.Background(), order, receipt, stone.Config{RunID: "order-7", Recorder: recorder})
 		fmt.Printf("%q %v\n", text, err)
@@ -79,7 +92,13 @@ func ExampleStep() {
 		}
 		return "sent, " + id, nil
 	})
-	recorder := journal.Keep(new(journal.Memory), journal.Options{})
+	db, err := sqlite.Open(sqlite.Memory, sqlite.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer db.Close()
+	recorder := journal.Keep(db, journal.Options{})
 	for _, down = range []bool{true, false} {
 		result, err := stone.Run(context.Background(), order, stone.Config{RunID: "order-7", Recorder: recorder})
 		if err != nil {
@@ -104,7 +123,13 @@ func ExampleValue() {
 			return fmt.Sprint("code-", n), nil
 		})
 	})
-	recorder := journal.Keep(new(journal.Memory), journal.Options{})
+	db, err := sqlite.Open(sqlite.Memory, sqlite.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer db.Close()
+	recorder := journal.Keep(db, journal.Options{})
 	for range 2 {
 		fmt.Println(stone.Produce(context.Background(), draw, code, stone.Config{RunID: "r-1", Recorder: recorder}))
 	}
@@ -121,7 +146,13 @@ func ExampleReusable() {
 		fmt.Println("measuring", w)
 		return len(w), nil
 	}, stone.Version("1"), stone.Reusable())
-	recorder := journal.Keep(new(journal.Memory), journal.Options{Reuse: journal.AnyRun})
+	db, err := sqlite.Open(sqlite.Memory, sqlite.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer db.Close()
+	recorder := journal.Keep(db, journal.Options{Reuse: journal.AnyRun})
 	for _, w := range []string{"ashlar", "lintel", "ashlar"} {
 		n, err := stone.Produce(context.Background(), measure, length, stone.Config{Input: dag.Of(word.With(w)), Recorder: recorder})
 		fmt.Println(n, err)

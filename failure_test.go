@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 )
@@ -35,9 +36,9 @@ func TestReasonDoesNotRepeatKind(t *testing.T) {
 		"a kind that is only mentioned": {fmt.Errorf("at work: %w", stone.Fail("tired", "no more")), "tired at leaf: at work: tired: no more"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var db journal.Memory
+			db := memdb.New(t)
 			leaf := stone.Func0("leaf", out, func(context.Context) (string, error) { return "", test.err })
-			_, err := stone.Run(t.Context(), leaf, stone.Config{RunID: "r", Recorder: journal.Keep(&db, journal.Options{})})
+			_, err := stone.Run(t.Context(), leaf, stone.Config{RunID: "r", Recorder: journal.Keep(db, journal.Options{})})
 			if err == nil || err.Error() != test.want {
 				t.Errorf("the run fails with %v, want %s", err, test.want)
 			}
@@ -88,7 +89,7 @@ func TestKindOfAnError(t *testing.T) {
 
 // A replayed error has its kind still, also for the body that does the step.
 func TestKindOfAReplayedError(t *testing.T) {
-	memory, seen := new(journal.Memory), 0
+	memory, seen := memdb.New(t), 0
 	p := stone.Func0("body", word, func(ctx context.Context) (string, error) {
 		_, err := stone.Step(ctx, "fetch", "x", func(context.Context, string) (string, error) { return "", stone.Fail("own", "no") })
 		if errors.Is(err, kind.Kind("own")) {

@@ -358,7 +358,7 @@ func TestFlowResumes(t *testing.T) {
 		calls := g.calls.Load()
 		g.delays = true
 		flow := p(stone.Flow)
-		l := newLedger()
+		l := newLedger(t)
 		run := func(r step.Recorder, crash int64) string {
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()

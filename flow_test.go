@@ -12,7 +12,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -105,9 +105,9 @@ func TestFlowFails(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
-				var memory journal.Memory
+				memory := memdb.New(t)
 				for range 2 { // the second time out of the memory
-					result, err := stone.Run(t.Context(), stone.Flow("f", tt.steps...), stone.Config{RunID: "r", Recorder: &memory})
+					result, err := stone.Run(t.Context(), stone.Flow("f", tt.steps...), stone.Config{RunID: "r", Recorder: memory})
 					if f := wantKind(t, err, "own"); f.Path != tt.path {
 						t.Errorf("failed at %s, want %s", f.Path, tt.path)
 					}
@@ -152,8 +152,8 @@ func TestFlowWaits(t *testing.T) {
 		}),
 	)
 	synctest.Test(t, func(t *testing.T) {
-		var memory journal.Memory
-		cfg := stone.Config{RunID: "r", Recorder: &memory}
+		memory := memdb.New(t)
+		cfg := stone.Config{RunID: "r", Recorder: memory}
 		result, err := stone.Run(t.Context(), p, cfg)
 		if !errors.Is(err, kind.Waiting) || runs["b"] != 1 || runs["c"] != 0 || runs["e"] != 0 {
 			t.Fatalf("Run returned %v after %v; want b done, and the rest waiting", err, runs)

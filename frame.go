@@ -216,7 +216,7 @@ func (f *frame) later() (w queue.Writes) {
 	return w | queue.Result
 }
 
-// onlySteps reports whether a leaf has no effects but those of the steps within it: it declares none, or its package
+// onlySteps reports whether all effects of a leaf are effects of the steps within it: it declares none, or its package
 // says so.
 func (s *spec) onlySteps() bool {
 	if s.detail == nil {

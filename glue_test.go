@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -40,7 +41,7 @@ func TestGlue(t *testing.T) {
 	p := glued(&called)
 	var mu sync.Mutex // steps run at the same time
 	var events []string
-	cfg := stone.Config{RunID: "r", Recorder: journal.Keep(new(journal.Memory), journal.Options{}), Watch: event.Func(slog.LevelDebug, func(e event.Event) {
+	cfg := stone.Config{RunID: "r", Recorder: journal.Keep(memdb.New(t), journal.Options{}), Watch: event.Func(slog.LevelDebug, func(e event.Event) {
 		if _, ok := e.Data.(event.StepStarted); ok {
 			mu.Lock()
 			events = append(events, e.Path)
@@ -60,7 +61,7 @@ func TestGlue(t *testing.T) {
 
 func TestGlueIsResumed(t *testing.T) {
 	called := 0
-	p, db := glued(&called), new(journal.Memory)
+	p, db := glued(&called), memdb.New(t)
 	for i := range 2 {
 		res, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(db, journal.Options{})})
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 )
@@ -63,7 +64,7 @@ func TestEndOfRunIsNoLostLane(t *testing.T) {
 		}
 		return nil
 	})
-	l := newLedger()
+	l := newLedger(t)
 	result, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: l})
 	if f := wantKind(t, err, "spent"); f.Path != "s/m[2]/f" && f.Path != "s/m[3]/f" {
 		t.Errorf("the run ended at %s", f.Path)
@@ -88,7 +89,7 @@ func TestRescuedEndOfRun(t *testing.T) {
 		}
 		return nil
 	}), say("instead", "healed"))
-	l := newLedger()
+	l := newLedger(t)
 	first, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: l})
 	if err != nil || first.Node.JSON() != `"healed"` {
 		t.Fatalf("got %v, %v", first.Node, err)
@@ -134,7 +135,7 @@ func TestHopelessQuestion(t *testing.T) {
 			}
 			return "x", nil
 		}), question), stone.AllLanes()), last)
-	j := new(journal.Memory)
+	j := memdb.New(t)
 	run := func(resume bool) error {
 		_, err := stone.Run(t.Context(), p, stone.Config{
 			RunID: "r", Recorder: journal.Keep(j, journal.Options{Resume: resume}),

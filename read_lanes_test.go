@@ -96,7 +96,7 @@ func TestLanesPair(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for range 2 { // resumed, too
-				l := newLedger()
+				l := newLedger(t)
 				result, err := stone.Run(t.Context(), c.p, stone.Config{RunID: "r", Recorder: l})
 				if err != nil || result.Node.JSON() != fmt.Sprintf("%q", c.want) {
 					t.Errorf("got %s, %v; want %q", result.Node.JSON(), err, c.want)

@@ -59,6 +59,9 @@ func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (st
 	do := func(ctx context.Context) (step.Record, error) {
 		if f.run.settles != nil {
 			f.run.passDurable()
+			if unfinished = at.over(); unfinished != nil { // a watcher has canceled the run
+				return step.Record{}, unfinished
+			}
 		}
 		own := at.below(f.spec, innerSegment, 0)
 		defer own.release()

@@ -18,7 +18,8 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/internal/test/memdb"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
 )
@@ -190,9 +191,9 @@ func (f *forest) scoped(depth int) stone.Ashlar {
 	})
 }
 
-// ledger is a Memory that checks how it is used.
+// ledger is a journal that checks how it is used.
 type ledger struct {
-	journal.Memory
+	*sqlite.DB
 	mu       sync.Mutex
 	places   map[string]bool // in one run
 	worked   int
@@ -208,7 +209,7 @@ func (l *ledger) Do(ctx context.Context, key step.Key, work func(context.Context
 	}
 	l.places[place] = true
 	l.mu.Unlock()
-	return l.Memory.Do(ctx, key, func(ctx context.Context) (step.Record, error) {
+	return l.DB.Do(ctx, key, func(ctx context.Context) (step.Record, error) {
 		rec, err := work(ctx)
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -220,8 +221,8 @@ func (l *ledger) Do(ctx context.Context, key step.Key, work func(context.Context
 	})
 }
 
-func newLedger() *ledger {
-	return &ledger{places: map[string]bool{}, recorded: map[step.Key]int{}}
+func newLedger(t memdb.T) *ledger {
+	return &ledger{DB: memdb.New(t), places: map[string]bool{}, recorded: map[step.Key]int{}}
 }
 
 func (l *ledger) nextRun() { l.places, l.worked = map[string]bool{}, 0 }
@@ -251,7 +252,7 @@ func TestResume(t *testing.T) {
 		total := f.calls
 		undisturbed := maps.Clone(f.done)
 
-		whole := newLedger()
+		whole := newLedger(t)
 		if got := outcome(f.run(p, whole, 0, false)); got != want {
 			t.Fatalf("recorded run differs (-want +got):\n%s", cmp.Diff(want, got))
 		}
@@ -262,7 +263,7 @@ func TestResume(t *testing.T) {
 
 		crash := rapid.IntRange(1, max(1, total)).Draw(t, "crash")
 		late := rapid.Bool().Draw(t, "late")
-		l := newLedger()
+		l := newLedger(t)
 		clear(f.done)
 		_, _ = f.run(p, l, crash, late)
 		l.nextRun()
@@ -299,7 +300,7 @@ func TestTamperedRecord(t *testing.T) {
 		{"decision r/s/l[0]", func(r *step.Record) { r.Content = json.RawMessage(`false`) }},
 		{"step r/s/l[0]/b/step", func(r *step.Record) { r.Content = json.RawMessage(`"X"`) }},
 	} {
-		var forger forger
+		forger := forger{DB: memdb.New(t)}
 		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: &forger}); err != nil {
 			t.Fatal(err)
 		}
@@ -317,7 +318,7 @@ func TestTamperedRecord(t *testing.T) {
 
 // forger changes one record when it is replayed, and forgets another.
 type forger struct {
-	journal.Memory
+	*sqlite.DB
 	place  string
 	change func(*step.Record)
 	forget string
@@ -328,7 +329,7 @@ func (f *forger) Do(ctx context.Context, key step.Key, work func(context.Context
 	if place == f.forget {
 		return work(ctx)
 	}
-	rec, err := f.Memory.Do(ctx, key, work)
+	rec, err := f.DB.Do(ctx, key, work)
 	if place == f.place {
 		f.change(&rec)
 	}
@@ -455,7 +456,7 @@ func TestLeaseLost(t *testing.T) {
 // strict is a recorder that refuses to look when its context is done, as a
 // database would.
 type strict struct {
-	journal.Memory
+	*sqlite.DB
 	late atomic.Int32 // how often it refused
 }
 
@@ -464,7 +465,7 @@ func (s *strict) Do(ctx context.Context, key step.Key, work func(context.Context
 		s.late.Add(1)
 		return step.Record{}, err
 	}
-	return s.Memory.Do(ctx, key, work)
+	return s.DB.Do(ctx, key, work)
 }
 
 // A context that ends inside of a run is no fault of the recorder: the run continues
@@ -476,7 +477,7 @@ func TestContextEndsInsideOfRun(t *testing.T) {
 		cancel()
 		return stone.In(ctx).RunChild(child, d), nil
 	})
-	result, err := stone.Run(t.Context(), stone.Rescue("r", late, say("heal", "healed")), stone.Config{Recorder: new(strict)})
+	result, err := stone.Run(t.Context(), stone.Rescue("r", late, say("heal", "healed")), stone.Config{Recorder: &strict{DB: memdb.New(t)}})
 	if err != nil || result.Node.Text() != "healed" {
 		t.Errorf("Run = %v, %v; want that it was rescued", result.Node, err)
 	}
@@ -491,7 +492,7 @@ func TestContextEndsInsideOfRun(t *testing.T) {
 	fails := stone.New("fails", word, func(context.Context, dag.DAG) (string, error) { <-started; return "", errBoom }, stone.Queries(list))
 	first := stone.Func0("first", list, func(context.Context) ([]int, error) { return []int{1}, nil })
 	flow := stone.Flow("f", first, fails, stone.Seq("behind", slow, after))
-	var recorder strict
+	recorder := strict{DB: memdb.New(t)}
 	result, err = stone.Run(t.Context(), stone.Rescue("r", flow, say("heal", "healed")), stone.Config{Recorder: &recorder})
 	if err != nil || result.Node.Text() != "healed" || recorder.late.Load() > 0 {
 		t.Errorf("Run of a flow = %v, %v; want that it was rescued, and that no step was started behind the one that failed", result.Node, err)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -82,7 +82,7 @@ func TestRetryScatters(t *testing.T) {
 // before.
 func TestRetryReplays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var memory journal.Memory
+		memory := memdb.New(t)
 		calls, final, stop := 0, false, true
 		leaf := stone.Func0("a", word, func(ctx context.Context) (string, error) {
 			v, err := stone.Step(ctx, "s", nil, func(context.Context, any) (string, error) {
@@ -96,7 +96,7 @@ func TestRetryReplays(t *testing.T) {
 			})
 			return v, err
 		}, stone.Retry{Attempts: 5, Backoff: time.Second})
-		cfg := stone.Config{Recorder: &memory, RunID: "r"}
+		cfg := stone.Config{Recorder: memory, RunID: "r"}
 		if _, err := stone.Run(t.Context(), leaf, cfg); !errors.Is(err, kind.Waiting) || calls != 3 {
 			t.Fatalf("%d calls, %v", calls, err)
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
 )
@@ -110,7 +110,7 @@ func TestRunDynamicDeep(t *testing.T) {
 		}
 		return dynamic("d", func() stone.Ashlar { return nest(n - 1) }, []string{"net"})
 	}
-	var memory journal.Memory
+	memory := memdb.New(t)
 	var paths []string
 	for range 2 {
 		l := recorderFunc(func(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
@@ -234,10 +234,10 @@ func TestKeepResumes(t *testing.T) {
 		if n, err := number.From(want.DAG); err != nil || n < 5 {
 			t.Errorf("the keeper wrote %d, %v; want the words of its lanes counted", n, err)
 		}
-		var memory journal.Memory
+		memory := memdb.New(t)
 		calls = 0
 		for range 2 {
-			got, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: &memory})
+			got, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: memory})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -263,7 +263,7 @@ func TestKeptIsTampered(t *testing.T) {
 	calls := 0
 	p := stone.Seq("s", say("a", "x"), keeper(&calls))
 	for _, kept := range []string{"", `{}`, `nonsense`, `{"nodes":[{"type":"word","content":"z"}]}`} {
-		var forger forger
+		forger := forger{DB: memdb.New(t)}
 		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: &forger}); err != nil {
 			t.Fatal(err)
 		}
@@ -323,9 +323,9 @@ func TestFailureMeta(t *testing.T) {
 	}), say("heal", "h")), stone.Func0("b", word, func(context.Context) (string, error) {
 		return "", detailed{}
 	}))
-	var memory journal.Memory
+	memory := memdb.New(t)
 	for range 2 {
-		result, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: &memory})
+		result, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: memory})
 		wantKind(t, err, kind.Error)
 		nodes, _ := result.DAG.All("failure")
 		for i, path := range []string{"s/r/a", "s/b"} {

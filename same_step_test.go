@@ -15,7 +15,9 @@ import (
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/terms"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
 )
@@ -52,9 +54,9 @@ func TestReuseKeepsSamplesApart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			runs = 0
-			var memory journal.Memory
+			memory := memdb.New(t)
 			for _, id := range []string{"one", "two"} {
-				result, err := stone.Run(t.Context(), stone.Seq("s", say("ask", "x"), votes), stone.Config{RunID: id, Recorder: &memory})
+				result, err := stone.Run(t.Context(), stone.Seq("s", say("ask", "x"), votes), stone.Config{RunID: id, Recorder: memory})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -69,7 +71,7 @@ func TestReuseKeepsSamplesApart(t *testing.T) {
 
 // A new first item does not change the results of the others.
 func TestReuseKnowsLanesByTheirItem(t *testing.T) {
-	var memory journal.Memory
+	memory := memdb.New(t)
 	var mu sync.Mutex
 	var worked []string
 	work := stone.Func("work", list, number, func(_ context.Context, l []int) (int, error) {
@@ -84,7 +86,7 @@ func TestReuseKnowsLanesByTheirItem(t *testing.T) {
 	}{{[][]int{{1}, {2}, {2}}, "[1] [2] [2]"}, {[][]int{{0}, {1}, {2}, {2}}, "[0]"}, {[][]int{{2}, {2}, {2}}, "[2]"}} {
 		worked = nil
 		p := stone.Seq("s", stone.Map("m", dag.ReaderFunc(func(dag.DAG) ([][]int, error) { return tt.items, nil }), list, work), stone.Reduce(say("end", "x")))
-		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: fmt.Sprint(i), Recorder: &memory}); err != nil {
+		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: fmt.Sprint(i), Recorder: memory}); err != nil {
 			t.Fatal(err)
 		}
 		if slices.Sort(worked); strings.Join(worked, " ") != tt.want {
@@ -97,7 +99,7 @@ func TestReuseKnowsLanesByTheirItem(t *testing.T) {
 // and the same run refuses it.
 func TestKeyCoversChildren(t *testing.T) {
 	for _, id := range []string{"two", "one"} {
-		var memory journal.Memory
+		memory := memdb.New(t)
 		judge := stone.New("judge", word, func(_ context.Context, d dag.DAG) (string, error) {
 			rules, err := dag.All(list).From(d)
 			return fmt.Sprint(rules), err
@@ -108,7 +110,7 @@ func TestKeyCoversChildren(t *testing.T) {
 		}, stone.Reusable(), stone.Children(stone.Walk{}.InOrder(judge)))
 		run := func(id string, rule int) string {
 			rules := stone.Func0("rules", list, func(context.Context) ([]int, error) { return []int{rule}, nil }, stone.Version(fmt.Sprint(rule)))
-			result, err := stone.Run(t.Context(), stone.Seq("s", rules, leaf), stone.Config{RunID: id, Recorder: &memory})
+			result, err := stone.Run(t.Context(), stone.Seq("s", rules, leaf), stone.Config{RunID: id, Recorder: memory})
 			if errors.Is(err, kind.Replay) {
 				return "refused"
 			}
@@ -140,7 +142,7 @@ func TestUnshared(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var memory journal.Memory
+			memory := memdb.New(t)
 			runs, crash := 0, true
 			leaf := stone.New("leaf", word, func(ctx context.Context, d dag.DAG) (string, error) {
 				runs++
@@ -151,7 +153,7 @@ func TestUnshared(t *testing.T) {
 			}, stone.Reusable(), stone.Children(stone.Walk{}.InOrder(planner)))
 			for i, id := range []string{"one", "one", "two"} {
 				crash = i == 0
-				_, err := stone.Run(t.Context(), leaf, stone.Config{RunID: id, Recorder: &memory})
+				_, err := stone.Run(t.Context(), leaf, stone.Config{RunID: id, Recorder: memory})
 				if (err != nil) != crash {
 					t.Fatal(err)
 				}
@@ -179,7 +181,7 @@ func (s settled) Render(d dag.DAG) ([]byte, error) {
 // The fingerprint covers the description of a detail, and the key of reuse its rendered text, which
 // does not matter within a run.
 func TestKeyCoversDetail(t *testing.T) {
-	var memory journal.Memory
+	memory := memdb.New(t)
 	runs := 0
 	for i, tt := range []struct {
 		id      string
@@ -189,7 +191,7 @@ func TestKeyCoversDetail(t *testing.T) {
 	}{{"a", settled{"1", "x"}, 1, false}, {"b", settled{"1", "x"}, 1, false}, {"c", settled{"2", "x"}, 2, false}, {"a", settled{"2", "x"}, 2, true},
 		{"a", settled{"1", "y"}, 2, false}, {"d", settled{"1", "y"}, 3, false}} {
 		p := stone.Seq("s", say("ask", "w"), counting("leaf", &runs, stone.Detail{Fingerprint: tt.detail.Fingerprint, Render: tt.detail.Render}))
-		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: tt.id, Recorder: &memory}); errors.Is(err, kind.Replay) != tt.refused || err != nil && !tt.refused || runs != tt.want {
+		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: tt.id, Recorder: memory}); errors.Is(err, kind.Replay) != tt.refused || err != nil && !tt.refused || runs != tt.want {
 			t.Errorf("run %d: %d runs so far, %v; want %d", i, runs, err, tt.want)
 		}
 	}
@@ -197,11 +199,11 @@ func TestKeyCoversDetail(t *testing.T) {
 
 // An answer that is recorded stands, whatever the question now is; other choices are another pipeline.
 func TestKeyCoversQuestion(t *testing.T) {
-	var memory journal.Memory
+	memory := memdb.New(t)
 	asks := func(text string, choices ...string) (asked bool) {
 		p := stone.Ask("q", dag.Nothing, reply, func(struct{}) string { return text }, stone.Choices(choices...))
 		asker := frontend(func(context.Context, ask.Question) (string, error) { asked = true; return "yes", nil })
-		_, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: &memory, Frontend: asker})
+		_, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: memory, Frontend: asker})
 		if errors.Is(err, kind.Replay) != (len(choices) > 1) || err != nil && len(choices) == 1 {
 			t.Fatal(err)
 		}
@@ -213,7 +215,7 @@ func TestKeyCoversQuestion(t *testing.T) {
 }
 
 // fetches runs a body that fetches the inputs, each on a goroutine of its own if they take turns.
-func fetches(t *testing.T, memory *journal.Memory, turns bool, inputs ...string) (got []string, worked int, result stone.Result, err error) {
+func fetches(t *testing.T, memory *sqlite.DB, turns bool, inputs ...string) (got []string, worked int, result stone.Result, err error) {
 	p := stone.New("leaf", word, func(ctx context.Context, _ dag.DAG) (string, error) {
 		for _, in := range inputs {
 			var v string
@@ -247,13 +249,13 @@ func fetches(t *testing.T, memory *journal.Memory, turns bool, inputs ...string)
 
 // Goroutines that take turns get their own results in a resumed run. What it leaves unused is named.
 func TestStepsThatTakeTurns(t *testing.T) {
-	var memory journal.Memory
-	fetches(t, &memory, true, "a", "b", "a")
-	got, worked, _, _ := fetches(t, &memory, true, "b", "a", "c", "a")
+	memory := memdb.New(t)
+	fetches(t, memory, true, "a", "b", "a")
+	got, worked, _, _ := fetches(t, memory, true, "b", "a", "c", "a")
 	if diff := cmp.Diff([]string{"b2", "a1", "c1", "a3"}, got); diff != "" || worked != 1 {
 		t.Errorf("resumed in another order, %d steps worked (-want +got):\n%s", worked, diff)
 	}
-	_, _, result, err := fetches(t, &memory, true, "b")
+	_, _, result, err := fetches(t, memory, true, "b")
 	if err != nil || len(result.Notices) != 1 || result.Notices[0].Code != terms.UnusedRecords || !strings.Contains(result.Notices[0].Text, "leaf/fetch, leaf/fetch@3:") {
 		t.Errorf("resumed with fewer steps: %v, notices %+v, want the unused ones", err, result.Notices)
 	}
@@ -267,9 +269,9 @@ func TestStepsThatTakeTurns(t *testing.T) {
 // does anything.
 func TestStepsInOrder(t *testing.T) {
 	for _, inputs := range [][]string{{"b", "a", "a"}, {"a", "c", "a"}, {"a", "a", "b"}} {
-		var memory journal.Memory
-		fetches(t, &memory, false, "a", "b", "a")
-		_, worked, _, err := fetches(t, &memory, false, inputs...)
+		memory := memdb.New(t)
+		fetches(t, memory, false, "a", "b", "a")
+		_, worked, _, err := fetches(t, memory, false, inputs...)
 		f := wantKind(t, err, kind.Replay)
 		if worked != 0 || !strings.HasPrefix(f.Path, "leaf/fetch") {
 			t.Errorf("resumed with %v: %v after %d steps, want the refusal before any", inputs, err, worked)
@@ -279,7 +281,7 @@ func TestStepsInOrder(t *testing.T) {
 
 // A step whose input cannot be written down fails in every run.
 func TestStepInput(t *testing.T) {
-	for _, recorder := range []step.Recorder{nil, new(journal.Memory)} {
+	for _, recorder := range []step.Recorder{nil, memdb.New(t)} {
 		_, err := stone.Run(t.Context(), stone.Func0("a", word, func(ctx context.Context) (string, error) {
 			return stone.Step(ctx, "s", func() {}, func(context.Context, func()) (string, error) { return "x", nil })
 		}), stone.Config{Recorder: recorder})

@@ -12,13 +12,13 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
 )
 
 func TestReuse(t *testing.T) {
-	var memory journal.Memory
+	memory := memdb.New(t)
 	runs := map[string]int{}
 	pipeline := func(input, version string) stone.Ashlar {
 		return stone.Seq("s", say("a", input), say("noise", input+version, stone.Version(version)),
@@ -33,7 +33,7 @@ func TestReuse(t *testing.T) {
 		input, version string
 		b, c           int // how often they ran so far
 	}{{"x", "1", 1, 1}, {"x", "1", 1, 1}, {"xy", "1", 2, 1}, {"xy", "2", 3, 2}, {"x", "1", 3, 2}} {
-		result, err := stone.Run(t.Context(), pipeline(tt.input, tt.version), stone.Config{RunID: fmt.Sprint(i), Recorder: &memory})
+		result, err := stone.Run(t.Context(), pipeline(tt.input, tt.version), stone.Config{RunID: fmt.Sprint(i), Recorder: memory})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +94,7 @@ func TestStep(t *testing.T) {
 			Kept int
 			lost int
 		}
-		for _, recorder := range []step.Recorder{nil, new(journal.Memory)} {
+		for _, recorder := range []step.Recorder{nil, memdb.New(t)} {
 			_, err := stone.Run(t.Context(), stone.Func0("a", word, func(ctx context.Context) (string, error) {
 				got, err := stone.Step(ctx, "s", nil, func(context.Context, any) (lossy, error) { return lossy{1, 2}, nil })
 				if got != (lossy{Kept: 1}) {
@@ -108,12 +108,12 @@ func TestStep(t *testing.T) {
 		}
 	})
 	t.Run("is refused when its leaf reads something else", func(t *testing.T) {
-		var memory journal.Memory
+		memory := memdb.New(t)
 		run := func(input string) string {
 			result, err := stone.Run(t.Context(), stone.Seq("s", say("a", input, stone.Version(input)), stone.Func("b", word, list, func(ctx context.Context, w string) ([]int, error) {
 				n, err := stone.Step(ctx, "len", nil, func(context.Context, any) (int, error) { return len(w), nil })
 				return []int{n}, err
-			})), stone.Config{RunID: "r", Recorder: &memory})
+			})), stone.Config{RunID: "r", Recorder: memory})
 			if errors.Is(err, kind.Replay) {
 				return err.Error()
 			}

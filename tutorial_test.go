@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 )
@@ -127,7 +128,7 @@ func TestTutorial(t *testing.T) {
 	if got := failing(ctx, reading(), input); !strings.Contains(got, `has no area`) {
 		t.Errorf("%q", got)
 	}
-	if _, err := durable(ctx, composed(), input, new(journal.Memory), slog.DiscardHandler); err != nil {
+	if _, err := durable(ctx, composed(), input, memdb.New(t), slog.DiscardHandler); err != nil {
 		t.Error(err)
 	}
 

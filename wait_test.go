@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/tree"
-	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -118,7 +118,7 @@ func TestQuestionContents(t *testing.T) {
 // A frontend passes questions on and does not wait: the other steps finish, the run
 // fails, and continues when it is run again.
 func TestWaiting(t *testing.T) {
-	var memory journal.Memory
+	memory := memdb.New(t)
 	known, asked := map[string]string{}, map[string]int{}
 	f := frontend(func(_ context.Context, q ask.Question) (string, error) {
 		if a, ok := known[q.Name]; ok {
@@ -132,7 +132,7 @@ func TestWaiting(t *testing.T) {
 		t.Error("a question that waits was rescued")
 		return "", nil
 	}))
-	cfg := stone.Config{RunID: "r", Recorder: &memory, Frontend: f}
+	cfg := stone.Config{RunID: "r", Recorder: memory, Frontend: f}
 	for i, tt := range []struct {
 		known         string
 		waits         bool

@@ -124,7 +124,7 @@ func TestAdmitIsRecorded(t *testing.T) {
 	checked, asked := 0, 0
 	says := script.Func(func(int, *llm.Request) script.Answer { asked++; return script.Text("fine") })
 	p := agent.New("say", dag.NewType[agent.Text]("said"), says, agent.Config{User: agent.Say("hello"), Admit: door(t, &checked)})
-	store := &memory{left: 1}
+	store := dies(t, 1)
 	cfg := stone.Config{RunID: "r", Recorder: store}
 	if _, err := stone.Run(t.Context(), p, cfg); !errors.Is(err, errDied) {
 		t.Fatal(err)

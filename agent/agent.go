@@ -195,7 +195,7 @@ type agent struct {
 	maxHealing int
 }
 
-// OnlySteps tells package stone that the agent has no effects but those of its recorded steps, unless a middleware has others.
+// OnlySteps tells package stone that the agent has no effects beyond its recorded steps, unless a middleware has others.
 func (a *agent) OnlySteps() bool {
 	return !slices.ContainsFunc(a.cfg.Use, func(m Middleware) bool { return m.Wrap != nil })
 }

@@ -53,7 +53,7 @@ func TestAsToolResume(t *testing.T) {
 		return model(calls("echo", `{"text":"look"}`), says(`{"title":"one","level":1}`), says(`{"title":"one","level":1}`), says(`{"title":"two","level":2}`))
 	}
 	pipeline := func(boss, helper llm.Model) stone.Ashlar { return stone.Seq("all", lead(boss, helper), all) }
-	whole := &memory{left: -1}
+	whole := dies(t, -1)
 	account := budget.New(budget.Limits{})
 	b := boss()
 	want, err := stone.Run(budget.With(t.Context(), account), pipeline(b, helper()), stone.Config{Recorder: whole, RunID: "r"})
@@ -80,7 +80,7 @@ func TestAsToolResume(t *testing.T) {
 		t.Errorf("the model was told\n%s", asked)
 	}
 	for died := range addresses {
-		mem := &memory{left: died}
+		mem := dies(t, died)
 		b, h := boss(), helper()
 		if _, err := stone.Run(t.Context(), pipeline(b, h), stone.Config{Recorder: mem, RunID: "r"}); !errors.Is(err, errDied) {
 			t.Fatalf("died after %d: %v", died, err)
@@ -118,7 +118,7 @@ func TestAsToolParallel(t *testing.T) {
 	})
 	m := model(calls("wait", `{"text":"1"}`, "wait", `{"text":"2"}`, "wait", `{"text":"2"}`), says("done"))
 	a := agent.New("talk", note, m, agent.Config{User: agent.Say("go"), Use: []agent.Middleware{agent.AsTool("wait", "", wait, question, note, together)}})
-	res, err := run(t, a, stone.Config{Recorder: &memory{left: -1}})
+	res, err := run(t, a, stone.Config{Recorder: dies(t, -1)})
 	if err != nil {
 		t.Fatal(err)
 	}

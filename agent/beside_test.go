@@ -7,6 +7,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -16,7 +17,7 @@ func TestConversationIsBeside(t *testing.T) {
 	type area struct {
 		Area string `json:"area"`
 	}
-	var j journal.Memory
+	j := memdb.New(t)
 	typ := dag.NewType[area]("area")
 	for run, answers := range map[string][]any{
 		"one":   {says(`{"area":"x"}`)},
@@ -24,7 +25,7 @@ func TestConversationIsBeside(t *testing.T) {
 		"three": {says(`{"area":"y"}`)},
 	} {
 		p := agent.New("a", typ, model(answers...), agent.Config{User: agent.Say("go")})
-		result, err := stone.Run(t.Context(), p, stone.Config{RunID: run, Recorder: journal.Keep(&j, journal.Options{})})
+		result, err := stone.Run(t.Context(), p, stone.Config{RunID: run, Recorder: journal.Keep(j, journal.Options{})})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,10 +36,10 @@ func TestConversationIsBeside(t *testing.T) {
 			t.Errorf("the conversation of run %s has %d messages, %v", run, len(talk), err)
 		}
 	}
-	if diff, err := journal.Diff(t.Context(), &j, "one", "two"); err != nil || len(diff) > 0 {
+	if diff, err := journal.Diff(t.Context(), j, "one", "two"); err != nil || len(diff) > 0 {
 		t.Errorf("equal answers differ: %+v, %v", diff, err)
 	}
-	if diff, err := journal.Diff(t.Context(), &j, "one", "three"); err != nil || len(diff) != 1 {
+	if diff, err := journal.Diff(t.Context(), j, "one", "three"); err != nil || len(diff) != 1 {
 		t.Errorf("got %+v, %v, want one difference", diff, err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 )
@@ -40,7 +40,7 @@ func TestChat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mem := &memory{left: 1}
+	mem := dies(t, 1)
 	second := model(calls("echo", `{"text":"y"}`), says("two"))
 	input := next(t, res.DAG, "b")
 	if _, err := run(t, chatter(second, agent.Use(echo())), stone.Config{Input: input, Recorder: mem, RunID: "r"}); !errors.Is(err, errDied) {
@@ -59,7 +59,7 @@ func TestChat(t *testing.T) {
 // TestChatReuse checks that a result is not taken from a run with another conversation, even if
 // the answers before were the same.
 func TestChatReuse(t *testing.T) {
-	var j journal.Memory
+	j := memdb.New(t)
 	for i, tt := range []struct {
 		opening string
 		asks    int
@@ -69,7 +69,7 @@ func TestChatReuse(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := model(says("x"))
-		if _, err := run(t, chatter(m), stone.Config{Input: next(t, before.DAG, "and?"), Recorder: &j, RunID: fmt.Sprint(i)}); err != nil || m.calls() != tt.asks {
+		if _, err := run(t, chatter(m), stone.Config{Input: next(t, before.DAG, "and?"), Recorder: j, RunID: fmt.Sprint(i)}); err != nil || m.calls() != tt.asks {
 			t.Errorf("%d: %d requests, %v; want %d", i, m.calls(), err, tt.asks)
 		}
 	}

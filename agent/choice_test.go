@@ -53,7 +53,7 @@ func TestEndsOnCall(t *testing.T) {
 		"misfits":             {[]any{call(`{"ok":"perhaps"}`), call(`{"ok":"perhaps"}`)}, nil, verdict{}, reasons.ParseFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, mem := model(tt.answers...), &memory{left: -1}
+			m, mem := model(tt.answers...), dies(t, -1)
 			a := agent.New("a", decided, m, agent.Config{User: agent.Say("Decide."), Use: []agent.Middleware{agent.Use(echo()), end}, Decide: tt.decide, Params: llm.Params{ToolChoice: "required"}})
 			for range 2 { // the second time from the records
 				got, err := stone.Produce(t.Context(), a, decided, stone.Config{Recorder: mem, RunID: "r"})

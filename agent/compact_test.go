@@ -108,7 +108,7 @@ func TestCompactInAgent(t *testing.T) {
 	long := func(r *llm.Reply) { r.Usage.InputTokens = new(2000) } // with the big call and its result
 	talker := model(but(calls("echo", `{"text":"`+big+`"}`), usage), but(calls("echo", `{"text":"2"}`), long), but(calls("echo", `{"text":"3"}`), usage), but(says("done"), usage))
 	writer := model(but(says("the summary"), usage))
-	mem := &memory{left: -1}
+	mem := dies(t, -1)
 	talk := func() stone.Ashlar {
 		return agent.New("talk", note, talker, agent.Config{User: agent.Say("begin"), Use: []agent.Middleware{
 			agent.Use(echo()), agent.Compact(agent.CompactConfig{MaxTokens: 1100, Keep: 1, Model: writer}),

@@ -14,7 +14,7 @@
 // The conversation belongs to the agent: a list of messages that starts with the text
 // of User. Every turn makes a [Context] of it, passes that through the middlewares to
 // the model and back, and calls the decide function, which chooses another turn, the
-// draft, or a failure. Besides those of package kind, an agent fails with the kinds
+// draft, or a failure. Besides the kinds of package kind, an agent fails with
 //
 //   - max-turns: it was not done after its last turn
 //   - agent-empty-response: an answer has neither text nor a tool call

@@ -17,7 +17,8 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/terms"
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/internal/test/memdb"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/step"
@@ -25,16 +26,19 @@ import (
 
 // memory is a journal that fails after a given number of records.
 type memory struct {
-	journal.Memory
+	*sqlite.DB
 	mu   sync.Mutex
 	left int // records until it dies; negative is never
 	log  []string
 }
 
+// dies returns a journal with so many records left until it dies.
+func dies(t memdb.T, left int) *memory { return &memory{DB: memdb.New(t), left: left} }
+
 var errDied = errors.New("the machine died")
 
 func (m *memory) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
-	return m.Memory.Do(ctx, key, func(ctx context.Context) (step.Record, error) {
+	return m.DB.Do(ctx, key, func(ctx context.Context) (step.Record, error) {
 		if m.dead() {
 			return step.Record{}, errDied
 		}
@@ -84,7 +88,7 @@ func TestResume(t *testing.T) {
 		})
 		return model(cut, calls("count", `{"text":"b"}`, "count", `{"text":"c"}`), says("bad"), says("good"))
 	}
-	whole := &memory{left: -1}
+	whole := dies(t, -1)
 	want, err := stone.Run(t.Context(), pipeline(script()), stone.Config{Recorder: whole, RunID: "r"})
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +104,7 @@ func TestResume(t *testing.T) {
 	}
 	for died := range addresses {
 		clear(ran)
-		mem := &memory{left: died}
+		mem := dies(t, died)
 		m := script()
 		if _, err := stone.Run(t.Context(), pipeline(m), stone.Config{Recorder: mem, RunID: "r"}); !errors.Is(err, errDied) {
 			t.Fatalf("died after %d: %v", died, err)
@@ -138,7 +142,7 @@ func TestResume(t *testing.T) {
 // TestOtherPrompt checks that a conversation goes on with the prompt that it began with, and that the
 // result says so.
 func TestOtherPrompt(t *testing.T) {
-	mem := &memory{left: 3} // the opening, a turn and its call
+	mem := dies(t, 3) // the opening, a turn and its call
 	talk := func(prompt string, m llm.Model) stone.Ashlar {
 		return agent.New("talk", note, m, agent.Config{User: agent.Say(prompt), Use: []agent.Middleware{agent.Use(echo())}})
 	}
@@ -166,7 +170,7 @@ func TestPrint(t *testing.T) {
 	ring := agent.Middleware{Name: "ring", Wrap: func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) {
 		return next(ctx, c)
 	}}
-	var j journal.Memory
+	j := memdb.New(t)
 	for i, tt := range []struct {
 		cfg  cfg
 		asks int
@@ -183,7 +187,7 @@ func TestPrint(t *testing.T) {
 	} {
 		m := model(says("x"))
 		tt.cfg.Options = []stone.LeafOption{stone.Reusable()}
-		if _, err := run(t, agent.New("talk", note, m, tt.cfg), stone.Config{Recorder: &j, RunID: fmt.Sprint(i)}); err != nil || m.calls() != tt.asks {
+		if _, err := run(t, agent.New("talk", note, m, tt.cfg), stone.Config{Recorder: j, RunID: fmt.Sprint(i)}); err != nil || m.calls() != tt.asks {
 			t.Errorf("%d: the model was asked %d times, %v; want %d", i, m.calls(), err, tt.asks)
 		}
 	}
@@ -192,7 +196,7 @@ func TestPrint(t *testing.T) {
 // TestRetry checks that the options of the leaf are the agent's: the second attempt goes on where
 // the first one failed, and pays for no turn and runs no tool twice, with a recorder and without.
 func TestRetry(t *testing.T) {
-	mem := &memory{left: -1}
+	mem := dies(t, -1)
 	m := model(calls("echo", `{"text":"a"}`), &llm.HTTPError{Status: 503}, calls("echo", `{"text":"b"}`), says("done"))
 	a := agent.New("talk", note, m, agent.Config{User: agent.Say("go"), Use: []agent.Middleware{agent.Use(echo())},
 		Options: []stone.LeafOption{stone.Retry{Attempts: 2, Kinds: []kind.Kind{reasons.ModelFailed}}}})
@@ -230,7 +234,7 @@ func TestParallel(t *testing.T) {
 	m := model(calls("alone", `{"text":"1"}`, "together", `{"text":"2"}`, "together", `{"text":"3"}`, "fragile", `{"text":""}`, "together", `{"text":"4"}`,
 		"alone", `{"text":"5"}`, "alone", `{"text":"6"}`), says("done"))
 	res, err := run(t, agent.New("talk", note, m, agent.Config{User: agent.Say("go"), Use: []agent.Middleware{agent.Use(together), agent.Use(alone), agent.Use(fragile)}}),
-		stone.Config{Recorder: &memory{left: -1}})
+		stone.Config{Recorder: dies(t, -1)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +314,7 @@ func TestWaiting(t *testing.T) {
 		return agent.Result{Text: answer}, nil
 	})
 	m := model(calls("echo", `{"text":"a"}`, "ask", `{"text":"which?"}`), says("done"))
-	mem := &memory{left: -1}
+	mem := dies(t, -1)
 	talk := agent.New("talk", note, m, agent.Config{User: agent.Say("go"), Use: []agent.Middleware{agent.Use(echo()), agent.Use(ask)}})
 	res, err := run(t, talk, stone.Config{Recorder: mem, RunID: "r"})
 	if got := outcome(t, res, err); got != string(kind.Waiting) || !errors.Is(err, kind.Waiting) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
@@ -16,7 +17,7 @@ import (
 // TestForkFromATurn: a fork from a turn keeps the turns and calls before it, also with another model, asks the model from
 // there on, and calls tools again only after it.
 func TestForkFromATurn(t *testing.T) {
-	j := new(journal.Memory)
+	j := memdb.New(t)
 	var called []string
 	pipeline := func(name string, asked *int) stone.Ashlar {
 		m := script.Func(func(_ int, r *llm.Request) script.Answer {

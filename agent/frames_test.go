@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 )
@@ -22,7 +23,7 @@ const mostFrames = 38
 func TestFrames(t *testing.T) {
 	m := &framed{canned: model(says("good"))}
 	ctx := budget.With(t.Context(), budget.New(budget.Limits{Tokens: new(1_000_000)}))
-	cfg := stone.Config{Recorder: journal.Keep(new(journal.Memory), journal.Options{})}
+	cfg := stone.Config{Recorder: journal.Keep(memdb.New(t), journal.Options{})}
 	if _, err := stone.Run(ctx, agent.New("talk", note, m, agent.Config{User: agent.Say("begin")}), cfg); err != nil {
 		t.Fatal(err)
 	}

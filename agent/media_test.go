@@ -53,7 +53,7 @@ func TestMedia(t *testing.T) {
 		}
 		told.Write(raw)
 	})
-	mem := &memory{left: -1}
+	mem := dies(t, -1)
 	first, err := run(t, agent.New("see", note, deaf{m}, cfg), stone.Config{Recorder: mem, RunID: "r", Watch: watch})
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 
 // A Context is the state of a turn. It is passed by value: a middleware passes a
 // changed copy to next. It must not modify the elements of slices, and must clip
-// those that it extends, as the methods do.
+// its base, as the methods do.
 type Context struct {
 	// DAG is the pipeline's, as far as the agent's queries allow.
 	DAG dag.DAG
@@ -120,9 +120,9 @@ type Middleware struct {
 	// Bound returns the most that Wrap costs in a turn, besides what it passes to next: the request of the turn, with
 	// another conversation or other tools at most. Nil means that it is not known; see stone.Ashlar.Bound.
 	Bound func(context.Context) budget.Bound
-	// Reads is what Wrap reads of Context.DAG, besides what the agent itself reads.
+	// Reads lists what Wrap reads of Context.DAG, in addition to the agent's own reads.
 	Reads []dag.Querier
-	// Effects are its effects on the world besides those that its Tool declares,
+	// Effects are its effects on the world in addition to the ones its Tool declares,
 	// including the effects of tools that Wrap offers.
 	Effects []string
 }
@@ -173,7 +173,7 @@ type Result struct {
 	// Text is the text for the model.
 	Text string
 	// Media are pictures, sounds and documents for the model, together at most llm.MaxMedia.
-	// The model is told of those that it cannot be shown. A failed call shows none.
+	// The model is told which files it cannot be shown. A failed call shows none.
 	Media []*llm.Media
 	// Meta is kept with the call in the conversation, for people and programs,
 	// under "stone/meta" of the message's metadata.

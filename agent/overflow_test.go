@@ -87,13 +87,13 @@ func TestOverflow(t *testing.T) {
 		}
 	})
 	t.Run("killed and resumed", func(t *testing.T) {
-		whole := &memory{left: -1}
+		whole := dies(t, -1)
 		if _, err := run(t, talk(&narrow{window: 6000, turns: 14}, compact()), stone.Config{Recorder: whole, RunID: "r"}); err != nil {
 			t.Fatal(err)
 		}
 		for left := range whole.log {
 			m := &narrow{window: 6000, turns: 14}
-			mem := &memory{left: left}
+			mem := dies(t, left)
 			if _, err := run(t, talk(m, compact()), stone.Config{Recorder: mem, RunID: "r"}); err == nil {
 				t.Fatalf("left %d: not killed", left)
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/terms"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/step"
@@ -58,13 +59,13 @@ func (c clerk) Stream(_ context.Context, req *llm.Request) iter.Seq2[llm.Delta, 
 
 // mortal is a journal whose process dies: from then on it writes nothing, not even the end of the run.
 type mortal struct {
-	memory
+	*memory
 	held context.Context
 	die  context.CancelCauseFunc
 }
 
-func newMortal(records int) *mortal {
-	m := &mortal{memory: memory{left: records}}
+func newMortal(t memdb.T, records int) *mortal {
+	m := &mortal{memory: dies(t, records)}
 	m.held, m.die = context.WithCancelCause(context.Background())
 	return m
 }
@@ -157,7 +158,7 @@ func TestChangedProgram(t *testing.T) {
 	for name, tt := range changes {
 		for _, approve := range []bool{false, true} {
 			for died, ended := 0, false; !ended; died++ {
-				mem := newMortal(died)
+				mem := newMortal(t, died)
 				old := shop{system: agent.Say("be brief"), user: now(&clock), model: "small", name: "talk", effects: map[string]int{}, asks: approve}
 				if name != "prompt with the time" {
 					old.user = agent.Say("go")

@@ -6,6 +6,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm/script"
 )
@@ -13,7 +14,7 @@ import (
 // A notice compares the prompt with the one that the run started with, also after a program with another one
 // resumed it.
 func TestPromptComesBack(t *testing.T) {
-	j := new(journal.Memory)
+	j := memdb.New(t)
 	text := dag.NewType[agent.Text]("text")
 	for i, c := range []struct {
 		prompt  string

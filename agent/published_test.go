@@ -235,7 +235,7 @@ func TestPublishedRules(t *testing.T) {
 			for _, k := range servers {
 				k.asks = words
 			}
-			cfg := stone.Config{Input: next(t, d, words), Recorder: &memory{left: -1}, RunID: "r"}
+			cfg := stone.Config{Input: next(t, d, words), Recorder: dies(t, -1), RunID: "r"}
 			if turn == 5 { // it is killed after its calls, and resumed
 				cfg.Recorder.(*memory).left = 3
 				if _, err := run(t, talk, cfg); !errors.Is(err, errDied) {

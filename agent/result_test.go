@@ -119,7 +119,7 @@ func TestLongResultResume(t *testing.T) {
 		var got []string
 		return talk(reader(&got, `{"handle":"HANDLE","offset":5000,"limit":30}`), agent.Use(count))
 	}
-	whole := &memory{left: -1}
+	whole := dies(t, -1)
 	want, err := run(t, pipeline(), stone.Config{Recorder: whole, RunID: "r"})
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func TestLongResultResume(t *testing.T) {
 		t.Fatalf("kept %v (%v)", nodes, err)
 	}
 	for died := range whole.log {
-		mem := &memory{left: died}
+		mem := dies(t, died)
 		if _, err := run(t, pipeline(), stone.Config{Recorder: mem, RunID: "r"}); !errors.Is(err, errDied) {
 			t.Fatal(err)
 		}

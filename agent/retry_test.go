@@ -7,9 +7,9 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/step"
 )
 
 // A leaf's Retry respects the model's error: whether a retry can help, how long to
@@ -46,9 +46,12 @@ func TestRetryKnowsTheModel(t *testing.T) {
 // A leaf that is tried again goes on where the attempt before it failed: no tool runs twice and no answer is
 // asked for twice.
 func TestRetryGoesOn(t *testing.T) {
-	for _, recorder := range []step.Recorder{nil, journal.Keep(new(journal.Memory), journal.Options{})} {
+	for _, kept := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			paid := 0
+			paid, cfg := 0, stone.Config{RunID: "r"}
+			if kept {
+				cfg.Recorder = journal.Keep(memdb.New(t), journal.Options{})
+			}
 			pay := tool("pay", func(string) (agent.Result, error) {
 				paid++
 				return agent.Result{Text: "paid"}, nil
@@ -56,7 +59,7 @@ func TestRetryGoesOn(t *testing.T) {
 			m := model(calls("pay", `{"text":"1"}`), calls("pay", `{"text":"2"}`), &llm.TruncatedError{}, says("done"))
 			a := agent.New("talk", note, m, agent.Config{User: agent.Say("go"), Use: []agent.Middleware{agent.Use(pay)},
 				Options: []stone.LeafOption{stone.Retry{Attempts: 3, Backoff: time.Second}}})
-			if _, err := run(t, a, stone.Config{Recorder: recorder, RunID: "r"}); err != nil || m.calls() != 4 || paid != 2 {
+			if _, err := run(t, a, cfg); err != nil || m.calls() != 4 || paid != 2 {
 				t.Errorf("%d requests, paid %d times, %v; want 4 and 2", m.calls(), paid, err)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
@@ -66,7 +67,7 @@ func TestAgentsEndWithTheTimeOfTheAccount(t *testing.T) {
 
 // A resumed run is charged the same as a run without interruption.
 func TestReplayedTurnsAreCharged(t *testing.T) {
-	var memory journal.Memory
+	memory := memdb.New(t)
 	spent := func(interruptAt int) budget.Amount {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
@@ -85,7 +86,7 @@ func TestReplayedTurnsAreCharged(t *testing.T) {
 		})
 		account := budget.New(budget.Limits{})
 		p := agent.New("four", spentOn, model, agent.Config{User: agent.Say("go on"), MaxTurns: 9})
-		stone.Run(budget.With(ctx, account), p, stone.Config{RunID: "r", Recorder: &memory})
+		stone.Run(budget.With(ctx, account), p, stone.Config{RunID: "r", Recorder: memory})
 		return account.Spent()
 	}
 	if got := spent(3).Roundtrips; got > 3 {
@@ -98,10 +99,10 @@ func TestReplayedTurnsAreCharged(t *testing.T) {
 
 // The account bounds the turns of all resumes of a run together.
 func TestTheAccountHoldsForAllResumes(t *testing.T) {
-	var memory journal.Memory
+	memory := memdb.New(t)
 	for i := range 4 {
 		account := budget.New(budget.Limits{Roundtrips: new(3)}) // as in another process
-		_, err := stone.Run(budget.With(t.Context(), account), looping(0), stone.Config{RunID: "r", Recorder: journal.Keep(&memory, journal.Options{})})
+		_, err := stone.Run(budget.With(t.Context(), account), looping(0), stone.Config{RunID: "r", Recorder: journal.Keep(memory, journal.Options{})})
 		if _, ok := errors.AsType[*budget.ExhaustedError](err); !ok {
 			t.Errorf("resumed %d times: %v, want that the account is exhausted", i, err)
 		}

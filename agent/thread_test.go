@@ -5,6 +5,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -17,7 +18,7 @@ func TestConversationIsNamed(t *testing.T) {
 		of := func(name string) stone.Ashlar {
 			return agent.New(name, note, m, agent.Config{User: agent.Say("begin"), Use: []agent.Middleware{agent.Use(echo())}})
 		}
-		if _, err := run(t, stone.Seq("all", of("first"), of("second")), stone.Config{RunID: id, Recorder: journal.Keep(new(journal.Memory), journal.Options{})}); err != nil {
+		if _, err := run(t, stone.Seq("all", of("first"), of("second")), stone.Config{RunID: id, Recorder: journal.Keep(memdb.New(t), journal.Options{})}); err != nil {
 			t.Fatal(err)
 		}
 		for _, r := range m.requests {

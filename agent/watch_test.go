@@ -104,7 +104,7 @@ func TestEvents(t *testing.T) {
 // TestDeltas checks that the answers of a run's agents are streamed, and that a
 // replayed turn is one event.
 func TestDeltas(t *testing.T) {
-	mem := &memory{left: -1}
+	mem := dies(t, -1)
 	talk := func() stone.Ashlar {
 		first := agent.New("first", note, model(but(calls("echo", `{"text":"x"}`), func(r *llm.Reply) { r.Text = "I echo" }), says("hi")),
 			agent.Config{User: agent.Say("a"), Use: []agent.Middleware{agent.Use(echo())}})

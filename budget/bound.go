@@ -21,7 +21,7 @@ type Bound struct {
 }
 
 // A sum is an amount in USD for each product of widths. A product is the sorted names of the widths, joined by product;
-// that of no width is empty.
+// without a width it is empty.
 type sum map[string]float64
 
 const (
@@ -37,7 +37,7 @@ type Part struct {
 	Bound Bound  // without parts
 }
 
-// AtMost is the bound of what costs at most this. An amount that is no number, or infinite, has no bound.
+// AtMost is the bound of work that costs at most this. An amount that is no number, or infinite, has no bound.
 func AtMost(usd float64) Bound {
 	switch {
 	case math.IsNaN(usd) || math.IsInf(usd, 1):
@@ -48,7 +48,7 @@ func AtMost(usd float64) Bound {
 	return Bound{sums: []sum{{"": usd}}}
 }
 
-// Unbounded is the bound of what has none. Why names it for people, as in "the price of m is unknown".
+// Unbounded is the bound of work without a bound. Why names it for people, as in "the price of m is unknown".
 func Unbounded(why string) Bound { return Bound{open: []string{why}} }
 
 // Add returns the bound of b and the others together.
@@ -141,7 +141,7 @@ func factors(at string) []string {
 	return strings.Split(at, product)
 }
 
-// each returns the bound with its amounts replaced, also those of its parts.
+// each returns the bound with its amounts, and the amounts of its parts, replaced.
 func (b Bound) each(amount func(at string, usd float64) (string, float64)) Bound {
 	out := Bound{open: b.open, parts: slices.Clone(b.parts)}
 	for _, s := range b.sums {
@@ -245,7 +245,7 @@ func (b Bound) Open() []string { return slices.Clone(b.open) }
 // only one of them runs.
 func (b Bound) Parts() []Part { return slices.Clone(b.parts) }
 
-// String returns the bound as people write it, rounded up, without what has no bound.
+// String returns the bound as people write it, rounded up, without the unbounded parts.
 func (b Bound) String() string {
 	texts := []string{}
 	for _, s := range b.sums {

@@ -185,7 +185,7 @@ func (r *reservation) settle(spent Amount) {
 // cancel returns the whole amount to the account: nothing was started.
 func (r *reservation) cancel() { r.end(func() { r.from.giveBack(r.took) }) }
 
-// lose replaces the reserved amount by what an attempt declared whose cost is unknown.
+// lose replaces the reserved amount by the declared cost of an attempt whose cost is unknown.
 func (r *reservation) lose(declared Amount) {
 	r.end(func() {
 		r.from.giveBack(r.took)

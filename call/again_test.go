@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/reasons"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 )
@@ -43,9 +44,9 @@ func TestWhatFailedIsAskedAgain(t *testing.T) {
 		call.New("open", opened, call.Spec{Applicator: app, Intent: "mail/open", Cap: "post/open"}),
 		call.New("sort", sorted, call.Spec{Applicator: app, Intent: "mail/sort", Cap: "post/sort"}))
 
-	var memory journal.Memory
+	memory := memdb.New(t)
 	run := func() (stone.Result, error) {
-		return stone.Run(context.Background(), p, stone.Config{RunID: "monday", Recorder: journal.Keep(&memory, journal.Options{})})
+		return stone.Run(context.Background(), p, stone.Config{RunID: "monday", Recorder: journal.Keep(memory, journal.Options{})})
 	}
 	if _, err := run(); err == nil {
 		t.Fatal("the first run succeeded")
@@ -77,9 +78,9 @@ func TestWhoCouldNotCheckIsAskedAgain(t *testing.T) {
 	)
 	app := &call.Applicator{Registry: r, Checks: map[string]call.Check{"proof": call.CheckBy("proof", r, "post/proof")}}
 	p := call.New("write", dag.NewType[string]("letter"), call.Spec{Applicator: app, Intent: "mail/write", Cap: "post/write", Done: call.Done{Must: []string{"proof"}}})
-	var memory journal.Memory
+	memory := memdb.New(t)
 	run := func() error {
-		_, err := stone.Run(context.Background(), p, stone.Config{RunID: "tuesday", Recorder: journal.Keep(&memory, journal.Options{})})
+		_, err := stone.Run(context.Background(), p, stone.Config{RunID: "tuesday", Recorder: journal.Keep(memory, journal.Options{})})
 		return err
 	}
 	if err := run(); err == nil {
@@ -122,10 +123,10 @@ func TestWhatWasPaidIsNotPaidAgain(t *testing.T) {
 			}}}
 			p := call.New("write", dag.NewType[string]("letter"), call.Spec{Applicator: app, Intent: "mail/write",
 				Dispatch: call.Dispatch{Strategy: strategy}, Done: call.Done{Must: []string{"long"}}})
-			var memory journal.Memory
+			memory := memdb.New(t)
 			run := func(ctx context.Context) error {
 				ctx = budget.With(ctx, budget.New(budget.Limits{USD: new(2.0), Roundtrips: new(2)}))
-				_, err := stone.Run(ctx, p, stone.Config{RunID: "wednesday", Recorder: journal.Keep(&memory, journal.Options{})})
+				_, err := stone.Run(ctx, p, stone.Config{RunID: "wednesday", Recorder: journal.Keep(memory, journal.Options{})})
 				return err
 			}
 			if err := run(ctx); !errors.Is(err, context.Canceled) {
@@ -144,10 +145,10 @@ func TestWhatWasPaidIsNotPaidAgain(t *testing.T) {
 func TestChangedChecksAreNoticed(t *testing.T) {
 	write := func(context.Context, any) (string, error) { return "letter", nil }
 	app := &call.Applicator{Registry: call.NewRegistry(call.Func(call.Metadata{ID: "post/write"}, write))}
-	var memory journal.Memory
+	memory := memdb.New(t)
 	for i, must := range [][]string{nil, nil, {"non-empty"}} {
 		p := call.New("write", dag.NewType[string]("letter"), call.Spec{Applicator: app, Intent: "mail/write", Cap: "post/write", Done: call.Done{Must: must}})
-		_, err := stone.Run(t.Context(), p, stone.Config{RunID: "friday", Recorder: journal.Keep(&memory, journal.Options{})})
+		_, err := stone.Run(t.Context(), p, stone.Config{RunID: "friday", Recorder: journal.Keep(memory, journal.Options{})})
 		changed, noticed := errors.AsType[*journal.ChangedError](err)
 		if noticed != (i == 2) || noticed && !strings.HasPrefix(changed.Changes[0], "the settings of write changed") || !noticed && err != nil {
 			t.Errorf("run %d with the checks %q: %v", i, must, err)
@@ -167,10 +168,10 @@ func TestFailedAttemptsAreCounted(t *testing.T) {
 	}
 	app := &call.Applicator{Registry: call.NewRegistry(call.Capability{Metadata: call.Metadata{ID: "post/write", Cost: call.Cost{USD: 1}}, Invoke: wrote})}
 	p := call.New("write", dag.NewType[string]("letter"), call.Spec{Applicator: app, Intent: "mail/write", Cap: "post/write"})
-	var memory journal.Memory
+	memory := memdb.New(t)
 	for i, want := range []budget.Usage{{InputTokens: 10, USD: 0.25}, {InputTokens: 20, USD: 0.5}} {
 		account := budget.New(budget.Limits{USD: new(5.0)})
-		_, err := stone.Run(budget.With(t.Context(), account), p, stone.Config{RunID: "thursday", Recorder: journal.Keep(&memory, journal.Options{})})
+		_, err := stone.Run(budget.With(t.Context(), account), p, stone.Config{RunID: "thursday", Recorder: journal.Keep(memory, journal.Options{})})
 		if (err == nil) != (i == 1) {
 			t.Errorf("run %d: %v", i, err)
 		}
@@ -204,10 +205,10 @@ func TestKeyFollowsWhatIsAsked(t *testing.T) {
 	app := &call.Applicator{Registry: call.NewRegistry(service)}
 	p := stone.Seq("post", stone.Func0("word", word, func(context.Context) (string, error) { return said, nil }),
 		call.New("write", letter, call.Spec{Applicator: app, Intent: "mail/write", Cap: "post/write", Input: call.From(word)}))
-	var memory journal.Memory
+	memory := memdb.New(t)
 	run := func(again ...string) string {
 		t.Helper()
-		result, err := stone.Run(t.Context(), p, stone.Config{RunID: "sunday", Recorder: journal.Keep(&memory, journal.Options{Again: again})})
+		result, err := stone.Run(t.Context(), p, stone.Config{RunID: "sunday", Recorder: journal.Keep(memory, journal.Options{Again: again})})
 		if err != nil {
 			return err.Error()
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -46,7 +47,7 @@ func TestCache(t *testing.T) {
 		{"a rejected answer", func(*asking) {}, answers(`""`), 4}, // of a and c
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			w, memory := &world{}, &journal.Memory{}
+			w, memory := &world{}, memdb.New(t)
 			start := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 			second := first
 			tc.change(&second)
@@ -104,7 +105,7 @@ func TestCacheRules(t *testing.T) {
 
 // An answer from the cache says so, and costs nothing.
 func TestActFromCache(t *testing.T) {
-	w, memory := &world{}, &journal.Memory{}
+	w, memory := &world{}, memdb.New(t)
 	app := app(w.cap(nil, call.Metadata{ID: "a", Cost: call.Cost{USD: 2}}))
 	var last call.Response
 	for _, id := range []string{"r-1", "r-2"} {

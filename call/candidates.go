@@ -33,7 +33,7 @@ type candidate struct {
 }
 
 // candidates lists the capabilities for a call, in order, with the tests on their
-// metadata. These do not change; see (*entry).unavailable for those that do.
+// metadata. These do not change; see (*entry).unavailable for conditions that do.
 func (a *Applicator) candidates(s *Spec, grant []string) []candidate {
 	ids, find := []string{s.Tool}, a.tool
 	if s.Tool == "" {

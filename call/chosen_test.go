@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/reasons"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -83,7 +84,7 @@ func TestContractOfAHandle(t *testing.T) {
 
 func TestVersionOfTheChosen(t *testing.T) {
 	who := dag.NewType[string]("who")
-	memory := &journal.Memory{}
+	memory := memdb.New(t)
 	w := &world{}
 	run := func(a, b string) {
 		spec := call.Spec{Applicator: app(w.cap(nil, call.Metadata{ID: "a", Version: a}), w.cap(nil, call.Metadata{ID: "b", Version: b})), Intent: "mail/sort", CapFrom: dag.Derive(who, func(id string) call.Handle { return call.Handle{Cap: id} })}

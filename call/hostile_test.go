@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/test/memdb"
 )
 
 // What a capability answers cannot harm who asks, nor get lost on the way to its record.
@@ -38,7 +39,7 @@ func TestHostileReplies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &world{}
-			for _, cfg := range []stone.Config{{}, {RunID: "r", Recorder: &forgetful{}}} {
+			for _, cfg := range []stone.Config{{}, {RunID: "r", Recorder: &forgetful{memdb.New(t)}}} {
 				v := runCall(t.Context(), call.Spec{Applicator: app(w.cap(tc.does, call.Metadata{ID: "a", CanProduce: []string{call.Value, call.Plan}}))}, call.Budget{}, cfg)
 				if v.brief() != tc.want {
 					t.Errorf("got %s, want %s (%v)", v.brief(), tc.want, v.err)

@@ -22,7 +22,7 @@ type Language interface {
 type Expression interface {
 	// Variables returns the names of the variables that the expression reads, sorted.
 	Variables() []string
-	// Fits compares the expression with what is known of its variables: schemas by path, as "output" or "call.input". A
+	// Fits compares the expression with the schemas of its variables: schemas by path, as "output" or "call.input". A
 	// nil schema is ignored. The error locates the first use that no value of a schema allows.
 	Fits(schemas map[string]*schema.Schema) error
 	// Eval returns the value as canonical JSON. Variables that are absent are errors where they are read.

@@ -76,7 +76,7 @@ func (c *caller) detail() stone.Detail {
 	}
 }
 
-// OnlySteps tells package stone that a call has no effects but those of its recorded steps.
+// OnlySteps tells package stone that a call has no effects beyond its recorded steps.
 func (c *caller) OnlySteps() bool { return true }
 
 // heal returns the ashlar that makes the node of an allowed failure.
@@ -100,10 +100,10 @@ func SpecOf(a stone.Ashlar) (Spec, bool) {
 	return c.spec, true
 }
 
-// modelled is implemented by what makes a leaf that asks a model, as an agent does.
+// modelled is implemented by makers of leaves that ask a model, such as agents.
 type modelled interface{ Model() llm.Model }
 
-// TurnOf returns the Spec of the calls that an agent makes for its turns: that of its [Model]. It returns false
+// TurnOf returns the Spec of its [Model], with which an agent makes a call for each turn. It returns false
 // if a is no agent, or asks another model.
 func TurnOf(a stone.Ashlar) (Spec, bool) {
 	of, _ := a.Detail().Value.(modelled)

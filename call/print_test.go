@@ -7,6 +7,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/terms"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -52,7 +53,7 @@ func TestPrint(t *testing.T) {
 // if the call is made again, the new version is asked, and the record says which one answered.
 func TestVersions(t *testing.T) {
 	w := &world{}
-	var memory journal.Memory
+	memory := memdb.New(t)
 	for i, tc := range []struct {
 		version string
 		force   bool
@@ -61,7 +62,7 @@ func TestVersions(t *testing.T) {
 		calls   int
 	}{{"1", false, nil, "1", 1}, {"1", false, nil, "1", 1}, {"2", false, nil, "", 1}, {"2", true, nil, "1", 1}, {"2", true, []string{"reply"}, "2", 2}, {"2", false, nil, "2", 2}} {
 		spec := call.Spec{Applicator: app(w.cap(nil, call.Metadata{ID: "a", Version: tc.version})), Cap: "a"}
-		v := runCall(t.Context(), spec, call.Budget{}, stone.Config{RunID: "r", Recorder: journal.Keep(&memory, journal.Options{Force: tc.force, Again: tc.again})})
+		v := runCall(t.Context(), spec, call.Budget{}, stone.Config{RunID: "r", Recorder: journal.Keep(memory, journal.Options{Force: tc.force, Again: tc.again})})
 		if v.rec.Version != tc.want || tc.want != "" && v.rec.Tried[0].Version != tc.want || len(w.calls) != tc.calls {
 			t.Errorf("run %d with version %s: asked %d times: %v %+v", i, tc.version, len(w.calls), v.err, v.rec)
 		}

@@ -54,7 +54,7 @@ func (r Roles) meets(p Principal, e string) (met, ruled bool) {
 	return met, ruled
 }
 
-// Denied says why an effect is denied: the roles that its rule requires, and those of the principal. It returns "" for an
+// Denied says why an effect is denied: the roles that its rule requires, and the roles of the principal. It returns "" for an
 // effect that no rule denies.
 func (r Roles) Denied(p Principal, e string) string {
 	has := "no role"
@@ -84,7 +84,7 @@ func (r Roles) Denied(p Principal, e string) string {
 	return ""
 }
 
-// Allow splits effects into those that the principal may have and those that it may not.
+// Allow splits effects into allowed and denied ones for the principal.
 // An effect without a rule is denied. Both lists are sorted; "none" is dropped.
 func (r Roles) Allow(p Principal, effects []string) (granted, denied []string) {
 	granted = []string{}

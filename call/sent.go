@@ -15,7 +15,7 @@ type sent struct {
 	Schema JSON   `json:"schema,omitempty"` // of the answer, as a model was told it
 }
 
-// maxSent bounds each text of what was sent, in bytes.
+// maxSent bounds each text that was sent, in bytes.
 const maxSent = 32 << 10
 
 // sentTo returns what a capability was sent: a request to a model if it made one. What an agent sends is in its own

@@ -20,7 +20,8 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/reasons"
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/internal/test/memdb"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
 )
@@ -210,7 +211,7 @@ func TestResumePaysNothingTwice(t *testing.T) {
 				app.Policy.Default.Done.Should = []string{"paid"}
 				spec := tc.spec
 				spec.Applicator = app
-				r := &forgetful{}
+				r := &forgetful{memdb.New(t)}
 				cfg := stone.Config{RunID: "r", Recorder: r}
 				account := budget.New(call.Budget{})
 				first := runCall(budget.With(t.Context(), account), spec, call.Budget{}, cfg)
@@ -232,13 +233,13 @@ func TestResumePaysNothingTwice(t *testing.T) {
 }
 
 // forgetful remembers steps but no leaf.
-type forgetful struct{ journal.Memory }
+type forgetful struct{ *sqlite.DB }
 
 func (f *forgetful) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	if key.Kind == "leaf" {
 		return work(ctx)
 	}
-	return f.Memory.Do(ctx, key, work)
+	return f.DB.Do(ctx, key, work)
 }
 
 func TestRaceAddsNothing(t *testing.T) {

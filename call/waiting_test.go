@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 )
@@ -21,10 +22,10 @@ func TestWaitingCostsNothing(t *testing.T) {
 		func(ctx context.Context, in map[string]string) (string, error) { return "", kind.Waiting }))}
 	p := call.New("greet", greeting, call.Spec{Applicator: app, Intent: "text/greet", Input: call.From(name)})
 	input := dag.Of(name.With(map[string]string{"name": "Ada"}))
-	var j journal.Memory
+	j := memdb.New(t)
 	account := budget.New(budget.Limits{USD: new(1.0)})
 	for range 3 {
-		_, err := stone.Run(budget.With(t.Context(), account), p, stone.Config{RunID: "r", Input: input, Recorder: journal.Keep(&j, journal.Options{})})
+		_, err := stone.Run(budget.With(t.Context(), account), p, stone.Config{RunID: "r", Input: input, Recorder: journal.Keep(j, journal.Options{})})
 		if !errors.Is(err, kind.Waiting) {
 			t.Fatal(err)
 		}

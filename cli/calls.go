@@ -217,7 +217,7 @@ func walkDetails(a stone.Ashlar, path string, visit func(a stone.Ashlar, path st
 	}
 }
 
-// emitted makes what a finished plan emitted its result, which is null if it emitted nothing.
+// emitted makes the emission of a finished plan its result, null if it emitted nothing.
 func (a *app) emitted(result stone.Result) stone.Result {
 	if a.calls.file == "" || result.Node == nil {
 		return result

@@ -113,7 +113,7 @@ func (e *editor) close() {
 	}
 }
 
-// typing reads what is typed. Ctrl-C empties the line and ends it.
+// typing reads the keyboard. Ctrl-C empties the line and ends it.
 type typing struct {
 	file        *os.File
 	rest        []byte

@@ -261,7 +261,7 @@ func (r *keptRun) shown(ctx context.Context, info journal.RunInfo) (bool, error)
 	return found.Test != nil, err
 }
 
-// evaluation reads what the flags name.
+// evaluation reads the files that the flags name.
 func (a *app) evaluation(ctx context.Context, p stone.Ashlar, flags evalFlags) (cfg eval.Config, err error) {
 	cfg = eval.Config{Pipeline: p, Data: flags.data, Trials: flags.trials, Lanes: flags.lanes}
 	conf, err := a.configured()

@@ -111,7 +111,7 @@ type shownStep struct {
 	Superseded bool `json:"superseded,omitempty"`
 }
 
-// marked yields the steps of a run. Only those of a run with steps that were done again are read at once.
+// marked yields the steps of a run. If steps were done again, all are read at once.
 func marked(ctx context.Context, s *store, info journal.RunInfo) iter.Seq2[shownStep, error] {
 	return func(yield func(shownStep, error) bool) {
 		if len(info.Again) == 0 {

@@ -26,7 +26,7 @@ import (
 	"github.com/stonelayer/stone/journal/sqlite"
 )
 
-// forkFlags are what the command fork passes to run.
+// forkFlags are the flags that the command fork passes to run.
 type forkFlags struct {
 	run, at, set string // set is as in --set
 	in           string // the database

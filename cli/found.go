@@ -261,7 +261,7 @@ func (f *found) written(file string) bool {
 	return filepath.Dir(file) == f.dir && slices.Contains([]string{runsFile, indexFile, ".gitignore"}, name)
 }
 
-// configured adds what a configuration reaches, and the files that this comes from.
+// configured adds the programs, files and addresses that a configuration reaches, and its own files.
 func (f *found) configured(conf *config.Config) error {
 	for _, index := range conf.Indexes() {
 		if err := f.stateIn(index); err != nil {

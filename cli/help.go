@@ -39,7 +39,7 @@ func (a *app) fitHelp(root *cobra.Command) {
 var described = regexp.MustCompile(`^ +\S+( \S+)* {2,}`)
 
 // fit breaks the long lines of a help text. What a list says of a flag or a command continues below its start. The lines of a
-// paragraph are joined before, and those of examples stay as they are.
+// paragraph are joined before; examples keep their lines.
 func fit(help string, width int) string {
 	var out []string
 	paragraph := ""

@@ -31,7 +31,7 @@ func (a *app) init(c *cobra.Command) {
 	}
 }
 
-// steps are what to do after init.
+// steps are the next steps after init.
 func (a *app) steps(kind string, module bool) string {
 	var out strings.Builder
 	step := func(command, why string) { fmt.Fprintf(&out, "  # %s\n  %s\n", why, command) }

@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/internal/panics"
 )
 
-// pipeline makes the ashlar out of what Config.Pipeline may be.
+// pipeline makes the ashlar of Config.Pipeline, which has several types.
 func pipeline(from any, args []string) (p stone.Ashlar, err error) {
 	defer func() {
 		if r := recover(); r != nil {

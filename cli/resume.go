@@ -233,7 +233,7 @@ func (a *app) goOn(c *cobra.Command, name string, more ...string) error {
 	return a.repeat(c, name, from, line, more...)
 }
 
-// repeat runs a command line with what is kept of the one that started a run, in its directory.
+// repeat runs a command line with the recorded settings of a run, in the directory where the run was started.
 func (a *app) repeat(c *cobra.Command, name string, from source, line []string, more ...string) error {
 	if from.Pipeline != "" && a.fromArgument() {
 		line = append(line, from.Pipeline)

@@ -185,7 +185,7 @@ func adopted(info journal.RunInfo, all []publish.Pipeline, names, args []string)
 	return ""
 }
 
-// callers opens the tokens of those who may send requests. If there are none, it returns a first one,
+// callers opens the tokens that allow requests. If there are none, it returns a first one,
 // unless everyone may do everything.
 func (a *app) callers(flags serveFlags) (tokens *token.File, first string, err error) {
 	if _, _, err := net.SplitHostPort(flags.address); err != nil {

@@ -87,7 +87,7 @@ func holds(file string) string {
 			break
 		}
 		defer db.Close()
-		all, counted := journal.Counts(context.Background(), db, journal.Query{})
+		all, counted := db.Counts(context.Background(), journal.Query{})
 		if err = counted; err != nil {
 			break
 		}

@@ -159,5 +159,5 @@ func tokens(u budget.Usage) string { return amount(u.Tokens()) }
 
 func cost(u budget.Usage) string { return money.USD(u.USD, u.Estimated) }
 
-// total prints the cost of a run with what may have been billed beside it.
+// total prints the cost of a run, and what else may have been billed.
 func total(t budget.Total) string { return money.Cost(t.USD, t.Estimated, t.Possible.USD) }

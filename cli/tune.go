@@ -114,7 +114,7 @@ func (a *app) tunePlan(ctx context.Context, c *cobra.Command, p stone.Ashlar, fl
 	return a.within(c.Context(), line)
 }
 
-// tuning reads what the flags and the plan say.
+// tuning reads the flags and the plan.
 func (a *app) tuning(flags tuneFlags) (t eval.Tuning, err error) {
 	k := &a.calls
 	t = eval.Tuning{Data: flags.data, Lanes: flags.lanes, Call: flags.call, USDPerCase: flags.usd}

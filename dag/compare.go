@@ -1,6 +1,6 @@
 package dag
 
-// Compare returns the nodes that only a has and those that only b has, each in append order. Two DAGs of the same
+// Compare returns the nodes that are only in a and the nodes that are only in b, each in append order. Two DAGs of the same
 // work have no difference, whenever and wherever it was done: the id of a node covers its
 // type, content and parents, not its time and meta. So a node with another content makes all nodes after it
 // differ, and the lists begin where the two diverge.

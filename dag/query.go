@@ -101,7 +101,7 @@ func (q Query) Optional() Query {
 	return q
 }
 
-// Inner returns a query for what a run gives to itself or gets from its server, such as the conversation so far. No
+// Inner returns a query for values that a run gives to itself or gets from its server, such as the conversation so far. No
 // client of a published pipeline may give it as input.
 func (q Query) Inner() Query {
 	q.inner = true
@@ -145,7 +145,7 @@ func (q Query) IsEverything() bool { return q.mode == everything }
 // IsOptional reports whether q may find nothing.
 func (q Query) IsOptional() bool { return q.optional }
 
-// IsInner reports whether q asks for what no client may give.
+// IsInner reports whether q asks for a value that no client may give.
 func (q Query) IsInner() bool { return q.inner }
 
 // String returns the query for a person, such as `every "reply"`.

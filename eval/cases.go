@@ -252,7 +252,7 @@ func (e *evaluation) input(d dag.DAG, v visit) (dag.DAG, error) {
 	return d, nil
 }
 
-// take reads what the pipeline made beyond its start.
+// take reads the nodes that the pipeline added to its start.
 func (a *answer) take(out, start dag.DAG) error {
 	made := out.Beyond(start)
 	a.Nodes = map[string]json.RawMessage{}

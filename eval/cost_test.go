@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/terms"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -36,10 +37,10 @@ func TestCost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var db journal.Memory
+	db := memdb.New(t)
 	account := budget.New(budget.Limits{})
 	r, err := eval.Run(budget.With(t.Context(), account), eval.Config{Pipeline: p, Data: rows("a", "b", "c"), Scorers: judge},
-		stone.Config{RunID: "r", Recorder: journal.Keep(&db, journal.Options{})})
+		stone.Config{RunID: "r", Recorder: journal.Keep(db, journal.Options{})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,7 @@ func TestCost(t *testing.T) {
 	}
 	// Of a run that reuses the answers, they cost what they have cost, and nothing again.
 	again, err := eval.Run(t.Context(), eval.Config{Pipeline: p, Data: rows("a", "b", "c"), Scorers: scorers(t, "exact")},
-		stone.Config{RunID: "again", Recorder: journal.Keep(&db, journal.Options{Reuse: "r"})})
+		stone.Config{RunID: "again", Recorder: journal.Keep(db, journal.Options{Reuse: "r"})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +109,7 @@ func TestCostAddsUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var db journal.Memory
+		db := memdb.New(t)
 		var report eval.Report
 		for n, done := 0, false; !done; n++ {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -117,7 +118,7 @@ func TestCostAddsUp(t *testing.T) {
 				stop.Store(&none)
 			}
 			report, err = eval.Run(budget.With(ctx, budget.New(budget.Limits{})), eval.Config{Pipeline: p, Data: rows("a", "b", "c", "d"), Scorers: judges, Trials: 1 + int(seed%3)},
-				stone.Config{RunID: "r", Recorder: journal.Keep(&db, journal.Options{})})
+				stone.Config{RunID: "r", Recorder: journal.Keep(db, journal.Options{})})
 			if done = err == nil; !done && ctx.Err() == nil {
 				t.Fatal(err)
 			}

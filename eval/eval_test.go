@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/reasons"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -85,7 +86,7 @@ func TestRun(t *testing.T) {
 // TestReuse adds a scorer to a run: no answer is made again.
 func TestReuse(t *testing.T) {
 	var asks atomic.Int32
-	var db journal.Memory
+	db := memdb.New(t)
 	data := rows("a", "b", "c!")
 	run := func(id string, data eval.Data, scores ...string) eval.Report {
 		opts := journal.Options{}
@@ -93,7 +94,7 @@ func TestReuse(t *testing.T) {
 			opts.Reuse = "first"
 		}
 		r, err := eval.Run(t.Context(), eval.Config{Pipeline: shout(&asks), Data: data, Scorers: scorers(t, scores...), Trials: 2},
-			stone.Config{RunID: id, Recorder: journal.Keep(&db, opts)})
+			stone.Config{RunID: id, Recorder: journal.Keep(db, opts)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +109,7 @@ func TestReuse(t *testing.T) {
 	}
 	// Answers of another version of the pipeline are not taken.
 	other := eval.Config{Pipeline: shout(&asks, stone.Version("2")), Data: data, Scorers: scorers(t, "exact")}
-	if r, err := eval.Run(t.Context(), other, stone.Config{Recorder: journal.Keep(&db, journal.Options{Reuse: "first"})}); err != nil || asks.Swap(0) != 3 || r.Reused != 0 {
+	if r, err := eval.Run(t.Context(), other, stone.Config{Recorder: journal.Keep(db, journal.Options{Reuse: "first"})}); err != nil || asks.Swap(0) != 3 || r.Reused != 0 {
 		t.Errorf("the answers of another version were taken: %+v, %v", r, err)
 	}
 	more := rows("z", "a", "c!", "b")
@@ -120,7 +121,7 @@ func TestReuse(t *testing.T) {
 // TestOneStepChanged changes one of five reusable steps. A run that reuses makes the calls that
 // differ between the first run and a run that reuses nothing, as the journal explains them.
 func TestOneStepChanged(t *testing.T) {
-	var db journal.Memory
+	db := memdb.New(t)
 	var ran [5]atomic.Int32
 	pipeline := func(changed int, suffix string) stone.Ashlar {
 		var steps []stone.Ashlar
@@ -144,7 +145,7 @@ func TestOneStepChanged(t *testing.T) {
 	}
 	run := func(id, reuse string, p stone.Ashlar) (made [5]int32) {
 		if _, err := eval.Run(t.Context(), eval.Config{Pipeline: p, Data: rows("a", "b", "c"), Scorers: scorers(t, "exact")},
-			stone.Config{RunID: id, Recorder: journal.Keep(&db, journal.Options{Reuse: reuse})}); err != nil {
+			stone.Config{RunID: id, Recorder: journal.Keep(db, journal.Options{Reuse: reuse})}); err != nil {
 			t.Fatal(err)
 		}
 		for i := range ran {
@@ -153,7 +154,7 @@ func TestOneStepChanged(t *testing.T) {
 		return made
 	}
 	differing := func(id string) (steps [5]int32) {
-		differences, err := journal.Diff(t.Context(), &db, "first", id)
+		differences, err := journal.Diff(t.Context(), db, "first", id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,14 +193,14 @@ func TestOneStepChanged(t *testing.T) {
 // run does not reuse.
 func TestOutage(t *testing.T) {
 	var asks atomic.Int32
-	var db journal.Memory
+	db := memdb.New(t)
 	for _, id := range []string{"first", "second"} {
 		opts := journal.Options{}
 		if id == "second" {
 			opts.Reuse = "first"
 		}
 		r, err := eval.Run(t.Context(), eval.Config{Pipeline: shout(&asks), Data: rows("a", "down"), Scorers: scorers(t, "exact")},
-			stone.Config{RunID: id, Recorder: journal.Keep(&db, opts)})
+			stone.Config{RunID: id, Recorder: journal.Keep(db, opts)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -287,11 +288,11 @@ func TestSample(t *testing.T) {
 
 // TestQuestionWaits ends the run, which is resumed when the question is answered.
 func TestQuestionWaits(t *testing.T) {
-	var db journal.Memory
+	db := memdb.New(t)
 	who := stone.Ask("who", asked, dag.NewType[stone.Answer]("said"), func(q question) string { return q.Text })
 	cfg := eval.Config{Pipeline: who, Data: eval.Data{Rows: []any{map[string]any{"text": "a", "expected": map[string]any{"response": "yes"}}}}, Scorers: scorers(t, "json")}
 	run := func() (eval.Report, error) {
-		return eval.Run(t.Context(), cfg, stone.Config{RunID: "r", Recorder: journal.Keep(&db, journal.Options{})})
+		return eval.Run(t.Context(), cfg, stone.Config{RunID: "r", Recorder: journal.Keep(db, journal.Options{})})
 	}
 	if _, err := run(); err == nil || !strings.Contains(err.Error(), "waiting") {
 		t.Fatalf("got %v, want a run that waits", err)
@@ -300,7 +301,7 @@ func TestQuestionWaits(t *testing.T) {
 	if err != nil || len(qs) != 1 {
 		t.Fatal(qs, err)
 	}
-	if err := journal.Answer(t.Context(), &db, "r", qs[0].Path, ask.Answer{Response: "yes"}); err != nil {
+	if err := journal.Answer(t.Context(), db, "r", qs[0].Path, ask.Answer{Response: "yes"}); err != nil {
 		t.Fatal(err)
 	}
 	r, err := run()

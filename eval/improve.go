@@ -22,7 +22,7 @@ import (
 // split dev on which it fell short, and asks for a better prompt. A version that does better on these cases is
 // tried on all of dev. If the best one beats the present prompts, both answer the split test, once.
 //
-// Versions are chosen from those that no other one matches in every case, each as often as there are cases
+// Versions are chosen from the versions that no other matches in every case, each as often as there are cases
 // in which it is the best, as in GEPA: L. A. Agrawal et al. (arXiv 2507.19457), section 3.
 type Improving struct {
 	Program stone.Ashlar

@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/test/batchtest"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
@@ -48,7 +49,7 @@ func TestImproveResumedWithinBudget(t *testing.T) {
 	}
 	for name, stop := range map[string]int32{"not stopped": 0, "stopped in round 4": 185, "stopped in the test": 230} {
 		t.Run(name, func(t *testing.T) {
-			p, j := &pupil{usd: 1}, new(journal.Memory)
+			p, j := &pupil{usd: 1}, memdb.New(t)
 			cfg := accepting("accept")
 			cfg.RunID, cfg.Recorder = "r", journal.Keep(j, journal.Options{})
 			if stop > 0 {
@@ -96,7 +97,7 @@ func TestImproveCountsFailedProposals(t *testing.T) {
 
 // Nothing is stopped here: the pupil is asked in batches.
 func TestImproveInBatches(t *testing.T) {
-	b, j, p := batchtest.New(t, 0), new(journal.Memory), &pupil{lesson: teach}
+	b, j, p := batchtest.New(t, 0), memdb.New(t), &pupil{lesson: teach}
 	text := regexp.MustCompile(`kind [0-9], \w+ item \d+`)
 	b.Answer = func(protocol, body string) string {
 		var asked struct{ System json.RawMessage }

@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone/call/model"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
@@ -193,7 +194,7 @@ func TestImproveWithinBudget(t *testing.T) {
 			t.Errorf("with %v USD: %+v, %v; used %v", c.usd, r, err, account.Used().USD)
 		}
 	}
-	j, run := new(journal.Memory), stone.Config{RunID: "r"}
+	j, run := memdb.New(t), stone.Config{RunID: "r"}
 	run.Recorder = journal.Keep(j, journal.Options{})
 	_, err := i.Run(budget.With(t.Context(), budget.New(budget.Limits{USD: new(100.0)})), run)
 	if spent, ok := errors.AsType[*budget.ExhaustedError](err); !ok || spent.Enough != 160 {

@@ -160,7 +160,7 @@ func (w *work) try(ctx context.Context, d dag.DAG, r *Round, parent *version, sh
 	return nil
 }
 
-// parent draws the version that is revised next, out of those that no other one matches in every case, each as
+// parent draws the version to revise next from the versions that no other matches in every case, each as
 // often as there are cases in which it is the best.
 func (w *work) parent(chance *rand.Rand) int {
 	weights := make([]int, len(w.pool))

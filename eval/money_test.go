@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/terms"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -42,10 +43,10 @@ func TestOutOfMoney(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var db journal.Memory
+			db := memdb.New(t)
 			run := func(usd float64) (eval.Report, error) {
 				return eval.Run(budget.With(t.Context(), budget.New(budget.Limits{USD: new(usd)})), eval.Config{Pipeline: p, Data: rows("a", "b", "c", "d"), Scorers: scores},
-					stone.Config{RunID: "r", Recorder: journal.Keep(&db, journal.Options{})})
+					stone.Config{RunID: "r", Recorder: journal.Keep(db, journal.Options{})})
 			}
 			if r, err := run(c.enough); !errors.As(err, new(*budget.ExhaustedError)) {
 				t.Fatalf("%+v, %v", r, err)

@@ -293,7 +293,7 @@ type junitResult struct {
 }
 
 // JUnit returns the report as JUnit XML. The test cases are the rules of the gate, of which
-// those that cannot tell are skipped, and the scores.
+// the skipped, undecided ones, and the scores.
 func (r Report) JUnit() ([]byte, error) {
 	s := junitSuite{Name: "stone eval " + r.Pipeline}
 	for _, score := range r.Scores {

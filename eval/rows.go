@@ -20,7 +20,7 @@ import (
 // maxRow is the length of a row in bytes.
 const maxRow = 16 << 20
 
-// A source has the rows of a data set. After a faulty row it goes on, unless it cannot read the next one.
+// A source has the rows of a data set. After a faulty row it continues, unless it cannot read the next one.
 type source struct {
 	name  string
 	rows  iter.Seq2[numbered, error]

@@ -119,7 +119,7 @@ func (set *dataset) caseOf(d dag.DAG, node string) (c Case, settled *Score, err 
 	return c, nil, err
 }
 
-// costOf reads what a node has cost.
+// costOf reads the cost of a node.
 func costOf(n *dag.Node) (p paid, err error) {
 	if text := n.Meta()[metaKey]; text != "" {
 		err = json.Unmarshal([]byte(text), &p)

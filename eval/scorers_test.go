@@ -20,6 +20,7 @@ import (
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/internal/test/boxtest"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/tool"
@@ -280,7 +281,7 @@ func TestJudgesAreNotPaidTwice(t *testing.T) {
 			grades.Add(1)
 			return map[string]any{"score": 1}, nil
 		}))}
-	var db journal.Memory
+	db := memdb.New(t)
 	for i, texts := range [][]string{{"judge:Is it right?"}, {"exact", "judge:Is it right?"}} {
 		s, err := eval.Read(app, texts...)
 		if err != nil {
@@ -291,7 +292,7 @@ func TestJudgesAreNotPaidTwice(t *testing.T) {
 			opts.Reuse = "run0"
 		}
 		r, err := eval.Run(t.Context(), eval.Config{Pipeline: shout(&asks), Data: rows("a", "b"), Scorers: s, Trials: 2},
-			stone.Config{RunID: fmt.Sprint("run", i), Recorder: journal.Keep(&db, opts)})
+			stone.Config{RunID: fmt.Sprint("run", i), Recorder: journal.Keep(db, opts)})
 		if err != nil || r.Scores[0].Mean != 1 {
 			t.Fatalf("%+v, %v", r, err)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// A measure compares what was found with what was expected.
+// A measure compares a found text with the expected one.
 type measure func(got, want json.RawMessage) (Score, error)
 
 // exact gives 1 for the same text, or the same JSON value.

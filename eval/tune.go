@@ -40,7 +40,7 @@ const maxTuned = 6
 // Tuned is the type of the last node of a Tuning.
 var Tuned = dag.NewType[Choice]("eval/choice")
 
-// A Choice is the chosen setting, with what it was compared with. Its figures come from the cases
+// A Choice is the chosen setting, with its alternatives. Its figures come from the cases
 // that it was chosen on, so that it does somewhat worse on others.
 type Choice struct {
 	Setting

@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/reasons"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -134,14 +135,14 @@ func TestTuningSimulates(t *testing.T) {
 // TestTuningIsRecorded repeats and resumes a tuning: nothing is asked for again.
 func TestTuningIsRecorded(t *testing.T) {
 	v := newRival(rand.New(rand.NewPCG(1, 1)), 4)
-	var db journal.Memory
+	db := memdb.New(t)
 	for i, opts := range []journal.Options{{}, {Reuse: "r0"}, {Resume: true}} {
 		p, err := v.tuning(t, rows("t0", "t1", "t2", "t3"), v.spec(0.5, "a", "b"), 9).Pipeline(t.Context(), stone.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		id := fmt.Sprint("r", min(i, 1))
-		if _, err := stone.Produce(t.Context(), p, eval.Tuned, stone.Config{RunID: id, Recorder: journal.Keep(&db, opts)}); err != nil {
+		if _, err := stone.Produce(t.Context(), p, eval.Tuned, stone.Config{RunID: id, Recorder: journal.Keep(db, opts)}); err != nil {
 			t.Fatal(err)
 		}
 		if n := v.asks.Load(); n != 8 {

@@ -9,7 +9,9 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -37,46 +39,46 @@ func TestApprovalOfOneCall(t *testing.T) {
 		"what is no part of it": {func(q *ask.Question) { q.Call.Request, q.Call.Said = "please", "I will" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var j journal.Memory
+			j := memdb.New(t)
 			run := func(q ask.Question) error {
 				p := stone.Func0("tool-1-1", decided, func(ctx context.Context) (string, error) { return stone.In(ctx).Ask(q) })
-				_, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(&j, journal.Options{})})
+				_, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(j, journal.Options{})})
 				return err
 			}
 			if err := run(refund()); !errors.Is(err, kind.Waiting) {
 				t.Fatal(err)
 			}
-			shown := question(t, &j)
-			if err := journal.Answer(t.Context(), &j, "r", "1", ask.Answer{Response: "yes", By: "user ada"}); err != nil {
+			shown := question(t, j)
+			if err := journal.Answer(t.Context(), j, "r", "1", ask.Answer{Response: "yes", By: "user ada"}); err != nil {
 				t.Fatal(err)
 			}
 			other := refund()
 			tt.change(&other)
 			err := run(other)
 			if !tt.asks {
-				if q := question(t, &j); err != nil || q.By != "user ada" || q.Call == nil || q.Call.ID != "call-1" {
+				if q := question(t, j); err != nil || q.By != "user ada" || q.Call == nil || q.Call.ID != "call-1" {
 					t.Errorf("%v, %+v; want that the answer counts", err, q)
 				}
 				return
 			}
-			q := question(t, &j)
+			q := question(t, j)
 			if !errors.Is(err, kind.Waiting) || !q.Open() || q.By != "" || q.Problem == "" || q.Text != other.Text {
 				t.Fatalf("%v, %+v; want that the other question is open", err, q)
 			}
 			// An answer to the question that was shown first comes too late.
 			late := ask.Answer{Response: "yes", To: shown.Version}
-			if err := journal.Answer(t.Context(), &j, "r", "1", late); !errors.Is(err, journal.ErrAsksOther) {
+			if err := journal.Answer(t.Context(), j, "r", "1", late); !errors.Is(err, journal.ErrAsksOther) {
 				t.Errorf("an answer to the earlier question: %v", err)
 			}
 			late.To = q.Version
-			if err := journal.Answer(t.Context(), &j, "r", "1", late); err != nil || run(other) != nil {
+			if err := journal.Answer(t.Context(), j, "r", "1", late); err != nil || run(other) != nil {
 				t.Errorf("an answer to the later question: %v", err)
 			}
 		})
 	}
 }
 
-func question(t *testing.T, j *journal.Memory) journal.Question {
+func question(t *testing.T, j *sqlite.DB) journal.Question {
 	t.Helper()
 	all, err := j.Questions(t.Context(), "r")
 	if err != nil || len(all) != 1 {

@@ -27,7 +27,7 @@ import (
 // error, and so is a response that the question does not accept: an *AnswerError. If no open question matches, the
 // error is ErrNoQuestion; for an answered one also ErrAnswered. A running
 // run continues at once, any other when it is resumed.
-func Answer(ctx context.Context, j Interviewer, run, question string, a ask.Answer) error {
+func Answer(ctx context.Context, j Journal, run, question string, a ask.Answer) error {
 	q, err := meant(ctx, j, run, question)
 	if err != nil {
 		return err
@@ -51,9 +51,9 @@ func Answer(ctx context.Context, j Interviewer, run, question string, a ask.Answ
 }
 
 // meant returns the open question that a word means.
-func meant(ctx context.Context, j Interviewer, run, word string) (Question, error) {
+func meant(ctx context.Context, j Journal, run, word string) (Question, error) {
 	var questions []Question // without what makes them large
-	for q, err := range questionsOf(ctx, j, QuestionQuery{Run: run}) {
+	for q, err := range j.EachQuestion(ctx, QuestionQuery{Run: run}) {
 		if err != nil {
 			return q, err
 		}
@@ -79,7 +79,7 @@ func meant(ctx context.Context, j Interviewer, run, word string) (Question, erro
 		switch len(found) {
 		case 0:
 		case 1:
-			for q, err := range questionsOf(ctx, j, QuestionQuery{Run: run, Path: questions[found[0]].Path}) {
+			for q, err := range j.EachQuestion(ctx, QuestionQuery{Run: run, Path: questions[found[0]].Path}) {
 				return q, err
 			}
 			return Question{}, fmt.Errorf("run %s: %w", run, ErrNoQuestion) // it was removed
@@ -245,7 +245,7 @@ func (f *frontend) answer(ctx context.Context, asked ask.Question) (ask.Answer, 
 		return ask.Answer{}, err // a fault of the pipeline, not of the journal
 	}
 	if f.asked.count.Add(1)%256 == 0 {
-		n, err := CountQuestions(ctx, f.journal, QuestionQuery{Run: q.Run, Open: true})
+		n, err := f.journal.CountQuestions(ctx, QuestionQuery{Run: q.Run, Open: true})
 		if err != nil {
 			return ask.Answer{}, &storeError{err}
 		}
@@ -319,7 +319,7 @@ func (r *runner) withdraw(ctx context.Context, leaf string) {
 		r.asked.loaded = true
 		r.asked.mu.Unlock()
 		if first {
-			for q, err := range EachQuestion(ctx, r.journal, QuestionQuery{Run: r.cfg.RunID, Open: true}) {
+			for q, err := range r.journal.EachQuestion(ctx, QuestionQuery{Run: r.cfg.RunID, Open: true}) {
 				if err == nil { // or they stay open
 					r.asked.note(q.Path)
 				}
@@ -337,7 +337,7 @@ func (f *frontend) settle(ctx context.Context, asked ask.Question, a ask.Answer)
 	if a.Given.IsZero() {
 		a.Given = f.now()
 	}
-	for q, err := range EachQuestion(ctx, f.journal, QuestionQuery{Run: asked.RunID, Open: true}) {
+	for q, err := range f.journal.EachQuestion(ctx, QuestionQuery{Run: asked.RunID, Open: true}) {
 		if err != nil {
 			return &storeError{err}
 		}
@@ -385,7 +385,7 @@ func (f *frontend) standing(ctx context.Context, asked ask.Question) (ask.Answer
 // standingIn returns the latest standing answer to the question in one run, if there is one.
 func (f *frontend) standingIn(ctx context.Context, run string, asked ask.Question) (ask.Answer, error) {
 	var last Question
-	for q, err := range EachQuestion(ctx, f.journal, QuestionQuery{Run: run}) {
+	for q, err := range f.journal.EachQuestion(ctx, QuestionQuery{Run: run}) {
 		if err != nil {
 			return ask.Answer{}, err
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/bounds"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -23,14 +24,14 @@ func TestTooManyQuestions(t *testing.T) {
 	}
 	sum := stone.Reduce(stone.Func("sum", dag.Lanes(answer), dag.NewType[int]("sum"), func(_ context.Context, all []stone.Answer) (int, error) { return len(all), nil }))
 	for earlier, want := range map[int]int{10: 266, bounds.Asked: bounds.Asked + 255} {
-		j := &journal.Memory{}
+		j := memdb.New(t)
 		for i := range earlier {
 			if _, err := j.Ask(t.Context(), journal.Question{Run: "run", Path: fmt.Sprint("earlier", i), Asked: time.Now()}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		_, _ = stone.Run(t.Context(), stone.Seq("run", stone.Parallel("all", asks...), sum), stone.Config{RunID: "run", Input: dag.Of(text.With("x")), Recorder: journal.Keep(j, journal.Options{})})
-		if n, err := journal.CountQuestions(t.Context(), j, journal.QuestionQuery{Run: "run", Open: true}); n != want || err != nil {
+		if n, err := j.CountQuestions(t.Context(), journal.QuestionQuery{Run: "run", Open: true}); n != want || err != nil {
 			t.Errorf("%d open questions, %v; want %d", n, err, want)
 		}
 		steps, err := j.Steps(t.Context(), "run")
@@ -42,7 +43,7 @@ func TestTooManyQuestions(t *testing.T) {
 
 // A list that continues after a question that is gone ends, instead of starting over.
 func TestQuestionsAfter(t *testing.T) {
-	j := new(journal.Memory)
+	j := memdb.New(t)
 	for _, run := range []string{"a", "b"} {
 		for _, path := range []string{"p", "q"} {
 			if _, err := j.Ask(t.Context(), journal.Question{Run: run, Path: path, Name: path, Asked: time.Now()}); err != nil {
@@ -62,7 +63,7 @@ func TestQuestionsAfter(t *testing.T) {
 		{"a", journal.Question{Run: "a", Path: "gone"}, ""},
 	} {
 		got := ""
-		for q, err := range journal.EachQuestion(t.Context(), j, journal.QuestionQuery{Run: row.run, After: &row.after}) {
+		for q, err := range j.EachQuestion(t.Context(), journal.QuestionQuery{Run: row.run, After: &row.after}) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,14 +8,16 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
 )
 
 // A leaf may be allowed any number of attempts: a resumed run looks up those that were made.
 func TestManyAttemptsAllowed(t *testing.T) {
-	j := &journal.Memory{}
+	j := memdb.New(t)
 	for round := range 3 {
 		done := false
 		leaf := stone.Func0("leaf", dag.NewType[int]("leaf"), func(ctx context.Context) (int, error) {
@@ -38,7 +40,7 @@ func TestManyAttemptsAllowed(t *testing.T) {
 
 // A step of the second inner attempt in the first outer one is found by the first inner attempt in the second outer one.
 func TestNestedAttempts(t *testing.T) {
-	j := &journal.Memory{}
+	j := memdb.New(t)
 	var visit, outer, inner, done int
 	again := func() error { return stone.Fail(kind.Error, "again") }
 	within := stone.Func0("inner", dag.NewType[int]("inner"), func(ctx context.Context) (int, error) {
@@ -82,7 +84,7 @@ func TestNestedAttempts(t *testing.T) {
 
 // A leaf that a step has made belongs to that step: an attempt that makes its steps in another order finds it.
 func TestDynamicBelowStep(t *testing.T) {
-	j := &journal.Memory{}
+	j := memdb.New(t)
 	done := 0
 	within := stone.Func0("inner", dag.NewType[int]("inner"), func(context.Context) (int, error) { done++; return 1, nil })
 	for visit := range 2 {
@@ -126,7 +128,7 @@ func TestDynamicBelowStep(t *testing.T) {
 
 // reads counts the records that a journal looks up.
 type reads struct {
-	*journal.Memory
+	*sqlite.DB
 	n int
 }
 
@@ -134,12 +136,12 @@ func (r *reads) Do(ctx context.Context, key step.Key, work func(context.Context)
 	if key.Kind == "step" {
 		r.n++
 	}
-	return r.Memory.Do(ctx, key, work)
+	return r.DB.Do(ctx, key, work)
 }
 
 // A recorded step of a retried leaf is read once.
 func TestReplayReadsOnce(t *testing.T) {
-	j := &reads{Memory: &journal.Memory{}}
+	j := &reads{DB: memdb.New(t)}
 	for visit := range 2 {
 		leaf := stone.Func0("leaf", dag.NewType[int]("leaf"), func(ctx context.Context) (int, error) {
 			n, err := stone.Step(ctx, "step", 1, func(context.Context, int) (int, error) { return 1, nil })

@@ -8,7 +8,9 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -22,7 +24,7 @@ func TestInvalidIsNotRecorded(t *testing.T) {
 	}
 	needs := stone.Func("needs", dag.NewType[string]("absent"), dag.NewType[int]("m"), func(context.Context, string) (int, error) { return 0, nil })
 	for name, input := range map[string]dag.DAG{"no input": {}, "the DAG of a failed run": failed.DAG} {
-		j := new(journal.Memory)
+		j := memdb.New(t)
 		_, err := stone.Run(t.Context(), needs, stone.Config{RunID: "r", Input: input, Recorder: journal.Keep(j, journal.Options{})})
 		if !errors.As(err, new(*stone.Invalid)) {
 			t.Errorf("%s: got %v, want the findings", name, err)
@@ -38,7 +40,7 @@ func TestInvalidIsNotRecorded(t *testing.T) {
 
 // canceling is a journal of which a run is cancelled while its beginning is written.
 type canceling struct {
-	*journal.Memory
+	*sqlite.DB
 	cancel func()
 }
 
@@ -50,7 +52,7 @@ func (c canceling) Begin(ctx context.Context, _ journal.RunInfo, _ dag.DAG) erro
 // TestCanceledWhileItBegins: such a run is cancelled, not broken, and is released.
 func TestCanceledWhileItBegins(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	j := canceling{new(journal.Memory), cancel}
+	j := canceling{memdb.New(t), cancel}
 	p := stone.Func0("p", dag.NewType[int]("n"), func(context.Context) (int, error) { t.Error("a step started"); return 0, nil })
 	_, err := stone.Run(ctx, p, stone.Config{RunID: "r", Recorder: journal.Keep(j, journal.Options{})})
 	if f, ok := errors.AsType[*stone.Failure](err); !ok || f.Kind != kind.Canceled {

@@ -121,11 +121,11 @@ func Children(ctx context.Context, j Journal, run string) ([]RunInfo, error) {
 	return all, nil
 }
 
-func childrenIn(ctx context.Context, a Archive, run string) ([]RunInfo, error) {
-	return every(ctx, a, Query{Labels: map[string]string{Parent: run}})
+func childrenIn(ctx context.Context, j Journal, run string) ([]RunInfo, error) {
+	return every(ctx, j, Query{Labels: map[string]string{Parent: run}})
 }
 
-// inherit has a child that is not told on which budgets it draws draw on those of its parent, if that is in the same journal.
+// inherit gives a child without budgets the budgets of its parent, if the parent is in the same journal.
 func (r *runner) inherit(ctx context.Context, info *RunInfo) error {
 	id := info.Labels[Parent]
 	if id == "" || info.Budgets != nil {
@@ -140,14 +140,14 @@ func (r *runner) inherit(ctx context.Context, info *RunInfo) error {
 }
 
 // RemoveChildren removes the children of a run that was removed. A child that a process has is left to it: it learns
-// that its parent is gone. It is for implementations of Archive.
-func RemoveChildren(ctx context.Context, a Archive, run string) error {
-	children, err := childrenIn(ctx, a, run)
+// that its parent is gone. It is for implementations of Journal.
+func RemoveChildren(ctx context.Context, j Journal, run string) error {
+	children, err := childrenIn(ctx, j, run)
 	if err != nil {
 		return fmt.Errorf("the children of run %q: %w", run, err)
 	}
 	for _, c := range children {
-		if err := a.Remove(ctx, c.ID); err != nil && !errors.Is(err, ErrNoRun) && !errors.As(err, new(*HeldError)) {
+		if err := j.Remove(ctx, c.ID); err != nil && !errors.Is(err, ErrNoRun) && !errors.As(err, new(*HeldError)) {
 			return fmt.Errorf("child %q: %w", c.ID, err)
 		}
 	}

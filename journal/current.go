@@ -28,12 +28,12 @@ func newest(steps []Step) map[place]int {
 	return newest
 }
 
-// place identifies at most one current step of a run. Glue has the path of what it belongs to, and names of its own.
+// place identifies at most one current step of a run. Glue has the path of the ashlar it belongs to, and names of its own.
 type place struct{ path, kind, name string }
 
 func (s Step) place() place { return place{s.Path, s.Kind, s.Name} }
 
-// current yields the current steps of a run. Only those of a run with steps that were started anew are
+// current yields the current steps of a run. If steps were started anew, all are
 // read at once.
 func (o *opened) current(ctx context.Context, j Journal) iter.Seq2[Step, error] {
 	if !o.again {

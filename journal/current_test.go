@@ -9,6 +9,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -18,7 +19,7 @@ func TestLaneAgain(t *testing.T) {
 	var (
 		list, item   = dag.NewType[[]string]("list"), dag.NewType[string]("item")
 		made, joined = dag.NewType[string]("made"), dag.NewType[string]("joined")
-		memory       journal.Memory
+		memory       = memdb.New(t)
 		calls        []string
 		down         = true
 	)
@@ -36,7 +37,7 @@ func TestLaneAgain(t *testing.T) {
 	run := func(id string, again ...string) string {
 		t.Helper()
 		calls = nil
-		result, err := stone.Run(t.Context(), p, stone.Config{RunID: id, Recorder: journal.Keep(&memory, journal.Options{Again: again})})
+		result, err := stone.Run(t.Context(), p, stone.Config{RunID: id, Recorder: journal.Keep(memory, journal.Options{Again: again})})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +68,7 @@ func TestLaneAgain(t *testing.T) {
 		t.Errorf("the outline counts what was superseded: %+v, %v", whole, err)
 	}
 	run("twin")
-	if differences, err := journal.Diff(t.Context(), &memory, "r", "twin"); err != nil || len(differences) > 0 {
+	if differences, err := journal.Diff(t.Context(), memory, "r", "twin"); err != nil || len(differences) > 0 {
 		t.Errorf("it differs from a run that lost nothing: %+v, %v", differences, err)
 	}
 	if got := run("r", "p/each[1]"); got != "[{a aa} {b bb} {c cc}]" || !slices.Equal(calls, []string{"b"}) {

@@ -222,14 +222,14 @@ func openRun(ctx context.Context, j Journal, prefix string) (*opened, error) {
 	return &opened{id: info.ID, input: info.Input, again: len(info.Again) > 0, steps: min(max(info.Steps, 0), 1<<24), parts: index(info.Shape)}, nil
 }
 
-// compared is what is compared of the node of a step.
+// compared is the compared part of the node of a step.
 type compared struct {
 	found bool
 	own   record.Half   // of type and content; the transcript of an agent has random ids and does not count
 	reads []record.Half // of what the step reads
 }
 
-// compared reads what is compared of steps. The node of a reused result, and of one in a Flow, is found by its content,
+// compared reads the compared parts of steps. The node of a reused result, and of one in a Flow, is found by its content,
 // since the run has it under another id.
 func (o *opened) compared(ctx context.Context, j Journal, of []Step, reads func(i int) []Read) ([]compared, error) {
 	wanted := make(map[dag.ID]int, len(of)) // the places of nodes by sum, or -1
@@ -268,7 +268,7 @@ type nodes struct {
 	all     map[string]record.Half // of all nodes of a type
 }
 
-// nodes reads the nodes of a run, and notes those that are wanted by their sums.
+// nodes reads the nodes of a run, and notes the wanted ones by their sums.
 func (o *opened) nodes(ctx context.Context, j Journal, wanted map[dag.ID]int) (*nodes, error) {
 	n := &nodes{index: record.NewIndex(0), types: map[string]uint32{}, all: map[string]record.Half{}}
 	for info, err := range j.EachNode(ctx, o.id) {

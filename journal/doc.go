@@ -6,9 +6,9 @@
 //	result, err := stone.Run(ctx, pipeline, stone.Config{RunID: "nightly", Recorder: journal.Keep(db, journal.Options{})})
 //
 // With the recorder of [Keep], stone.Run starts a run or resumes the run of that name: in
-// the same process, or in another one after a crash. [Memory] is a journal that lives as
-// long as the process; journal/sqlite keeps one in a file, journal/postgres in a database
-// that several machines share. Package journaltest tests any implementation.
+// the same process, or in another one after a crash. Package journal/sqlite keeps a journal in a
+// file, also in a temporary one for tests; journal/postgres keeps one in a database that several
+// machines share.
 //
 // # The promise
 //

@@ -53,7 +53,7 @@ type Child struct {
 	Limits   budget.Limits
 }
 
-// A ChildState is what a parent learns of its child.
+// A ChildState is the state of a child as its parent sees it.
 type ChildState struct {
 	State     State
 	Result    json.RawMessage // the content of the result, of one that is Done

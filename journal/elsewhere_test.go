@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/tree"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
@@ -165,7 +166,7 @@ func parent(b *besides, work func(context.Context) error) stone.Ashlar {
 func fine(context.Context) error { return nil }
 
 func TestElsewhere(t *testing.T) {
-	b := &besides{Journal: new(journal.Memory)}
+	b := &besides{Journal: memdb.New(t)}
 	account := budget.New(budget.Limits{USD: new(8.0)})
 	ctx := budget.With(t.Context(), account)
 	cfg := stone.Config{RunID: "run", Grant: []string{"network", "process"}, Recorder: journal.Keep(b.Journal, journal.Options{})}
@@ -209,7 +210,7 @@ func TestElsewhere(t *testing.T) {
 
 // The effects of the child are known before the run, and its account cannot pay for more than the limits.
 func TestElsewhereIsBounded(t *testing.T) {
-	b := &besides{Journal: new(journal.Memory)}
+	b := &besides{Journal: memdb.New(t)}
 	cfg := stone.Config{RunID: "run", Grant: []string{}, Recorder: journal.Keep(b.Journal, journal.Options{})}
 	if _, err := stone.Run(t.Context(), parent(b, fine), cfg); err == nil || !strings.Contains(err.Error(), "network") {
 		t.Errorf("without a grant: %v", err)
@@ -230,7 +231,7 @@ func TestElsewhereIsBounded(t *testing.T) {
 
 // A child draws on the budgets of its parent: what its siblings have spent leaves no room for the third one.
 func TestElsewhereDraws(t *testing.T) {
-	b := &besides{Journal: new(journal.Memory)}
+	b := &besides{Journal: memdb.New(t)}
 	day := budget.Shared{Name: "all", Per: budget.Day, Limits: budget.Limits{USD: new(2.0)}}
 	cfg := stone.Config{RunID: "run", Recorder: journal.Keep(b.Journal, journal.Options{Budgets: []budget.Shared{day}, Account: "ada"})}
 	if _, err := stone.Run(t.Context(), parent(b, fine), cfg); err == nil || !strings.Contains(err.Error(), `budget "all" of this day has no room`) {
@@ -245,7 +246,7 @@ func TestElsewhereDraws(t *testing.T) {
 
 // A run says what has become of children that are in another journal.
 func TestElsewhereIsNamed(t *testing.T) {
-	b := &besides{Journal: new(journal.Memory)}
+	b := &besides{Journal: memdb.New(t)}
 	var calls atomic.Int64
 	work := func(context.Context) error {
 		if calls.Add(1) == 1 {
@@ -253,7 +254,7 @@ func TestElsewhereIsNamed(t *testing.T) {
 		}
 		return nil
 	}
-	here := new(journal.Memory)
+	here := memdb.New(t)
 	if _, err := stone.Run(t.Context(), parent(b, work), stone.Config{RunID: "run", Recorder: journal.Keep(here, journal.Options{})}); err == nil {
 		t.Fatal("a lane is missing, and the run has a result")
 	}
@@ -272,7 +273,7 @@ func TestElsewhereIsNamed(t *testing.T) {
 
 // A process that dies while its children run leaves them to the next one: each is done and paid for once.
 func TestElsewhereGoesOn(t *testing.T) {
-	t.Run("memory", func(t *testing.T) { goesOn(t, new(journal.Memory)) })
+	t.Run("memory", func(t *testing.T) { goesOn(t, memdb.New(t)) })
 	db, err := sqlite.Open(filepath.Join(t.TempDir(), "stone.db"), sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -323,7 +324,7 @@ func goesOn(t *testing.T, j journal.Journal) {
 
 // A child that has failed is resumed by the same attempt, and its cost counts once.
 func TestElsewhereRetries(t *testing.T) {
-	b := &besides{Journal: new(journal.Memory)}
+	b := &besides{Journal: memdb.New(t)}
 	var calls atomic.Int64
 	work := func(context.Context) error {
 		if calls.Add(1) == 1 {
@@ -353,7 +354,7 @@ func TestElsewhereRetries(t *testing.T) {
 
 // The questions of a child are questions of its parent.
 func TestElsewhereAsks(t *testing.T) {
-	b := &besides{Journal: new(journal.Memory)}
+	b := &besides{Journal: memdb.New(t)}
 	answer := dag.NewType[stone.Answer]("answer")
 	p := stone.Seq("p", stone.Func0("make", chunk, func(context.Context) ([]int, error) { return []int{1, 2}, nil }),
 		journal.Elsewhere("sure", stone.Seq("child", stone.Ask("sure?", chunk, answer, func(c []int) string { return fmt.Sprint("Add ", c, "?") }, stone.Choices("yes", "no"))), budget.Limits{}, b))
@@ -379,7 +380,7 @@ func TestElsewhereAsks(t *testing.T) {
 
 // Who cancels a run cancels its children, those that run and those that wait.
 func TestElsewhereIsCanceled(t *testing.T) {
-	b := &besides{Journal: new(journal.Memory)}
+	b := &besides{Journal: memdb.New(t)}
 	ctx, cancel := context.WithCancel(t.Context())
 	started := make(chan struct{}, 4)
 	work := func(ctx context.Context) error { started <- struct{}{}; <-ctx.Done(); return ctx.Err() }

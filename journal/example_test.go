@@ -10,6 +10,7 @@ import (
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -28,7 +29,13 @@ func ExampleKeep() {
 			}
 			return strings.ToUpper(text), nil
 		}))
-	j := new(journal.Memory) // sqlite.Open and postgres.Open keep runs for longer
+	// A file keeps the runs for the next process: sqlite.Open("stone.db", sqlite.Options{}).
+	j, err := sqlite.Open(sqlite.Memory, sqlite.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer j.Close()
 	for _, down = range []bool{true, false} {
 		result, err := stone.Run(context.Background(), p, stone.Config{RunID: "monday", Recorder: journal.Keep(j, journal.Options{})})
 		if err != nil {
@@ -48,13 +55,18 @@ func ExampleAnswer() {
 	ctx := context.Background()
 	plan, approval := dag.NewType[string]("plan"), dag.NewType[stone.Answer]("approval")
 	p := stone.Ask("approve", plan, approval, func(text string) string { return text + "?" }, stone.Choices("yes", "no"))
-	j := new(journal.Memory)
+	j, err := sqlite.Open(sqlite.Memory, sqlite.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer j.Close()
 	cfg := stone.Config{RunID: "deploy", Input: dag.Of(plan.With("Deploy 1.2")), Recorder: journal.Keep(j, journal.Options{})}
 
-	_, err := stone.Run(ctx, p, cfg)
+	_, err = stone.Run(ctx, p, cfg)
 	fmt.Println("waits:", errors.Is(err, kind.Waiting))
 
-	for q, err := range journal.EachQuestion(ctx, j, journal.QuestionQuery{Open: true}) {
+	for q, err := range j.EachQuestion(ctx, journal.QuestionQuery{Open: true}) {
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -79,7 +91,12 @@ func ExampleDiff() {
 	ctx := context.Background()
 	word, length := dag.NewType[string]("word"), dag.NewType[int]("length")
 	p := stone.Func("measure", word, length, func(_ context.Context, w string) (int, error) { return len(w), nil })
-	j := new(journal.Memory)
+	j, err := sqlite.Open(sqlite.Memory, sqlite.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer j.Close()
 	for id, w := range map[string]string{"a": "ashlar", "b": "arch"} {
 		if _, err := stone.Run(ctx, p, stone.Config{RunID: id, Input: dag.Of(word.With(w)), Recorder: journal.Keep(j, journal.Options{})}); err != nil {
 			fmt.Println(err)
@@ -107,7 +124,12 @@ func ExampleSecret() {
 		}
 		return "logged in with " + token, nil
 	})
-	j := new(journal.Memory)
+	j, err := sqlite.Open(sqlite.Memory, sqlite.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer j.Close()
 	result, err := stone.Run(ctx, p, stone.Config{RunID: "a", Recorder: journal.Keep(j, journal.Options{})})
 	fmt.Println(result.Node.Text(), err)
 	// Output: logged in with [redacted] <nil>

@@ -11,7 +11,7 @@ import (
 // Expire answers the open questions that are due, as their steps say. Servers call it when they search for runs.
 func Expire(ctx context.Context, j Journal, now time.Time) error {
 	var failed []error
-	for q, err := range EachQuestion(ctx, j, QuestionQuery{Due: now}) {
+	for q, err := range j.EachQuestion(ctx, QuestionQuery{Due: now}) {
 		if err != nil {
 			return errors.Join(append(failed, err)...)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 )
@@ -26,7 +27,7 @@ func TestExpire(t *testing.T) {
 		{"not due", stone.Deadline(time.Hour, "no"), time.Minute, "waiting"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			j := &journal.Memory{}
+			j := memdb.New(t)
 			p := stone.Seq("p", stone.Ask("ask", dag.Nothing, approval, func(struct{}) string { return "Publish?" }, stone.Choices("yes", "no"), tt.choice),
 				stone.Func("say", approval, said, func(_ context.Context, a stone.Answer) (string, error) { return a.Response, nil }))
 			run := func(resume bool) (string, error) {

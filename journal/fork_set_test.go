@@ -10,6 +10,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -55,7 +56,7 @@ func TestForkOfFork(t *testing.T) {
 // What is set has a bound and no secret, and the forecast knows it, and steps of another version.
 func TestForkForecast(t *testing.T) {
 	var calls []string
-	j := &journal.Memory{}
+	j := memdb.New(t)
 	if _, err := stone.Run(t.Context(), sized(&calls, "!", "1"), stone.Config{RunID: "a", Input: input(t, "x"), Recorder: journal.Keep(j, journal.Options{})}); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
 )
@@ -81,7 +82,7 @@ func state(t *testing.T, j journal.Journal, run string) string {
 }
 
 func stores(t *testing.T, do func(t *testing.T, j journal.Journal)) {
-	t.Run("memory", func(t *testing.T) { do(t, new(journal.Memory)) })
+	t.Run("memory", func(t *testing.T) { do(t, memdb.New(t)) })
 	t.Run("sqlite", func(t *testing.T) {
 		j, err := sqlite.Open(t.TempDir()+"/stone.db", sqlite.Options{})
 		if err != nil {
@@ -292,7 +293,7 @@ func TestForkOfRandom(t *testing.T) {
 			}
 			return stone.Seq("p", steps...)
 		}
-		j := new(journal.Memory)
+		j := memdb.New(t)
 		keep := func(o journal.Options) stone.RunRecorder { return journal.Keep(j, o) }
 		never := kill
 		kill = -1

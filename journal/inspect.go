@@ -17,31 +17,6 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// An Inspector shows parts of a run: its current activity, one level of the tree, one
-// node. A page about a large run needs no more.
-type Inspector interface {
-	// Follow yields the rows of a run after a position, 0 for all, without contents. While
-	// this process or another one holds the run, it waits for more. It returns when the
-	// run has no holder and every row was yielded. An error is the last thing it yields:
-	// ErrNoRun, the cause of ctx, or an error of the store. The caller may stop early and
-	// follow again after the Seq of its last row.
-	Follow(ctx context.Context, run string, after int64) iter.Seq2[Row, error]
-	// Changes yields at once, and then after commits of this and other processes, until ctx is
-	// done or the caller stops. A later read sees the commit. Changes may also yield without a
-	// commit, since some stores only poll.
-	Changes(ctx context.Context) func(yield func() bool)
-	// Last returns a position at or after the last row of a run: Follow from there yields only
-	// new rows. The error is ErrNoRun or an error of the store.
-	Last(ctx context.Context, run string) (int64, error)
-	// Outline returns the tree of a run as it is now.
-	Outline(ctx context.Context, run string) (Outline, error)
-	// Node returns the node of the run with the id in hexadecimal digits, or the only one
-	// whose id begins with prefix. It finds the nodes that steps made, their ancestors,
-	// and the nodes of the DAG at the end of the run. The error is ErrNoNode or an
-	// *AmbiguousError.
-	Node(ctx context.Context, run, prefix string) (NodeInfo, error)
-}
-
 // An Outline is the tree of a run at one moment: children, rounds, lanes, branches and
 // attempts are levels of their own. Large levels are read in pages. Contents are never read.
 type Outline interface {

@@ -28,18 +28,11 @@ import (
 // only returns recorded results; for any other step the error is ErrDone.
 type Journal interface {
 	step.Recorder
-	Holder
-	Archive
-	Reader
-	Inspector
-	Interviewer
-}
 
-// A Holder takes and leaves runs for a process. A run whose id extends the id of a run
-// which this Journal holds, as "exp/17" continues "exp", is an inner run. It is released
-// with the outer run at the latest. Other processes see its records when the outer run is
-// released, or earlier.
-type Holder interface {
+	// Leases. A run whose id extends the id of a run which this Journal holds, as "exp/17" continues "exp", is an
+	// inner run. It is released with the outer run at the latest. Other processes see its records when the outer run is
+	// released, or earlier.
+
 	// Acquire takes the run with the id, which need not exist yet, and returns its
 	// RunInfo, zero for a new one. The id of a new run has at most 512 bytes. It fails with a
 	// *HeldError while another holder lives, in this process too. Finding that out may take as long as a lease, but no longer
@@ -65,10 +58,9 @@ type Holder interface {
 	Held(id string) context.Context
 	// Settled is the method of that name of a step.Recorder. A new run is durable with its first record that is, at the latest.
 	Settled(id string) (wait func(now bool) error)
-}
 
-// An Archive lists and removes runs.
-type Archive interface {
+	// Lists of runs.
+
 	// Find returns the run with the id, or the only one whose id begins with prefix. A run
 	// that was acquired, but neither started nor given a step or a question, does not
 	// exist for Find and Runs. The error is ErrNoRun, or an *AmbiguousError.
@@ -77,6 +69,9 @@ type Archive interface {
 	// damaged is Damaged, here and for Find: of the conditions of a Query, those about a cost or
 	// failure exclude it.
 	Runs(ctx context.Context, q Query) ([]RunInfo, error)
+	// Counts counts the runs that q selects by States, Pipeline, Labels and Asking, by pipeline and state. A damaged run
+	// has the state that is stored.
+	Counts(ctx context.Context, q Query) ([]Count, error)
 	// Balance returns what the runs that draw on a budget have spent in the period of a time, removed runs
 	// included, and what their running steps have reserved. Days and months are kept for more than a year.
 	//
@@ -87,11 +82,10 @@ type Archive interface {
 	// Remove deletes a run with all its records. Other runs keep the results that they
 	// have reused. A run that is held is a *HeldError.
 	Remove(ctx context.Context, id string) error
-}
 
-// A Reader reads the records of a run, which may be running meanwhile in this process or
-// another one. A run that the journal does not have is empty.
-type Reader interface {
+	// Records of a run, which may be running meanwhile in this process or another one. A run that the journal does
+	// not have is empty.
+
 	// Steps returns the steps in the order in which they were first started. A reused step
 	// counts as started when its result was recorded. The declared cost of a step is
 	// the one that its draw on an account has put into the context of Do. If it has declared any, its usage
@@ -110,16 +104,37 @@ type Reader interface {
 	// EachNode yields the nodes of DAG one at a time, parents first, perhaps in another order. It is to
 	// DAG what EachStep is to Steps.
 	EachNode(ctx context.Context, run string) iter.Seq2[NodeInfo, error]
-}
 
-// An Interviewer keeps questions and their answers. A question is identified by its run
-// and its path.
-type Interviewer interface {
+	// Parts of a run, for pages about large ones.
+
+	// Follow yields the rows of a run after a position, 0 for all, without contents. While
+	// this process or another one holds the run, it waits for more. It returns when the
+	// run has no holder and every row was yielded. An error is the last thing it yields:
+	// ErrNoRun, the cause of ctx, or an error of the store. The caller may stop early and
+	// follow again after the Seq of its last row.
+	Follow(ctx context.Context, run string, after int64) iter.Seq2[Row, error]
+	// Changes yields at once, and then after commits of this and other processes, until ctx is
+	// done or the caller stops. A later read sees the commit. Changes may also yield without a
+	// commit, since some stores only poll.
+	Changes(ctx context.Context) func(yield func() bool)
+	// Last returns a position at or after the last row of a run: Follow from there yields only
+	// new rows. The error is ErrNoRun or an error of the store.
+	Last(ctx context.Context, run string) (int64, error)
+	// Outline returns the tree of a run as it is now.
+	Outline(ctx context.Context, run string) (Outline, error)
+	// Node returns the node of the run with the id in hexadecimal digits, or the only one
+	// whose id begins with prefix. It finds the nodes that steps made, their ancestors,
+	// and the nodes of the DAG at the end of the run. The error is ErrNoNode or an
+	// *AmbiguousError.
+	Node(ctx context.Context, run, prefix string) (NodeInfo, error)
+
+	// Questions and their answers. A question is identified by its run and its path.
+
 	// Ask records a question if it is new, and returns it with its answer, if it has one. As JSON, a
 	// question has at most 1 MiB.
 	// If q has a Problem, its text is replaced and its answer is withdrawn first. Only the holder
 	// of the run may do that: if this Journal does not hold it, the error is the cause of
-	// Holder.Held, and an answer stands.
+	// Held, and an answer stands.
 	Ask(ctx context.Context, q Question) (Question, error)
 	// Answer answers a question. ErrNoQuestion means that no such question exists, or that
 	// it is already answered; ErrAsksOther, that it now asks another version than a.To. The response
@@ -128,6 +143,12 @@ type Interviewer interface {
 	// Questions returns the questions of a run in the order in which they were first
 	// asked.
 	Questions(ctx context.Context, run string) ([]Question, error)
+	// EachQuestion yields the questions that q selects, the oldest first, and keeps few of them in memory. Of several
+	// runs it leaves out damaged questions; for one of a single run it yields a *DamageError. An error is the last
+	// thing that it yields.
+	EachQuestion(ctx context.Context, q QuestionQuery) iter.Seq2[Question, error]
+	// CountQuestions counts the questions that q selects by Run, Labels, Path and Open, damaged ones included.
+	CountQuestions(ctx context.Context, q QuestionQuery) (int, error)
 }
 
 // A State is the state of a run.

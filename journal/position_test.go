@@ -9,7 +9,9 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -33,10 +35,10 @@ func TestAgain(t *testing.T) {
 			return stone.Step(ctx, "len", w, func(_ context.Context, w string) (int, error) { return len(w), nil })
 		}),
 	)
-	var memory journal.Memory
+	memory := memdb.New(t)
 	run := func(again ...string) string {
 		t.Helper()
-		result, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(&memory, journal.Options{Again: again}),
+		result, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(memory, journal.Options{Again: again}),
 			Frontend: people(func(ask.Question) string { asked++; return response })})
 		if err != nil {
 			t.Fatal(err)
@@ -63,7 +65,7 @@ func TestAgain(t *testing.T) {
 		t.Errorf("the run names %v as done again, %v; want the three steps", info.Again, err)
 	}
 	p = stone.Seq("all", stone.Func0("apart", other, func(context.Context) (string, error) { return "x", nil }))
-	if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(&memory, journal.Options{Again: []string{"all/apart"}})}); !errors.As(err, new(*journal.ChangedError)) {
+	if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(memory, journal.Options{Again: []string{"all/apart"}})}); !errors.As(err, new(*journal.ChangedError)) {
 		t.Errorf("another pipeline, with a step to do again: %v, want a ChangedError", err)
 	}
 }
@@ -84,12 +86,12 @@ func TestAgainIsRecorded(t *testing.T) {
 			return n, err
 		}),
 	)
-	var memory journal.Memory
+	memory := memdb.New(t)
 	response := `"a"`
 	var problems []string
 	want := func(what string, opts journal.Options, of kind.Kind, n int) {
 		t.Helper()
-		_, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(&memory, opts),
+		_, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(memory, opts),
 			Frontend: people(func(q ask.Question) string { problems = append(problems, q.Problem); return response })})
 		if (of == "" && err != nil) || of != "" && !errors.Is(err, of) || effects != n {
 			t.Errorf("%s: %v after %d effects, want the failure %q after %d", what, err, effects, of, n)
@@ -116,7 +118,7 @@ func TestAgainIsRecorded(t *testing.T) {
 // An input that was replaced by force, and then given again, is the input of the run: a run that continues
 // and whoever reads it later get that one.
 func TestInputAgain(t *testing.T) {
-	var j journal.Memory
+	j := memdb.New(t)
 	text := dag.NewType[string]("text")
 	waits := true
 	p := stone.Seq("p", stone.Func("leaf", text, dag.NewType[string]("said"), func(_ context.Context, s string) (string, error) { return "got " + s, nil }),
@@ -127,7 +129,7 @@ func TestInputAgain(t *testing.T) {
 			return 1, nil
 		}))
 	for _, in := range []string{"A", "B", "A", "B", ""} {
-		cfg := stone.Config{RunID: "r", Recorder: journal.Keep(&j, journal.Options{Force: true})}
+		cfg := stone.Config{RunID: "r", Recorder: journal.Keep(j, journal.Options{Force: true})}
 		want := "B"
 		if in != "" {
 			cfg.Input, want = dag.Of(text.With(in)), in
@@ -143,7 +145,7 @@ func TestInputAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		input, err := journal.Input(t.Context(), &j, info)
+		input, err := journal.Input(t.Context(), j, info)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,20 +156,20 @@ func TestInputAgain(t *testing.T) {
 }
 
 // overtaken answers a question in between, as another person may.
-type overtaken struct{ *journal.Memory }
+type overtaken struct{ *sqlite.DB }
 
 func (o overtaken) Answer(ctx context.Context, run, path string, a ask.Answer) error {
-	if err := o.Memory.Answer(ctx, run, path, ask.Answer{Response: `"b"`}); err != nil {
+	if err := o.DB.Answer(ctx, run, path, ask.Answer{Response: `"b"`}); err != nil {
 		return err
 	}
-	return o.Memory.Answer(ctx, run, path, a)
+	return o.DB.Answer(ctx, run, path, a)
 }
 
 // Of two people who answer a question at once, the second one hears that it is answered.
 func TestAnswerOvertaken(t *testing.T) {
 	p := stone.Ask("word", dag.Nothing, dag.NewType[string]("word"), func(struct{}) string { return "Which word?" })
-	memory := overtaken{new(journal.Memory)}
-	if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(memory.Memory, journal.Options{})}); err == nil {
+	memory := overtaken{memdb.New(t)}
+	if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(memory.DB, journal.Options{})}); err == nil {
 		t.Fatal("the run does not wait")
 	}
 	if err := journal.Answer(t.Context(), memory, "r", "word", ask.Answer{Response: `"a"`}); !errors.Is(err, journal.ErrAnswered) {

@@ -2,8 +2,6 @@ package journal
 
 import (
 	"context"
-	"errors"
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -35,28 +33,6 @@ type Count struct {
 	Runs     int
 }
 
-// Counts counts the runs that q selects, by pipeline and state. Of its conditions, only States, Pipeline, Labels
-// and Asking apply. A database that has a method Counts counts them in one query, where a damaged run has the state that is
-// stored; of other archives all runs are read.
-func Counts(ctx context.Context, a Archive, q Query) (all []Count, err error) {
-	q = Query{States: q.States, Pipeline: q.Pipeline, Labels: q.Labels, Asking: q.Asking}
-	if c, ok := a.(interface {
-		Counts(ctx context.Context, q Query) ([]Count, error)
-	}); ok {
-		return c.Counts(ctx, q)
-	}
-	runs, err := every(ctx, a, q)
-	at := map[Count]int{}
-	for _, r := range runs {
-		of := Count{Pipeline: r.Pipeline, State: r.State}
-		if _, ok := at[of]; !ok {
-			at[of], all = len(all), append(all, of)
-		}
-		all[at[of]].Runs++
-	}
-	return all, err
-}
-
 // Selects reports whether a run meets the conditions, Asking, Before and Limit excepted: the
 // journal applies those.
 func (q Query) Selects(r RunInfo) bool {
@@ -76,8 +52,8 @@ func (q Query) Selects(r RunInfo) bool {
 // drained runs, runs whose process died, runs whose questions have been answered, and runs that
 // another program refused. A service resumes them when it starts. Cancelled and failed runs are
 // not among them.
-func Resumable(ctx context.Context, a Archive) ([]RunInfo, error) {
-	return every(ctx, a, Query{States: []State{Drained, Interrupted, Answered, Refused}})
+func Resumable(ctx context.Context, j Journal) ([]RunInfo, error) {
+	return every(ctx, j, Query{States: []State{Drained, Interrupted, Answered, Refused}})
 }
 
 // QuestionQuery selects questions that meet every condition that is set.
@@ -96,100 +72,11 @@ func (q QuestionQuery) Selects(one Question) bool {
 		(q.Due.IsZero() || one.Open() && !one.Due.IsZero() && !one.Due.After(q.Due))
 }
 
-// A questioner searches and counts questions by index.
-type questioner interface {
-	EachQuestion(ctx context.Context, q QuestionQuery) iter.Seq2[Question, error]
-	CountQuestions(ctx context.Context, q QuestionQuery) (int, error)
-}
-
-// EachQuestion yields the questions that q selects, the oldest first, and keeps few of them in memory. Of several
-// runs it leaves out damaged questions; for one of a single run it yields a *DamageError. An error is the last
-// thing that it yields. A database that has the methods EachQuestion and CountQuestions searches by index; of other journals the
-// questions of a run are read at once, and come in the order of the runs.
-func EachQuestion(ctx context.Context, j Journal, q QuestionQuery) iter.Seq2[Question, error] {
-	if d, ok := j.(questioner); ok {
-		return d.EachQuestion(ctx, q)
-	}
-	if q.Run != "" {
-		return questionsOf(ctx, j, q)
-	}
-	return func(yield func(Question, error) bool) {
-		runs, err := every(ctx, j, Query{States: []State{Running, Waiting, Answered, Interrupted, Drained, Canceled, Refused}, Labels: q.Labels, Asking: q.Open || !q.Due.IsZero()})
-		if q.After != nil {
-			runs = from(runs, func(r RunInfo) bool { return r.ID == q.After.Run })
-		}
-		for _, r := range runs {
-			one := q
-			if one.Run = r.ID; q.After != nil && q.After.Run != r.ID {
-				one.After = nil
-			}
-			for asked, failed := range questionsOf(ctx, j, one) {
-				if errors.As(failed, new(*DamageError)) {
-					break
-				}
-				if !yield(asked, failed) || failed != nil {
-					return
-				}
-			}
-		}
-		if err != nil {
-			yield(Question{}, err)
-		}
-	}
-}
-
-// CountQuestions counts the questions that q selects by Run, Labels, Path and Open, damaged ones included. A database that has the
-// methods EachQuestion and CountQuestions reads no texts.
-func CountQuestions(ctx context.Context, j Journal, q QuestionQuery) (n int, err error) {
-	q = QuestionQuery{Run: q.Run, Labels: q.Labels, Path: q.Path, Open: q.Open}
-	if d, ok := j.(questioner); ok {
-		return d.CountQuestions(ctx, q)
-	}
-	for _, err := range EachQuestion(ctx, j, q) {
-		if err != nil {
-			return n, err
-		}
-		n++
-	}
-	return n, nil
-}
-
-// questionsOf yields the questions of the run of a query.
-func questionsOf(ctx context.Context, j Interviewer, q QuestionQuery) iter.Seq2[Question, error] {
-	if d, ok := j.(questioner); ok {
-		return d.EachQuestion(ctx, q)
-	}
-	return func(yield func(Question, error) bool) {
-		questions, err := j.Questions(ctx, q.Run)
-		if err != nil {
-			yield(Question{}, err)
-			return
-		}
-		if q.After != nil {
-			questions = from(questions, func(one Question) bool { return one.Path == q.After.Path })
-			questions = questions[min(1, len(questions)):]
-		}
-		for _, one := range questions {
-			if q.Selects(one) && !yield(one, nil) {
-				return
-			}
-		}
-	}
-}
-
-// from returns the part of a list that starts with the first match, which is empty without one.
-func from[T any](list []T, match func(T) bool) []T {
-	if i := slices.IndexFunc(list, match); i >= 0 {
-		return list[i:]
-	}
-	return nil
-}
-
 // every returns all runs that a query selects, the oldest first.
-func every(ctx context.Context, a Archive, q Query) ([]RunInfo, error) {
+func every(ctx context.Context, j Journal, q Query) ([]RunInfo, error) {
 	var all []RunInfo
 	for q.Limit = DefaultLimit; ; {
-		page, err := a.Runs(ctx, q)
+		page, err := j.Runs(ctx, q)
 		if err != nil {
 			return nil, err
 		}

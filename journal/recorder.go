@@ -263,7 +263,7 @@ func inputKey(info RunInfo) step.Key {
 }
 
 // InputStep returns the step whose result is the input of a run, and that result. It is for
-// implementations of Holder.
+// implementations of Journal.
 func InputStep(info RunInfo, input dag.DAG) (step.Key, step.Record, error) {
 	var text bytes.Buffer
 	if err := dag.Write(&text, input); err != nil {
@@ -288,7 +288,7 @@ func (r *runner) recordedInput(ctx context.Context, info RunInfo) (dag.DAG, erro
 
 // Input returns the recorded input of a run, or an empty DAG if the run has none. The error
 // is ErrNoInput if the run has one that is not recorded.
-func Input(ctx context.Context, from Reader, info RunInfo) (dag.DAG, error) {
+func Input(ctx context.Context, from Journal, info RunInfo) (dag.DAG, error) {
 	if info.Input == (dag.ID{}) {
 		return dag.DAG{}, nil
 	}

@@ -13,7 +13,9 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
 )
@@ -25,7 +27,7 @@ var programs = flag.Int("programs", 200, "how many random programs TestRepeated 
 // steps and the answers to its own questions, and every run ends.
 func TestRepeated(t *testing.T) {
 	for seed := range *programs {
-		w := newWorld(uint64(seed))
+		w := newWorld(t, uint64(seed))
 		w.live()
 		if len(w.wrong) > 0 {
 			t.Fatalf("program %d: %s\n%s\n%s", seed, strings.Join(w.wrong, "\n"), w, strings.Join(w.story, "\n"))
@@ -79,7 +81,7 @@ func (p *part) has(path string) bool {
 type world struct {
 	rand    *rand.Rand
 	parts   []*part
-	store   *journal.Memory
+	store   *sqlite.DB
 	steady  bool // nothing is done anew on purpose, which would hide that it is done in another order
 	wrong   []string
 	story   []string
@@ -88,8 +90,8 @@ type world struct {
 	made    string // its result
 }
 
-func newWorld(seed uint64) *world {
-	w := &world{rand: rand.New(rand.NewPCG(seed, 41)), store: new(journal.Memory)}
+func newWorld(t memdb.T, seed uint64) *world {
+	w := &world{rand: rand.New(rand.NewPCG(seed, 41)), store: memdb.New(t)}
 	w.steady = w.one(2)
 	for i := range 1 + w.rand.IntN(3) {
 		p := &part{name: fmt.Sprint("part-", i), apart: w.one(4)}
@@ -288,7 +290,7 @@ func (w *world) execute(ctx context.Context, d *deed) {
 
 // A process is the journal of a program that dies.
 type process struct {
-	*journal.Memory
+	*sqlite.DB
 	world *world
 	left  int // so many steps until it dies
 	how   int // before the step, after its work, or after its record
@@ -308,7 +310,7 @@ func (p *process) Do(ctx context.Context, key step.Key, work func(context.Contex
 		p.die(key)
 		return step.Record{}, errKilled
 	}
-	rec, err := p.Memory.Do(ctx, key, func(ctx context.Context) (step.Record, error) {
+	rec, err := p.DB.Do(ctx, key, func(ctx context.Context) (step.Record, error) {
 		rec, err := work(ctx)
 		if err == nil && (p.dead || dies && p.how == 1) {
 			p.die(key)
@@ -339,24 +341,24 @@ func (p *process) Ask(ctx context.Context, q journal.Question) (journal.Question
 	if p.dead {
 		return q, errKilled
 	}
-	return p.Memory.Ask(ctx, q)
+	return p.DB.Ask(ctx, q)
 }
 
 func (p *process) Begin(ctx context.Context, r journal.RunInfo, input dag.DAG) error {
 	if p.dead {
 		return errKilled
 	}
-	return p.Memory.Begin(ctx, r, input)
+	return p.DB.Begin(ctx, r, input)
 }
 
 func (p *process) End(ctx context.Context, id string, o journal.Outcome) error {
 	if p.dead {
 		return errKilled
 	}
-	return p.Memory.End(ctx, id, o)
+	return p.DB.End(ctx, id, o)
 }
 
-func (p *process) Release(id string) error { return p.Memory.Release(id) }
+func (p *process) Release(id string) error { return p.DB.Release(id) }
 
 // live runs the program in process after process until it is done, and once more.
 func (w *world) live() {
@@ -370,7 +372,7 @@ func (w *world) live() {
 		}
 		opts := journal.Options{Again: w.again(visit)}
 		if len(opts.Again) > 0 || p == nil || p.dead || !w.one(3) {
-			p = &process{Memory: w.store, world: w}
+			p = &process{DB: w.store, world: w}
 			recorder = journal.Keep(p, opts)
 		} // else another visit of the process that ran it before
 		if p.left = 1 << 30; visit < 20 && !w.one(3) {

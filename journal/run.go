@@ -67,13 +67,13 @@ type Options struct {
 	// Reusable may take results, or AnyRun; empty for none. A resumed run keeps the Reuse
 	// with which it started.
 	Reuse string
-	// Account names who pays for the run, see Archive.Balance. If it is empty, a resumed run keeps its
+	// Account names who pays for the run, see Journal.Balance. If it is empty, a resumed run keeps its
 	// own.
 	Account string
 	// Budgets are those on which the run draws, and its inner runs that have none. A step that one of
 	// them cannot pay waits while reservations of other steps may still come back, for a minute
 	// without a change. Then the run ends with a *budget.ExhaustedError and can be resumed. If
-	// Budgets is nil, a resumed run keeps its own, and a child those of its parent in the same journal.
+	// Budgets is nil, a resumed run keeps its own, and a child takes its parent's, if the parent is in the same journal.
 	Budgets []budget.Shared
 	// Notify names the webhooks of a server to which each end of the run is owed, whichever process writes it. If it
 	// is nil, a resumed run keeps its own.
@@ -108,7 +108,7 @@ type keeper struct {
 // OpenRun implements [stone.RunRecorder].
 func (k *keeper) OpenRun(ctx context.Context, p stone.Ashlar, cfg stone.Config) (stone.RunRecord, error) {
 	if k.Journal == nil {
-		return stone.RunRecord{Config: cfg}, errors.New("journal.Keep: the journal is nil: give it one, such as &journal.Memory{}")
+		return stone.RunRecord{Config: cfg}, errors.New("journal.Keep: the journal is nil: give it one, such as the one that sqlite.Open returns")
 	}
 	r := &runner{journal: k.Journal, opts: k.opts, cfg: cfg, now: cfg.Now}
 	r.cfg.RunID = cmp.Or(cfg.RunID, freshID())

@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 )
@@ -19,9 +20,9 @@ func TestSession(t *testing.T) {
 	p := stone.Func0("asks", answered, func(ctx context.Context) (string, error) {
 		return stone.In(ctx).Ask(ask.Question{Name: "may I", Text: "May I?", Choices: []string{"yes", "always", "never"}, Standing: []string{"always", "never"}})
 	})
-	var j journal.Memory
+	j := memdb.New(t)
 	run := func(id, label, value string) (string, error) {
-		cfg := stone.Config{RunID: id, Recorder: journal.Keep(&j, journal.Options{Session: []string{"chat"}, Labels: map[string]string{label: value}})}
+		cfg := stone.Config{RunID: id, Recorder: journal.Keep(j, journal.Options{Session: []string{"chat"}, Labels: map[string]string{label: value}})}
 		result, err := stone.Run(t.Context(), p, cfg)
 		if err != nil {
 			return "", err
@@ -36,7 +37,7 @@ func TestSession(t *testing.T) {
 	}
 	answer := func(id, response, label, value string) {
 		t.Helper()
-		if err := journal.Answer(t.Context(), &j, id, "may I", ask.Answer{Response: response}); err != nil {
+		if err := journal.Answer(t.Context(), j, id, "may I", ask.Answer{Response: response}); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := run(id, label, value); got != response || err != nil {
@@ -44,7 +45,7 @@ func TestSession(t *testing.T) {
 		}
 	}
 	waits("a-1", "chat", "a")
-	for q, err := range journal.EachQuestion(t.Context(), &j, journal.QuestionQuery{Run: "a-1"}) {
+	for q, err := range j.EachQuestion(t.Context(), journal.QuestionQuery{Run: "a-1"}) {
 		if len(q.Standing) != 2 || err != nil { // who shows the question can tell what lasts
 			t.Errorf("%+v, %v", q, err)
 		}

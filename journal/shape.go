@@ -25,7 +25,7 @@ type Part struct {
 	Branches []string `json:"branches,omitempty"` // of a match
 	Rounds   int      `json:"rounds,omitempty"`   // bound of a loop
 	Detail   string   `json:"detail,omitempty"`   // digest of its configuration: model, tools, checks
-	// Settings are what Detail is a digest of, if that is JSON and not long.
+	// Settings is the JSON that Detail is a digest of, unless it is long.
 	Settings json.RawMessage `json:"settings,omitempty"`
 	Prompt   string          `json:"prompt,omitempty"` // that it sends as it stands, at most 4 KiB and a digest of the rest
 	Print    dag.ID          `json:"print"`            // its fingerprint, with all below it

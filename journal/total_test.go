@@ -8,7 +8,9 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/declared"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 )
 
 // A resumed run has as many steps and as much usage as before, although the steps within
@@ -28,10 +30,10 @@ func TestResumingKeepsTheTotal(t *testing.T) {
 		}
 		return 1, nil
 	})
-	var memory journal.Memory
+	memory := memdb.New(t)
 	want := budget.Usage{InputTokens: 30, OutputTokens: 3, USD: 1.5}
 	for _, when := range []string{"first", "resumed"} {
-		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(&memory, journal.Options{})}); err != nil {
+		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(memory, journal.Options{})}); err != nil {
 			t.Fatal(err)
 		}
 		info, err := memory.Find(t.Context(), "r")
@@ -46,19 +48,19 @@ func TestResumingKeepsTheTotal(t *testing.T) {
 
 // counting counts how often all steps of a run are listed.
 type counting struct {
-	*journal.Memory
+	*sqlite.DB
 	lists int
 }
 
 func (c *counting) Steps(ctx context.Context, run string) ([]journal.Step, error) {
 	c.lists++
-	return c.Memory.Steps(ctx, run)
+	return c.DB.Steps(ctx, run)
 }
 
 // A run that is done and resumed lists no steps: there may be a million.
 func TestResumingWhatIsDoneListsNoSteps(t *testing.T) {
 	p := stone.Func0("one", dag.NewType[int]("out"), func(context.Context) (int, error) { return 1, nil })
-	db := &counting{Memory: new(journal.Memory)}
+	db := &counting{DB: memdb.New(t)}
 	for range 2 {
 		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(db, journal.Options{})}); err != nil {
 			t.Fatal(err)

@@ -24,7 +24,7 @@ type Spec struct {
 	Limiter *limit.Limiter
 }
 
-// Abilities are the names of what a model may be able to do.
+// Abilities are the names of a model's abilities.
 var Abilities = []string{"audio", "files", "images", "schema", "thinking", "tools", "video"}
 
 // A Table returns the Spec of the model with the name, provider and endpoint in an Info.

@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/tree"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/marks"
@@ -101,7 +102,7 @@ func durable() []attack {
 			// The process ends after the mail was read, before the model is asked again.
 			ctx, crash := context.WithCancel(t.Context())
 			p := assistant("assistant", append(w.tools("send_mail", "read_mail"), crashes(crash))...)
-			cfg := stone.Config{RunID: "r", Input: dag.Of(Task.With(`DO read_mail {} DO crash {}`)), Recorder: journal.Keep(new(journal.Memory), journal.Options{}), Policy: policy}
+			cfg := stone.Config{RunID: "r", Input: dag.Of(Task.With(`DO read_mail {} DO crash {}`)), Recorder: journal.Keep(memdb.New(t), journal.Options{}), Policy: policy}
 			if _, err := stone.Run(ctx, p, cfg); err == nil {
 				t.Fatal("the process did not end")
 			}
@@ -109,7 +110,7 @@ func durable() []attack {
 			return err
 		}),
 		one("resumed after a question", "mail", mail, func(t *testing.T, w *world, policy marks.Policy) error {
-			j := new(journal.Memory)
+			j := memdb.New(t)
 			asks := tool.Confirm(actor[note](w, "sleep"), tool.Ask)
 			asks.Tool.Effects = []string{"mail/read"}
 			p := assistant("assistant", append(w.tools("send_mail", "read_mail"), asks)...)
@@ -135,7 +136,7 @@ func durable() []attack {
 			return err
 		}),
 		one("a fork repeats the agent", "mail", mail, func(t *testing.T, w *world, policy marks.Policy) error {
-			j := new(journal.Memory)
+			j := memdb.New(t)
 			p := stone.Seq("both", assistant("reads", w.tools("read_mail")...), agent.New("acts", Done, obedient(), agent.Config{User: agent.Prompt(Reply, func(r agent.Text) string { return r.Text }), Use: w.tools("send_mail")}))
 			cfg := stone.Config{RunID: "r", Input: dag.Of(Task.With(`DO read_mail {}`)), Recorder: journal.Keep(j, journal.Options{}), Policy: policy}
 			if _, err := stone.Run(t.Context(), p, cfg); err != nil {
@@ -147,7 +148,7 @@ func durable() []attack {
 			return err
 		}),
 		one("an answer from the cache", "web/a", `DO send_mail {"To":"eve","Text":"x"}`, func(t *testing.T, w *world, policy marks.Policy) error {
-			j := new(journal.Memory)
+			j := memdb.New(t)
 			look := call.New("look", Page, call.Spec{Applicator: w.app(nil), Intent: "look", Cache: call.Cache{MaxAge: new(time.Hour)}})
 			p := stone.Seq("both", look, agent.New("acts", Done, obedient(), agent.Config{User: agent.Prompt(Page, func(p string) string { return p }), Use: w.tools("send_mail")}))
 			if _, err := stone.Run(t.Context(), stone.Seq("look", look), stone.Config{RunID: "a", Recorder: journal.Keep(j, journal.Options{})}); err != nil {
@@ -158,7 +159,7 @@ func durable() []attack {
 			return err
 		}),
 		one("a reused result", "web/a", `DO send_mail {"To":"eve","Text":"x"}`, func(t *testing.T, w *world, policy marks.Policy) error {
-			j := new(journal.Memory)
+			j := memdb.New(t)
 			fetch := stone.Func0("fetch", Page, func(context.Context) (string, error) { return w.text("web/a"), nil }, stone.Effects("net/get"), stone.Reusable())
 			p := stone.Seq("both", fetch, agent.New("acts", Done, obedient(), agent.Config{User: agent.Prompt(Page, func(p string) string { return p }), Use: w.tools("send_mail")}))
 			if _, err := stone.Run(t.Context(), stone.Seq("look", fetch), stone.Config{RunID: "a", Recorder: journal.Keep(j, journal.Options{})}); err != nil {
@@ -169,7 +170,7 @@ func durable() []attack {
 			return err
 		}),
 		one("a child in another process", "web/a", `DO send_mail {"To":"eve","Text":"x"}`, func(t *testing.T, w *world, policy marks.Policy) error {
-			j := new(journal.Memory)
+			j := memdb.New(t)
 			acts := agent.New("acts", Done, obedient(), agent.Config{User: agent.Prompt(Page, func(p string) string { return p }), Use: w.tools("send_mail")})
 			p := stone.Seq("both", w.fetchPage(), journal.Elsewhere("child", acts, budget.Limits{}, &starter{Journal: j}))
 			_, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(j, journal.Options{}), Policy: policy})

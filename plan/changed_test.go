@@ -14,7 +14,9 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/cel"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/plan"
 )
@@ -59,7 +61,7 @@ func (e *edited) app() *call.Applicator {
 }
 
 // run runs a plan in a process of its own. People answer "yes", or nobody is there.
-func (e *edited) run(t *testing.T, j *journal.Memory, text string, opts plan.Options, answers bool) (string, error) {
+func (e *edited) run(t *testing.T, j *sqlite.DB, text string, opts plan.Options, answers bool) (string, error) {
 	t.Helper()
 	p, err := plan.Read([]byte(text))
 	if err != nil {
@@ -132,8 +134,8 @@ func TestEditedPlan(t *testing.T) {
 				t.Parallel()
 				opts := plan.Options{Mode: mode}
 				e := &edited{seen: map[string]int{}}
-				var j journal.Memory
-				if _, err := e.run(t, &j, editedPlan, opts, false); !errors.Is(err, kind.Waiting) {
+				j := memdb.New(t)
+				if _, err := e.run(t, j, editedPlan, opts, false); !errors.Is(err, kind.Waiting) {
 					t.Fatalf("the run waits: %v", err)
 				}
 				before := maps.Clone(e.seen)
@@ -141,12 +143,12 @@ func TestEditedPlan(t *testing.T) {
 				if edited == editedPlan {
 					t.Fatal("nothing is edited")
 				}
-				_, err := e.run(t, &j, edited, opts, true)
+				_, err := e.run(t, j, edited, opts, true)
 				if tt.want != "" {
 					if !errors.As(err, new(*journal.ChangedError)) || !strings.Contains(err.Error(), tt.want) || !maps.Equal(before, e.seen) {
 						t.Fatalf("%v after %v, then %v; want %q", err, before, e.seen, tt.want)
 					}
-					_, err = e.run(t, &j, editedPlan, opts, true)
+					_, err = e.run(t, j, editedPlan, opts, true)
 				}
 				if err != nil {
 					t.Fatal(err)
@@ -171,15 +173,15 @@ func TestEditedAroundPlan(t *testing.T) {
 			{:op :call :intent :x/do :cap/id :cap/echo :input {:id "z" :out {:slot/id :out}} :as :z} {:op :emit :input {:z {:slot/id [:z :of :id]}}}]}`, id)
 		for edit, want := range map[string]string{`{:id "z"`: "", `{:id "a"`: "the settings of plan/a changed", ":cap/id :" + id: "the settings of plan/out changed"} {
 			e := &edited{seen: map[string]int{}, asks: true}
-			var j journal.Memory
-			if _, err := e.run(t, &j, text, plan.Options{}, false); !errors.Is(err, kind.Waiting) {
+			j := memdb.New(t)
+			if _, err := e.run(t, j, text, plan.Options{}, false); !errors.Is(err, kind.Waiting) {
 				t.Fatalf("the run waits: %v", err)
 			}
 			now := map[string]string{`{:id "z"`: `{:id "zz"`, `{:id "a"`: `{:id "A"`}[edit]
 			if now == "" {
 				now = ":cap/id :cap/echo"
 			}
-			out, err := e.run(t, &j, strings.Replace(text, edit, now, 1), plan.Options{}, true)
+			out, err := e.run(t, j, strings.Replace(text, edit, now, 1), plan.Options{}, true)
 			if want == "" && (err != nil || out != `{"z":"zz"}`) || want != "" && (!errors.As(err, new(*journal.ChangedError)) || !strings.Contains(err.Error(), want)) {
 				t.Errorf("%s, %s: %s, %v; want %q", id, edit, out, err, want)
 			}
@@ -346,8 +348,8 @@ func TestEditedAnywhere(t *testing.T) {
 		text := emitting(nodes)
 		opts := plan.Options{Mode: []string{plan.Strict, plan.Hybrid, plan.Lazy}[s.IntN(3)]}
 		e := &edited{seen: map[string]int{}}
-		var j journal.Memory
-		if _, err := e.run(t, &j, text, opts, false); !errors.Is(err, kind.Waiting) {
+		j := memdb.New(t)
+		if _, err := e.run(t, j, text, opts, false); !errors.Is(err, kind.Waiting) {
 			t.Fatalf("seed %d: the run waits: %v\n%s", seed, err, text)
 		}
 		before := maps.Clone(e.seen)
@@ -380,7 +382,7 @@ func TestEditedAnywhere(t *testing.T) {
 		if p.Check(e.app(), opts, stone.Config{}).Err() != nil {
 			continue // the edit made a plan that cannot run
 		}
-		out, err := e.run(t, &j, now, opts, true)
+		out, err := e.run(t, j, now, opts, true)
 		about := fmt.Sprintf("seed %d, %s, %s of %s: %v\n%s\nnow\n%s\nbefore %v\nafter %v", seed, opts.Mode, what, name, err, text, now, before, e.seen)
 		if errors.As(err, new(*journal.ChangedError)) {
 			refused++
@@ -399,8 +401,8 @@ func TestEditedAnywhere(t *testing.T) {
 		}
 		continued++
 		fresh := &edited{seen: map[string]int{}}
-		var other journal.Memory
-		want, failed := fresh.run(t, &other, now, opts, true)
+		other := memdb.New(t)
+		want, failed := fresh.run(t, other, now, opts, true)
 		if err != nil || failed != nil || out != want || !maps.Equal(e.seen, fresh.seen) {
 			t.Fatalf("continued: emitted %s, want %s: %s\nwant %v", out, want, about, fresh.seen)
 		}

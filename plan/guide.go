@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// This file writes what a model is told that writes a plan.
+// This file writes the guide for models that write plans.
 
 // A writer makes the texts for the plans of one call.
 type writer struct {
@@ -286,7 +286,7 @@ func opAt(text []byte, path string) string {
 	return found
 }
 
-// left writes what is left of a budget.
+// left writes the remaining budget.
 func left(b call.Budget) string {
 	var parts []string
 	if b.Roundtrips != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/reasons"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/plan"
@@ -147,7 +148,7 @@ func TestFindingsAreKept(t *testing.T) {
 
 // A resumed run does not replay a plan that could not run: it asks again.
 func TestResumeAsksForAnotherPlan(t *testing.T) {
-	var memory journal.Memory
+	memory := memdb.New(t)
 	m := script.New(script.Text(badPlan), script.Text(badPlan), script.Text(goodPlan))
 	app := desk(t, m)
 	input, err := plan.Bind(dag.DAG{}, map[string]any{"letters": []string{}, "letter": "x", "limit": 3, "customer": map[string]any{"name": "Ada", "vip": true}})
@@ -159,7 +160,7 @@ func TestResumeAsksForAnotherPlan(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = stone.Run(t.Context(), a, stone.Config{RunID: "monday", Input: input, Grant: []string{"net/smtp"}, Recorder: journal.Keep(&memory, journal.Options{})})
+		_, err = stone.Run(t.Context(), a, stone.Config{RunID: "monday", Input: input, Grant: []string{"net/smtp"}, Recorder: journal.Keep(memory, journal.Options{})})
 		return err
 	}
 	if err := run(); err == nil || len(m.Requests()) != 2 {

@@ -15,7 +15,7 @@ type op struct {
 	like    []string // names by which models ask for it
 }
 
-// A key is one or several keys of a table with what they are.
+// A key is one or several keys of a table, with their description.
 type key struct{ names, is string }
 
 var operations = []op{

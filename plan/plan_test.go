@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/tree"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/plan"
@@ -286,7 +287,7 @@ func TestModelsPlanResumes(t *testing.T) {
 	}
 	text := `{:nodes [{:op :call :intent :x/plan :cap/id :model/writer :as :answer} {:op :emit :input {:slot/id :answer}}]}`
 	p := compile(t, app, text, plan.Options{Slots: []string{"topic"}})
-	memory := &journal.Memory{}
+	memory := memdb.New(t)
 	cfg := stone.Config{Input: in, RunID: "once", Grant: []string{}}
 	if _, err := stone.Run(killed, p, kept(cfg, memory)); err == nil {
 		t.Fatal("the run was not killed")

@@ -6,7 +6,7 @@ import (
 	"github.com/stonelayer/stone/call"
 )
 
-// This file writes what a plan says of a call.
+// This file prints the calls of a plan.
 
 func (w *printer) spec(n *node) {
 	s := &n.spec

@@ -15,7 +15,8 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/cel"
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/internal/test/memdb"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/plan"
 	"github.com/stonelayer/stone/step"
 )
@@ -112,7 +113,7 @@ var errKilled = errors.New("killed")
 // A dying journal keeps so many records and then no more: neither does anything start,
 // nor is a leaf kept that has done its work.
 type dying struct {
-	*journal.Memory
+	*sqlite.DB
 	mu    sync.Mutex
 	left  int
 	after bool // leaves die after their work
@@ -126,7 +127,7 @@ func (d *dying) dies() bool {
 }
 
 func (d *dying) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
-	return d.Memory.Do(ctx, key, func(ctx context.Context) (step.Record, error) {
+	return d.DB.Do(ctx, key, func(ctx context.Context) (step.Record, error) {
 		late := d.after && key.Kind == "leaf"
 		if !late && d.dies() {
 			return step.Record{}, errKilled
@@ -176,8 +177,8 @@ func killed(t *testing.T, mode string, kill int, after bool) (seen map[string]in
 	synctest.Test(t, func(t *testing.T) {
 		p := compile(t, c.app(), everyForm, plan.Options{Mode: mode})
 		cfg := stone.Config{RunID: "once", Frontend: yes{}}
-		memory := &journal.Memory{}
-		_, err := stone.Run(t.Context(), p, kept(cfg, &dying{Memory: memory, left: kill, after: after}))
+		memory := memdb.New(t)
+		_, err := stone.Run(t.Context(), p, kept(cfg, &dying{DB: memory, left: kill, after: after}))
 		lived = err == nil
 		result, err := stone.Run(t.Context(), p, kept(cfg, memory))
 		if err != nil {

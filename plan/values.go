@@ -80,7 +80,7 @@ func mustParse(text string) *schema.Schema {
 	return s
 }
 
-// applied makes the reader of what the tool that applies plans is given. A plan that is the
+// applied makes the reader of the input of the tool that applies plans. A plan that is the
 // same in every run is read here, and what is wrong with its form is reported.
 func (c *compiler) applied(n *node, r reads, known *scope) dag.Reader[any] {
 	if n.program == nil { // which is reported

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// maxInlined bounds the references that Loose replaces by what they refer to.
+// maxInlined bounds the references that Loose inlines.
 const maxInlined = 1000
 
 // maxTold bounds the text that tells one keyword, in bytes. Longer alternatives are told by the names
@@ -16,7 +16,7 @@ const maxTold = 2 << 10
 // Loose returns the JSON text of the schema of an object as a service takes it that guides a model
 // by it and enforces nothing. Keywords for which Accepts returns false are left out: the description
 // of the value tells them. Alternatives of objects are folded into one object that has the properties
-// of all, and requires those that all require; oneOf becomes anyOf. What has to be said about the
+// of all, and requires the properties that all require; oneOf becomes anyOf. What has to be said about the
 // whole value is in told.
 //
 // Every value that fits the schema fits the result, unless Name refuses one of its names. Validate

@@ -10,13 +10,15 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/serve"
 )
 
 // mourner is a journal that finds the runs of dead processes.
 type mourner struct {
-	*journal.Memory
+	*sqlite.DB
 	dead chan journal.RunInfo
 }
 
@@ -38,7 +40,7 @@ func (m mourner) Abandoned(ctx context.Context) iter.Seq2[journal.RunInfo, error
 // A server takes a run over as soon as the journal finds that its process died, and does not
 // wait for the next search.
 func TestAbandoned(t *testing.T) {
-	j := mourner{&journal.Memory{}, make(chan journal.RunInfo)}
+	j := mourner{memdb.New(t), make(chan journal.RunInfo)}
 	work := stone.Func0("work", draft, func(context.Context) (string, error) { return "done", nil })
 	serveAll(t, serve.Config{Journal: j, Scan: time.Hour, Pipelines: []serve.Pipeline{{Name: "work", Ashlar: work}}})
 	ctx := t.Context()

@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/cel"
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/serve"
@@ -24,7 +24,7 @@ func greeters() *call.Registry {
 // greeter is a server with a capability and without pipelines.
 func greeter(t testing.TB, access serve.Access) *serve.Server {
 	t.Helper()
-	s, err := serve.New(serve.Config{Journal: &journal.Memory{}, Protocols: protocols, Applicator: &call.Applicator{Registry: greeters()}, Access: access})
+	s, err := serve.New(serve.Config{Journal: memdb.New(t), Protocols: protocols, Applicator: &call.Applicator{Registry: greeters()}, Access: access})
 	if err != nil {
 		t.Fatal(err)
 	}

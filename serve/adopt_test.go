@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/serve"
@@ -37,7 +38,7 @@ func TestAdopt(t *testing.T) {
 		{"another step after the question", asking("post"), true, journal.Done, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			db := &journal.Memory{}
+			db := memdb.New(t)
 			_, err := stone.Run(t.Context(), asking("publish"), stone.Config{RunID: "r", Recorder: journal.Keep(db, journal.Options{Source: json.RawMessage(`{"dir":"/home/ada/site","program":"stone"}`)})})
 			if !errors.Is(err, kind.Waiting) {
 				t.Fatal(err)

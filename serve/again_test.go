@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/test/servetest"
-	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 )
 
@@ -21,7 +21,7 @@ func TestIdempotencyKey(t *testing.T) {
 		invoked.Add(1)
 		return map[string]any{"text": "Hello"}, nil
 	})
-	h := &house{T: t, Steps: servetest.NewSteps(), journal: &journal.Memory{}}
+	h := &house{T: t, Steps: servetest.NewSteps(), journal: memdb.New(t)}
 	h.Server = serveAll(t, serve.Config{Journal: h.journal, Applicator: &call.Applicator{Registry: call.NewRegistry(greet)},
 		Pipelines: []serve.Pipeline{{Name: "draft", Ashlar: h.Write()}}})
 	const marble, slate = `{"pipeline":"draft","input":{"text":"marble"}}`, `{"pipeline":"draft","input":{"text":"slate"}}`

@@ -104,7 +104,7 @@ func (s *Server) asksFew(ctx context.Context, t *task) error {
 	known := s.asked[tenant]
 	s.mu.Unlock()
 	if time.Since(known.at) > recount {
-		n, err := journal.CountQuestions(ctx, s.cfg.Journal, journal.QuestionQuery{Labels: t.who.labels(), Open: true})
+		n, err := s.cfg.Journal.CountQuestions(ctx, journal.QuestionQuery{Labels: t.who.labels(), Open: true})
 		if err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func (s *Server) asksFew(ctx context.Context, t *task) error {
 // askedPage reads a page of questions, which ends at the limit, or where it has become large: no text is cut, since a
 // person answers what it says.
 func (s *Server) askedPage(ctx context.Context, who Principal, q journal.QuestionQuery, limit int) (out api.Questions, err error) {
-	page, more, err := view.Page(journal.EachQuestion(ctx, s.cfg.Journal, q), limit, pageBytes)
+	page, more, err := view.Page(s.cfg.Journal.EachQuestion(ctx, q), limit, pageBytes)
 	out.Questions = []api.Question{}
 	for _, one := range page {
 		out.Questions = append(out.Questions, question(who, one))
@@ -179,7 +179,7 @@ func (s *Server) postAnswer(w http.ResponseWriter, r *http.Request, who Principa
 // unclear is the error of an answer with neither or both of response and cancel. It lists the choices.
 func (s *Server) unclear(ctx context.Context, info journal.RunInfo, a api.Answer) error {
 	want, i := "a text", 0
-	for q, err := range journal.EachQuestion(ctx, s.cfg.Journal, journal.QuestionQuery{Run: info.ID}) {
+	for q, err := range s.cfg.Journal.EachQuestion(ctx, journal.QuestionQuery{Run: info.ID}) {
 		i++
 		if word := a.Question; err == nil && q.Open() && (q.Path == word || q.Name == word || strconv.Itoa(i) == word || strings.HasSuffix(q.Path, "/"+word)) && len(q.Choices) > 0 {
 			want = fmt.Sprintf("one of %q", q.Choices)
@@ -226,7 +226,7 @@ func (s *Server) answer(ctx context.Context, who Principal, info journal.RunInfo
 // saidAlready reports whether a question has just this answer, as when a client lost the reply and
 // sends it again.
 func (s *Server) saidAlready(ctx context.Context, run string, a api.Answer) bool {
-	for q, err := range journal.EachQuestion(ctx, s.cfg.Journal, journal.QuestionQuery{Run: run}) {
+	for q, err := range s.cfg.Journal.EachQuestion(ctx, journal.QuestionQuery{Run: run}) {
 		if err == nil && (q.Path == a.Question || q.Name == a.Question) && !q.Open() && q.Response == a.Response && (a.Version == "" || a.Version == q.Version) {
 			return true
 		}

@@ -156,7 +156,7 @@ const (
 
 // pageOf reads the runs of a page, and reports whether there may be more: a page ends at the limit, or
 // where it has become large. Few runs are in memory at once if they are large.
-func pageOf(ctx context.Context, a journal.Archive, q journal.Query) (runs []journal.RunInfo, more bool, err error) {
+func pageOf(ctx context.Context, a journal.Journal, q journal.Query) (runs []journal.RunInfo, more bool, err error) {
 	limit, before, some, size := q.Limit, q.Before, somePage, 0
 	for {
 		q.Limit, q.Before = min(some, limit-len(runs)), before

@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/test/batchtest"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
@@ -39,7 +40,7 @@ type night struct {
 
 func (d *night) open() *servetest.Server {
 	if d.journal == nil {
-		d.journal = new(journal.Memory)
+		d.journal = memdb.New(d)
 	}
 	lane, said, all := dag.NewType[int]("lane"), dag.NewType[agent.Text]("said"), dag.NewType[[]string]("all")
 	list := dag.ReaderFunc(func(dag.DAG) ([]int, error) { return []int{0, 1, 2}, nil })

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/serve"
@@ -55,7 +55,7 @@ func TestBrokenTurn(t *testing.T) {
 			})
 			reply := dag.NewType[agent.Text]("reply")
 			shop := agent.New("shop", reply, model, agent.Config{Conversation: agent.ConversationOf(reply), User: dag.NewType[string]("heard"), Use: []agent.Middleware{pay}})
-			s, err := serve.New(serve.Config{Journal: &journal.Memory{}, Protocols: protocols, Pipelines: []serve.Pipeline{{Name: "shop", Ashlar: shop}}})
+			s, err := serve.New(serve.Config{Journal: memdb.New(t), Protocols: protocols, Pipelines: []serve.Pipeline{{Name: "shop", Ashlar: shop}}})
 			if err != nil {
 				t.Fatal(err)
 			}

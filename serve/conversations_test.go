@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/serve"
 )
 
@@ -133,7 +133,7 @@ func approving(chat, reply, question string) string {
 
 // A history of replies that are none of the conversation starts no turn without it.
 func TestConversationUnknownReplies(t *testing.T) {
-	q := openQuarry(t, serve.Config{Journal: &journal.Memory{}})
+	q := openQuarry(t, serve.Config{Journal: memdb.New(t)})
 	url := q.URL + "/v1/ui/mason"
 	chat(t, "POST", url, saying("chat", "m1", "hello"), whole)
 	var many []string
@@ -161,7 +161,7 @@ func TestConversationUnknownReplies(t *testing.T) {
 
 // Tenants have conversations of their own under the same ids, and what a caller may do is checked.
 func TestConversationsOfTenants(t *testing.T) {
-	q := openQuarry(t, serve.Config{Journal: &journal.Memory{}, Access: byHeader{}})
+	q := openQuarry(t, serve.Config{Journal: memdb.New(t), Access: byHeader{}})
 	url := q.URL + "/v1/ui/mason"
 	for _, tenant := range []string{"acme", "globex"} {
 		if r := chat(t, "POST", url, saying("chat", "m1", "buy"), whole, "X-Tenant", tenant); r.question == "" || r.message != "chat-turn-1" {
@@ -195,7 +195,7 @@ func TestConversationsOfTenants(t *testing.T) {
 
 // A caller without a tenant, who sees all runs, has conversations of its own too.
 func TestConversationsWithoutTenant(t *testing.T) {
-	q := openQuarry(t, serve.Config{Journal: &journal.Memory{}, Access: byHeader{}})
+	q := openQuarry(t, serve.Config{Journal: memdb.New(t), Access: byHeader{}})
 	url := q.URL + "/v1/ui/mason"
 	if r := chat(t, "POST", q.URL+"/v1/ui/page", saying("other", "m1", "slate"), whole, "X-Tenant", "acme"); r.status != http.StatusOK {
 		t.Fatalf("%+v", r)
@@ -228,7 +228,7 @@ func TestConversationsWithoutTenant(t *testing.T) {
 // of the conversation, and is sent again.
 func TestConversationRoles(t *testing.T) {
 	const read, start, answer = `this needs the role "read"`, `this needs the role "start"`, `this needs the role "answer"`
-	q := openQuarry(t, serve.Config{Journal: &journal.Memory{}, Access: byHeader{}})
+	q := openQuarry(t, serve.Config{Journal: memdb.New(t), Access: byHeader{}})
 	asks := func(c string) *reply { return chat(t, "POST", q.URL+"/v1/ui/mason", saying(c, "m1", "buy"), whole) }
 	chat(t, "POST", q.URL+"/v1/ui/page", saying("said", "m1", "slate"), whole)
 	if r := chat(t, "POST", q.URL+"/v1/ui/page", saying("said", "m2", "yes", "said-turn-1"), whole); r.text() != "yes: slate" {
@@ -272,7 +272,7 @@ func TestConversationRoles(t *testing.T) {
 
 // What clients get wrong is said.
 func TestConversationsRefused(t *testing.T) {
-	q := openQuarry(t, serve.Config{Journal: &journal.Memory{}})
+	q := openQuarry(t, serve.Config{Journal: memdb.New(t)})
 	if r := chat(t, "POST", q.URL+"/v1/ui/polite", saying("taken", "m1", "x"), func(r *reply) bool { return r.message == "" }); r.status != 200 {
 		t.Fatal(r)
 	}
@@ -314,7 +314,7 @@ func TestConversationsRefused(t *testing.T) {
 
 // A message that many clients send at the same time is answered once, and all of them get the answer.
 func TestConversationOnce(t *testing.T) {
-	q := openQuarry(t, serve.Config{Journal: &journal.Memory{}, Access: byHeader{}})
+	q := openQuarry(t, serve.Config{Journal: memdb.New(t), Access: byHeader{}})
 	url := q.URL + "/v1/ui/slow"
 	var all sync.WaitGroup
 	replies := make([]*reply, 20)
@@ -346,7 +346,7 @@ func TestConversationOnce(t *testing.T) {
 
 // A message that is sent again is not an answer to the question that it led to.
 func TestConversationAsksAgain(t *testing.T) {
-	q := openQuarry(t, serve.Config{Journal: &journal.Memory{}})
+	q := openQuarry(t, serve.Config{Journal: memdb.New(t)})
 	for _, body := range []string{saying("chat", "m1", "yes"), saying("chat", "m1", "yes")} {
 		if r := chat(t, "POST", q.URL+"/v1/ui/page", body, whole); r.question == "" || r.message != "chat-turn-1" {
 			t.Errorf("%+v", r)
@@ -364,7 +364,7 @@ func TestConversationAsksAgain(t *testing.T) {
 
 // A caller with too many streams is refused before anything runs.
 func TestConversationStreams(t *testing.T) {
-	q := openQuarry(t, serve.Config{Journal: &journal.Memory{}, Streams: 1})
+	q := openQuarry(t, serve.Config{Journal: memdb.New(t), Streams: 1})
 	busy, done := make(chan bool, 1), make(chan bool)
 	go func() {
 		chat(t, "POST", q.URL+"/v1/ui/slow", saying("one", "m", "hello"), func(r *reply) bool {
@@ -390,7 +390,7 @@ func TestConversationStreams(t *testing.T) {
 // Another server tells of a turn that this one runs, when it is complete, and continues a turn that this one
 // gives up: with every server, the reply is the same, and what is recorded is not done again.
 func TestConversationElsewhere(t *testing.T) {
-	shared := &journal.Memory{}
+	shared := memdb.New(t)
 	first, second := openQuarry(t, serve.Config{Journal: shared}), openQuarry(t, serve.Config{Journal: shared})
 	started := func(r *reply) bool { return r.text() == "" }
 	if r := chat(t, "POST", first.URL+"/v1/ui/slow", saying("chat", "m1", "hello"), started); r.text() != "One " {
@@ -417,7 +417,7 @@ func TestConversationElsewhere(t *testing.T) {
 
 // What a journal has of a turn is what was streamed of it.
 func TestConversationRecorded(t *testing.T) {
-	q := openQuarry(t, serve.Config{Journal: &journal.Memory{}})
+	q := openQuarry(t, serve.Config{Journal: memdb.New(t)})
 	q.gate.set(true)
 	for pipeline, text := range map[string]string{"mason": "look", "polite": "hello", "slow": "hello"} {
 		url := q.URL + "/v1/ui/" + pipeline
@@ -431,7 +431,7 @@ func TestConversationRecorded(t *testing.T) {
 
 // A server that ends tells its clients to come back, and the next one continues the turn.
 func TestConversationDrained(t *testing.T) {
-	shared := &journal.Memory{}
+	shared := memdb.New(t)
 	first := openQuarry(t, serve.Config{Journal: shared, Grace: 1})
 	var second *quarry
 	r := chat(t, "POST", first.URL+"/v1/ui/slow", saying("chat", "m1", "hello"), func(r *reply) bool {

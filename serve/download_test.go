@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/serve"
 )
 
@@ -16,7 +16,7 @@ import (
 func TestResultsAreDownloaded(t *testing.T) {
 	table, said, total := dag.NewType[string]("table"), dag.NewType[agent.Text]("said"), dag.NewType[map[string]int]("total")
 	made := func(name string, a stone.Ashlar) serve.Pipeline { return serve.Pipeline{Name: name, Ashlar: a} }
-	h := &house{T: t, Server: serveAll(t, serve.Config{Journal: &journal.Memory{}, Pipelines: []serve.Pipeline{
+	h := &house{T: t, Server: serveAll(t, serve.Config{Journal: memdb.New(t), Pipelines: []serve.Pipeline{
 		made("csv", stone.Func0("csv", table, func(context.Context) (string, error) { return "file,n\na.pdf,1\n", nil })),
 		made("says", stone.Func0("says", said, func(context.Context) (agent.Text, error) { return agent.Text{Text: "Hello."}, nil })),
 		made("sum", stone.Func0("sum", total, func(context.Context) (map[string]int, error) { return map[string]int{"n": 3}, nil })),

@@ -19,7 +19,7 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/serve"
 )
 
@@ -91,7 +91,7 @@ func TestPagesRunNothing(t *testing.T) {
 		{Name: "calls", Ashlar: call.New("calls", greeting, call.Spec{Applicator: app, Intent: "text/greet",
 			Input: call.From(dag.Derive(name, func(s string) map[string]string { return map[string]string{"name": s} }))})},
 	}
-	h := &house{T: t, Server: serveAll(t, serve.Config{Journal: &journal.Memory{}, Applicator: app, Pipelines: pipelines})}
+	h := &house{T: t, Server: serveAll(t, serve.Config{Journal: memdb.New(t), Applicator: app, Pipelines: pipelines})}
 	pages := 0
 	look := func(payload, method, at, body string) {
 		t.Helper()

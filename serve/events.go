@@ -246,7 +246,7 @@ func (e *eventStream) write(text []byte) {
 	_, e.err = e.w.Write(text)
 }
 
-// send sends what was written.
+// send sends the written text.
 func (e *eventStream) send() {
 	if e.err == nil {
 		e.err = e.flush.Flush()

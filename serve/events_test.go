@@ -21,14 +21,16 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
 )
 
 // counted counts the followers of a journal.
 type counted struct {
-	*journal.Memory
+	*sqlite.DB
 	follows atomic.Int64
 	most    atomic.Int64 // if positive, calls of Follow beyond it panic
 }
@@ -37,7 +39,7 @@ func (c *counted) Follow(ctx context.Context, run string, after int64) iter.Seq2
 	if n, most := c.follows.Add(1), c.most.Load(); most > 0 && n > most {
 		panic("the server reads a run again and again")
 	}
-	return c.Memory.Follow(ctx, run, after)
+	return c.DB.Follow(ctx, run, after)
 }
 
 // crowd is a server that restarts while clients stream one run of it.
@@ -120,7 +122,7 @@ func TestCrowd(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("STONE_CROWD")); err == nil {
 		clients, cuts, steps = n, 20, 400
 	}
-	c := &crowd{T: t, journal: counted{Memory: &journal.Memory{}}}
+	c := &crowd{T: t, journal: counted{DB: memdb.New(t)}}
 	number := dag.NewType[int]("number")
 	var parts []stone.Ashlar
 	for i := range steps {
@@ -152,7 +154,7 @@ func TestCrowd(t *testing.T) {
 	all.Wait()
 	stop()
 	var want []string
-	for row, err := range c.journal.Memory.Follow(t.Context(), "a", 0) {
+	for row, err := range c.journal.DB.Follow(t.Context(), "a", 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,7 +174,7 @@ func TestCrowd(t *testing.T) {
 
 // Clients that stream a run at one time share one follower of the journal.
 func TestFollowerShared(t *testing.T) {
-	c := &crowd{T: t, journal: counted{Memory: &journal.Memory{}}}
+	c := &crowd{T: t, journal: counted{DB: memdb.New(t)}}
 	number, gate := dag.NewType[int]("number"), make(chan struct{})
 	c.body = stone.Seq("many", stone.Func0("first", number, func(context.Context) (int, error) { return 1, nil }),
 		stone.Func0("second", number, func(context.Context) (int, error) { <-gate; return 2, nil }))

@@ -85,7 +85,7 @@ func watcherOf[T event.Watcher](s *Server, key string) (w T) {
 	return w
 }
 
-// labeled gives a run its labels: those of the request, and its tenant.
+// labeled gives a run the labels of its request and its tenant.
 func labeled(_ context.Context, t *task) error {
 	if err := bounds.CheckLabels(t.start.Labels); err != nil {
 		return unreadable("%v", err)
@@ -97,7 +97,7 @@ func labeled(_ context.Context, t *task) error {
 	return nil
 }
 
-// granted narrows the effects of a run to those that its pipeline, its caller and its request allow.
+// granted narrows the effects of a run to the ones that its pipeline, its caller and its request all allow.
 func granted(_ context.Context, t *task) error {
 	if t.start.Grant != nil && !t.who.may(Grant) {
 		return problem(problems.Forbidden, http.StatusForbidden, "a grant needs the role %q, which the caller does not have", Grant)

@@ -23,6 +23,7 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/test/peer"
 	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/internal/turn"
@@ -223,7 +224,7 @@ func TestFrontends(t *testing.T) {
 	for _, name := range []string{"@ag-ui/client", "agui0"} {
 		peer.Held(t, name, "turns", "tools", "approvals", "questions", "client tools", "state", "streams that break off", "errors", "cancelling")
 	}
-	q := openQuarry(t, serve.Config{Journal: &journal.Memory{}})
+	q := openQuarry(t, serve.Config{Journal: memdb.New(t)})
 	program, err := os.Open("testdata/frontends.mjs")
 	if err != nil {
 		t.Fatal(err)
@@ -262,7 +263,7 @@ func golden(t *testing.T, file, got string) {
 // A call of a client's tool waits in the journal. Another server takes the results of both calls of the turn at once, in a second
 // request too, and the model is not asked again.
 func TestClientTools(t *testing.T) {
-	db := &journal.Memory{}
+	db := memdb.New(t)
 	post := func(q *quarry, message string) string {
 		t.Helper()
 		body := fmt.Sprintf(`{"threadId": "c", "runId": "r", "tools": [{"name": "paint", "description": "Paints.", "parameters": {"type": "object"}}, {"name": "look", "description": "Not that of the agent."}], "messages": [%s]}`, message)
@@ -320,7 +321,7 @@ func TestListenerGetsTheResult(t *testing.T) {
 	name, greeting := dag.NewType[string]("name"), dag.NewType[string]("greeting")
 	gate := make(chan struct{})
 	slow := stone.Func("slow", name, greeting, func(_ context.Context, n string) (string, error) { <-gate; return n, nil })
-	j := &journal.Memory{}
+	j := memdb.New(t)
 	s, err := serve.New(serve.Config{Journal: j, Pipelines: []serve.Pipeline{{Name: "slow", Ashlar: slow}}})
 	if err != nil {
 		t.Fatal(err)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/test/servetest"
-	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/serve"
@@ -94,7 +94,7 @@ func TestResponseFormatOfPipeline(t *testing.T) {
 	echo := stone.Func("echo", asked, made, func(_ context.Context, r llm.Request) (llm.Reply, error) {
 		return llm.Reply{Text: r.Messages[0].Text()}, nil
 	})
-	h := &house{T: t, Steps: servetest.NewSteps(), journal: &journal.Memory{}}
+	h := &house{T: t, Steps: servetest.NewSteps(), journal: memdb.New(t)}
 	h.Server = serveAll(t, serve.Config{Journal: h.journal, Pipelines: []serve.Pipeline{{Name: "echo", Ashlar: echo}}})
 	says := func(body, text string) string {
 		return strings.Replace(strings.Replace(body, "stone/chat/answer", "stone/echo", 1), "Where?", text, 1)

@@ -20,8 +20,8 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/terms"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/test/servetest"
-	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/schema"
@@ -41,7 +41,7 @@ func gatewayServer(t *testing.T, app *call.Applicator, access serve.Access, live
 }
 
 func gatewayServerOf(t *testing.T, cfg serve.Config) *house {
-	h := &house{T: t, Steps: servetest.NewSteps(), journal: &journal.Memory{}}
+	h := &house{T: t, Steps: servetest.NewSteps(), journal: memdb.New(t)}
 	upper := stone.Func("upper", question, page, func(_ context.Context, q string) (string, error) {
 		if q == "bad" {
 			return "", stone.Fail("refused", "I do not answer that")

@@ -48,13 +48,13 @@ func (s *Server) give(ctx context.Context, t *task) error {
 	return nil
 }
 
-// makes reports whether an input is what an earlier run of the pipeline has made.
+// makes reports whether an earlier run of the pipeline has made this input.
 func (p *Pipeline) makes(in tree.Input) bool {
 	return in.Inner && slices.ContainsFunc(p.Ashlar.ProducesAll(), func(t dag.AnyType) bool { return t.Name() == in.Type.Name() })
 }
 
 // earlierRun returns what a run of the pipeline gives to the next one: the answers of its agents with their conversations, and
-// the results of tools that these kept. Of a run without a result it is what its agent did.
+// the results of tools that these kept. Of a run without a result it has the actions of its agent.
 func (s *Server) earlierRun(ctx context.Context, who Principal, p *Pipeline, after string) (specs []dag.Spec, err error) {
 	info, err := s.owned(ctx, who, after)
 	inputs := slices.DeleteFunc(tree.Inputs(p.Ashlar), func(in tree.Input) bool { return !in.Inner })
@@ -105,7 +105,7 @@ func (s *Server) earlierRun(ctx context.Context, who Principal, p *Pipeline, aft
 	return specs, nil
 }
 
-// bareOf returns a result without what is kept beside it, such as the conversation of an agent. The whole node is in
+// bareOf returns a result without its kept parts, such as the conversation of an agent. The whole node is in
 // the record of the run.
 func bareOf(n *api.Node) *api.Node {
 	var object map[string]json.RawMessage

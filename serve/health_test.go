@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -14,15 +15,17 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/mcp"
 )
 
 // troubled is a journal whose store is sometimes in trouble.
 type troubled struct {
-	*journal.Memory
+	*sqlite.DB
 	reads, writes, hangs atomic.Bool
 	full                 atomic.Bool // small writes fit
 }
@@ -44,27 +47,34 @@ func (j *troubled) Find(ctx context.Context, id string) (journal.RunInfo, error)
 	if err := j.read(ctx); err != nil {
 		return journal.RunInfo{}, err
 	}
-	return j.Memory.Find(ctx, id)
+	return j.DB.Find(ctx, id)
 }
 
 func (j *troubled) Runs(ctx context.Context, q journal.Query) ([]journal.RunInfo, error) {
 	if err := j.read(ctx); err != nil {
 		return nil, err
 	}
-	return j.Memory.Runs(ctx, q)
+	return j.DB.Runs(ctx, q)
+}
+
+func (j *troubled) EachQuestion(ctx context.Context, q journal.QuestionQuery) iter.Seq2[journal.Question, error] {
+	if err := j.read(ctx); err != nil {
+		return func(yield func(journal.Question, error) bool) { yield(journal.Question{}, err) }
+	}
+	return j.DB.EachQuestion(ctx, q)
 }
 
 func (j *troubled) Begin(ctx context.Context, info journal.RunInfo, input dag.DAG) error {
 	if j.writes.Load() || j.full.Load() && len(input.Latest().Content()) > 1<<20 {
 		return errTrouble
 	}
-	return j.Memory.Begin(ctx, info, input)
+	return j.DB.Begin(ctx, info, input)
 }
 
 // What a retry can heal is told as such by every protocol, and written to the log once.
 func TestStoreInTrouble(t *testing.T) {
-	j := &troubled{Memory: &journal.Memory{}}
-	h := &house{T: t, Steps: servetest.NewSteps(), journal: j.Memory}
+	j := &troubled{DB: memdb.New(t)}
+	h := &house{T: t, Steps: servetest.NewSteps(), journal: j.DB}
 	h.Server = serveAll(t, serve.Config{
 		Journal: j, Log: slog.New(h), Scan: time.Hour, Applicator: &call.Applicator{Registry: greeters()},
 		Pipelines: []serve.Pipeline{{Name: "draft", Ashlar: h.Write()}}, Mounts: map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{})},
@@ -136,8 +146,8 @@ func TestStoreInTrouble(t *testing.T) {
 
 // On a full disk a small write may succeed: the server is ready again once one succeeds like the one that failed.
 func TestReadyAfterALikeWrite(t *testing.T) {
-	j := &troubled{Memory: &journal.Memory{}}
-	h := &house{T: t, Steps: servetest.NewSteps(), journal: j.Memory}
+	j := &troubled{DB: memdb.New(t)}
+	h := &house{T: t, Steps: servetest.NewSteps(), journal: j.DB}
 	h.Server = serveAll(t, serve.Config{Journal: j, Scan: time.Hour, Pipelines: []serve.Pipeline{{Name: "draft", Ashlar: h.Write()}}})
 	small, large := `{"pipeline":"draft","input":{"text":"x"}}`, `{"pipeline":"draft","input":{"text":"`+strings.Repeat("x", 2<<20)+`"}}`
 	j.full.Store(true)
@@ -149,13 +159,14 @@ func TestReadyAfterALikeWrite(t *testing.T) {
 	h.want("GET", "/readyz", "", 503, "")
 	j.full.Store(false)
 	h.want("PUT", "/v1/runs/c", large, 201, "")
+	h.want("GET", "/v1/runs/c/result?wait=30s", "", 200, "")
 	h.want("GET", "/readyz", "", 204, "")
 }
 
 // Readiness is answered at once: by what is known, and not by a store that says nothing.
 func TestReadyAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j := &troubled{Memory: &journal.Memory{}}
+		j := &troubled{DB: memdb.New(t)}
 		s, err := serve.New(serve.Config{Journal: j})
 		if err != nil {
 			t.Fatal(err)

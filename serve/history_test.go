@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/test/peer"
-	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 )
 
@@ -22,7 +22,7 @@ func TestHistory(t *testing.T) {
 	for _, name := range []string{"ai", "ai7", "@ag-ui/client"} {
 		peer.Held(t, name, "history")
 	}
-	q := openQuarry(t, serve.Config{Journal: &journal.Memory{}})
+	q := openQuarry(t, serve.Config{Journal: memdb.New(t)})
 	program, err := os.ReadFile("testdata/history.mjs")
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func TestHistory(t *testing.T) {
 
 // A page has the newest turns that fit into its size, and Next leads to the ones before; other tenants have none of it.
 func TestHistoryPages(t *testing.T) {
-	q := openQuarry(t, serve.Config{Journal: &journal.Memory{}, Access: byHeader{}})
+	q := openQuarry(t, serve.Config{Journal: memdb.New(t), Access: byHeader{}})
 	type history struct {
 		Messages []struct{ ID, Role string }
 		Next     string

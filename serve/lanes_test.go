@@ -8,7 +8,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/serve"
 )
 
@@ -28,7 +28,7 @@ func TestLanesAreNamedByTheirItems(t *testing.T) {
 			stone.Reduce(stone.Func("sum", dag.Lanes(made), sum, func(_ context.Context, all []string) (int, error) { return len(all), nil })))
 		return serve.Pipeline{Name: name, Ashlar: p, Result: "sum"}
 	}
-	j := &journal.Memory{}
+	j := memdb.New(t)
 	h := &house{T: t, Server: serveAll(t, serve.Config{Journal: j, Pipelines: []serve.Pipeline{pipeline("one", read), pipeline("two", stone.Seq("both", read, check))}})}
 	page := func(path, part string) {
 		t.Helper()

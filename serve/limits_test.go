@@ -21,6 +21,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/declared"
 	"github.com/stonelayer/stone/internal/owed"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm/limit"
 	"github.com/stonelayer/stone/serve"
@@ -43,14 +44,14 @@ type greetingOf struct {
 // A caller that has spent its daily limit starts nothing more, on this server or the next one.
 // Another caller does, even if labels of the first one's runs name it.
 func TestUSDADay(t *testing.T) {
-	var j journal.Memory
+	j := memdb.New(t)
 	app := &call.Applicator{Registry: call.NewRegistry(call.Func(call.Metadata{ID: "greeter", Intents: []string{"text/greet"}, Cost: call.Cost{USD: 0.4}},
 		func(_ context.Context, in greetingOf) (string, error) { return "Hello, " + in.Name, nil }))}
 	name, greeting := dag.NewType[greetingOf]("name"), dag.NewType[string]("greeting")
 	greet := call.New("greet", greeting, call.Spec{Applicator: app, Intent: "text/greet", Input: call.From(name)})
 	twice := stone.Seq("twice", greet, call.New("again", greeting, call.Spec{Applicator: app, Intent: "text/greet", Input: call.From(name)}))
 	open := func() (ada, bob api.Client, end func()) {
-		s := serveAll(t, serve.Config{Journal: &j, Access: payers{}, Applicator: app, Pipelines: []serve.Pipeline{{Ashlar: greet}, {Name: "twice", Ashlar: twice}}})
+		s := serveAll(t, serve.Config{Journal: j, Access: payers{}, Applicator: app, Pipelines: []serve.Pipeline{{Ashlar: greet}, {Name: "twice", Ashlar: twice}}})
 		return api.Client{URL: s.URL, Token: "ada"}, api.Client{URL: s.URL, Token: "bob"}, s.Stop
 	}
 	run := func(c api.Client, id, pipeline string) api.Run {
@@ -110,7 +111,7 @@ func (broke) Principal(*http.Request) (serve.Principal, error) {
 // A daily limit that changes does not open a second purse: what was spent counts, and runs that
 // are resumed do not bring the old limit back. Removing a run gives nothing back.
 func TestUSDADayChanges(t *testing.T) {
-	var j journal.Memory
+	j := memdb.New(t)
 	app := &call.Applicator{Registry: call.NewRegistry(call.Func(call.Metadata{ID: "greeter", Intents: []string{"text/greet"}, Cost: call.Cost{USD: 0.4}},
 		func(_ context.Context, in greetingOf) (string, error) { return "Hello, " + in.Name, nil }))}
 	name, greeting := dag.NewType[greetingOf]("name"), dag.NewType[string]("greeting")
@@ -118,7 +119,7 @@ func TestUSDADayChanges(t *testing.T) {
 	limit := new(risen)
 	limit.usd.Store(1)
 	start := func() (api.Client, func()) {
-		s := serveAll(t, serve.Config{Journal: &j, Access: limit, Applicator: app, Pipelines: []serve.Pipeline{{Ashlar: greet}}})
+		s := serveAll(t, serve.Config{Journal: j, Access: limit, Applicator: app, Pipelines: []serve.Pipeline{{Ashlar: greet}}})
 		return api.Client{URL: s.URL, Token: "ada"}, s.Stop
 	}
 	c, end := start()
@@ -181,7 +182,7 @@ func TestBudgetsOfRules(t *testing.T) {
 	other, month, week, unnamed := team, team, team, team
 	other.Limits.USD, month.Per, week.Per, unnamed.Name = new(6.0), budget.Month, "week", ""
 	open := func(of ...budget.Shared) (*serve.Server, error) {
-		cfg := serve.Config{Journal: new(journal.Memory)}
+		cfg := serve.Config{Journal: memdb.New(t)}
 		for i, b := range of {
 			cfg.Budgets = append(cfg.Budgets, budget.Rule{Shared: b, Pipeline: fmt.Sprint("p", i)})
 		}
@@ -213,7 +214,7 @@ func TestBudgetsOfRules(t *testing.T) {
 func TestRankOfRequests(t *testing.T) {
 	app := &call.Applicator{Registry: call.NewRegistry(call.Func(call.Metadata{ID: "ranked", Intents: []string{"text/greet"}},
 		func(ctx context.Context, _ greetingOf) (string, error) { return limit.RankOf(ctx).Tenant, nil }))}
-	s := serveAll(t, serve.Config{Journal: new(journal.Memory), Access: payers{}, Applicator: app})
+	s := serveAll(t, serve.Config{Journal: memdb.New(t), Access: payers{}, Applicator: app})
 	req, err := http.NewRequestWithContext(t.Context(), "POST", s.URL+"/v1/act", strings.NewReader(`{"proto":1,"trace":{"id":"a"},"task":{"intent":"text/greet"},"input":{"name":"x"}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -237,7 +238,7 @@ func TestBudgets(t *testing.T) {
 	acme := budget.Rule{Shared: budget.Shared{Name: "acme", Limits: budget.Limits{USD: new(2.0)}}, Pipeline: "greet", Labels: map[string]string{"tenant": "acme"}}
 	other := budget.Rule{Shared: budget.Shared{Name: "other", Limits: budget.Limits{USD: new(1.0)}}, Labels: map[string]string{"tenant": "other"}}
 	part := budget.Rule{Shared: team.Shared, Labels: acme.Labels} // on which runs of others draw, too
-	j := new(journal.Memory)
+	j := memdb.New(t)
 	who := serve.Principal{Name: "ada"}
 	s, err := serve.New(serve.Config{Journal: j, Budgets: []budget.Rule{team, acme, other, part}, Access: asPrincipal{&who}})
 	if err != nil {
@@ -298,7 +299,7 @@ func (a asPrincipal) Principal(*http.Request) (serve.Principal, error) { return 
 // A stopped run of a pipeline that the server does not publish is canceled by its records, unless it has batches at a
 // provider.
 func TestCancelUnpublished(t *testing.T) {
-	j := new(journal.Memory)
+	j := memdb.New(t)
 	s, err := serve.New(serve.Config{Journal: j})
 	if err != nil {
 		t.Fatal(err)
@@ -346,12 +347,12 @@ func TestCancelUnpublished(t *testing.T) {
 
 // A child draws on the budgets of its parent, unless that is a run of another tenant.
 func TestChildDraws(t *testing.T) {
-	var j journal.Memory
+	j := memdb.New(t)
 	said := dag.NewType[string]("said")
 	say := func(name string) serve.Pipeline {
 		return serve.Pipeline{Ashlar: stone.Func0(name, said, func(context.Context) (string, error) { return name, nil })}
 	}
-	s := serveAll(t, serve.Config{Journal: &j, Access: tenants{}, Pipelines: []serve.Pipeline{say("up"), say("child")},
+	s := serveAll(t, serve.Config{Journal: j, Access: tenants{}, Pipelines: []serve.Pipeline{say("up"), say("child")},
 		Budgets: []budget.Rule{{Shared: budget.Shared{Name: "ups", Per: budget.Day, Limits: budget.Limits{USD: new(1.0)}}, Pipeline: "up"}}})
 	start := func(tenant, id, body string) journal.RunInfo {
 		req, err := http.NewRequestWithContext(t.Context(), "PUT", s.URL+"/v1/runs/"+id, strings.NewReader(body))

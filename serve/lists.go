@@ -190,7 +190,7 @@ func (s *Server) readList(ctx context.Context, l list) (id string, event []byte,
 }
 
 // each yields the runs that a query selects, and reads Limit of them at once. An error is the last thing that it yields.
-func each(ctx context.Context, from journal.Archive, q journal.Query) iter.Seq2[journal.RunInfo, error] {
+func each(ctx context.Context, from journal.Journal, q journal.Query) iter.Seq2[journal.RunInfo, error] {
 	return func(yield func(journal.RunInfo, error) bool) {
 		for q.Limit = cmp.Or(q.Limit, maxPage); ; {
 			runs, more, err := pageOf(ctx, from, q)

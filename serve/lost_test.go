@@ -10,7 +10,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/serve"
 )
 
@@ -32,7 +32,7 @@ func TestLostLanesAreRepeated(t *testing.T) {
 			}
 			return n, nil
 		})))
-	h := &house{T: t, Server: serveAll(t, serve.Config{Journal: &journal.Memory{}, Pipelines: []serve.Pipeline{{Name: "all", Ashlar: p, Result: "sum"}}})}
+	h := &house{T: t, Server: serveAll(t, serve.Config{Journal: memdb.New(t), Pipelines: []serve.Pipeline{{Name: "all", Ashlar: p, Result: "sum"}}})}
 	done := func(part string) {
 		t.Helper()
 		h.want("GET", "/v1/runs/a/result?wait=30s", "", 200, part)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/serve"
@@ -46,7 +46,7 @@ func TestMessageMedia(t *testing.T) {
 	talks := func(name string, media dag.Reader[[]*llm.Media]) serve.Pipeline {
 		return serve.Pipeline{Ashlar: agent.New(name, replied, sees, agent.Config{User: spoken, Conversation: agent.ConversationOf(replied), Media: media})}
 	}
-	s := serveAll(t, serve.Config{Journal: &journal.Memory{}, Pipelines: []serve.Pipeline{talks("eye", agent.MediaOf(files)), talks("reader", nil)}})
+	s := serveAll(t, serve.Config{Journal: memdb.New(t), Pipelines: []serve.Pipeline{talks("eye", agent.MediaOf(files)), talks("reader", nil)}})
 	send := func(method, path, body string) (string, int) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(body))

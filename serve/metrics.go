@@ -72,7 +72,7 @@ func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request, who Principa
 	return nil
 }
 
-// gauge reads the gauges. While the journal does not answer, those of the journal have no values: the counters are needed most then.
+// gauge reads the gauges. While the journal does not answer, its gauges have no values: the counters are needed most then.
 func (s *Server) gauge(ctx context.Context) {
 	m := s.meters
 	m.mu.Lock()
@@ -119,7 +119,7 @@ func (s *Server) gaugeJournal(ctx context.Context) error {
 		{States: []journal.State{journal.Answered}},
 		{States: []journal.State{journal.Drained, journal.Interrupted, journal.Refused}},
 	} {
-		counts, err := journal.Counts(ctx, s.cfg.Journal, q)
+		counts, err := s.cfg.Journal.Counts(ctx, q)
 		if err != nil {
 			return err
 		}

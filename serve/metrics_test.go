@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/declared"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
@@ -102,7 +103,7 @@ func TestPossibleCost(t *testing.T) {
 			return ctx.Err()
 		})
 	})
-	s := serveAll(t, serve.Config{Journal: new(journal.Memory), Pipelines: []serve.Pipeline{{Ashlar: ask}}})
+	s := serveAll(t, serve.Config{Journal: memdb.New(t), Pipelines: []serve.Pipeline{{Ashlar: ask}}})
 	defer s.Stop()
 	c := api.Client{URL: s.URL}
 	want := budget.Total{Usage: budget.Usage{InputTokens: 8, USD: 0.125}}
@@ -147,7 +148,7 @@ func (c *counting) Questions(ctx context.Context, run string) ([]journal.Questio
 
 // However many runs wait, the metrics read no run's questions.
 func TestMetricsOfManyWaitingRuns(t *testing.T) {
-	j := &counting{Journal: &journal.Memory{}}
+	j := &counting{Journal: memdb.New(t)}
 	for i := range 50 {
 		id := fmt.Sprint("r", i)
 		_, err := j.Acquire(t.Context(), id)

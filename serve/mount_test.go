@@ -6,13 +6,13 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/serve"
 )
 
 // A mount gets requests of callers that were let in, and acts as them.
 func TestMount(t *testing.T) {
-	s, err := serve.New(serve.Config{Journal: &journal.Memory{}, Access: tenants{}, Mounts: map[string]serve.Mount{
+	s, err := serve.New(serve.Config{Journal: memdb.New(t), Access: tenants{}, Mounts: map[string]serve.Mount{
 		"GET /other": func(s *serve.Server) (serve.Handler, error) {
 			return func(w http.ResponseWriter, r *http.Request, who serve.Principal) {
 				inner := httptest.NewRequestWithContext(r.Context(), r.URL.Query().Get("method"), "/v1/runs/a", nil)
@@ -39,7 +39,7 @@ func TestMount(t *testing.T) {
 			t.Errorf("%+v: %d %s", tt, w.Code, w.Body)
 		}
 	}
-	_, err = serve.New(serve.Config{Journal: &journal.Memory{}, Mounts: map[string]serve.Mount{
+	_, err = serve.New(serve.Config{Journal: memdb.New(t), Mounts: map[string]serve.Mount{
 		"/other": func(*serve.Server) (serve.Handler, error) { return nil, fmt.Errorf("no") },
 	}})
 	if err == nil || err.Error() != "no" {

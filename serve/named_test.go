@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/serve"
 )
 
@@ -106,7 +106,7 @@ func TestNamedActOutlivesItsClient(t *testing.T) {
 					return nil, ctx.Err()
 				}
 			})
-			h := &house{T: t, journal: &journal.Memory{}}
+			h := &house{T: t, journal: memdb.New(t)}
 			h.Server = serveAll(t, serve.Config{Journal: h.journal, Applicator: &call.Applicator{Registry: call.NewRegistry(slow)}})
 			h.leave("/v1/act"+id, ada, "", func() { <-started })
 			if id == "" {

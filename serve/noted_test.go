@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 )
@@ -28,7 +29,7 @@ func (s *searched) Find(ctx context.Context, id string) (journal.RunInfo, error)
 // A start looks once whether the run exists, and a request for a result once for the run. What this process then tells the journal is
 // not read again.
 func TestRunsAreReadOnce(t *testing.T) {
-	j := &searched{Journal: &journal.Memory{}}
+	j := &searched{Journal: memdb.New(t)}
 	goOn := make(chan struct{}, 1)
 	upper := func(ctx context.Context, q string) (string, error) {
 		<-goOn

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/test/openapi"
 	"github.com/stonelayer/stone/internal/test/peer"
-	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/x/gateway"
 	"github.com/stonelayer/stone/x/ui"
 )
@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "write the document of the API")
 // TestOpenAPI: every route is described and nothing else is, and the document that is embedded is that
 // of the types and their comments.
 func TestOpenAPI(t *testing.T) {
-	s, err := New(Config{Journal: &journal.Memory{}, Protocols: []Protocol{ui.Part, gateway.Part}})
+	s, err := New(Config{Journal: memdb.New(t), Protocols: []Protocol{ui.Part, gateway.Part}})
 	if err != nil {
 		t.Fatal(err)
 	}

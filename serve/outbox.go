@@ -20,7 +20,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// The outbox sends what the journal owes: one loop claims notices, sends them and settles them.
+// The outbox sends the notices that the journal owes: one loop claims notices, sends them and settles them.
 type outbox struct {
 	s         *Server
 	store     owed.Store            // nil if the journal is none
@@ -47,7 +47,7 @@ const (
 	mostKnown   = 10_000 // receivers of which a server remembers that they failed
 )
 
-// A receiver is what this server has learned of one. While it is down, one notice at a time is tried, with growing pauses. The
+// A receiver is a receiver of notices as this server knows it. While it is down, one notice at a time is tried, with growing pauses. The
 // others wait without a write.
 type receiver struct {
 	sending int
@@ -61,7 +61,7 @@ func newOutbox(s *Server, j journal.Journal) *outbox {
 	return &outbox{s: s, store: store, hooks: map[string]*hook{}, protocols: map[string]*Receivers{}, wake: make(chan struct{}, 1), receivers: map[string]*receiver{}, tenants: map[string]int{}}
 }
 
-// hurry has the loop look for what is due.
+// hurry has the loop look for due notices.
 func (o *outbox) hurry() {
 	select {
 	case o.wake <- struct{}{}:
@@ -69,7 +69,7 @@ func (o *outbox) hurry() {
 	}
 }
 
-// run sends what is due, until the server ends.
+// run sends due notices until the server ends.
 func (o *outbox) run(ctx context.Context) {
 	ticks := time.NewTicker(o.s.cfg.Scan)
 	defer ticks.Stop()
@@ -298,7 +298,7 @@ func (o *outbox) body(ctx context.Context, n owed.Notice) (body []byte, owes boo
 	who := Principal{Tenant: info.Labels[tenantLabel]}
 	if n.Type() == "question.asked" {
 		src, _ := sourceOf(info)
-		for q, err := range journal.EachQuestion(ctx, o.s.cfg.Journal, journal.QuestionQuery{Run: n.Run, Open: true}) {
+		for q, err := range o.s.cfg.Journal.EachQuestion(ctx, journal.QuestionQuery{Run: n.Run, Open: true}) {
 			if err != nil {
 				return nil, false, err
 			}
@@ -327,7 +327,7 @@ func (o *outbox) body(ctx context.Context, n owed.Notice) (body []byte, owes boo
 	return body, true, err
 }
 
-// noticeID identifies a notice by what it is about.
+// noticeID identifies a notice by its subject.
 func noticeID(n owed.Notice) string {
 	about, _ := json.Marshal([]string{n.Run, n.Receiver, n.Name, n.Event}) // texts have JSON
 	return digestID("msg_", about)

@@ -13,7 +13,7 @@ import (
 
 // shelf has runs of some sizes, the newest first. It removes runs while they are listed.
 type shelf struct {
-	journal.Archive
+	journal.Journal
 	runs    []journal.RunInfo
 	removes bool
 	most    int // bytes that one call returned

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/test/servetest"
-	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 )
 
@@ -29,7 +29,7 @@ func (h *house) page(path, part string) {
 // An answer continues the run at once: the server does not wait for its next search of the journal.
 func TestAnswerContinues(t *testing.T) {
 	steps := servetest.NewSteps()
-	s := serveAll(t, serve.Config{Journal: &journal.Memory{}, Scan: time.Hour, Pipelines: []serve.Pipeline{{Name: "page", Ashlar: steps.Publish()}}})
+	s := serveAll(t, serve.Config{Journal: memdb.New(t), Scan: time.Hour, Pipelines: []serve.Pipeline{{Name: "page", Ashlar: steps.Publish()}}})
 	h := &house{T: t, Steps: steps, Server: s}
 	for _, run := range []string{"a", "b"} {
 		h.want("PUT", "/v1/runs/"+run, `{"pipeline":"page","input":{"text":"marble"}}`, 201, "")

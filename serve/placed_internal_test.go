@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/x/gateway"
 	"github.com/stonelayer/stone/x/ui"
@@ -37,7 +38,7 @@ func (w *waiting) Find(ctx context.Context, id string) (journal.RunInfo, error) 
 
 // A tenant has at most half of the places for reading, whatever it reads: lists, runs, texts and pages. Another tenant gets one at once.
 func TestReadsTakePlaces(t *testing.T) {
-	j := &waiting{&journal.Memory{}, make(chan string, 100), make(chan struct{})}
+	j := &waiting{memdb.New(t), make(chan string, 100), make(chan struct{})}
 	s, err := New(Config{Journal: j, Protocols: []Protocol{ui.Part, gateway.Part}})
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +84,7 @@ func TestReadsTakePlaces(t *testing.T) {
 func TestStreamsReadInPlaces(t *testing.T) {
 	a, b := dag.NewType[string]("a"), dag.NewType[string]("b")
 	page := stone.Func("page", a, b, func(_ context.Context, text string) (string, error) { return text, nil })
-	s, err := New(Config{Journal: &journal.Memory{}, Protocols: []Protocol{ui.Part, gateway.Part}, Pipelines: []Pipeline{{Ashlar: page}}})
+	s, err := New(Config{Journal: memdb.New(t), Protocols: []Protocol{ui.Part, gateway.Part}, Pipelines: []Pipeline{{Ashlar: page}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/terms"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/test/memdir"
-	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/plan"
 	"github.com/stonelayer/stone/serve"
@@ -70,13 +70,13 @@ func TestPlanThatAsks(t *testing.T) {
 
 // reads counts how often all nodes of a run are read.
 type reads struct {
-	*journal.Memory
+	*sqlite.DB
 	all atomic.Int32
 }
 
 func (r *reads) DAG(ctx context.Context, run string) (dag.DAG, error) {
 	r.all.Add(1)
-	return r.Memory.DAG(ctx, run)
+	return r.DB.DAG(ctx, run)
 }
 
 // The result of a plan is its last node, so a request for it does not read all the others.
@@ -90,7 +90,7 @@ func TestResultOfPlanIsItsLastNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := &reads{Memory: &journal.Memory{}}
+	kept := &reads{DB: memdb.New(t)}
 	h := &house{T: t, Server: serveAll(t, serve.Config{Journal: kept, Applicator: app, Pipelines: []serve.Pipeline{{Name: "greet", Ashlar: p, Result: "stone/emit"}}})}
 	h.want("PUT", "/v1/runs/a", `{"pipeline":"greet","input":{"text":"Ada"}}`, 201, "")
 	h.want("GET", "/v1/runs/a/result?wait=30s", "", 200, `"done"`)

@@ -32,7 +32,7 @@ func (s *Server) protocolRoutes() (out []route) {
 	return out
 }
 
-// addProtocolPipelines adds what protocols publish.
+// addProtocolPipelines adds the pipelines that protocols publish.
 func (s *Server) addProtocolPipelines() {
 	for _, p := range s.protocols {
 		if p.Pipelines == nil {

@@ -14,8 +14,10 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
 )
@@ -26,9 +28,9 @@ type protocol struct {
 	receivers *serve.Receivers
 }
 
-func newProtocol(t *testing.T) *protocol { return protocolOver(t, &journal.Memory{}) }
+func newProtocol(t *testing.T) *protocol { return protocolOver(t, memdb.New(t)) }
 
-func protocolOver(t *testing.T, db *journal.Memory) *protocol {
+func protocolOver(t *testing.T, db *sqlite.DB) *protocol {
 	p := &protocol{house: &house{T: t, Steps: servetest.NewSteps(), journal: db}}
 	p.Server = serveAll(t, serve.Config{
 		Journal: p.journal, Access: tenants{}, Grace: 100 * time.Millisecond, Log: slog.New(slog.DiscardHandler), Mounts: map[string]serve.Mount{"GET /push": p.mount},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/llm"
@@ -130,7 +131,7 @@ func (roles) Principal(r *http.Request) (who serve.Principal, err error) {
 }
 
 func overJournals(t *testing.T, test func(t *testing.T, j journal.Journal)) {
-	t.Run("memory", func(t *testing.T) { test(t, &journal.Memory{}) })
+	t.Run("memory", func(t *testing.T) { test(t, memdb.New(t)) })
 	t.Run("sqlite", func(t *testing.T) {
 		db, err := sqlite.Open(filepath.Join(t.TempDir(), "db"), sqlite.Options{})
 		if err != nil {
@@ -183,7 +184,7 @@ func TestRefusedRun(t *testing.T) {
 
 // A server with the old program continues a run that a newer one has refused.
 func TestRefusedRunOldServer(t *testing.T) {
-	d := newDesk(t, &journal.Memory{})
+	d := newDesk(t, memdb.New(t))
 	d.waits()
 	old := d.looks
 	d.again("", "Finds an order.")

@@ -8,13 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 )
 
 // A turn that is asked again while it runs is canceled.
 func TestRegenerateWhileRunning(t *testing.T) {
-	j := &journal.Memory{}
+	j := memdb.New(t)
 	q := openQuarry(t, serve.Config{Journal: j})
 	url := q.URL + "/v1/ui/slow"
 	begun := func(r *reply) bool { return r.text() == "" }
@@ -86,7 +87,7 @@ func TestStopCancels(t *testing.T) {
 		"the page":      {[]string{"Stone-Stop", "cancel"}, journal.Canceled},
 	} {
 		t.Run(name, func(t *testing.T) {
-			j := &journal.Memory{}
+			j := memdb.New(t)
 			q := openQuarry(t, serve.Config{Journal: j, Access: byHeader{}})
 			begun := func(r *reply) bool { return r.text() == "" }
 			chat(t, "POST", q.URL+"/v1/ui/slow", saying("c", "m1", "hello"), begun)

@@ -18,7 +18,7 @@ import (
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/talk"
 	"github.com/stonelayer/stone/internal/terms"
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/serve"
 )
@@ -171,7 +171,7 @@ func TestFailedLeafIsSilent(t *testing.T) {
 		return a, stone.Fail("rude", "be polite")
 	})})
 	good := stone.Func("good", spoken, replied, func(context.Context, string) (agent.Text, error) { return agent.Text{Text: "Good."}, nil })
-	db := &journal.Memory{}
+	db := memdb.New(t)
 	pipelines := []serve.Pipeline{{Name: "rescued", Ashlar: stone.Rescue("rescued", bad, good)}}
 	s := serveAll(t, serve.Config{Journal: db, Pipelines: pipelines})
 	url := s.URL + "/v1/ui/rescued"

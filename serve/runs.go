@@ -137,7 +137,7 @@ func (s *Server) exactly(ctx context.Context, key string) (journal.RunInfo, erro
 	return info, err
 }
 
-// digestOf returns the digest of a request with what its run is given. Equal requests have equal digests, however
+// digestOf returns the digest of a request with the inputs of its run. Equal requests have equal digests, however
 // their JSON was written.
 func digestOf(req api.Start, given talk.Given) string {
 	text, err := json.Marshal(struct {

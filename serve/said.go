@@ -129,7 +129,7 @@ type listener struct {
 	told []api.Piece
 }
 
-// tell sends what has changed. News is closed when there is more, and nil where nothing is written.
+// tell sends changes. News is closed when there is more, and nil where nothing is written.
 func (l *listener) tell(out *eventStream) (news <-chan struct{}) {
 	if l.run == "" {
 		return nil

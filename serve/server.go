@@ -93,7 +93,7 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// A Protocol is what a package below x makes, such as ui.Part of package x/ui.
+// A Protocol is made by a package below x, such as ui.Part of package x/ui.
 type Protocol interface {
 	Part() // so that it can be a part of a program, see cli.Part
 	Protocol()

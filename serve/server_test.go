@@ -18,8 +18,10 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
 )
@@ -36,14 +38,14 @@ type house struct {
 	*testing.T
 	*servetest.Server
 	*servetest.Steps
-	journal *journal.Memory
+	journal *sqlite.DB
 	hooks   []serve.Webhook
 	changed bool         // the next server has another pipeline "page"
 	lines   atomic.Int32 // of the log
 }
 
 func newHouse(t *testing.T, access serve.Access, hooks ...serve.Webhook) *house {
-	h := &house{T: t, Steps: servetest.NewSteps(), hooks: hooks, journal: &journal.Memory{}}
+	h := &house{T: t, Steps: servetest.NewSteps(), hooks: hooks, journal: memdb.New(t)}
 	h.open(access)
 	return h
 }

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/test/servetest"
-	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/mcp"
 )
@@ -56,7 +56,7 @@ func TestBodyThatNeverComes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, err := serve.New(serve.Config{
-					Journal: &journal.Memory{}, Pipelines: []serve.Pipeline{{Name: "draft", Ashlar: servetest.NewSteps().Write()}},
+					Journal: memdb.New(t), Pipelines: []serve.Pipeline{{Name: "draft", Ashlar: servetest.NewSteps().Write()}},
 					Access: tenants{}, Mounts: map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{})},
 				})
 				if err != nil {

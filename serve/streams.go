@@ -191,7 +191,7 @@ func (p *places) waits(tenant string) bool {
 	return false
 }
 
-// give gives the free places to those who are next.
+// give assigns the free places in turn.
 func (p *places) give() {
 	for p.free > 0 {
 		next := -1

@@ -179,7 +179,7 @@ func (t tenantJournal) EachQuestion(ctx context.Context, q journal.QuestionQuery
 			}
 			q.Run = key
 		}
-		for one, err := range journal.EachQuestion(ctx, t.server.cfg.Journal, q) {
+		for one, err := range t.server.cfg.Journal.EachQuestion(ctx, q) {
 			one.Run = nameOf(t.who, one.Run)
 			if !yield(one, err) {
 				return

@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/test/memdir"
 	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
@@ -177,7 +178,7 @@ func TestCachedAnswersOfTenants(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { file.Close() })
-	for name, j := range map[string]journal.Journal{"memory": &journal.Memory{}, "sqlite": file} {
+	for name, j := range map[string]journal.Journal{"memory": memdb.New(t), "sqlite": file} {
 		t.Run(name, func(t *testing.T) {
 			asked = 0
 			h := &house{T: t, Server: serveAll(t, serve.Config{Journal: j, Access: tenants{}, Pipelines: []serve.Pipeline{{Name: "greet", Ashlar: greet}}})}

@@ -8,14 +8,14 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
 )
 
 // The conversations of a caller are listed, each once, in pages; another tenant's are not.
 func TestThreads(t *testing.T) {
-	q := openQuarry(t, serve.Config{Journal: &journal.Memory{}, Access: byHeader{}})
+	q := openQuarry(t, serve.Config{Journal: memdb.New(t), Access: byHeader{}})
 	get := func(tenant, path string, to any) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), "GET", q.URL+path, nil)

@@ -34,7 +34,7 @@ type noted struct {
 	over    bool // info is as of its end. One that waits or was refused may go on in another process: only the journal knows
 }
 
-// is returns the run as it started or ended here, and whether it is a new one. The start counts for a run that goes on: it is
+// is returns the run as it started or ended here, and whether it is a new one. The start counts for a run that continues: it is
 // durable once the run tells its watchers anything.
 func (n *noted) is(goesOn bool) (info journal.RunInfo, created, known bool) {
 	n.mu.Lock()
@@ -42,7 +42,7 @@ func (n *noted) is(goesOn bool) (info journal.RunInfo, created, known bool) {
 	return n.info, n.created, n.over || n.begun && goesOn
 }
 
-// queued has what runs have recorded that is not durable yet.
+// queued has the records of runs that are not durable yet.
 type queued struct {
 	mu   sync.Mutex
 	runs map[string]*unsettled
@@ -116,27 +116,24 @@ func (t timed) Find(ctx context.Context, prefix string) (journal.RunInfo, error)
 	return info, err
 }
 
-// Counts is for [journal.Counts].
 func (t timed) Counts(ctx context.Context, q journal.Query) ([]journal.Count, error) {
 	defer t.since("list", time.Now())
-	counts, err := journal.Counts(ctx, t.Journal, q)
+	counts, err := t.Journal.Counts(ctx, q)
 	t.health.reads(err)
 	return counts, err
 }
 
-// CountQuestions is for [journal.CountQuestions].
 func (t timed) CountQuestions(ctx context.Context, q journal.QuestionQuery) (int, error) {
 	defer t.since("list", time.Now())
-	n, err := journal.CountQuestions(ctx, t.Journal, q)
+	n, err := t.Journal.CountQuestions(ctx, q)
 	t.health.reads(err)
 	return n, err
 }
 
-// EachQuestion is for [journal.EachQuestion].
 func (t timed) EachQuestion(ctx context.Context, q journal.QuestionQuery) iter.Seq2[journal.Question, error] {
 	return func(yield func(journal.Question, error) bool) {
 		defer t.since("list", time.Now())
-		for one, err := range journal.EachQuestion(ctx, t.Journal, q) {
+		for one, err := range t.Journal.EachQuestion(ctx, q) {
 			if err != nil {
 				t.health.reads(err)
 			}

@@ -79,7 +79,7 @@ func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (
 		log.Watch(ctx, event.Event{Path: path, Name: name, Data: d})
 	}
 	var answers []journal.Question // in messages
-	for q, err := range journal.EachQuestion(ctx, s.cfg.Journal, journal.QuestionQuery{Run: info.ID}) {
+	for q, err := range s.cfg.Journal.EachQuestion(ctx, journal.QuestionQuery{Run: info.ID}) {
 		if err != nil {
 			return nil, nil, err
 		}
@@ -221,7 +221,7 @@ func (s *Server) heard(ctx context.Context, who Principal, info journal.RunInfo,
 	switch parts, _ = log.Now(); info.State {
 	case journal.Waiting:
 		// Further ones are asked when these have their answers.
-		open, _, err := view.Page(journal.EachQuestion(ctx, s.cfg.Journal, journal.QuestionQuery{Run: info.ID, Open: true}), maxPage, pageBytes)
+		open, _, err := view.Page(s.cfg.Journal.EachQuestion(ctx, journal.QuestionQuery{Run: info.ID, Open: true}), maxPage, pageBytes)
 		if err != nil {
 			return out, nil, nil, err
 		}

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/internal/test/peer"
-	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 )
 
@@ -22,7 +22,7 @@ func TestChatPages(t *testing.T) {
 	chromium, modules := need.Program(t, "chromium"), filepath.Dir(peer.Module(t, "playwright-core"))
 	peer.Held(t, "@ai-sdk/react", "several approvals", "client tools", "a message during an approval", "regenerate", "edit", "stop", "reload", "a second device")
 	peer.Held(t, "@assistant-ui/react-ai-sdk", "turns", "approvals", "client tools")
-	q := openQuarry(t, serve.Config{Journal: &journal.Memory{}})
+	q := openQuarry(t, serve.Config{Journal: memdb.New(t)})
 	cmd := exec.CommandContext(t.Context(), "node", "testdata/chat/scenes.mjs")
 	cmd.Env = append(os.Environ(), "STONE_URL="+q.URL, "MODULES="+modules, "CHROMIUM="+chromium)
 	var stderr strings.Builder

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
@@ -31,7 +32,7 @@ func TestWatch(t *testing.T) {
 			}
 		})
 	}
-	h := &house{T: t, Steps: servetest.NewSteps(), journal: &journal.Memory{}}
+	h := &house{T: t, Steps: servetest.NewSteps(), journal: memdb.New(t)}
 	h.Server = serveAll(h, serve.Config{Journal: h.journal, Log: slog.New(h), Watch: watch,
 		Applicator: &call.Applicator{Registry: greeters()}, Pipelines: []serve.Pipeline{{Name: "draft", Ashlar: h.Write()}}})
 	h.want("PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"marble"},"labels":{"who":"x"}}`, 201, `"id":"a"`)

@@ -21,8 +21,10 @@ import (
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/owed"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/test/peer"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
 )
@@ -402,13 +404,13 @@ func TestWebhookOfFuture(t *testing.T) {
 }
 
 // damagedQuestions is a journal that has damaged questions of a run.
-type damagedQuestions struct{ *journal.Memory }
+type damagedQuestions struct{ *sqlite.DB }
 
 func (j damagedQuestions) Questions(ctx context.Context, run string) ([]journal.Question, error) {
 	if run == "damaged" {
 		return nil, &journal.DamageError{Run: run}
 	}
-	return j.Memory.Questions(ctx, run)
+	return j.DB.Questions(ctx, run)
 }
 
 // A damaged run keeps its own notices back, and no others.
@@ -468,7 +470,7 @@ func TestWebhookRefused(t *testing.T) {
 		"want an https URL":   {Name: "a", URL: "http://example.com", Secrets: []string{newSecret}},
 		"does not begin with": {Name: "a", URL: "https://example.com", Secrets: []string{"s3cret"}},
 	} {
-		_, err := serve.New(serve.Config{Journal: &journal.Memory{}, Webhooks: []serve.Webhook{w}, Log: slog.New(slog.DiscardHandler)})
+		_, err := serve.New(serve.Config{Journal: memdb.New(t), Webhooks: []serve.Webhook{w}, Log: slog.New(slog.DiscardHandler)})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%v, want %s", err, want)
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/serve"
 )
 
@@ -65,7 +65,7 @@ func TestRunsOfTenant(t *testing.T) {
 
 // A run that somebody gives the label of a conversation is no turn of it.
 func TestConversationLabel(t *testing.T) {
-	q := openQuarry(t, serve.Config{Journal: &journal.Memory{}, Access: byHeader{}})
+	q := openQuarry(t, serve.Config{Journal: memdb.New(t), Access: byHeader{}})
 	for i, label := range []string{"", "labelled", ""} {
 		if label != "" {
 			req, _ := http.NewRequest("PUT", q.URL+"/v1/runs/"+label, strings.NewReader(`{"pipeline":"page","input":"slate","labels":{"chat":"c"}}`))

@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/tree"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
@@ -97,10 +98,10 @@ func TestAskEndsAndResumes(t *testing.T) {
 		call("write_file", `{"path":"b.txt","content":"new\n"}`))
 	calls.Reply.Text = "The word is English."
 	model := script.New(calls, script.Text("done"))
-	var j journal.Memory
+	j := memdb.New(t)
 	p := writing(dir, model)
 
-	q := waits(t, &j, p, 1)[0]
+	q := waits(t, j, p, 1)[0]
 	want := "fix wants to call edit_file:\n" +
 		"  change a.txt:\n  @@ line 1\n   one\n  -two\n  +zwei\n   three\n" +
 		"The user asked:\n  go\nThe model said:\n  The word is English.\n" +
@@ -112,15 +113,15 @@ func TestAskEndsAndResumes(t *testing.T) {
 		string(c.Input) != `{"new_string":"zwei","old_string":"two","path":"a.txt"}` {
 		t.Errorf("the call of the question is %+v", c)
 	}
-	if err := journal.Answer(t.Context(), &j, "r", q.Name, ask.Answer{Response: "perhaps"}); err == nil {
+	if err := journal.Answer(t.Context(), j, "r", q.Name, ask.Answer{Response: "perhaps"}); err == nil {
 		t.Error("an answer that is none is accepted")
 	}
-	answer(t, &j, q.Name, "yes")
-	if q = waits(t, &j, p, 1)[0]; !strings.Contains(q.Text, "new file b.txt of 4 bytes:\n  +new\n") {
+	answer(t, j, q.Name, "yes")
+	if q = waits(t, j, p, 1)[0]; !strings.Contains(q.Text, "new file b.txt of 4 bytes:\n  +new\n") {
 		t.Errorf("asked\n%s", q.Text)
 	}
-	answer(t, &j, q.Name, "no: b.txt is not yours")
-	if _, err := process(t, &j, p); err != nil {
+	answer(t, j, q.Name, "no: b.txt is not yours")
+	if _, err := process(t, j, p); err != nil {
 		t.Fatal(err)
 	}
 	if got := results(model); got != "edited a.txt at line 2\nwrite_file did not run: a person refused this call: b.txt is not yours" {
@@ -141,14 +142,14 @@ func TestAskStanding(t *testing.T) {
 		script.Call("wipe", `{}`),
 		script.Calls(call("write_file", `{"path":"b","content":"2"}`), call("wipe", `{}`)),
 		script.Text("done"))
-	var j journal.Memory
+	j := memdb.New(t)
 	p := writing(dir, model, wipe)
 
-	waits(t, &j, p, 1)
-	answer(t, &j, "fix/write_file", "always")
-	waits(t, &j, p, 1)
-	answer(t, &j, "fix/wipe", "never")
-	if _, err := process(t, &j, p); err != nil { // which has seen only the answer never
+	waits(t, j, p, 1)
+	answer(t, j, "fix/write_file", "always")
+	waits(t, j, p, 1)
+	answer(t, j, "fix/wipe", "never")
+	if _, err := process(t, j, p); err != nil { // which has seen only the answer never
 		t.Fatal(err)
 	}
 	refusal := "wipe did not run: a person has refused all its calls. Continue without it."
@@ -183,13 +184,13 @@ func TestAskTogether(t *testing.T) {
 	p := stone.Seq("all",
 		agent.New("fix", note, model, agent.Config{User: agent.Say("go"), Use: []agent.Middleware{say}}),
 		agent.New("check", note2, model, agent.Config{User: agent.Say("go"), Use: []agent.Middleware{say}}))
-	var j journal.Memory
-	open := waits(t, &j, p, 2)
+	j := memdb.New(t)
+	open := waits(t, j, p, 2)
 	if open[0].Name != "fix/say" || open[1].Name != "fix/say" {
 		t.Errorf("open: %+v", open)
 	}
-	answer(t, &j, open[1].Path, "always")
-	if q := waits(t, &j, p, 1)[0]; q.Name != "check/say" || ran.Load() != 2 {
+	answer(t, j, open[1].Path, "always")
+	if q := waits(t, j, p, 1)[0]; q.Name != "check/say" || ran.Load() != 2 {
 		t.Errorf("%d ran, %s is asked", ran.Load(), q.Name)
 	}
 }
@@ -199,20 +200,20 @@ func TestAskChanged(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "a.txt")
 	model := script.New(script.Call("write_file", `{"path":"a.txt","content":"new\n"}`), script.Text("done"))
-	var j journal.Memory
+	j := memdb.New(t)
 	p := writing(dir, model)
-	waits(t, &j, p, 1)
-	answer(t, &j, "fix/write_file", "yes")
+	waits(t, j, p, 1)
+	answer(t, j, "fix/write_file", "yes")
 	if err := os.WriteFile(file, []byte("precious\xff\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	q := waits(t, &j, p, 1)[0]
+	q := waits(t, j, p, 1)[0]
 	if !strings.Contains(q.Text, "which is not text") || q.Problem == "" || content(t, file) != "precious\xff\n" {
 		t.Errorf("asked again, because %q:\n%s", q.Problem, q.Text)
 	}
-	waits(t, &j, p, 1)
-	answer(t, &j, "fix/write_file", "yes")
-	if _, err := process(t, &j, p); err != nil || content(t, file) != "new\n" {
+	waits(t, j, p, 1)
+	answer(t, j, "fix/write_file", "yes")
+	if _, err := process(t, j, p); err != nil || content(t, file) != "new\n" {
 		t.Errorf("%v, %q", err, content(t, file))
 	}
 }

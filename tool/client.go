@@ -49,7 +49,7 @@ func free(context.Context) budget.Bound { return budget.Bound{} }
 // ClientTools offers the tools of the nearest node of type t, which the client of the run executes, as with
 // [Client]. Without such a node it offers none. A tool with the name of another tool of the agent is left out.
 //
-// A client chooses the names and descriptions, and so a part of what the model reads.
+// A client chooses the names and descriptions, and so a part of the prompt.
 func ClientTools(t dag.Type[[]llm.Tool]) agent.Middleware {
 	offered := dag.Maybe(t)
 	return agent.Middleware{

@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/test/eventtest"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
@@ -107,10 +108,10 @@ func TestAgentOverCalls(t *testing.T) {
 		return agentOf(applicator(capability("model/small", llm.Priced(small, price)), capability("model/large", llm.Priced(large, price))),
 			call.Spec{Dispatch: call.Dispatch{Candidates: []string{"model/small", "model/large"}}})
 	}
-	var store journal.Memory
+	store := memdb.New(t)
 	account := budget.New(budget.Limits{USD: new(1.0), Roundtrips: new(100)})
 	run := func(a *budget.Account, watch *eventtest.Recorder) (stone.Result, error) {
-		return stone.Run(budget.With(t.Context(), a), pipeline(), stone.Config{RunID: "run", Watch: watch, Recorder: journal.Keep(&store, journal.Options{})})
+		return stone.Run(budget.With(t.Context(), a), pipeline(), stone.Config{RunID: "run", Watch: watch, Recorder: journal.Keep(store, journal.Options{})})
 	}
 	_, err := run(account, new(eventtest.Recorder))
 	if err == nil || !strings.Contains(err.Error(), "not now") {

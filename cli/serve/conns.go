@@ -109,7 +109,7 @@ func (c *conns) arrived(of *conn) {
 	c.leave(of)
 }
 
-// wait adds a connection to those that wait. The caller holds c.mu.
+// wait adds a connection to the waiting ones. The caller holds c.mu.
 func (c *conns) wait(of *conn) {
 	if of.in != nil {
 		return
@@ -144,7 +144,7 @@ func (c *conns) thin(waiting *queue) {
 	}
 }
 
-// leave takes a connection from those that wait. The caller holds c.mu.
+// leave removes a waiting connection. The caller holds c.mu.
 func (c *conns) leave(of *conn) {
 	if of.in == nil {
 		return

@@ -107,7 +107,7 @@ func CheckQuestion(path string, question any) error {
 	return nil
 }
 
-// CheckAsked checks the number of open questions. Whose says of what, as "the run".
+// CheckAsked checks the number of open questions. Whose names their owner, as "the run".
 func CheckAsked(whose string, n int) error {
 	if n >= Asked {
 		return refuse("%s has %d open questions: want fewer than %d, answer some or cancel their runs", whose, n, Asked)

@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -30,7 +31,7 @@ func written(t *testing.T) (text []byte, total dag.ID) {
 			said, err := stone.In(ctx).Ask(ask.Question{Name: "accept", Text: "Accept it?"})
 			return strings.Join(in, ", ") + said, err
 		})))
-	db := new(journal.Memory)
+	db := memdb.New(t)
 	input, err := dag.NewType[string]("note").Append(dag.DAG{}, "<a> & b")
 	if err != nil {
 		t.Fatal(err)
@@ -195,7 +196,7 @@ func TestStepsDoneAgain(t *testing.T) {
 		n++
 		return n, nil
 	}))
-	db := new(journal.Memory)
+	db := memdb.New(t)
 	for _, again := range [][]string{nil, {"all/count"}, {"all/count"}} {
 		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(db, journal.Options{Again: again})}); err != nil {
 			t.Fatal(err)

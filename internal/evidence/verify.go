@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Report is what Verify has found.
+// Report is the result of Verify.
 type Report struct {
 	Run                       string // its id
 	Records, Nodes, Questions int
@@ -23,7 +23,7 @@ type Report struct {
 	Problems                  []string // what was changed, added, moved or is missing; nil if the file is as it was written
 }
 
-// Verify reads a file of Write and computes every hash again. The error is that of r.
+// Verify reads a file of Write and computes every hash again. An error is a read error of r.
 func Verify(r io.Reader) (Report, error) {
 	v := verifier{sums: map[string]dag.ID{}, nodes: map[dag.ID]*dag.Node{}}
 	in := bufio.NewReader(r)

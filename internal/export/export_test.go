@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/export"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 )
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -75,7 +76,12 @@ func TestChrome(t *testing.T) {
 }
 
 func ExampleChrome() {
-	db := &journal.Memory{} // as a run has left it
+	db, err := sqlite.Open(sqlite.Memory, sqlite.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer db.Close()
 	info, err := db.Find(context.Background(), "nightly")
 	if err != nil {
 		fmt.Println(err)

@@ -34,7 +34,7 @@ const Kept = 400
 // DayOf returns the number of a day of Unix time.
 func DayOf(at time.Time) int64 { return at.Unix() / int64(24*time.Hour/time.Second) }
 
-// A Reader reads what a journal has of all processes.
+// A Reader reads the recorded amounts of all processes.
 type Reader interface {
 	// Spent returns the recorded spending of a budget in a period.
 	Spent(Key) (budget.Amount, error)
@@ -68,7 +68,7 @@ func Claimed(ctx context.Context) (c Claim) {
 	return c
 }
 
-// Flight has what this process has in flight. Its zero value is empty and ready. Several goroutines may use it at once.
+// Flight counts the steps that this process has in flight. Its zero value is empty and ready. Several goroutines may use it at once.
 type Flight struct {
 	mu    sync.Mutex
 	steps map[place]flying
@@ -129,7 +129,7 @@ func (f *Flight) Admit(from Reader, s Start, now time.Time) (refused, err error)
 	return nil, nil
 }
 
-// count adds an amount to what a run has in flight. The caller has f.mu.
+// count adds an amount in flight to a run. The caller has f.mu.
 func (f *Flight) count(run string, s flying, amount budget.Amount, steps int) {
 	for _, account := range s.accounts {
 		if f.of[account] == nil {

@@ -135,7 +135,7 @@ func (c Client) Questions(ctx context.Context, id string) ([]api.Question, error
 // mostAsked bounds what a caller of Asked gets of questions, in bytes.
 const mostAsked = 4 << 20
 
-// Asked returns all questions that a run has asked. After mostAsked, they are without what makes questions long.
+// Asked returns all questions that a run has asked. After mostAsked, they are without their long parts.
 func (c Client) Asked(ctx context.Context, id string) (all []api.Question, err error) {
 	size := 0
 	for query := (url.Values{}); ; {

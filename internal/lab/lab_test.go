@@ -21,6 +21,7 @@ import (
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/lab"
 	"github.com/stonelayer/stone/internal/past"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
@@ -125,24 +126,24 @@ func (d *desk) evaluate(t testing.TB, j journal.Journal, grant []string, scores 
 
 // TestOnePromptChanged changes the prompt of one branch: its requests are the only new ones.
 func TestOnePromptChanged(t *testing.T) {
-	var j journal.Memory
+	j := memdb.New(t)
 	runs := 1000
 	if testing.Short() {
 		runs = 100
 	}
-	billing, bug := newDesk("Answer.").record(t, &j, runs, nil)
+	billing, bug := newDesk("Answer.").record(t, j, runs, nil)
 	same := newDesk("Answer.")
-	if r := same.evaluate(t, &j, nil); same.served.Load() != 0 || r.Cost.USD != 0 || r.Scores[0].Right != runs || r.Recorded["new"] != 0 || r.Recorded["requests"] != runs {
+	if r := same.evaluate(t, j, nil); same.served.Load() != 0 || r.Cost.USD != 0 || r.Scores[0].Right != runs || r.Recorded["new"] != 0 || r.Recorded["requests"] != runs {
 		t.Errorf("the same pipeline asked %d times: %+v %+v", same.served.Load(), r.Recorded, r.Scores)
 	}
 	checked := newDesk("Answer.")
 	checked.checks = []string{"full"}
-	if r := checked.evaluate(t, &j, nil); checked.served.Load() != 0 || r.Recorded["requests"] != runs {
+	if r := checked.evaluate(t, j, nil); checked.served.Load() != 0 || r.Recorded["requests"] != runs {
 		t.Errorf("another check asked %d times: %+v", checked.served.Load(), r.Recorded)
 	}
 	kind := newDesk("Answer kindly.")
 	start := time.Now()
-	r := kind.evaluate(t, &j, nil)
+	r := kind.evaluate(t, j, nil)
 	t.Logf("%d cases in %v:\n%s", r.Cases, time.Since(start), r.Text())
 	if n := int(kind.served.Load()); n != billing || r.Recorded["new"] != billing || r.Recorded["requests"] != billing+bug {
 		t.Errorf("%d requests arrived, want %d; reported %+v", n, billing, r.Recorded)
@@ -168,19 +169,19 @@ func sending(times *atomic.Int32, in dag.Type[string]) stone.Ashlar {
 
 // TestEffects never has an effect again that is not granted.
 func TestEffects(t *testing.T) {
-	var j journal.Memory
+	j := memdb.New(t)
 	var times atomic.Int32
-	billing, bug := newDesk("Answer.", sending(&times, draft)).record(t, &j, 20, nil)
+	billing, bug := newDesk("Answer.", sending(&times, draft)).record(t, j, 20, nil)
 	times.Store(0)
 	kind := newDesk("Answer kindly.", sending(&times, draft))
-	r := kind.evaluate(t, &j, nil)
+	r := kind.evaluate(t, j, nil)
 	if s := r.Scores[0]; times.Load() != 0 || s.Right != bug || s.Errors != billing || r.Recorded["needs-effect"] != billing {
 		t.Errorf("sent %d times, %+v, %+v", times.Load(), s, r.Recorded)
 	}
 	if len(r.Failures) != billing || !strings.Contains(r.Failures[0].Why, "needs-effect") {
 		t.Errorf("failures %+v", r.Failures)
 	}
-	if r := kind.evaluate(t, &j, []string{"net"}); int(times.Load()) != billing || r.Recorded["needs-effect"] != 0 || r.Scores[0].Wrong != billing {
+	if r := kind.evaluate(t, j, []string{"net"}); int(times.Load()) != billing || r.Recorded["needs-effect"] != 0 || r.Scores[0].Wrong != billing {
 		t.Errorf("granted, it was sent %d times, %+v", times.Load(), r.Recorded)
 	}
 }
@@ -202,18 +203,18 @@ func (editor) Ask(_ context.Context, q ask.Question) (ask.Answer, error) {
 
 // TestPerson answers questions as a person did, and takes the correction as the reference.
 func TestPerson(t *testing.T) {
-	var j journal.Memory
-	billing, bug := newDesk("Answer.", editing()).record(t, &j, 20, editor{})
+	j := memdb.New(t)
+	billing, bug := newDesk("Answer.", editing()).record(t, j, 20, editor{})
 	same := newDesk("Answer.", editing())
-	if r := same.evaluate(t, &j, nil); same.served.Load() != 0 || r.Recorded["needs-person"] != 0 || r.Scores[0].Right != billing+bug {
+	if r := same.evaluate(t, j, nil); same.served.Load() != 0 || r.Recorded["needs-person"] != 0 || r.Scores[0].Right != billing+bug {
 		t.Errorf("%+v %+v", r.Recorded, r.Scores)
 	}
 	kind := newDesk("Answer kindly.", editing())
-	r := kind.evaluate(t, &j, nil)
+	r := kind.evaluate(t, j, nil)
 	if s := r.Scores[0]; r.Recorded["needs-person"] != billing || s.Right != bug || s.Errors != billing {
 		t.Errorf("%+v %+v", r.Recorded, s)
 	}
-	r = kind.evaluate(t, &j, nil, "testdata/draft.edn")
+	r = kind.evaluate(t, j, nil, "testdata/draft.edn")
 	got := []int{r.Against.Scores[0].Gained, r.Against.Scores[0].Lost}
 	if diff := cmp.Diff([]int{2, billing - 2}, got); diff != "" {
 		t.Errorf("gained and lost: %s\n%s", diff, r.Text())
@@ -222,11 +223,11 @@ func TestPerson(t *testing.T) {
 
 // TestSkipped leaves out runs that are no cases, and counts them.
 func TestSkipped(t *testing.T) {
-	var j journal.Memory
-	newDesk("Answer.", editing()).record(t, &j, 3, editor{})
+	j := memdb.New(t)
+	newDesk("Answer.", editing()).record(t, j, 3, editor{})
 	p := newDesk("Answer.", editing()).pipeline()
 	keep := func(string) step.Recorder {
-		return journal.Keep(&j, journal.Options{Labels: map[string]string{"env": "prod"}})
+		return journal.Keep(j, journal.Options{Labels: map[string]string{"env": "prod"}})
 	}
 	in, err := ticket.Append(dag.DAG{}, letter{"bug", "waits"})
 	if err != nil {
@@ -245,7 +246,7 @@ func TestSkipped(t *testing.T) {
 	if _, err := stone.Run(t.Context(), other, stone.Config{RunID: "other", Recorder: keep("other")}); err != nil {
 		t.Fatal(err)
 	}
-	r := newDesk("Answer.", editing()).evaluate(t, &j, nil)
+	r := newDesk("Answer.", editing()).evaluate(t, j, nil)
 	want := map[string]int{"requests": 3, "new": 0, "left out: waiting": 1, "left out: failed": 1, "left out: canceled": 1, `left out: not fitting: no column for the input "ticket": name one "ticket" or "kind" or "text" or "input"; the row has expected`: 1}
 	if diff := cmp.Diff(want, r.Recorded); diff != "" || r.Cases != 3 {
 		t.Errorf("%d cases, skipped %s", r.Cases, diff)
@@ -254,15 +255,15 @@ func TestSkipped(t *testing.T) {
 
 // TestFork takes the answers of a run that took them from another one itself.
 func TestFork(t *testing.T) {
-	var j journal.Memory
+	j := memdb.New(t)
 	d := newDesk("Answer.")
-	d.record(t, &j, 1, nil)
+	d.record(t, j, 1, nil)
 	opts := journal.Options{Labels: map[string]string{"env": "prod"}, Fork: &journal.Fork{Run: "r0000", At: "desk/route"}}
-	if _, err := stone.Run(budget.With(t.Context(), budget.New(budget.Limits{})), d.pipeline(), stone.Config{RunID: "fork", Recorder: journal.Keep(&j, opts)}); err != nil {
+	if _, err := stone.Run(budget.With(t.Context(), budget.New(budget.Limits{})), d.pipeline(), stone.Config{RunID: "fork", Recorder: journal.Keep(j, opts)}); err != nil {
 		t.Fatal(err)
 	}
 	// Both have the same input and result: one case, of the newest run.
-	if r := d.evaluate(t, &j, nil); d.served.Load() != 0 || r.Recorded["requests"] != 1 || r.Recorded["new"] != 0 || r.Repeated != 1 {
+	if r := d.evaluate(t, j, nil); d.served.Load() != 0 || r.Recorded["requests"] != 1 || r.Recorded["new"] != 0 || r.Repeated != 1 {
 		t.Errorf("asked %d times: %+v", d.served.Load(), r.Recorded)
 	}
 }

@@ -138,10 +138,11 @@ var table = []struct{ pkg, imports string }{
 	{"internal/test/boxtest", "internal/test/need sandbox"},
 	{"internal/test/eventtest", "event"},
 	{"internal/test/journaltest", "journal internal/flight internal/record"},
+	{"internal/test/memdb", "journal/sqlite"},
 	{"internal/test/memdir", "internal/test/need"},
 	{"internal/test/peer", "internal/test/need"},
 	{"internal/test/pgtest", "internal/test/memdir internal/test/need"},
-	{"internal/test/servetest", "journal serve"},
+	{"internal/test/servetest", "internal/test/memdb journal serve"},
 	{"internal/test/year", "journal internal/test/cputime"},
 	{"internal/test/...", ""},
 

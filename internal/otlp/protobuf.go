@@ -9,7 +9,7 @@ import (
 )
 
 // A proto is a message of protobuf while it is written. Its methods leave out zero values, as the
-// protocol does. The numbers of the fields are those of opentelemetry-proto 1. The module for protobuf would be
+// protocol does. Field numbers follow opentelemetry-proto 1. The module for protobuf would be
 // linked by every program with cli.Main, for these few messages.
 type proto []byte
 

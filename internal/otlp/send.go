@@ -88,7 +88,7 @@ func (s *sender) body(all []*span) ([]byte, error) {
 	return body.Bytes(), nil
 }
 
-// send sends spans until the collector has answered to each. It sends halves of what is too large, and JSON
+// send sends spans until the collector has answered to each. It halves batches that are too large, and sends JSON
 // to a collector that does not take protobuf.
 func (s *sender) send(ctx context.Context, all []*span) error {
 	body, err := s.body(all)

@@ -334,7 +334,7 @@ func (r *row) end(e event.StepDone, waits bool) string {
 	return r.line(verb, r.counts(), r.duration(), text.Line(e.Result))
 }
 
-// works reports whether the end of a visit that succeeded gets a line: of a leaf and of what counts rounds or
+// works reports whether the end of a visit that succeeded gets a line: of a leaf and of a form that counts rounds or
 // lanes, but not of what only contains steps.
 func (r *row) works() bool {
 	return r.up == nil || r.ashlar.IsZero() || r.fans() || slices.Contains([]string{"leaf", "loop"}, r.form())

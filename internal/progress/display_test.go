@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
@@ -370,7 +371,7 @@ func TestWaitingPlace(t *testing.T) {
 	p := stone.Seq("all", step("one", nil), stone.Ask("may I", word, reply, func(string) string { return "Go on?" }))
 	d := New(p, Config{Out: &bytes.Buffer{}})
 	defer d.Close()
-	if _, err := stone.Run(t.Context(), p, stone.Config{Watch: d, Recorder: journal.Keep(&journal.Memory{}, journal.Options{}), RunID: "r"}); !errors.Is(err, kind.Waiting) {
+	if _, err := stone.Run(t.Context(), p, stone.Config{Watch: d, Recorder: journal.Keep(memdb.New(t), journal.Options{}), RunID: "r"}); !errors.Is(err, kind.Waiting) {
 		t.Fatal(err)
 	}
 	for i, want := range []string{"? all", "✓ one", "? may I"} {

@@ -62,12 +62,12 @@ type Caller interface {
 	By() string              // the caller's name in the record of its answers
 	Needs(role string) error // nil if the caller has the role
 
-	// Settings are those of the server.
+	// Settings are the server's settings.
 	Settings() Settings
 	Log() *slog.Logger
 	// Pipeline returns a published pipeline.
 	Pipeline(name string) (talk.Model, error)
-	// Models returns the published pipelines, and, for a caller with the role act, those of protocols, by name.
+	// Models returns the published pipelines, and, for a caller with the role act, the models of protocols, by name.
 	Models() []talk.Model
 	// Journal has the runs, for reading.
 	Journal() journal.Journal
@@ -117,7 +117,7 @@ type Caller interface {
 	Problem(r *http.Request, err error) *api.Problem
 }
 
-// Settings are what protocols read of the configuration of a server.
+// Settings are the parts of a server's configuration that protocols read.
 type Settings struct {
 	Live        []string     // see serve.Config
 	IgnoreTools []string     // the same
@@ -127,7 +127,7 @@ type Settings struct {
 // ErrLeft is the error of Caller.Watch when its wait has ended it.
 var ErrLeft = errors.New("nobody waits")
 
-// A Run is what a protocol starts.
+// A Run is a run that a protocol starts.
 type Run struct {
 	api.Start
 	Given talk.Given                                         // beside the input, which no client may give

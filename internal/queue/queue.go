@@ -1,4 +1,4 @@
-// Package queue has what a run tells its recorder of a step: what it may write later than it answers, and where another
+// Package queue lets a run tell its recorder about a step: what it may write later than it answers, and where another
 // attempt may have recorded the result.
 package queue
 
@@ -20,7 +20,7 @@ const (
 	Result                    // until the next step, the result reaches no code that may have effects
 )
 
-// Contained is implemented by what makes a leaf whose effects may all be those of the recorded steps within it.
+// Contained is implemented by makers of a leaf whose effects may all be those of the recorded steps within it.
 type Contained interface{ OnlySteps() bool }
 
 // Of returns the Writes of a step, 0 if there are none.

@@ -137,7 +137,7 @@ func (s *Set) Open(text string) int {
 // A span is a part of a text.
 type span struct{ from, to int }
 
-// merged returns spans in their order; those that overlap or touch become one.
+// merged returns spans in their order; overlapping or touching spans become one.
 func merged(all []span) (out []span) {
 	slices.SortFunc(all, func(a, b span) int { return a.from - b.from })
 	for _, s := range all {

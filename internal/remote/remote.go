@@ -32,7 +32,7 @@ type Task struct {
 const patience = 15 * time.Second
 
 // Tasks returns the paths of the steps that started the tasks of a run for which it still waits.
-func Tasks(ctx context.Context, j journal.Reader, run string) (paths []string, err error) {
+func Tasks(ctx context.Context, j journal.Journal, run string) (paths []string, err error) {
 	unfinished := map[string]bool{}
 	var sent []string
 	for s, err := range j.EachStep(ctx, run) {
@@ -62,7 +62,7 @@ func Tasks(ctx context.Context, j journal.Reader, run string) (paths []string, e
 }
 
 // Cancel cancels such tasks. To reach them, it visits the pipeline with a recorder over the journal and the options keep.
-// The visit starts no step but those that the tasks are part of. The run waits afterwards.
+// The visit starts only the steps that the tasks are part of. The run waits afterwards.
 func Cancel(ctx context.Context, p stone.Ashlar, run stone.Config, keep journal.Options, j journal.Journal) error {
 	paths, err := Tasks(ctx, j, run.RunID)
 	if err != nil || len(paths) == 0 {
@@ -133,7 +133,7 @@ func (j only) Do(ctx context.Context, key step.Key, work func(context.Context) (
 	})
 }
 
-// Only is a journal that starts no step but values and those that may start. Others wait until soon, so that other lanes
+// Only is a journal that starts only values and the allowed steps. Others wait until soon, so that other lanes
 // come so far; then their error ends the visit.
 type Only struct {
 	journal.Journal

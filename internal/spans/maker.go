@@ -309,7 +309,7 @@ func (r *run) span(e event.Event, of activity, at time.Time) *span {
 	return sp
 }
 
-// agentKey tells the span of an agent from that of its run.
+// agentKey distinguishes the span of an agent from the span of its run.
 const agentKey = "\x00agent"
 
 // describe adds to the span what the event and its run say.

@@ -44,7 +44,7 @@ func Intent(app *call.Applicator, intent string) stone.Ashlar {
 	return asking(app, intent, call.From(inputType))
 }
 
-// onlySteps tells package stone that a leaf has no effects but those of the call in it.
+// onlySteps tells package stone that all effects of a leaf are effects of its call.
 type onlySteps struct{}
 
 func (onlySteps) OnlySteps() bool { return true }

@@ -51,7 +51,7 @@ func wrong(param, code, format string, args ...any) error {
 	return &Error{Param: param, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// A form is what an input of a pipeline is to a conversation.
+// A form is the role of a pipeline's input in a conversation.
 type form int
 
 const (
@@ -138,7 +138,7 @@ func (m Model) TakesTools() bool {
 	return m.TakesRequest() || names[asTools] != ""
 }
 
-// Remembers reports whether the model is given its earlier answers with what its tools did.
+// Remembers reports whether the model gets its earlier answers with the calls of its tools.
 func (m Model) Remembers() bool {
 	names, _ := m.inputs()
 	return names[asHistory] != ""
@@ -307,7 +307,7 @@ func Speaks(t dag.AnyType) bool {
 // Conversation returns the messages of a run that is done, its answer included. It reports false if the
 // model is given no conversation. The system text of an llm.Request is not part of them, as the instructions
 // of OpenAI's own service are not; a pipeline that reads messages was given it as one.
-func (m Model) Conversation(ctx context.Context, from journal.Reader, run api.Run) (said []llm.Message, ok bool, err error) {
+func (m Model) Conversation(ctx context.Context, from journal.Journal, run api.Run) (said []llm.Message, ok bool, err error) {
 	read := func(name string, to any) {
 		var d dag.DAG
 		var n *dag.Node

@@ -34,7 +34,7 @@ func Client(ctx context.Context, c *http.Client) *http.Client {
 }
 
 // Matched returns a context for a request that a recording identifies by another text than its body: one
-// without what names the run and the place in it, which differ in each run.
+// without the names of the run and the place in it, which differ in each run.
 func Matched(ctx context.Context, by []byte) context.Context {
 	return context.WithValue(ctx, matched{}, by)
 }

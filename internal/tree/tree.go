@@ -30,7 +30,7 @@ func Questions(p stone.Ashlar) []ask.Question {
 }
 
 // Children ranges over the children of a as a run's paths have them: a reduce stands for the
-// ashlar that it wraps, and glue for what is below it. Each comes with its number among the
+// ashlar that it wraps, and glue for the ashlars below it. Each comes with its number among the
 // children of its name, from 1.
 func Children(a stone.Ashlar) iter.Seq2[int, stone.Ashlar] {
 	return func(yield func(int, stone.Ashlar) bool) {

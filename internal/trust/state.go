@@ -64,7 +64,7 @@ func (s *Store) of(folder, path string) (string, error) {
 	return filepath.Join(filepath.Dir(s.file), folder, fmt.Sprintf("%x.json", name[:16])), nil
 }
 
-// Callers is the file with the tokens of those who may use the server of a project.
+// Callers is the file with the tokens that allow use of a project's server.
 func (s *Store) Callers(project string) (string, error) {
 	return s.of("callers", filepath.Join(project, "tokens"))
 }

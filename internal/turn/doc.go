@@ -2,7 +2,7 @@
 // their results.
 //
 // A [Log] watches a run, or reads its record from a journal. Both make the same parts with the same
-// ids. A viewer compares the parts with those that it has sent, and sends the rest. A viewer may therefore join late,
+// ids. A viewer skips the parts that it has already sent, and sends the rest. A viewer may therefore join late,
 // reconnect or be slow, and no event is kept for it.
 //
 // A rejected answer makes its parts void. A viewer that has not sent them leaves them out.

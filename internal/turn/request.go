@@ -126,7 +126,7 @@ const maxTools = 128
 // toolName matches the names that every provider accepts.
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// CheckTools checks the tools of a client, and gives those that take nothing an empty schema.
+// CheckTools checks the tools of a client, and gives tools without arguments an empty schema.
 func CheckTools(tools []llm.Tool) error {
 	if len(tools) > maxTools {
 		return fmt.Errorf("tools: %d are too many: send at most %d", len(tools), maxTools)
@@ -200,7 +200,7 @@ func Question(id string) (run, path, version string, ok bool) {
 	return run, rest[:i], rest[i+1:], true
 }
 
-// Progress is what a viewer has sent of each part. It is kept by the ids of the parts, so that it holds for every
+// Progress counts how much of each part a viewer has sent. It is kept by the ids of the parts, so that it holds for every
 // Log of the run.
 type Progress[T any] struct{ by map[string]*progress[T] }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // Record reads the result of a step. It is nil if the step has none: it may have been started anew meanwhile.
-func Record(ctx context.Context, j journal.Reader, run, path, kind string) (*step.Record, error) {
+func Record(ctx context.Context, j journal.Journal, run, path, kind string) (*step.Record, error) {
 	rec, err := j.Record(ctx, run, path, kind)
 	if errors.Is(err, journal.ErrNoStep) {
 		return nil, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/terms"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
@@ -20,7 +21,7 @@ import (
 // A row of an agent or a call says what its step did. An answer that its call did not accept is never
 // shown as done.
 func TestRowDescribes(t *testing.T) {
-	j := &journal.Memory{}
+	j := memdb.New(t)
 	if _, err := j.Acquire(t.Context(), "r"); err != nil {
 		t.Fatal(err)
 	}

@@ -113,7 +113,7 @@ func (r *Run) Glance(ctx context.Context) (*Glance, error) {
 	return g, g.refused(ctx, r, calls)
 }
 
-// refused reads what the calls at the paths refused.
+// refused reads the refusals of the calls at the paths.
 func (g *Glance) refused(ctx context.Context, r *Run, calls []string) error {
 	for i, at := range calls {
 		if i == mostRefusedCalls {
@@ -131,7 +131,7 @@ func (g *Glance) refused(ctx context.Context, r *Run, calls []string) error {
 	return nil
 }
 
-// spot adds a step at a path. A turn or a tool call of an agent has the name of what it did.
+// spot adds a step at a path. A turn or a tool call of an agent is named by its action.
 func (r *Run) spot(ctx context.Context, to []Spot, s journal.Step, path string) ([]Spot, error) {
 	name, err := r.Lanes.Shown(ctx, path)
 	_, inner, ok := strings.Cut(name, "/")

@@ -14,7 +14,7 @@ import (
 
 // A Lanes names the lanes of the maps of a run by their items.
 type Lanes struct {
-	journal journal.Reader
+	journal journal.Journal
 	run     string
 	items   map[string][]json.RawMessage // of the lanes of a map, by its path
 	read    int                          // bytes of items
@@ -24,7 +24,7 @@ type Lanes struct {
 const maxItems = 16 << 20
 
 // LanesOf returns the labels of the lanes of a run, which are read when they are needed.
-func LanesOf(j journal.Reader, run string) *Lanes {
+func LanesOf(j journal.Journal, run string) *Lanes {
 	return &Lanes{journal: j, run: run, items: map[string][]json.RawMessage{}}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // decided has the decisions of a run by path, and counts how often they are read.
 type decided struct {
-	journal.Reader
+	journal.Journal
 	at   map[string]string
 	read int
 }

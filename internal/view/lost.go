@@ -12,7 +12,7 @@ import (
 type LostLane struct{ Path, Label string }
 
 // LostLanes returns the lanes that are lost in the DAG with which the run ended.
-func LostLanes(ctx context.Context, j journal.Reader, run string) (lanes []LostLane, err error) {
+func LostLanes(ctx context.Context, j journal.Journal, run string) (lanes []LostLane, err error) {
 	d, err := j.DAG(ctx, run)
 	if err != nil {
 		return nil, err

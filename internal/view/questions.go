@@ -20,7 +20,7 @@ func SizeOf(q journal.Question) int {
 	return n
 }
 
-// Brief returns a question without what makes questions long: its Text, Problem, Default and Response are cut, and it has no
+// Brief returns a question without its long parts: its Text, Problem, Default and Response are cut, and it has no
 // Choices, Schema and Call.
 func Brief(q journal.Question) journal.Question {
 	const most = 2 << 10
@@ -35,7 +35,7 @@ func Brief(q journal.Question) journal.Question {
 
 // BriefQuestions returns all questions of a run, each as Brief does.
 func BriefQuestions(ctx context.Context, j journal.Journal, run string) (all []journal.Question, err error) {
-	for q, err := range journal.EachQuestion(ctx, j, journal.QuestionQuery{Run: run}) {
+	for q, err := range j.EachQuestion(ctx, journal.QuestionQuery{Run: run}) {
 		if err != nil {
 			return nil, err
 		}

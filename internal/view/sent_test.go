@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/model"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm/script"
@@ -29,8 +30,8 @@ func TestSent(t *testing.T) {
 	ask := call.New("sum", number, call.Spec{Applicator: app, Intent: "sum", Input: call.From(question),
 		Dispatch: call.Dispatch{Candidates: []string{"small", "large"}, SwitchOn: []string{"format/drift"}, Retry: call.Retry{FallbackMax: new(1)}}})
 	p := stone.Seq("p", stone.Func0("start", question, func(context.Context) (asked, error) { return asked{"17 * 5"}, nil }), ask)
-	var j journal.Memory
-	if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(&j, journal.Options{})}); err != nil {
+	j := memdb.New(t)
+	if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(j, journal.Options{})}); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"p/sum/small 1", "p/sum/large 1"} {

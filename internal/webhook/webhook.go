@@ -140,7 +140,7 @@ func onlyPublic(_, address string, _ syscall.RawConn) error {
 }
 
 // special are the networks that are not part of the public Internet or are translated into other
-// networks, except those that netip knows (IANA special-purpose address registries).
+// networks, except the networks that netip knows (IANA special-purpose address registries).
 var special = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("192.88.99.0/24"), netip.MustParsePrefix("198.18.0.0/15"),

@@ -14,7 +14,7 @@
 // # Storage
 //
 // The tables are in the schema "stone" of the database, which needs PostgreSQL 13 or newer
-// and the encoding UTF8. Open makes them in a database that has none, and refuses those of another version.
+// and the encoding UTF8. Open creates missing tables, and refuses tables of another version.
 //
 // One goroutine writes, and callers that wait for the server share the next commit, in one
 // round trip if it has only steps. An acknowledged write is on the disk of the server. If the server ends or

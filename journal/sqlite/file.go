@@ -27,6 +27,7 @@ const (
 // file is the [log.Database] of a DB.
 type file struct {
 	name, path string
+	temporary  string // the folder that Close removes, empty if there is none
 	retry      time.Duration
 	readOnly   bool
 	opened     os.FileInfo // nil if the disk is not one of the operating system
@@ -51,9 +52,13 @@ func (f *file) patience() time.Duration { return f.retry / 4 }
 // leaves a third empty. The log is copied into the file when it has 32 MB. With
 // synchronous=NORMAL, a disk that loses power loses acknowledged steps (internal/test/powerloss).
 func (f *file) source(more ...string) string {
+	synchronous := "synchronous(FULL)"
+	if f.temporary != "" {
+		synchronous = "synchronous(OFF)"
+	}
 	query := url.Values{"_pragma": {
 		fmt.Sprintf("busy_timeout(%d)", f.patience().Milliseconds()),
-		"page_size(8192)", "synchronous(FULL)", "cache_size(-8192)", "wal_autocheckpoint(4096)",
+		"page_size(8192)", synchronous, "cache_size(-8192)", "wal_autocheckpoint(4096)",
 	}}
 	for _, name := range more {
 		query.Set(name, "1")
@@ -252,6 +257,9 @@ func (f *file) Close() error {
 	}
 	if f.write != nil { // the last one, since it can remove the log
 		errs = append(errs, f.write.Close())
+	}
+	if f.temporary != "" {
+		errs = append(errs, os.RemoveAll(f.temporary))
 	}
 	return errors.Join(errs...)
 }

@@ -53,10 +53,22 @@ var (
 	readers = 8
 )
 
+// Memory is the name of a new file that lives as long as its DB, for tests and for runs that are repeated
+// within one program. It is in the folder for temporary files, and never waits for the disk.
+const Memory = ":memory:"
+
 // Open opens the file, and creates it if it does not exist; its directory must exist. It
 // refuses files of other programs and with another schema. Reading needs
 // neither the write lock nor write permission.
 func Open(name string, opts Options) (*DB, error) {
+	temporary := ""
+	if name == Memory {
+		var err error
+		if temporary, err = os.MkdirTemp("", "stone-"); err != nil {
+			return nil, fmt.Errorf("database %s: %w", name, err)
+		}
+		name = filepath.Join(temporary, "stone.db")
+	}
 	abs, err := filepath.Abs(name)
 	if err != nil {
 		return nil, fmt.Errorf("database %s: %w", name, err)
@@ -66,7 +78,7 @@ func Open(name string, opts Options) (*DB, error) {
 	}
 	opts.Lease, opts.Retry = cmp.Or(opts.Lease, 5*time.Second), cmp.Or(opts.Retry, 5*time.Second)
 	opts.RetryResults = max(opts.Retry, cmp.Or(opts.RetryResults, 2*time.Minute))
-	f := &file{name: name, path: abs, retry: opts.Retry, readOnly: opts.ReadOnly}
+	f := &file{name: name, path: abs, temporary: temporary, retry: opts.Retry, readOnly: opts.ReadOnly}
 	if err := f.open(); err != nil {
 		return nil, errors.Join(f.Explain(err), f.Close())
 	}

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// statements executes SQL on a connection or a pool, and keeps what it has prepared: to parse a
+// statements executes SQL on a connection or a pool, and keeps the prepared ones: to parse a
 // statement takes SQLite three times as long as to find the row of a run.
 type statements struct {
 	on interface {

@@ -21,6 +21,7 @@ import (
 	"github.com/stonelayer/stone/internal/test/batchtest"
 	"github.com/stonelayer/stone/internal/test/cputime"
 	"github.com/stonelayer/stone/internal/test/fakeserver"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/test/pgtest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/postgres"
@@ -93,7 +94,7 @@ func check(t *testing.T, result stone.Result, err error, n int) {
 func TestRun(t *testing.T) {
 	for protocol := range models("http://127.0.0.1:1") {
 		t.Run(protocol, func(t *testing.T) {
-			b, j := batchtest.New(t, 3), new(journal.Memory)
+			b, j := batchtest.New(t, 3), memdb.New(t)
 			run, cfg := config(j, "r")
 			var seen []batch.Status
 			cfg.Watch = func(all []batch.Status) { seen = append(seen, all...) }
@@ -135,7 +136,7 @@ func BenchmarkBatch(b *testing.B) {
 				var sent, n int
 				used := cputime.Used()
 				for b.Loop() {
-					s, j := batchtest.New(b, 0), new(journal.Memory)
+					s, j := batchtest.New(b, 0), memdb.New(b)
 					var use []agent.Middleware
 					if work == "agents" {
 						s.Answer, use = fiveTurns, []agent.Middleware{look}
@@ -166,7 +167,7 @@ func BenchmarkBatch(b *testing.B) {
 
 // Agents go turn by turn: all lanes of a turn are one batch.
 func TestAgents(t *testing.T) {
-	b, j := batchtest.New(t, 1), new(journal.Memory)
+	b, j := batchtest.New(t, 1), memdb.New(t)
 	b.Answer = fiveTurns
 	run, cfg := config(j, "r")
 	const cost = 20 * (4*(10*1+5*10)/1e6 + usd) / 2 // of four turns with a call and the last
@@ -188,7 +189,7 @@ func TestNoRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	for _, j := range []journal.Journal{new(journal.Memory), db} {
+	for _, j := range []journal.Journal{memdb.New(t), db} {
 		run, cfg := config(j, "r")
 		p := stone.Func0("three", task, func(context.Context) (int, error) { return 3, nil })
 		if _, err := batch.Run(t.Context(), p, run, cfg); err != nil {
@@ -202,7 +203,7 @@ func TestNoRequests(t *testing.T) {
 
 // Requests that are held back count towards no rate: they are not sent.
 func TestNoRate(t *testing.T) {
-	b, j := batchtest.New(t, 0), new(journal.Memory)
+	b, j := batchtest.New(t, 0), memdb.New(t)
 	model := anthropic.New(anthropic.Config{URL: b.URL, Key: "key", Model: "m", MaxTokens: 500, Limiter: limit.New(limit.Limits{RequestsPerMinute: 1})})
 	run, cfg := config(j, "r")
 	result, err := batch.Run(t.Context(), asking(50, model), run, cfg)
@@ -217,7 +218,7 @@ func TestCalls(t *testing.T) {
 		batches  int
 	}{{call.Cascade, 2}, {call.Tournament, 2}, {call.Race, 2}} {
 		t.Run(c.strategy, func(t *testing.T) {
-			b, j := batchtest.New(t, 0), new(journal.Memory)
+			b, j := batchtest.New(t, 0), memdb.New(t)
 			b.Answer = func(protocol, body string) string {
 				if strings.Contains(body, `"small"`) {
 					return batchtest.Said(protocol, "no idea")
@@ -269,7 +270,7 @@ func TestCalls(t *testing.T) {
 
 // A fallback does not ask the next model while a batch has the question of the first.
 func TestFallback(t *testing.T) {
-	b, j := batchtest.New(t, 0), new(journal.Memory)
+	b, j := batchtest.New(t, 0), memdb.New(t)
 	b.Fate = func(body string, _ int) string {
 		if strings.Contains(body, `"model":"first"`) && strings.Contains(body, "question 1") {
 			return "errored"
@@ -289,7 +290,7 @@ func TestFallback(t *testing.T) {
 
 // A request that another server gets under such a path is sent, whatever it is.
 func TestOtherServers(t *testing.T) {
-	j := new(journal.Memory)
+	j := memdb.New(t)
 	var met []string
 	url := fakeserver.Serve(t, func(w http.ResponseWriter, r *http.Request, body []byte) {
 		met = append(met, r.URL.Path+" "+string(body))
@@ -310,7 +311,7 @@ func TestOtherServers(t *testing.T) {
 
 // What was asked with an old prompt is answered with it: a new one makes no second batch.
 func TestChangedPrompt(t *testing.T) {
-	b, j := batchtest.New(t, 1), new(journal.Memory)
+	b, j := batchtest.New(t, 1), memdb.New(t)
 	run, cfg := config(j, "r")
 	cfg.NoWait = true
 	for i := range 2 {
@@ -339,7 +340,7 @@ func TestChangedPrompt(t *testing.T) {
 
 // No error shows a key, though a server repeats it.
 func TestNoKeyIsShown(t *testing.T) {
-	b, j := batchtest.New(t, 0), new(journal.Memory)
+	b, j := batchtest.New(t, 0), memdb.New(t)
 	b.Met = func(w http.ResponseWriter, r *http.Request, _ int, _ bool) bool {
 		http.Error(w, "wrong key: "+r.Header.Get("X-Api-Key"), http.StatusUnauthorized)
 		return true
@@ -356,7 +357,7 @@ func TestNoKeyIsShown(t *testing.T) {
 func TestFates(t *testing.T) {
 	for protocol := range models("http://127.0.0.1:1") {
 		t.Run(protocol, func(t *testing.T) {
-			b, j := batchtest.New(t, 0), new(journal.Memory)
+			b, j := batchtest.New(t, 0), memdb.New(t)
 			b.Fate = func(body string, round int) string {
 				switch n := batchtest.Number(body); {
 				case n == "3":
@@ -387,7 +388,7 @@ func TestFates(t *testing.T) {
 
 // A process that does not wait leaves the run to another one.
 func TestNoWait(t *testing.T) {
-	b, j := batchtest.New(t, 2), new(journal.Memory)
+	b, j := batchtest.New(t, 2), memdb.New(t)
 	p := asking(5, models(b.URL)["messages"])
 	run, cfg := config(j, "r")
 	cfg.NoWait = true
@@ -436,7 +437,7 @@ func TestPostgres(t *testing.T) {
 }
 
 func TestMost(t *testing.T) {
-	b, j := batchtest.New(t, 0), new(journal.Memory)
+	b, j := batchtest.New(t, 0), memdb.New(t)
 	run, cfg := config(j, "r")
 	cfg.Most = 7
 	result, err := batch.Run(t.Context(), asking(30, models(b.URL)["gemini"]), run, cfg)
@@ -448,7 +449,7 @@ func TestMost(t *testing.T) {
 
 // A run that was removed leaves no answers to the next one of its name.
 func TestRemoved(t *testing.T) {
-	b, j := batchtest.New(t, 1), new(journal.Memory)
+	b, j := batchtest.New(t, 1), memdb.New(t)
 	for n := range 2 {
 		run, cfg := config(j, "r")
 		result, err := batch.Run(t.Context(), asking(3, models(b.URL)["chat"]), run, cfg)
@@ -463,7 +464,7 @@ func TestRemoved(t *testing.T) {
 
 // Several processes may look at the batches of a run, and none makes a second one.
 func TestTwoLook(t *testing.T) {
-	b, j := batchtest.New(t, 1_000_000), new(journal.Memory)
+	b, j := batchtest.New(t, 1_000_000), memdb.New(t)
 	p := asking(2, models(b.URL)["chat"])
 	run, cfg := config(j, "r")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -497,7 +498,7 @@ func TestProviderFails(t *testing.T) {
 	}
 	for protocol := range models("http://127.0.0.1:1") {
 		t.Run(protocol, func(t *testing.T) {
-			b, j := batchtest.New(t, 2), new(journal.Memory)
+			b, j := batchtest.New(t, 2), memdb.New(t)
 			once := map[bool]bool{}
 			b.Met = func(w http.ResponseWriter, r *http.Request, n int, after bool) bool {
 				if !made(r) || once[after] {

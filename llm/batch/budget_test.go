@@ -8,6 +8,7 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/test/batchtest"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm/batch"
@@ -20,7 +21,7 @@ func TestBudget(t *testing.T) {
 		usd  float64
 		runs bool
 	}{{10 * 0.006 / 2, true}, {5 * 0.005 / 2, false}} {
-		b, j := batchtest.New(t, 0), new(journal.Memory)
+		b, j := batchtest.New(t, 0), memdb.New(t)
 		run, cfg := config(j, "r")
 		ctx := budget.With(priced(t.Context()), budget.New(budget.Limits{USD: new(c.usd)}))
 		result, err := batch.Run(ctx, asking(10, models(b.URL)["messages"]), run, cfg)
@@ -36,7 +37,7 @@ func TestBudget(t *testing.T) {
 
 func TestCancel(t *testing.T) {
 	for protocol := range models("http://127.0.0.1:1") {
-		b, j := batchtest.New(t, 1_000_000), new(journal.Memory)
+		b, j := batchtest.New(t, 1_000_000), memdb.New(t)
 		p := asking(5, models(b.URL)[protocol])
 		run, cfg := config(j, "r")
 		cfg.NoWait = true
@@ -52,7 +53,7 @@ func TestCancel(t *testing.T) {
 // Two runs share a budget that pays the estimates of one of them. The second one sends nothing while the batch of the
 // first is at its provider, and can be paid once the answers are read: they cost less.
 func TestShared(t *testing.T) {
-	b, j := batchtest.New(t, 1_000_000), new(journal.Memory)
+	b, j := batchtest.New(t, 1_000_000), memdb.New(t)
 	shared := budget.Shared{Name: "all", Limits: budget.Limits{USD: new(5*0.006/2 + 5*usd/2)}}
 	visit := func(id string) error {
 		run, cfg := config(j, id)
@@ -81,7 +82,7 @@ func TestShared(t *testing.T) {
 
 // Visits of a run that waits for batches use up no round trips of a budget over several runs.
 func TestVisitsAreFree(t *testing.T) {
-	b, j := batchtest.New(t, 1_000_000), new(journal.Memory)
+	b, j := batchtest.New(t, 1_000_000), memdb.New(t)
 	shared := budget.Shared{Name: "all", Limits: budget.Limits{Roundtrips: new(5)}}
 	p := asking(5, models(b.URL)["messages"])
 	run, cfg := config(j, "r")

@@ -20,7 +20,9 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/owed"
 	"github.com/stonelayer/stone/internal/test/batchtest"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/batch"
@@ -28,13 +30,13 @@ import (
 )
 
 // A dying process ends before it notes what became of its batches.
-type dying struct{ *journal.Memory }
+type dying struct{ *sqlite.DB }
 
 func (d dying) PutBatch(ctx context.Context, run string, b owed.Batch) error {
 	if b.Number == 5 && b.State == owed.Ended {
 		return errDied
 	}
-	return d.Memory.PutBatch(ctx, run, b)
+	return d.DB.PutBatch(ctx, run, b)
 }
 
 var errDied = errors.New("the process has died")
@@ -47,7 +49,7 @@ func TestAgainInBatches(t *testing.T) {
 }
 
 func testAgainInBatches(t *testing.T, dies bool) {
-	b, j := batchtest.New(t, 0), new(journal.Memory)
+	b, j := batchtest.New(t, 0), memdb.New(t)
 	b.Answer = fiveTurns
 	run, cfg := config(j, "r")
 	p := asking(3, models(b.URL)["chat"], look)
@@ -82,7 +84,7 @@ func testAgainInBatches(t *testing.T, dies bool) {
 
 // A run one of whose batches has ended can be canceled, and twice.
 func TestCancelEndedBatch(t *testing.T) {
-	b, j := batchtest.New(t, 1_000_000), new(journal.Memory)
+	b, j := batchtest.New(t, 1_000_000), memdb.New(t)
 	b.Met = func(w http.ResponseWriter, r *http.Request, _ int, after bool) bool {
 		if !after || !strings.HasSuffix(r.URL.Path, "batch_1_/cancel") {
 			return false
@@ -112,7 +114,7 @@ func TestFailedBatch(t *testing.T) {
 		"gemini": `{"name":"batches/batch_1_","done":true,"metadata":{"state":"BATCH_STATE_FAILED"},"error":{"message":"an internal error"}}`,
 	} {
 		t.Run(protocol, func(t *testing.T) {
-			b, j := batchtest.New(t, 0), new(journal.Memory)
+			b, j := batchtest.New(t, 0), memdb.New(t)
 			// The first batch fails, later ones are answered.
 			b.Met = func(w http.ResponseWriter, r *http.Request, _ int, after bool) bool {
 				if after || r.Method != http.MethodGet || !strings.HasSuffix(strings.TrimRight(r.URL.Path, "/"), "batch_1_") {
@@ -139,7 +141,7 @@ func TestFailedBatch(t *testing.T) {
 
 // With two batches, the first one failed and the second one answered: the answers that are there are not used either.
 func TestFailedBatchBlocksOthers(t *testing.T) {
-	b, j := batchtest.New(t, 0), new(journal.Memory)
+	b, j := batchtest.New(t, 0), memdb.New(t)
 	b.Met = func(w http.ResponseWriter, r *http.Request, _ int, after bool) bool {
 		if after || r.Method != http.MethodGet || !strings.HasSuffix(r.URL.Path, "batch_1_") {
 			return false
@@ -172,7 +174,7 @@ func TestFailedBatchBlocksOthers(t *testing.T) {
 func TestRetryFailedInBatches(t *testing.T) {
 	for _, protocol := range []string{"messages", "gemini"} { // the fake OpenAI has no file without answers
 		t.Run(protocol, func(t *testing.T) {
-			b, j := batchtest.New(t, 0), new(journal.Memory)
+			b, j := batchtest.New(t, 0), memdb.New(t)
 			b.Fate = func(_ string, round int) string {
 				if round == 0 {
 					return "errored"
@@ -216,7 +218,7 @@ func TestNoAnswer(t *testing.T) {
 			}))
 			m := openai.New(openai.Config{Model: "m", URL: server.URL + "/v1", Key: llm.NoKey, Protocol: openai.ChatCompletions})
 			p := agent.New("ask", dag.NewType[agent.Text]("said"), m, agent.Config{User: agent.Say("x")})
-			mem := &journal.Memory{}
+			mem := memdb.New(t)
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			_, err := batch.Run(ctx, p, stone.Config{RunID: "r", Recorder: journal.Keep(mem, journal.Options{})}, batch.Config{Journal: mem, NoWait: noWait})
 			cancel()
@@ -263,7 +265,7 @@ func TestBatchGone(t *testing.T) {
 		}))
 		m := openai.New(openai.Config{Model: "m", URL: server.URL + "/v1", Key: llm.NoKey, Protocol: openai.ChatCompletions})
 		p := agent.New("ask", dag.NewType[agent.Text]("said"), m, agent.Config{User: agent.Say("x")})
-		mem := &journal.Memory{}
+		mem := memdb.New(t)
 		var err error
 		for range 3 { // as a user who resumes the run
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -279,7 +281,7 @@ func TestBatchGone(t *testing.T) {
 
 // A request that waits has made no round trip, however often its run is visited.
 func TestRoundtrips(t *testing.T) {
-	b, j := batchtest.New(t, 3), new(journal.Memory)
+	b, j := batchtest.New(t, 3), memdb.New(t)
 	run, cfg := config(j, "r")
 	cfg.NoWait = true
 	ctx := budget.With(priced(t.Context()), budget.New(budget.Limits{Roundtrips: new(10)}))
@@ -300,7 +302,7 @@ func TestRoundtrips(t *testing.T) {
 // A cancellation that the provider does not take leaves the run as it was, and works once it does: also after somebody has answered the
 // question of the run.
 func TestCancelAgain(t *testing.T) {
-	b, j := batchtest.New(t, 1_000_000), new(journal.Memory)
+	b, j := batchtest.New(t, 1_000_000), memdb.New(t)
 	busy := true
 	b.Met = func(w http.ResponseWriter, r *http.Request, _ int, after bool) bool {
 		if !busy || after || !strings.HasSuffix(r.URL.Path, "/cancel") {
@@ -332,7 +334,7 @@ func TestCancelAgain(t *testing.T) {
 
 // A run that another process cancels while this one waits for its batches does not continue.
 func TestCanceledElsewhere(t *testing.T) {
-	b, j := batchtest.New(t, 1_000_000), new(journal.Memory)
+	b, j := batchtest.New(t, 1_000_000), memdb.New(t)
 	run, cfg := config(j, "r")
 	p := asking(3, models(b.URL)["chat"])
 	other := cfg
@@ -362,7 +364,7 @@ func TestCanceledElsewhere(t *testing.T) {
 func TestEqualRequests(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	b, j := batchtest.New(t, 0), new(journal.Memory)
+	b, j := batchtest.New(t, 0), memdb.New(t)
 	var n atomic.Int64
 	b.Answer = func(protocol, _ string) string { return batchtest.Said(protocol, fmt.Sprint("sample ", n.Add(1))) }
 	m := models(b.URL)["chat"]

@@ -35,7 +35,7 @@ func Made(ctx context.Context, j journal.Journal, run string) (bool, error) {
 	return len(all) > 0, err
 }
 
-// hold does work while this process has the run, with what is noted.
+// hold does work on the notes while this process has the run.
 func (s *session) hold(ctx context.Context, work func(context.Context) error) error {
 	info, err := s.Journal.Acquire(ctx, s.id)
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *session) hold(ctx context.Context, work func(context.Context) error) er
 	return errors.Join(err, s.Journal.Release(s.id))
 }
 
-// load reads what is noted, which another process may have changed. What this one has learnt of an end and not noted stays.
+// load reads the notes, which another process may have changed. Ends that this process has learnt and not noted stay.
 func (s *session) load(ctx context.Context) error {
 	all, err := s.notes.Batches(ctx, s.id)
 	if err != nil {

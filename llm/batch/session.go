@@ -54,7 +54,7 @@ type answer struct {
 	body   json.RawMessage
 }
 
-// A hold is what an account gets back when a visit is over. A request that waits has made no round trip.
+// A hold is the amount that an account gets back when a visit is over. A request that waits has made no round trip.
 type hold struct {
 	account *budget.Account
 	amount  budget.Amount

@@ -120,7 +120,7 @@ func (s *session) wanted() (all []*made) {
 	return all
 }
 
-// look asks how far the batches are, and reads the answers of those that have ended. The error is of those that cannot be read.
+// look asks how far the batches are, and reads the answers of ended ones. It returns the errors of batches that cannot be read.
 func (s *session) look(ctx context.Context) (states []Status, ended bool, err error) {
 	for _, b := range s.wanted() {
 		state, over, failed := s.lookAt(ctx, b)

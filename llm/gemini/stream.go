@@ -217,7 +217,7 @@ func (d *decoder) readUsage(raw json.RawMessage) llm.Usage {
 	return u
 }
 
-// sources reads what the passages of an answer cite, and what it cites without a passage.
+// sources reads the citations of the passages of an answer, and citations without a passage.
 func sources(grounding json.RawMessage) (out []llm.Source) {
 	type place struct {
 		URI   string `json:"uri"`

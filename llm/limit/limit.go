@@ -248,7 +248,7 @@ func (p *Place) Leave(tokens int) {
 	l.advance()
 }
 
-// Heard notes what the server said about its limits in the answer to this request.
+// Heard notes the server's limits as its answer to this request states them.
 func (p *Place) Heard(a Answer) {
 	if p == nil {
 		return

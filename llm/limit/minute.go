@@ -39,7 +39,7 @@ func (m *minute) at(now time.Time) *spent {
 	return s
 }
 
-// forget drops what is older than a minute.
+// forget drops entries older than a minute.
 func (m *minute) forget(now time.Time) {
 	n := 0
 	for n < len(m.spent) && !m.spent[n].to.Add(time.Minute).After(now) {
@@ -64,7 +64,7 @@ func (m *minute) settle(p *Place, tokens int, now time.Time) {
 	}
 }
 
-// room returns when at most so much of what is counted is within the last minute.
+// room returns when the count of the last minute falls to at most this much.
 func (m *minute) room(now time.Time, most int, count func(*spent) int) time.Time {
 	m.forget(now)
 	sum := 0

@@ -11,7 +11,7 @@ import (
 
 // echo says in which messages a server of Chat Completions wants its thinking back as reasoning_content. By
 // default these are the messages that came with one: DeepSeek, Moonshot, Qwen and others refuse a conversation
-// with tools without it. Older models refuse it, and some want it in each message of the model, also in those that
+// with tools without it. Older models refuse it, and some want it in each message of the model, also in messages that
 // another server gave.
 type echo struct{ mode atomic.Int32 }
 

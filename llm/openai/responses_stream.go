@@ -226,7 +226,7 @@ func (d *responsesDecoder) protocol(format string, args ...any) error {
 	return &llm.ProtocolError{Reason: fmt.Sprintf(format, args...), RequestID: d.reply.RequestID}
 }
 
-// keepMetadata keeps what the next turn must send again: the id of a stored response, and the
+// keepMetadata keeps the values that the next turn must send again: the id of a stored response, and the
 // items if they are more than plain messages and calls. An item that was not received to its
 // end would not fit the text.
 func (d *responsesDecoder) keepMetadata() {

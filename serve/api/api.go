@@ -54,7 +54,7 @@ type Pipelines struct {
 type Start struct {
 	Pipeline string          `json:"pipeline"`
 	Input    json.RawMessage `json:"input,omitempty"` // fits Pipeline.Input; a text if one string is all that is required
-	// After is the id of a run of the same pipeline that has ended: the conversation of its agent goes on. What was said
+	// After is the id of a run of the same pipeline that has ended: the conversation of its agent continues. What was said
 	// and done in it comes from its record, never from a client.
 	After  string            `json:"after,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`

@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
@@ -41,7 +42,7 @@ func TestChildren(t *testing.T) {
 		client := &api.Client{URL: server.URL, Token: token}
 		p := stone.Seq("p", stone.Func0("make", number, func(context.Context) (int, error) { return len(token), nil }, stone.Effects()),
 			journal.Elsewhere("far", remote, budget.Limits{USD: new(1.0)}, client.Children("remote")))
-		j := new(journal.Memory)
+		j := memdb.New(t)
 		cfg := stone.Config{RunID: "run", Grant: []string{"network"}, Recorder: journal.Keep(j, journal.Options{})}
 		_, err := stone.Run(t.Context(), p, cfg)
 		if want != "" {

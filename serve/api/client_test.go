@@ -21,8 +21,10 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/internal/reasons"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
 )
@@ -34,14 +36,14 @@ type house struct {
 	*testing.T
 	*api.Client
 	*servetest.Steps
-	journal journal.Memory
+	journal *sqlite.DB
 	http    *httptest.Server
 	server  atomic.Pointer[servetest.Server]
 	gone    atomic.Bool // connections are closed without a reply
 }
 
 func newHouse(t *testing.T) *house {
-	h := &house{T: t, Steps: servetest.NewSteps()}
+	h := &house{T: t, Steps: servetest.NewSteps(), journal: memdb.New(t)}
 	h.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if h.gone.Load() {
 			panic(http.ErrAbortHandler)
@@ -64,7 +66,7 @@ func (h *house) start() {
 	}
 	greeter := cel.New(call.Metadata{ID: "greeter", Intents: []string{"text/greet"}}, cel.Config{Expression: `{"text": "Hello, " + call.input.name}`})
 	h.server.Store(servetest.Start(h, serve.Config{
-		Journal: &h.journal, Access: token{}, Scan: 5 * time.Millisecond, Applicator: &call.Applicator{Registry: call.NewRegistry(greeter)},
+		Journal: h.journal, Access: token{}, Scan: 5 * time.Millisecond, Applicator: &call.Applicator{Registry: call.NewRegistry(greeter)},
 		Pipelines: []serve.Pipeline{
 			{Name: "page", Ashlar: h.Publish()}, {Name: "many", Ashlar: stone.Seq("many", steps...)}, {Name: "slow", Ashlar: h.Slow()},
 		},
@@ -312,7 +314,7 @@ func TestEventsFromNow(t *testing.T) {
 		} else if e.Run.State == journal.Waiting {
 			h.gone.Store(true)
 			h.http.CloseClientConnections()
-			if err := journal.Answer(ctx, &h.journal, "a", "approve", ask.Answer{Response: "yes"}); err != nil {
+			if err := journal.Answer(ctx, h.journal, "a", "approve", ask.Answer{Response: "yes"}); err != nil {
 				t.Fatal(err)
 			}
 			time.AfterFunc(20*time.Millisecond, func() { h.gone.Store(false) })

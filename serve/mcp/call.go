@@ -18,7 +18,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// An outcome is the structured content of what a call returns.
+// An outcome is the structured content of a call's result.
 type outcome struct {
 	Run       string           `json:"run"`
 	State     journal.State    `json:"state"`

@@ -8,7 +8,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/mcp"
 )
@@ -16,7 +16,12 @@ import (
 // A client of the protocol calls a pipeline.
 func ExampleMount() {
 	ctx := context.Background()
-	db := &journal.Memory{}
+	db, err := sqlite.Open(sqlite.Memory, sqlite.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer db.Close()
 	greet := stone.Func("greet", draft, page, func(_ context.Context, name string) (string, error) { return "Hello, " + name, nil })
 	pipelines := []serve.Pipeline{{Ashlar: greet}}
 

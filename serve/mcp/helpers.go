@@ -66,7 +66,7 @@ func (s *server) addHelpers() {
 	})
 }
 
-// modelAnswers answers a question with what the model says.
+// modelAnswers answers a question with the model's reply.
 func (s *server) modelAnswers(ctx context.Context, c client, _ *sdk.CallToolRequest, in ofAnswer) (*sdk.CallToolResult, error) {
 	if err := c.model.Answer(ctx, in.Run, api.Answer{Question: in.Question, Response: in.Response, Cancel: in.Cancel}); err != nil {
 		return nil, err

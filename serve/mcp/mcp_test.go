@@ -16,8 +16,9 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/effect"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/test/servetest"
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/mcp"
 )
@@ -39,11 +40,11 @@ type house struct {
 	*serve.Server
 	*servetest.Steps
 	url     string
-	journal *journal.Memory
+	journal *sqlite.DB
 }
 
 func newHouse(t *testing.T, access serve.Access, cfg mcp.Config) *house {
-	h := &house{T: t, Steps: servetest.NewSteps(), journal: &journal.Memory{}}
+	h := &house{T: t, Steps: servetest.NewSteps(), journal: memdb.New(t)}
 	sort := stone.Func("sort", family, family, func(_ context.Context, f tree) (tree, error) { slices.Reverse(f.Kids); return f, nil }, stone.Effects())
 	shout := stone.Func("shout", draft, page, func(_ context.Context, s string) (string, error) { return strings.ToUpper(s), nil }, stone.Effects())
 	send := stone.Func("send", draft, page, func(_ context.Context, s string) (string, error) { return s, nil }, stone.Effects(effect.Net))

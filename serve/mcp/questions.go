@@ -101,7 +101,7 @@ func choices(all []string) (plain []string, blanks map[string]string) {
 	return plain, blanks
 }
 
-// encode returns the JSON of texts, and of what was JSON before.
+// encode returns the JSON of texts and of JSON values.
 func encode(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -228,7 +228,7 @@ func elicit(ctx context.Context, c client, session *sdk.ServerSession, run strin
 	return s, nil
 }
 
-// answer answers a question with what a user has filled in.
+// answer answers a question with the form that a user has filled in.
 func (s *said) answer(ctx context.Context, c client, run string, q api.Question, res *sdk.ElicitResult) error {
 	text, decided, err := response(q, res)
 	switch {

@@ -15,6 +15,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/mcp"
@@ -505,7 +506,7 @@ func TestHostile(t *testing.T) {
 // A pipeline cannot take the place of a tool for runs.
 func TestReservedName(t *testing.T) {
 	taken := stone.Func("run_result", draft, page, func(_ context.Context, s string) (string, error) { return s, nil })
-	_, err := serve.New(serve.Config{Journal: &journal.Memory{}, Mounts: map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{})}, Pipelines: []serve.Pipeline{{Ashlar: taken}}})
+	_, err := serve.New(serve.Config{Journal: memdb.New(t), Mounts: map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{})}, Pipelines: []serve.Pipeline{{Ashlar: taken}}})
 	if err == nil || !strings.Contains(err.Error(), "run_result") {
 		t.Errorf("got %v", err)
 	}

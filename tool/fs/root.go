@@ -37,7 +37,7 @@ type Root struct {
 	// they are written, but not in a directory of Only that has the name in its path.
 	Refuse []string
 	// ReadOnly are patterns of names, as in path.Match, of files and directories that the
-	// tools read and never make or change: "*_test.go". They hold as those of Refuse do.
+	// tools read and never make or change: "*_test.go". They apply as in Refuse.
 	// Resolve refuses them too: give a tool of your own that only reads a Root without them.
 	ReadOnly []string
 	// MaxRead bounds the bytes that a call of read_file returns, MaxFile the size of

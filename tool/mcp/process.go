@@ -125,7 +125,7 @@ func (p *process) ended(within time.Duration) bool {
 	}
 }
 
-// messages returns the standard output without what is no message: banners and lines of a log,
+// messages returns the standard output without lines that are no messages: banners and lines of a log,
 // which are kept beside the standard error.
 func (p *process) messages() io.ReadCloser {
 	return &messages{ReadCloser: p.stdout, lines: newLines(p.stdout), noise: &p.stderr}

@@ -47,7 +47,7 @@ func (r *reporter) follow(ctx context.Context, call *sdk.CallToolParams) (end fu
 	}
 }
 
-// hear takes what a server reports. A call that is over hears nothing more.
+// hear takes the reports of a server. A call that is over hears nothing more.
 func (r *reporter) hear(_ context.Context, n *sdk.ProgressNotificationClientRequest) {
 	token, _ := n.Params.ProgressToken.(string)
 	r.mu.Lock()

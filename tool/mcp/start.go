@@ -224,7 +224,7 @@ func (l *line) cut() {
 // trouble is how programs begin the line that says why they ended, which is seldom their last one.
 var trouble = regexp.MustCompile(`(?i)^\W*[\w.: '-]*(error|exception|panic|panicked|fatal)\b`)
 
-// offline is what programs say that cannot reach the network.
+// offline lists messages of programs that cannot reach the network.
 var offline = regexp.MustCompile(`(?i)ENOTFOUND|EAI_AGAIN|ENETUNREACH|name resolution|name or service not known|(could not|failed to) resolve|network is unreachable|dns error|no such host|fetch failed|failed to lookup address`)
 
 // reason returns the line of a program's output that tells why it ended, or else its last line.

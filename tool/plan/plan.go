@@ -84,7 +84,7 @@ type guiding interface {
 	Guide(app *call.Applicator, req *call.Request, d dag.DAG, passed []dag.Query) *call.Guide
 }
 
-// The node types of what the tool is called with and of what it returns.
+// The node types of the tool's arguments and results.
 var (
 	arguments = dag.NewType[json.RawMessage]("plan/arguments").WithSchema(argumentSchema)
 	result    = dag.NewType[json.RawMessage]("plan/result")

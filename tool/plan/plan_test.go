@@ -3,6 +3,7 @@ package plan_test
 import (
 	"context"
 	"errors"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	plans "github.com/stonelayer/stone/plan"
 	"strings"
 	"testing"
@@ -71,7 +72,7 @@ func TestTool(t *testing.T) {
 
 // A resumed agent repeats neither its turns nor the calls of a plan that it ran.
 func TestToolResumes(t *testing.T) {
-	var memory journal.Memory
+	memory := memdb.New(t)
 	m := script.New(script.Call("run_plan", `{"plan":`+badPlan+`}`), script.Call("run_plan", `{"plan":`+goodPlan+`}`), script.Text("Done."))
 	sums := 0
 	app := desk(func() { sums++ })
@@ -84,7 +85,7 @@ func TestToolResumes(t *testing.T) {
 			User: agent.Say("Go."), Use: []agent.Middleware{plan.Tool("run_plan", app, plan.Options{Slots: []string{"letter"}})},
 		})
 		fails := stone.New("after", dag.NewType[int]("after"), func(context.Context, dag.DAG) (int, error) { return 0, errors.New("no") })
-		_, err = stone.Run(t.Context(), stone.Seq("all", a, fails), stone.Config{RunID: "monday", Input: input, Recorder: journal.Keep(&memory, journal.Options{})})
+		_, err = stone.Run(t.Context(), stone.Seq("all", a, fails), stone.Config{RunID: "monday", Input: input, Recorder: journal.Keep(memory, journal.Options{})})
 		if err == nil || len(m.Requests()) != 3 || sums != 1 {
 			t.Fatalf("the model was asked %d times, the plan's call made %d times: %v", len(m.Requests()), sums, err)
 		}

@@ -14,6 +14,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/stonelayer/stone/internal/inside"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
@@ -191,7 +192,7 @@ func TestChoices(t *testing.T) {
 // Questions with choices ask for permission, and steps are shown.
 func TestPermission(t *testing.T) {
 	for answer, wants := range map[string][2]string{"yes": {"yes: About slate", "end_turn"}, "no": {"no: About slate", "end_turn"}, "": {"", "cancelled"}} {
-		e := start(t, &journal.Memory{})
+		e := start(t, memdb.New(t))
 		e.answer = answer
 		id := e.session("page")
 		said, reason := e.prompt(id, "slate")
@@ -207,7 +208,7 @@ func TestPermission(t *testing.T) {
 
 // Reasoning, text, the arguments of a call and its result are told as they come.
 func TestTools(t *testing.T) {
-	e := start(t, &journal.Memory{})
+	e := start(t, memdb.New(t))
 	e.answer = "always"
 	id := e.session("mason")
 	go func() {
@@ -248,7 +249,7 @@ done: map[text:slate is grey]`)
 
 // An answer that a model has begun anew is told once.
 func TestBegunAnew(t *testing.T) {
-	e := start(t, &journal.Memory{})
+	e := start(t, memdb.New(t))
 	id := e.session("mason")
 	go func() {
 		for said := ""; said != "Oh "; time.Sleep(5 * time.Millisecond) {
@@ -264,7 +265,7 @@ func TestBegunAnew(t *testing.T) {
 
 // A turn that is cancelled in the middle of an answer leaves the session as it was before it.
 func TestSecondAfterCancel(t *testing.T) {
-	e := start(t, &journal.Memory{})
+	e := start(t, memdb.New(t))
 	id := e.session("mason")
 	e.prompt(id, "first")
 	go func() {

@@ -4,12 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/internal/test/memdb"
 )
 
 // What a person allowed always holds in later turns of the session.
 func TestAlwaysHoldsInASession(t *testing.T) {
-	e := start(t, &journal.Memory{})
+	e := start(t, memdb.New(t))
 	e.answer = "always"
 	id := e.session("mason")
 	if said, _ := e.prompt(id, "buy"); !strings.Contains(said, "bought slate") {

@@ -175,7 +175,7 @@ func (a *agent) start(ctx context.Context, s *session, id sdk.SessionId, number 
 	return api.Run{}, wrong("there is no mode %q", mode)
 }
 
-// follow streams a run to its end, and asks for what it waits.
+// follow streams a run to its end, and asks its questions.
 func (a *agent) follow(ctx context.Context, v *voice, run api.Run) (sdk.StopReason, error) {
 	for {
 		run, err := a.stopped(ctx, v, run)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/x/gateway"
 )
@@ -17,7 +17,13 @@ import (
 func Example() {
 	text, answer := dag.NewType[string]("text"), dag.NewType[string]("answer")
 	echo := stone.Func("echo", text, answer, func(_ context.Context, s string) (string, error) { return "You said: " + s, nil })
-	s, err := serve.New(serve.Config{Journal: &journal.Memory{}, Pipelines: []serve.Pipeline{{Ashlar: echo}}, Protocols: []serve.Protocol{gateway.Part}})
+	db, err := sqlite.Open(sqlite.Memory, sqlite.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer db.Close()
+	s, err := serve.New(serve.Config{Journal: db, Pipelines: []serve.Pipeline{{Ashlar: echo}}, Protocols: []serve.Protocol{gateway.Part}})
 	if err != nil {
 		fmt.Println(err)
 		return

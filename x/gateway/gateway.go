@@ -20,7 +20,7 @@ import (
 // Part serves the protocols, as a part of the command or in serve.Config.
 var Part = protocol.Protocol{Routes: routes(), Pipelines: intents, Token: anthropic.Token, Fail: fail}
 
-// intents returns the intents of an Applicator as pipelines, without those of judges.
+// intents returns the intents of an Applicator as pipelines, without the intents of judges.
 func intents(app *call.Applicator) map[string]stone.Ashlar {
 	all := map[string]stone.Ashlar{}
 	if app == nil || app.Registry == nil {

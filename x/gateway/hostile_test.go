@@ -9,7 +9,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/x/gateway"
 	"github.com/stonelayer/stone/x/gateway/internal/openai"
@@ -19,7 +19,7 @@ import (
 func TestParametersOfEveryType(t *testing.T) {
 	text := dag.NewType[string]("text")
 	echo := stone.Func("echo", text, dag.NewType[string]("answer"), func(_ context.Context, s string) (string, error) { return s, nil })
-	s, err := serve.New(serve.Config{Journal: &journal.Memory{}, Pipelines: []serve.Pipeline{{Ashlar: echo}}, Protocols: []serve.Protocol{gateway.Part}})
+	s, err := serve.New(serve.Config{Journal: memdb.New(t), Pipelines: []serve.Pipeline{{Ashlar: echo}}, Protocols: []serve.Protocol{gateway.Part}})
 	if err != nil {
 		t.Fatal(err)
 	}

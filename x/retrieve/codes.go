@@ -223,7 +223,7 @@ func (s *Store) estimates(ctx context.Context, st *State, q []float32, among map
 	return found.all, nil
 }
 
-// coded returns the codes of a state, after it has read those that are not in memory.
+// coded returns the codes of a state. It reads the ones that are not in memory.
 func (s *Store) coded(ctx context.Context, st *State) (*coded, error) {
 	select {
 	case s.codes.turn <- struct{}{}:

@@ -103,7 +103,7 @@ func (e *embedding) vectors(ctx context.Context, digests, texts []string, done *
 	return err
 }
 
-// refused reports whether a server refuses a request for what is in it.
+// refused reports whether a server refuses a request for its content.
 func refused(err error) bool {
 	h, is := errors.AsType[*llm.HTTPError](err)
 	return is && slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, h.Status)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/openai"
@@ -141,15 +142,15 @@ func TestRefusedAll(t *testing.T) {
 }
 
 // A mortal journal dies before it keeps that vectors were made.
-type mortal struct{ *journal.Memory }
+type mortal struct{ journal.Journal }
 
 var errDied = errors.New("the process has died")
 
 func (m mortal) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	if key.Kind != "leaf" || key.Name != "vectors" {
-		return m.Memory.Do(ctx, key, work)
+		return m.Journal.Do(ctx, key, work)
 	}
-	return m.Memory.Do(ctx, key, func(ctx context.Context) (step.Record, error) {
+	return m.Journal.Do(ctx, key, func(ctx context.Context) (step.Record, error) {
 		if rec, err := work(ctx); err != nil {
 			return rec, err
 		}
@@ -159,7 +160,7 @@ func (m mortal) Do(ctx context.Context, key step.Key, work func(context.Context)
 
 // The report of a resumed run counts what the process before it has made and paid.
 func TestReportAfterDeath(t *testing.T) {
-	e, db := new(script.Embedder), new(journal.Memory)
+	e, db := new(script.Embedder), memdb.New(t)
 	x := opened(t, e)
 	run := func(j journal.Journal) (retrieve.Report, error) {
 		return stone.Produce(t.Context(), x.Pipeline("index", documents(3)), retrieve.Indexed, stone.Config{RunID: "r", Recorder: journal.Keep(j, journal.Options{})})

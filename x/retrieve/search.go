@@ -279,7 +279,7 @@ func (x *Index) rerank(ctx context.Context, q *Query, a *Answer) error {
 const nowhere = ".."
 
 // Within restricts q to base: K of base is the default and the maximum, its Where is added, its Under confines q.Under,
-// and its Words disables vectors. A q whose Where contradicts that of base finds nothing.
+// and its Words disables vectors. A q whose Where contradicts the Where of base finds nothing.
 func (q Query) Within(base Query) Query {
 	if base.K > 0 {
 		q.K = min(cmp.Or(max(q.K, 0), base.K), base.K)

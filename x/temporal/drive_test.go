@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 )
@@ -97,20 +98,20 @@ func (s *signals) SignalWithStartWorkflow(context.Context, string, string, any, 
 
 // A run whose start another program has recorded is answered, too, without a rank.
 func TestForeignStart(t *testing.T) {
-	var j journal.Memory
+	j := memdb.New(t)
 	p := stone.Seq("p", stone.Func0("ask", dag.NewType[bool]("yes"), func(context.Context) (bool, error) {
 		return false, &stone.Failure{Kind: kind.Waiting, Reason: "nobody has answered"}
 	}))
 	for run, source := range map[string]string{"none": "", "text": `"a text"`, "other": `{"rank":7,"published":"p"}`} {
 		opts := journal.Options{Source: []byte(source)}
-		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: run, Recorder: journal.Keep(&j, opts)}); !errors.Is(err, kind.Waiting) {
+		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: run, Recorder: journal.Keep(j, opts)}); !errors.Is(err, kind.Waiting) {
 			t.Fatal(err)
 		}
 		if _, err := j.Ask(t.Context(), journal.Question{Run: run, Path: "p/ask", Name: "ask", Asked: time.Unix(1, 0)}); err != nil {
 			t.Fatal(err)
 		}
 		var c signals
-		if err := Answer(t.Context(), &c, &j, "p", run, "p/ask", ask.Answer{Response: "yes"}); err != nil || c.sent != 1 {
+		if err := Answer(t.Context(), &c, j, "p", run, "p/ask", ask.Answer{Response: "yes"}); err != nil || c.sent != 1 {
 			t.Errorf("%s: %d signals, %v; want that the answer wakes the run", run, c.sent, err)
 		}
 	}
@@ -129,7 +130,7 @@ func (s *starts) ExecuteWorkflow(context.Context, client.StartWorkflowOptions, a
 
 // Start records the pipeline, the input and the labels of a run, and does none of its work, however often it is called.
 func TestStartRecords(t *testing.T) {
-	var j journal.Memory
+	j := memdb.New(t)
 	var c starts
 	number := dag.NewType[int]("number")
 	p := stone.Scoped("p", stone.Walk{}, func(_ context.Context, d dag.DAG) (dag.DAG, error) {
@@ -138,14 +139,14 @@ func TestStartRecords(t *testing.T) {
 	})
 	run := Run{ID: "run", Pipeline: p, Input: dag.Of(number.With(7)), Pool: "pool", Labels: map[string]string{"team": "a"}}
 	for n := range 2 {
-		if err := Start(t.Context(), &c, &j, run); err != nil || c.started != n+1 {
+		if err := Start(t.Context(), &c, j, run); err != nil || c.started != n+1 {
 			t.Fatalf("%d workflows, %v", c.started, err)
 		}
 		info, err := j.Find(t.Context(), "run")
 		if err != nil {
 			t.Fatal(err)
 		}
-		input, err := journal.Input(t.Context(), &j, info)
+		input, err := journal.Input(t.Context(), j, info)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +155,7 @@ func TestStartRecords(t *testing.T) {
 		}
 	}
 	run.Input = dag.Of(number.With(8))
-	if err := Start(t.Context(), &c, &j, run); !errors.As(err, new(*journal.ChangedError)) || c.started != 2 {
+	if err := Start(t.Context(), &c, j, run); !errors.As(err, new(*journal.ChangedError)) || c.started != 2 {
 		t.Errorf("with another input: %v, %d workflows", err, c.started)
 	}
 }

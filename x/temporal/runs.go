@@ -30,7 +30,7 @@ type Run struct {
 	Labels   map[string]string // as in journal.Options
 }
 
-// Names of what workers register.
+// Names of the workflows and activities that workers register.
 const (
 	runActivity = "stone.Run"
 	runWorkflow = "stone.Drive"
@@ -47,7 +47,7 @@ func checkRun(run string) error {
 	return nil
 }
 
-// source is what Start records with a run beside its pipeline and its input.
+// source is the record that Start adds to a run, beside its pipeline and its input.
 type source struct {
 	Rank   limit.Rank    `json:"rank,omitzero"`
 	Grant  []string      `json:"grant"`           // of a child; null for all

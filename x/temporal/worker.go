@@ -40,7 +40,7 @@ type Worker struct {
 // patient is for a machine that is busy: Drive itself never blocks.
 const patient = time.Minute
 
-// Run works until ctx ends. Then it takes no more runs and drains those that it holds: running steps have Grace
+// Run works until ctx ends. Then it takes no more runs and drains the ones it has: running steps have Grace
 // to end, and the runs go to other workers. Runs get the values of ctx, such as prices. While the
 // server cannot be reached, Run tries again.
 func (w Worker) Run(ctx context.Context) error {

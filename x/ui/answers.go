@@ -51,7 +51,7 @@ func (c conversation) reply(t *followed, a turn.Answer, req *turn.Request) error
 	if path == "" || !view.IsText(path) {
 		return notFound("the run asks no question %q", path)
 	}
-	for q, err := range journal.EachQuestion(c.ctx, c.Journal(), journal.QuestionQuery{Run: t.info.ID, Path: path}) {
+	for q, err := range c.Journal().EachQuestion(c.ctx, journal.QuestionQuery{Run: t.info.ID, Path: path}) {
 		if err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func (c conversation) results(t *followed, all []turn.Answer) (err error) {
 		return err
 	}
 	calls := map[string]journal.Question{}
-	for q, err := range journal.EachQuestion(c.ctx, c.Journal(), journal.QuestionQuery{Run: t.info.ID}) {
+	for q, err := range c.Journal().EachQuestion(c.ctx, journal.QuestionQuery{Run: t.info.ID}) {
 		if err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func (c conversation) answered(at journal.RunInfo, req *turn.Request) (now journ
 	var said time.Time // when the message answered first
 	for {
 		open = nil
-		for q, err := range journal.EachQuestion(c.ctx, c.Journal(), journal.QuestionQuery{Run: at.ID}) {
+		for q, err := range c.Journal().EachQuestion(c.ctx, journal.QuestionQuery{Run: at.ID}) {
 			response := turn.Instead(q, req.Text())
 			switch {
 			case err != nil:

@@ -110,7 +110,7 @@ func (c conversation) turn(run string) (journal.RunInfo, error) {
 	return info, err
 }
 
-// before returns the turn that a request follows: that of the newest reply that the client has. A client
+// before returns the turn that a request follows: the turn of the newest reply that the client has. A client
 // that sends no replies means the newest turn, unless it replaces its first message.
 func (c conversation) before(req *turn.Request) (journal.RunInfo, error) {
 	for i, id := range req.Replies {
@@ -127,7 +127,7 @@ func (c conversation) before(req *turn.Request) (journal.RunInfo, error) {
 	return c.newest(nil)
 }
 
-// followed is what a request leads to.
+// followed is the outcome of a request.
 type followed struct {
 	info  journal.RunInfo // the run that replies
 	reply string          // the id of the message
@@ -252,7 +252,7 @@ func (c conversation) replace(turns ...journal.RunInfo) error {
 		if err != nil && !isConflict(err) { // or it has just ended
 			return err
 		}
-		for q, err := range journal.EachQuestion(c.ctx, c.Journal(), journal.QuestionQuery{Run: t.ID, Open: true}) {
+		for q, err := range c.Journal().EachQuestion(c.ctx, journal.QuestionQuery{Run: t.ID, Open: true}) {
 			if err == nil {
 				err = c.Withdraw(c.ctx, t.ID, q.Path)
 			}

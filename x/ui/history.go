@@ -68,7 +68,7 @@ func (c conversation) history(before string) (page []turn.Exchange, next string,
 	return page, "", err
 }
 
-// exchanges reads what was said in a turn.
+// exchanges reads the messages of a turn.
 func (c conversation) exchanges(info journal.RunInfo) ([]turn.Exchange, error) {
 	input, err := journal.Input(c.ctx, c.Journal(), info)
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
@@ -160,7 +161,7 @@ func transcript(t *testing.T, p stone.Ashlar, roles map[string]turn.Role, respon
 			fmt.Fprintf(&out, "%s %v %s\n", kind, name, text)
 		}
 	}
-	store, started := &journal.Memory{}, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	store, started := memdb.New(t), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	input, err := message.Append(dag.DAG{}, "slate")
 	if err != nil {
 		t.Fatal(err)

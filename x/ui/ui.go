@@ -32,7 +32,7 @@ var Part = protocol.Protocol{Routes: []protocol.Route{
 	{Pattern: "POST /v1/agui/{name}", Role: protocol.Read, Serve: postAGUI},
 }}
 
-// A teller writes what happens in a run for one client.
+// A teller writes the events of a run for one client.
 type teller interface {
 	Start() []map[string]any
 	Next(parts []turn.Part) []map[string]any
@@ -158,7 +158,7 @@ func (c conversation) replyTo(message string) (info journal.RunInfo, reply strin
 	if err != nil || message == "" || info.Labels[turn.MessageLabel] == message {
 		return info, reply, message != "", err
 	}
-	for q, err := range journal.EachQuestion(c.ctx, c.Journal(), journal.QuestionQuery{Run: info.ID}) {
+	for q, err := range c.Journal().EachQuestion(c.ctx, journal.QuestionQuery{Run: info.ID}) {
 		if err != nil {
 			return info, reply, false, err
 		}
@@ -169,7 +169,7 @@ func (c conversation) replyTo(message string) (info journal.RunInfo, reply strin
 	return info, reply, false, nil
 }
 
-// tell sends what happens in a run until it stops, the client has gone, or the server ends. A tail is sent
+// tell sends the events of a run until it stops, the client has gone, or the server ends. A tail is sent
 // after the last event. Its caller has counted the stream. A request that brings nothing new and gets nothing new is refused, or
 // a page whose messages always seem complete to it would send them again and again.
 func (c conversation) tell(w http.ResponseWriter, r *http.Request, of followed, t teller, tail string) error {
@@ -273,7 +273,7 @@ func isConflict(err error) bool {
 	return ok && p.Type == problems.Conflict
 }
 
-// ofTalk makes a problem of what a pipeline cannot take.
+// ofTalk makes a problem of a message that a pipeline cannot take.
 func ofTalk(err error) error {
 	if e, ok := errors.AsType[*talk.Error](err); ok {
 		status := http.StatusBadRequest

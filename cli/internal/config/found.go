@@ -91,7 +91,7 @@ func wordsOf(argv []string) (words []string) {
 	return slices.DeleteFunc(slices.Compact(words), func(w string) bool { return w == "" })
 }
 
-// Indexes returns the files of indexes, each once: the project's, and those that capabilities name.
+// Indexes returns the index files, each once: the project's and the ones that capabilities name.
 func (c *Config) Indexes() []string {
 	all := slices.Clone(c.reached.Indexes)
 	if index := c.Search.Index; !redact.IsDatabase(index) {

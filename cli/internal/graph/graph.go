@@ -99,7 +99,7 @@ func (g *Graph) node(in *frame, label string, s shape) string {
 	return id
 }
 
-// leaf adds the node of an ashlar, with what people look for in it.
+// leaf adds the node of an ashlar, with the details that people look for.
 func (g *Graph) leaf(in *frame, a stone.Ashlar, s shape) string {
 	id := g.node(in, a.Name(), s)
 	in.nodes[len(in.nodes)-1].about = about(a)

@@ -91,7 +91,7 @@ func Open(name string) (*File, error) {
 	return f, f.read()
 }
 
-// Copy makes a file of tokens with those of another one, and opens it.
+// Copy copies a token file and opens the copy.
 func Copy(from, to string) (*File, error) {
 	old, err := Open(from)
 	if err != nil {

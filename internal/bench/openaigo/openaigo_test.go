@@ -18,7 +18,7 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/model"
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/serve"
@@ -56,7 +56,7 @@ func TestOpenAIGo(t *testing.T) {
 		Registry: call.NewRegistry(model.New(call.Metadata{ID: "model/a", Intents: []string{"chat/answer"}}, model.Config{Model: asked})),
 		Intents:  map[string]call.Intent{"chat/answer": {}},
 	}
-	s, err := serve.New(serve.Config{Journal: &journal.Memory{}, Applicator: app, Protocols: []serve.Protocol{gateway.Part}})
+	s, err := serve.New(serve.Config{Journal: memdb.New(t), Applicator: app, Protocols: []serve.Protocol{gateway.Part}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/serve"
 )
 
@@ -28,7 +28,7 @@ func server(t *testing.T) string {
 		stone.Ask("approve", draft, approval, func(text string) string { return text + "?" }, stone.Choices("yes", "no")),
 		stone.Func("publish", approval, page, func(_ context.Context, a stone.Answer) (string, error) { return a.Response, nil }))
 	greeter := cel.New(call.Metadata{ID: "greeter", Intents: []string{"text/greet"}, Cost: call.Cost{USD: 0.1}}, cel.Config{Expression: `{"text": call.input.name}`})
-	s, err := serve.New(serve.Config{Journal: &journal.Memory{}, Pipelines: []serve.Pipeline{{Ashlar: pipeline}}, Applicator: &call.Applicator{Registry: call.NewRegistry(greeter)}})
+	s, err := serve.New(serve.Config{Journal: memdb.New(t), Pipelines: []serve.Pipeline{{Ashlar: pipeline}}, Applicator: &call.Applicator{Registry: call.NewRegistry(greeter)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
 )
@@ -21,7 +21,7 @@ import (
 func TestMetrics(t *testing.T) {
 	greeting := dag.NewType[string]("greeting")
 	greet := stone.Func0("greet", greeting, func(context.Context) (string, error) { return "Hello", nil })
-	s, err := serve.New(serve.Config{Journal: &journal.Memory{}, Pipelines: []serve.Pipeline{{Ashlar: greet}}})
+	s, err := serve.New(serve.Config{Journal: memdb.New(t), Pipelines: []serve.Pipeline{{Ashlar: greet}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/terms"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
@@ -183,7 +184,7 @@ func TestBilledIsShown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newTill(t)
-			var memory journal.Memory
+			memory := memdb.New(t)
 			stop := make(chan struct{})
 			first := stone.Func0("first", item, func(ctx context.Context) (int, error) { return 1, nil })
 			pause := stone.Func0("pause", item, func(ctx context.Context) (int, error) {
@@ -199,7 +200,7 @@ func TestBilledIsShown(t *testing.T) {
 			ctx := budget.With(t.Context(), account)
 			var events float64
 			var mu sync.Mutex
-			cfg := stone.Config{RunID: "r", Recorder: journal.Keep(&memory, journal.Options{}), Watch: event.Func(slog.LevelInfo, func(e event.Event) {
+			cfg := stone.Config{RunID: "r", Recorder: journal.Keep(memory, journal.Options{}), Watch: event.Func(slog.LevelInfo, func(e event.Event) {
 				if d, ok := e.Data.(event.ModelResponse); ok && !d.Replayed {
 					mu.Lock()
 					events += d.Usage.USD

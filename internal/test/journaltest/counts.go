@@ -41,7 +41,7 @@ func testCounts(t *testing.T, j tested) {
 		for _, r := range runs {
 			want[fmt.Sprint(r.Pipeline, " ", r.State)]++
 		}
-		counts, err := journal.Counts(t.Context(), j.open(), q)
+		counts, err := j.open().Counts(t.Context(), q)
 		must(t, err)
 		for _, c := range counts {
 			got[fmt.Sprint(c.Pipeline, " ", c.State)] += c.Runs

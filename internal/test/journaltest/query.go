@@ -187,7 +187,7 @@ func testOpenQuestions(t *testing.T, j tested) {
 	begin(t, j.Journal, journal.RunInfo{ID: "labelled", Started: moment, Labels: labels})
 	_, err = j.Ask(t.Context(), journal.Question{Run: "labelled", Path: "p/due", Text: "why?", Asked: moment, Due: moment.Add(time.Hour), Default: "no"})
 	must(t, err)
-	if n, err := journal.CountQuestions(t.Context(), j.open(), journal.QuestionQuery{Labels: labels, Open: true}); err != nil || n != 1 {
+	if n, err := j.open().CountQuestions(t.Context(), journal.QuestionQuery{Labels: labels, Open: true}); err != nil || n != 1 {
 		t.Errorf("%d questions with the label are counted, %v; want 1", n, err)
 	}
 	begin(t, j.Journal, journal.RunInfo{ID: "over", Started: moment})
@@ -212,14 +212,14 @@ func testOpenQuestions(t *testing.T, j tested) {
 		{journal.QuestionQuery{Run: "no such run"}, ""},
 	} {
 		var got []string
-		for q, err := range journal.EachQuestion(t.Context(), j.open(), c.q) {
+		for q, err := range j.open().EachQuestion(t.Context(), c.q) {
 			must(t, err)
 			got = append(got, q.Run+"/"+q.Path)
 		}
 		if strings.Join(got, " ") != c.want {
 			t.Errorf("%+v: %v, want %s", c.q, got, c.want)
 		}
-		if n, err := journal.CountQuestions(t.Context(), j.open(), c.q); c.q.After == nil && c.q.Due.IsZero() && len(c.q.Labels) == 0 && (err != nil || n != len(got)) {
+		if n, err := j.open().CountQuestions(t.Context(), c.q); c.q.After == nil && c.q.Due.IsZero() && len(c.q.Labels) == 0 && (err != nil || n != len(got)) {
 			t.Errorf("%+v: %d counted, %v; want %d", c.q, n, err, len(got))
 		}
 	}
@@ -227,7 +227,7 @@ func testOpenQuestions(t *testing.T, j tested) {
 
 // openQuestions returns the open questions of all runs.
 func openQuestions(ctx context.Context, j journal.Journal) (open []journal.Question, err error) {
-	for q, err := range journal.EachQuestion(ctx, j, journal.QuestionQuery{Open: true}) {
+	for q, err := range j.EachQuestion(ctx, journal.QuestionQuery{Open: true}) {
 		if err != nil {
 			return nil, err
 		}

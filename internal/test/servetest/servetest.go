@@ -13,7 +13,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/serve"
 )
 
@@ -29,7 +29,7 @@ type Server struct {
 func Start(t testing.TB, cfg serve.Config, through ...func(http.Handler) http.Handler) *Server {
 	t.Helper()
 	if cfg.Journal == nil {
-		cfg.Journal = &journal.Memory{}
+		cfg.Journal = memdb.New(t)
 	}
 	if cfg.Scan == 0 {
 		cfg.Scan = 10 * time.Millisecond

@@ -115,7 +115,7 @@ func Reads(n int) map[string]func(context.Context, journal.Journal) (int, error)
 		},
 		"open questions": func(ctx context.Context, j journal.Journal) (int, error) {
 			open := 0
-			for _, err := range journal.EachQuestion(ctx, j, journal.QuestionQuery{Open: true}) {
+			for _, err := range j.EachQuestion(ctx, journal.QuestionQuery{Open: true}) {
 				if open++; err != nil {
 					return open, err
 				}

@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Find implements [journal.Archive].
+// Find implements [journal.Journal].
 func (j *Journal) Find(ctx context.Context, prefix string) (journal.RunInfo, error) {
 	const most = 6
 	var found []*Run
@@ -95,7 +95,7 @@ func (j *Journal) seen(ctx context.Context, info journal.RunInfo, r *Run, asks f
 	return info, nil
 }
 
-// Runs implements [journal.Archive].
+// Runs implements [journal.Journal].
 func (j *Journal) Runs(ctx context.Context, q journal.Query) ([]journal.RunInfo, error) {
 	var before int64
 	if q.Before != "" {
@@ -137,8 +137,9 @@ func (j *Journal) Runs(ctx context.Context, q journal.Query) ([]journal.RunInfo,
 	}
 }
 
-// Counts is for [journal.Counts], which chooses the conditions.
+// Counts implements [journal.Journal].
 func (j *Journal) Counts(ctx context.Context, q journal.Query) (all []journal.Count, err error) {
+	q = journal.Query{States: q.States, Pipeline: q.Pipeline, Labels: q.Labels, Asking: q.Asking}
 	found, err := j.data.CountRuns(ctx, selected(q))
 	if err != nil {
 		return nil, j.data.Explain(err)
@@ -223,7 +224,7 @@ func selects(q journal.Query, info journal.RunInfo) bool {
 	return (len(q.States) == 0 || slices.Contains(q.States, journal.Damaged)) && q.Text == "" && q.MinCost == 0
 }
 
-// Remove implements [journal.Archive]. The space is reused; the file does not become
+// Remove implements [journal.Journal]. The space is reused; the file does not become
 // smaller.
 func (j *Journal) Remove(ctx context.Context, id string) error {
 	row, err := j.data.Run(ctx, id)

@@ -15,7 +15,7 @@ import (
 // Small is the number of rows up to which a run is read at once.
 var Small int64 = 10_000
 
-// EachStep implements [journal.Reader]. The first rows of the steps are in the order in which they are yielded. Where the
+// EachStep implements [journal.Journal]. The first rows of the steps are in the order in which they are yielded. Where the
 // later rows of each step are is found out before, since a step may end long after it started.
 func (j *Journal) EachStep(ctx context.Context, run string) iter.Seq2[journal.Step, error] {
 	return func(yield func(journal.Step, error) bool) {
@@ -209,7 +209,7 @@ func (e *eachStep) step(digest dag.ID, numbers []uint32, from map[uint32]*read) 
 	return s, nil
 }
 
-// EachNode implements [journal.Reader].
+// EachNode implements [journal.Journal].
 func (j *Journal) EachNode(ctx context.Context, run string) iter.Seq2[journal.NodeInfo, error] {
 	return func(yield func(journal.NodeInfo, error) bool) {
 		r, err := j.data.Run(ctx, run)

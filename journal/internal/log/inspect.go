@@ -29,7 +29,7 @@ func (j *Journal) existing(ctx context.Context, id string) (*Run, error) {
 
 func noRun(id string) error { return fmt.Errorf("run %q: %w", id, journal.ErrNoRun) }
 
-// Node implements [journal.Inspector].
+// Node implements [journal.Journal].
 func (j *Journal) Node(ctx context.Context, run, prefix string) (journal.NodeInfo, error) {
 	none := fmt.Errorf("run %q, node %.12s: %w", run, prefix, journal.ErrNoNode)
 	first, err := padded(prefix, "0")
@@ -90,7 +90,7 @@ type follower struct {
 	since time.Time // when it changed
 }
 
-// Follow implements [journal.Inspector].
+// Follow implements [journal.Journal].
 func (j *Journal) Follow(ctx context.Context, run string, after int64) iter.Seq2[journal.Row, error] {
 	return func(yield func(journal.Row, error) bool) {
 		fail := func(err error) { yield(journal.Row{}, cmp.Or(context.Cause(ctx), err)) }
@@ -127,7 +127,7 @@ func (j *Journal) Follow(ctx context.Context, run string, after int64) iter.Seq2
 	}
 }
 
-// Changes implements [journal.Inspector].
+// Changes implements [journal.Journal].
 func (j *Journal) Changes(ctx context.Context) func(yield func() bool) {
 	return func(yield func() bool) {
 		for err := context.Cause(ctx); err == nil; {
@@ -140,7 +140,7 @@ func (j *Journal) Changes(ctx context.Context) func(yield func() bool) {
 	}
 }
 
-// Last implements [journal.Inspector]. The number of the newest record is at least the number
+// Last implements [journal.Journal]. The number of the newest record is at least the number
 // of records, so it reads few.
 func (j *Journal) Last(ctx context.Context, run string) (int64, error) {
 	r, err := j.existing(ctx, run)

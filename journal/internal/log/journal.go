@@ -65,7 +65,7 @@ func New(data Database, opts Options) *Journal {
 	return j
 }
 
-// Close writes what is not written yet, gives up all leases and closes the database.
+// Close writes the queued results, gives up all leases and closes the database.
 // The error says how many results, if any, are lost.
 func (j *Journal) Close() error {
 	j.mu.Lock()

@@ -13,7 +13,7 @@ import (
 )
 
 // Fields of a run that change together, each with those before it. A database writes the indexes of all columns that a statement
-// names, even if their values stay: a change of holder names none, and an end names none of those of a start.
+// names, even if their values stay: a change of holder names none, and an end names no field of a start.
 type Fields int
 
 // The fields of a run, except for its ID, Beat and Rows.
@@ -240,7 +240,7 @@ func byCost(schema, order, least string, one func(order, more, limit string) str
 		one("(r.run + 0)", "r.cost <> 0 AND r.cost >= "+least, are("<=")), one(order, "r.cost + 0 >= "+least, are(">")), limit)
 }
 
-// QuestionSelection selects questions; its zero value selects those of all runs that have neither a result nor a failure.
+// QuestionSelection selects questions; its zero value selects the questions of all runs that have neither a result nor a failure.
 type QuestionSelection struct {
 	Run    int64             // of this run
 	Labels map[string]string // of runs with all of these, see Column

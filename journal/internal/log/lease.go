@@ -58,7 +58,7 @@ func (j *Journal) term(id string) time.Duration {
 	return j.opts.Lease << min(j.losses[id], mostDoubled)
 }
 
-// Acquire implements [journal.Holder].
+// Acquire implements [journal.Journal].
 func (j *Journal) Acquire(ctx context.Context, id string) (journal.RunInfo, error) {
 	r, row, err := j.hold(ctx, id)
 	if err != nil {
@@ -227,7 +227,7 @@ func (t *transaction) take(r *run, row *Run, term time.Duration) (*Run, error) {
 	return row, err
 }
 
-// Release implements [journal.Holder]: it gives up the lease, so that another process can
+// Release implements [journal.Journal]: it gives up the lease, so that another process can
 // have the run, and drops the run from memory. While results could not be written, it
 // keeps both.
 func (j *Journal) Release(id string) error {
@@ -276,7 +276,7 @@ func (j *Journal) left(r *run, waits bool) {
 	delete(j.runs, r.id)
 }
 
-// Held implements [journal.Holder].
+// Held implements [journal.Journal].
 func (j *Journal) Held(id string) context.Context {
 	j.mu.Lock()
 	r := j.runs[id]

@@ -203,7 +203,7 @@ type view struct {
 	tree *outline.Tree
 }
 
-// Outline implements [journal.Inspector].
+// Outline implements [journal.Journal].
 func (j *Journal) Outline(ctx context.Context, run string) (journal.Outline, error) {
 	r, err := j.existing(ctx, run)
 	if err != nil {

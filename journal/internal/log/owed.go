@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// A Beside is a table of what belongs to a run and is no record of it.
+// A Beside is a table of rows that belong to a run and are no records of it.
 type Beside string
 
 // The tables.
@@ -165,7 +165,7 @@ func stopped(state string) bool {
 	return false
 }
 
-// stops notes what is owed for the end of a run. Inner runs are started by no server.
+// stops notes the notices that are owed for the end of a run. Inner runs are started by no server.
 func (t *transaction) stops(r *run, row *Run, o journal.Outcome) error {
 	if r.outer != nil || !stopped(string(o.State)) {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Ask implements [journal.Interviewer].
+// Ask implements [journal.Journal].
 func (j *Journal) Ask(ctx context.Context, q journal.Question) (journal.Question, error) {
 	row, err := j.data.Run(ctx, q.Run)
 	if err != nil {
@@ -114,7 +114,7 @@ func (t *transaction) keepQuestion(run int64, q journal.Question) error {
 	return t.PutQuestion(row)
 }
 
-// Answer implements [journal.Interviewer]. It takes no lease: the run may be running.
+// Answer implements [journal.Journal]. It takes no lease: the run may be running.
 func (j *Journal) Answer(_ context.Context, run, path string, a ask.Answer) error {
 	if err := bounds.CheckResponse(a.Response); err != nil {
 		return err
@@ -143,7 +143,7 @@ func (j *Journal) Answer(_ context.Context, run, path string, a ask.Answer) erro
 	}})
 }
 
-// EachQuestion is for [journal.EachQuestion].
+// EachQuestion implements [journal.Journal].
 func (j *Journal) EachQuestion(ctx context.Context, q journal.QuestionQuery) iter.Seq2[journal.Question, error] {
 	return func(yield func(journal.Question, error) bool) {
 		s := QuestionSelection{Labels: q.Labels, Path: q.Path, Open: q.Open, Due: !q.Due.IsZero()}
@@ -172,10 +172,10 @@ func (j *Journal) EachQuestion(ctx context.Context, q journal.QuestionQuery) ite
 	}
 }
 
-// CountQuestions is for [journal.CountQuestions], which chooses the conditions.
+// CountQuestions implements [journal.Journal].
 func (j *Journal) CountQuestions(ctx context.Context, q journal.QuestionQuery) (int, error) {
 	s := QuestionSelection{Labels: q.Labels, Path: q.Path, Open: q.Open}
-	some, err := j.chosen(ctx, &s, q)
+	some, err := j.chosen(ctx, &s, journal.QuestionQuery{Run: q.Run})
 	if err != nil || !some {
 		return 0, j.data.Explain(err)
 	}
@@ -208,7 +208,7 @@ func (j *Journal) chosen(ctx context.Context, s *QuestionSelection, q journal.Qu
 	}
 	row, err := j.data.Run(ctx, q.After.Run)
 	if err != nil || row == nil {
-		return false, cmp.Or(err, noRun(q.After.Run))
+		return false, err
 	}
 	for after, err := range j.data.Questions(ctx, QuestionSelection{Run: row.Row, Path: q.After.Path}) {
 		if err != nil {
@@ -219,7 +219,7 @@ func (j *Journal) chosen(ctx context.Context, s *QuestionSelection, q journal.Qu
 	return s.After != 0, nil
 }
 
-// Questions implements [journal.Interviewer].
+// Questions implements [journal.Journal].
 func (j *Journal) Questions(ctx context.Context, run string) (all []journal.Question, err error) {
 	for q, err := range j.EachQuestion(ctx, journal.QuestionQuery{Run: run}) {
 		if err != nil {

@@ -45,7 +45,7 @@ func (j *Journal) recordsOf(ctx context.Context, from Reader, run string, number
 	return nil
 }
 
-// Steps implements [journal.Reader].
+// Steps implements [journal.Journal].
 func (j *Journal) Steps(ctx context.Context, run string) ([]journal.Step, error) {
 	var steps []journal.Step
 	index := map[dag.ID]int{}
@@ -64,7 +64,7 @@ func (j *Journal) Steps(ctx context.Context, run string) ([]journal.Step, error)
 	return steps, nil
 }
 
-// fold adds what a row says to its steps. It leaves out those for which step returns nil.
+// fold adds a row to its steps. It leaves out those for which step returns nil.
 func (j *Journal) fold(run string, row *Row, h head, step func(digest dag.ID, path, kind, name string) *journal.Step) error {
 	at := time.UnixMilli(h.At)
 	for _, i := range h.Started {
@@ -97,10 +97,11 @@ func (j *Journal) fold(run string, row *Row, h head, step func(digest dag.ID, pa
 	return nil
 }
 
-// end completes a step with its result.
+// end completes a step with its result, which may be at another place than an attempt before it: a body that is repeated
+// in another order counts equal steps anew.
 func end(s *journal.Step, row *Row, h head, at time.Time) {
 	rec := h.Record
-	s.Recorded, s.From, s.Time, s.Ended, s.Type, s.Node, s.Sum = true, h.From, rec.Time, at, rec.Type, id(row.Node), rec.Sum
+	s.Path, s.Recorded, s.From, s.Time, s.Ended, s.Type, s.Node, s.Sum = row.Path, true, h.From, rec.Time, at, rec.Type, id(row.Node), rec.Sum
 	if rec.Failure != nil {
 		s.Failure, s.Reason = string(rec.Failure.Kind), rec.Failure.Reason
 	}
@@ -109,7 +110,7 @@ func end(s *journal.Step, row *Row, h head, at time.Time) {
 	}
 }
 
-// Record implements [journal.Reader].
+// Record implements [journal.Journal].
 func (j *Journal) Record(ctx context.Context, run, path, kind string) (rec step.Record, err error) {
 	found := false
 	err = j.rows(ctx, run, Selection{Path: path}, func(_ *Row, h head) error {
@@ -124,7 +125,7 @@ func (j *Journal) Record(ctx context.Context, run, path, kind string) (rec step.
 	return rec, err
 }
 
-// DAG implements [journal.Reader].
+// DAG implements [journal.Journal].
 func (j *Journal) DAG(ctx context.Context, run string) (dag.DAG, error) {
 	r, err := j.data.Run(ctx, run)
 	if err != nil || r == nil {

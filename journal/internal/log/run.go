@@ -287,7 +287,7 @@ func (j *Journal) queue(x *write) error {
 	return err
 }
 
-// Settled implements [journal.Holder].
+// Settled implements [journal.Journal].
 func (j *Journal) Settled(id string) (wait func(now bool) error) {
 	j.mu.Lock()
 	r := j.runs[id]

@@ -60,7 +60,7 @@ func (j *Journal) info(ctx context.Context, r *run) (journal.RunInfo, error) {
 	return j.opened(row, true)
 }
 
-// Begin implements [journal.Holder].
+// Begin implements [journal.Journal].
 func (j *Journal) Begin(ctx context.Context, info journal.RunInfo, input dag.DAG) error {
 	r := j.holding(info.ID)
 	if r == nil {
@@ -305,7 +305,7 @@ func (j *Journal) notHeld(id string) error {
 
 var errNotHeld = errors.New("is not held by this journal")
 
-// End implements [journal.Holder].
+// End implements [journal.Journal].
 func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 	held := j.holding(id)
 	if held == nil {

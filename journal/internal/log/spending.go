@@ -99,7 +99,7 @@ func (t *transaction) end(p *part, step dag.ID, why error) {
 	t.over = append(t.over, ended{p.run.id, step})
 }
 
-// spend adds what the appended rows have cost to the sums of their accounts and budgets. It is the last change of a
+// spend adds the cost of the appended rows to the sums of their accounts and budgets. It is the last change of a
 // transaction, and all processes change the sums in the same order.
 func (t *transaction) spend() error {
 	now, all := t.j.now(), map[flight.Key]budget.Amount{}
@@ -136,7 +136,7 @@ func (t *transaction) spend() error {
 	return t.ForgetSpending(today, flight.Kept)
 }
 
-// Balance implements [journal.Archive].
+// Balance implements [journal.Journal].
 func (j *Journal) Balance(ctx context.Context, b budget.Shared, at time.Time) (budget.Balance, error) {
 	bal, err := j.flight.Balance(reads{ctx, j}, named([]budget.Shared{b})[0], at)
 	bal.Shared = b

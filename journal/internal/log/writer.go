@@ -244,7 +244,7 @@ func (w *writer) loop() {
 }
 
 // longest is the longest pause before a write is tried again. After an outage the owner of a
-// run must write before those who watch it give it up.
+// run must write before its watchers give it up.
 func (w *writer) longest() time.Duration {
 	return min(max(w.opts.Lease/8, 5*time.Millisecond), time.Second)
 }

@@ -1,4 +1,4 @@
-// Package rules holds what providers are known to say, require and refuse. It is data: a server that says the
+// Package rules lists the known messages, requirements and limits of providers. It is data: a server that says the
 // same in another way is a new row. Each row has its source and the month in which it was read. "Report" means
 // an error text quoted in a public issue, where the provider has no page about it.
 package rules
@@ -16,7 +16,7 @@ const (
 	Gemini    = "gemini"
 )
 
-// An Ending is what the stop reason of an answer means.
+// An Ending is the meaning of an answer's stop reason.
 type Ending uint8
 
 // The endings.
@@ -78,7 +78,7 @@ func EndingOf(reason string) Ending {
 	return endings[strings.ToLower(reason)]
 }
 
-// A Naming is what a server accepts as ids of tool calls and names of tools.
+// A Naming is the form in which a server accepts ids of tool calls and names of tools.
 type Naming struct {
 	ID, Name *regexp.Regexp
 	MaxName  int
@@ -129,7 +129,7 @@ func (n *Naming) Named(name string) string {
 	return "_" + plain[:min(len(plain), n.MaxName-1)]
 }
 
-// A Picture is what a protocol accepts as a picture.
+// A Picture is the form in which a protocol accepts pictures.
 type Picture struct {
 	MaxBytes int // of its base64
 	MaxSide  int // pixels

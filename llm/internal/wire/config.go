@@ -82,7 +82,7 @@ func Merge(body, extra map[string]any) {
 	}
 }
 
-// Hosted separates the functions among the tools from those that a provider has. It returns the
+// Hosted separates the functions among the tools from the provider's own tools. It returns the
 // latter's own objects for the protocol, and an error if one has none.
 func Hosted(protocol string, list []llm.Tool) (functions []llm.Tool, hosted []map[string]any, err error) {
 	for _, tool := range list {

@@ -61,7 +61,7 @@ func (m *Model) fit(req *llm.Request) fitted {
 	return f
 }
 
-// without returns metadata without what only the server that sent it understands.
+// without returns metadata without the fields that only their own server understands.
 func (m *Model) without(metadata map[string]json.RawMessage) map[string]json.RawMessage {
 	kept := maps.Clone(metadata)
 	for _, key := range m.setup.Kept {
@@ -121,7 +121,7 @@ func (f *fitted) taken(name string) bool {
 	return slices.ContainsFunc(f.req.Tools, func(t llm.Tool) bool { return t.Name == name })
 }
 
-// ids replaces ids of calls that the server refuses, and those that an earlier call has: servers that count
+// ids replaces ids of calls that the server refuses, and repeated ids: servers that count
 // the calls of each answer give the same ones again. Results follow their calls.
 func (f *fitted) ids(n *rules.Naming) {
 	seen := map[string]bool{}

@@ -1,4 +1,4 @@
-// Package answers makes forms of the JSON Schemas of answers, and answers of what people fill in: on
+// Package answers makes forms of the JSON Schemas of answers, and answers of filled forms: on
 // pages, and in the clients of MCP.
 package answers
 

@@ -101,7 +101,7 @@ type bar struct {
 	Breaks   string // the path of the marks of pauses
 }
 
-// bar returns the bar of what ran from one time to another, nil if that is unknown.
+// bar returns the bar from a start to an end, nil if they are unknown.
 func (s *span) bar(from, to time.Time) *bar {
 	whole := s.at(s.to)
 	if from.IsZero() || whole <= 0 {

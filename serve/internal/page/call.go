@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// called is a call as a page shows it: its record, with what each attempt answered.
+// called is a call as a page shows it: its record, with the answer of each attempt.
 type called struct {
 	*call.Record
 	Run  string
@@ -120,7 +120,7 @@ func calledOf(ctx context.Context, j journal.Journal, run, path string, r *call.
 	return c, nil
 }
 
-// read reads what an attempt was asked and answered.
+// read reads the prompt and the answer of an attempt.
 func (a *attempt) read(ctx context.Context, j journal.Journal, run string) error {
 	if !a.Step.Recorded {
 		return nil

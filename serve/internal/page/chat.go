@@ -23,7 +23,7 @@ type thread struct {
 	Cost  budget.Total
 }
 
-// exchange is what a turn was told and replied.
+// exchange is the message and the reply of a turn.
 type exchange struct {
 	runRow
 	Said, Reply string

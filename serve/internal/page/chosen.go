@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// An action is what can be done to several runs at once.
+// An action applies to several runs at once.
 type action struct {
 	Name, Verb, Done string
 	Note             string // what it means
@@ -22,7 +22,7 @@ type action struct {
 	do               func(ctx context.Context, run string) error
 }
 
-// actions are what the sender of a request may do to runs.
+// actions are the actions that the sender of a request may apply.
 func (v View) actions() (out []action) {
 	var resume func(context.Context, string) error
 	if v.Resume != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/internal/page"
 )
@@ -17,9 +18,9 @@ import (
 // Equal requests that arrive at once cancel a run once, but not that of another tenant
 // with the same id.
 func TestEqualRequestsAreOne(t *testing.T) {
-	var kept journal.Memory
+	kept := memdb.New(t)
 	p := stone.Ask("ask", dag.NewType[string]("topic"), dag.NewType[stone.Answer]("reply"), func(string) string { return "Well?" })
-	cfg := stone.Config{RunID: "a", Recorder: journal.Keep(&kept, journal.Options{}), Input: dag.Of(dag.NewType[string]("topic").With("marble"))}
+	cfg := stone.Config{RunID: "a", Recorder: journal.Keep(kept, journal.Options{}), Input: dag.Of(dag.NewType[string]("topic").With("marble"))}
 	if _, err := stone.Run(context.Background(), p, cfg); err == nil {
 		t.Fatal("the run does not wait")
 	}
@@ -28,7 +29,7 @@ func TestEqualRequestsAreOne(t *testing.T) {
 		goOn := make(chan struct{})
 		pages := page.Handler(page.Config{View: func(r *http.Request) page.View {
 			tenant := r.Header.Get("Tenant")
-			return page.View{Journal: &kept, Tenant: tenant, Cancel: func(context.Context, string) error {
+			return page.View{Journal: kept, Tenant: tenant, Cancel: func(context.Context, string) error {
 				canceled[tenant].Add(1)
 				<-goOn
 				return nil

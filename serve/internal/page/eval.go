@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// evaluated is the report of an evaluation, with what a page adds to it.
+// evaluated is the report of an evaluation, with the page's additions.
 type evaluated struct {
 	eval.Report
 	Run     string // "" in a file, from which nothing leads elsewhere
@@ -28,7 +28,7 @@ type evaluated struct {
 	changes scale
 }
 
-// A turnedCase is what was answered to a case before and now. What the journals do not have is empty.
+// A turnedCase has the answers to a case before and now. Answers that no journal has are empty.
 type turnedCase struct {
 	Before, Now reply
 	Fields      []field // that differ

@@ -10,6 +10,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/serve/internal/page"
 )
 
@@ -17,12 +18,17 @@ import (
 func ExampleHandler() {
 	greeting := dag.NewType[string]("greeting")
 	greet := stone.Func0("greet", greeting, func(context.Context) (string, error) { return "Hello", nil })
-	var kept journal.Memory
-	if _, err := stone.Run(context.Background(), greet, stone.Config{RunID: "first", Recorder: journal.Keep(&kept, journal.Options{})}); err != nil {
+	kept, err := sqlite.Open(sqlite.Memory, sqlite.Options{})
+	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	pages := page.Handler(page.Config{View: func(*http.Request) page.View { return page.View{Journal: &kept} }})
+	defer kept.Close()
+	if _, err := stone.Run(context.Background(), greet, stone.Config{RunID: "first", Recorder: journal.Keep(kept, journal.Options{})}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	pages := page.Handler(page.Config{View: func(*http.Request) page.View { return page.View{Journal: kept} }})
 	for _, path := range []string{"/runs/first", "/runs/second"} {
 		w := httptest.NewRecorder()
 		pages.ServeHTTP(w, httptest.NewRequest("GET", path, nil))

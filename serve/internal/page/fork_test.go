@@ -10,13 +10,14 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/internal/page"
 )
 
 // TestFork: the page of a step shows how to fork a run that a command has started, and a fork links to its origin.
 func TestFork(t *testing.T) {
-	j := new(journal.Memory)
+	j := memdb.New(t)
 	p := stone.Seq("p", stone.Func0("first", dag.NewType[int]("n"), func(context.Context) (int, error) { return 1, nil }))
 	for id, opts := range map[string]journal.Options{
 		"typed":     {Source: json.RawMessage(`{"dir":"/home/ada","program":"stone"}`)},

@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// A drawing is the pipeline of a run, with what happened at each of its places.
+// A drawing is the pipeline of a run, with the steps at each of its places.
 type drawing struct {
 	Width, Height int
 	Boxes         []box

@@ -71,7 +71,7 @@ func (r *runRow) asks(ctx context.Context, v View) error {
 	if r.State != journal.Waiting {
 		return nil
 	}
-	for q, err := range journal.EachQuestion(ctx, v.Journal, journal.QuestionQuery{Run: r.ID, Open: true}) {
+	for q, err := range v.Journal.EachQuestion(ctx, journal.QuestionQuery{Run: r.ID, Open: true}) {
 		if errors.As(err, new(*journal.DamageError)) { // its page says so
 			return nil
 		}

@@ -55,7 +55,7 @@ func deep(text string) bool {
 	return false
 }
 
-// shown renders what must differ on a page: no picture is loaded, and no heading is above those of the page.
+// shown renders what must differ on a page: no picture is loaded, and headings rank below the page's own.
 type shown struct{}
 
 // RegisterFuncs implements renderer.NodeRenderer.

@@ -165,7 +165,7 @@ func nodeOf(ctx context.Context, v View, info journal.RunInfo, id string) (*piec
 	return &piece{NodeInfo: n, Run: info.ID}, err
 }
 
-// recordOf reads what a step left.
+// recordOf reads the record of a step.
 func recordOf(ctx context.Context, v View, info journal.RunInfo, s journal.Step) (n *piece, err error) {
 	n = &piece{Run: info.ID}
 	if s.Node != (dag.ID{}) {

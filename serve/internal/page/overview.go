@@ -66,7 +66,7 @@ func (a *activity) lastedP(p int) time.Duration {
 	return percentile(a.lasted, p)
 }
 
-// A period is what happened in the days up to today, in UTC.
+// A period has the figures of the days up to today, in UTC.
 type period struct {
 	From time.Time // 00:00 of the first day
 	All  activity
@@ -95,7 +95,7 @@ func needs(s journal.State) bool {
 	return s != journal.Done && s != journal.Running && s != journal.Canceled
 }
 
-// Bounds of what an overview reads of single runs.
+// Bounds of an overview's reads of single runs.
 const (
 	mostPaid    = 100
 	stepsOfPaid = 2000
@@ -211,7 +211,7 @@ type column struct {
 	URL        string // that day's runs
 }
 
-// A measure is what a chart shows of a day.
+// A measure is the figure of a day that a chart shows.
 type measure struct {
 	name  string
 	value func(activity) float64
@@ -281,7 +281,7 @@ func (p *period) CostChart(pipeline string) chart { return p.chart(usdADay, pipe
 
 func (p *period) TimeChart(pipeline string) chart { return p.chart(timeADay, pipeline, 540, 90) }
 
-// overview is the page of what happened.
+// overview is the page of recent figures.
 type overview struct {
 	*period
 	Days      int
@@ -375,10 +375,10 @@ func (p *pages) selects(filter url.Values) (q journal.Query, err error) {
 	return q, nil
 }
 
-// A Purse is what the sender of a request may spend on a day, and has spent today (UTC).
+// A Purse is the daily limit of the sender of a request, and the amount spent today (UTC).
 type Purse struct{ Spent, Limit float64 }
 
-// Left is what may still be spent.
+// Left is the amount that may still be spent.
 func (p *Purse) Left() float64 { return max(p.Limit-p.Spent, 0) }
 
 // Filled is the part that is spent, of 160.

@@ -35,7 +35,7 @@ type Config struct {
 	Design bool
 }
 
-// A View holds what a caller may see and do.
+// A View is a caller's access: the journal as the caller sees it, and the allowed actions.
 type View struct {
 	// Journal has the runs. Only its methods that read are called.
 	Journal journal.Journal
@@ -51,7 +51,7 @@ type View struct {
 	Remove func(ctx context.Context, run string) error
 	// Force says that the caller may resume a run although its pipeline changed.
 	Force bool
-	// Pipelines returns the pipelines that are published. Nil shows only those that have runs.
+	// Pipelines returns the published pipelines. Nil shows only pipelines that have runs.
 	Pipelines func() ([]Pipeline, error)
 	// Start starts a run with an id. A second equal request does nothing. Nil starts none.
 	Start func(ctx context.Context, id string, req api.Start) error

@@ -9,11 +9,12 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/serve/internal/page"
 )
 
 // broken is a journal that fails.
-type broken struct{ journal.Memory }
+type broken struct{ *sqlite.DB }
 
 func (*broken) Runs(context.Context, journal.Query) ([]journal.RunInfo, error) {
 	return nil, errors.New("disk /secret/path is gone")
@@ -21,7 +22,7 @@ func (*broken) Runs(context.Context, journal.Query) ([]journal.RunInfo, error) {
 
 // An error that is not the reader's is a page, which does not say what only operators may know.
 func TestErrorsArePages(t *testing.T) {
-	pages := page.Handler(page.Config{View: func(*http.Request) page.View { return page.View{Journal: new(broken)} }})
+	pages := page.Handler(page.Config{View: func(*http.Request) page.View { return page.View{Journal: &broken{}} }})
 	w := httptest.NewRecorder()
 	pages.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
 	if text := w.Body.String(); w.Code != 500 || !strings.Contains(text, "<h1>Internal Server Error") || !strings.Contains(text, "cannot be shown") || strings.Contains(text, "secret") {

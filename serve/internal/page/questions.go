@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/serve/internal/answers"
 )
 
-// question is an open question, with what asks for its answer.
+// question is an open question, with its form.
 type question struct {
 	journal.Question
 	Form    answers.Form
@@ -25,7 +25,7 @@ type question struct {
 	Saw     *saw // nil without a tool call
 }
 
-// saw is what an agent saw that wants to call a tool, and the call.
+// saw is the context in which an agent wants to call a tool, and the call.
 type saw struct {
 	Request, Said string
 	toolCall
@@ -39,7 +39,7 @@ func (question) Blank(choice string) *string {
 	return nil
 }
 
-// Once are the choices that answer this question alone, without those that have a blank.
+// Once are the choices that answer this question alone, without choices that have a blank.
 func (q question) Once() []string {
 	return slices.DeleteFunc(slices.Clone(q.Choices), func(choice string) bool {
 		return q.Blank(choice) != nil || slices.Contains(q.Standing, choice)
@@ -74,14 +74,14 @@ const (
 
 // openOf returns the first open questions of a query, and whether there are more.
 func openOf(ctx context.Context, j journal.Journal, run string) (open []question, more bool, err error) {
-	page, more, err := view.Page(journal.EachQuestion(ctx, j, journal.QuestionQuery{Run: run, Open: true}), mostOpen, openBytes)
+	page, more, err := view.Page(j.EachQuestion(ctx, journal.QuestionQuery{Run: run, Open: true}), mostOpen, openBytes)
 	for _, q := range page {
 		open = append(open, questionOf(q))
 	}
 	return open, more, err
 }
 
-// asked is what a run has asked.
+// asked lists the questions of a run.
 type asked struct {
 	Open     []question
 	More     bool               // open questions that are not shown
@@ -106,7 +106,7 @@ func askedOf(ctx context.Context, j journal.Journal, read *view.Run) (out asked,
 
 // askedAt returns the question of a step, nil if it has asked none.
 func askedAt(ctx context.Context, v View, run, path string) (*journal.Question, error) {
-	for q, err := range journal.EachQuestion(ctx, v.Journal, journal.QuestionQuery{Run: run, Path: path}) {
+	for q, err := range v.Journal.EachQuestion(ctx, journal.QuestionQuery{Run: run, Path: path}) {
 		return &q, err
 	}
 	return nil, nil

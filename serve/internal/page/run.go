@@ -106,7 +106,7 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 	return v.show(w, r, "run", f)
 }
 
-// look adds what the run shows at a glance, and what a search finds in it.
+// look adds the summary of the run and the results of a search in it.
 func (b *runPage) look(ctx context.Context, v View, read *view.Run, words string) (err error) {
 	for i := range b.Asked.Open {
 		b.Asked.Open[i].Answers = b.Answers

@@ -104,7 +104,7 @@ func percentile(sorted []time.Duration, p int) time.Duration {
 func (s *strip) Width() int { return 2 * columns }
 func (*strip) Height() int  { return heightOfStrip }
 
-// A forecast is what earlier runs of a pipeline say about one that runs.
+// A forecast estimates a running run from earlier runs of its pipeline.
 type forecast struct {
 	Runs  int // earlier runs
 	Steps int // that they had, the median
@@ -114,7 +114,7 @@ type forecast struct {
 // runsOfForecast is how many earlier runs a forecast reads.
 const runsOfForecast = 20
 
-// forecastOf reads what the last runs of the same pipeline took. It is nil if none has a result.
+// forecastOf reads the durations of the last runs of the same pipeline. It is nil if none has a result.
 func forecastOf(ctx context.Context, v View, info journal.RunInfo) (*forecast, error) {
 	before, err := v.Journal.Runs(ctx, journal.Query{Pipeline: info.Pipeline, States: []journal.State{journal.Done}, Limit: runsOfForecast})
 	if err != nil || len(before) == 0 || info.Pipeline == "" {

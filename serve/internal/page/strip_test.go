@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/internal/page"
 )
@@ -39,14 +40,14 @@ func TestStripAndForecast(t *testing.T) {
 		}), stone.Quorum(1)),
 		stone.Reduce(stone.Func("sum", dag.All(square), sum, func(_ context.Context, all []int) (int, error) { return len(all), nil })),
 	)
-	var kept journal.Memory
+	kept := memdb.New(t)
 	run := func(id string) {
-		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: id, Recorder: journal.Keep(&kept, journal.Options{Pipeline: "squares"})}); err != nil {
+		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: id, Recorder: journal.Keep(kept, journal.Options{Pipeline: "squares"})}); err != nil {
 			t.Error(err)
 		}
 	}
 	run("a")
-	pages := page.Handler(page.Config{View: func(*http.Request) page.View { return page.View{Journal: &kept} }})
+	pages := page.Handler(page.Config{View: func(*http.Request) page.View { return page.View{Journal: kept} }})
 	want := func(path string, parts ...string) {
 		t.Helper()
 		w := httptest.NewRecorder()
@@ -74,16 +75,16 @@ func TestStripAndForecast(t *testing.T) {
 
 // TestOverviewIsBounded: a journal with many pipelines has an overview of a bounded size.
 func TestOverviewIsBounded(t *testing.T) {
-	var kept journal.Memory
+	kept := memdb.New(t)
 	one := dag.NewType[int]("one")
 	for i := range 230 {
 		p := stone.Func0("one", one, func(context.Context) (int, error) { return i, nil })
 		name := fmt.Sprintf("pipeline-%d", i)
-		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: name, Recorder: journal.Keep(&kept, journal.Options{Pipeline: name})}); err != nil {
+		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: name, Recorder: journal.Keep(kept, journal.Options{Pipeline: name})}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	pages := page.Handler(page.Config{View: func(*http.Request) page.View { return page.View{Journal: &kept} }})
+	pages := page.Handler(page.Config{View: func(*http.Request) page.View { return page.View{Journal: kept} }})
 	w := httptest.NewRecorder()
 	pages.ServeHTTP(w, httptest.NewRequest("GET", "/overview", nil))
 	if text := w.Body.String(); strings.Count(text, `<a href="/pipelines/`) != 200 || !strings.Contains(text, "30 runs of further pipelines") || !strings.Contains(text, "<dt>Runs</dt><dd>230</dd>") {

@@ -104,7 +104,7 @@ func (t *talk) add(all []llm.Message, left *allowance) {
 	}
 }
 
-// of adds what only the reply says to the message of a turn.
+// of adds the fields that only the reply has to the message of a turn.
 func (m *message) of(r *llm.Reply, left *allowance) {
 	m.By, m.Reasoning = view.By(r), left.take(r.Reasoning)
 }
@@ -288,7 +288,7 @@ func callOf(c llm.ToolCall, left *allowance) toolCall {
 	return out
 }
 
-// contextLines is how many equal lines are shown around those that differ.
+// contextLines is how many equal lines are shown around a difference.
 const contextLines = 3
 
 // difference shows how a text becomes another. Long parts that are equal are left out.

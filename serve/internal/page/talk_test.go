@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
@@ -43,15 +44,15 @@ func TestTalk(t *testing.T) {
 			}), tool.Ask),
 		},
 	})
-	var kept journal.Memory
+	kept := memdb.New(t)
 	run := func() error {
-		_, err := stone.Run(t.Context(), ag, stone.Config{RunID: "a", Recorder: journal.Keep(&kept, journal.Options{})})
+		_, err := stone.Run(t.Context(), ag, stone.Config{RunID: "a", Recorder: journal.Keep(kept, journal.Options{})})
 		return err
 	}
 	if err := run(); err == nil {
 		t.Fatal("the run does not wait for its question")
 	}
-	pages := page.Handler(page.Config{View: func(*http.Request) page.View { return page.View{Journal: &kept} }})
+	pages := page.Handler(page.Config{View: func(*http.Request) page.View { return page.View{Journal: kept} }})
 	talk := func() (whole, told string) {
 		t.Helper()
 		w := httptest.NewRecorder()
@@ -99,7 +100,7 @@ func TestTalk(t *testing.T) {
 		t.Error("the answer is on the page twice")
 	}
 	var file bytes.Buffer
-	if err := page.Write(t.Context(), &file, &kept, "a"); err != nil || !strings.Contains(file.String(), "You help customers.") || strings.Contains(file.String(), "href") {
+	if err := page.Write(t.Context(), &file, kept, "a"); err != nil || !strings.Contains(file.String(), "You help customers.") || strings.Contains(file.String(), "href") {
 		t.Errorf("%v: %s", err, &file)
 	}
 }

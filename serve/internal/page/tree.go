@@ -75,7 +75,7 @@ func crumbs(ctx context.Context, lanes *view.Lanes, path string) (out []crumb, e
 // Pauses counts the pauses that are folded.
 func (t tree) Pauses() int { return len(t.Span.idle) }
 
-// Zero is the end of what runs.
+// Zero is the end of a running step.
 func (tree) Zero() time.Time { return time.Time{} }
 
 type crumb struct{ Name, Path string }

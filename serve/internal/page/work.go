@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// A work is what a step of a pipeline did in one of two runs that are compared.
+// A work is a step of one of two compared runs, with its input, output and cost.
 type work struct {
 	*journal.Step        // nil if the run did not take it
 	How           string // who was asked and what came of it, or what an agent did; "" for code
@@ -25,7 +25,7 @@ type works struct {
 	A, B work
 }
 
-// Sides are what the two runs did.
+// Sides are the works of the two runs.
 func (w works) Sides() []work { return []work{w.A, w.B} }
 
 // differ reports whether the step asked others, failed otherwise or cost another amount. Code that only one
@@ -61,7 +61,7 @@ func worksOf(ctx context.Context, v View, a, b journal.RunInfo, under string) (o
 	return out, one.unread || other.unread, nil
 }
 
-// done is what the leaves of a run did, by path.
+// done has the works of the leaves of a run, by path.
 type done struct {
 	order  []string
 	by     map[string]work

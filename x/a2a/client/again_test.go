@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/x/a2a/client"
 )
@@ -51,7 +52,7 @@ func TestAgainAsksTheAgent(t *testing.T) {
 	topic, found := dag.NewType[string]("topic"), dag.NewType[map[string]any]("found")
 	capable := client.New(call.Metadata{ID: "agent", Intents: []string{"trip/plan"}}, client.Config{URL: s.URL, Poll: 10 * time.Millisecond})
 	p := call.New("plan", found, call.Spec{Applicator: &call.Applicator{Registry: call.NewRegistry(capable)}, Intent: "trip/plan", Input: call.From(topic)})
-	db := &journal.Memory{}
+	db := memdb.New(t)
 	result, err := stone.Run(t.Context(), p, stone.Config{RunID: "trip", Recorder: journal.Keep(db, journal.Options{}), Input: dag.Of(topic.With("begin"))})
 	if err != nil {
 		t.Fatal(err)

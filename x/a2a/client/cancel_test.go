@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/cli"
 	"github.com/stonelayer/stone/dag"
 	tasks "github.com/stonelayer/stone/internal/remote"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/serve"
@@ -22,7 +23,7 @@ import (
 // A run that waits for its agents is canceled with their tasks, although no process has it. Nothing else starts.
 func TestCancelWaiting(t *testing.T) {
 	r := newRemote(t, options{Streams: true})
-	db := &journal.Memory{}
+	db := memdb.New(t)
 	started := 0
 	topics, done := dag.NewType[[]string]("topics"), dag.NewType[int]("done")
 	p := stone.Seq("all",
@@ -63,7 +64,7 @@ func TestCancelWaiting(t *testing.T) {
 // An agent out of reach is named, and leaves the run as it was.
 func TestCancelUnreachable(t *testing.T) {
 	r := newRemote(t, options{})
-	db := &journal.Memory{}
+	db := memdb.New(t)
 	_, err := stone.Run(t.Context(), pipeline(r.url), stone.Config{RunID: "trip", Recorder: journal.Keep(db, journal.Options{}), Input: dag.Of(topic.With("ask"))})
 	if !errors.Is(err, kind.Waiting) {
 		t.Fatal(err)
@@ -77,7 +78,7 @@ func TestCancelUnreachable(t *testing.T) {
 // A server cancels the tasks of a run that it cancels.
 func TestCancelAtServer(t *testing.T) {
 	r := newRemote(t, options{Streams: true})
-	db := &journal.Memory{}
+	db := memdb.New(t)
 	s, err := serve.New(serve.Config{Journal: db, Log: slog.New(slog.DiscardHandler), Pipelines: []serve.Pipeline{{Name: "plan", Ashlar: pipeline(r.url)}}})
 	if err != nil {
 		t.Fatal(err)

@@ -31,6 +31,7 @@ import (
 	"github.com/stonelayer/stone/call/rest"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/test/eventtest"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/test/peer"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
@@ -375,7 +376,7 @@ func pipeline(url string) stone.Ashlar {
 // A question of the agent becomes a question of the run. Another process answers it, and the task continues.
 func TestAsk(t *testing.T) {
 	r := newRemote(t, options{Streams: true})
-	db := &journal.Memory{}
+	db := memdb.New(t)
 	run := func(resume bool) (stone.Result, error) {
 		cfg := stone.Config{RunID: "trip", Recorder: journal.Keep(db, journal.Options{Resume: resume})}
 		if !resume {
@@ -402,7 +403,7 @@ func TestAsk(t *testing.T) {
 // A failed task is replaced when the run is resumed.
 func TestResumeFailed(t *testing.T) {
 	r := newRemote(t, options{Streams: true})
-	db := &journal.Memory{}
+	db := memdb.New(t)
 	for try := 1; try <= 2; try++ {
 		cfg := stone.Config{RunID: "trip", Recorder: journal.Keep(db, journal.Options{Resume: try > 1})}
 		if try == 1 {
@@ -417,7 +418,7 @@ func TestResumeFailed(t *testing.T) {
 // A run that is drained leaves the task to the next process.
 func TestDrain(t *testing.T) {
 	r := newRemote(t, options{Streams: true})
-	db, drain := &journal.Memory{}, make(chan struct{})
+	db, drain := memdb.New(t), make(chan struct{})
 	go func() { // when the task is recorded
 		for sent := false; !sent; time.Sleep(time.Millisecond) {
 			steps, _ := db.Steps(context.Background(), "trip")
@@ -439,7 +440,7 @@ func TestDrain(t *testing.T) {
 // A message that could not be sent is sent when the run is resumed.
 func TestResumeUnsent(t *testing.T) {
 	r := newRemote(t, options{Streams: true})
-	db := &journal.Memory{}
+	db := memdb.New(t)
 	r.down = true
 	if _, err := stone.Run(t.Context(), pipeline(r.url), stone.Config{RunID: "trip", Input: dag.Of(topic.With("slate")), Recorder: journal.Keep(db, journal.Options{})}); err == nil || r.count() != 0 {
 		t.Fatalf("%v, %d tasks", err, r.count())

@@ -222,7 +222,7 @@ func (c Config) connect(ctx context.Context, client *http.Client) (*a2aclient.Cl
 
 type a2aVersion = sdk.ProtocolVersion
 
-// readCard reads cards of all versions. Those of 0.3 may leave out the transport, which is then JSON-RPC; those of 0.2
+// readCard reads cards of all versions. Cards of 0.3 may leave out the transport, which is then JSON-RPC; cards of 0.2
 // know no other. Another transport may be at the same address.
 func readCard(raw []byte) (*sdk.AgentCard, error) {
 	card, err := a2av0.NewAgentCardParser()(raw)

@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/x/a2a/client"
@@ -81,7 +82,7 @@ func TestTwoQuestions(t *testing.T) {
 			topic, found := dag.NewType[string]("topic"), dag.NewType[map[string]any]("found")
 			capable := client.New(call.Metadata{ID: "agent", Intents: []string{"trip/plan"}, Limits: call.Limits{Timeout: c.timeout}}, client.Config{URL: s.URL, Poll: 10 * time.Millisecond})
 			p := call.New("plan", found, call.Spec{Applicator: &call.Applicator{Registry: call.NewRegistry(capable)}, Intent: "trip/plan", Input: call.From(topic)})
-			db := &journal.Memory{}
+			db := memdb.New(t)
 			run := func(resume bool) (stone.Result, error) {
 				cfg := stone.Config{RunID: "trip", Recorder: journal.Keep(db, journal.Options{Resume: resume})}
 				if !resume {

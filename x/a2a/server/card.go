@@ -64,7 +64,7 @@ func (a *agent) card(base string, skills bool) *sdk.AgentCard {
 	return card
 }
 
-// before is what a card has for clients of version 0.3, beside that of 1.0. That of the SDK's adapter is no card of 1.0.
+// before has the fields of a card for clients of version 0.3, in addition to 1.0. The card of the SDK's adapter lacks the ones of 1.0.
 type before struct {
 	*sdk.AgentCard
 	Version         sdk.ProtocolVersion       `json:"protocolVersion"`

@@ -144,7 +144,7 @@ func (s skill) input(m *sdk.Message) (json.RawMessage, error) {
 	return input, nil
 }
 
-// digest identifies a message of a caller with what it says.
+// digest identifies a message of a caller by its content.
 func digest(c caller, m *sdk.Message, skill string) string {
 	parts, _ := json.Marshal(m.Parts) // they were read from JSON
 	h := sha256.New()

@@ -80,7 +80,7 @@ func finish(ctx context.Context, c caller, run api.Run, d *draft, yield func(sdk
 	yield(&sdk.TaskStatusUpdateEvent{TaskID: d.of.TaskID, ContextID: d.of.ContextID, Status: t.Status, Metadata: t.Metadata}, nil)
 }
 
-// A draft is what a client was told of the result before it was there.
+// A draft is the partial result that a client has received.
 type draft struct {
 	of   sdk.TaskInfo
 	text string

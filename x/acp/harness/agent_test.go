@@ -16,7 +16,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/x/acp"
 )
@@ -59,7 +59,12 @@ func serveStone() error {
 		}
 		return "edited", os.WriteFile("sum.go", []byte(source(s)), 0o600)
 	}, stone.Effects("fs"))
-	s, err := serve.New(serve.Config{Journal: &journal.Memory{}, Pipelines: []serve.Pipeline{{Name: "edit", Ashlar: stone.Seq("edit", may, edit)}}, Grant: []string{"fs"},
+	db, err := sqlite.Open(sqlite.Memory, sqlite.Options{})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	s, err := serve.New(serve.Config{Journal: db, Pipelines: []serve.Pipeline{{Name: "edit", Ashlar: stone.Seq("edit", may, edit)}}, Grant: []string{"fs"},
 		Scan: 10 * time.Millisecond, Grace: 100 * time.Millisecond, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err

@@ -28,7 +28,7 @@ type Config struct {
 	// Env are the names of further environment variables to pass on, such as ANTHROPIC_API_KEY. HOME is a temporary
 	// directory.
 	Env []string
-	// Sandbox is what the program may use beside its clone.
+	// Sandbox grants files and network in addition to the clone.
 	Sandbox sandbox.Policy
 	// Allow are kinds of tool calls, such as "read" or "edit", that the program is permitted without asking. The program
 	// itself says of which kind a call is.

@@ -16,9 +16,11 @@ import (
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/internal/test/peer"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/sandbox"
 	"github.com/stonelayer/stone/x/acp/harness"
@@ -46,7 +48,7 @@ type world struct {
 	cfg       harness.Config
 	spec      call.Spec
 	meta      call.Metadata
-	db        journal.Memory
+	db        *sqlite.DB
 	resumed   bool
 	frontend  ask.Frontend
 	then      []stone.Ashlar // after the call
@@ -56,7 +58,7 @@ func newWorld(t *testing.T, does string) *world {
 	if _, err := sandbox.Find(); err != nil {
 		need.Absent(t, err.Error())
 	}
-	w := &world{T: t, repo: repository(t), log: filepath.Join(t.TempDir(), "log")}
+	w := &world{T: t, db: memdb.New(t), repo: repository(t), log: filepath.Join(t.TempDir(), "log")}
 	if err := os.WriteFile(w.log, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +88,7 @@ func (w *world) run() (edits, error) {
 	spec := w.spec
 	spec.Applicator = &call.Applicator{Registry: call.NewRegistry(harness.New(w.meta, w.cfg)), Checks: map[string]call.Check{"tests-pass": harness.TestsPass}}
 	p := stone.Seq("work", append([]stone.Ashlar{call.New("fix", patch, spec)}, w.then...)...)
-	cfg := stone.Config{RunID: "r", Recorder: journal.Keep(&w.db, journal.Options{Resume: w.resumed}), Frontend: w.frontend}
+	cfg := stone.Config{RunID: "r", Recorder: journal.Keep(w.db, journal.Options{Resume: w.resumed}), Frontend: w.frontend}
 	if !w.resumed {
 		cfg.Input = dag.Of(task.With(map[string]string{"prompt": "Mend Sum."}))
 	}
@@ -213,7 +215,7 @@ func TestPermission(t *testing.T) {
 	if got := q.Text + " " + string(q.Call.Input) + " " + strings.Join(q.Choices, ","); got != `coder asks for permission: Edit ./sum.go {"path":"./sum.go"} Allow,Always,Reject,Allow (x)` {
 		t.Error(got)
 	}
-	if err := journal.Answer(t.Context(), &w.db, "r", q.Path, ask.Answer{Response: "Allow"}); err != nil {
+	if err := journal.Answer(t.Context(), w.db, "r", q.Path, ask.Answer{Response: "Allow"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.run(); err == nil || !strings.Contains(err.Error(), "the process dies here") {

@@ -30,7 +30,7 @@ func (e tooLarge) Error() string { return string(e) }
 
 var errInflated = tooLarge(fmt.Sprintf("the PDF expands to more than %d MiB", maxInflated>>20))
 
-// allowance is what the streams of a file may still expand to.
+// allowance is the number of bytes to which the streams of a file may still expand.
 type allowance struct {
 	left  int64
 	until time.Time

@@ -160,7 +160,7 @@ func (w *writing) stream(contents, resources pdf.Value, s state, depth int) {
 	})
 }
 
-// form reads a form, which has resources of its own or those of its page.
+// form reads a form, which has its own resources or uses its page's.
 func (w *writing) form(x, around pdf.Value, s state, depth int) {
 	if x.Key("Subtype").Name() != "Form" || depth == deepestUse || w.forms == maxForms {
 		return

@@ -94,7 +94,7 @@ func open(ctx context.Context, address string, make bool) (*retrieve.Store, erro
 	return s, nil
 }
 
-// putWords has the words of a heading before those of the text.
+// putWords puts the words of a heading before the words of the text.
 const putWords = `WITH new (id, heading, text) AS (VALUES (?::bigint, ?::text, ?::text)) UPDATE pieces SET words =
 	setweight(to_tsvector('english', new.heading), 'A') || setweight(to_tsvector('english', new.text), 'B') FROM new WHERE pieces.id = new.id`
 

@@ -19,6 +19,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm/limit"
 	"github.com/stonelayer/stone/x/temporal"
@@ -66,7 +67,7 @@ func TestRuns(t *testing.T) {
 			return n, nil
 		})))
 	bad := stone.Func0("bad", text, func(context.Context) (string, error) { return "", errors.New("bad") })
-	c, j := server().client(t), new(journal.Memory)
+	c, j := server().client(t), memdb.New(t)
 	work(t, temporal.Worker{Client: c, Journal: j, Pool: t.Name(), Pipelines: []stone.Ashlar{p, bad}})
 	for run, p := range map[string]stone.Ashlar{"good": p, "bad": bad} {
 		local, err := stone.Run(t.Context(), p, stone.Config{RunID: run})
@@ -90,7 +91,7 @@ func TestRuns(t *testing.T) {
 // is in what holders and workers send to the server, nor in the history.
 func TestContentsStay(t *testing.T) {
 	sent := server().record()
-	c, j := server().client(t), new(journal.Memory)
+	c, j := server().client(t), memdb.New(t)
 	const marked = "MARKED"
 	var tries atomic.Int64
 	p := stone.Seq("p",
@@ -181,7 +182,7 @@ func TestRollingDeploy(t *testing.T) {
 		}, stone.Version(v)))
 	}
 	old, fresh := version("old", &calls), version("new", &others)
-	c, j, pool := server().client(t), new(journal.Memory), t.Name()
+	c, j, pool := server().client(t), memdb.New(t), t.Name()
 	work(t, temporal.Worker{Client: c, Journal: j, Pool: pool, Pipelines: []stone.Ashlar{fresh}})
 	start(t, c, j, temporal.Run{ID: "rolling", Pipeline: old, Pool: pool})
 	for {
@@ -207,7 +208,7 @@ func TestRollingDeploy(t *testing.T) {
 
 // Cancelling the workflow of a run cancels the run and its steps.
 func TestCancel(t *testing.T) {
-	c, j, pool := server().client(t), new(journal.Memory), t.Name()
+	c, j, pool := server().client(t), memdb.New(t), t.Name()
 	started, ended := make(chan struct{}), make(chan struct{})
 	p := stone.Seq("p", stone.Func0("leaf", text, func(ctx context.Context) (string, error) {
 		close(started)
@@ -232,7 +233,7 @@ func TestCancel(t *testing.T) {
 
 // A worker that is stopped lets its leaves end, and the run continues elsewhere.
 func TestDrain(t *testing.T) {
-	c, j, pool := server().client(t), new(journal.Memory), t.Name()
+	c, j, pool := server().client(t), memdb.New(t), t.Name()
 	var calls atomic.Int64
 	started, release := make(chan struct{}), make(chan struct{})
 	p := stone.Seq("p", stone.Func0("slow", text, func(context.Context) (string, error) {
@@ -276,7 +277,7 @@ func TestRank(t *testing.T) {
 	}
 	p := stone.Seq("ranked", note("far", text), stone.Ask("sure", text, answer, func(string) string { return "sure?" }), note("near", text))
 	sent := server().record()
-	c, j := server().client(t), new(journal.Memory)
+	c, j := server().client(t), memdb.New(t)
 	work(t, temporal.Worker{Client: c, Journal: j, Pool: t.Name(), Pipelines: []stone.Ashlar{p}})
 	if err := temporal.Start(limit.Ranked(t.Context(), want), c, j, temporal.Run{ID: "ranked", Pipeline: p, Pool: t.Name()}); err != nil {
 		t.Fatal(err)

@@ -38,7 +38,7 @@ func (p *Program) Bool(ctx context.Context, variables map[string]json.RawMessage
 }
 
 // Eval evaluates the expression and returns its value as canonical JSON. The variables
-// are JSON; only those that are read are decoded. An error is an *Error. If the
+// are JSON; each is decoded when it is first read. An error is an *Error. If the
 // evaluation was stopped, its cause is ErrTooCostly or ctx's cause.
 func (p *Program) Eval(ctx context.Context, variables map[string]json.RawMessage) (json.RawMessage, error) {
 	value, err := p.run(ctx, variables)

@@ -70,7 +70,7 @@ func (m *measured) add(fields []string) error {
 	return nil
 }
 
-// median returns the median of what a benchmark reported in a unit.
+// median returns the median of a benchmark's figures in a unit.
 func (m *measured) median(path, unit string) (float64, bool) {
 	s := slices.Sorted(slices.Values(m.samples[path+" "+unit]))
 	if len(s) == 0 {

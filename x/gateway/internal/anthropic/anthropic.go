@@ -15,7 +15,7 @@
 // # Thinking
 //
 // Where a client asks for thinking, an answer has the reasoning of its model. In place of the provider's signature, it
-// has the name of the run, which keeps what the provider wants back in the next turn.
+// has the name of the run, which keeps the values that the provider wants back in the next turn.
 package anthropic
 
 import (

@@ -69,7 +69,7 @@ type chatUsage struct {
 	Cost float64 `json:"cost,omitempty"` // in USD, in the field in which OpenRouter has it
 }
 
-// chatRequest has what is read of a request for a chat beside its messages.
+// chatRequest has the fields of a chat request beside its messages.
 type chatRequest struct {
 	model    string
 	stream   bool

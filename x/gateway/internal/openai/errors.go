@@ -102,7 +102,7 @@ func ofRun(run api.Run) *Error {
 	return Failed(run.Failure.Kind, run.Failure.Reason, run.Usage.Tokens() > 0 || run.Usage.USD > 0)
 }
 
-// Failed is the error of what failed by this kind, and may have been paid.
+// Failed is the error of a run that failed with this kind and may have been billed.
 func Failed(kind, reason string, paid bool) *Error {
 	status := cmp.Or(statuses[kind], http.StatusUnprocessableEntity)
 	if status >= http.StatusTooManyRequests && paid {

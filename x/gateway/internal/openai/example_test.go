@@ -7,7 +7,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/llm"
 	client "github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/serve"
@@ -18,7 +18,13 @@ import (
 func Example() {
 	name, greeting := dag.NewType[string]("name"), dag.NewType[string]("greeting")
 	greet := stone.Func("greet", name, greeting, func(_ context.Context, name string) (string, error) { return "Hello, " + name, nil })
-	s, err := serve.New(serve.Config{Protocols: []serve.Protocol{gateway.Part}, Journal: &journal.Memory{}, Pipelines: []serve.Pipeline{{Ashlar: greet}}})
+	db, err := sqlite.Open(sqlite.Memory, sqlite.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer db.Close()
+	s, err := serve.New(serve.Config{Protocols: []serve.Protocol{gateway.Part}, Journal: db, Pipelines: []serve.Pipeline{{Ashlar: greet}}})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -73,7 +73,7 @@ func Routes() []Route {
 	}
 }
 
-// places are the first parts of the paths of OpenAI's service below /v1, also of those that are not here:
+// places are the first parts of the paths of OpenAI's service below /v1, including unsupported ones:
 // its clients read errors of them in its form.
 var places = []string{
 	"assistants", "audio", "batches", "chat", "completions", "containers", "conversations", "embeddings", "files", "fine_tuning",

@@ -10,7 +10,7 @@ import (
 type Use string
 
 const (
-	// Used parameters are part of what the model is asked.
+	// Used parameters are passed to the model.
 	Used Use = "used"
 	// Passed parameters reach a model that takes a request. A pipeline that takes anything
 	// else has settings of its own, and ignores them.

@@ -45,7 +45,7 @@ func placeOf(text string) int {
 	return len(text)<<placeBits | int(crc32.ChecksumIEEE([]byte(text))>>(32-checkBits))
 }
 
-// grow sends what a live text has more than before, and the client does not have.
+// grow sends the new end of a live text that the client does not have.
 func (e *events) grow(text string) {
 	if text == "" || text == e.said {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Connect gives a client that has sent no messages those of the exchanges. It begins with a snapshot of them.
+// Connect sends the messages of the exchanges to a client that has sent none. It begins with a snapshot of them.
 func (in *Input) Connect(all []turn.Exchange) error {
 	out := []any{}
 	for _, e := range all {

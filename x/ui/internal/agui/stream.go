@@ -262,7 +262,7 @@ func (s *Stream) interrupts(parts []turn.Part) (out []map[string]any, calls bool
 	return out, calls
 }
 
-// snapshot returns the messages without those that were taken back.
+// snapshot returns the messages, without retracted ones.
 func (s *Stream) snapshot(parts []turn.Part) []any {
 	void, has := map[string]bool{}, map[string]bool{}
 	for i := range parts {

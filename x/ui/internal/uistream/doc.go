@@ -7,6 +7,6 @@
 // The approval of a call is a tool-approval-request. Any other question is a part data-question. A part data-answer
 // or the text of the next message answers it. Beside an approval, that text is a refusal with its reason.
 //
-// Calls have providerExecuted, except those that wait for the client, for its approval or its result: the client gets such a
+// Calls have providerExecuted, except calls that wait for the client, for its approval or its result: the client gets such a
 // call again, without it. The outputs in the last message of a request are the results.
 package uistream

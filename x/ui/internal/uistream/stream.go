@@ -220,7 +220,7 @@ func (s *Stream) ask(p *turn.Part, at *sent) {
 		return
 	}
 	call := turn.CallID(s.Run, q)
-	// A call that waits for the client is not executed by the server: clients ignore those that are.
+	// A call that waits for the client is not executed by the server: clients ignore calls that are.
 	s.send(Chunk{"type": "tool-input-available", "toolCallId": call, "toolName": q.Call.Tool, "input": q.Call.Input, "providerExecuted": false})
 	if !q.Call.Client {
 		s.send(Chunk{"type": "tool-approval-request", "approvalId": id, "toolCallId": call})
