@@ -21,6 +21,14 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
+// policy is the type of Config.Policy. Its methods may be called by several goroutines at once.
+type policy = interface {
+	// Enter checks p before it runs at the place of ctx, and returns the context of its run.
+	Enter(ctx context.Context, p Ashlar, g Given) (context.Context, Findings)
+	// Narrow returns the effects that the body of ctx may have of the granted ones; nil means all.
+	Narrow(ctx context.Context, granted []string) []string
+}
+
 // Config configures how a pipeline is run or validated. The zero Config runs it in
 // this process on an empty DAG, without a watcher, a frontend or a recorder.
 type Config struct {

@@ -509,3 +509,14 @@ func (v *validator) unused() {
 		}
 	}
 }
+
+// Types returns the names of the types of the input nodes.
+func (g Given) Types() []string {
+	names := g.dag.Types()
+	for _, t := range g.Input {
+		if t != nil {
+			names = append(names, t.Name())
+		}
+	}
+	return names
+}

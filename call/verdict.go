@@ -3,7 +3,9 @@ package call
 import (
 	"cmp"
 	"context"
+	"iter"
 	"slices"
+	"strings"
 
 	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/internal/redact"
@@ -42,4 +44,26 @@ func bounded(ctx context.Context, all []Verdict) []Verdict {
 // rank orders verdicts by how informative they are.
 func (v *Verdict) rank() int {
 	return slices.Index([]string{"broken", "failed", "passed", "skipped"}, v.State)
+}
+
+// facts ranges over the facts of a call for people, see tree.Facts. The capabilities that would be asked depend on the
+// run: see Applicator.Candidates.
+func (c *caller) facts() iter.Seq2[string, string] {
+	s := &c.spec
+	candidates := strings.Join(s.Dispatch.Candidates, ", ")
+	if s.open() {
+		candidates = "named by a value of the run"
+	}
+	facts := [][2]string{
+		{"intent", s.Intent}, {"tool", s.Tool}, {"capability", s.Cap},
+		{"candidates", candidates},
+	}
+	return func(yield func(string, string) bool) {
+		for _, f := range facts {
+			if f[1] != "" && !yield(f[0], f[1]) {
+				return
+			}
+		}
+		s.Admit.facts(yield)
+	}
 }

@@ -134,11 +134,6 @@ func (q Question) answer() ask.Answer {
 	return a
 }
 
-// take makes a the answer of the question; the zero Answer and time open it.
-func (q *Question) take(a ask.Answer, at time.Time) {
-	q.Response, q.By, q.Given, q.Answered = a.Response, a.By, a.Given, at
-}
-
 // Check returns an error if the question does not accept the response, else nil. The
 // empty response cancels any question.
 func (q Question) Check(ctx context.Context, response string) error {

@@ -2,7 +2,9 @@ package schema
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
+	"strings"
 
 	"github.com/stonelayer/stone/internal/fields"
 )
@@ -30,4 +32,23 @@ func (f field) quoted() bool {
 		t = t.Elem()
 	}
 	return f.String && (t == reflect.TypeFor[json.Number]() || byMethod(t, f.Type != t) == nil)
+}
+
+// Closed returns the schema of the same objects without unknown properties, as tools declare
+// their arguments: null is not allowed, and additionalProperties is false unless the schema
+// has it. A schema that does not have the type object is an error.
+func (s *Schema) Closed() (*Schema, error) {
+	var o map[string]json.RawMessage
+	if err := json.Unmarshal(s.JSON(), &o); err != nil || !strings.Contains(string(o["type"]), `"object"`) {
+		return nil, errors.New("want the schema of an object")
+	}
+	o["type"] = json.RawMessage(`"object"`)
+	if _, open := o["additionalProperties"]; !open {
+		o["additionalProperties"] = json.RawMessage("false")
+	}
+	data, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(data)
 }

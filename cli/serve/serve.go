@@ -16,8 +16,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/cli/internal/publish"
 	"github.com/stonelayer/stone/cli/internal/token"
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
@@ -259,4 +263,15 @@ func (w warner) Handle(_ context.Context, r slog.Record) error {
 	})
 	w.say(line.String())
 	return nil
+}
+
+// The types of a pipeline that answers messages.
+var (
+	message = dag.NewType[string]("message")
+	answer  = dag.NewType[agent.Text]("answer")
+)
+
+// chat implements Chat of [publish.Server].
+func chat(name string, app *call.Applicator, spec call.Spec) stone.Ashlar {
+	return agent.New(name, answer, call.Model(app, spec), agent.Config{Conversation: agent.ConversationOf(answer), User: message})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/redact"
+	"github.com/stonelayer/stone/schema"
 )
 
 // A Place is something outside of the configuration that a field names: an address, a program, a key, a variable or a
@@ -61,4 +62,11 @@ func Whole(argv []string) string {
 		words = append(words, w)
 	}
 	return strings.Join(words, " ")
+}
+
+// An Emitter is the Detail of a leaf that emits the result of a plan. Package eval compares scorers with its schemas.
+type Emitter interface {
+	// Emits returns the schema of the emission as "", and those of its fields by their paths, as ".order.total". A nil
+	// schema accepts anything.
+	Emits() map[string]*schema.Schema
 }

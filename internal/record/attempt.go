@@ -50,3 +50,39 @@ func WithAnew(ctx context.Context, n int) context.Context {
 	}
 	return context.WithValue(ctx, anewKey{}, n)
 }
+
+type beginsKey struct{}
+
+// WithBegin returns the context for Acquire and Begin of a caller that begins the run at once, if it is new: both then are one
+// write, which need not be durable before the first write after it.
+func WithBegin(ctx context.Context) context.Context { return context.WithValue(ctx, beginsKey{}, true) }
+
+// Begins reports whether ctx is such a context.
+func Begins(ctx context.Context) bool { return ctx.Value(beginsKey{}) != nil }
+
+type childKey struct{}
+
+type child struct{ goesOn bool }
+
+// WithChild returns the context of a step that waits for a run elsewhere. GoesOn says that an earlier process has
+// lost its attempt, which continues in this one and is not counted again. The cost of such a step counts
+// for its run, and not for sums over several runs, to which the run elsewhere belongs itself.
+func WithChild(ctx context.Context, goesOn bool) context.Context {
+	return context.WithValue(ctx, childKey{}, child{goesOn})
+}
+
+// Child reports whether ctx is the context of such a step, and whether its attempt continues.
+func Child(ctx context.Context) (is, goesOn bool) {
+	c, is := ctx.Value(childKey{}).(child)
+	return is, c.goesOn
+}
+
+type lookupKey struct{}
+
+// WithLookup returns the context for a Do that only returns a record that is there, or a zero one, and does no work.
+func WithLookup(ctx context.Context) context.Context {
+	return context.WithValue(ctx, lookupKey{}, true)
+}
+
+// Lookup reports whether ctx is such a context.
+func Lookup(ctx context.Context) bool { return ctx.Value(lookupKey{}) != nil }

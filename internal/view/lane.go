@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/internal/text"
@@ -70,4 +72,22 @@ func (l *Lanes) Shown(ctx context.Context, path string) (string, error) {
 		}
 	}
 	return strings.Join(segments, "/"), nil
+}
+
+// A LostLane is a lane that a run has lost: its address, and the label of its item.
+type LostLane struct{ Path, Label string }
+
+// LostLanes returns the lanes that are lost in the DAG with which the run ended.
+func LostLanes(ctx context.Context, j journal.Journal, run string) (lanes []LostLane, err error) {
+	d, err := j.DAG(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	all, err := dag.Lost(d)
+	for _, l := range all {
+		if l.FanOut != "" {
+			lanes = append(lanes, LostLane{l.FanOut + "[" + strconv.Itoa(l.Index) + "]", l.Marker.Text()})
+		}
+	}
+	return lanes, err
 }

@@ -2,6 +2,9 @@ package view
 
 import (
 	"context"
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/journal"
@@ -112,3 +115,15 @@ func Paid(run journal.RunInfo, b journal.Branch, asked *journal.Question) budget
 	lost := s.Declared.Times(n)
 	return budget.Possible{Attempts: n, Tokens: lost.Tokens, USD: lost.USD}
 }
+
+// Dir returns the directory in which the command started a run, empty if the command did not.
+func Dir(info journal.RunInfo) string {
+	var from struct {
+		Dir string `json:"dir"`
+	}
+	_ = json.Unmarshal(info.Source, &from) // the source of another program is its own
+	return from.Dir
+}
+
+// IsText reports whether every journal can look for s.
+func IsText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }

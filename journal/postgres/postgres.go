@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/stonelayer/stone/internal/stores"
 	"github.com/stonelayer/stone/journal/internal/log"
 )
 
@@ -194,4 +195,22 @@ func (d *database) Close() error {
 	}
 	d.pool.close()
 	return nil
+}
+
+// Part lets a program keep runs in PostgreSQL, see cli.Part.
+var Part = stores.Server{
+	Open: func(ctx context.Context, address, listen string) (stores.Store, error) {
+		db, err := Open(ctx, address, Options{Listen: listen})
+		if err != nil {
+			return nil, err
+		}
+		return db, nil
+	},
+	Secret: func(address string) string {
+		config, err := parse(address)
+		if err != nil {
+			return "" // it opens nothing
+		}
+		return config.Password
+	},
 }

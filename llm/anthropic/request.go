@@ -3,8 +3,10 @@ package anthropic
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -234,4 +236,58 @@ func unchanged(m llm.Message, blocks []receivedBlock) bool {
 	}
 	return text.String() == m.Text() &&
 		slices.EqualFunc(calls, m.ToolCalls, func(id string, c llm.ToolCall) bool { return id == c.ID })
+}
+
+// params follow the page "Messages" of Anthropic's API reference, and "Effort" of its guide.
+// Messages has no seed. Its metadata is the id of the user.
+var params = wire.ParamRules{
+	"temperature":  wire.Put("temperature"),
+	"top_p":        wire.Put("top_p"),
+	"stop":         wire.Put("stop_sequences"),
+	"effort":       wire.Put("output_config", "effort"),
+	"service_tier": wire.Put("service_tier"),
+	"cache_ttl":    func(object, any) error { return nil }, // a part of each mark
+	"tool_choice": wire.Choice(wire.Put("tool_choice"), map[string]any{
+		"auto": object{"type": "auto"}, "none": object{"type": "none"}, "required": object{"type": "any"},
+	}, func(name string) any { return object{"type": "tool", "name": name} }),
+	"parallel_tools": func(body object, parallel any) error {
+		if body["tool_choice"] == nil {
+			body["tool_choice"] = object{"type": "auto"}
+		}
+		if choice, ok := body["tool_choice"].(object); ok && choice["type"] == "none" {
+			return nil
+		}
+		return wire.Put("tool_choice", "disable_parallel_tool_use")(body, !parallel.(bool))
+	},
+	"metadata": func(body object, value any) error {
+		fields := value.(map[string]string)
+		if len(fields) != 1 || fields["user_id"] == "" {
+			return fmt.Errorf("metadata has %d fields: Messages takes user_id alone", len(fields))
+		}
+		return wire.Put("metadata", "user_id")(body, fields["user_id"])
+	},
+}
+
+// strictRefusals are parts of the messages with which the provider refuses strict tools: it does not
+// know the field, or all of them become one grammar, whose size has limits that are not published.
+// Source: Anthropic, guide "Structured outputs", section "Additional internal limits";
+// anthropic-sdk-python issue 1185.
+var strictRefusals = []string{"strict", "too complex for compilation", "compiled grammar is too large"}
+
+// strict reports whether tools are strict where they can be. Other servers of the protocol, and older
+// models, may not know the field.
+func (m *Model) strict() bool { return m.Own() && !m.loose.Load() }
+
+// refusesStrict reports whether the provider refused a request because of its strict tools.
+func refusesStrict(err error) bool {
+	refused, ok := errors.AsType[*llm.HTTPError](err)
+	if !ok || refused.Status != http.StatusBadRequest {
+		return false
+	}
+	for _, part := range strictRefusals {
+		if strings.Contains(refused.Body, part) {
+			return true
+		}
+	}
+	return false
 }
