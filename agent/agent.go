@@ -11,7 +11,6 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/llm/repetition"
 )
 
 // Defaults of Config.
@@ -44,11 +43,11 @@ type Config struct {
 	// that the others were not run.
 	MaxCalls int
 	// Repetition makes the watchers of an answer, one for the text and one for the
-	// thinking; see repetition.Guard. When one trips, the model is asked once more, in at most three turns, and then
+	// thinking; see llm.Guard. When one trips, the model is asked once more, in at most three turns, and then
 	// the agent fails with "output-degenerate". Nil watches for 1,000 bytes that occur 64 times,
 	// which ordinary text never has; a function that returns an empty Watcher watches
 	// nothing.
-	Repetition func() *repetition.Watcher
+	Repetition func() *llm.Watcher
 	// Model overrides the name of the model.
 	Model string
 	// MaxTokens bounds the answer of a turn; 0 leaves it to the model, whose limit is in the table of models or its

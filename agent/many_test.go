@@ -20,7 +20,6 @@ import (
 	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/openai"
-	"github.com/stonelayer/stone/llm/repetition"
 )
 
 // manyServer is set in the process that serves TestManyAgents.
@@ -43,7 +42,7 @@ func TestManyAgents(t *testing.T) {
 		fmt.Sscan(s, &n)
 	}
 	address, release := startMany(t)
-	m := openai.New(openai.Config{Model: "m", URL: "http://" + address, Key: "test-key", Repetition: repetition.New,
+	m := openai.New(openai.Config{Model: "m", URL: "http://" + address, Key: "test-key", Repetition: llm.NewWatcher,
 		Timeouts: llm.Timeouts{Silence: time.Hour}}) // the first agents wait for the last one
 	talk := agent.New("talk", note, m, agent.Config{User: agent.Say("hi")})
 	before := weigh()

@@ -8,7 +8,6 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/llm/repetition"
 )
 
 // A payment is the draw of a model's step on the account of the context: an estimate
@@ -16,16 +15,16 @@ import (
 type payment struct {
 	*budget.Draw
 	meter *llm.Meter
-	watch func() *repetition.Watcher // nil watches nothing
-	spent budget.Usage               // by this request
-	own   bool                       // the model draws on the account itself
-	again int                        // retries of a model that repeats itself
+	watch func() *llm.Watcher // nil watches nothing
+	spent budget.Usage        // by this request
+	own   bool                // the model draws on the account itself
+	again int                 // retries of a model that repeats itself
 }
 
 // stuck watches for 1,000 bytes that occur 64 times, which no ordinary text has. Tables,
 // logs and padding stay far below; a model in a loop never stops.
-func stuck() *repetition.Watcher {
-	return &repetition.Watcher{NGram: &repetition.NGram{N: 1000, Threshold: 64}}
+func stuck() *llm.Watcher {
+	return &llm.Watcher{NGram: &llm.NGram{N: 1000, Threshold: 64}}
 }
 
 func pay(ctx context.Context, step string, m llm.Model, req *llm.Request) (payment, error) {
@@ -47,7 +46,7 @@ func (p *payment) ask(ctx context.Context, m llm.Model, req *llm.Request, hear f
 	p.meter, err = llm.NewMeter(ctx, m, req), errNoEnd
 	asked := m
 	if p.watch != nil {
-		asked = repetition.Guard(m, p.watch, p.again)
+		asked = llm.Guard(m, p.watch, p.again)
 	}
 	asked.Stream(ctx, bounded)(func(d llm.Delta, failed error) bool {
 		p.meter.Hear(&d)

@@ -131,4 +131,3 @@ type Answer struct {
 
 // MaxBy bounds Answer.By, in bytes.
 const MaxBy = 256
-

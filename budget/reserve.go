@@ -2,10 +2,11 @@ package budget
 
 import (
 	"context"
-	"github.com/stonelayer/stone/internal/declared"
 	"math"
 	"sync"
 	"time"
+
+	"github.com/stonelayer/stone/internal/declared"
 )
 
 // A reservation is an amount taken from an account before it is spent. Its methods may be

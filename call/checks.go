@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/internal/pattern"
 	"github.com/stonelayer/stone/internal/structured"
 	"github.com/stonelayer/stone/internal/terms"
-	"github.com/stonelayer/stone/llm/repetition"
+	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -253,7 +253,7 @@ func matches(ctx context.Context, s Subject) error {
 
 func noRepetition(_ context.Context, s Subject) error {
 	text, _ := textOf(s.Out)
-	var detector repetition.NGram
+	var detector llm.NGram
 	_, _ = detector.Write([]byte(text)) // never fails
 	if hit := detector.Tripped(); hit != nil {
 		return fmt.Errorf("%s repeats itself: %v", s.what(), hit)

@@ -13,7 +13,6 @@ import (
 	"github.com/stonelayer/stone/llm/anthropic"
 	"github.com/stonelayer/stone/llm/gemini"
 	"github.com/stonelayer/stone/llm/openai"
-	"github.com/stonelayer/stone/llm/repetition"
 )
 
 // BenchmarkStream measures the throughput of an event stream, from the transport to the
@@ -47,16 +46,16 @@ data: {"type":"content_block_start","index":0,"content_block":{"type":"text","te
 		model func(*http.Client) llm.Model
 	}{
 		{"openai", chat.Bytes(), func(h *http.Client) llm.Model {
-			return openai.New(openai.Config{Model: "m", URL: "http://test.invalid", HTTPClient: h, Repetition: repetition.New})
+			return openai.New(openai.Config{Model: "m", URL: "http://test.invalid", HTTPClient: h, Repetition: llm.NewWatcher})
 		}},
 		{"responses", events.Bytes(), func(h *http.Client) llm.Model {
-			return openai.New(openai.Config{Protocol: openai.Responses, Model: "m", URL: "http://test.invalid", HTTPClient: h, Repetition: repetition.New})
+			return openai.New(openai.Config{Protocol: openai.Responses, Model: "m", URL: "http://test.invalid", HTTPClient: h, Repetition: llm.NewWatcher})
 		}},
 		{"anthropic", messages.Bytes(), func(h *http.Client) llm.Model {
-			return anthropic.New(anthropic.Config{Model: "m", URL: "http://test.invalid", HTTPClient: h, Repetition: repetition.New})
+			return anthropic.New(anthropic.Config{Model: "m", URL: "http://test.invalid", HTTPClient: h, Repetition: llm.NewWatcher})
 		}},
 		{"gemini", chunks.Bytes(), func(h *http.Client) llm.Model {
-			return gemini.New(gemini.Config{Model: "m", URL: "http://test.invalid", HTTPClient: h, Repetition: repetition.New})
+			return gemini.New(gemini.Config{Model: "m", URL: "http://test.invalid", HTTPClient: h, Repetition: llm.NewWatcher})
 		}},
 	} {
 		b.Run(c.name, func(b *testing.B) {

@@ -21,7 +21,6 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/llm/repetition"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/plan"
 )
@@ -188,7 +187,7 @@ func (w *priced) agent(out dag.Type[said]) stone.Ashlar {
 	turns, healing := 1+w.IntN(4), 0
 	cfg := agent.Config{User: agent.Say("hello"), MaxTurns: turns, MaxTokens: 100 * w.IntN(3), NoCache: w.oneIn(2)}
 	if w.greedy || w.oneIn(2) {
-		cfg.Repetition = func() *repetition.Watcher { return &repetition.Watcher{} }
+		cfg.Repetition = func() *llm.Watcher { return &llm.Watcher{} }
 	}
 	if out == boundSaid && w.oneIn(3) {
 		healing, cfg.MaxTurns = w.IntN(3), turns+3

@@ -8,7 +8,6 @@ import (
 	"github.com/stonelayer/stone/llm/anthropic"
 	"github.com/stonelayer/stone/llm/gemini"
 	"github.com/stonelayer/stone/llm/openai"
-	"github.com/stonelayer/stone/llm/repetition"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/stonetest"
 )
@@ -41,7 +40,7 @@ func TestModels(t *testing.T) {
 		},
 		"guarded": func(t *testing.T, answers ...script.Answer) llm.Model {
 			// The long answer of the suite repeats itself on purpose.
-			watch := func() *repetition.Watcher { return &repetition.Watcher{Compression: &repetition.Compression{}} }
+			watch := func() *llm.Watcher { return &llm.Watcher{Compression: &llm.Compression{}} }
 			return openai.New(openai.Config{Model: "m", URL: serve(t, answers), Key: "test-key", Repetition: watch})
 		},
 	} {

@@ -5,11 +5,12 @@ package bench
 import (
 	"context"
 
-	"errors"
 	"github.com/tmc/langchaingo/agents"
 	"github.com/tmc/langchaingo/chains"
 	"github.com/tmc/langchaingo/llms"
 	"github.com/tmc/langchaingo/tools"
+
+	"errors"
 )
 
 // langchainChain is a chain of transforms that passes a pointer from one key to the next;

@@ -4,11 +4,12 @@ import (
 	"context"
 
 	"encoding/json"
+	"iter"
+
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/llm"
-	"iter"
 )
 
 // alike has the schema of small but is another Go type, so that a validator must compare

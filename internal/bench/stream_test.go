@@ -14,7 +14,6 @@ import (
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
 	"github.com/stonelayer/stone/llm/openai"
-	"github.com/stonelayer/stone/llm/repetition"
 )
 
 // answerWords is the length of the answers of BenchmarkStream and BenchmarkNGram.
@@ -32,8 +31,8 @@ func BenchmarkStream(b *testing.B) {
 		body  []byte
 		model llm.Model
 	}{
-		{"openai/stone", chat, openai.New(openai.Config{Model: "m", URL: nowhere, HTTPClient: client(chat), Repetition: repetition.New})},
-		{"anthropic/stone", messages, anthropic.New(anthropic.Config{Model: "m", URL: nowhere, HTTPClient: client(messages), Repetition: repetition.New})},
+		{"openai/stone", chat, openai.New(openai.Config{Model: "m", URL: nowhere, HTTPClient: client(chat), Repetition: llm.NewWatcher})},
+		{"anthropic/stone", messages, anthropic.New(anthropic.Config{Model: "m", URL: nowhere, HTTPClient: client(messages), Repetition: llm.NewWatcher})},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -65,7 +64,7 @@ func BenchmarkNGram(b *testing.B) {
 				parts[i] = []byte(p)
 			}
 			measure(b, len(text), "byte", func() error {
-				var n repetition.NGram
+				var n llm.NGram
 				for _, p := range parts {
 					n.Write(p)
 				}

@@ -12,7 +12,6 @@ import (
 	"github.com/stonelayer/stone/llm/internal/rules"
 	"github.com/stonelayer/stone/llm/internal/wire"
 	"github.com/stonelayer/stone/llm/limit"
-	"github.com/stonelayer/stone/llm/repetition"
 )
 
 // Config configures a Model. The zero value sends requests to
@@ -50,8 +49,8 @@ type Config struct {
 	NoStream bool
 
 	// Repetition makes the watcher of each channel of an attempt; nil disables watching.
-	// See repetition.Guard.
-	Repetition func() *repetition.Watcher
+	// See llm.Guard.
+	Repetition func() *llm.Watcher
 	// MaxRetries bounds the retries after a model got stuck in a loop. 0 means 3,
 	// negative none.
 	MaxRetries int

@@ -16,7 +16,6 @@ import (
 	"github.com/stonelayer/stone/llm/internal/rules"
 	"github.com/stonelayer/stone/llm/internal/wire"
 	"github.com/stonelayer/stone/llm/limit"
-	"github.com/stonelayer/stone/llm/repetition"
 )
 
 // Config configures a Model. The zero value sends requests to api.openai.com with the key
@@ -74,8 +73,8 @@ type Config struct {
 	Stateful bool
 
 	// Repetition makes the watcher of each channel of an attempt; nil disables watching.
-	// See repetition.Guard.
-	Repetition func() *repetition.Watcher
+	// See llm.Guard.
+	Repetition func() *llm.Watcher
 	// MaxRetries bounds the retries after a model got stuck in a loop. 0 means 3,
 	// negative none.
 	MaxRetries int

@@ -3,8 +3,6 @@ package plan_test
 import (
 	"context"
 	"errors"
-	"github.com/stonelayer/stone/internal/test/memdb"
-	plans "github.com/stonelayer/stone/plan"
 	"strings"
 	"testing"
 
@@ -13,8 +11,10 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm/script"
+	plans "github.com/stonelayer/stone/plan"
 	"github.com/stonelayer/stone/tool/plan"
 )
 

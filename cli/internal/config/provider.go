@@ -19,7 +19,6 @@ import (
 	"github.com/stonelayer/stone/llm/gemini"
 	"github.com/stonelayer/stone/llm/limit"
 	"github.com/stonelayer/stone/llm/openai"
-	"github.com/stonelayer/stone/llm/repetition"
 )
 
 // A provider is a server of models and its protocol.
@@ -30,8 +29,8 @@ type provider struct {
 	url        string       // "" means the URL of the protocol's owner
 	key        kinds.Secret // zero for a server that wants no key
 	extra      map[string]any
-	watch      func() *repetition.Watcher // nil watches nothing
-	limiter    *limit.Limiter             // of all its models
+	watch      func() *llm.Watcher // nil watches nothing
+	limiter    *limit.Limiter      // of all its models
 	retry      llm.Retry
 	timeouts   llm.Timeouts
 }
@@ -70,7 +69,7 @@ func (r *reader) readProviders(m *form.Map) {
 			}
 			watched := false
 			if m.At("repetition").Bool(&watched); watched {
-				p.watch = repetition.New
+				p.watch = llm.NewWatcher
 			}
 			p.limiter = limit.New(readLimits(m.At("limits")))
 			m.At("retry").Map(func(m *form.Map) {
@@ -238,7 +237,7 @@ type Connection struct {
 	Key        llm.Secret
 	KeyFunc    llm.KeyFunc // in place of Key; nil if there is none
 	Extra      map[string]any
-	Repetition func() *repetition.Watcher
+	Repetition func() *llm.Watcher
 	Limiter    *limit.Limiter
 	HTTPClient *http.Client
 	Retry      llm.Retry

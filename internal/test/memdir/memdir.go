@@ -4,10 +4,11 @@ package memdir
 
 import (
 	"fmt"
-	"github.com/stonelayer/stone/internal/test/need"
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/stonelayer/stone/internal/test/need"
 )
 
 // New returns an empty folder, which is removed after the test. It is on the disk if the system

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/llm/repetition"
 )
 
 // Setup is the part of a provider's Config that all providers have, and the names
@@ -37,7 +36,7 @@ type Setup struct {
 	Key        llm.Secret
 	Header     map[string]llm.Secret
 	Extra      map[string]any
-	Repetition func() *repetition.Watcher
+	Repetition func() *llm.Watcher
 	MaxRetries int
 	MaxTokens  int   // the configured limit of answers, 0 for none
 	DefaultMax int   // the limit of answers for which nothing else is known, 0 for none
@@ -126,7 +125,7 @@ func (m *Model) Init(s Setup, provider map[string]string, keyed []string, caller
 	}
 	m.Client, m.setup, m.asked = client, s, caller
 	if s.Repetition != nil {
-		m.asked = repetition.Guard(caller, s.Repetition, s.MaxRetries)
+		m.asked = llm.Guard(caller, s.Repetition, s.MaxRetries)
 	}
 }
 

@@ -1,4 +1,4 @@
-package repetition
+package llm
 
 import (
 	"bytes"
@@ -6,17 +6,15 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-
-	"github.com/stonelayer/stone/llm"
 )
 
 // slow is the definition of the detector: a count for every window.
-func slow(text []byte, n, threshold int) *llm.RepetitionHit {
+func slow(text []byte, n, threshold int) *RepetitionHit {
 	seen := map[string]int{}
 	for end := n; end <= len(text); end++ {
 		w := string(text[end-n : end])
 		if seen[w]++; seen[w] >= threshold {
-			return &llm.RepetitionHit{Kind: "ngram", Window: []byte(w), Position: int64(end)}
+			return &RepetitionHit{Kind: "ngram", Window: []byte(w), Position: int64(end)}
 		}
 	}
 	return nil
@@ -59,7 +57,7 @@ func TestNGram(t *testing.T) {
 			byByte.Add(b)
 		}
 		whole.Write([]byte(c.text))
-		for _, hit := range []*llm.RepetitionHit{byByte.Tripped(), whole.Tripped()} {
+		for _, hit := range []*RepetitionHit{byByte.Tripped(), whole.Tripped()} {
 			switch {
 			case hit == nil && c.want != 0:
 				t.Errorf("%s: no trip, want one at %d", c.name, c.want)
@@ -157,9 +155,9 @@ func TestCompressionHit(t *testing.T) {
 }
 
 func TestWatcher(t *testing.T) {
-	var trips []llm.RepetitionHit
-	w := New()
-	w.OnTrip = func(h llm.RepetitionHit) { trips = append(trips, h) }
+	var trips []RepetitionHit
+	w := NewWatcher()
+	w.OnTrip = func(h RepetitionHit) { trips = append(trips, h) }
 	w.Write(bytes.Repeat([]byte("z"), 2000))
 	for range 5 {
 		w.Tick()

@@ -1,11 +1,9 @@
-package repetition
+package llm
 
 import (
 	"bytes"
 	"encoding/binary"
 	"slices"
-
-	"github.com/stonelayer/stone/llm"
 )
 
 // NGram finds verbatim repetition: it trips when a window of N bytes has occurred
@@ -35,7 +33,7 @@ type NGram struct {
 	free    uint32   // 1 + first unused place, or 0
 	due     []uint32 // by position modulo N: 1 + first place to check there, or 0
 	waiting int      // places in use
-	hit     *llm.RepetitionHit
+	hit     *RepetitionHit
 }
 
 // head is the start of the search for a block: 1 + the number of the newest block, or 0,
@@ -112,7 +110,7 @@ func (c *NGram) Write(p []byte) (int, error) {
 }
 
 // Tripped returns the hit, or nil.
-func (c *NGram) Tripped() *llm.RepetitionHit { return c.hit }
+func (c *NGram) Tripped() *RepetitionHit { return c.hit }
 
 // Text returns the text so far, at most up to the end of the Write that tripped. It must
 // not be modified.
@@ -138,7 +136,7 @@ func (c *NGram) look(pos int, tag uint32) bool {
 		return false
 	}
 	window := bytes.Clone(text[pos+1-c.N : pos+1])
-	hit := &llm.RepetitionHit{Kind: "ngram", Window: window, Position: int64(pos + 1)}
+	hit := &RepetitionHit{Kind: "ngram", Window: window, Position: int64(pos + 1)}
 	*c = NGram{N: c.N, Threshold: c.Threshold, text: text, hit: hit}
 	return true
 }

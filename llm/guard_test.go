@@ -1,4 +1,4 @@
-package repetition_test
+package llm_test
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/llm/repetition"
 	"github.com/stonelayer/stone/llm/script"
 )
 
@@ -17,7 +16,7 @@ var loop = strings.Repeat("I will check the file again. ", 40)
 
 func ExampleGuard() {
 	stuck := script.New(script.Text(loop), script.Text("The file is empty."))
-	model := repetition.Guard(stuck, repetition.New, 3)
+	model := llm.Guard(stuck, llm.NewWatcher, 3)
 	reply, err := llm.Collect(context.Background(), model, &llm.Request{Messages: []llm.Message{llm.User("What is in the file?")}})
 	fmt.Println(reply.Text, err)
 	asked := stuck.Requests()[1].Messages
@@ -49,7 +48,7 @@ func TestGuard(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := script.New(c.answers...)
-			reply, err := llm.Collect(t.Context(), repetition.Guard(m, repetition.New, c.retries), &llm.Request{Messages: []llm.Message{llm.User("hi")}})
+			reply, err := llm.Collect(t.Context(), llm.Guard(m, llm.NewWatcher, c.retries), &llm.Request{Messages: []llm.Message{llm.User("hi")}})
 			if reply.Text != c.text {
 				t.Errorf("text %q, want %q", reply.Text, c.text)
 			}
@@ -90,9 +89,9 @@ func (r *rambler) Stream(context.Context, *llm.Request) iter.Seq2[llm.Delta, err
 }
 
 func TestGuardTicks(t *testing.T) {
-	watch := func() *repetition.Watcher { return &repetition.Watcher{Compression: &repetition.Compression{}} }
+	watch := func() *llm.Watcher { return &llm.Watcher{Compression: &llm.Compression{}} }
 	m := &rambler{}
-	_, err := llm.Collect(t.Context(), repetition.Guard(m, watch, 1), &llm.Request{Messages: []llm.Message{llm.User("hi")}})
+	_, err := llm.Collect(t.Context(), llm.Guard(m, watch, 1), &llm.Request{Messages: []llm.Message{llm.User("hi")}})
 	var exhausted *llm.RepetitionExhaustedError
 	if !errors.As(err, &exhausted) || exhausted.LastHit.Kind != "compression" || exhausted.RequestID != "req_1" || m.requests != 2 {
 		t.Errorf("error %v after %d requests, want exhaustion by compression after 2", err, m.requests)

@@ -1,12 +1,10 @@
-package repetition
+package llm
 
 import (
 	"compress/flate"
 	"io"
 	"slices"
 	"sync"
-
-	"github.com/stonelayer/stone/llm"
 )
 
 // Compression finds text that continues without adding anything new: it trips if in
@@ -23,7 +21,7 @@ type Compression struct {
 	ring   []byte
 	seen   int64
 	ratios []float64 // newest first
-	hit    *llm.RepetitionHit
+	hit    *RepetitionHit
 }
 
 func (c *Compression) init() {
@@ -71,12 +69,12 @@ func (c *Compression) Check() {
 		c.ratios = c.ratios[:c.History]
 	}
 	if len(c.ratios) == c.History && slices.Max(c.ratios) < c.Threshold {
-		c.hit = &llm.RepetitionHit{Kind: "compression", Ratios: slices.Clone(c.ratios), Position: c.seen}
+		c.hit = &RepetitionHit{Kind: "compression", Ratios: slices.Clone(c.ratios), Position: c.seen}
 	}
 }
 
 // Tripped returns the hit, or nil.
-func (c *Compression) Tripped() *llm.RepetitionHit { return c.hit }
+func (c *Compression) Tripped() *RepetitionHit { return c.hit }
 
 // deflated returns the deflated size of the window, oldest byte first.
 func (c *Compression) deflated() int {

@@ -1,0 +1,59 @@
+package llm
+
+// A Watcher notices, while a model is still writing, that it is stuck: in a verbatim loop, or in text that continues
+// without adding anything new. It feeds one text to both detectors. A nil detector is skipped. A detector that has tripped stays
+// tripped. A Watcher is not safe for concurrent use.
+//
+// [NGram] counts every window of 100 bytes and trips at the fourth occurrence of one; it is exact and works byte by byte.
+// [Compression] deflates the last kilobyte at every tick (five seconds) and trips if it shrinks below 0.18 of its size
+// three ticks in a row. [Guard] watches a model, and a provider's Config with Repetition set adds the guard itself:
+//
+//	openai.New(openai.Config{Model: "qwen3", Repetition: llm.NewWatcher})
+type Watcher struct {
+	NGram       *NGram
+	Compression *Compression
+	OnTrip      func(RepetitionHit) // called once, at the first trip of either; may be nil
+
+	hit *RepetitionHit
+}
+
+// NewWatcher returns a Watcher with both detectors at their defaults.
+func NewWatcher() *Watcher {
+	return &Watcher{NGram: &NGram{}, Compression: &Compression{}}
+}
+
+// Write feeds bytes to the detectors. It never fails.
+func (w *Watcher) Write(p []byte) (int, error) {
+	if w.hit != nil {
+		return len(p), nil
+	}
+	if w.Compression != nil {
+		w.Compression.Write(p)
+	}
+	if w.NGram != nil {
+		w.NGram.Write(p)
+		w.note(w.NGram.Tripped())
+	}
+	return len(p), nil
+}
+
+// Tick runs the check of the compression detector. It is called every five seconds.
+func (w *Watcher) Tick() {
+	if w.hit == nil && w.Compression != nil {
+		w.Compression.Check()
+		w.note(w.Compression.Tripped())
+	}
+}
+
+// Tripped returns the first hit of either detector, or nil.
+func (w *Watcher) Tripped() *RepetitionHit { return w.hit }
+
+func (w *Watcher) note(hit *RepetitionHit) {
+	if hit == nil {
+		return
+	}
+	w.hit = hit
+	if w.OnTrip != nil {
+		w.OnTrip(*hit)
+	}
+}
