@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"iter"
 	"testing"
 
 	"github.com/stonelayer/stone/budget"
@@ -50,6 +51,12 @@ type recorded struct {
 }
 
 func (r recorded) Steps(context.Context, string) ([]journal.Step, error) { return r.steps, nil }
-func (r recorded) Questions(context.Context, string) ([]journal.Question, error) {
-	return r.questions, nil
+func (r recorded) EachQuestion(context.Context, journal.QuestionQuery) iter.Seq2[journal.Question, error] {
+	return func(yield func(journal.Question, error) bool) {
+		for _, q := range r.questions {
+			if !yield(q, nil) {
+				return
+			}
+		}
+	}
 }

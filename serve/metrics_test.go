@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -144,6 +145,11 @@ type counting struct {
 func (c *counting) Questions(ctx context.Context, run string) ([]journal.Question, error) {
 	c.asked.Add(1)
 	return c.Journal.Questions(ctx, run)
+}
+
+func (c *counting) EachQuestion(ctx context.Context, q journal.QuestionQuery) iter.Seq2[journal.Question, error] {
+	c.asked.Add(1)
+	return c.Journal.EachQuestion(ctx, q)
 }
 
 // However many runs wait, the metrics read no run's questions.
