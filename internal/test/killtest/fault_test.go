@@ -236,7 +236,7 @@ func TestTwoProcesses(t *testing.T) {
 		if firstErr != nil || first.out.String() != second.out.String() {
 			t.Fatalf("both ended with %v and %v: %s%s", firstErr, secondErr, &first.errs, &second.errs)
 		}
-	} else if text := loser.errs.String(); !strings.Contains(text, fmt.Sprintf("/%d/", winner.Process.Pid)) {
+	} else if text := loser.errs.String(); !strings.Contains(text, fmt.Sprintf("process %d on", winner.Process.Pid)) {
 		t.Errorf("the loser says %q, want the process %d in it", text, winner.Process.Pid)
 	}
 	v.compare(v.trace(winner, 0), want, v.kills)
