@@ -194,8 +194,8 @@ func (l *loosening) foldOne(o *object, keyword string, alternatives []any) (out 
 	return out, branches
 }
 
-// eitherProperties merges the properties of an alternative into the earlier ones. One that
-// several have fits either of their schemas.
+// eitherProperties merges the properties of an alternative into the earlier ones. A property of
+// several alternatives fits either of its schemas.
 func eitherProperties(properties, branch, own *object) {
 	for _, name := range branch.names {
 		value := branch.values[name]

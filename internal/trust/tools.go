@@ -25,7 +25,7 @@ type Refused struct {
 }
 
 // servers has the tools of servers, by the directory with their configuration and their
-// name there. The file is beside that with the trusted projects.
+// name there. The file is beside the file of trusted projects.
 type servers map[string]map[string]Tools
 
 func (s *Store) tools() string { return filepath.Join(filepath.Dir(s.file), "tools.json") }

@@ -198,7 +198,7 @@ type said struct {
 	refused map[string]string // why what was said to a question was not accepted
 }
 
-// answerAll answers those open questions of a run that responses were given to, by paths.
+// answerAll answers the open questions of a run for which there is a response, by path.
 func answerAll(ctx context.Context, c client, run string, open []api.Question, given sdk.InputResponseMap) (s said, err error) {
 	s.refused = map[string]string{}
 	for _, q := range open {

@@ -109,7 +109,7 @@ func refused(err error) bool {
 	return is && slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, h.Status)
 }
 
-// halve makes the vectors of refused texts in two requests. If both succeed, so many texts were too many, and later requests have
+// halve makes the vectors of refused texts in two requests. If both succeed, the request had too many texts, and later requests have
 // fewer.
 func (e *embedding) halve(ctx context.Context, digests, texts []string, why error, done *embedded) error {
 	if len(texts) == 1 {

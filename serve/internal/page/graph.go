@@ -22,7 +22,7 @@ type drawing struct {
 	Arrows        []arrow
 }
 
-// box is an ashlar: a leaf, or a frame around those in it.
+// box is an ashlar: a leaf, or a frame around its children.
 type box struct {
 	X, Y, W, H int
 	Name       string

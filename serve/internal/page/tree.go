@@ -237,8 +237,8 @@ func (t *tree) add(ctx context.Context, read *view.Run, b journal.Branch, above 
 	return r, nil
 }
 
-// unfold makes the first branches of a level, of which not all are shown, the ones that people look for:
-// lost and open lanes, before others, and the answer that a call chose.
+// unfold puts the branches that people look for at the beginning of a long level: lost and open lanes, and the answer
+// that a call chose.
 func unfold(ctx context.Context, read *view.Run, path string, level *journal.Level) error {
 	var first []journal.Branch
 	chosen, err := read.Chosen(ctx, path)

@@ -128,7 +128,7 @@ func (t *talk) send(ctx context.Context, id string, parts sdk.ContentParts) (sta
 	return started{}, failed("the agent answers with %T: want a task or a message", result)
 }
 
-// find returns the task of the request that has not failed. An agent that lists no tasks has none, and may
+// find returns the request's task, unless it has failed. An agent that lists no tasks has none, and may
 // still recognise the message.
 func (t *talk) find(ctx context.Context) sdk.TaskID {
 	list, err := t.agent.ListTasks(ctx, &sdk.ListTasksRequest{ContextID: t.names.key, PageSize: 100})
