@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/address"
@@ -59,8 +60,9 @@ func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (st
 	do := func(ctx context.Context) (step.Record, error) {
 		if f.run.settles != nil {
 			f.run.passDurable()
-			if unfinished = at.over(); unfinished != nil { // a watcher has canceled the run
-				return step.Record{}, unfinished
+			if f.run.ctx.Err() != nil { // a watcher has canceled the run, and nothing was spent
+				unfinished = stopped(f.run.ctx)
+				return step.Record{}, budget.Costly(unfinished, budget.Usage{})
 			}
 		}
 		own := at.below(f.spec, innerSegment, 0)
