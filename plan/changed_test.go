@@ -198,7 +198,6 @@ func TestEditedAroundPlan(t *testing.T) {
 type sketch struct {
 	*rand.Rand
 	last int
-	all  []*line
 }
 
 // A line is a node: its own text with a place for its value, and what is below it.
