@@ -44,7 +44,7 @@ type Config struct {
 	// Grant lists the effects that the run allows; see package effect. Nil allows all.
 	// A pipeline that needs an effect outside a non-nil grant is rejected.
 	Grant []string
-	// Policy limits the effects of steps by what they read: a marks.Policy. Nil does not.
+	// Policy limits the effects of steps by what they read: a marks.Policy of package x/marks. Nil does not.
 	Policy policy
 	// RunID is the id of the run. If it is empty, the run makes one.
 	RunID string

@@ -10,12 +10,12 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/effect"
+	"github.com/stonelayer/stone/internal/marked"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/marks"
 )
 
-// This file is about runs with a policy of package marks.
+// This file is about runs with a policy on marked text, see package internal/marked.
 
 // Acts ranges over what brings text into the conversation and acts on the model's words.
 func (a *agent) Acts(yield func(name string, effects []string) bool) {
@@ -43,14 +43,14 @@ func (t *Tool) acts() []string {
 }
 
 // brings returns the marks of what a call of the tool returns; of a tool that is not known any more, all.
-func (t *Tool) brings(ctx context.Context, name string) marks.Set {
+func (t *Tool) brings(ctx context.Context, name string) marked.Set {
 	switch {
 	case t == nil:
-		return marks.Brought(ctx, name, nil, stone.Ashlar{})
+		return marked.Brought(ctx, name, nil, stone.Ashlar{})
 	case t.runs != nil:
-		return marks.Brought(ctx, name, t.acts(), t.runs.ashlar)
+		return marked.Brought(ctx, name, t.acts(), t.runs.ashlar)
 	}
-	return marks.Brought(ctx, name, t.acts(), stone.Ashlar{})
+	return marked.Brought(ctx, name, t.acts(), stone.Ashlar{})
 }
 
 // opened notes the marks that the conversation has from its beginning: of middlewares and hosted tools, and of an earlier part.
@@ -58,7 +58,7 @@ func (r *run) opened(ctx context.Context) {
 	earlier := r.cfg.Conversation != nil && len(r.start.Messages) > 1 // its tools may have been compacted away
 	for _, m := range r.cfg.Use {
 		if len(m.Effects) > 0 {
-			r.marks |= marks.Brought(ctx, m.Name, m.Effects, stone.Ashlar{})
+			r.marks |= marked.Brought(ctx, m.Name, m.Effects, stone.Ashlar{})
 		}
 		if m.Tool != nil && (earlier || m.Tool.Provider != nil) {
 			r.marks |= m.Tool.brings(ctx, m.Tool.Name)
@@ -82,7 +82,7 @@ func (j *job) admit(ctx context.Context) (within context.Context, refusal string
 	if j.tool.runs != nil {
 		p = j.tool.runs.ashlar
 	}
-	within, why, asks := marks.Admit(ctx, j.tool.Name, j.tool.acts(), j.tool.Schema, p)
+	within, why, asks := marked.Admit(ctx, j.tool.Name, j.tool.acts(), j.tool.Schema, p)
 	if why == "" {
 		return within, "", nil
 	}

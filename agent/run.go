@@ -14,12 +14,12 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/fault"
+	"github.com/stonelayer/stone/internal/marked"
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/marks"
 )
 
 // pausedTurn is the stop reason of a provider that interrupted the turn itself, and
@@ -47,7 +47,7 @@ type run struct {
 	answer event.Place // where the last answer was streamed
 	prefix *llm.Prefix // what the last reply reported about its request
 	called bool        // a tool, by the model
-	marks  marks.Set   // that tools have brought in
+	marks  marked.Set  // that tools have brought in
 	thread string      // the name of the conversation
 }
 
@@ -78,7 +78,7 @@ func (r *run) work(ctx context.Context) (*dag.Node, error) {
 	conversation := r.start.Messages
 	r.opened(ctx)
 	for outer := ctx; ; {
-		ctx := marks.With(outer, r.marks)
+		ctx := marked.With(outer, r.marks)
 		if r.turn == r.limit {
 			return nil, failure(reasons.MaxTurns, nil, "not done after %d turns: raise MaxTurns, or look at its last turns in the trace", r.turn)
 		}

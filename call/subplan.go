@@ -8,10 +8,10 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/marked"
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/kind"
-	"github.com/stonelayer/stone/marks"
 )
 
 // A bounding Planner limits the plans that it runs.
@@ -33,7 +33,7 @@ func (l *lane) runPlan(e *entry, req *Request, reply *Reply, step string) (out J
 		return nil, ran, nil, err
 	}
 	ctx := req.enter(budget.With(l.ctx, l.account), stone.In(l.ctx).Path())
-	ctx = marks.With(ctx, marks.Brought(ctx, e.ID, append([]string{}, e.Needs...), stone.Ashlar{}))
+	ctx = marked.With(ctx, marked.Brought(ctx, e.ID, append([]string{}, e.Needs...), stone.Ashlar{}))
 	if p, ok := l.app.Plans.(bounding); ok {
 		ctx = p.Around(ctx)
 	}

@@ -59,9 +59,7 @@ func (a *app) configured() (conf *config.Config, err error) {
 		}
 	}
 	a.secrets.NoteEnv(k.conf.Passed)
-	if k.conf.Policy != nil { // else it would be an interface of nothing
-		k.base.Policy = k.conf.Policy
-	}
+	k.base.Policy = k.conf.Policy
 	return k.conf, nil
 }
 

@@ -96,15 +96,7 @@ func (s *Server) counted(ctx context.Context, who Principal, id string) (string,
 
 // actConfig is the Config of the requests of a caller.
 func (s *Server) actConfig(who Principal) stone.Config {
-	return s.guarded(stone.Config{Grant: grants.Narrow(append([]string{}, s.cfg.Grant...), who.Grant), Recorder: journal.Redact()})
-}
-
-// guarded returns cfg with the Policy of the server.
-func (s *Server) guarded(cfg stone.Config) stone.Config {
-	if s.cfg.Policy != nil { // else it would be an interface of nothing
-		cfg.Policy = s.cfg.Policy
-	}
-	return cfg
+	return stone.Config{Grant: grants.Narrow(append([]string{}, s.cfg.Grant...), who.Grant), Policy: s.cfg.Policy, Recorder: journal.Redact()}
 }
 
 func notation(edn bool) string {

@@ -78,7 +78,7 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 	} else if t.adopted {
 		t.keep.Source = nil // as the program that started it has written it
 	}
-	t.run = s.guarded(t.run)
+	t.run.Policy = s.cfg.Policy
 	t.run.Recorder = journal.Keep(s.cfg.Journal.(timed).of(t.Name, &run.noted), t.keep)
 	for _, e := range s.extras {
 		if e.Watch == nil {

@@ -19,13 +19,16 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/marked"
 	"github.com/stonelayer/stone/internal/protocol"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/marks"
 )
+
+// policy is the type of stone.Config.Policy.
+type policy = marked.Policy
 
 // Config configures a Server. Only Journal is required.
 type Config struct {
@@ -40,7 +43,7 @@ type Config struct {
 	// Grant lists the effects that requests for capabilities may have; nil grants none.
 	Grant []string
 	// Policy limits the effects of steps by what they read, in all runs; nil does not.
-	Policy marks.Policy
+	Policy policy
 	// Limits bound what one request for a capability may spend.
 	Limits budget.Limits
 	// Budgets bound what many runs spend together, of all processes that share the Journal. Requests for
@@ -213,7 +216,7 @@ func (s *Server) publish(p Pipeline) error {
 	case s.pipelines[p.Name] != nil:
 		return fmt.Errorf("serve: two pipelines have the name %q: give one of them another Name", p.Name)
 	}
-	given := s.guarded(stone.Config{Grant: p.Grant}).Given()
+	given := stone.Config{Grant: p.Grant, Policy: s.cfg.Policy}.Given()
 	given.Unattended = false
 	for _, q := range p.Ashlar.QueriesAll() {
 		if t := q.Type(); t != nil {

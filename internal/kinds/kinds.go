@@ -16,7 +16,7 @@ const module = "github.com/stonelayer/stone/"
 // :solver :sat}.
 type Kind struct {
 	Name string
-	// Read reads the fields of the kind.
+	// Read reads the fields of the kind; nil if it has only a section.
 	Read func(*Reader, *form.Map, *Reached) Builder
 	// Unconfigured is an entry of a configuration, in EDN, for programs without a
 	// configuration; "" is none.
@@ -38,10 +38,12 @@ type Builder func(call.Metadata) (call.Capability, error)
 
 // Features of packages other than kinds, for Homes and Missing.
 const (
-	Servers    = "servers"    // the section of a configuration
 	LegalMove  = "legal-move" // the check
 	Expression = "expression" // the language of guards and checks
 )
+
+// Sections are the sections of a configuration that need a part.
+var Sections = []string{"marks", "servers"}
 
 // Rerank is the intent of calls that order the passages of a search.
 const Rerank = "search/rerank"
@@ -54,7 +56,8 @@ var homes = map[string]string{
 	LegalMove:    "x/solve/uci",
 	"mcp":        "tool/mcp",
 	"search":     "x/retrieve/search",
-	Servers:      "tool/mcp",
+	"servers":    "tool/mcp",
+	"marks":      "x/marks",
 	"solver/cel": "call/cel",
 	Expression:   "call/cel",
 	"solver/sat": "x/solve/sat",

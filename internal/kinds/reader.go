@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/marked"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/regular"
 	"github.com/stonelayer/stone/llm"
@@ -38,7 +39,8 @@ type Reader struct {
 	Files   []string                            // whose contents are a part of the configuration
 	Found   bool                                // a command found the configuration: its user named none
 	Search  Search
-	IDs     []string // of all capabilities
+	Policy  marked.Policy // of the section marks, nil for none
+	IDs     []string      // of all capabilities
 	// Applicator makes the calls of capabilities. Its Registry has the capabilities built so far.
 	Applicator *call.Applicator
 	Rerankers  []Named

@@ -47,7 +47,7 @@ func (s *Set) All() []Kind {
 // Find returns a kind.
 func (s *Set) Find(name string) (Kind, bool) {
 	k, ok := s.kinds[name]
-	return k, ok
+	return k, ok && k.Read != nil
 }
 
 // Language returns the language of expressions, or nil.

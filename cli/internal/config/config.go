@@ -14,9 +14,9 @@ import (
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/grants"
 	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/internal/marked"
 	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/marks"
 	"github.com/stonelayer/stone/plan"
 	"github.com/stonelayer/stone/schema"
 )
@@ -52,7 +52,7 @@ type Config struct {
 	Webhooks  []Webhook
 	Telemetry Telemetry
 	// Policy says which text of others may reach which effects; nil limits nothing.
-	Policy marks.Policy
+	Policy marked.Policy
 	// Passed are the variables that programs are given.
 	Passed []string
 	// Found is set by Nearest: a command found the configuration, its user did not name it.
@@ -204,7 +204,7 @@ func read(v edn.Value, file, dir string, linked *kinds.Set, found bool) (*Config
 	if err := invalid(file, form.Read(v, r.read)); err != nil {
 		return nil, err
 	}
-	c.closers, c.Logins, c.reached, c.Passed, c.Search, c.providers = r.Closers, r.Reader.Logins, r.Reader, r.Reader.Passed, r.Reader.Search, r.providers
+	c.closers, c.Logins, c.reached, c.Passed, c.Search, c.Policy, c.providers = r.Closers, r.Reader.Logins, r.Reader, r.Reader.Passed, r.Reader.Search, r.Reader.Policy, r.providers
 	return c, nil
 }
 
@@ -295,9 +295,11 @@ func (r *reader) readSections(m *form.Map) {
 			k.ReadSection(r.Reader, m)
 		}
 	}
-	if err := r.linked.Missing(kinds.Servers); err != nil {
-		if v, ok := m.Field(kinds.Servers); ok {
-			v.Fault(form.Invalid, "%v", err)
+	for _, section := range kinds.Sections {
+		if v, ok := m.Field(section); ok {
+			if err := r.linked.Missing(section); err != nil {
+				v.Fault(form.Invalid, "%v", err)
+			}
 		}
 	}
 }
@@ -317,23 +319,6 @@ func (r *reader) readRights(m *form.Map) {
 		}
 	}
 	m.At("roles").Entries(func(name string, v form.Value) { check(v, name) })
-	m.At("marks").Entries(func(name string, v form.Value) {
-		var mark marks.Mark
-		v.Map(func(m *form.Map) {
-			m.Need("from", "may")
-			m.At("from").NameSet(&mark.From)
-			if v := m.At("may"); v.NameSet(&mark.May) {
-				for _, name := range mark.May {
-					check(v, name)
-				}
-			}
-			m.At("lift").NameSet(&mark.Lift)
-		})
-		if r.Policy == nil {
-			r.Policy = marks.Policy{}
-		}
-		r.Policy[name] = mark
-	})
 }
 
 // readSchemas reads schemas: as they are, or as {:file "path"}.

@@ -147,8 +147,10 @@ func Imports(file string, linked *kinds.Set) (paths []string, configured bool) {
 // needed returns the names in a configuration that may need a package.
 func needed(v edn.Value) map[string]bool {
 	names := map[string]bool{}
-	if _, ok := v.Field("servers"); ok {
-		names["servers"] = true
+	for _, section := range kinds.Sections {
+		if _, ok := v.Field(section); ok {
+			names[section] = true
+		}
 	}
 	for _, key := range []string{"capabilities", "tools"} {
 		all, _ := v.Field(key)

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stonelayer/stone/internal/kinds"
-	"github.com/stonelayer/stone/marks"
+	"github.com/stonelayer/stone/x/marks"
 )
 
 func TestMarks(t *testing.T) {
@@ -29,7 +29,9 @@ func TestMarks(t *testing.T) {
 		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		conf, err := Load(file, new(kinds.Set))
+		var linked kinds.Set
+		linked.Add(marks.Part)
+		conf, err := Load(file, &linked)
 		if c.err != "" {
 			if err == nil || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%s: %v, want %q", c.text, err, c.err)
@@ -39,7 +41,8 @@ func TestMarks(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.text, err)
 		}
-		if diff := cmp.Diff(c.want, conf.Policy); diff != "" {
+		got, _ := conf.Policy.(marks.Policy)
+		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s: %s", c.text, diff)
 		}
 	}

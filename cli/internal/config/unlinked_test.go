@@ -16,6 +16,7 @@ import (
 var notLinked = []struct{ name, text, at, home string }{
 	{"mcp", `{:capabilities {:a {:cap/kind :mcp :server :s :tool "t"}}}`, `1:31: capabilities.a.cap/kind: the kind "mcp"`, "tool/mcp"},
 	{"servers", `{:servers {:s {:command ["/bin/true"]}}}`, `1:11: servers: "servers"`, "tool/mcp"},
+	{"marks", `{:marks {:web {:from #{:net} :may #{}}}}`, `1:9: marks: "marks"`, "x/marks"},
 	{"chess", `{:capabilities {:a {:cap/kind :chess :command ["/bin/true"]}}}`, `1:31: capabilities.a.cap/kind: the kind "chess"`, "x/solve/uci"},
 	{"acp", `{:capabilities {:a {:cap/kind :acp :command ["/bin/true"]}}}`, `1:31: capabilities.a.cap/kind: the kind "acp"`, "x/acp/harness"},
 	{"sat", `{:tools {:a {:cap/kind :solver :solver :sat}}}`, `1:24: tools.a.cap/kind: the kind "solver/sat"`, "x/solve/sat"},

@@ -13,9 +13,9 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/cli/internal/token"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/marked"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/marks"
 )
 
 // Config says what to publish and where. It has the fields of serve.Config.
@@ -26,7 +26,7 @@ type Config struct {
 	Pipelines         []Pipeline
 	Applicator        *call.Applicator // nil without a configuration
 	Grant             []string
-	Policy            marks.Policy
+	Policy            marked.Policy
 	Embedder          llm.Embedder // nil without one
 	Limits            budget.Limits
 	Budgets           []budget.Rule

@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
-	"github.com/stonelayer/stone/marks"
+	"github.com/stonelayer/stone/x/marks"
 	"github.com/stonelayer/stone/tool"
 )
 

@@ -17,9 +17,9 @@ import (
 
 // state is what is known of the marks at a point of a pipeline.
 type state struct {
-	near, ever map[string]Set // of the nearest node of each type, and of all its nodes
+	near, ever map[string]set // of the nearest node of each type, and of all its nodes
 	// shown has, by the type of an answer, what its question was made of and which marks the answer lifts.
-	shown map[string]map[reading]Set
+	shown map[string]map[reading]set
 }
 
 // reading is a way in which a type is read.
@@ -29,7 +29,7 @@ type reading struct {
 }
 
 func (s state) clone() state {
-	c := state{maps.Clone(s.near), maps.Clone(s.ever), map[string]map[reading]Set{}}
+	c := state{maps.Clone(s.near), maps.Clone(s.ever), map[string]map[reading]set{}}
 	for answer, shown := range s.shown {
 		c.shown[answer] = maps.Clone(shown)
 	}
@@ -46,13 +46,13 @@ func join(a, b state) state {
 	union(out.near, b.near)
 	union(out.ever, b.ever)
 	for answer, shown := range out.shown {
-		maps.DeleteFunc(shown, func(r reading, s Set) bool { return b.shown[answer][r] != s })
+		maps.DeleteFunc(shown, func(r reading, s set) bool { return b.shown[answer][r] != s })
 	}
-	maps.DeleteFunc(out.shown, func(_ string, shown map[reading]Set) bool { return len(shown) == 0 })
+	maps.DeleteFunc(out.shown, func(_ string, shown map[reading]set) bool { return len(shown) == 0 })
 	return out
 }
 
-func union(to, from map[string]Set) {
+func union(to, from map[string]set) {
 	for name, s := range from {
 		to[name] |= s
 	}
@@ -62,20 +62,20 @@ func union(to, from map[string]Set) {
 type walker struct {
 	*policy
 	state
-	base    Set                  // of a plan: of the text that it was made from
-	unknown Set                  // of types that the pipeline does not make
+	base    set                  // of a plan: of the text that it was made from
+	unknown set                  // of types that the pipeline does not make
 	deps    []string             // the types on which the branches around depend
 	flows   int                  // how many flows are around: their steps do not wait for each other
 	quiet   int                  // how many agents are around, whose tools are checked when they are called
-	reads   map[stone.Ashlar]Set // see place
-	types   map[string]Set
-	failing map[string]Set            // what types have had within the body of a rescue
+	reads   map[stone.Ashlar]set // see place
+	types   map[string]set
+	failing map[string]set            // what types have had within the body of a rescue
 	ways    map[string]map[int]string // by type and mark: the steps that the text came through
 	found   stone.Findings
 }
 
 func newWalker(p *policy) *walker {
-	return &walker{policy: p, state: state{map[string]Set{}, map[string]Set{}, map[string]map[reading]Set{}}, reads: map[stone.Ashlar]Set{}, types: map[string]Set{}, failing: map[string]Set{}, ways: map[string]map[int]string{}}
+	return &walker{policy: p, state: state{map[string]set{}, map[string]set{}, map[string]map[reading]set{}}, reads: map[stone.Ashlar]set{}, types: map[string]set{}, failing: map[string]set{}, ways: map[string]map[int]string{}}
 }
 
 // within prepares the walk of a pipeline that a body runs. A pipeline of the program gets marked text as its input; one
@@ -97,10 +97,10 @@ func (w *walker) within(ctx context.Context, up *place, p stone.Ashlar) {
 }
 
 // typed returns the marks that the policy gives to a type.
-func (w *walker) typed(name string) Set { return w.from(name, nil) }
+func (w *walker) typed(name string) set { return w.from(name, nil) }
 
 // of returns the marks of what a reader of a type gets.
-func (w *walker) of(r reading) Set {
+func (w *walker) of(r reading) set {
 	marks := w.near
 	if r.all {
 		marks = w.ever
@@ -135,7 +135,7 @@ func (w *walker) readings(queries []dag.Query) (out []reading) {
 // talk is the name under which the marks of the conversation are kept that an agent's node has beside its content.
 func talk(name string) string { return name + " conversation" }
 
-func (w *walker) read(readings []reading) Set {
+func (w *walker) read(readings []reading) set {
 	s := w.base
 	for _, r := range readings {
 		s |= w.of(r)
@@ -144,7 +144,7 @@ func (w *walker) read(readings []reading) Set {
 }
 
 // write notes that a step makes a node.
-func (w *walker) write(name string, s Set, way string) {
+func (w *walker) write(name string, s set, way string) {
 	w.near[name] = s
 	w.ever[name] |= s
 	w.types[name] |= s
@@ -165,14 +165,14 @@ func (w *walker) write(name string, s Set, way string) {
 }
 
 // add is write for a node that is perhaps made.
-func (w *walker) add(name string, s Set, way string) {
+func (w *walker) add(name string, s set, way string) {
 	before := w.near[name]
 	w.write(name, s, way)
 	w.near[name] |= before
 }
 
 // way returns how text with a mark of s came to a step that reads the types, and the step.
-func (w *walker) way(s Set, readings []reading, name string) string {
+func (w *walker) way(s set, readings []reading, name string) string {
 	for _, r := range readings {
 		for rest := s & w.of(r); rest != 0; rest &= rest - 1 {
 			if way := w.ways[r.typ][bits.TrailingZeros64(uint64(rest))]; way != "" {
@@ -197,7 +197,7 @@ type calling interface {
 }
 
 // sources returns the marks of the text that p itself brings in.
-func (p *policy) sources(a stone.Ashlar) (s Set) {
+func (p *policy) sources(a stone.Ashlar) (s set) {
 	if a.Form() == "leaf" {
 		s = p.from(a.Name(), a.Effects())
 		switch d := a.Detail().Value.(type) {
@@ -251,7 +251,7 @@ func (w *walker) leaf(a stone.Ashlar, path string) {
 }
 
 // produce notes the node of a leaf, and what the leaf lifts. Text of which a plan was made stays marked, since the plan chooses its names.
-func (w *walker) produce(a stone.Ashlar, out dag.AnyType, s Set, readings []reading, way string) {
+func (w *walker) produce(a stone.Ashlar, out dag.AnyType, s set, readings []reading, way string) {
 	names := []string{a.Name()}
 	if d, ok := a.Detail().Value.(calling); ok {
 		names = append(names, d.Checks()...)
@@ -275,7 +275,7 @@ func (w *walker) produce(a stone.Ashlar, out dag.AnyType, s Set, readings []read
 	case guards && w.flows == 0:
 		w.lift(readings, lifted)
 	default:
-		shown := map[reading]Set{}
+		shown := map[reading]set{}
 		for _, r := range readings {
 			shown[r] = lifted
 		}
@@ -284,7 +284,7 @@ func (w *walker) produce(a stone.Ashlar, out dag.AnyType, s Set, readings []read
 }
 
 // lift removes marks from what was read.
-func (w *walker) lift(readings []reading, s Set) {
+func (w *walker) lift(readings []reading, s set) {
 	for _, r := range readings {
 		if w.near[r.typ] &^= s; r.all {
 			w.ever[r.typ] &^= s
@@ -294,7 +294,7 @@ func (w *walker) lift(readings []reading, s Set) {
 
 // check reports the effects of a leaf that the marks of what it reads do not allow. Those of an agent's tools are known when
 // they are called.
-func (w *walker) check(a stone.Ashlar, path string, s Set, readings []reading) {
+func (w *walker) check(a stone.Ashlar, path string, s set, readings []reading) {
 	agent, _ := a.Detail().Value.(acting)
 	var missing []string
 	if agent != nil && agent.Hosted() {

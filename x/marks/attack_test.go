@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/kind"
-	"github.com/stonelayer/stone/marks"
+	"github.com/stonelayer/stone/x/marks"
 )
 
 // attack is a scenario: strangers' texts, and a run that meets them. It runs twice in worlds of its own.

@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/tree"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/marks"
+	"github.com/stonelayer/stone/x/marks"
 	"github.com/stonelayer/stone/plan"
 	"github.com/stonelayer/stone/tool"
 	plantool "github.com/stonelayer/stone/tool/plan"

@@ -115,7 +115,7 @@ func (w *walker) branches(a stone.Ashlar, path string) {
 // rescue walks the body and the handler, which sees what the body had made when it failed.
 func (w *walker) rescue(a stone.Ashlar, path string) {
 	start, outer := w.clone(), w.failing
-	w.failing = map[string]Set{}
+	w.failing = map[string]set{}
 	for i := range a.Children() {
 		if i == 0 {
 			w.child(a, a.Children(), path, i)
@@ -134,7 +134,7 @@ func (w *walker) rescue(a stone.Ashlar, path string) {
 
 // inside walks the children of a body, in any order and any number of times. The body works with text of the marks s. The
 // tools of an agent are checked when they are called; its judges always run.
-func (w *walker) inside(a stone.Ashlar, path string, s Set) {
+func (w *walker) inside(a stone.Ashlar, path string, s set) {
 	_, agent := a.Detail().Value.(acting)
 	own := a.ProducesAll()
 	for start := w.clone(); ; w.state = start.clone() {

@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/marks"
+	"github.com/stonelayer/stone/x/marks"
 )
 
 // What Validate says about pipelines, as the steps on the way of the text; "" for a pipeline that is allowed.

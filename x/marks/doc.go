@@ -52,6 +52,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/internal/grants"
+	"github.com/stonelayer/stone/internal/marked"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -68,8 +69,7 @@ type Mark struct {
 	Lift []string `json:"lift"`
 }
 
-// A Set is a set of marks of one policy.
-type Set uint64
+type set = marked.Set
 
 // policy is a Policy with numbered marks.
 type policy struct {
@@ -87,7 +87,7 @@ func (p Policy) numbered() *policy {
 }
 
 // where returns the marks for which is holds.
-func (p *policy) where(is func(*Mark) bool) (s Set) {
+func (p *policy) where(is func(*Mark) bool) (s set) {
 	for i := range p.marks {
 		if is(&p.marks[i]) {
 			s |= 1 << i
@@ -96,10 +96,10 @@ func (p *policy) where(is func(*Mark) bool) (s Set) {
 	return s
 }
 
-func (p *policy) all() Set { return p.where(func(*Mark) bool { return true }) }
+func (p *policy) all() set { return p.where(func(*Mark) bool { return true }) }
 
 // from returns the marks of what a step, tool or capability returns.
-func (p *policy) from(name string, effects []string) Set {
+func (p *policy) from(name string, effects []string) set {
 	return p.where(func(m *Mark) bool {
 		return slices.Contains(m.From, name) || slices.ContainsFunc(effects, func(e string) bool {
 			return slices.ContainsFunc(m.From, func(from string) bool { return grants.Covers(from, e) || grants.Covers(e, from) })
@@ -108,14 +108,14 @@ func (p *policy) from(name string, effects []string) Set {
 }
 
 // lifted returns the marks that any of the names lifts.
-func (p *policy) lifted(names ...string) Set {
+func (p *policy) lifted(names ...string) set {
 	return p.where(func(m *Mark) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(m.Lift, name) })
 	})
 }
 
 // may returns the effects that text with the marks may reach; nil means all.
-func (p *policy) may(s Set) (grant []string) {
+func (p *policy) may(s set) (grant []string) {
 	for ; s != 0; s &= s - 1 {
 		grant = grants.Narrow(grant, append([]string{}, p.marks[bits.TrailingZeros64(uint64(s))].May...))
 	}
@@ -123,12 +123,12 @@ func (p *policy) may(s Set) (grant []string) {
 }
 
 // forbids returns the marks among s that do not allow all of the effects.
-func (p *policy) forbids(s Set, effects []string) Set {
+func (p *policy) forbids(s set, effects []string) set {
 	return s & p.where(func(m *Mark) bool { return len(grants.Missing(effects, append([]string{}, m.May...))) > 0 })
 }
 
 // named returns the names of the marks.
-func (p *policy) named(s Set) (names []string) {
+func (p *policy) named(s set) (names []string) {
 	for ; s != 0; s &= s - 1 {
 		names = append(names, p.names[bits.TrailingZeros64(uint64(s))])
 	}
@@ -194,23 +194,21 @@ const (
 	byList   = "closed"
 )
 
-type key struct{}
-
 // place is what a run knows of the marks where a body runs.
 type place struct {
 	*policy
-	reads map[stone.Ashlar]Set // what each leaf reads
-	types map[string]Set       // what each type may have
-	now   *Set                 // of the text that the body works with, if it says so
+	reads map[stone.Ashlar]set // what each leaf reads
+	types map[string]set       // what each type may have
+	now   *set                 // of the text that the body works with, if it says so
 }
 
 func placeIn(ctx context.Context) *place {
-	pl, _ := ctx.Value(key{}).(*place)
+	pl, _ := marked.In(ctx).(*place)
 	return pl
 }
 
 // here returns the marks of the text that the body of ctx works with.
-func (pl *place) here(ctx context.Context) Set {
+func (pl *place) here(ctx context.Context) set {
 	if pl.now != nil {
 		return *pl.now
 	}
@@ -221,10 +219,10 @@ func (pl *place) here(ctx context.Context) Set {
 }
 
 // with returns a context in which the body works with text that has exactly the marks.
-func (pl *place) with(ctx context.Context, s Set) context.Context {
+func (pl *place) with(ctx context.Context, s set) context.Context {
 	at := *pl
 	at.now = &s
-	return context.WithValue(ctx, key{}, &at)
+	return marked.At(ctx, &at)
 }
 
 // Enter implements stone.Policy.
@@ -239,7 +237,7 @@ func (p Policy) Enter(ctx context.Context, a stone.Ashlar, g stone.Given) (conte
 		}
 	}
 	w.visit(a, pathOf("", a, 1))
-	return context.WithValue(ctx, key{}, &place{policy: w.policy, reads: w.reads, types: w.types}), append(p.mistakes(), w.found...)
+	return marked.At(ctx, &place{policy: w.policy, reads: w.reads, types: w.types}), append(p.mistakes(), w.found...)
 }
 
 // Narrow implements stone.Policy.
@@ -250,13 +248,9 @@ func (p Policy) Narrow(ctx context.Context, granted []string) []string {
 	return granted
 }
 
-// Brought returns the marks of what a tool or capability returns. Effects that are nil are unknown: then it has all marks. P is
-// the pipeline that answers, if one does.
-func Brought(ctx context.Context, name string, effects []string, p stone.Ashlar) Set {
-	pl := placeIn(ctx)
+// Brought implements marked.Place.
+func (pl *place) Brought(name string, effects []string, p stone.Ashlar) set {
 	switch {
-	case pl == nil:
-		return 0
 	case !p.IsZero():
 		return pl.from(name, effects) | pl.sources(p)
 	case effects == nil:
@@ -265,22 +259,17 @@ func Brought(ctx context.Context, name string, effects []string, p stone.Ashlar)
 	return pl.from(name, effects)
 }
 
-// With returns a context in which the body also works with text that has the marks.
-func With(ctx context.Context, s Set) context.Context {
-	if pl := placeIn(ctx); pl != nil && s != 0 {
-		return pl.with(ctx, pl.here(ctx)|s)
-	}
-	return ctx
+// With implements marked.Place.
+func (pl *place) With(ctx context.Context, s set) context.Context {
+	return pl.with(ctx, pl.here(ctx)|s)
 }
 
-// Admit returns the context in which a tool runs, and why it must not get the text that the body works with, "" if it may.
-// Asks means that a person may allow the call all the same. P is the pipeline that runs, if one does; arguments is the schema of the tool's arguments.
-func Admit(ctx context.Context, name string, effects []string, arguments json.RawMessage, p stone.Ashlar) (within context.Context, refusal string, asks bool) {
-	pl := placeIn(ctx)
-	if pl == nil || pl.here(ctx) == 0 {
+// Admit implements marked.Place.
+func (pl *place) Admit(ctx context.Context, name string, effects []string, arguments json.RawMessage, p stone.Ashlar) (within context.Context, refusal string, asks bool) {
+	s := pl.here(ctx)
+	if s == 0 {
 		return ctx, "", false
 	}
-	s := pl.here(ctx)
 	bad, why := pl.forbids(s, effects), ""
 	switch {
 	case !p.IsZero():

@@ -7,7 +7,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/effect"
-	"github.com/stonelayer/stone/marks"
+	"github.com/stonelayer/stone/x/marks"
 )
 
 func Example() {

@@ -1,0 +1,67 @@
+// Package marked lets agents, calls and configurations work with a policy on marked text, such as one of package
+// x/marks, without linking it. Without a policy nothing has a mark.
+package marked
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/stonelayer/stone"
+)
+
+// Policy is the type of stone.Config.Policy.
+type Policy = interface {
+	Enter(ctx context.Context, p stone.Ashlar, g stone.Given) (context.Context, stone.Findings)
+	Narrow(ctx context.Context, granted []string) []string
+}
+
+// A Set is a set of marks of one policy.
+type Set uint64
+
+// A Place is what a policy knows where a body runs.
+type Place interface {
+	// Brought returns the marks of the results of a tool or capability. Effects that are nil are unknown: then they have
+	// all marks. P is the pipeline that answers, if one does.
+	Brought(name string, effects []string, p stone.Ashlar) Set
+	// With returns a context in which the body also works with text that has the marks.
+	With(ctx context.Context, s Set) context.Context
+	// Admit returns the context in which a tool runs, and why it must not get the text that the body works with, "" if it may.
+	// Asks means that a person may allow the call all the same. P is the pipeline that runs, if one does; arguments is the
+	// schema of the tool's arguments.
+	Admit(ctx context.Context, name string, effects []string, arguments json.RawMessage, p stone.Ashlar) (within context.Context, refusal string, asks bool)
+}
+
+type key struct{}
+
+// At returns a context for the bodies of a place.
+func At(ctx context.Context, p Place) context.Context { return context.WithValue(ctx, key{}, p) }
+
+// In returns the place of ctx, nil without a policy.
+func In(ctx context.Context) Place {
+	p, _ := ctx.Value(key{}).(Place)
+	return p
+}
+
+// Brought is the method of the place of ctx.
+func Brought(ctx context.Context, name string, effects []string, p stone.Ashlar) Set {
+	if at := In(ctx); at != nil {
+		return at.Brought(name, effects, p)
+	}
+	return 0
+}
+
+// With is the method of the place of ctx.
+func With(ctx context.Context, s Set) context.Context {
+	if at := In(ctx); at != nil && s != 0 {
+		return at.With(ctx, s)
+	}
+	return ctx
+}
+
+// Admit is the method of the place of ctx.
+func Admit(ctx context.Context, name string, effects []string, arguments json.RawMessage, p stone.Ashlar) (within context.Context, refusal string, asks bool) {
+	if at := In(ctx); at != nil {
+		return at.Admit(ctx, name, effects, arguments, p)
+	}
+	return ctx, "", false
+}
