@@ -189,7 +189,7 @@ func failureIn(n *dag.Node, cause error) error {
 // metaEndsRun notes of a failure that it concerned the run.
 const metaEndsRun = "ends-run"
 
-// meta returns the meta of the node of a failure: the path, the stack of a panic, and
+// meta returns the meta of a failure's node: the path, the stack of a panic, and
 // the result of FailureMeta if the error has that method.
 func (f *Failure) meta() map[string]string {
 	meta := map[string]string{"path": f.Path}

@@ -232,7 +232,7 @@ func (r *run) fan(f *frame, base dag.DAG, starts []dag.DAG, body func(*frame, in
 	return joined
 }
 
-// fanned has the results of the lanes of a fan-out.
+// fanned has the lane results of a fan-out.
 type fanned struct {
 	lanes []dag.DAG // empty where a lane did not finish
 	lost  []bool    // it failed

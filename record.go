@@ -110,7 +110,7 @@ func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (st
 	return rec, failed
 }
 
-// ask looks the key up in the records: of earlier attempts of the leaf in this process, and of the recorder of the run.
+// ask looks up the key in the run's recorder, and in earlier attempts at the leaf in this process.
 func (f *frame) ask(at *frame, key step.Key, do func(context.Context) (step.Record, error)) (rec step.Record, err error) {
 	defer at.caught(&err)
 	recorder := f.run.recorder

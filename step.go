@@ -65,7 +65,7 @@ func Value[T any](ctx context.Context, name string, fn func(context.Context) (T,
 	return recorded(at, step.Value, struct{}{}, func(ctx context.Context, _ struct{}) (T, error) { return fn(ctx) })
 }
 
-// stepKind is the kind of the key of a Step.
+// stepKind is the key kind of a Step.
 const stepKind = "step"
 
 // enterStep returns the frame of a Step, or nil outside a run.

@@ -510,7 +510,7 @@ func (v *validator) unused() {
 	}
 }
 
-// Types returns the names of the types of the input nodes.
+// Types returns the type names of the input nodes.
 func (g Given) Types() []string {
 	names := g.dag.Types()
 	for _, t := range g.Input {

@@ -25,7 +25,7 @@ const (
 	maxHandles = 100
 )
 
-// kept is the content of the node of a result that is longer than what the model is given.
+// kept is the node content of a result that is longer than the part given to the model.
 type kept struct {
 	Tool string `json:"tool"`
 	Text string `json:"text"`

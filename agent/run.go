@@ -329,7 +329,7 @@ func failure(k kind.Kind, cause error, format string, args ...any) error {
 	return &stone.Failure{Kind: k, Reason: fmt.Sprintf(format, args...), Cause: cause}
 }
 
-// modelFailure makes a failure of an error of the model. An error because the run ends
+// modelFailure turns a model error into a failure. An error because the run ends
 // is not the model's failure.
 func modelFailure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {

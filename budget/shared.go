@@ -91,7 +91,7 @@ const (
 	Month Period = "month"
 )
 
-// Bounds returns the beginnings of the period of a time and of the next one. They are zero for Ever.
+// Bounds returns when the period that contains a time, and the next period, begin. They are zero for Ever.
 func (p Period) Bounds(at time.Time) (from, to time.Time) {
 	at = at.UTC()
 	switch p {
@@ -174,7 +174,7 @@ func (s Shared) String() string {
 	return name
 }
 
-// shared is the text of an error of a Shared budget.
+// shared is the error text of a Shared budget.
 func (e *ExhaustedError) shared() string {
 	text := fmt.Sprintf("%s: %s has no room for a step of up to %s: used %s, in flight %s, %s %s", Kind, e.Shared.Shared, e.amount(e.Needs),
 		e.amount(e.Spent), e.amount(e.Held), e.Limit, e.exact(e.Max))

@@ -77,7 +77,7 @@ func setbackIn(err error) (a answer, ok bool) {
 	return a, ok && json.Unmarshal([]byte(text), &a) == nil
 }
 
-// asked is the part of a request that the answer depends on: the input of the step of an
+// asked is the part of a request that the answer depends on: the step input of an
 // invocation. The remaining budget is not part of it, since it differs in a resumed run.
 type asked struct {
 	Intent      string   `json:"intent"`
@@ -389,7 +389,7 @@ func cleaned(e *Error) *Error {
 // valid replaces the bytes of a text that are no UTF-8.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
-// errorOf makes a failure of the error of a capability. An error with a failure kind
+// errorOf turns a capability's error into a failure. An error with a failure kind
 // keeps it; any other is "runtime/invoke-failed".
 func errorOf(err error) *Error {
 	if e := (*Error)(nil); errors.As(err, &e) {

@@ -83,7 +83,7 @@ type Request struct {
 	Constraints JSON   // may be nil
 	Requires    Requires
 	// Schema is the schema of the out, found by its name or the Go type of the call. Nil
-	// means any value. A model is told it. It is not part of the envelope of a request.
+	// means any value. A model is told it. It is not part of a request's envelope.
 	Schema *schema.Schema
 	// InSchema is the schema of the Input: of its Go type, or else of the intent, or else
 	// of the capability. Nil means any value. It marks media, see package call/model, and is not
@@ -107,10 +107,10 @@ type Request struct {
 	Voice *event.Voice
 
 	// Prompts are texts in place of Prompts of the capability, by name, while they are revised: see
-	// eval.Improving. They are never part of the envelope of a request.
+	// eval.Improving. They are never part of a request's envelope.
 	Prompts map[string]string
 
-	// Turn is the Input of a request of a [Model], which wants an llm.Reply. It is nil in all
+	// Turn is the Input of a [Model] request, which wants an llm.Reply. It is nil in all
 	// other requests, and in those to judges.
 	Turn *llm.Request
 	// Hear takes the deltas of the answer to a Turn as they arrive: a Start first, and at the

@@ -65,7 +65,7 @@ func Paid(name string, check Check) Check {
 	}
 }
 
-// judged is the input of the step of a check.
+// judged is the step input of a check.
 type judged struct {
 	Asked asked `json:"asked"`
 	Out   JSON  `json:"out"`
@@ -269,7 +269,7 @@ func (e *unusable) Unwrap() error { return e.error }
 // Broken says that no other answer can pass.
 func (*unusable) Broken() bool { return true }
 
-// constraint reads one of the constraints of a request.
+// constraint reads a constraint of a request.
 func constraint(r *Request, name string, to any) error {
 	var all map[string]json.RawMessage
 	if r.Constraints != nil {

@@ -117,7 +117,7 @@ func TurnOf(a stone.Ashlar) (Spec, bool) {
 	return m.spec, true
 }
 
-// Failed is the type of the node of an allowed failure. Its content is the Record of the
+// Failed is the node type of an allowed failure. Its content is the Record of the
 // call.
 func Failed(produces dag.AnyType) dag.Type[Record] {
 	return dag.NewType[Record]("stone/failed/" + produces.Name())

@@ -133,7 +133,7 @@ func (r *Record) meta() map[string]string {
 // nil if there is none or it is malformed.
 func RecordOf(n *dag.Node) *Record { return RecordIn(n.Meta()) }
 
-// RecordIn is RecordOf for the meta of a node or of the record of a step.
+// RecordIn is RecordOf for the meta of a node or of a step's record.
 func RecordIn(meta map[string]string) *Record {
 	text, ok := meta[terms.CallNote]
 	if !ok {

@@ -20,7 +20,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// turnIntent is the intent of the calls of a [Model] whose Spec names none.
+// turnIntent is the intent of [Model] calls whose Spec names none.
 const turnIntent = "llm/turn"
 
 // Model returns a model whose every request is a call: a cascade or another strategy over
@@ -50,7 +50,7 @@ func Model(app *Applicator, spec Spec) llm.Model {
 
 type turns struct{ spec Spec }
 
-// turnType is the type of the node of a request of a Model.
+// turnType is the node type of a Model's request.
 var turnType = dag.NewType[JSON]("stone/turn")
 
 // caller returns the call of a request.

@@ -218,7 +218,7 @@ func (a *app) unanswered(r eval.Report) error {
 	return nil
 }
 
-// testLabel is the label of the evaluations of a test split, with its digest.
+// testLabel labels evaluations of a test split with its digest.
 const testLabel = "eval-test"
 
 // looks returns how many runs have shown what the test split of this one says, itself included; 0 if it

@@ -177,7 +177,7 @@ func (flags runsFlags) query(ctx context.Context, s *store) (q journal.Query, er
 // pageOfRuns is how many runs are listed at once.
 const pageOfRuns = 20
 
-// maxName is how much is shown of the name of a pipeline.
+// maxName bounds the shown part of a pipeline's name.
 const maxName = 16
 
 func newRunTable() *table {

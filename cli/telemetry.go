@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// telemetry sends the spans of the runs of a command.
+// telemetry sends the spans of a command's runs.
 type telemetry struct {
 	once sync.Once
 	live *otlp.Live // nil if no collector is named

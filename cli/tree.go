@@ -53,7 +53,7 @@ func (p *treePrinter) fill(ctx context.Context) error {
 	return p.level(ctx, level, "", 0)
 }
 
-// level makes the rows of the branches of a level. The names of rounds, lanes and branches of a match
+// level makes rows of a level's branches. The names of rounds, lanes and branches of a match
 // begin with the name of their place.
 func (p *treePrinter) level(ctx context.Context, level journal.Level, place string, depth int) error {
 	few := p.all || level.All < firstRows+fewestRows || !numbered(level)

@@ -82,7 +82,7 @@ func quotedAll(words ...string) string {
 	return strings.Join(words, " ")
 }
 
-// acceptTools accepts the definitions of the tools of a server that a run has refused.
+// acceptTools accepts a server's tool definitions that a run has refused.
 func (a *app) acceptTools(dir, server string) error {
 	s, err := trust.Open()
 	if err != nil {

@@ -44,7 +44,7 @@ func Lane(d DAG, index int) (DAG, error) {
 	return laneMarker.Append(d, laneContent{index})
 }
 
-// Lanes returns the starting DAGs of the lanes of a fan-out over items: d with one item
+// Lanes returns the starting DAG of each lane of a fan-out over items: d with one item
 // each. An item that equals an earlier one has a lane marker before it, or else the two
 // lanes would be one. The error names the first item without JSON.
 func (t Type[T]) Lanes(d DAG, items []T) ([]DAG, error) {

@@ -80,7 +80,7 @@ func (e *evaluation) groups() (names []string, rows map[string][]int32) {
 	return slices.Sorted(maps.Keys(rows)), rows
 }
 
-// paths returns a function that returns the path of a trial of the case at a place, in its run.
+// paths returns a function from the place of a case to the path of its trial in the run.
 func (e *evaluation) paths() func(at, trial int) string {
 	names, rows := e.groups()
 	return func(at, trial int) string {

@@ -28,7 +28,7 @@ type attempt struct {
 // maxSaid bounds each part of a case that a reviser reads, in characters.
 const maxSaid = 2000
 
-// collectAttempts makes the node of the attempts of its lanes. Their cost is in its meta.
+// collectAttempts makes the node with the attempts of all lanes. Their cost is in its meta.
 func collectAttempts(d dag.DAG) (*dag.Node, error) {
 	var all []attempt
 	var spent paid

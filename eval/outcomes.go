@@ -40,7 +40,7 @@ func letter(verdict string) (byte, error) {
 	return 0, fmt.Errorf("unknown verdict %q: want right, wrong, no answer or error", verdict)
 }
 
-// cost is the cost of one trial. It is in the meta of the node of a group, in the order
+// cost is the cost of one trial. It is in the meta of a group's node, in the order
 // of its outcomes.
 type cost struct {
 	USD     float64  `json:"usd,omitempty"`    // of the answer
@@ -56,7 +56,7 @@ type cost struct {
 
 const maxReason = 200
 
-// collect makes the node of a group of its lanes.
+// collect makes the node of a group from its lanes.
 func collect(d dag.DAG) (*dag.Node, error) {
 	found, costs, err := outcomesOf(d)
 	if err != nil {

@@ -54,7 +54,7 @@ type Way struct {
 	USD        Estimate `json:"usd"` // of one case
 }
 
-// Routed is the type of the last node of the pipeline of a Routing.
+// Routed is the type of the last node of a Routing's pipeline.
 var Routed = dag.NewType[RoutingReport]("eval/routing")
 
 // went is the result of one way: its report and, by case, the values that the comparison needs.

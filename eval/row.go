@@ -16,7 +16,7 @@ type row struct {
 	labels []string // the value of Data.Cluster, if set, and the values of Data.Slices
 }
 
-// idSize is the length of the id of a case: half the SHA-256 of its inputs and its expected output,
+// idSize is the length of a case's id: half the SHA-256 of its inputs and its expected output,
 // in hexadecimal.
 const idSize = 32
 

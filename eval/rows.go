@@ -39,7 +39,7 @@ type columns interface {
 	names() []string
 }
 
-// A cell is one value: JSON, or the text of a cell of a CSV file.
+// A cell is one value: JSON, or the text of a CSV cell.
 type cell struct {
 	json  json.RawMessage
 	plain string // if json is nil

@@ -72,7 +72,7 @@ func (p Place) Speak(source string) *Voice {
 // Say sends the next piece, which must not be empty.
 func (v *Voice) Say(kind DeltaKind, text string) { v.send(Delta{Kind: kind, Text: text}) }
 
-// Argue sends the next piece of the arguments of a tool call. The first piece of
+// Argue sends the next piece of a tool call's arguments. The first piece of
 // each call names the tool, and may have no text.
 func (v *Voice) Argue(call int, tool, text string) {
 	v.send(Delta{Kind: Arguments, Index: call, Tool: tool, Text: text})

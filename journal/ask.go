@@ -396,7 +396,7 @@ type storeError struct{ error }
 
 func (e *storeError) Unwrap() error { return e.error }
 
-// trouble is the first error of the journal during a question of the body of a step. The
+// trouble is the first journal error during a question of a step's body. The
 // context of the body carries it.
 type trouble struct {
 	first    atomic.Pointer[error]

@@ -85,7 +85,7 @@ func placed(parts []Part) (all []*spot, byKey map[string]*spot) {
 	return all, byKey
 }
 
-// guarded is the version of the guard of a part, or "".
+// guarded is the version of a part's guard, or "".
 func (s *spot) guarded() string {
 	if s.guard == nil {
 		return ""

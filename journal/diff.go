@@ -222,7 +222,7 @@ func openRun(ctx context.Context, j Journal, prefix string) (*opened, error) {
 	return &opened{id: info.ID, input: info.Input, again: len(info.Again) > 0, steps: min(max(info.Steps, 0), 1<<24), parts: index(info.Shape)}, nil
 }
 
-// compared is the compared part of the node of a step.
+// compared is the compared part of a step's node.
 type compared struct {
 	found bool
 	own   record.Half   // of type and content; the transcript of an agent has random ids and does not count

@@ -40,7 +40,7 @@ type Options struct {
 	// Labels are kept with the run, for Query.Labels. If they are empty, a resumed run
 	// keeps its own.
 	Labels map[string]string
-	// Session names labels. Runs with the same values of all of them, such as the turns of a chat of a tenant, share standing
+	// Session names labels. Runs with equal values of all of them, such as the turns of a tenant's chat, share standing
 	// answers: see ask.Question.Standing. A run without a value of the first one has no session.
 	Session []string
 	// Revision of the program; if empty, the revision of its build information.

@@ -177,7 +177,7 @@ func unpaid(err error) bool {
 	return refused
 }
 
-// fallen are the errors of the models of a Fallback, in order. The last one decides whether
+// fallen are the errors of a Fallback's models, in order. The last one decides whether
 // the request may be repeated.
 type fallen []error
 

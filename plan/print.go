@@ -279,7 +279,7 @@ func (w *printer) guard(key string, g *guard) {
 	}
 }
 
-// template writes a template; words means that it is the whole value of a field of an
+// template writes a template; words means that it is the whole field value of an
 // emit.
 func (w *printer) template(t *template, words bool) {
 	switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/call"
 )
 
-// Calls returns the slots of the calls of a plan that run at most once: slots outside the
+// Calls returns the slots of a plan's calls that run at most once: slots outside the
 // body of another node.
 func (p *Plan) Calls() (slots []string) {
 	for _, n := range p.nodes {

@@ -80,8 +80,8 @@ func mustParse(text string) *schema.Schema {
 	return s
 }
 
-// applied makes the reader of the input of the tool that applies plans. A plan that is the
-// same in every run is read here, and what is wrong with its form is reported.
+// applied makes the input reader of the tool that applies plans. A plan that is the
+// same in every run is read here, and faults of its form are reported.
 func (c *compiler) applied(n *node, r reads, known *scope) dag.Reader[any] {
 	if n.program == nil { // which is reported
 		return nil

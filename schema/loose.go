@@ -13,7 +13,7 @@ const maxInlined = 1000
 // of their properties, other keywords not at all.
 const maxTold = 2 << 10
 
-// Loose returns the JSON text of the schema of an object as a service takes it that guides a model
+// Loose returns the JSON text of an object schema in the form that a service accepts to guide a model
 // by it and enforces nothing. Keywords for which Accepts returns false are left out: the description
 // of the value tells them. Alternatives of objects are folded into one object that has the properties
 // of all, and requires the properties that all require; oneOf becomes anyOf. What has to be said about the

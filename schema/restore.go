@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Restore returns the JSON value that a value of a projection of the schema stands for; see
+// Restore returns the JSON value for a value of a projected schema; see
 // [Subset.Encode] and [Subset.AllRequired]. A member that is null where the schema rejects null is
 // left out, members that are listed become an object, JSON text becomes its value where no text may be, and properties get
 // their names back. A value of the schema is returned as it is, unless it has an object with the only

@@ -201,7 +201,7 @@ func equal(a, b any) bool {
 	return a == b
 }
 
-// typeOf returns the JSON type of a value of a tree.
+// typeOf returns the JSON type of a tree value.
 func typeOf(v any) string {
 	switch v := v.(type) {
 	case nil:

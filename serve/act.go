@@ -94,7 +94,7 @@ func (s *Server) counted(ctx context.Context, who Principal, id string) (string,
 	return id, s.solvent(ctx, who.Name, who.USDADay)
 }
 
-// actConfig is the Config of the requests of a caller.
+// actConfig is the Config of a caller's requests.
 func (s *Server) actConfig(who Principal) stone.Config {
 	return stone.Config{Grant: grants.Narrow(append([]string{}, s.cfg.Grant...), who.Grant), Policy: s.cfg.Policy, Recorder: journal.Redact()}
 }

@@ -105,7 +105,7 @@ func (s *Server) owned(ctx context.Context, who Principal, id string) (journal.R
 	return info, err
 }
 
-// selected reads the query of a list of the caller's runs.
+// selected reads the query for a list of the caller's runs.
 func (s *Server) selected(ctx context.Context, who Principal, values url.Values) (q journal.Query, err error) {
 	if q, err = filter.Query(values); err != nil {
 		return q, unreadable("%v", err)

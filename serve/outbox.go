@@ -338,7 +338,7 @@ func digestID(prefix string, about []byte) string {
 	return prefix + hex.EncodeToString(sum[:16])
 }
 
-// pageOf returns the address of the page of a run, if the server knows its own.
+// pageOf returns the address of a run's page, if the server knows its own address.
 func (s *Server) pageOf(run string) string {
 	if s.cfg.URL == "" {
 		return ""

@@ -174,7 +174,7 @@ func least(a, b budget.Limits, c *api.Budget) *api.Budget {
 	return least
 }
 
-// limited gives a run the strictest of the budgets of its pipeline, its caller and its request.
+// limited gives a run the strictest budget among its pipeline's, its caller's and its request's.
 func limited(_ context.Context, t *task) error {
 	b := t.start.Budget
 	if b == nil {

@@ -108,7 +108,7 @@ func list(names []string) string {
 	return strings.Join(slices.Compact(names), ", ")
 }
 
-// places returns the places of the tools of a pipeline that are known before a run.
+// places returns the tool places of a pipeline that are known before a run.
 func places(a stone.Ashlar, above string) []place {
 	path := above + a.Name() + "/"
 	var out []place

@@ -88,7 +88,7 @@ func (c Config) system(intent string, want wanted) string {
 	return strings.Join(said, "\n\n")
 }
 
-// promptName is the name of a prompt of a capability: of all requests, or of an intent.
+// promptName names a prompt of a capability, for all requests or for one intent.
 func promptName(id, intent string) string {
 	if intent == "" {
 		return id

@@ -132,7 +132,7 @@ const (
 // labels are the fields that may name an item, the first one first.
 var labels = [...]string{"name", "title", "path", "id", "key"}
 
-// Label returns the name of an item of a fan-out, given as JSON: the item itself if it is a text or a
+// Label returns the name of a fan-out's item, given as JSON: the item itself if it is a text or a
 // number, or a field with a usual name for names. It is empty for other items.
 func Label(item []byte) (label string) {
 	if len(item) > maxLabelled {

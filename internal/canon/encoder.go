@@ -80,7 +80,7 @@ func (e *Encoder) Append(dst []byte, p unsafe.Pointer) ([]byte, error) {
 	return out, nil
 }
 
-// Flat reports whether a plain copy of a value of the type equals the result of decoding
+// Flat reports whether a plain copy of such a value equals the result of decoding
 // its JSON. That is so for booleans, integers, strings, and arrays and structs of those
 // whose fields are all exported and written, and whose types have no JSON methods of
 // their own.

@@ -84,7 +84,7 @@ func newLine(dst []byte, column int) []byte {
 	return dst
 }
 
-// atLeast returns a lower bound of the length of a value's text, and stops counting when
+// atLeast returns a lower bound on the length of a value's text, and stops counting when
 // it is above most. It keeps the time of [Format] linear: no value is written only to
 // find that it is much too long.
 func atLeast(v Value, most int) int {

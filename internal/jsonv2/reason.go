@@ -35,7 +35,7 @@ func Reason(err error) string {
 	return what
 }
 
-// members returns the names of the members of a struct, in its order.
+// members returns the member names of a struct, in its order.
 func members(t reflect.Type) (names []string) {
 	if t == nil || t.Kind() != reflect.Struct {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/call"
 )
 
-// A Maker makes the pipeline of a package of its arguments.
+// A Maker makes a package's pipeline from arguments.
 type Maker func(args []string) (stone.Ashlar, error)
 
 // A Set holds the kinds that a program links, and the packages whose pipelines are capabilities.

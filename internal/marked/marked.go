@@ -20,7 +20,7 @@ type Set uint64
 
 // A Place is what a policy knows where a body runs.
 type Place interface {
-	// Brought returns the marks of the results of a tool or capability. Effects that are nil are unknown: then they have
+	// Brought returns the marks of a tool's or capability's results. Effects that are nil are unknown: then results have
 	// all marks. P is the pipeline that answers, if one does.
 	Brought(name string, effects []string, p stone.Ashlar) Set
 	// With returns a context in which the body also works with text that has the marks.

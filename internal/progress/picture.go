@@ -71,7 +71,7 @@ func Mark(s view.State, now time.Time) string {
 	return view.Mark(string(s))
 }
 
-// A Line is one line of the picture of a tree, without color.
+// A Line is one line of a tree's picture, without color.
 type Line struct {
 	Text  string
 	State view.State

@@ -40,7 +40,7 @@ type Protocol struct {
 	// Pipelines returns what the protocol publishes beside the pipelines of the server, by name. They have the Grant and the
 	// Limits of requests for capabilities. It may be nil, as may the fields below.
 	Pipelines func(app *call.Applicator) map[string]stone.Ashlar
-	// Token moves the token of a request of its clients to the header Authorization.
+	// Token moves the token of a client's request to the header Authorization.
 	Token func(r *http.Request) *http.Request
 	// Fail answers a request of its clients with an error, and reports false for requests of others.
 	Fail func(w http.ResponseWriter, r *http.Request, err error, problem func(error) *api.Problem) bool
@@ -62,7 +62,7 @@ type Route struct {
 }
 
 // A Caller is a server for one caller: it has the runs of the caller's tenant, of all without a tenant, under the names by
-// which the caller calls them. Errors for the client are *api.Problem; the error of a run that there is not for the caller is
+// which the caller calls them. Errors for the client are *api.Problem; for a run that the caller does not have, the error is
 // journal.ErrNoRun.
 type Caller interface {
 	Tenant() string

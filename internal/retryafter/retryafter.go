@@ -28,7 +28,7 @@ func Read(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// ReadBody returns the wait in the JSON body of an error of a Google API: the RetryInfo in its
+// ReadBody returns the wait in the JSON body of a Google API error: the RetryInfo in its
 // details. It returns 0 if there is none. The body may be a list of one error.
 func ReadBody(body []byte) time.Duration {
 	var fault struct {

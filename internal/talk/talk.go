@@ -222,7 +222,7 @@ func said(all []llm.Message, text, media string, object map[string]any) (json.Ra
 	return json.Marshal(object)
 }
 
-// MediaInput returns the name of the input of a pipeline that takes the media of a message, "" for none.
+// MediaInput names the input of a pipeline that takes a message's media, "" for none.
 func MediaInput(p stone.Ashlar) string {
 	names, _ := Model{Ashlar: p}.inputs()
 	return names[asMedia]

@@ -21,7 +21,7 @@ const (
 	Grade = "eval/grade" // scores an answer
 )
 
-// Keys of the meta of a node or a failure.
+// Meta keys of nodes and failures.
 const (
 	CallNote  = "call"        // the Record of a call
 	UsageNote = "usage"       // what a step used

@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/internal/regular"
 )
 
-// Tools are the definitions of the tools of a server that a user has accepted, by the names of the
+// Tools are a server's tool definitions that a user has accepted, by the names of the
 // tools, and changed ones that were refused.
 type Tools struct {
 	Accepted map[string]json.RawMessage `json:"accepted"`
@@ -48,7 +48,7 @@ func (s *Store) readTools() (servers, error) {
 	return all, nil
 }
 
-// Tools returns the definitions of the tools of a server.
+// Tools returns the tool definitions of a server.
 func (s *Store) Tools(project, server string) (Tools, error) {
 	all, err := s.readTools()
 	if err != nil {

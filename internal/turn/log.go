@@ -161,7 +161,7 @@ func toolAt(agent string, turn, position int) string {
 	return fmt.Sprintf("%s/tool-%d-%d", agent, turn, position)
 }
 
-// callAt returns the address of a call of the turn at a path.
+// callAt returns the address of the turn's call at a path.
 func callAt(path string, position int) string {
 	agent, turn := split(path)
 	return toolAt(agent, turn, position)

@@ -67,7 +67,7 @@ type Cut struct {
 	Parts int // before it
 }
 
-// The labels of the turns of a conversation, which are runs.
+// Labels of turns, which are the runs of a conversation.
 const (
 	ChatLabel    = "chat"         // the id of the conversation
 	NumberLabel  = "chat-turn"    // the number of the turn, from 1

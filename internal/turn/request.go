@@ -18,7 +18,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// A Request is the request of a client of a conversation: a new turn, or the continuation of one that has asked
+// A Request is a client's request in a conversation: a new turn, or the continuation of one that has asked
 // something.
 type Request struct {
 	Chat    string     // the id of the conversation
@@ -62,7 +62,7 @@ func (a Answer) Of(q journal.Question) (string, error) {
 	return word, nil
 }
 
-// notRun begins the result of a call of the client that a message takes the place of.
+// notRun begins the result of a client's call that a message replaces.
 const notRun = "The call was not run. The user wrote instead: "
 
 // Said returns the text of the message with which a question was answered, the inverse of Instead.

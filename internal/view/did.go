@@ -198,7 +198,7 @@ func (r *Run) Chosen(ctx context.Context, path string) (string, error) {
 	return "", nil
 }
 
-// Verdict returns the state of an attempt of a call: what the call thought of its answer.
+// Verdict returns the state of a call's attempt: the call's judgement of the answer.
 func Verdict(c *call.Record, a call.Attempt) State {
 	switch {
 	case a.Cancelled:
@@ -245,7 +245,7 @@ func (r *Run) Call(ctx context.Context, path string) (*call.Record, error) {
 	return c, nil
 }
 
-// Turn returns the number of the turn of an agent that a step is, from 1; 0 if it is none.
+// Turn returns the number of an agent's turn, from 1; 0 for any other step.
 func Turn(s journal.Step) int {
 	m := turnStep.FindStringSubmatch(s.Name)
 	if m == nil || s.Kind != "step" {

@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// A Lanes names the lanes of the maps of a run by their items.
+// Lanes names the lanes of a run's maps by their items.
 type Lanes struct {
 	journal journal.Journal
 	run     string
@@ -25,7 +25,7 @@ type Lanes struct {
 // maxItems bounds the bytes of items that are searched for labels. The lanes of further maps have none.
 const maxItems = 16 << 20
 
-// LanesOf returns the labels of the lanes of a run, which are read when they are needed.
+// LanesOf returns the lane labels of a run, which are read on demand.
 func LanesOf(j journal.Journal, run string) *Lanes {
 	return &Lanes{journal: j, run: run, items: map[string][]json.RawMessage{}}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// A State is the state of a branch of a run, or of a place of its pipeline.
+// A State is the state of a run's branch, or of a place in its pipeline.
 type State string
 
 // The states.
@@ -91,7 +91,7 @@ func Result(b journal.Branch) *journal.Step {
 	return b.Step
 }
 
-// Paid returns what attempts without a result of the step of a branch may have cost. A step that asked a
+// Paid returns the possible cost of a branch's attempts without a result. A step that asked a
 // person has waited, unless its last attempt began after the answer, and was lost. The steps below another one say what was in flight, unless it declared a cost
 // of its own. In a running run, the last attempt of a step is still in progress.
 func Paid(run journal.RunInfo, b journal.Branch, asked *journal.Question) budget.Possible {

@@ -43,7 +43,7 @@ func mediaPart(m *llm.Media) object {
 	return object{"inlineData": object{"mimeType": m.Type, "data": m.Data}}
 }
 
-// inlineData are the bytes of a part of an answer.
+// inlineData are the bytes of an answer part.
 type inlineData struct {
 	Type string `json:"mimeType"`
 	Data string `json:"data"`

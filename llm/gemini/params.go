@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// calling is the rule of a field of the function calling config.
+// calling is the rule for a field of the function calling config.
 func calling(body object, value any) error {
 	return wire.Put("toolConfig", "functionCallingConfig")(body, value)
 }

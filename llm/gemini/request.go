@@ -162,7 +162,7 @@ func resultPart(m llm.Message, call functionCall) object {
 // API guide "Thought signatures", FAQ.
 const substitute = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
 
-// modelParts returns the parts of a message of the model, and notes its tool calls. They are the
+// modelParts returns the parts of a model message, and notes its tool calls. They are the
 // received parts if these are kept and the message is unchanged. If it was changed, only the
 // received parts of its tool calls are.
 func modelParts(m llm.Message, asked map[string]functionCall) []any {

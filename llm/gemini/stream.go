@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// chunk has the fields of a piece of an answer that are read. A whole answer has the same form.
+// chunk has the used fields of an answer's chunk. A whole answer has the same form.
 type chunk struct {
 	Candidates []candidate `json:"candidates"`
 	Prompt     struct {
@@ -217,7 +217,7 @@ func (d *decoder) readUsage(raw json.RawMessage) llm.Usage {
 	return u
 }
 
-// sources reads the citations of the passages of an answer, and citations without a passage.
+// sources reads the citations of an answer, with and without a passage.
 func sources(grounding json.RawMessage) (out []llm.Source) {
 	type place struct {
 		URI   string `json:"uri"`

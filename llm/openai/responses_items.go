@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// outputItem has the fields of an item of a response that are read.
+// outputItem has the used fields of a response item.
 type outputItem struct {
 	Type      string     `json:"type"`
 	ID        string     `json:"id"`

@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// An Embedder makes vectors of the words of a text: texts that share words are near each other. The same
+// An Embedder makes vectors of a text's words: texts that share words are near each other. The same
 // text has the same vector everywhere. It uses a token for each word. It answers in process, and over HTTP the
 // protocols of OpenAI and Gemini. The zero value is ready. It is safe for concurrent use.
 type Embedder struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// geminiModel returns the model that the end of the path of a request to the Gemini API names, as
+// geminiModel returns the model that ends the path of a Gemini API request, as
 // NAME:METHOD.
 func geminiModel(endpoint string) (name string, ok bool) {
 	name, method, _ := strings.Cut(endpoint, ":")

@@ -192,7 +192,7 @@ func (c *Client) Caps(ctx context.Context) ([]Capability, error) {
 	return all.Capabilities, err
 }
 
-// Search returns passages of the documents of a capability, best first.
+// Search returns passages from a capability's documents, best first.
 func (c *Client) Search(ctx context.Context, s Search) (found Found, err error) {
 	err = c.call(ctx, request{method: http.MethodPost, path: path("search"), body: s}, &found)
 	return found, err

@@ -27,7 +27,7 @@ type fate struct {
 
 type fateKey struct{}
 
-// methodKey is the key of the method of a message in the context of its request.
+// methodKey is the context key of a message's method.
 type methodKey struct{}
 
 const methodListen = "subscriptions/listen"

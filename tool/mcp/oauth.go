@@ -60,7 +60,7 @@ type grant struct {
 	Token    *oauth2.Token    `json:"token"`
 }
 
-// An account is the OAuthHandler of the sessions of a server. It reads and renews tokens, and never opens a browser, for
+// An account is the OAuthHandler of a server's sessions. It reads and renews tokens, and never opens a browser, for
 // which a run must not wait.
 type account struct {
 	*OAuth

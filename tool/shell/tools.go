@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/tool"
 )
 
-// noCommands is the reason of the halt of an agent whose commands cannot run on this
+// noCommands is the reason why an agent halts whose commands cannot run on this
 // machine.
 const noCommands = "commands-refused"
 

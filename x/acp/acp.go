@@ -29,7 +29,7 @@ import (
 //	func main() { cli.Main(Pipeline, serve.Part, acp.Part) }
 var Part = part.Protocol{Editor: Serve}
 
-// The labels of the runs of a session.
+// Labels of a session's runs.
 const (
 	sessionLabel = "acp-session"
 	turnLabel    = "acp-turn"   // the number of the turn, from 1

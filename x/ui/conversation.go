@@ -34,7 +34,7 @@ const maxChat = 200
 // chatName matches the ids of conversations that begin the names of their runs.
 var chatName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$`)
 
-// turnID returns the name of the run of a turn. The name of a run fits into paths and commands, so a digest takes the place
+// turnID returns the name of a turn's run. The name of a run fits into paths and commands, so a digest takes the place
 // of any other id.
 func turnID(chat string, number int) string {
 	if !chatName.MatchString(chat) {

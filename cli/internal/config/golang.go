@@ -55,7 +55,7 @@ func (r *reader) golang(m *form.Map, at *kinds.Reached) kinds.Builder {
 // request is the input of a pipeline that reads none.
 var request = dag.NewType[json.RawMessage]("request")
 
-// readType returns the type of the input of a pipeline: the one of the name, or the only
+// readType returns the input type of a pipeline: the one of the name, or the only
 // one that it needs to start.
 func readType(p stone.Ashlar, name string) (dag.AnyType, error) {
 	var types []dag.AnyType
@@ -75,7 +75,7 @@ func readType(p stone.Ashlar, name string) (dag.AnyType, error) {
 	return request, nil
 }
 
-// writtenType returns the type of the answer of a pipeline: the one of the name, or the
+// writtenType returns the answer type of a pipeline: the one of the name, or the
 // last one that it writes.
 func writtenType(p stone.Ashlar, name string) (dag.AnyType, error) {
 	all := p.ProducesAll()

@@ -154,7 +154,7 @@ func (c *Config) Client(provider string, to Connection) llm.Model {
 	return p.connect(to)
 }
 
-// asked returns the provider of a model, or of the model of a capability, and the name of the model.
+// asked returns the provider and the name of a model, or of a capability's model.
 func (c *Config) asked(name string) (provider, model string) {
 	all := slices.Concat(c.Capabilities, c.Tools)
 	for _, row := range c.Models {

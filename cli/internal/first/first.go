@@ -92,7 +92,7 @@ func inModule(dir string) bool {
 
 var notInName = regexp.MustCompile(`[^a-z0-9._-]+`)
 
-// moduleName makes the path of a module of the name of a directory.
+// moduleName makes a module path from the name of a directory.
 func moduleName(dir string) string {
 	if name := strings.Trim(notInName.ReplaceAllString(strings.ToLower(dir), "-"), ".-_"); name != "" {
 		return name

@@ -30,7 +30,7 @@ type Database interface {
 	Check() error
 	// Passing reports whether an error may go away by itself, as a full disk does.
 	Passing(err error) bool
-	// Explain makes a Trouble of an error of the database. It returns other errors, and
+	// Explain turns a database error into a Trouble. It returns other errors, and
 	// what it has explained before, as they are.
 	Explain(err error) error
 	// Name names the database in errors, as "database stone.db".

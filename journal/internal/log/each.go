@@ -43,7 +43,7 @@ type eachStep struct {
 	more   map[half][]uint32 // numbers of third and further rows
 }
 
-// steps calls f with the digests of the steps of a row.
+// steps calls f with the digest of each step of a row.
 func (e *eachStep) steps(row *Row, f func(dag.ID)) error {
 	switch {
 	case row.isResult():

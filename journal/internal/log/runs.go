@@ -18,7 +18,7 @@ import (
 	"github.com/stonelayer/stone/journal/internal/outline"
 )
 
-// seal seals the facts about a run. The shape has a half of the seal of its own.
+// seal seals the facts about a run. The shape has half of the seal to itself.
 func (r *Run) seal() { r.Seal = seal(r.Shape, r.fields()...) }
 
 func (r *Run) fields() [][]byte {

@@ -110,7 +110,7 @@ func (t *Tree) all(ctx context.Context, n *node, path string) (kids []*node, err
 	return kids, nil
 }
 
-// page reads a page of the children of a node that has many. It reads the counts of all
+// page reads a page of a large node's children. It reads the counts of all
 // blocks, but only the data of the blocks that it shows.
 func (t *Tree) page(ctx context.Context, n *node, path string, p Page, l *Level) error {
 	counts, err := t.counts(ctx, n, path)

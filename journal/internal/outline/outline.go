@@ -192,7 +192,7 @@ type link struct {
 
 func (n *node) known() bool { return n.Open+n.Recorded > 0 }
 
-// next returns the end of the part of a path that starts at start.
+// next returns where the path segment from start ends.
 func next(path string, start int) int {
 	if end := strings.IndexAny(path[start+1:], "/[~"); end >= 0 {
 		return start + 1 + end

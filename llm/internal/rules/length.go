@@ -34,7 +34,7 @@ var tooOften = alternatives([]wording{
 	{`tokens per min|too many tokens, please wait|\((TPM|RPM|TPD)\)`, "OpenAI, Amazon Bedrock, reports, 2026-11"},
 })
 
-// answers are the refusals of a limit of the answer, with the limit that the server accepts ("most"; "below" is
+// answers are refusals of an answer limit, with the limit that the server accepts ("most"; "below" is
 // one more), or with the window and the input that leave less room.
 var answers = patterns([]wording{
 	{`supports at most (?P<most>\d+) completion tokens`, "OpenAI, report, 2026-11"},

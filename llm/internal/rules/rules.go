@@ -152,5 +152,5 @@ var otherField = alternatives([]wording{
 	{`(unknown|unrecognized|unsupported) (parameter|field|argument)[^.]{0,20}max_(completion_)?tokens`, "compatible servers, reports, 2026-11"},
 })
 
-// OtherField reports whether a server refuses a request because of the name of the limit of its answer.
+// OtherField reports whether a server refuses the name of the answer limit: max_tokens or max_completion_tokens.
 func OtherField(said string) bool { return otherField.MatchString(said) }

@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// An Embedder is the common part of the embedders of all providers.
+// An Embedder is the part that all providers' embedders share.
 type Embedder struct {
 	model  Model
 	body   func(req *llm.EmbedRequest) map[string]any

@@ -88,7 +88,7 @@ func ownHost(address, own string) bool {
 // Own reports whether the requests go to the provider's own server.
 func (m *Model) Own() bool { return ownHost(m.setup.URL, m.setup.DefaultURL) }
 
-// Model is the common part of the models of all providers.
+// Model is the part that all providers' models share.
 type Model struct {
 	Client *Client // nil if the configuration is bad
 	setup  Setup

@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// chatLabel is the label of the runs of a conversation: its id.
+// chatLabel is the label of a conversation's runs: its id.
 const chatLabel = "chat"
 
 // thread is a conversation: each turn is a run.

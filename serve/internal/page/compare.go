@@ -36,7 +36,7 @@ type lettered struct {
 // Runs are the two runs.
 func (c comparison) Runs() []lettered { return []lettered{{c.A, "A"}, {c.B, "B"}} }
 
-// URL is the address of a part of a comparison.
+// URL is the address of one part of a comparison.
 func (c comparison) URL(query ...string) string {
 	values := url.Values{"a": {c.A.ID}, "b": {c.B.ID}}
 	for i := 0; i+1 < len(query); i += 2 {

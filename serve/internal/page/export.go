@@ -12,13 +12,13 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// A begun notes whether anything was written to its Writer.
-type begun struct {
+// started is a writer that knows whether anything was written.
+type started struct {
 	io.Writer
 	yes bool
 }
 
-func (b *begun) Write(p []byte) (int, error) {
+func (s *started) Write(p []byte) (int, error) {
 	b.yes = true
 	return b.Writer.Write(p)
 }
@@ -65,7 +65,7 @@ func trace(w http.ResponseWriter, r *http.Request, v View) error {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Disposition", "attachment; filename="+strconv.Quote(info.ID+".trace.json"))
-	out := &begun{Writer: w}
+	out := &started{Writer: w}
 	if err = export.Chrome(out, info, v.Journal.EachStep(r.Context(), info.ID)); err != nil && out.yes {
 		panic(http.ErrAbortHandler)
 	}

@@ -16,7 +16,7 @@ type field struct {
 	Before, Now string // "" if the value does not have it
 }
 
-// Bounds of the fields of a case.
+// Bounds of a case's fields.
 const (
 	mostFields     = 12
 	columnsOfField = 160

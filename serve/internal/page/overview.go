@@ -375,7 +375,7 @@ func (p *pages) selects(filter url.Values) (q journal.Query, err error) {
 	return q, nil
 }
 
-// A Purse is the daily limit of the sender of a request, and the amount spent today (UTC).
+// A Purse is the daily limit of a request's sender, and the amount spent today (UTC).
 type Purse struct{ Spent, Limit float64 }
 
 // Left is the amount that may still be spent.

@@ -61,7 +61,7 @@ func worksOf(ctx context.Context, v View, a, b journal.RunInfo, under string) (o
 	return out, one.unread || other.unread, nil
 }
 
-// done has the works of the leaves of a run, by path.
+// done has the works of a run's leaves, by path.
 type done struct {
 	order  []string
 	by     map[string]work

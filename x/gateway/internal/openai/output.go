@@ -43,7 +43,7 @@ type functionCall struct {
 	Status    string `json:"status"`
 }
 
-// customCall is a call of a tool of the type custom in the output.
+// customCall is an output call of a custom tool.
 type customCall struct {
 	Type      string `json:"type"`
 	ID        string `json:"id"`
@@ -213,7 +213,7 @@ func in(place map[string]any) func(map[string]any) map[string]any {
 	}
 }
 
-// part writes the events of a part of a message.
+// part writes the events of a message part.
 func (e *events) part(at map[string]any, part any) {
 	with := in(at)
 	switch p := part.(type) {

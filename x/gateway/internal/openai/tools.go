@@ -104,7 +104,7 @@ func (t clientTool) custom() llm.Tool {
 	return out
 }
 
-// textOfCall returns the input of a call of a custom tool.
+// textOfCall returns the input of a custom tool's call.
 func textOfCall(c llm.ToolCall) string {
 	var in struct{ Input *string }
 	if json.Unmarshal(c.Input, &in) == nil && in.Input != nil {

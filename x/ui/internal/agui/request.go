@@ -152,7 +152,7 @@ func answer(status string, payload json.RawMessage) (a turn.Answer, err error) {
 	return a, fmt.Errorf("the payload: want a string, {\"response\": \"…\"} or {\"approved\": true}")
 }
 
-// content reads the content of a message of the user.
+// content reads the content of a user message.
 func content(raw json.RawMessage) (parts []llm.Part, err error) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {

@@ -27,7 +27,7 @@ type sent struct {
 	text                     int
 }
 
-// of returns what was sent of the text of a part.
+// of returns the sent text of a part.
 func (at *sent) of(p *turn.Part) string {
 	if at.ended { // its record may have another length
 		return p.Text
@@ -205,7 +205,7 @@ func (s *Stream) tool(p *turn.Part, at *sent) {
 	}
 }
 
-// parent returns the id of the message of a call.
+// parent returns the id of a call's message.
 func (s *Stream) parent(p *turn.Part) string { return turn.ID(s.Name, p.Turn) + "/text" }
 
 func (s *Stream) output(p *turn.Part) {
