@@ -423,10 +423,11 @@ func TestModelCallInterrupted(t *testing.T) {
 // TestModelCallRecorded prints what real servers sent.
 func TestModelCallRecorded(t *testing.T) {
 	for _, provider := range []string{"openai", "anthropic"} {
-		dir := filepath.Join("..", "..", "shared", "data", "streams", provider)
-		data, err := os.ReadFile(filepath.Join(dir, "EXPECTED.json"))
+		expected := need.Recorded(t, "data/streams/"+provider+"/EXPECTED.json")[0]
+		dir := filepath.Dir(expected)
+		data, err := os.ReadFile(expected)
 		if err != nil {
-			t.Skipf("no recorded streams: %v", err)
+			t.Fatal(err)
 		}
 		var wants map[string]struct {
 			Text       string

@@ -4,21 +4,19 @@ import (
 	"bufio"
 	"encoding/csv"
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/stonelayer/stone/internal/test/need"
 )
 
 func recorded(t *testing.T, name string) *os.File {
-	f, err := os.Open("../../shared/data/" + name)
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("needs recorded answers of models, which are not part of the module")
-	} else if err != nil {
+	f, err := os.Open(need.Recorded(t, "data/"+name)[0])
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = f.Close() })

@@ -2,12 +2,12 @@ package eval
 
 import (
 	"encoding/csv"
-	"errors"
-	"io/fs"
 	"math"
 	"os"
 	"strconv"
 	"testing"
+
+	"github.com/stonelayer/stone/internal/test/need"
 )
 
 // near fails unless got is want to so many digits behind the point.
@@ -20,10 +20,8 @@ func near(t *testing.T, what string, got, want float64, digits int) {
 
 // trials are the trials of questions: right ones, of so many each.
 func trials(t *testing.T) (right []int, each int) {
-	f, err := os.Open("../../../shared/data/trials/tau-airline.csv")
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("needs the recorded trials of tau-bench, which are not part of the module")
-	} else if err != nil {
+	f, err := os.Open(need.Recorded(t, "data/trials/tau-airline.csv")[0])
+	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()

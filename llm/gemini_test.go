@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/gemini"
 )
@@ -38,12 +39,8 @@ type geminiRequest struct {
 // geminiExchanges reads the recorded exchanges that match a pattern, in order.
 func geminiExchanges(t testing.TB, pattern string) []geminiExchange {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", "..", "shared", "data", "streams", "gemini", pattern+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var list []geminiExchange
-	for _, file := range files {
+	for _, file := range need.Recorded(t, "data/streams/gemini/"+pattern+".json") {
 		data, err := os.ReadFile(file)
 		x := geminiExchange{name: strings.TrimSuffix(filepath.Base(file), ".json")}
 		if x.name == "EXPECTED" {
@@ -134,11 +131,7 @@ func (x geminiExchange) recording(t testing.TB) recording {
 
 // TestGeminiWhole reads the plain answers as the documents that they are.
 func TestGeminiWhole(t *testing.T) {
-	list := geminiExchanges(t, "*")
-	if len(list) == 0 {
-		t.Skip("no recorded exchanges: ../shared/data/streams/gemini is absent")
-	}
-	for _, x := range list {
+	for _, x := range geminiExchanges(t, "*") {
 		if x.Reply == nil {
 			continue
 		}
@@ -161,9 +154,6 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 func TestGeminiTurns(t *testing.T) {
 	for _, pattern := range []string{"instructions-only-with-tool-calls-?", "streaming-tool-call-thought-signature-?"} {
 		list := geminiExchanges(t, pattern)
-		if len(list) == 0 {
-			t.Skip("no recorded exchanges: ../shared/data/streams/gemini is absent")
-		}
 		t.Run(pattern, func(t *testing.T) {
 			var sent geminiRequest
 			turn := 0

@@ -7,12 +7,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/test/fakeserver"
+	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
 	"github.com/stonelayer/stone/llm/gemini"
@@ -28,9 +28,9 @@ var search = llm.Tool{Name: "web_search", Provider: map[string]json.RawMessage{
 // recorded is a server that answers with a recorded stream, and keeps the tools that it was sent.
 func recorded(t *testing.T, file string, sent *[]string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "shared", "data", "streams", filepath.FromSlash(file)))
+	data, err := os.ReadFile(need.Recorded(t, "data/streams/"+file)[0])
 	if err != nil {
-		t.Skip("no recorded streams: ../shared/data/streams is absent")
+		t.Fatal(err)
 	}
 	return fakeserver.Serve(t, func(w http.ResponseWriter, _ *http.Request, body []byte) {
 		var req struct{ Tools json.RawMessage }
@@ -99,9 +99,9 @@ func TestProviderTools(t *testing.T) {
 
 // TestGrounding reads what a recorded answer of Gemini cites.
 func TestGrounding(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join("..", "..", "shared", "data", "streams", "gemini", "web-search-tool-1.json"))
+	data, err := os.ReadFile(need.Recorded(t, "data/streams/gemini/web-search-tool-1.json")[0])
 	if err != nil {
-		t.Skip("no recorded streams: ../shared/data/streams is absent")
+		t.Fatal(err)
 	}
 	var exchange struct {
 		Reply json.RawMessage

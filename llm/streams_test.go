@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
 	"github.com/stonelayer/stone/llm/gemini"
@@ -58,7 +59,7 @@ type recording struct {
 func recordings(t testing.TB) []recording {
 	t.Helper()
 	var all []recording
-	for _, dir := range []string{filepath.Join("..", "..", "shared", "data", "streams"), os.Getenv("STONE_STREAMS")} {
+	for _, dir := range []string{filepath.Dir(filepath.Dir(need.Recorded(t, "data/streams/openai/EXPECTED.json")[0])), os.Getenv("STONE_STREAMS")} {
 		if dir == "" {
 			continue
 		}
@@ -77,9 +78,6 @@ func recordings(t testing.TB) []recording {
 	}
 	for _, x := range geminiExchanges(t, "*") {
 		all = append(all, x.recording(t))
-	}
-	if len(all) == 0 {
-		t.Skip("no recorded streams: ../shared/data/streams is absent and STONE_STREAMS is not set")
 	}
 	return all
 }
@@ -187,12 +185,8 @@ func (r *wholeResponse) expected() expected {
 
 // TestWholeResponses reads recorded answers that are no streams.
 func TestWholeResponses(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join("..", "..", "shared", "data", "streams", "responses", "*.json"))
-	if err != nil || len(files) == 0 {
-		t.Skipf("no recorded answers: %v", err)
-	}
 	read := 0
-	for _, file := range files {
+	for _, file := range need.Recorded(t, "data/streams/responses/*.json") {
 		data, err := os.ReadFile(file)
 		var exchange struct{ Reply json.RawMessage }
 		var want wholeResponse

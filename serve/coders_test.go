@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/internal/test/peer"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
@@ -148,7 +149,7 @@ func TestCodexCompacts(t *testing.T) {
 func runClaude(t *testing.T, url, dir string) (result string, failed bool) {
 	t.Helper()
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
-		t.Skip("the package of Claude Code is the one for Linux")
+		need.Absent(t, "the package of Claude Code is the one for Linux on amd64")
 	}
 	program := filepath.Join(peer.Module(t, "@anthropic-ai/claude-code-linux-x64"), "claude")
 	peer.Held(t, "@anthropic-ai/claude-code", "answers", "its own tools", "one paid request for a failure")

@@ -1,3 +1,7 @@
+//go:build !race
+
+// The race detector needs memory of its own.
+
 package serve
 
 import (
@@ -21,6 +25,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/x/gateway"
 	"github.com/stonelayer/stone/x/ui"
@@ -104,15 +109,13 @@ const memoryOfServer = 256 << 20
 // TestLargest sends a request to every route and page of a server whose journal has the largest things that callers can store. Its
 // memory stays within 256 MB, one request after the other and several at once, and no list is larger than its pages.
 func TestLargest(t *testing.T) {
-	if raceDetector {
-		t.Skip("the race detector needs memory of its own: make test-all runs this test without it")
-	}
 	if file := os.Getenv("STONE_LARGEST"); file != "" {
 		serveLargest(t, file)
 		return
 	}
-	if _, err := os.Stat("/proc/self/status"); err != nil || testing.Short() {
-		t.Skip("it fills a journal of 300 MB, and reads the memory of a process from /proc")
+	need.Time(t) // it fills a journal of 300 MB
+	if _, err := os.Stat("/proc/self/status"); err != nil {
+		need.Absent(t, "there is no /proc, from which it reads the memory of a process")
 	}
 	file := filepath.Join(t.TempDir(), "stone.db")
 	fillLargest(t, file)

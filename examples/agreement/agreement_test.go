@@ -8,6 +8,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/internal/test/need"
 )
 
 func run(t *testing.T, args ...string) eval.RoutingReport {
@@ -34,11 +35,7 @@ func TestFive(t *testing.T) {
 
 // TestThesis checks the claim of the example on answers that real models gave.
 func TestThesis(t *testing.T) {
-	const recording = "../../../shared/data/crux/responses.jsonl"
-	if _, err := os.Stat(recording); err != nil {
-		t.Skipf("no recorded answers: %v", err)
-	}
-	r := run(t, "--data", recording)
+	r := run(t, "--data", need.Recorded(t, "data/crux/responses.jsonl")[0])
 	t.Log(r.Text)
 	if r.Cases != 400 || r.GapRecovered.Mean < 0.80 || r.LargeShare.Mean > 0.42 {
 		t.Errorf("%d cases, %.3f of the gap at %.3f large calls: want 400, at least 0.80, at most 0.42", r.Cases, r.GapRecovered.Mean, r.LargeShare.Mean)

@@ -1,7 +1,6 @@
 package cascade
 
 import (
-	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -10,16 +9,13 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/internal/test/need"
 )
 
-// recording has the answers of the two models. It is optional.
-const recording = "../../../shared/data/gsm8k/responses.jsonl"
-
-func recorded(t *testing.T) {
+// recording returns the file with the answers of the two models.
+func recording(t *testing.T) string {
 	t.Helper()
-	if _, err := os.Stat(recording); errors.Is(err, os.ErrNotExist) {
-		t.Skipf("no recorded answers: %v", err)
-	}
+	return need.Recorded(t, "data/gsm8k/responses.jsonl")[0]
 }
 
 func route(t *testing.T, args ...string) eval.RoutingReport {
@@ -40,8 +36,7 @@ func route(t *testing.T, args ...string) eval.RoutingReport {
 
 // The claim of the example: on the test split, which chose nothing, and with its interval of 95 %.
 func TestThesis(t *testing.T) {
-	recorded(t)
-	r := route(t, "--data", recording, "--split", eval.TestSplit)
+	r := route(t, "--data", recording(t), "--split", eval.TestSplit)
 	t.Log(r.Text)
 	for _, w := range r.Ways {
 		if w.N != 313 || w.Errors+w.NoAnswer > 0 {

@@ -1,7 +1,6 @@
 package codegate
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -38,10 +37,7 @@ func TestFive(t *testing.T) {
 
 // TestRecording runs programs that real models wrote.
 func TestRecording(t *testing.T) {
-	const recording = "../../../shared/data/humaneval/responses.jsonl"
-	if _, err := os.Stat(recording); err != nil {
-		t.Skipf("no recorded programs: %v", err)
-	}
+	recording := need.Recorded(t, "data/humaneval/responses.jsonl")[0]
 	need.Time(t)
 	if r := route(t, "--data", recording); r.Cases != 82 || r.GapRecovered.Mean < 0.9 || r.LargeShare.Mean > 0.3 {
 		t.Errorf("%+v", r)

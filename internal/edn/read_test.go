@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/internal/test/need"
 )
 
 // reads has texts with the canonical text of their value, or the reader's error.
@@ -265,13 +266,8 @@ func TestCases(t *testing.T) {
 }
 
 func caseFiles(t testing.TB) map[string][]byte {
-	dir := filepath.Join("..", "..", "..", "shared", "spec", "cases", "calls")
-	paths, err := filepath.Glob(filepath.Join(dir, "*.edn"))
-	if err != nil || len(paths) == 0 {
-		t.Skipf("no case files in %s", dir)
-	}
 	files := map[string][]byte{}
-	for _, path := range paths {
+	for _, path := range need.Recorded(t, "spec/cases/calls/*.edn") {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

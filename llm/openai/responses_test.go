@@ -17,6 +17,7 @@ import (
 
 	"github.com/stonelayer/stone/internal/structured"
 	"github.com/stonelayer/stone/internal/test/fakeserver"
+	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/llm/script"
@@ -26,9 +27,9 @@ import (
 // specified returns a schema of the Open Responses specification.
 func specified(t *testing.T, name string) *schema.Schema {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "data", "openresponses", "openapi-2026-04-24.json"))
+	data, err := os.ReadFile(need.Recorded(t, "data/openresponses/openapi-2026-04-24.json")[0])
 	if err != nil {
-		t.Skipf("no specification: %v", err)
+		t.Fatal(err)
 	}
 	var doc map[string]any
 	if err := json.Unmarshal(data, &doc); err != nil {
@@ -177,12 +178,8 @@ func TestEncryptedReasoning(t *testing.T) {
 // TestReplay continues recorded conversations: what is sent again is what the recorded client
 // sent, which the server accepted.
 func TestReplay(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join("..", "..", "..", "shared", "data", "streams", "responses", "*.json"))
-	if err != nil || len(files) == 0 {
-		t.Skipf("no recorded exchanges: %v", err)
-	}
 	replayed := 0
-	for _, file := range files {
+	for _, file := range need.Recorded(t, "data/streams/responses/*.json") {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -5,6 +5,7 @@ package need
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 )
 
@@ -33,4 +34,26 @@ func Absent(t testing.TB, what string) {
 		t.Fatal(what)
 	}
 	t.Skip(what)
+}
+
+// Recorded returns the files of a pattern in the folder shared beside the checkout, where recordings and specifications
+// are. They are no part of the module: where they are absent, the test is skipped.
+func Recorded(t testing.TB, pattern string) []string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for up := filepath.Dir(dir); ; up = filepath.Dir(up) {
+		files, err := filepath.Glob(filepath.Join(up, "shared", filepath.FromSlash(pattern)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(files) > 0 {
+			return files
+		}
+		if up == filepath.Dir(up) {
+			t.Skip("there is no shared/" + pattern + " beside the checkout")
+		}
+	}
 }

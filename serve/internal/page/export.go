@@ -19,8 +19,8 @@ type started struct {
 }
 
 func (s *started) Write(p []byte) (int, error) {
-	b.yes = true
-	return b.Writer.Write(p)
+	s.yes = true
+	return s.Writer.Write(p)
 }
 
 // result answers with the result of a run as a file: a text as it is, any other value as JSON.

@@ -137,16 +137,6 @@ func TestCapability(t *testing.T) {
 	stonetest.TestCapability(t, c)
 }
 
-func TestGivesUp(t *testing.T) {
-	if !stops {
-		t.Skip("the race detector has solvers run to their end")
-	}
-	_, err := ask(t.Context(), Config{Conflicts: 1000}, pigeons(12))
-	if err == nil || !strings.Contains(err.Error(), "solver/gave-up: not decided within 1000 conflicts") {
-		t.Error(err)
-	}
-}
-
 func random3SAT(r *rand.Rand, variables int, ratio float64) string {
 	clauses := int(float64(variables) * ratio)
 	var b strings.Builder
