@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/internal/filter"
-	"github.com/stonelayer/stone/internal/lab"
 	"github.com/stonelayer/stone/internal/past"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
@@ -60,13 +59,16 @@ func (a *app) overRuns(ctx context.Context, pipeline string, flags *evalFlags, d
 	if flags.run.keep.none {
 		return errors.New("--runs reads a journal, which --no-db excludes: drop one of them")
 	}
+	if a.linked.cases == nil {
+		return errors.New("--runs needs package x/lab, which is not linked into this program: give cli.Main its lab.Part, or the parts of cli/all for all")
+	}
 	return a.withStoreAs(ctx, flags.run.keep.resume, sqlite.Options{}, func(s *store) error {
 		q := flags.runs.query
 		if q.Pipeline == "" {
 			q.Pipeline = pipeline
 		}
 		grant := append([]string{}, a.calls.grant...)
-		return do(past.WithRuns(ctx, &lab.Runs{Journal: s, Query: q, Grant: grant}))
+		return do(past.WithRuns(ctx, a.linked.cases(s, q, grant)))
 	})
 }
 

@@ -81,7 +81,7 @@ func (a *app) relinked(c *cobra.Command, others ...string) error {
 		return err
 	}
 	link := load.Linked{
-		Always:       slices.Concat(kinds.Packages(), []string{screenPackage, servePackage, editorPackage, postgresPackage, libraryPackage, indexPackage}),
+		Always:       slices.Concat(kinds.Packages(), []string{screenPackage, servePackage, editorPackage, postgresPackage, libraryPackage, indexPackage, labPackage}),
 		Capabilities: missing, Dir: conf.Dir,
 	}
 	builder := a.Pipeline.(fromArgument)
@@ -156,6 +156,7 @@ const (
 	postgresPackage = "github.com/stonelayer/stone/journal/postgres"
 	libraryPackage  = "github.com/stonelayer/stone/x/retrieve/commands"
 	indexPackage    = "github.com/stonelayer/stone/x/retrieve/postgres"
+	labPackage      = "github.com/stonelayer/stone/x/lab"
 )
 
 // toLink returns the packages whose parts the program of a package links: the kinds that the
@@ -169,7 +170,7 @@ func (a *app) toLink(c *cobra.Command) (link load.Linked, err error) {
 	case c.Name() == "acp":
 		link.Always = append(link.Always, servePackage, editorPackage)
 	case c.Name() == "eval" || c.Name() == "improve":
-		link.Always = append(link.Always, kinds.Homes(kinds.Expression)...)
+		link.Always = append(kinds.Homes(kinds.Expression), labPackage)
 	}
 	if db := c.Flags().Lookup("db"); db != nil && redact.IsDatabase(storeName(db.Value.String())) {
 		link.Always = append(link.Always, postgresPackage)

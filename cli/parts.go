@@ -8,6 +8,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/cli/internal/publish"
 	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/cases"
 	"github.com/stonelayer/stone/internal/display"
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/internal/library"
@@ -151,6 +152,7 @@ type linked struct {
 	postgres  *stores.Server     // nil for none
 	protocols []publish.Protocol // of the server
 	library   *library.Library
+	cases     cases.Of // nil for none
 }
 
 func link(parts []Part) (l linked, err error) {
@@ -164,6 +166,8 @@ func link(parts []Part) (l linked, err error) {
 			l.screen = p
 		case *publish.Server:
 			l.server = p
+		case cases.Of:
+			l.cases = p
 		case *library.Library:
 			l.library = p
 		case publish.Protocol:

@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/x/acp"
 	"github.com/stonelayer/stone/x/acp/harness"
 	"github.com/stonelayer/stone/x/gateway"
+	"github.com/stonelayer/stone/x/lab"
 	"github.com/stonelayer/stone/x/marks"
 	"github.com/stonelayer/stone/x/retrieve/commands"
 	indexes "github.com/stonelayer/stone/x/retrieve/postgres"
@@ -34,6 +35,6 @@ func Parts() []cli.Part {
 		acp.Part, harness.Part,
 		ui.Part, gateway.Part,
 		search.Part, commands.Part, indexes.Part,
-		sat.Part, uci.Part, marks.Part,
+		sat.Part, uci.Part, marks.Part, lab.Part,
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/eval"
-	"github.com/stonelayer/stone/internal/lab"
+	"github.com/stonelayer/stone/x/lab"
 	"github.com/stonelayer/stone/internal/past"
 	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
@@ -108,7 +108,7 @@ func (d *desk) record(t testing.TB, j journal.Journal, n int, frontend ask.Front
 func (d *desk) evaluate(t testing.TB, j journal.Journal, grant []string, scores ...string) eval.Report {
 	t.Helper()
 	d.served.Store(0)
-	runs := &lab.Runs{Journal: j, Query: journal.Query{Pipeline: "desk", Labels: map[string]string{"env": "prod"}}, Grant: grant}
+	runs := lab.Part(j, journal.Query{Pipeline: "desk", Labels: map[string]string{"env": "prod"}}, grant)
 	ctx := past.WithRuns(t.Context(), runs)
 	if scores == nil {
 		scores = []string{"exact"}

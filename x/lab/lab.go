@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/cases"
 	"github.com/stonelayer/stone/internal/past"
 	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/internal/terms"
@@ -22,8 +23,11 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Runs implements past.Runs over a journal.
-type Runs struct {
+// Part lets stone eval take recorded runs as cases, see cli.Part.
+var Part = cases.Of(func(j journal.Journal, q journal.Query, grant []string) past.Runs { return &runs{j, q, grant} })
+
+// runs implements past.Runs over a journal.
+type runs struct {
 	Journal journal.Journal
 	Query   journal.Query
 	Grant   []string // effects that cases may have anew
@@ -31,7 +35,7 @@ type Runs struct {
 
 // Each yields the runs that the query selects. Runs that ended after Query.Until are left out, so that an
 // evaluation can be resumed with the same cases.
-func (r *Runs) Each(ctx context.Context) iter.Seq2[past.Case, error] {
+func (r *runs) Each(ctx context.Context) iter.Seq2[past.Case, error] {
 	return func(yield func(past.Case, error) bool) {
 		for q := r.Query; ; {
 			q.Limit = journal.DefaultLimit
@@ -54,7 +58,7 @@ func (r *Runs) Each(ctx context.Context) iter.Seq2[past.Case, error] {
 	}
 }
 
-func (r *Runs) caseOf(ctx context.Context, info journal.RunInfo) (past.Case, error) {
+func (r *runs) caseOf(ctx context.Context, info journal.RunInfo) (past.Case, error) {
 	c := past.Case{Run: info.ID}
 	switch {
 	case info.State != journal.Done:
@@ -110,7 +114,7 @@ func result(d dag.DAG, info journal.RunInfo) *dag.Node {
 }
 
 // Result returns what a run has made.
-func (r *Runs) Result(ctx context.Context, id string) (past.Result, error) {
+func (r *runs) Result(ctx context.Context, id string) (past.Result, error) {
 	out := past.Result{}
 	info, err := r.Journal.Find(ctx, id)
 	if err != nil {
@@ -138,7 +142,7 @@ func (r *Runs) Result(ctx context.Context, id string) (past.Result, error) {
 }
 
 // Open returns the run that answers a case. It keeps where answers are, not the answers.
-func (r *Runs) Open(ctx context.Context, id string) (*past.Run, error) {
+func (r *runs) Open(ctx context.Context, id string) (*past.Run, error) {
 	o := &origin{journal: r.Journal, id: id, requests: map[string][]place{}, leaves: map[string]dag.ID{}}
 	o.dag = sync.OnceValues(func() (dag.DAG, error) { return r.Journal.DAG(ctx, id) })
 	return &past.Run{Source: o, ID: id, Grant: r.Grant}, o.read(ctx, id, "")

@@ -1,0 +1,13 @@
+// Package cases describes recorded runs as cases of an evaluation to package cli, which does not link package x/lab.
+package cases
+
+import (
+	"github.com/stonelayer/stone/internal/past"
+	"github.com/stonelayer/stone/journal"
+)
+
+// Of returns the runs of a query as cases. Grant has the effects that they may have anew.
+type Of func(j journal.Journal, q journal.Query, grant []string) past.Runs
+
+// Part makes it a part of a program, see cli.Part.
+func (Of) Part() {}
