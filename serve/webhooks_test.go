@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -406,11 +407,13 @@ func TestWebhookOfFuture(t *testing.T) {
 // damagedQuestions is a journal that has damaged questions of a run.
 type damagedQuestions struct{ *sqlite.DB }
 
-func (j damagedQuestions) Questions(ctx context.Context, run string) ([]journal.Question, error) {
-	if run == "damaged" {
-		return nil, &journal.DamageError{Run: run}
+func (j damagedQuestions) EachQuestion(ctx context.Context, q journal.QuestionQuery) iter.Seq2[journal.Question, error] {
+	if q.Run == "damaged" {
+		return func(yield func(journal.Question, error) bool) {
+			yield(journal.Question{}, &journal.DamageError{Run: q.Run})
+		}
 	}
-	return j.DB.Questions(ctx, run)
+	return j.DB.EachQuestion(ctx, q)
 }
 
 // A damaged run keeps its own notices back, and no others.
