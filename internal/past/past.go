@@ -132,24 +132,21 @@ func Taken(ctx context.Context) bool {
 	return x != nil && x.found != nil
 }
 
+// take returns the next result of a request, nil if there is none. Equal requests at once get different ones.
 func (r *Run) take(ctx context.Context, request string) (*step.Record, error) {
-	r.mu.Lock()
-	nth := r.taken[request]
-	r.mu.Unlock()
-	rec, err := r.Step(ctx, request, nth)
-	if rec != nil {
-		r.note(request)
-	}
-	return rec, err
+	return r.Step(ctx, request, r.note(request))
 }
 
-func (r *Run) note(request string) {
+// note counts a request, and returns how often it was counted before.
+func (r *Run) note(request string) (before int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.taken == nil {
 		r.taken = map[string]int{}
 	}
+	before = r.taken[request]
 	r.taken[request]++
+	return before
 }
 
 // Allow returns an error if a step with the effects must not run. Reading files is always allowed.
