@@ -16,8 +16,8 @@ import (
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/llm/script"
-	"github.com/stonelayer/stone/x/marks"
 	"github.com/stonelayer/stone/tool"
+	"github.com/stonelayer/stone/x/marks"
 )
 
 type (

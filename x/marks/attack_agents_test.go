@@ -12,9 +12,9 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
-	"github.com/stonelayer/stone/x/marks"
 	"github.com/stonelayer/stone/plan"
 	"github.com/stonelayer/stone/tool"
+	"github.com/stonelayer/stone/x/marks"
 )
 
 type job struct {

@@ -16,10 +16,10 @@ import (
 	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/tree"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/x/marks"
 	"github.com/stonelayer/stone/plan"
 	"github.com/stonelayer/stone/tool"
 	plantool "github.com/stonelayer/stone/tool/plan"
+	"github.com/stonelayer/stone/x/marks"
 )
 
 // planned is a pipeline whose planner answers with a plan.

@@ -11,8 +11,8 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
-	"github.com/stonelayer/stone/x/marks"
 	"github.com/stonelayer/stone/plan"
+	"github.com/stonelayer/stone/x/marks"
 )
 
 // Useful work ends as before: the log has what the user wanted.

@@ -16,8 +16,8 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
-	"github.com/stonelayer/stone/x/marks"
 	"github.com/stonelayer/stone/tool"
+	"github.com/stonelayer/stone/x/marks"
 )
 
 // world is an office of fake services. Its log of what was done is the oracle: the product does not write it.
