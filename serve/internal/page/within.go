@@ -124,6 +124,7 @@ func (w *within) look(pattern *regexp.Regexp, one found, where string) bool {
 	}
 	return true
 }
+
 // flat puts a part of a text on one line, with the blanks around it.
 func flat(part string) string {
 	return strings.Trim(text.Line("|"+strings.ToValidUTF8(part, "")+"|"), "|")
