@@ -24,7 +24,13 @@
 //
 // # Limits and the table of models
 //
-// Models that are given the same limit.Limiter share its limits. Every client obeys the rate
+// Models that are given the same [Limiter] share its [Limits]:
+//
+//	shared := llm.NewLimiter(llm.Limits{RequestsPerMinute: 500, Concurrency: 20})
+//	large := openai.New(openai.Config{Model: "gpt-5", Limiter: shared})
+//	small := openai.New(openai.Config{Model: "gpt-5-mini", Limiter: shared})
+//
+// Every client obeys the rate
 // headers and the pauses of its server. A request that waits yields Progress deltas whose Text says
 // for what.
 //

@@ -11,7 +11,6 @@ import (
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/internal/rules"
 	"github.com/stonelayer/stone/llm/internal/wire"
-	"github.com/stonelayer/stone/llm/limit"
 )
 
 // Config configures a Model. The zero value sends requests to
@@ -60,7 +59,7 @@ type Config struct {
 	ProgressInterval time.Duration // between two Progress deltas; default llm.ProgressInterval
 	// Limiter bounds requests, tokens and concurrency of all models that share it. Nil is a
 	// Limiter of this Model alone, with no limits but the server's.
-	Limiter    *limit.Limiter
+	Limiter    *llm.Limiter
 	HTTPClient *http.Client // default: one with a transport shared by all models
 }
 
