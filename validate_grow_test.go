@@ -387,7 +387,7 @@ func (g *grower) scoped(depth int) Ashlar {
 			default:
 				d, err = runBlock(ctx, b, d)
 			}
-			if err != nil || d.Failed() {
+			if err != nil || d.InFlight() {
 				return d, err
 			}
 		}
@@ -412,7 +412,7 @@ func runBlock(ctx context.Context, b block, d dag.DAG) (dag.DAG, error) {
 	}
 	for range times {
 		for _, c := range b.children {
-			if d = In(ctx).RunChild(c, d); d.Failed() {
+			if d = In(ctx).RunChild(c, d); d.InFlight() {
 				return d, nil
 			}
 		}
@@ -432,7 +432,7 @@ func runLanes(ctx context.Context, children []Ashlar, d dag.DAG) (dag.DAG, error
 		if err != nil {
 			return d, err
 		}
-		if lanes[i] = In(ctx).RunChild(c, lane); lanes[i].Failed() {
+		if lanes[i] = In(ctx).RunChild(c, lane); lanes[i].InFlight() {
 			return base, lanes[i].Cause()
 		}
 	}
@@ -449,7 +449,11 @@ func sketch(p Ashlar) string {
 		if s.out != nil {
 			fmt.Fprintf(&b, " → %s", s.out.Name())
 		}
-		fmt.Fprintf(&b, " reads %v, max %d, lanes %t %d %v\n", s.queries, s.max, s.allLanes, s.quorum, s.keys)
+		fmt.Fprintf(&b, " reads %v, max %d, lanes %t %d %v", s.queries, s.max, s.allLanes, s.quorum, s.keys)
+		for how, children := range a.Walk() {
+			fmt.Fprintf(&b, ", %s %d", how, len(children))
+		}
+		b.WriteString("\n")
 		for _, c := range s.children {
 			draw(c, indent+"  ")
 		}

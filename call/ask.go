@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/event"
 	asking "github.com/stonelayer/stone/internal/asked"
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/limit"
 	"github.com/stonelayer/stone/internal/panics"
 	"github.com/stonelayer/stone/internal/past"
 	"github.com/stonelayer/stone/internal/reasons"
@@ -25,7 +26,6 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/llm/limit"
 )
 
 // An answer is the recorded result of an invocation. A resumed run finds it and does not

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/limit"
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/retryafter"
-	"github.com/stonelayer/stone/llm/limit"
 )
 
 const (

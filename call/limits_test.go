@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/llm/limit"
+	"github.com/stonelayer/stone/internal/limit"
 )
 
 // TestWaits has invocations wait: for their capability, and within it for the server of several. The waits

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/stonelayer/stone/llm/limit"
+	"github.com/stonelayer/stone/internal/limit"
 )
 
 // A Registry contains capabilities by id, and their state: whether they are down, and their running invocations. Its capabilities

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/cli/internal/load"
 	"github.com/stonelayer/stone/event"
@@ -19,7 +20,7 @@ import (
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/llm/limit"
+	"github.com/stonelayer/stone/llm"
 )
 
 // Exit codes of the command.
@@ -93,7 +94,7 @@ func Run(ctx context.Context, cfg Config) int {
 	}
 	a.Stdout, a.Stderr = shield(a.Stdout), shield(a.Stderr)
 	if terminal(a.Stdin) != nil {
-		ctx = limit.Interactive(ctx)
+		ctx = llm.Interactive(ctx)
 	}
 	return a.main(ctx)
 }

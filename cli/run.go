@@ -16,13 +16,13 @@ import (
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/bounds"
+	"github.com/stonelayer/stone/internal/limit"
 	"github.com/stonelayer/stone/internal/past"
 	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/internal/respond"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm/batch"
-	"github.com/stonelayer/stone/llm/limit"
 )
 
 // runFlags are the flags of run.

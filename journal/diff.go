@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -134,76 +135,48 @@ func alone(values []any) any {
 
 func halfOf(text string) record.Half { return record.HalfOf(sha256.Sum256([]byte(text))) }
 
-// unequal returns the leaves that only one of two runs has, or whose sums differ.
+// unequal returns the leaves that only one of two runs has, or whose sums differ. It reads the runs side by side, so that of
+// leaves in both, which lie close together, little is kept.
 func unequal(ctx context.Context, j Journal, one, other *opened) (ours, theirs []Step, err error) {
-	left, err := leavesOf(ctx, j, other)
-	if err != nil {
-		return nil, nil, err
+	type numbered struct {
+		Step
+		n int
 	}
-	for s, err := range one.current(ctx, j) {
-		if err != nil {
-			return nil, nil, err
-		}
-		if !isResult(s) {
-			continue
-		}
-		s.Meta = nil
-		if i, equal := left.find(s); !equal {
-			ours = append(ours, s)
-		} else if !left.met[i] {
-			left.met[i], left.unmet = true, left.unmet-1
-		}
+	var next [2]func() (Step, error, bool)
+	var left [2]map[record.Half]*numbered // nil for a leaf that the other run has, too
+	for i, r := range []*opened{one, other} {
+		pull, stop := iter.Pull2(r.current(ctx, j))
+		defer stop()
+		next[i], left[i] = pull, map[record.Half]*numbered{}
 	}
-	if left.unmet == 0 {
-		return ours, nil, nil
-	}
-	for s, err := range other.current(ctx, j) {
-		if err != nil {
-			return nil, nil, err
-		}
-		if !isResult(s) {
-			continue
-		}
-		if i, known := left.find(s); known && !left.met[i] {
+	for n, open := 0, true; open; n++ {
+		open = false
+		for i := range next {
+			s, err, more := next[i]()
+			if err != nil {
+				return nil, nil, err
+			}
+			if open = open || more; !more || s.Kind != "leaf" || !s.Recorded {
+				continue
+			}
 			s.Meta = nil
-			theirs = append(theirs, s)
+			h := halfOf(s.Path + "\x00" + string(s.Sum[:]))
+			if _, equal := left[1-i][h]; equal {
+				left[1-i][h] = nil
+			} else if _, again := left[i][h]; !again {
+				left[i][h] = &numbered{s, n}
+			}
 		}
 	}
-	return ours, theirs, nil
-}
-
-// leaves are the leaves of a run. They take half the memory of a map.
-type leaves struct {
-	sorted []record.Half
-	met    []bool // the other run has it
-	unmet  int
-}
-
-func leavesOf(ctx context.Context, j Journal, r *opened) (*leaves, error) {
-	l := &leaves{sorted: make([]record.Half, 0, r.steps)}
-	for s, err := range r.current(ctx, j) {
-		if err != nil {
-			return nil, err
-		}
-		if isResult(s) {
-			l.sorted = append(l.sorted, leaf(s))
+	var out [2][]Step
+	for i, all := range left {
+		maps.DeleteFunc(all, func(_ record.Half, s *numbered) bool { return s == nil })
+		for _, s := range slices.SortedFunc(maps.Values(all), func(a, b *numbered) int { return a.n - b.n }) {
+			out[i] = append(out[i], s.Step)
 		}
 	}
-	slices.SortFunc(l.sorted, compareHalves)
-	l.sorted = slices.Compact(l.sorted)
-	l.met, l.unmet = make([]bool, len(l.sorted)), len(l.sorted)
-	return l, nil
+	return out[0], out[1], nil
 }
-
-func (l *leaves) find(s Step) (int, bool) {
-	return slices.BinarySearchFunc(l.sorted, leaf(s), compareHalves)
-}
-
-func leaf(s Step) record.Half { return halfOf(s.Path + "\x00" + string(s.Sum[:])) }
-
-func compareHalves(a, b record.Half) int { return bytes.Compare(a[:], b[:]) }
-
-func isResult(s Step) bool { return s.Kind == "leaf" && s.Recorded }
 
 // opened is one of the two runs.
 type opened struct {
@@ -373,7 +346,7 @@ func (n *nodes) read(r Read, at uint32) record.Half {
 				found = append(found, n.own[i])
 			}
 		}
-		slices.SortFunc(found, compareHalves) // the order of EachNode differs between runs
+		slices.SortFunc(found, func(a, b record.Half) int { return bytes.Compare(a[:], b[:]) }) // the order of EachNode differs between runs
 		n.all[r.Type] = digest(found)
 	}
 	return digest(found)

@@ -24,8 +24,14 @@
 //
 // # Limits and the table of models
 //
-// Models that are given the same limit.Limiter share its limits. Every client obeys the rate headers and the pauses of its
-// server. A waiting request yields Progress deltas whose Text gives the reason.
+// Models that are given the same [Limiter] share its [Limits]:
+//
+//	shared := llm.NewLimiter(llm.Limits{RequestsPerMinute: 500, Concurrency: 20})
+//	large := openai.New(openai.Config{Model: "gpt-5", Limiter: shared})
+//	small := openai.New(openai.Config{Model: "gpt-5-mini", Limiter: shared})
+//
+// Every client obeys the rate headers and the pauses of its server. A waiting request yields Progress deltas whose Text gives the
+// reason.
 //
 // [WithTable] gives a context a table of models: price, window, abilities and limits. A request that cannot fit its model fails
 // with an [UnfitError] before it is sent, and an answer is limited to the rest of the window.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/internal/fault"
+	"github.com/stonelayer/stone/internal/limit"
 	"github.com/stonelayer/stone/llm/internal/rules"
-	"github.com/stonelayer/stone/llm/limit"
 )
 
 // RetriedError is the last error of a request that was made several times.

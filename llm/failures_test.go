@@ -15,10 +15,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stonelayer/stone/internal/limit"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
 	"github.com/stonelayer/stone/llm/gemini"
-	"github.com/stonelayer/stone/llm/limit"
 	"github.com/stonelayer/stone/llm/openai"
 )
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/transport"
-	"github.com/stonelayer/stone/llm/limit"
 )
 
 // Spec has the known facts about a model. Zero fields are unknown.
@@ -22,7 +21,7 @@ type Spec struct {
 	// answer.
 	Can []string
 	// Limiter is the provider's limiter. It applies to models that were made without one.
-	Limiter *limit.Limiter
+	Limiter *Limiter
 }
 
 // Abilities are the names of a model's abilities.

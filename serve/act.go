@@ -15,13 +15,13 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/grants"
+	"github.com/stonelayer/stone/internal/limit"
 	"github.com/stonelayer/stone/internal/protocol"
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/respond"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/llm/limit"
 	"github.com/stonelayer/stone/serve/api"
 )
 

@@ -13,12 +13,12 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/limit"
 	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/internal/protocol"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
-	"github.com/stonelayer/stone/llm/limit"
 	"github.com/stonelayer/stone/serve/api"
 )
 

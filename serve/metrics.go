@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/limit"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/llm/limit"
 	"github.com/stonelayer/stone/serve/internal/metrics"
 	"github.com/stonelayer/stone/step"
 )

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/limit"
 	"github.com/stonelayer/stone/internal/test/servetest"
-	"github.com/stonelayer/stone/llm/limit"
 	"github.com/stonelayer/stone/serve"
 )
 

@@ -161,7 +161,7 @@ func (f Filter) Values(now time.Time) (url.Values, error) {
 			if err != nil {
 				return nil, err
 			}
-			out.Set(w.Name, at.UTC().Format(time.RFC3339))
+			out.Set(w.Name, at.UTC().Format(time.RFC3339Nano))
 		default:
 			out.Set(w.Name, w.Value)
 		}

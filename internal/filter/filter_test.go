@@ -22,6 +22,7 @@ func TestFilter(t *testing.T) {
 		`pipeline:"two words"`:            "pipeline=two+words",
 		"since:1d":                        "since=2026-03-04T12%3A30%3A00Z",
 		"since:today until:today":         "since=2026-03-05T00%3A00%3A00Z&until=2026-03-06T00%3A00%3A00Z",
+		"until:2026-03-05T10:00:00.25Z":   "until=2026-03-05T10%3A00%3A00.25Z",
 		"since:2026-02-28T23:00:00+01:00": "since=2026-02-28T22%3A00%3A00Z",
 		`rate "limit: 5"`:                 "text=rate+limit%3A+5",
 		`"a \" b"`:                        "text=a+%22+b",

@@ -79,7 +79,7 @@ var table = []struct{ pkg, imports string }{
 	{"journal/...", "journal internal/flight internal/record"},
 	{"journal", ". internal/owed internal/flight internal/record budget internal/tree internal/bounds internal/redact internal/text"},
 
-	{"llm/limit", ""},
+	{"internal/limit", ""},
 	{"internal/remote", "journal"},
 	{"internal/filter", "internal/suggest internal/view journal"},
 	{"internal/cases", "journal internal/past"},
@@ -92,7 +92,7 @@ var table = []struct{ pkg, imports string }{
 	{"llm/internal/...", "llm llm/internal/... internal/structured internal/jsonv2 internal/redact internal/retryafter internal/sse internal/transport"},
 	{"llm/script", "llm internal/redact internal/retryafter internal/suggest internal/text internal/transport"},
 	{"llm/...", "llm llm/internal/... internal/redact"},
-	{"llm", "event kind llm/limit internal/fault internal/transport llm/internal/rules"},
+	{"llm", "event kind internal/limit internal/fault internal/transport llm/internal/rules"},
 
 	{"budget", "internal/bounds internal/reasons internal/terms internal/declared internal/fault internal/money"},
 	{"call/cel/internal/expr", "internal/canon internal/suggest schema"},
@@ -101,7 +101,7 @@ var table = []struct{ pkg, imports string }{
 	{"call/answers", "call/model internal/suggest internal/text"},
 	{"call/...", "internal/asked internal/regular call sandbox call/cel/internal/expr internal/kinds internal/redact internal/retryafter internal/sse internal/transport llm internal/structured"},
 	{"internal/asked", "internal/past llm"},
-	{"call", ". internal/marked budget internal/redact internal/structured internal/reasons internal/terms llm/limit internal/asked internal/bounds internal/prompts internal/form internal/edn internal/panics internal/record internal/retryafter internal/suggest"},
+	{"call", ". internal/marked budget internal/redact internal/structured internal/reasons internal/terms internal/limit internal/asked internal/bounds internal/prompts internal/form internal/edn internal/panics internal/record internal/retryafter internal/suggest"},
 	{"internal/marked", "."},
 	{"plan", "call internal/kinds"},
 

@@ -177,7 +177,7 @@ func signatures(file *ast.File) map[string]ast.Node {
 						out[s.Names[0].Name] = s.Type
 					}
 				case *ast.TypeSpec:
-					if s.Name.IsExported() {
+					if s.Name.IsExported() && !s.Assign.IsValid() { // an alias is the name of what it stands for
 						maps.Copy(out, parts(s.Name.Name, s.Type))
 					}
 				}

@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/call/model"
 	"github.com/stonelayer/stone/call/rest"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/limit"
 	"github.com/stonelayer/stone/internal/test/batchtest"
 	"github.com/stonelayer/stone/internal/test/cputime"
 	"github.com/stonelayer/stone/internal/test/fakeserver"
@@ -31,7 +32,6 @@ import (
 	"github.com/stonelayer/stone/llm/anthropic"
 	"github.com/stonelayer/stone/llm/batch"
 	"github.com/stonelayer/stone/llm/gemini"
-	"github.com/stonelayer/stone/llm/limit"
 	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/tool"
 )

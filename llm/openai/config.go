@@ -15,7 +15,6 @@ import (
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/internal/rules"
 	"github.com/stonelayer/stone/llm/internal/wire"
-	"github.com/stonelayer/stone/llm/limit"
 )
 
 // Config configures a Model. The zero value sends requests to api.openai.com with the key
@@ -80,7 +79,7 @@ type Config struct {
 	ProgressInterval time.Duration // between two Progress deltas; default llm.ProgressInterval
 	// Limiter bounds requests, tokens and concurrency of all models that share it. Nil means a Limiter for this Model alone, with
 	// only the server's limits.
-	Limiter    *limit.Limiter
+	Limiter    *llm.Limiter
 	HTTPClient *http.Client // default: one with a transport shared by all models
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/limit"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/llm/limit"
 )
 
 // A Run is a run for Start.

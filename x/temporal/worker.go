@@ -16,9 +16,9 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/limit"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
-	"github.com/stonelayer/stone/llm/limit"
 )
 
 // A Worker holds the runs of a pool.

@@ -3,8 +3,8 @@ package config_test
 import (
 	"testing"
 
+	"github.com/stonelayer/stone/internal/limit"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/llm/limit"
 )
 
 // TestTable finds the row and the limits of a model by its server.

@@ -13,11 +13,11 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/internal/limit"
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
 	"github.com/stonelayer/stone/llm/gemini"
-	"github.com/stonelayer/stone/llm/limit"
 	"github.com/stonelayer/stone/llm/openai"
 )
 

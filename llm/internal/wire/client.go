@@ -13,9 +13,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stonelayer/stone/internal/limit"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/llm/limit"
 )
 
 // Options configure a Client. They are the common part of the providers' Config.

@@ -17,12 +17,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stonelayer/stone/internal/limit"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/retryafter"
 	"github.com/stonelayer/stone/internal/transport"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/llm/limit"
 )
 
 const (

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/stonelayer/stone/internal/limit"
 	"github.com/stonelayer/stone/internal/transport"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/llm/limit"
 )
 
 // limiterKey is the context key of the Limiter of models that were made without one.

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/stonelayer/stone/internal/limit"
 	"github.com/stonelayer/stone/internal/retryafter"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/llm/limit"
 )
 
 // quotaOf reads the limits of the server from the headers of an answer. Gemini sends none.

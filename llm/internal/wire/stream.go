@@ -11,12 +11,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/internal/limit"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/retryafter"
 	"github.com/stonelayer/stone/internal/sse"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/internal/rules"
-	"github.com/stonelayer/stone/llm/limit"
 )
 
 // Decoder decodes one answer. Its methods append deltas to out and return it.

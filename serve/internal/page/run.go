@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/stonelayer/stone/budget"
@@ -67,7 +68,7 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 	if body.Tree, err = readTree(ctx, read, partOf(r.URL.Query())); err != nil {
 		return err
 	}
-	if err := body.look(ctx, v, read, r.URL.Query().Get("q")); err != nil {
+	if err := body.look(ctx, v, read, r.URL.Query()); err != nil {
 		return err
 	}
 	body.Results, body.Cost = read.Recorded, read.Cost
@@ -107,12 +108,13 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 }
 
 // look adds the summary of the run and the results of a search in it.
-func (b *runPage) look(ctx context.Context, v View, read *view.Run, words string) (err error) {
+func (b *runPage) look(ctx context.Context, v View, read *view.Run, query url.Values) (err error) {
 	for i := range b.Asked.Open {
 		b.Asked.Open[i].Answers = b.Answers
 	}
-	if strings.TrimSpace(words) != "" {
-		if b.Within, err = searchWithin(ctx, v, read, words); err != nil {
+	if words := query.Get("q"); strings.TrimSpace(words) != "" {
+		after, _ := strconv.ParseInt(query.Get("after"), 10, 64) // 0 if it is none
+		if b.Within, err = searchWithin(ctx, v, read, words, after); err != nil {
 			return err
 		}
 		b.Tree.Within = b.Within

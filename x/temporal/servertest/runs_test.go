@@ -19,9 +19,9 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/limit"
 	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/llm/limit"
 	"github.com/stonelayer/stone/x/temporal"
 )
 

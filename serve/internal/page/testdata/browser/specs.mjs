@@ -236,7 +236,7 @@ spec("a run is searched in names, prompts and answers", async (page) => {
 	await page.keyboard.type("february");
 	await page.keyboard.press("Enter");
 	await page.waitForURL(/q=february/);
-	assert.match(await text(page, "#steps"), /steps with “february”[^]*prompt[^]*February[^]*all steps|steps with “february” · all steps[^]*prompt/);
+	assert.match(await text(page, "#steps"), /Steps with “february” · all steps[^]*prompt[^]*February/);
 	assert.ok(await page.locator("#steps tbody tr").count() > 5);
 	assert.equal((await page.locator("#steps mark").first().innerText()).toLowerCase(), "february");
 	await page.keyboard.press("j");

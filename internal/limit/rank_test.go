@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stonelayer/stone/llm/limit"
+	"github.com/stonelayer/stone/internal/limit"
 )
 
 // Requests wait while one runs, and then start one by one. The names say in which order.

@@ -108,13 +108,6 @@ func RankOf(ctx context.Context) Rank {
 	return r
 }
 
-// Interactive marks a context whose requests a person waits for, see Rank.
-func Interactive(ctx context.Context) context.Context {
-	r := RankOf(ctx)
-	r.Interactive = true
-	return Ranked(ctx, r)
-}
-
 type watchKey struct{}
 
 // Watch returns a context in which watch is called with the time that a request waited, even if it was then refused. It is not

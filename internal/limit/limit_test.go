@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stonelayer/stone/llm/limit"
+	"github.com/stonelayer/stone/internal/limit"
 )
 
 // enter fails the test if there is no place.
@@ -156,7 +156,7 @@ func TestPriority(t *testing.T) {
 		starts(t, l, make([]int, perMinute)...) // use up the minute
 		begin := time.Now()
 		add("batch", t.Context(), 40)
-		add("person", limit.Interactive(t.Context()), 30)
+		add("person", limit.Ranked(t.Context(), limit.Rank{Interactive: true}), 30)
 		all.Wait()
 		within := begin.Add(40 / perMinute * time.Minute) // of the first 40 places
 		for name, want := range map[string]int{"batch": 10, "person": 30} {
@@ -167,7 +167,7 @@ func TestPriority(t *testing.T) {
 		}
 		clear(started)
 		add("batch", t.Context(), 8)
-		add("person", limit.Interactive(t.Context()), 1)
+		add("person", limit.Ranked(t.Context(), limit.Rank{Interactive: true}), 1)
 		all.Wait()
 		before := 0
 		for _, at := range started["batch"] {
@@ -477,7 +477,7 @@ func TestRefusedLeavesNoTimer(t *testing.T) {
 			done <- time.Since(begin)
 		}()
 		synctest.Wait()
-		soon, cancel := context.WithTimeout(limit.Interactive(t.Context()), 10*time.Second)
+		soon, cancel := context.WithTimeout(limit.Ranked(t.Context(), limit.Rank{Interactive: true}), 10*time.Second)
 		defer cancel()
 		if _, err := l.Enter(soon, limit.Request{Tokens: 100}); !errors.As(err, new(*limit.TooLateError)) {
 			t.Errorf("the request that would be too late: %v", err)
