@@ -79,10 +79,11 @@ func (r *run) returned(ctx context.Context, tools []Tool, messages []llm.Message
 // admit returns the context of the call, or the reason why it does not run. A person may allow it.
 func (j *job) admit(ctx context.Context) (within context.Context, refusal string, err error) {
 	var p stone.Ashlar
+	in := ""
 	if j.tool.runs != nil {
-		p = j.tool.runs.ashlar
+		p, in = j.tool.runs.ashlar, j.tool.runs.in.Name()
 	}
-	within, why, asks := marked.Admit(ctx, j.tool.Name, j.tool.acts(), j.tool.Schema, p)
+	within, why, asks := marked.Admit(ctx, j.tool.Name, j.tool.acts(), j.tool.Schema, p, in)
 	if why == "" {
 		return within, "", nil
 	}

@@ -40,8 +40,9 @@ type Planner interface {
 	// "stone/emit" in the resulting DAG is its emission. From d, the plan may read only what the call passed on: the
 	// passed queries and the enclosing plan's slots. The request's context and the reply's bindings shadow them. The
 	// plan's effects must be within the request's. Its depth is one more than the request's stack.
+	// Ctx is the context in which the plan would run.
 	// The error is an *Error of type "plan/invalid" or "plan/too-deep".
-	Plan(app *Applicator, req *Request, reply *Reply, d dag.DAG, passed []dag.Query) (stone.Ashlar, error)
+	Plan(ctx context.Context, app *Applicator, req *Request, reply *Reply, d dag.DAG, passed []dag.Query) (stone.Ashlar, error)
 }
 
 // A Check judges an answer. It returns nil if the answer passes, otherwise the reason. It

@@ -171,11 +171,11 @@ func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 		}
 	}
 	var err error
-	if req.Guide, err = l.guide(&req); err != nil {
+	if req.Guide, err = l.guide(e, &req); err != nil {
 		return err
 	}
 	if req.Guide != nil && req.Requires.Reply == Plan { // Otherwise the plan is checked after the earlier steps.
-		req.refuse = l.refusal(step)
+		req.refuse = l.refusal(e, step)
 	}
 	a, failure, err := l.pay(l.ctx, e, &req, step)
 	if failure != nil {

@@ -37,7 +37,7 @@ type validating interface {
 
 // guide returns the guide for a request that wants a plan, as its reply or as a value that the check plan-valid gates; nil
 // for any other. A plan reads the whole DAG, so every earlier step must have ended.
-func (l *lane) guide(req *Request) (*Guide, error) {
+func (l *lane) guide(e *entry, req *Request) (*Guide, error) {
 	planner, ok := l.app.Plans.(guiding)
 	if !ok || l.turn != nil || req.Requires.Reply != Plan && !slices.Contains(req.Done.Must, planValid) {
 		return nil, nil
@@ -56,7 +56,7 @@ func (l *lane) guide(req *Request) (*Guide, error) {
 		return g, nil
 	}
 	g.Refuse = func(text []byte) *Error {
-		_, failure, err := l.compiled(req, &Reply{Type: Plan, Plan: text}, "")
+		_, failure, err := l.compiled(e, req, &Reply{Type: Plan, Plan: text}, "")
 		if err != nil {
 			return nil // the run is over
 		}
@@ -67,7 +67,7 @@ func (l *lane) guide(req *Request) (*Guide, error) {
 
 // compiled checks the plan of a reply and compiles it, once. Watchers are told of it if step is not empty. The error means that
 // the lane was stopped.
-func (l *lane) compiled(req *Request, reply *Reply, step string) (stone.Ashlar, *Error, error) {
+func (l *lane) compiled(e *entry, req *Request, reply *Reply, step string) (stone.Ashlar, *Error, error) {
 	if l.app.Plans == nil {
 		return stone.Ashlar{}, &Error{Type: reasons.PlanInvalid, Message: "plans are not supported: set Applicator.Plans"}, nil
 	}
@@ -81,7 +81,7 @@ func (l *lane) compiled(req *Request, reply *Reply, step string) (stone.Ashlar, 
 	bindings := strings.TrimPrefix(string(reply.Bindings), "null") // as in a record without bindings
 	if c.plan == "" || string(reply.Plan) != c.plan || bindings != c.bindings || !slices.Equal(req.Effects, c.effects) {
 		*c = compilation{plan: string(reply.Plan), bindings: bindings, effects: req.Effects}
-		c.ashlar, c.err = l.app.Plans.Plan(l.app, req, reply, base, dag.Types(l.spec.reads()...))
+		c.ashlar, c.err = l.app.Plans.Plan(l.brought(l.ctx, e), l.app, req, reply, base, dag.Types(l.spec.reads()...))
 	}
 	if step != "" {
 		l.checked(step, c.err)
@@ -104,12 +104,12 @@ type compilation struct {
 // failed one, so that a resumed run asks again in place of replaying the plan. It does so only for a call
 // that requires a plan: waiting for the earlier steps within any other invocation would delay the record of what
 // was paid.
-func (l *lane) refusal(step string) func(*Request, *Reply) (*Error, error) {
+func (l *lane) refusal(e *entry, step string) func(*Request, *Reply) (*Error, error) {
 	return func(req *Request, reply *Reply) (*Error, error) {
 		if want := req.Requires.Reply; reply.Type != Plan || want == Value {
 			return nil, nil
 		}
-		_, failure, err := l.compiled(req, reply, "")
+		_, failure, err := l.compiled(e, req, reply, "")
 		if failure != nil {
 			l.checked(step, failure)
 		}

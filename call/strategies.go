@@ -238,7 +238,7 @@ func (l *lane) reserve(ctx context.Context, ended *error) context.Context {
 	req.Cap, req.Effects = l.entry.ID, l.granted(l.entry)
 	var draw *budget.Draw
 	var err error
-	if req.Guide, err = l.guide(&req); err == nil { // the guide's text is paid for too
+	if req.Guide, err = l.guide(l.entry, &req); err == nil { // the guide's text is paid for too
 		draw, err = l.entry.reserve(ctx, l.account, &req, l.entry.first())
 	}
 	if err != nil {

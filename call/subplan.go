@@ -22,7 +22,7 @@ type bounding interface {
 // runPlan checks and runs a plan that a capability returned. Out is the emission of the
 // plan. Ran is the DAG with the nodes of the plan, which is kept if out is accepted.
 func (l *lane) runPlan(e *entry, req *Request, reply *Reply, step string) (out JSON, ran dag.DAG, failure *Error, err error) {
-	p, failure, err := l.compiled(req, reply, step)
+	p, failure, err := l.compiled(e, req, reply, step)
 	if failure != nil || err != nil {
 		return nil, ran, failure, err
 	}
@@ -32,8 +32,7 @@ func (l *lane) runPlan(e *entry, req *Request, reply *Reply, step string) (out J
 	if err != nil {
 		return nil, ran, nil, err
 	}
-	ctx := req.enter(budget.With(l.ctx, l.account), stone.In(l.ctx).Path())
-	ctx = marked.With(ctx, marked.Brought(ctx, e.ID, append([]string{}, e.Needs...), stone.Ashlar{}))
+	ctx := l.brought(req.enter(budget.With(l.ctx, l.account), stone.In(l.ctx).Path()), e)
 	if p, ok := l.app.Plans.(bounding); ok {
 		ctx = p.Around(ctx)
 	}
@@ -51,6 +50,11 @@ func (l *lane) runPlan(e *entry, req *Request, reply *Reply, step string) (out J
 		return nil, ran, nil, err
 	}
 	return emitted.Content(), ran, nil, nil
+}
+
+// brought returns the context of what e answered.
+func (l *lane) brought(ctx context.Context, e *entry) context.Context {
+	return marked.With(ctx, marked.Brought(ctx, e.ID, append([]string{}, e.Needs...), stone.Ashlar{}))
 }
 
 // failureOf turns the failure of a plan into an *Error. It returns an error instead if

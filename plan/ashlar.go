@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/marked"
 	"github.com/stonelayer/stone/internal/terms"
 )
 
@@ -89,7 +91,7 @@ func (p *Plan) Check(app *call.Applicator, opts Options, cfg stone.Config) stone
 	c := p.compiled(app, opts, hidden)
 	r := report{findings: slices.Clone(c.findings)}
 	c.misfits(&r, cfg.Input)
-	c.validate(&r, cfg)
+	c.validate(context.Background(), &r, cfg)
 	return r.findings
 }
 
@@ -172,11 +174,11 @@ func (c *compiler) attempts(nodes []*node) {
 }
 
 // validate adds the findings of stone.Validate, at their places in the plan.
-func (c *compiler) validate(r *report, cfg stone.Config) {
+func (c *compiler) validate(ctx context.Context, r *report, cfg stone.Config) {
 	if c.ashlar.IsZero() {
 		return
 	}
-	found := stone.Validate(c.ashlar, cfg.Given())
+	found := append(stone.Validate(c.ashlar, cfg.Given()), marked.Check(ctx, c.ashlar, cfg.Given())...)
 	if len(found) == 0 {
 		return
 	}

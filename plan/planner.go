@@ -49,7 +49,7 @@ func (pl planner) passes(passed []dag.Query) func(name string) bool {
 var failedPrefix = call.Failed(open("")).Name()
 
 // Plan checks and compiles a plan that a capability returned.
-func (pl planner) Plan(app *call.Applicator, req *call.Request, reply *call.Reply, d dag.DAG, passed []dag.Query) (stone.Ashlar, error) {
+func (pl planner) Plan(ctx context.Context, app *call.Applicator, req *call.Request, reply *call.Reply, d dag.DAG, passed []dag.Query) (stone.Ashlar, error) {
 	p, err := read(reply.Plan, pl.opts.Limits.nodes())
 	if err != nil {
 		return stone.Ashlar{}, refused(asInvalid(err))
@@ -81,7 +81,7 @@ func (pl planner) Plan(app *call.Applicator, req *call.Request, reply *call.Repl
 	}
 	// Effects not granted to the call are not granted to the plan that it returns; nil
 	// would grant everything.
-	c.validate(&c.report, stone.Config{Input: d, Grant: append([]string{}, req.Effects...)})
+	c.validate(ctx, &c.report, stone.Config{Input: d, Grant: append([]string{}, req.Effects...)})
 	if err := c.findings.Err(); err != nil {
 		return stone.Ashlar{}, refused(c.findings)
 	}
@@ -137,7 +137,7 @@ func (pl planner) Valid(app *call.Applicator, text []byte, d dag.DAG, grant []st
 	c := newCompiler(p, app, opts, hidden, pl.depth)
 	c.answers = true
 	c.compile()
-	c.validate(&c.report, stone.Config{Input: d, Grant: grant})
+	c.validate(context.Background(), &c.report, stone.Config{Input: d, Grant: grant})
 	found := slices.DeleteFunc(c.findings, func(f stone.Finding) bool {
 		return f.Type == "missing-producer" && !p.stated && len(c.definers[f.Queried]) == 0 && f.Suggestion == ""
 	})

@@ -11,10 +11,10 @@
 //
 // # Who goes first
 //
-// Requests wait in arrival order, in two queues: one for requests that a person waits for, and one for the others. While both
-// queues wait, three of four places go to the first one and the fourth to the second. So a person waits for few others, and a
-// batch still makes progress. Within a queue, the higher priority of a [Rank] goes first, and tenants take turns. No later
-// request passes the one whose turn it is, so small requests cannot delay a large one forever.
+// Requests wait in arrival order, in two queues: one for requests that a person waits for, and one for all others. While both
+// have requests, three of four places go to the first. So people wait for few others, and a batch still makes progress. Within a
+// queue, the higher priority of a [Rank] goes first, and tenants take turns. No later request passes the one whose turn it is, so
+// small requests cannot delay a large one forever.
 //
 // # Several processes
 //
