@@ -50,13 +50,13 @@ type Planner interface {
 // failed check.
 type Check func(ctx context.Context, s Subject) error
 
-// CheckFacts describe a check to Validate and the gate before it runs.
+// CheckFacts describes a check to Validate and the gate before it runs.
 type CheckFacts struct {
 	// Needs are the effects of the check. A check that starts a program needs the effect
 	// process, and passes only in a run that grants it.
 	Needs []string
-	// Costly marks a check that starts a program or asks a capability. It is not run as a
-	// should of a value that is already rejected.
+	// Costly marks a check that starts a program or asks a capability. As a should, it does not run on a value that is already
+	// rejected.
 	Costly bool
 	// Asks is the id of the capability that the check asks, "" if it costs nothing.
 	Asks string
@@ -70,16 +70,16 @@ type Subject struct {
 	Request *Request
 	// Out is the answer. For the checks of Spec.Admit it is the input, so that every check can judge both.
 	Out    JSON
-	Schema *schema.Schema // of the out; nil without a schema
-	// Step names the attempt within its call. A costly check does its work in a
-	// stone.Step whose name contains its own name and this one, see Paid.
+	Schema *schema.Schema // of Out; nil without a schema
+	// Step names the attempt within its call. A costly check works in a stone.Step whose name contains the check's name and Step,
+	// see Paid.
 	Step string
 
 	invalid error // what Schema says
 	atDoor  bool  // Out is the input
 }
 
-// what names the value that is judged.
+// what returns the name of the judged value.
 func (s *Subject) what() string {
 	if s.atDoor {
 		return "the input"
