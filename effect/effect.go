@@ -3,7 +3,7 @@
 // A name is a family, such as "net", or a member of one, such as "net/http". A family
 // covers its members: a run that grants "net" grants "net/http". The families fs, net,
 // process and ask belong to Stone. A host may add effects in families of its own, such
-// as "db/write".
+// as "db/write". [FSWrite], for example, is a member of [FS].
 package effect
 
 const (

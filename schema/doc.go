@@ -36,4 +36,10 @@
 //
 // A schema is applied to a place of a value once, however many references lead to it. The work is
 // therefore bounded by the size of the schema times the size of the value, also for hostile ones.
+//
+// # For packages of providers
+//
+// A [Subset] projects a schema onto the part that a provider enforces, within [SubsetLimits]; [SizeOf] measures the result. [Cycles]
+// says where it may refer to itself: [OptionalCycles] or [AllCycles]. [ParseForeign] reads schemas of other programs, which may use keywords
+// that are not checked. [ForType] is [For] for a reflect.Type, and [ListsOf] its closed lists of values.
 package schema

@@ -70,4 +70,6 @@
 //			return mine.New(mine.Config{URL: server.URL})
 //		})
 //	}
+//
+// [Multi] makes one answer of several, such as a text and calls of tools.
 package stonetest

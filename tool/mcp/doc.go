@@ -101,4 +101,9 @@
 // is installed in a home directory, as by npm, needs that directory in ReadOnly; one
 // that downloads itself needs Network. All processes that a command has started end
 // with it.
+//
+// # Servers on demand
+//
+// [NewOnDemand] returns an [OnDemand] server, which starts when the first of its tools is used. A [Definition] is what a server says of
+// a tool, for Config.Accept.
 package mcp
