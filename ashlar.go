@@ -20,14 +20,13 @@ import (
 // zero Ashlar is a mistake that Validate reports.
 type Ashlar struct{ s *spec }
 
-// spec is an ashlar inside: data that the machine, the validator and the tools
-// read. Only bodies and decisions are functions.
+// spec describes an ashlar as data that the machine, the validator and the tools read. Only bodies and decisions are functions.
 type spec struct {
 	parts
 	memo atomic.Pointer[found]
 }
 
-// found returns the facts derived from s, which are kept beside it.
+// found returns the cached facts derived from s.
 func (s *spec) found() *found {
 	f := s.memo.Load()
 	for f == nil {
@@ -52,33 +51,33 @@ type parts struct {
 	about    string
 	glue     bool
 	children []Ashlar
-	out      dag.AnyType // what a leaf produces; the item of a map
-	queries  []dag.Query // the reads of its own body or decision
+	out      dag.AnyType // a leaf's result type, or a map's item type
+	queries  []dag.Query // read by its own body or decision
 	settings             // from options
-	faults   []Finding   // mistakes seen at construction, for Validate
+	faults   []Finding   // construction mistakes, for Validate
 
 	body     func(context.Context, dag.DAG, time.Time) (*dag.Node, error) // of a leaf
-	walk     Walk                                                         // of a leaf with children, or a scoped
-	question *ask.Question                                                // of an ask, as far as it is known before a run
-	render   func(dag.DAG) ([]byte, error)                                // the text of an ask or a call, made of the DAG before it starts
+	walk     Walk                                                         // for a leaf with children, or a Scoped
+	question *ask.Question                                                // for an Ask: the part known before a run
+	render   func(dag.DAG) ([]byte, error)                                // for an Ask or a call: builds its text from the DAG before it starts
 	*composite
 }
 
-// composite has the fields of some composites only, and the fields that Replace sets. All
-// other ashlars, most of them leaves, share an empty one.
+// composite has the fields that only some composites need, and those that Replace sets. All other ashlars, most of them leaves,
+// share an empty one.
 type composite struct {
-	replaced   map[*spec]Ashlar      // by original child: the child that replaced it
-	keys       []string              // of a match: canonical JSON, one for each child
-	lens       []string              // of a match that looks into the latest node
-	key        func() *schema.Schema // of a match by On: the schema of its key
+	replaced   map[*spec]Ashlar      // the replacement of each original child
+	keys       []string              // for a match: canonical JSON, one per child
+	lens       []string              // for a match that looks into the latest node
+	key        func() *schema.Schema // for a match by On: the schema of its key
 	max        int                   // rounds of a loop
-	lanes      int                   // of a fan-out, and how many must survive
+	lanes      int                   // lanes of a fan-out, and how many must survive
 	quorum     int
 	allLanes   bool
-	allowEmpty bool // of a map: no items are no failure
+	allowEmpty bool // for a map: an empty list is no failure
 
-	decision *decision                             // of a loop, a match, a map
-	enter    func(dag.DAG, any) ([]dag.DAG, error) // of a map: the first DAGs of its lanes
+	decision *decision                             // for a loop, match or map
+	enter    func(dag.DAG, any) ([]dag.DAG, error) // for a map: returns the first DAG of each lane
 	scope    func(context.Context, dag.DAG) (dag.DAG, error)
 }
 
@@ -106,7 +105,7 @@ var formNames = [...]string{"leaf", "seq", "flow", "loop", "match", "map", "para
 // loop, which branch of a match, which items of a map.
 type decision struct {
 	take    func(dag.DAG) (any, error)
-	restore func(json.RawMessage) (any, error) // reads the result of take from its JSON
+	restore func(json.RawMessage) (any, error) // decodes the result of take
 }
 
 var noAshlar = &spec{parts: parts{name: "?", composite: noComposite, faults: []Finding{{
@@ -126,12 +125,12 @@ func (a Ashlar) IsZero() bool { return a.s == nil }
 // Name returns the name of a in paths, events and findings.
 func (a Ashlar) Name() string { return a.spec().name }
 
-// Glue returns a marked as glue. Packages that compile something else to ashlars, such as plans, put glue between the
-// steps of their users. Events, names, paths and drawings omit it.
+// Glue returns a marked as glue. Packages that compile other formats to ashlars, such as plans, insert glue between the steps of
+// their users. It does not appear in events, names, paths or drawings.
 //
-// A leaf of glue is neither sent to the executor nor recorded: a resumed run calls its body again, so its result must
-// depend only on what it reads. A sequence, flow, match or rescue of glue takes no part in the addresses of its
-// children. Their names must differ from the names of the steps beside it. Other forms cannot be glue.
+// A leaf of glue is neither sent to the executor nor recorded: a resumed run calls its body again, so its result must depend only
+// on what it reads. A sequence, flow, match or rescue of glue does not appear in the addresses of its children. Their names must
+// differ from the names of the steps beside it. Other forms cannot be glue.
 func (a Ashlar) Glue() Ashlar {
 	s := &spec{parts: a.spec().parts}
 	s.glue = true
@@ -150,24 +149,24 @@ func (a Ashlar) IsGlue() bool { return a.spec().glue }
 // "reduce", "rescue" or "scoped".
 func (a Ashlar) Form() string { return formNames[a.spec().form] }
 
-// Children returns the steps that a is composed of, none for a leaf.
+// Children returns the direct steps of a, none for a leaf.
 func (a Ashlar) Children() []Ashlar { return append([]Ashlar(nil), a.spec().children...) }
 
-// Branches returns the values, as JSON, that select the children of a match, in
-// the order of Children. It is nil for everything else.
+// Branches returns the values, as JSON, that select the children of a match, in the order of Children. It is nil for any other
+// ashlar.
 func (a Ashlar) Branches() []string { return append([]string(nil), a.spec().keys...) }
 
 // Version returns the version of a leaf, "" if it has none.
 func (a Ashlar) Version() string { return a.spec().version }
 
-// Rounds returns the bound of a loop, 0 for everything else.
+// Rounds returns the maximum number of rounds of a loop, 0 for any other ashlar.
 func (a Ashlar) Rounds() int { return a.spec().max }
 
 // Queries returns the queries of a itself, without its children's.
 func (a Ashlar) Queries() []dag.Query { return append([]dag.Query(nil), a.spec().queries...) }
 
-// QueriesAll returns the queries of a and of everything below it that no earlier step within a satisfies: the inputs
-// that a needs when it starts. Queries of the latest node and of everything are omitted.
+// QueriesAll returns the queries of a and its descendants that no earlier step within a satisfies: the inputs that a needs when
+// it starts. Queries for the latest node and for everything are omitted.
 func (a Ashlar) QueriesAll() []dag.Query {
 	var out []dag.Query
 	for _, d := range check(a, Given{}).unmet {
@@ -178,8 +177,7 @@ func (a Ashlar) QueriesAll() []dag.Query {
 	return out
 }
 
-// Result returns the type of the last node of a run of a, or nil if it depends on the run
-// or a adds no node.
+// Result returns the type of the last node that a adds, or nil if it depends on the run or a adds none.
 func (a Ashlar) Result() dag.AnyType { return check(a, Given{}).last.typ }
 
 // Lens returns the field path that a match reads in the latest node, or nil for any other ashlar.
@@ -241,10 +239,8 @@ func (a Ashlar) Questions() []string {
 	return nil
 }
 
-// Replace returns a copy of the tree. An ashlar is replaced if with returns a replacement
-// and true for it. With is called once for each ashlar: one that is used in several
-// places stays one ashlar. Replacements are not searched again. The original does not
-// change.
+// Replace returns a copy of the tree. It replaces an ashlar for which with returns true. With is called once for each ashlar,
+// even if it is used in several places. Replacements are not searched again. The original does not change.
 func (a Ashlar) Replace(with func(Ashlar) (Ashlar, bool)) Ashlar {
 	return replacer{with, map[*spec]Ashlar{}}.replace(a)
 }
@@ -292,7 +288,7 @@ func (r replacer) within(a Ashlar) Ashlar {
 	return Ashlar{s}
 }
 
-// child returns a, or the child that replaced it: bodies and walks name the original children.
+// child returns a or its replacement: bodies and walks name the original children.
 func (s *spec) child(a Ashlar) (Ashlar, bool) {
 	for _, c := range s.children {
 		if c.s == a.s {
@@ -303,8 +299,8 @@ func (s *spec) child(a Ashlar) (Ashlar, bool) {
 	return c, ok
 }
 
-// Schema returns the schema of the node that a writes last. It looks through sequences,
-// loops, walks and reducers, and is nil where the type depends on branches or lanes.
+// Schema returns the schema of the last node that a writes. It looks through sequences, loops, walks and reducers, and is nil
+// where the type depends on branches or lanes.
 func (a Ashlar) Schema() *schema.Schema {
 	if t := a.last(); t != nil {
 		return t.Schema()
@@ -312,7 +308,7 @@ func (a Ashlar) Schema() *schema.Schema {
 	return nil
 }
 
-// last returns the type of the node that a writes last, nil if it is not known.
+// last returns the type of the last node that a writes, or nil if it is unknown.
 func (a Ashlar) last() dag.AnyType {
 	s := a.spec()
 	switch s.form {
@@ -328,8 +324,7 @@ func (a Ashlar) last() dag.AnyType {
 	return nil
 }
 
-// lastOfWalk returns the type of the node that the walk of s writes last, nil if it is
-// not known.
+// lastOfWalk returns the type of the last node that the walk of s writes, or nil if it is unknown.
 func (s *spec) lastOfWalk() dag.AnyType {
 	for _, b := range slices.Backward(s.blocks()) {
 		switch b.how {
@@ -370,11 +365,12 @@ func (a Ashlar) each(fn func(*spec)) {
 	}
 }
 
-// Detail is a LeafOption for packages that make leaves: it describes what the body does not show. Every field is optional, and every function must be safe for concurrent calls.
+// Detail is a LeafOption for packages that make leaves: it describes what cannot be seen in the body. Every field is optional,
+// and every function must be safe for concurrent calls.
 //
 //	stone.Leaf(name, out, a.run, stone.Detail{Value: a, Check: a.check, Fingerprint: a.fingerprint})
 type Detail struct {
-	// Value is for the package itself, which gets it back from Ashlar.Detail.
+	// Value is any value that the package wants back from Ashlar.Detail.
 	Value any
 
 	// Check returns findings, which Validate adds to its own.
@@ -385,36 +381,35 @@ type Detail struct {
 	// Guards means that the leaf exists to fail: no other step has to read its node.
 	Guards bool
 
-	// Fingerprint is part of the leaf's fingerprint and keys. Return everything except the
-	// body that can change the result: settings, limits, the name of a model.
+	// Fingerprint is part of the leaf's fingerprint and keys. Return everything outside the body that can change the result:
+	// settings, limits, the name of a model.
 	Fingerprint func() []byte
-	// Render is part of the key under which other runs reuse the leaf. Return the texts that the body
-	// makes of the DAG before it starts, such as prompts. It is called before the body and may read
-	// everything that the leaf declares.
+	// Render is part of the key under which other runs reuse the leaf. Return the texts, such as prompts, that the body builds
+	// from the DAG before it starts. It is called before the body and may read everything that the leaf declares.
 	Render func(dag.DAG) ([]byte, error)
-	// Cached returns the maximum age of a result. With an age above zero the leaf is like a Reusable one, but takes
-	// results of any run (of its tenant) up to that age, whatever the run's reuse setting. The key is part of the reuse key; it
-	// covers what depends on the granted effects, all if the grant is nil.
+	// Cached returns the maximum age of a result. If it is positive, the leaf reuses results up to that age from any run of its
+	// tenant, whatever the run's reuse setting. The key is part of the reuse key and covers whatever depends on the granted
+	// effects. A nil grant allows all.
 	Cached func(grant []string) (key []byte, age time.Duration)
-	// Prompt returns the constant text that the leaf sends to a model. It is part of no key: a journal compares it on
-	// resume, and the run reports a change.
+	// Prompt returns the constant text that the leaf sends to a model. No key contains it: a journal compares it on resume, and
+	// the run reports a change.
 	Prompt func() string
-	// Prompts returns the texts that the leaf sends to a model and that are marked as adjustable, by their names.
+	// Prompts returns by name the adjustable texts that the leaf sends to a model.
 	Prompts func() map[string]string
 
 	// Facts describe the leaf to people, as names and values; see tree.Facts.
 	Facts func() iter.Seq2[string, string]
 	// Questions are the names of the questions that the leaf may ask.
 	Questions func() []string
-	// Undeclared returns the names of the leaf's tools and capabilities that state no effects, and what the
-	// function of returns for pipelines behind them. Nil means the leaf itself, if it states none; see
+	// Undeclared returns the names of the leaf's tools and capabilities that state no effects. For pipelines behind them it adds
+	// the result of the function of. If Undeclared is nil, the leaf itself counts unless it states effects; see
 	// [Ashlar.Undeclared].
 	Undeclared func(of func(Ashlar) []string) []string
-	// Unpriced returns the models without a known price that the leaf may ask: a budget that limits money rejects
-	// them. It is set if the leaf asks models.
+	// Unpriced returns the models without a known price that the leaf may ask: a budget that limits money rejects them. Leaves
+	// that ask models set it.
 	Unpriced func(context.Context) []string
-	// Bound returns the most that one attempt at the leaf may cost; see [Ashlar.Bound]. The function of returns the bound
-	// of a child, as it is now, each time that it runs. Nil means that the body itself costs nothing.
+	// Bound returns the most that one attempt at the leaf may cost; see [Ashlar.Bound]. The function of returns the current bound
+	// of one run of a child. Nil means that the body itself costs nothing.
 	Bound func(ctx context.Context, of func(child Ashlar) budget.Bound) budget.Bound
 	// Unfit returns why the leaf's model cannot do what the leaf requires, or nil.
 	Unfit func(context.Context) error
@@ -426,7 +421,7 @@ func (Detail) leaf()           {}
 
 var noDetail Detail
 
-// said returns the Detail of a leaf, an empty one if it has none.
+// said returns the Detail of a leaf, or an empty one.
 func (s *spec) said() *Detail {
 	if s.detail == nil {
 		return &noDetail
@@ -434,11 +429,11 @@ func (s *spec) said() *Detail {
 	return s.detail
 }
 
-// Detail returns the Detail of a leaf; the zero Detail if it has none.
+// Detail returns the Detail of a leaf, or the zero Detail.
 func (a Ashlar) Detail() Detail { return *a.spec().said() }
 
-// Describe returns a with a text that says what it does and what it needs: for the people and
-// the models that choose among published pipelines. It is part of no fingerprint.
+// Describe returns a with a description of its purpose and inputs, which people and models read to choose among published
+// pipelines. No fingerprint contains it.
 func (a Ashlar) Describe(text string) Ashlar {
 	s := &spec{parts: a.spec().parts}
 	s.about = text
@@ -448,9 +443,8 @@ func (a Ashlar) Describe(text string) Ashlar {
 // Description returns the text of Describe.
 func (a Ashlar) Description() string { return a.spec().about }
 
-// Names returns the name of every ashlar of a, parents first, once for each place.
-// Ashlars without a name are left out. Compare the names with the ashlars of a package to
-// find an unused one.
+// Names returns the name of every ashlar in a, parents first, once for each place. It skips ashlars without a name. Compare the
+// names with the ashlars of a package to find unused ones.
 func (a Ashlar) Names() []string {
 	var names []string
 	if a.Name() != "" && a.Form() != "reduce" && !a.IsZero() && !a.IsGlue() { // a reduce has the name of its body
@@ -462,8 +456,8 @@ func (a Ashlar) Names() []string {
 	return names
 }
 
-// Undeclared returns the names, each once, of the leaves in a, and of the tools and capabilities they may use, that
-// declare no effects: their effects are unknown. [Effects] without arguments declares none.
+// Undeclared returns the names of all leaves in a, and of the tools and capabilities they may use, whose effects are unknown
+// because they declare none. Each name occurs once. [Effects] without arguments declares none.
 func (a Ashlar) Undeclared() (names []string) {
 	seen := map[*spec]bool{}
 	var of func(Ashlar) []string

@@ -26,15 +26,14 @@ type Answer struct {
 // maxAnswers is the maximum number of invalid answers.
 const maxAnswers = 10
 
-// Ask makes a leaf that asks a person for the content of out. Text makes the question from the value that it reads.
+// Ask makes a leaf that asks a person for the content of out. Text builds the question from the value that it reads.
 //
 //	stone.Ask("approve", Plan, Approval, func(p PlanDoc) string { return "Deploy " + p.Version + "?" },
 //		stone.Choices("yes", "no"))
 //
-// If the content type is Answer, the person's text is the answer. Otherwise the answer is JSON that fits the schema
-// of out. A person may cancel the question: without
-// Choices, or with an empty one among them, that gives an Answer without a response. Otherwise it
-// is a failure of kind "declined".
+// If the content type is Answer, the person's text is the answer. Otherwise the answer is JSON that fits the schema of out. A
+// person may cancel the question: without Choices, or with an empty choice, the Answer then has no response. Otherwise it is a
+// failure of kind "declined".
 func Ask[A, T any](name string, in dag.Reader[A], out dag.Type[T], text func(A) string, opts ...AskOption) Ashlar {
 	declined := func() error {
 		return Fail(kind.Declined, "question %q was cancelled", name)
@@ -114,16 +113,15 @@ func asking[T any](name string, out dag.Type[T], text dag.Reader[string], schema
 	return a
 }
 
-// Choices are the answers that an Ask accepts. A choice that ends in "…" accepts any text
-// in that place: "no: …" accepts "no: not today". An empty choice is not shown: with it a person may
-// cancel the question, and the Answer is empty.
+// Choices are the answers that an Ask accepts. A choice that ends in "…" accepts any text there: "no: …" accepts "no: not today".
+// An empty choice is not shown; it lets a person cancel the question, which gives an empty Answer.
 func Choices(choices ...string) AskOption {
 	shown := slices.DeleteFunc(slices.Clone(choices), func(c string) bool { return c == "" })
 	return askOption(func(s *spec) { s.question.Choices, s.mayDecline = shown, len(shown) < len(choices) })
 }
 
-// Deadline answers an Ask that nobody has answered in time. An empty answer cancels the question. It applies to runs
-// that wait in a journal: a server applies it when it searches for runs, and the command with "resume all".
+// Deadline answers an Ask that nobody has answered in time. An empty answer cancels the question. It applies to runs that wait in
+// a journal: a server applies it when it looks for runs to resume, and the command in "stone resume all".
 func Deadline(after time.Duration, answer string) AskOption {
 	return askOption(func(s *spec) {
 		s.question.Deadline, s.question.Default = after, answer
@@ -150,7 +148,7 @@ func (b Body) Ask(q ask.Question) (string, error) {
 		return a.Response, err
 	}
 	t := runvalue.Of(b.ctx, topicKey(q.Name), func() *topic { return &topic{turn: make(chan struct{}, 1)} })
-	select { // one after the other: an answer may be the answer to the rest
+	select { // one at a time: an answer may also answer the rest
 	case t.turn <- struct{}{}:
 		defer func() { <-t.turn }()
 	case <-b.ctx.Done():
@@ -174,7 +172,7 @@ type keeper interface {
 	Keep(ctx context.Context, q ask.Question, a ask.Answer) error
 }
 
-// stands answers a question with a standing answer.
+// stands applies a standing answer to a question.
 func (f *frame) stands(ctx context.Context, q ask.Question, a ask.Answer) (string, error) {
 	if k, ok := f.run.frontend.(keeper); ok {
 		if err := k.Keep(ctx, q, a); err != nil {
@@ -187,16 +185,16 @@ func (f *frame) stands(ctx context.Context, q ask.Question, a ask.Answer) (strin
 	return a.Response, nil
 }
 
-// topicKey is the name that questions with a standing answer share.
+// topicKey is the name shared by questions with one standing answer.
 type topicKey string
 
-// topic has the standing answer to the questions of a name in a run.
+// topic holds a run's standing answer to all questions of one name.
 type topic struct {
 	turn   chan struct{} // holds a token while a question is open; guards answer
 	answer ask.Answer
 }
 
-// put puts a question to the frontend until an answer fits, at most maxAnswers times.
+// put asks the frontend until an answer is valid, at most maxAnswers times.
 func put(ctx context.Context, q ask.Question) (ask.Answer, error) {
 	f := frameOf(ctx)
 	frontend := f.run.frontend

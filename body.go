@@ -32,10 +32,9 @@ func (b Body) RunID() string {
 	return ""
 }
 
-// Path returns the address of the ashlar, the attempt or the Step, for example
-// "review/loop[2]/lane[17]/draft~2". RunID and Path together are the same when a run
-// is resumed, and never the same twice within a run: use them as the idempotency key
-// of what the body calls.
+// Path returns the address of the ashlar, the attempt or the Step, for example "review/loop[2]/lane[17]/draft~2". RunID and Path
+// together stay the same when a run is resumed and are unique within a run: use them as the idempotency key of calls to other
+// services.
 func (b Body) Path() string {
 	if f := frameOf(b.ctx); f != nil {
 		return f.path()
@@ -43,9 +42,9 @@ func (b Body) Path() string {
 	return ""
 }
 
-// Recorded reports whether the run has the result of the [Step] of the body with that name. Recorded means that the
-// recorder has it from an earlier process or a worker, repeated that an earlier attempt at the body in this process
-// made it. Package budget uses it to charge a step once.
+// Recorded reports whether the run has the result of the [Step] of the body with that name. Recorded means that an earlier
+// process or a worker made the result, repeated that an earlier attempt in this process did. Package budget uses it to charge a
+// step once.
 func (b Body) Recorded(name string) (recorded, repeated bool) {
 	f := frameOf(b.ctx)
 	if f == nil {
@@ -61,8 +60,8 @@ func (b Body) Recorded(name string) (recorded, repeated bool) {
 // remembering is a Recorder with a method Has, see step.Recorder.
 type remembering interface{ Has(step.Key) bool }
 
-// Grant returns the effects that the run and its Policy allow at this place; nil allows all. Check
-// against it all effects that are known only when the body runs.
+// Grant returns the effects that the run and its Policy allow at this place; nil allows all. Use it to check effects that are
+// known only when the body runs.
 func (b Body) Grant() []string {
 	f := frameOf(b.ctx)
 	switch {
@@ -74,7 +73,7 @@ func (b Body) Grant() []string {
 	return f.granted()
 }
 
-// Ashlar returns the leaf or the scoped ashlar whose body runs, outside a run the zero Ashlar.
+// Ashlar returns the leaf or Scoped whose body runs, or outside a run the zero Ashlar.
 func (b Body) Ashlar() Ashlar {
 	if body, _ := bodyOf(b.ctx); body != nil {
 		return Ashlar{body.spec}
@@ -97,9 +96,8 @@ func (b Body) Enabled(level slog.Level) bool {
 	return f != nil && f.Wants(level)
 }
 
-// RunChild runs a child of the ashlar: of a Scoped, or of a leaf with Children. It
-// returns d with the nodes of the child added, and with a failure in flight if the child
-// failed. Two runs of one child at the same time are an error.
+// RunChild runs a child of the ashlar: of a Scoped, or of a leaf with Children. It returns d with the nodes of the child added,
+// and with a failure in flight if the child failed. Running one child twice at the same time is an error.
 func (b Body) RunChild(child Ashlar, d dag.DAG) dag.DAG {
 	f := frameOf(b.ctx)
 	if f == nil {
@@ -114,14 +112,12 @@ func (b Body) RunChild(child Ashlar, d dag.DAG) dag.DAG {
 // and it is recorded, watched and cancelled like every other step. To keep the nodes of
 // p, a leaf calls Keep.
 //
-// RunDynamic first validates p with d as its input. If p is refused, nothing of it
-// runs, and the failure has kind "invalid" and unwraps to *Invalid. P may need
-// only effects that both grant and the run around it allow; a nil grant adds no limit.
+// RunDynamic first validates p with d as its input. If p is refused, nothing of it runs, and the failure has kind "invalid" and
+// unwraps to *Invalid. P may need only effects that both grant and the enclosing run allow; a nil grant adds no limit.
 //
-// P reads what its own queries name, independently of the body's queries, and the
-// returned DAG can be read without declared queries. Within a Flow, d has only the nodes
-// that the queries of the leaf name; see Await. Two ashlars of one name at the same time
-// are an error. If p is a child of the ashlar, RunDynamic runs the replacement that Replace made: a leaf declares
+// P reads what its own queries name, independently of the body's queries, and the returned DAG can be read without declared
+// queries. Within a Flow, d has only the nodes that the queries of the leaf name; see Await. Running two ashlars of one name at
+// the same time is an error. If p is a child of the ashlar, RunDynamic runs the replacement that Replace made: a leaf declares
 // such pipelines with Children, and Validate checks them.
 func (b Body) RunDynamic(p Ashlar, d dag.DAG, grant []string) dag.DAG {
 	f := frameOf(b.ctx)
@@ -138,10 +134,9 @@ func (b Body) RunDynamic(p Ashlar, d dag.DAG, grant []string) dag.DAG {
 // the leaf then follows what Await returned, and the steps of the Flow that read
 // that node see everything before it.
 //
-// Outside of a Flow, Await returns d at once. Call it in the body itself, not within a
-// Step. Whether the body calls it may depend only on what the body has read, since a
-// resumed run waits in the same places. Await fails when the context is done, and with
-// an error that is kind.Waiting if an earlier step waits for an answer.
+// Outside of a Flow, Await returns d at once. Call it in the body itself, not within a Step. Whether the body calls it may depend
+// only on the nodes that it has read, because a resumed run must wait in the same places. Await fails when the context is done,
+// and with an error that is kind.Waiting if an earlier step waits for an answer.
 func (b Body) Await(d dag.DAG) (dag.DAG, error) {
 	body, leaf := bodyOf(b.ctx)
 	if body == nil {
@@ -151,12 +146,10 @@ func (b Body) Await(d dag.DAG) (dag.DAG, error) {
 	return leaf.await(b.ctx, body, d.Within(nil))
 }
 
-// Keep adds lanes beside the node that a leaf makes, for example what RunDynamic
-// returned. They stay in the DAG and are found by dag.All, like the lanes of a
-// fan-out. D is the DAG that the body was given, or the one that Await returned, and
-// every lane extends it; if it is empty, call [dag.Origin] first. A body that builds its
-// node itself builds it on the DAG that Keep returns. Call Keep once, with all
-// lanes, in the body itself and not within a Step.
+// Keep adds lanes beside the node that a leaf makes, for example the DAG that RunDynamic returned. They stay in the DAG and are
+// found by dag.All, like the lanes of a fan-out. D is the DAG that the body was given, or the one that Await returned, and every
+// lane extends it; if it is empty, call [dag.Origin] first. A body that builds its node itself builds it on the DAG that Keep
+// returns. Call Keep once, with all lanes, in the body itself and not within a Step.
 //
 // In a Flow, kept nodes are visible to the steps that read what the leaf produces.
 func (b Body) Keep(d dag.DAG, lanes ...dag.DAG) (dag.DAG, error) {
@@ -208,8 +201,7 @@ func (f *frame) visit() *frame {
 	return f
 }
 
-// grounds returns, for a leaf that was given d, the DAG to which its failure is added,
-// and the one to which its node is added.
+// grounds returns the DAGs to which the failure and the node of a leaf are added. The leaf was given d.
 func (f *frame) grounds(d dag.DAG) (bare, full dag.DAG, err error) {
 	x := f.visit().extra.Load()
 	if x == nil {
@@ -251,7 +243,7 @@ func (f *frame) standOn(body *frame, g *ground) error {
 	return nil
 }
 
-// leftBehind is called on the frame of a body when its attempt stops waiting for it.
+// leftBehind marks the frame of a body whose attempt no longer waits for it.
 func (f *frame) leftBehind() {
 	x := f.visit().more()
 	x.leave.Lock()
@@ -289,7 +281,7 @@ func (f *frame) await(ctx context.Context, body *frame, d dag.DAG) (dag.DAG, err
 		return d, err
 	}
 	if x := f.extra.Load(); x != nil {
-		if g := x.ground.Load(); g != nil && g.awaited { // by this call, or an earlier one
+		if g := x.ground.Load(); g != nil && g.awaited { // awaited by this call or an earlier one
 			return g.bare, nil
 		}
 	}
@@ -319,7 +311,7 @@ func (f *frame) lift(ctx context.Context, d dag.DAG, agree func(dag.DAG) error) 
 	w.mu.Lock()
 	front, awaited := w.at[i], s.awaited
 	w.mu.Unlock()
-	if awaited { // and d was lifted with the step
+	if awaited { // Await has already lifted d with the step.
 		return d, nil
 	}
 	out, asked := d, false
@@ -341,14 +333,14 @@ func (f *frame) lift(ctx context.Context, d dag.DAG, agree func(dag.DAG) error) 
 		return nil
 	}
 	_, err := w.f.lift(ctx, front, move)
-	if err == nil && !asked { // nothing was changed further out
+	if err == nil && !asked { // enclosing flows are unchanged
 		err = move(front)
 	}
 	return out, err
 }
 
-// inFlow returns the flow and the number of its step that f is part of. It returns nil
-// outside a flow, and if the body of another ashlar is between the two.
+// inFlow returns the flow around f and the number of the step that contains f. It returns nil outside a flow, and if the body of
+// another ashlar lies between.
 func (f *frame) inFlow() (*flowing, int) {
 	for ; f.up != nil && f.seg != visitSegment; f = f.up {
 		if f.up.spec.form == flowForm && f.seg == childSegment {
@@ -404,8 +396,7 @@ func (f *frame) groundRecord(failed bool) (json.RawMessage, error) {
 	return canon.Append(nil, rec)
 }
 
-// restoreGround restores the ground of a recorded leaf. The body may have run as well,
-// if the record of another process was first.
+// restoreGround restores the ground of a recorded leaf. The body may also have run, if another process recorded first.
 func (f *frame) restoreGround(key step.Key, d dag.DAG, raw json.RawMessage) error {
 	if x := f.extra.Load(); x != nil && x.ground.Load() != nil {
 		f.keepNothing()

@@ -14,14 +14,14 @@ import (
 //	most := pipeline.Bound(llm.WithTable(ctx, table), stone.Config{Input: input}.Given())
 //	usd, known := most.USD() // or most.String(), as "0.02 + 0.31 × each-document"
 //
-// It counts every loop, branch, retry, turn, repair and fan-out. The lanes of a Map are counted if its list follows
-// from the input g alone: g has the types that the list is read from, except for optional ones, and no step produces them. Otherwise the name of the Map is a
-// width of the bound. What a model may be asked and what it costs is known by the table of ctx: see llm.WithTable. Without
-// a price or a window, the bound is open and names the model.
+// It counts every loop, branch, retry, turn, repair and fan-out. The lanes of a Map are counted if its list depends on the input
+// g alone: g has all required types that the list is read from, and no step produces them. Otherwise the name of the Map is a
+// width of the bound. The context carries the table of windows and prices of models: see llm.WithTable. Without a price or a
+// window, the bound is open and names the model.
 //
-// The bound holds for a run in one process. Not counted are: answers that break off and that the client of a provider
-// requests again, see llm.Retry; what is paid again after a crash or on purpose; and what Go code spends by itself. A
-// leaf whose body draws on the account has a Bound in its [Detail]. A Scoped counts by its [Walk].
+// The bound holds for a run in one process. It does not count interrupted answers that a provider's client requests again (see
+// llm.Retry), steps repeated after a crash or on purpose, or money that Go code spends by itself. A leaf whose body spends money
+// has a Bound in its [Detail]. The bound of a Scoped follows its [Walk].
 func (a Ashlar) Bound(ctx context.Context, g Given) budget.Bound {
 	b := &bounding{ctx: ctx, input: g.dag, made: map[string]bool{}}
 	for _, t := range a.ProducesAll() {
@@ -37,7 +37,7 @@ type bounding struct {
 	made  map[string]bool // types that the pipeline produces
 }
 
-// of returns the bound of an ashlar at a path.
+// of returns the bound of the ashlar at a path.
 func (b *bounding) of(a Ashlar, path string) budget.Bound {
 	s := a.spec()
 	switch s.form {
@@ -58,7 +58,7 @@ func (b *bounding) of(a Ashlar, path string) budget.Bound {
 	return b.all(s, path)
 }
 
-// all returns the bound of the children of s together.
+// all returns the sum of the bounds of the children of s.
 func (b *bounding) all(s *spec, path string) budget.Bound {
 	each := make([]budget.Bound, len(s.children))
 	for i, c := range s.children {
@@ -74,7 +74,7 @@ func (b *bounding) either(s *spec, children []Ashlar, path string) (most budget.
 	return most
 }
 
-// below returns the path of the i-th child of s, without parts that are not in addresses.
+// below returns the path of the i-th child of s, without parts that addresses omit.
 func (s *spec) below(path string, c Ashlar, i int) string {
 	switch child := c.spec(); {
 	case s.form == reduceForm || child.glue && child.form != leafForm:
@@ -90,7 +90,7 @@ func (b *bounding) leaf(s *spec, path string) (most budget.Bound) {
 	d := s.said()
 	switch {
 	case d.Bound != nil:
-		// What a leaf gives its children to read is no input of the run.
+		// The nodes that a leaf gives its children are not inputs of the run.
 		inner := &bounding{ctx: b.ctx}
 		most = d.Bound(b.ctx, func(c Ashlar) budget.Bound {
 			now, _ := s.child(c)
@@ -125,7 +125,7 @@ func (b *bounding) walk(s *spec, path string) (most budget.Bound) {
 	return most
 }
 
-// lanes returns the number of items of a map, and false unless its list follows from the input alone.
+// lanes returns the number of items of a map, or false if its list depends on more than the input.
 func (b *bounding) lanes(s *spec) (n int, known bool) {
 	if s.decision == nil || s.enter == nil || len(s.queries) == 0 {
 		return 0, false
@@ -145,7 +145,7 @@ func (b *bounding) lanes(s *spec) (n int, known bool) {
 		return 0, false
 	}
 	defer func() {
-		if recover() != nil { // as it will in the run, which then has no lanes
+		if recover() != nil { // It will panic in the run too, which then has no lanes.
 			n, known = 0, false
 		}
 	}()

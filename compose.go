@@ -28,12 +28,10 @@ func Seq(name string, steps ...Ashlar) Ashlar {
 // anything below it, reads. Flow produces the same nodes as Seq, with the same ids. At
 // most 256 steps run at once.
 //
-// A step that contains a fan-out, a Reduce or a Scoped waits for all earlier steps, and
-// so does one that reads the latest node or everything. A body sees only the nodes that
-// its queries name: one that asks for the length of a DAG, or writes ids of nodes into
-// its content, gets other values than in a Seq. If a step fails, later steps are
-// cancelled and leave no nodes, and earlier ones finish. While a step waits for an
-// answer, the steps that do not need it continue.
+// A step that contains a fan-out, a Reduce or a Scoped waits for all earlier steps, and so does one that reads the latest node or
+// everything. A body sees only the nodes that its queries name: in a Flow, the length of a DAG and the ids of nodes can differ
+// from those in a Seq. If a step fails, later steps are cancelled and leave no nodes, and earlier ones finish. While a step waits
+// for an answer, the steps that do not need it continue.
 func Flow(name string, steps ...Ashlar) Ashlar {
 	a := Seq(name, steps...)
 	a.s.form = flowForm
@@ -61,8 +59,8 @@ func Loop(name string, body Ashlar, until dag.Reader[bool], max int) Ashlar {
 	return Ashlar{s}
 }
 
-// Until ends a Loop when pred returns true for the value that it reads. With dag.Latest, as in Until(dag.Latest,
-// passed), it looks at the latest node alone.
+// Until ends a Loop when pred returns true for the value that it reads. With dag.Latest, as in Until(dag.Latest, passed), it
+// reads only the latest node.
 func Until[T any](reader dag.Reader[T], pred func(T) bool) dag.Reader[bool] {
 	if pred == nil {
 		return nil
@@ -79,8 +77,8 @@ type Branch struct {
 // Case makes a branch of a Match: body runs when the matched value has the same JSON as value.
 func Case(value any, body Ashlar) Branch { return Branch{value, body} }
 
-// Match runs the branch whose value equals the matched one, which [Lens] or [On] finds. There is no default: a value
-// without a branch is a failure of kind "match-failed".
+// Match runs the branch whose value equals the value that [Lens] or [On] finds. There is no default: a value without a branch is
+// a failure of kind "match-failed".
 func Match(name string, on Extractor, branches ...Branch) Ashlar {
 	s := &spec{parts: parts{form: matchForm, name: name, queries: on.queries, composite: &composite{lens: on.lens, key: on.schema}}}
 	s.version = on.version
@@ -121,12 +119,10 @@ func Match(name string, on Extractor, branches ...Branch) Ashlar {
 //	stone.Map("each-line", Poem, Line, translate)
 //	stone.Map("each-file", dag.Derive(Repo, RepoDoc.Files), File, review, stone.AllLanes())
 //
-// Every lane starts with a node of the item's type and sees nothing of the others. A
-// lane that fails is dropped, and listed in Result.Lost; at least one must survive, or
-// as many as Quorum or AllLanes require. A lane that waits for an answer, or exceeds the
-// budget of the run, has not failed: the run ends, and the resumed run does that lane.
-// An empty list is a failure of kind "map-empty", unless AllowEmpty is set.
-// Follow a Map with Reduce.
+// Every lane starts with a node of the item's type and does not see other lanes. A lane that fails is dropped, and listed in
+// Result.Lost; at least one must survive, or as many as Quorum or AllLanes require. A lane that waits for an answer, or exceeds
+// the budget of the run, has not failed: the run ends, and resuming it runs that lane. An empty list is a failure of kind
+// "map-empty", unless AllowEmpty is set. Follow a Map with Reduce.
 func Map[L ~[]I, I any](name string, list dag.Reader[L], item dag.Type[I], body Ashlar, opts ...FanOption) Ashlar {
 	s := &spec{parts: parts{form: mapForm, name: name, children: []Ashlar{body}, out: item, composite: new(composite)}}
 	if list == nil {
@@ -148,12 +144,11 @@ func Map[L ~[]I, I any](name string, list dag.Reader[L], item dag.Type[I], body 
 	return Ashlar{with(s, opts)}
 }
 
-// Parallel runs its lanes at the same time, each on the DAG as it is now. Lanes and
-// options are its parts:
+// Parallel runs its lanes at the same time, each on the current DAG. Lanes and options are its parts:
 //
 //	stone.Parallel("vote", a, b, c, stone.Quorum(2))
 //
-// Its lanes fail, are dropped and survive like Map's lanes.
+// Its lanes fail, survive and are dropped like the lanes of a Map.
 func Parallel(name string, of ...FanPart) Ashlar {
 	s := &spec{parts: parts{form: parallelForm, name: name, composite: new(composite)}}
 	for _, part := range of {
@@ -169,9 +164,8 @@ func Parallel(name string, of ...FanPart) Ashlar {
 	return Ashlar{s}
 }
 
-// Reduce marks body as the step that brings the lanes of a fan-out together, which it reads
-// with dag.Lanes, or dag.Lanes2 for rows of two types. It runs as body does and has its
-// name.
+// Reduce marks body as the step that brings the lanes of a fan-out together, which it reads with dag.Lanes, or dag.Lanes2 for
+// rows of two types. It runs body and has the name of body.
 func Reduce(body Ashlar) Ashlar {
 	return Ashlar{&spec{parts: parts{form: reduceForm, name: body.Name(), children: []Ashlar{body}, composite: noComposite}}}
 }
@@ -202,7 +196,7 @@ type Extractor struct {
 	queries []dag.Query
 	lens    []string
 	version string
-	schema  func() *schema.Schema // of the value, if it is known before a run
+	schema  func() *schema.Schema // the schema of the value, if known before a run
 }
 
 // Lens looks into the content of the latest node, along field names. See dag.Lens for a
@@ -226,10 +220,9 @@ func On[T any, K comparable](reader dag.Reader[T], key func(T) K) Extractor {
 	return e
 }
 
-// New makes a leaf: body reads the DAG, as far as its Queries allow, and returns the
-// content of one node of type out. If body returns an error, the step fails; Fail makes
-// an error of a kind. The body must return when its context is done, and must be safe
-// for concurrent calls if the leaf is used in several lanes or runs.
+// New makes a leaf: body reads the nodes that its Queries declare and returns the content of one node of type out. If body
+// returns an error, the step fails; Fail makes an error of a kind. The body must return when its context is done, and must be
+// safe for concurrent calls if the leaf is used in several lanes or runs.
 func New[T any](name string, out dag.Type[T], body func(context.Context, dag.DAG) (T, error), opts ...LeafOption) Ashlar {
 	return typed(name, out, body, nil, opts)
 }
@@ -242,9 +235,8 @@ func Func0[T any](name string, out dag.Type[T], fn func(context.Context) (T, err
 	return typed(name, out, func(ctx context.Context, _ dag.DAG) (T, error) { return fn(ctx) }, nil, opts)
 }
 
-// Func makes a leaf from a function: fn gets the value that the reader finds, for
-// example the nearest node of a type, and returns the content of a node of type out. The
-// leaf queries what the reader queries.
+// Func makes a leaf from a function: fn gets the value that the reader finds, for example the nearest node of a type, and returns
+// the content of a node of type out. The leaf declares the queries of the reader.
 func Func[A, T any](name string, in dag.Reader[A], out dag.Type[T], fn func(context.Context, A) (T, error), opts ...LeafOption) Ashlar {
 	if fn == nil {
 		return typed(name, out, nil, nil, opts)
@@ -323,10 +315,9 @@ func typed[T any](name string, out dag.Type[T], body func(context.Context, dag.D
 	}, queries, opts)
 }
 
-// Leaf makes a leaf whose body builds its node itself, with dag.NewNode: for content that
-// has no Go type, only JSON. The parents of the node must be d.Next(), where d is the DAG
-// that the body was given, or that Await or Keep returned. A node without a time gets the
-// time of the run.
+// Leaf makes a leaf whose body builds its node itself, with dag.NewNode: for content that is JSON without a Go type. The parents
+// of the node must be d.Next(), where d is the DAG that the body was given, or that Await or Keep returned. A node without a time
+// gets the time of the run.
 func Leaf(name string, out dag.AnyType, body func(context.Context, dag.DAG) (*dag.Node, error), opts ...LeafOption) Ashlar {
 	if body == nil {
 		return leaf(name, out, nil, nil, opts)

@@ -11,7 +11,7 @@ import (
 // A course lists the steps that each step of a flow waits for, as far as they are known
 // before the flow runs.
 type course struct {
-	stages  []stage // first the steps, then the gates
+	stages  []stage // the steps, then the gates
 	steps   int
 	inOrder bool // every step waits for the one before it: a sequence
 }
@@ -22,10 +22,10 @@ type course struct {
 type stage struct {
 	deps  []int32 // the stages that it waits for
 	gates []int32 // that wait for it
-	all   bool    // it waits for every earlier step, in place of deps
-	sees  stepSet // deps, and the steps that those see
-	from  int32   // its view starts as the result of this step, or the view of this gate; -1 for neither
-	cut   int     // the first step that is not in that
+	all   bool    // it waits for every earlier step; deps is unused
+	sees  stepSet // deps and every step that they see
+	from  int32   // its view extends the result of this step or the view of this gate; -1 means neither
+	cut   int     // the first step missing from it
 }
 
 // traits are the properties of a step that decide its place in a course.
@@ -33,12 +33,11 @@ type traits struct {
 	reads, writes []string
 	all           bool // it must see everything before it
 	any           bool // it may write nodes of any type
-	matches       bool // it asks whether the DAG is empty
+	matches       bool // it tests whether the DAG is empty
 }
 
-// traitsOf returns the traits of a and all below it. A fan-out sees everything, since
-// its lanes cannot be moved to another place of the DAG; a scoped body may do anything
-// with its DAG.
+// traitsOf returns the traits of a and all below it. A fan-out sees everything, because its lanes cannot move within the DAG; a
+// scoped body may do anything with its DAG.
 func traitsOf(a Ashlar) (t traits) {
 	t.of(a.spec(), false)
 	return t
@@ -65,7 +64,7 @@ func (t *traits) of(s *spec, heals bool) {
 		t.all, t.any = true, true
 	case mapForm, parallelForm:
 		t.all = true
-		t.writes = withName(withName(t.writes, dag.Failure), laneType) // of lost lanes, and the markers of lanes
+		t.writes = withName(withName(t.writes, dag.Failure), laneType) // failures of lost lanes, and lane markers
 	}
 	for i, c := range s.children {
 		t.of(c.spec(), heals || s.form == rescueForm && i == 1)
@@ -89,8 +88,8 @@ func (s *spec) course() *course {
 // surveyor makes a course, step by step.
 type surveyor struct {
 	course
-	writers map[string][]int32 // by type: the stages that together are all its writers so far
-	others  []int32            // the same for types that are not in the map
+	writers map[string][]int32 // for each type, the stages that include all its writers so far
+	others  []int32            // the same for all other types
 }
 
 func survey(steps []Ashlar) *course {
@@ -137,8 +136,7 @@ func (v *surveyor) step(i int, t traits) {
 	}
 }
 
-// writersOf returns the stages to wait for that cover all writers of a type so far: a
-// gate if the type has several.
+// writersOf returns the stages that include all writers of a type so far: a gate if there are several.
 func (v *surveyor) writersOf(name string) []int32 {
 	of, known := v.writers[name]
 	if !known {
@@ -185,11 +183,10 @@ func (v *surveyor) look(i int) {
 	}
 }
 
-// A stepSet is a set of steps. Most of them hold all steps up to some one: that
-// part is a number only.
+// A stepSet is a set of steps. Most sets contain every step up to some index, which is stored as one number.
 type stepSet struct {
-	full  int      // so many times 64 steps from the first one on are all in it
-	words []uint64 // the others, a bit each; the last word is not zero
+	full  int      // the first 64*full steps are all in the set
+	words []uint64 // one bit for each further step; the last word is not zero
 }
 
 // firstSteps is the set of the first n steps.
@@ -248,7 +245,7 @@ func (s stepSet) len() int {
 	return n
 }
 
-// before returns how many steps of the set come before step i.
+// before returns the number of steps in the set before step i.
 func (s stepSet) before(i int) int {
 	at := i/64 - s.full
 	if at < 0 {
@@ -264,7 +261,7 @@ func (s stepSet) before(i int) int {
 	return n
 }
 
-// last returns the last step of the set, -1 if it is empty.
+// last returns the last step of the set, or -1 if it is empty.
 func (s stepSet) last() int {
 	if n := len(s.words); n > 0 {
 		return 64*(s.full+n) - 1 - bits.LeadingZeros64(s.words[n-1])
@@ -272,7 +269,7 @@ func (s stepSet) last() int {
 	return 64*s.full - 1
 }
 
-// start returns how many of the first steps are all in the set.
+// start returns the length of the unbroken run of steps at the beginning of the set.
 func (s stepSet) start() int {
 	if len(s.words) == 0 {
 		return 64 * s.full

@@ -1,12 +1,11 @@
-// Package stone composes work that language models do with work that ordinary code
-// does. Pipelines are checked before they run, and recorded while they run.
+// Package stone composes language models and ordinary code into pipelines that are checked before they run and recorded while
+// they run.
 //
 // # Ashlars
 //
-// Every step is an [Ashlar]: a function from DAG to DAG that declares what it reads and
-// what it produces. A parser, a call to a model, an agent, a question to a person and a
-// composition of these are all ashlars. Steps never call each other. They share types of
-// nodes:
+// Every step is an [Ashlar]: a function from DAG to DAG that declares what it reads and what it produces. A parser, a call to a
+// model, an agent, a question to a person and a composition of these are all ashlars. Steps never call each other. They
+// communicate through typed nodes:
 //
 //	var (
 //		Letter = dag.NewType[LetterDoc]("letter")
@@ -24,8 +23,8 @@
 //		return SortedDoc{Area: "bug"}, nil
 //	})
 //
-// A type is a [dag.Reader]; others read in other ways. [dag.All] reads all nodes of a
-// type, [dag.Maybe] makes a read optional, and [dag.Derive] applies a function:
+// A type is a [dag.Reader], and there are others. [dag.All] reads all nodes of a type, [dag.Maybe] makes a read optional, and
+// [dag.Derive] applies a function:
 //
 //	draft := stone.Func2("draft", Letter, dag.Maybe(Sorted), Draft,
 //		func(_ context.Context, l LetterDoc, s *SortedDoc) (string, error) {
@@ -35,11 +34,11 @@
 //			return "About " + s.Area + ": thank you.", nil
 //		})
 //
-// A leaf sees only what it declares to read. [New] and [Leaf] make leaves whose bodies
-// read the DAG themselves; they declare their reads with [Queries].
+// A leaf sees only the nodes that it declares. [New] and [Leaf] make leaves whose bodies read the DAG themselves; they declare
+// their reads with [Queries].
 //
-// Package agent makes leaves of models that work in turns and call tools. Package call
-// makes leaves whose capability is selected late, by contract and quality.
+// Package agent makes leaves in which a model works in turns and calls tools. Package call makes leaves whose capability is
+// selected at run time, by contract and quality.
 //
 // # Composition
 //
@@ -60,9 +59,8 @@
 //   - [Match] runs the branch that a value selects. [Lens] takes the value from a field of
 //     the latest node, [On] computes it.
 //   - [Loop] repeats a step until a condition holds, at most a given number of times.
-//   - [Map] runs a step for each item of a list, and [Parallel] runs several steps, each
-//     in a lane that sees nothing of the others. [Reduce] marks the step that joins the
-//     lanes.
+//   - [Map] runs a step for each item of a list, and [Parallel] runs several steps, each in a lane that does not see other lanes.
+//     [Reduce] marks the step that joins the lanes.
 //   - [Rescue] handles failures: it runs another step if the first one fails.
 //   - [Ask] asks a person.
 //   - [Scoped] makes composites of other shapes.
@@ -85,10 +83,9 @@
 //
 // # Validation
 //
-// [Validate] finds mistakes before anything runs: a type that no step produces, or only
-// some branches; a fan-out without a reducer; a field that a lens cannot find; a value
-// without a branch. It returns all findings at once, each with its place in the tree and
-// what to do. [Run] refuses a pipeline that has errors. Package finding lists the codes.
+// [Validate] finds mistakes before anything runs: a type that no step, or only some branches, produce; a fan-out without a
+// reducer; a field that a lens cannot find; a value without a branch. It returns all findings at once, each with its place in the
+// tree and what to do. [Run] refuses a pipeline that has errors. Package finding lists the codes.
 //
 // # Running
 //
@@ -102,7 +99,7 @@
 // The id of a node is a hash of its content, its type and its parents. Ids and order of
 // nodes do not depend on which lane finished first.
 //
-// A run is made durable by a recorder, and watched by a watcher:
+// A recorder makes a run durable, and a watcher receives its events:
 //
 //	res, err := stone.Run(ctx, p, stone.Config{
 //		RunID:    "letter-17",
@@ -111,17 +108,14 @@
 //		Watch:    event.Log(handler),
 //	})
 //
-// Running it again with the same RunID resumes it: recorded steps are not repeated, in
-// this process or in another one. See package journal. Package event defines the stream
-// of events; without a watcher, events cost nothing. Package budget limits what a run may
-// spend.
+// Running it again with the same RunID resumes it: no process repeats a recorded step. See package journal. Package event defines
+// the stream of events; without a watcher, events cost nothing. Package budget limits what a run may spend.
 //
 // # Failures
 //
-// A body fails by returning an error or by panicking. Inside a run the failure travels
-// beside the nodes: a Seq and a Loop stop, a fan-out drops the lane, a Rescue records the
-// failure and handles it. Run returns a [*Failure] with kind, reason and place. It unwraps
-// to the error of the body, and errors.Is finds its kind:
+// A body fails by returning an error or by panicking. Within a run the failure travels with the DAG: a Seq and a Loop stop, a
+// fan-out drops the lane, a Rescue records the failure and handles it. Run returns a [*Failure] with kind, reason and place. It
+// unwraps to the error of the body, and errors.Is finds its kind:
 //
 //	_, err := stone.Run(ctx, p, stone.Config{Input: input})
 //	if errors.Is(err, kind.Timeout) {
@@ -143,8 +137,8 @@
 //
 // # Recorders
 //
-// One interpreter runs every pipeline, and records leaves, decisions and steps with a [step.Recorder].
-// Package journal is the one that makes runs durable.
+// One interpreter runs every pipeline, and records leaves, decisions and steps with a [step.Recorder]. Package journal provides
+// the durable one.
 //
 // A recorder that opens and resumes whole runs, as journal.Keep returns one, is a [RunRecorder]; a [RunRecord] is a run that it
 // has opened.

@@ -17,9 +17,8 @@ import (
 	"github.com/stonelayer/stone/internal/bounds"
 )
 
-// spanned returns the frame whose span f is in. Lanes have spans of their own;
-// frames of glue, those of a Reduce, whose body has its address, and those that only mark a round, a branch, an
-// attempt or a step, have not.
+// spanned returns the frame whose span f is in. Frames of glue, of a Reduce, and of rounds, branches, attempts and steps have no
+// span of their own; lanes have.
 func (f *frame) spanned() *frame {
 	for f.up != nil && (f.up.spec == f.spec && f.seg != visitSegment || f.seg == stepSegment || f.spec.glue || f.spec.form == reduceForm) && !f.lane() {
 		f = f.up
@@ -74,8 +73,8 @@ type notices struct {
 	all []event.Notice
 }
 
-// notice adds a notice to the result of the run, and sends it, unless the run has one with its code at
-// its place.
+// notice adds a notice to the result of the run, and sends it, unless the run already has one with the same code at the same
+// place.
 func (f *frame) notice(n event.Notice) {
 	if n.Path == "" {
 		n.Path = f.path()
@@ -99,8 +98,7 @@ func (f *frame) tell(name, path string, data event.Data) {
 	f.run.tell(event.Event{Path: path, Name: name, Span: f.spanID(), Parent: f.parentSpanID(), Data: data})
 }
 
-// started sends the event of a visit and returns the function that sends the event of
-// its end, nil if no watcher wants them.
+// started sends the event of a visit and returns a function that sends its end event, or nil if no watcher wants events.
 func (f *frame) started() func(dag.DAG) {
 	if f.spec.glue || f.spec.form == reduceForm || !f.Wants(slog.LevelDebug) {
 		return nil
@@ -120,10 +118,10 @@ func (f *frame) started() func(dag.DAG) {
 	}
 }
 
-// factsOf returns the truth values and numbers of a result that is not long. They tell what came out, as
-// "passed=false", without what anybody wrote.
+// factsOf returns the booleans and numbers of a short result, such as "passed=false". They show the outcome without any text that
+// somebody wrote.
 func factsOf(n *dag.Node) string {
-	const most, long, maxName = 3, 4 << 10, 80 // facts, bytes of the result and of a name
+	const most, long, maxName = 3, 4 << 10, 80 // number of facts, bytes of the result, bytes of a name
 	if len(n.Content()) > long {
 		return ""
 	}
@@ -142,7 +140,7 @@ func factsOf(n *dag.Node) string {
 	return strings.Join(facts[:min(len(facts), most)], " ")
 }
 
-// usageIn reads the usage that agents and calls note in the meta of their nodes.
+// usageIn reads the usage that agents and calls write into the meta of their nodes.
 func usageIn(meta map[string]string) (u budget.Usage) {
 	// A missing value, or one that is not a number, counts as zero.
 	u.InputTokens, _ = strconv.Atoi(meta["input-tokens"])
@@ -151,8 +149,8 @@ func usageIn(meta map[string]string) (u budget.Usage) {
 	return u.Sane()
 }
 
-// laneStarted is started for a lane. The parameter lost of the returned function tells
-// whether the run continues without the lane.
+// laneStarted is like started, for a lane. The parameter lost of the returned function tells whether the run continues without
+// the lane.
 func (f *frame) laneStarted(at dag.DAG, lanes int) func(ok, lost bool) {
 	if !f.Wants(slog.LevelDebug) {
 		return nil
@@ -172,7 +170,7 @@ func (f *frame) laneLabel(at dag.DAG) string {
 	return bounds.Label(at.Latest().Content())
 }
 
-// runStarted is started for the run.
+// runStarted is like started, for the run.
 func (f *frame) runStarted(p Ashlar) func(dag.DAG) {
 	if !f.Wants(slog.LevelInfo) {
 		return nil
@@ -187,11 +185,11 @@ func (f *frame) runStarted(p Ashlar) func(dag.DAG) {
 // This file counts the answers that steps stream before they are accepted, so that a
 // failed step can retract them. It does so only while a watcher wants deltas.
 
-// said has the answers that were streamed at a frame and below it.
+// said counts the answers streamed at a frame and below it.
 type said struct {
 	voices []voice // at the frame itself
 	live   int     // answers, here and below, that are not retracted
-	void   bool    // all are retracted, and later deltas are dropped
+	void   bool    // all are retracted; later deltas are dropped
 }
 
 type voice struct {
@@ -199,7 +197,7 @@ type voice struct {
 	attempt int
 }
 
-// words guards the deltas of a run and keeps them and their retractions in order.
+// words keeps the deltas of a run and their retractions in order.
 type words struct{ sync.Mutex }
 
 func (f *frame) said() *said {

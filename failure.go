@@ -24,7 +24,7 @@ type Failure struct {
 	Cause  error     // the error of the body, or nil
 }
 
-// Error returns kind, place and reason on one line. Names in the place are written as they are, with their slashes.
+// Error returns kind, place and reason on one line. It does not escape slashes in names.
 func (f *Failure) Error() string {
 	if f.Path == "" {
 		return fmt.Sprintf("%s: %s", f.Kind, f.Reason)
@@ -32,8 +32,7 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("%s at %s: %s", f.Kind, address.Readable(f.Path), f.Reason)
 }
 
-// Is reports whether target is the kind of f, so that errors.Is(err, kind.Timeout)
-// asks for it.
+// Is reports whether target is the kind of f, so that errors.Is(err, kind.Timeout) works.
 func (f *Failure) Is(target error) bool {
 	k, ok := target.(kind.Kind)
 	return ok && k == f.Kind
@@ -42,8 +41,7 @@ func (f *Failure) Is(target error) bool {
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// FailureKind returns the kind. Any error with this method sets the kind of the failure
-// when a body returns it.
+// FailureKind returns the kind. If a body returns an error with this method, it sets the kind of the failure.
 func (f *Failure) FailureKind() string { return string(f.Kind) }
 
 // Fail returns an error of a kind, for a body to return. Format and args are as for
@@ -58,9 +56,8 @@ func Fail(k kind.Kind, format string, args ...any) error {
 	return f
 }
 
-// stopped is the failure of work that ends because ctx is done. It has the kind of the
-// cause, if the cause has one, otherwise "timeout" past a deadline, otherwise
-// "canceled".
+// stopped returns the failure of work that ends because ctx is done. Its kind is the kind of the cause if it has one, "timeout"
+// after a deadline, and otherwise "canceled".
 func stopped(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	f := failureOf(cause, "")
@@ -97,7 +94,7 @@ func (f *frame) rescued() bool {
 	return false
 }
 
-// interrupted replaces an error that the end of the context caused by that cause.
+// interrupted replaces an error caused by the end of the context with the context's cause.
 func (f *frame) interrupted(err error) error {
 	if f.Context.Err() == nil {
 		return err
@@ -186,7 +183,7 @@ func failureIn(n *dag.Node, cause error) error {
 	return &Failure{Kind: content.Kind, Reason: content.Reason, Cause: cause}
 }
 
-// metaEndsRun notes of a failure that it concerned the run.
+// metaEndsRun marks a failure that concerned the run.
 const metaEndsRun = "ends-run"
 
 // meta returns the meta of a failure's node: the path, the stack of a panic, and
@@ -209,8 +206,7 @@ func (f *Failure) meta() map[string]string {
 	return meta
 }
 
-// cleaned returns a failure and its meta without the secrets that the recorder
-// knows.
+// cleaned returns a failure and its meta without the recorder's known secrets.
 func (r *run) cleaned(f *Failure) (*Failure, map[string]string) {
 	meta := f.meta()
 	c, ok := r.recorder.(interface{ Clean(string) string })
@@ -230,8 +226,8 @@ func (r *run) cleaned(f *Failure) (*Failure, map[string]string) {
 
 // A Finding is one error or warning about a pipeline.
 type Finding struct {
-	Type    string `json:"type"`              // for programs: "missing-producer"; docs/reference/findings.md lists them
-	Warning bool   `json:"warning,omitempty"` // the pipeline may run nevertheless
+	Type    string `json:"type"`              // a code such as "missing-producer"; docs/reference/findings.md lists them
+	Warning bool   `json:"warning,omitempty"` // the pipeline may still run
 	Ashlar  string `json:"ashlar"`            // the name of the ashlar at fault
 	Path    string `json:"path"`              // its address in the tree
 	Queried string `json:"queried,omitempty"` // the type, or the field of a lens, at fault
@@ -288,14 +284,13 @@ func (fs Findings) Err() error {
 	return &Invalid{fs}
 }
 
-// Invalid is the error of a pipeline, or an ashlar given to RunDynamic, that is rejected
-// before any part of it runs.
+// Invalid is the error when a pipeline, or an ashlar given to RunDynamic, is rejected before any of it runs.
 type Invalid struct{ Findings Findings }
 
 // FailureKind returns kind.Invalid.
 func (e *Invalid) FailureKind() string { return string(kind.Invalid) }
 
-// Error returns the first error and the number of further ones.
+// Error returns the first error and the number of others.
 func (e *Invalid) Error() string {
 	errs := e.Findings.Errors()
 	if len(errs) == 1 {

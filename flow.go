@@ -10,16 +10,15 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// This file is the part of the interpreter for flows.
+// This file interprets flows.
 //
-// The DAG with which a step starts follows from the course alone, not from the order in
-// which steps finish: it is the DAG with which the flow started, and the nodes of all
-// steps that this one sees, in source order. The nodes that the step adds are then
-// committed: put onto the committed nodes of the earlier steps, again in source order.
+// The course alone determines the DAG at the start of a step, whatever the order in which steps finish: the DAG at the start of
+// the flow and the nodes of all steps that this one sees, in source order. The nodes that the step adds are then committed:
+// appended to the committed nodes of the earlier steps, again in source order.
 
 func (r *run) flow(f *frame, d dag.DAG) dag.DAG {
 	c := f.spec.course()
-	if c.inOrder { // and if it has no steps
+	if c.inOrder { // also without steps
 		return r.sequence(f, d)
 	}
 	w := &flowing{
@@ -40,8 +39,7 @@ func (r *run) flow(f *frame, d dag.DAG) dag.DAG {
 // errOvertaken is the cause of cancelling a step after an earlier one failed.
 var errOvertaken = errors.New("an earlier step failed")
 
-// overtaken reports whether a context ended for that reason. Such a step has not
-// finished, and is not recorded.
+// overtaken reports whether a context ended with errOvertaken. Such a step has not finished, and is not recorded.
 func overtaken(ctx context.Context) bool {
 	return ctx.Err() != nil && errors.Is(context.Cause(ctx), errOvertaken)
 }
@@ -54,10 +52,10 @@ type flowing struct {
 	mu      sync.Mutex
 	steps   []flowStep
 	ended   []latch         // of the stages
-	open    []int32         // of the gates: for how many stages it waits
-	views   map[int]dag.DAG // of gates: at the start of the steps that wait for them
-	at      []dag.DAG       // the committed DAG after none of the steps, after the first one, …
-	awaited []int           // the steps that were moved by Await
+	open    []int32         // for each gate, the number of stages it still waits for
+	views   map[int]dag.DAG // for each gate, the DAG at the start of its waiting steps
+	at      []dag.DAG       // the committed DAG before the first step, after it, …
+	awaited []int           // the steps that Await moved
 	bound   int             // the first step that failed: later ones are cancelled
 	lost    int             // the first step that will not be committed
 }
@@ -67,16 +65,16 @@ type flowStep struct {
 	start   dag.DAG // at its start
 	out     dag.DAG
 	ended   bool
-	awaited bool                    // start is the committed DAG before it, see Await
+	awaited bool                    // start is the committed DAG before the step, see Await
 	front   latch                   // every earlier step is committed
 	cancel  context.CancelCauseFunc // nil if no earlier step can fail any more
-	turn    chan struct{}           // held by the call of Await that moves the step
+	turn    chan struct{}           // held by the Await call that moves the step
 }
 
-// A latch is closed once: because an event has happened, or because it never will.
+// A latch is closed once its event has happened, or can no longer happen.
 type latch struct {
 	state latchState
-	ch    chan struct{} // made by the first call that waits
+	ch    chan struct{} // made by the first waiting call
 }
 
 type latchState uint8
@@ -171,9 +169,8 @@ func (w *flowing) begin(i int) (step *frame, ok bool) {
 	return step, true
 }
 
-// view returns the DAG at the start of a stage. Its base is the committed DAG, or the
-// result of an earlier stage, if the stage sees all of it; the nodes of the other steps
-// that it sees follow.
+// view returns the DAG at the start of a stage. It extends the committed DAG, or the result of an earlier stage if the stage sees
+// all of that, by the nodes of the other visible steps.
 func (w *flowing) view(i int) (dag.DAG, error) {
 	if known, ok := w.views[i]; ok {
 		return known, nil
@@ -204,7 +201,7 @@ func (w *flowing) view(i int) (dag.DAG, error) {
 			return d, err
 		}
 	}
-	if i >= w.course.steps { // several steps may start with that
+	if i >= w.course.steps { // several steps may start from it
 		w.views[i] = d
 	}
 	return d, nil
@@ -236,8 +233,7 @@ func (w *flowing) finish(i int, out dag.DAG) {
 	w.release(i, come)
 }
 
-// committed returns the DAG up to step i, and with a failure in flight if it has
-// failed.
+// committed returns the DAG up to step i, with a failure in flight if the step failed.
 func (w *flowing) committed(i int) (dag.DAG, error) {
 	s, onto := &w.steps[i], w.at[i]
 	if s.awaited {

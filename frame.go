@@ -19,11 +19,11 @@ import (
 // It is itself the context of that body, which saves the sequential step two
 // allocations, and it becomes cancellable only when the body calls Done.
 type frame struct {
-	context.Context // of the run, or what a scoped body passed on
+	context.Context // of the run, or passed on by a scoped body
 	run             *run
 	up              *frame
 	spec            *spec
-	index           int32 // of the child, round, lane, branch or visit, depending on seg
+	index           int32 // of a child, round, lane, branch or visit, depending on seg
 	seg             segment
 	ended           atomic.Bool // the body has returned
 	extra           atomic.Pointer[extra]
@@ -34,20 +34,20 @@ type extra struct {
 	refused  atomic.Pointer[dag.ReadError]
 	live     atomic.Pointer[cancelable]
 	span     atomic.Uint64
-	said     *said // guarded by the words of the run
+	said     *said // guarded by the run's words
 	steps    stepNames
-	digest   *dag.ID                 // with a recorder: of the step as part of which a body runs
+	digest   *dag.ID                 // with a recorder: digest of the enclosing step
 	tries    *tries                  // of an attempt
 	twin     *dag.ID                 // see inAttempts; nil outside attempts
 	reached  atomic.Pointer[dag.DAG] // the result of the last child of a scoped body
-	grant    []string                // of an ashlar run with RunDynamic; nil for that around it
-	flow     *flowing                // of the visit of a flow
-	items    *laneItems              // of the visit of a map, with a recorder
-	ground   atomic.Pointer[ground]  // of the visit of a leaf that has called Await or Keep
+	grant    []string                // of an ashlar run with RunDynamic; nil for the enclosing grant
+	flow     *flowing                // for a flow
+	items    *laneItems              // for a map, with a recorder
+	ground   atomic.Pointer[ground]  // for a leaf that has called Await or Keep
 	unshared atomic.Bool             // see Record.Unshared
-	replayed bool                    // its result was taken from the recorder
+	replayed bool                    // its result came from the recorder
 	leave    sync.Mutex              // guards left
-	left     bool                    // the body of an attempt still runs, and its result will be dropped
+	left     bool                    // an abandoned attempt still runs; its result will be dropped
 }
 
 func (f *frame) more() *extra {
@@ -66,11 +66,11 @@ const (
 	rootSegment    segment = iota
 	childSegment           // /name, the index-th child of the frame above
 	visitSegment           // /name@visit, a child of a scoped ashlar
-	stepSegment            // the same, a Step of a body
+	stepSegment            // /name@visit, a Step of a body
 	indexSegment           // [index], a round or a lane
 	keySegment             // [key], the index-th branch
-	attemptSegment         // ~index, an attempt of a leaf that is tried again
-	innerSegment           // nothing: the body of a reduce has the address of the reduce
+	attemptSegment         // ~index, an attempt of a retried leaf
+	innerSegment           // adds nothing: the body of a reduce has the address of the reduce
 )
 
 type cancelable struct {
@@ -78,7 +78,7 @@ type cancelable struct {
 	cancel context.CancelCauseFunc
 }
 
-// below makes the frame of something under f.
+// below makes a frame under f.
 func (f *frame) below(s *spec, seg segment, index int) *frame {
 	next := new(frame)
 	next.stand(f, s, seg, index)
@@ -90,9 +90,8 @@ func (f *frame) stand(up *frame, s *spec, seg segment, index int) {
 	f.Context, f.run, f.up, f.spec, f.seg, f.index = up.Context, up.run, up, s, seg, int32(index)
 }
 
-// path returns the address of the frame, element by element: names, branches,
-// lanes, rounds, visits. No two visits of a run share one, except leaves of glue, which
-// have the address of their parent. The decision of a match of glue has its name.
+// path returns the address of the frame, element by element: names, branches, lanes, rounds, visits. No two visits of a run share
+// one, except leaves of glue, which have the address of their parent. The decision of a glue match uses the name of the match.
 func (f *frame) path() string {
 	var short [128]byte // most paths fit, so that the string is the only allocation
 	b := f.appendPath(short[:0])
@@ -102,7 +101,7 @@ func (f *frame) path() string {
 	return string(b)
 }
 
-// through reports whether f has no part of its own in addresses.
+// through reports whether f adds nothing to addresses.
 func (f *frame) through() bool {
 	switch f.seg {
 	case childSegment:
@@ -186,7 +185,7 @@ func (f *frame) Value(key any) any {
 	return f.around().Value(key)
 }
 
-// around returns the context that Done made, or the one from outside.
+// around returns the context that Done made, or the outer one.
 func (f *frame) around() context.Context {
 	if x := f.extra.Load(); x != nil {
 		if c := x.live.Load(); c != nil {
@@ -196,7 +195,7 @@ func (f *frame) around() context.Context {
 	return f.Context
 }
 
-// later returns what the recorder may write later of the step that is recorded in f.
+// later returns the part of the record of f's step that the recorder may write later.
 func (f *frame) later() (w queue.Writes) {
 	if f.run.settles == nil {
 		return 0
@@ -241,7 +240,7 @@ func (f *frame) Done() <-chan struct{} {
 	return x.live.Load().ctx.Done()
 }
 
-// Err returns why Done is closed, or nil.
+// Err returns the reason why Done is closed, or nil.
 func (f *frame) Err() error {
 	if f.ended.Load() {
 		f.Done()
@@ -252,8 +251,7 @@ func (f *frame) Err() error {
 // Declared makes the frame the view through which its body reads.
 func (f *frame) Declared() []dag.Query { return f.spec.queries }
 
-// Undeclared is called by the DAG of the body for a read that was not declared: the
-// visit is cancelled with that cause.
+// Undeclared is called by the DAG of the body for a read that was not declared: it cancels the visit with that cause.
 func (f *frame) Undeclared(err *dag.ReadError) {
 	if x := f.more(); x.refused.CompareAndSwap(nil, err) {
 		f.Done()
@@ -285,7 +283,7 @@ type stepNames struct {
 	mu     sync.Mutex
 	inputs map[stepInput]int // with a recorder: how often each input was used
 	few    []stepName
-	more   map[string]*stepName // the rest, since most bodies have few
+	more   map[string]*stepName // further names; most bodies use few
 }
 
 type stepName struct {
@@ -298,7 +296,7 @@ const fewNames = 8
 
 func (f *frame) names() *stepNames { return &f.more().steps }
 
-// use returns the entry of a name.
+// use returns the entry for a name.
 func (n *stepNames) use(name string) *stepName {
 	for i := range n.few {
 		if n.few[i].name == name {
@@ -343,8 +341,8 @@ func (n *stepNames) leave(name string) {
 }
 
 const (
-	defaultLanes = 256  // in flight in one fan-out
-	maxLanes     = 4096 // in flight in one run
+	defaultLanes = 256  // per fan-out
+	maxLanes     = 4096 // per run
 )
 
 // leaf runs a leaf, or takes its result from the recorder.
@@ -380,7 +378,7 @@ func (f *frame) settle(d dag.DAG, n *dag.Node, err error) dag.DAG {
 	return out
 }
 
-// call runs the body and checks what it returns.
+// call runs the body and checks its result.
 func (f *frame) call(d dag.DAG) (n *dag.Node, err error) {
 	defer f.release()
 	defer f.caught(&err)
@@ -438,11 +436,11 @@ func (f *frame) decide(d dag.DAG) (choice any, err error) {
 func (f *frame) lanes(n int, lane func(int)) {
 	c := &crew{f: f, lane: lane, n: int64(n), limit: int64(cmp.Or(f.spec.lanes, defaultLanes))}
 	c.size.Store(1)
-	defer c.wait.Wait() // also if a lane ends this goroutine
+	defer c.wait.Wait() // even if a lane ends this goroutine
 	c.work()
 }
 
-// crew is the workers of one fan-out.
+// crew is the set of workers of one fan-out.
 type crew struct {
 	f     *frame
 	lane  func(int)

@@ -17,11 +17,11 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// key makes the key of the leaf or the decision at f, which is given d.
+// key makes the key of the leaf or decision at f, whose input is d.
 func (f *frame) key(kind string, d dag.DAG) step.Key {
 	k := step.Key{RunID: f.run.id, Path: f.path(), Kind: kind, Name: f.spec.name}
 	fingerprint := Ashlar{f.spec}.Fingerprint()
-	if kind == "decision" { // stands, whatever becomes of the steps below
+	if kind == "decision" { // A decision stands, whatever happens to the steps below.
 		fingerprint = f.spec.own()
 	}
 	h := sha256.New()
@@ -51,8 +51,7 @@ func (f *frame) key(kind string, d dag.DAG) step.Key {
 	return k
 }
 
-// digest returns a digest of everything that the body of f, and the children that it
-// runs, read in d.
+// digest returns a digest of everything in d that the body of f and its children read.
 func (f *frame) digest(d dag.DAG) dag.ID {
 	h := sha256.New()
 	for _, q := range f.spec.reads() {
@@ -89,8 +88,8 @@ func (s *spec) reads() []dag.Query {
 	return f.reads
 }
 
-// cached returns how old a result of another run may be that the leaf takes, 0 for none, and
-// what must be the same beside its other keys. See Detail.
+// cached returns the maximum age of a result that the leaf takes from another run, 0 for none, and a further part of its reuse
+// key. See Detail.
 func (s *spec) cached(kind string, grant []string) (key []byte, age time.Duration) {
 	if cached := s.said().Cached; cached != nil && kind == "leaf" {
 		return cached(grant)
@@ -98,8 +97,8 @@ func (s *spec) cached(kind string, grant []string) (key []byte, age time.Duratio
 	return nil, 0
 }
 
-// rendered returns the digest of the text that a leaf renders of d, nil if it renders
-// none. An error is not reported here: the body renders the same text and fails.
+// rendered returns the digest of the text that a leaf renders from d, or nil. An error is not reported here: the body renders the
+// same text and fails.
 func (f *frame) rendered(kind string, d dag.DAG) []byte {
 	if kind != "leaf" {
 		return nil
@@ -121,10 +120,8 @@ func (f *frame) rendered(kind string, d dag.DAG) []byte {
 	return id[:]
 }
 
-// appendSample appends the rounds, lanes, visits and attempts on the way to f, which
-// distinguish it from other visits of the same ashlar. A lane of a Map is identified by
-// its item and not by its number, so that an item inserted before the others leaves
-// their keys unchanged.
+// appendSample appends the rounds, lanes, visits and attempts that distinguish f from other visits of the same ashlar. It
+// identifies a lane of a Map by its item, not its number: inserting an item leaves the other keys unchanged.
 func (f *frame) appendSample(b []byte) []byte {
 	if f.up != nil {
 		b = f.up.appendSample(b)
@@ -158,7 +155,7 @@ func (f *frame) appendSample(b []byte) []byte {
 type laneItems struct {
 	starts []dag.DAG
 	once   sync.Once
-	nth    []int // of each lane among those with an equal item, from 0
+	nth    []int // the index of each lane among lanes with an equal item
 }
 
 func (l *laneItems) appendItem(b []byte, lane int) []byte {
@@ -175,8 +172,7 @@ func (l *laneItems) appendItem(b []byte, lane int) []byte {
 	return binary.AppendUvarint(append(b, id[:]...), uint64(l.nth[lane]))
 }
 
-// partOf returns the frame of the recorded step, or of the scoped ashlar, in
-// whose body f is, and its digest.
+// partOf returns the frame and the digest of the recorded step or Scoped whose body contains f.
 func (f *frame) partOf() (of *frame, digest dag.ID) {
 	for ; f != nil; f = f.up {
 		if x := f.extra.Load(); x != nil && x.digest != nil {
@@ -186,8 +182,8 @@ func (f *frame) partOf() (of *frame, digest dag.ID) {
 	return nil, dag.ID{}
 }
 
-// place returns what places the work at f in its key: its path, or its path below the Step around it and the digest of that
-// Step, since Steps may start in any order.
+// place returns the place of f for its key: its path or, within a Step, its path below the Step and the digest of the Step,
+// because Steps may start in any order.
 func (f *frame) place(kind, path string) []byte {
 	b := append([]byte(kind), 0)
 	of, digest := f.partOf()
@@ -215,10 +211,9 @@ func (f *frame) unsharedYet() bool {
 	return x != nil && x.unshared.Load()
 }
 
-// Fingerprint returns a digest of everything that is visible of a from outside: forms,
-// names, types, schemas, queries, branches, bounds, versions, choices of questions and
-// fingerprints of details, down to the leaves. It does not cover the code of functions:
-// change a leaf's Version with its body.
+// Fingerprint returns a digest of everything that can be seen of a from outside: forms, names, types, schemas, queries, branches,
+// bounds, versions, choices of questions and fingerprints of details, down to the leaves. It does not cover the code of
+// functions: change a leaf's Version with its body.
 func (a Ashlar) Fingerprint() dag.ID {
 	s := a.spec()
 	f := s.found()
@@ -241,7 +236,7 @@ func (s *spec) own() dag.ID {
 	return s.found().own
 }
 
-// describe writes everything about s but its children.
+// describe writes everything about s except its children.
 func (s *spec) describe(w io.Writer) {
 	fmt.Fprintf(w, "%s %q %q %q %q", formNames[s.form], s.name, s.keys, s.lens, s.version)
 	fmt.Fprintf(w, " %d %d %d %t", s.max, s.lanes, s.quorum, s.allLanes)
@@ -278,7 +273,7 @@ func describeType(w io.Writer, t dag.AnyType) {
 
 // found has facts derived from a spec on first use.
 type found struct {
-	accepted  atomic.Pointer[map[string]bool] // the input types that it last accepted, see accept
+	accepted  atomic.Pointer[map[string]bool] // the last accepted input types, see accept
 	printOnce sync.Once
 	print     dag.ID
 	own       dag.ID    // see spec.own; written with print

@@ -81,7 +81,7 @@ func (r *run) sequence(f *frame, d dag.DAG) dag.DAG {
 	if len(f.spec.children) == 0 {
 		return f.fail(d, Fail(kind.EmptySequence, "sequence %q has no steps", f.spec.name))
 	}
-	var frames []frame // made in blocks: one allocation for several steps
+	var frames []frame // allocated in blocks, one for several steps
 	for i, c := range f.spec.children {
 		if len(frames) == 0 {
 			frames = make([]frame, min(16, len(f.spec.children)-i))
@@ -200,7 +200,7 @@ func (r *run) fan(f *frame, base dag.DAG, starts []dag.DAG, body func(*frame, in
 	finished := t.lanes[:0]
 	lost, why := 0, ""
 	for i, lane := range t.lanes {
-		if lane.Len() == 0 { // the run is over, or the body ended its goroutine
+		if lane.Len() == 0 { // The run is over or the body ended its goroutine.
 			if f.over() != nil {
 				continue
 			}
@@ -223,7 +223,7 @@ func (r *run) fan(f *frame, base dag.DAG, starts []dag.DAG, body func(*frame, in
 	}
 	survived, want := len(starts)-lost, f.spec.survivors(len(starts))
 	if why := t.ended(survived < want); why != nil {
-		out, _ := f.inFlight(joined, why) // the step has reported it
+		out, _ := f.inFlight(joined, why) // the step has reported the failure
 		return out
 	}
 	if survived < want {
@@ -232,7 +232,7 @@ func (r *run) fan(f *frame, base dag.DAG, starts []dag.DAG, body func(*frame, in
 	return joined
 }
 
-// fanned has the lane results of a fan-out.
+// fanned holds the results of the lanes of a fan-out.
 type fanned struct {
 	lanes []dag.DAG // empty where a lane did not finish
 	lost  []bool    // it failed
@@ -273,8 +273,8 @@ func (s *spec) survivors(n int) int {
 	return max(1, s.quorum)
 }
 
-// lost returns the DAG that is kept of a lane that failed: its start and its failure.
-// The meta of the failure has the path of the fan-out and its number of lanes.
+// lost returns what remains of a failed lane: its first DAG and its failure. The meta of the failure has the path of the fan-out
+// and its number of lanes.
 func (f *frame) lost(start, out dag.DAG, lane, lanes int) dag.DAG {
 	content, err := dag.Failure.Of(out.Latest())
 	if err != nil {
@@ -305,7 +305,7 @@ func (f *frame) inner(ctx context.Context, a Ashlar, d dag.DAG) dag.DAG {
 	return out.Within(f)
 }
 
-// within runs run on a fresh frame below f, as a visit of a.
+// within calls run on a new frame below f, as a visit of a.
 func (f *frame) within(ctx context.Context, a Ashlar, d dag.DAG, run func(*frame) dag.DAG) dag.DAG {
 	visit, alone := f.names().enter(a.Name())
 	if !alone {
@@ -399,7 +399,7 @@ func (f *frame) inFlight(d dag.DAG, err error) (dag.DAG, *Failure) {
 	return d.WithFailure(n, failure), failure
 }
 
-// panicError is a panic of a body as an error.
+// panicError is the error for a panic of a body.
 type panicError struct {
 	value any
 	place string // file:line

@@ -11,8 +11,7 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// Options have a type for each form of ashlar, so that the compiler rejects an option
-// that the form does not have.
+// Each form of ashlar has its own type of options, so the compiler rejects an option that does not apply.
 type (
 	// A LeafOption is an option of a leaf: of New, Func, Leaf and of the leaves of
 	// other packages. An Ask is a leaf too.
@@ -53,7 +52,7 @@ func (o fanOption) fanPart(s *spec) { o(s) }
 
 func (a Ashlar) fanPart(s *spec) { s.children = append(s.children, a) }
 
-// settings are the fields that options set, beside queries and produced types.
+// settings are the fields that options set, apart from queries and produced types.
 type settings struct {
 	version  string
 	reusable bool
@@ -97,19 +96,17 @@ func Version(v string) LeafOption {
 	return leafOption(func(s *spec) { s.version = v })
 }
 
-// Reusable lets a leaf take its result from an earlier run in which it read the same
-// contents. Give it a Version, and change that with the body. Every round of a loop,
-// every visit and every lane has a result of its own, so that samples stay separate; a
-// lane of a Map is identified by its item. The body must not depend on ids or parents of
-// nodes, which differ from run to run. A result is not reused if the body has called
-// RunDynamic or Await.
+// Reusable lets a leaf take its result from an earlier run in which it read the same contents. Give it a Version, and change that
+// with the body. Every round of a loop, every visit and every lane has its own result, which keeps samples separate; a lane of a
+// Map is identified by its item. The body must not depend on ids or parents of nodes, which differ from run to run. A result is
+// not reused if the body has called RunDynamic or Await.
 func Reusable() LeafOption {
 	return leafOption(func(s *spec) { s.reusable = true })
 }
 
-// Children gives a leaf ashlars that its body may run with RunChild, such as judges and
-// helpers. Their nodes do not stay in the DAG. They see a draft: a node of the type that
-// the leaf produces or, if the walk has Writes, of those types. It walks as Scoped does.
+// Children gives a leaf ashlars that its body may run with RunChild, such as judges and helpers. Their nodes do not stay in the
+// DAG. They see a draft: a node of the type that the leaf produces, or of the types in the Writes of the walk. The walk is used
+// as in Scoped.
 func Children(walk Walk) LeafOption {
 	return leafOption(func(s *spec) { s.walk, s.children = walk, walk.children() })
 }
@@ -121,7 +118,7 @@ func Effects(effects ...string) LeafOption {
 	return leafOption(func(s *spec) { s.effects = append(stated(s.effects), effects...) })
 }
 
-// stated is a list that was given, if only to say that it is empty.
+// stated returns a list that is not nil, even if it is empty.
 func stated(list []string) []string {
 	if list == nil {
 		return []string{}
@@ -144,7 +141,7 @@ func stated(list []string) []string {
 //     They count, so that a model that has tried four times is not asked again by a
 //     policy of three.
 type Retry struct {
-	Attempts int         // at most, the first one included; less than 2 means one
+	Attempts int         // maximum, including the first; less than 2 means one
 	Kinds    []kind.Kind // which failures are retried; none means all
 	// Backoff is the pause before the second attempt. It doubles before each
 	// further attempt, up to 30 s. The actual pause is random, at least half of that.
@@ -156,7 +153,7 @@ func (r Retry) apply(s *spec) {
 	if r.Attempts < 0 || r.Backoff < 0 {
 		s.fault("bad-option", "Retry: Attempts is %d and Backoff %v: want none below zero", r.Attempts, r.Backoff)
 	}
-	for _, k := range r.Kinds { // others may be kinds of the program
+	for _, k := range r.Kinds { // other kinds may belong to the program
 		if near := suggest.Closest(string(k), slices.Values(ownKinds)); near != "" && near != string(k) {
 			s.faults = append(s.faults, Finding{Type: "unknown-kind", Warning: true, Ashlar: s.name, Message: fmt.Sprintf("Retry: no failure of Stone has the kind %q", k), Suggestion: near})
 		}
@@ -169,11 +166,10 @@ var ownKinds = []string{string(kind.Error), string(kind.Panic), string(kind.Time
 func (Retry) ask()  {}
 func (Retry) leaf() {}
 
-// Timeout bounds how long one attempt of a leaf works; d must be positive. After d its
-// context is cancelled, and a body that returns an error fails with kind "timeout". A
-// result that the body returns within one more second is kept, since it may have been
-// paid for. After that second the leaf fails and the run continues without the body:
-// its goroutine keeps running, and its result is dropped.
+// Timeout bounds the duration of one attempt at a leaf; d must be positive. After d its context is cancelled, and a body that
+// returns an error fails with kind "timeout". A result that the body returns within one more second is kept, since it may have
+// been paid for. After that second the leaf fails and the run continues without the body: its goroutine keeps running, and its
+// result is dropped.
 func Timeout(d time.Duration) LeafOption {
 	return leafOption(func(s *spec) {
 		s.timeout = d
@@ -183,15 +179,15 @@ func Timeout(d time.Duration) LeafOption {
 	})
 }
 
-// restoreAs reads a recorded decision back.
+// restoreAs decodes a recorded decision.
 func restoreAs[T any](raw json.RawMessage) (any, error) {
 	var v T
 	err := json.Unmarshal(raw, &v)
 	return v, err
 }
 
-// Lanes bounds how many lanes of a fan-out run at once; n must be at least 1. The
-// default is 256. All fan-outs of a run together run at most 4,096.
+// Lanes bounds the lanes of a fan-out that run at once; n must be at least 1. The default is 256. All fan-outs of a run together
+// run at most 4,096.
 func Lanes(n int) FanOption {
 	return fanOption(func(s *spec) {
 		s.lanes = n

@@ -43,10 +43,9 @@ type RunRecord struct {
 	End func(Result, error) error
 }
 
-// record passes one leaf, decision or step through the recorder. Work gets a frame
-// of its own, since the context of a body ends before its result is recorded. A
-// failure is recorded like a result. If the run has stopped or waits for an answer,
-// nothing is recorded, since the work may be unfinished.
+// record passes one leaf, decision or step through the recorder. Work gets its own frame, because the context of a body ends
+// before its result is recorded. A failure is recorded like a result. If the run has stopped or waits for an answer, nothing is
+// recorded, since the work may be unfinished.
 func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (step.Record, error) {
 	if err := f.run.over(); err != nil {
 		return step.Record{}, err
@@ -60,7 +59,7 @@ func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (st
 	do := func(ctx context.Context) (step.Record, error) {
 		if f.run.settles != nil {
 			f.run.passDurable()
-			if f.run.ctx.Err() != nil { // a watcher has canceled the run, and nothing was spent
+			if f.run.ctx.Err() != nil { // A watcher canceled the run before anything was spent.
 				unfinished = stopped(f.run.ctx)
 				return step.Record{}, budget.Costly(unfinished, budget.Usage{})
 			}
@@ -77,7 +76,7 @@ func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (st
 			unfinished = err
 			return step.Record{}, err
 		}
-		if failed = err; err != nil && rec.Failure == nil { // a record from another process has one
+		if failed = err; err != nil && rec.Failure == nil { // another process may have recorded a failure
 			rec = failureRecord(err, f.run.now())
 		}
 		if rec.Kept, err = f.groundRecord(failed != nil); err != nil {
@@ -110,7 +109,7 @@ func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (st
 	return rec, failed
 }
 
-// ask looks up the key in the run's recorder, and in earlier attempts at the leaf in this process.
+// ask looks up the key in the run's recorder and in earlier attempts in this process.
 func (f *frame) ask(at *frame, key step.Key, do func(context.Context) (step.Record, error)) (rec step.Record, err error) {
 	defer at.caught(&err)
 	recorder := f.run.recorder
@@ -123,15 +122,14 @@ func (f *frame) ask(at *frame, key step.Key, do func(context.Context) (step.Reco
 	return recorder.Do(at, key, do)
 }
 
-// recorded reports whether steps at f have a record, in the recorder of the run or of a leaf
-// that is tried again.
+// recorded reports whether steps at f are recorded, by the run or by a retried leaf.
 func (f *frame) recorded() bool {
 	return f.run.recorder != nil || f.tries() != nil
 }
 
 // ordered reports whether the work at f has an order among the Steps of the bodies around it: the calling goroutine runs the
-// bodies of the Steps around f, and that of the leaf around those. The stack of a goroutine that a body has started lacks that
-// body and those around it. Lanes and limited bodies have goroutines of their own, and count as ordered. It is asked only where
+// bodies of the Steps around f, and that of the leaf around those. The stack of a goroutine that a body started lacks that body
+// and the enclosing ones. Lanes and bodies with a timeout run on their own goroutines and count as ordered. It is called only if
 // a record differs.
 func (f *frame) ordered() bool {
 	steps := 0
@@ -167,8 +165,8 @@ func (f *frame) ofStep() bool {
 	return f != nil && f.seg == stepSegment
 }
 
-// recorderFailure returns the failure of a run whose recorder failed. If the recorder
-// returned a *Failure, it has the kind and the reason of that one.
+// recorderFailure returns the failure of a run whose recorder failed. It takes the kind and the reason from a *Failure that the
+// recorder returned.
 func recorderFailure(path string, err error) *Failure {
 	failure := &Failure{Kind: kind.Recorder, Reason: err.Error(), Path: path, Cause: err}
 	if own, ok := errors.AsType[*Failure](err); ok {
@@ -211,8 +209,7 @@ func (f *frame) mismatch(key step.Key, format string, args ...any) error {
 	return f.run.halt(failure)
 }
 
-// failureRecord returns the record of err. It keeps text and kind unchanged, since a
-// body may build its own text from them.
+// failureRecord returns the record of err. It keeps text and kind unchanged, because a body may build its own text from them.
 func failureRecord(err error, at time.Time) step.Record {
 	f := rawFailure(err, "")
 	rec := step.Record{Time: at, Failure: &dag.FailureContent{
@@ -228,7 +225,7 @@ func failureRecord(err error, at time.Time) step.Record {
 	return rec
 }
 
-// recordedFailure returns the recorded error.
+// recordedFailure is an error read from a record.
 func recordedFailure(rec step.Record) error {
 	cause := &replayedError{rec.Failure.Kind, rec.Failure.Reason, rec.Meta["stack"], rec.Meta}
 	if path, ok := rec.Meta["path"]; ok {
@@ -268,8 +265,8 @@ func (f *frame) recordLeaf(d dag.DAG) dag.DAG {
 	})
 }
 
-// earlier returns the node that a leaf with effects has made of the same contents in an earlier run, if the context has one: see
-// package past. The error says that the leaf must not run. Agents and calls are answered step by step.
+// earlier returns the node that a leaf with effects made from the same contents in an earlier run, if the context has one: see
+// package past. An error means that the leaf must not run. Agents and calls are answered step by step.
 func (f *frame) earlier(d dag.DAG) (*dag.Node, error) {
 	if len(f.spec.effects) == 0 || f.spec.detail != nil || f.spec.question != nil {
 		return nil, nil

@@ -22,13 +22,12 @@ import (
 
 const (
 	maxBackoff    = 30 * time.Second
-	maxRetryAfter = time.Hour   // an error that asks for a longer wait is not retried
-	grace         = time.Second // for a body to return after its Timeout
+	maxRetryAfter = time.Hour   // errors that ask for a longer wait are not retried
+	grace         = time.Second // time for a body to return after its Timeout
 )
 
-// attempts runs the body of a leaf and retries it according to its policy. Every
-// attempt has an address of its own. It takes the results of the steps that an earlier one has
-// completed.
+// attempts runs the body of a leaf and retries it according to its policy. Every attempt has its own address and reuses the steps
+// that earlier attempts completed.
 func (f *frame) attempts(d dag.DAG) (*dag.Node, error) {
 	if err := f.over(); err != nil {
 		return nil, err
@@ -56,7 +55,7 @@ func (f *frame) retried(d dag.DAG, policy *Retry) (*dag.Node, error) {
 			f.tell(f.spec.name, failure.Path, event.AttemptFailed{Attempt: attempt, Kind: string(failure.Kind), Reason: failure.Reason})
 		}
 		f.keepNothing()
-		_ = retryafter.Sleep(f.Context, policy.pause(i, err)) // over says why the context ended
+		_ = retryafter.Sleep(f.Context, policy.pause(i, err)) // over returns the reason
 		if err := f.over(); err != nil {
 			return nil, err
 		}
@@ -98,8 +97,7 @@ func (f *frame) attempt(d dag.DAG) (*dag.Node, error) {
 
 // timed and retried are separate functions to keep the stack of a waiting body small.
 func (f *frame) timed(d dag.DAG) (*dag.Node, error) {
-	// A body that ignores its context is abandoned, so it gets a frame and a
-	// goroutine of its own.
+	// A body that ignores its context is abandoned, so it gets its own frame and goroutine.
 	own := f.below(f.spec, innerSegment, 0)
 	ctx, cancel := context.WithTimeoutCause(f.Context, f.spec.timeout, Fail(kind.Timeout, "took longer than %v", f.spec.timeout))
 	defer cancel()
@@ -114,8 +112,7 @@ func (f *frame) timed(d dag.DAG) (*dag.Node, error) {
 		defer func() { done <- r }()
 		r.n, r.err = own.call(d)
 	}()
-	// The limit also applies when the run ends earlier: until then the run waits for
-	// this body as for any other.
+	// The limit also applies when the run ends earlier: until then the run waits for this body too.
 	limit := time.NewTimer(f.spec.timeout + grace)
 	defer limit.Stop()
 	select {
@@ -127,18 +124,16 @@ func (f *frame) timed(d dag.DAG) (*dag.Node, error) {
 	}
 }
 
-// tries has the results of the steps within a leaf that is tried again. An attempt takes them from
-// the attempts before it, so that nothing that has succeeded is done or paid for twice. What attempts in
-// an earlier process have done is in the recorder, see everyAttempt. The tries
-// of an outer leaf also serve the leaves within it.
+// tries holds the results of the steps within a retried leaf. Later attempts reuse them, so nothing that succeeded is repeated or
+// paid for twice. The recorder has the results of earlier processes, see everyAttempt. The tries of an outer leaf also serve the
+// leaves within it.
 type tries struct {
 	mu   sync.Mutex
 	done map[dag.ID]step.Record // by frame.twin
-	paid map[string]bool        // the paths of the steps among them, without attempts
+	paid map[string]bool        // the paths of its steps, without attempts
 }
 
-// tries returns the tries of the outermost attempt around f, or nil if f is in no leaf that is tried
-// again.
+// tries returns the tries of the outermost attempt around f, or nil outside retried leaves.
 func (f *frame) tries() (outer *tries) {
 	if !f.run.retries.Load() {
 		return nil
@@ -154,7 +149,7 @@ func (f *frame) tries() (outer *tries) {
 // retrying is a step.Recorder that looks into the earlier attempts first.
 type retrying struct {
 	*tries
-	twin *dag.ID // of the step that is asked for
+	twin *dag.ID // the twin of the requested step
 	next step.Recorder
 }
 
@@ -169,7 +164,7 @@ func (r *retrying) Do(ctx context.Context, key step.Key, work func(context.Conte
 	}
 	rec, err := r.next.Do(ctx, key, work)
 	if _, own := address.Attempts(key.Path); rec.Path != "" && !rec.Differs {
-		if _, of := address.Attempts(rec.Path); !slices.Equal(of, own) { // another attempt has an order of its own
+		if _, of := address.Attempts(rec.Path); !slices.Equal(of, own) { // each attempt has its own order
 			rec.Path = key.Path
 		}
 	}
@@ -186,7 +181,7 @@ func (r *retrying) Do(ctx context.Context, key step.Key, work func(context.Conte
 	return rec, err
 }
 
-// inFirst returns a path within f as it is in the first attempts at all leaves.
+// inFirst returns the path within f that the first attempts at all leaves would have.
 func (f *frame) inFirst(path string) string {
 	if f.tries() != nil {
 		path, _ = address.Attempts(path)
@@ -194,8 +189,8 @@ func (f *frame) inFirst(path string) string {
 	return path
 }
 
-// inAttempts returns the digest of the work at f in the attempts of its path. Twin is its digest in the first ones, which
-// identifies it in all.
+// inAttempts returns the digest of the work at f in the attempts of its path. Twin is its digest in the first attempts and
+// identifies it in all of them.
 func (f *frame) inAttempts(twin dag.ID, path string) dag.ID {
 	if f.tries() == nil {
 		return twin
@@ -218,7 +213,7 @@ func inAttempts(twin dag.ID, path string) dag.ID {
 	return sha256.Sum256(b)
 }
 
-// twin returns what identifies the work at f in each attempt, nil outside attempts.
+// twin returns the id of the work at f that all attempts share, or nil outside attempts.
 func (f *frame) twin() *dag.ID {
 	if x := f.extra.Load(); x != nil {
 		return x.twin
@@ -226,8 +221,8 @@ func (f *frame) twin() *dag.ID {
 	return nil
 }
 
-// everyAttempt returns the keys of the work at f in all attempts at the leaves around it, its own key first. A resumed
-// run need not make the attempts as before: one may end earlier or later, and steps of goroutines have no order.
+// everyAttempt returns the keys of the work at f in all attempts at the leaves around it, its own key first. The attempts of a
+// resumed run may end earlier or later than before, and steps of goroutines have no order.
 func (f *frame) everyAttempt(key step.Key, made func(place string) []string) []step.Key {
 	twin := f.twin()
 	if twin == nil {
@@ -266,7 +261,7 @@ func (f *frame) again(i int, before *tries) *frame {
 	return a
 }
 
-// repeated reports whether f is in a further attempt, and an earlier one has made the Step at path.
+// repeated reports whether f is in a later attempt and an earlier attempt completed the Step at path.
 func (f *frame) repeated(path string) bool {
 	if !f.run.retries.Load() {
 		return false
@@ -281,7 +276,7 @@ func (f *frame) repeated(path string) bool {
 	return further && outer.has(path)
 }
 
-// has reports whether a completed attempt has made the Step at path.
+// has reports whether an attempt has completed the Step at path.
 func (t *tries) has(path string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -289,5 +284,5 @@ func (t *tries) has(path string) bool {
 	return t.paid[place]
 }
 
-// ordinal is the number n as a part of a key.
+// ordinal returns the number n as part of a key.
 func ordinal(n int) []byte { return strconv.AppendInt(nil, int64(n), 10) }

@@ -23,9 +23,9 @@ import (
 
 // policy is the type of Config.Policy. Its methods may be called by several goroutines at once.
 type policy = interface {
-	// Enter checks p before it runs at the place of ctx, and returns the context of its run.
+	// Enter checks p before it runs at the place of ctx, and returns the context for its run.
 	Enter(ctx context.Context, p Ashlar, g Given) (context.Context, Findings)
-	// Narrow returns the effects that the body of ctx may have of the granted ones; nil means all.
+	// Narrow returns the granted effects that the body of ctx may have; nil means all.
 	Narrow(ctx context.Context, granted []string) []string
 }
 
@@ -44,14 +44,14 @@ type Config struct {
 	// Grant lists the effects that the run allows; see package effect. Nil allows all.
 	// A pipeline that needs an effect outside a non-nil grant is rejected.
 	Grant []string
-	// Policy limits the effects of steps by what they read: a marks.Policy of package x/marks. Nil does not.
+	// Policy limits the effects of steps by the nodes that they read: a marks.Policy of package x/marks. Nil means no limit.
 	Policy policy
 	// RunID is the id of the run. If it is empty, the run makes one.
 	RunID string
 	// Request is the id of the external request that the run answers. Every event of
 	// the run has it.
 	Request string
-	// Conversation is the id of the conversation of which the run is a turn. RunStarted has it.
+	// Conversation is the id of the conversation in which the run is a turn. RunStarted has it.
 	Conversation string
 	// Parent is the id of a span of the embedding program. It is the parent of the
 	// root span in the run's events.
@@ -157,7 +157,7 @@ func Run(ctx context.Context, p Ashlar, cfg Config) (Result, error) {
 	return result, err
 }
 
-// settle waits until everything is durable that the run has recorded. For most, its end has waited.
+// settle waits until all records of the run are durable. Usually the end of the run has already waited.
 func (r *run) settle(err error) error {
 	if wait := r.settled(); wait != nil {
 		if lost := wait(true); lost != nil && err == nil {
@@ -178,8 +178,8 @@ func (r *run) whole(p Ashlar, input dag.DAG) (Result, error) {
 	return r.result(out)
 }
 
-// begin opens the record of the run, checks the pipeline and its input, and makes the run. It is a separate
-// function, so that a waiting run does not keep its stack frame.
+// begin opens the record of the run, checks the pipeline and its input, and makes the run. It is a separate function to keep the
+// stack of a waiting run small.
 func begin(ctx context.Context, p Ashlar, cfg *Config) (r *run, end func(Result, error) error, err error) {
 	var record RunRecord
 	if of, ok := cfg.Recorder.(RunRecorder); ok {
@@ -191,7 +191,7 @@ func begin(ctx context.Context, p Ashlar, cfg *Config) (r *run, end func(Result,
 	if cfg.Input.Failed() && In(ctx).RunID() == "" {
 		cfg.Input = failedInput(cfg.Input)
 	}
-	// A pipeline below a failed input does not start. A recorded one must be valid all the same, since it may be resumed.
+	// A pipeline with a failed input does not start. A recorded one must still be valid, because it may be resumed.
 	if ctx, err = accept(ctx, p, *cfg); err != nil && (record.End != nil || !cfg.Input.InFlight()) {
 		return nil, record.End, err
 	}
@@ -249,11 +249,11 @@ func produces(p Ashlar, reader dag.Querier, input dag.DAG) error {
 	return wrong.Err()
 }
 
-// result returns the result of a run whose last DAG is out.
+// result returns the Result of a run that ended with out.
 func (r *run) result(out dag.DAG) (Result, error) {
 	result := Result{RunID: r.id, DAG: out, Notices: r.notices.all}
 	if r.lossy.Load() {
-		// No error: a run has written or checked every failure node.
+		// It cannot fail: the run has written or checked every failure node.
 		result.Lost, _ = dag.Lost(out)
 	}
 	if !out.InFlight() {
@@ -261,7 +261,7 @@ func (r *run) result(out dag.DAG) (Result, error) {
 		return result, nil
 	}
 	cause := out.Cause()
-	if !errors.As(cause, new(*Failure)) { // it was in flight in the input
+	if !errors.As(cause, new(*Failure)) { // the failure was in flight in the input
 		cause = failureIn(out.Latest(), cause)
 	}
 	out, err := out.RecordFailure()
@@ -272,8 +272,8 @@ func (r *run) result(out dag.DAG) (Result, error) {
 	return result, cause
 }
 
-// failedInput returns the input of a run with its failure in flight. A run of the DAG
-// of a failed run ends with the failure of that, like a step of a Seq after a failed one.
+// failedInput returns the input of a run with its failure in flight. A run on the DAG of a failed run ends with the same failure,
+// like a step after a failed one in a Seq.
 func failedInput(d dag.DAG) dag.DAG {
 	if d.InFlight() {
 		return d
@@ -285,8 +285,8 @@ func failedInput(d dag.DAG) dag.DAG {
 	return d.WithFailure(d.Latest(), err)
 }
 
-// accept validates p, and returns the context of its run. An ashlar does not change, so p is not validated again for the
-// input types that it accepted last.
+// accept validates p, and returns the context of its run. Ashlars are immutable, so p is not validated again for the last
+// accepted input types.
 func accept(ctx context.Context, p Ashlar, cfg Config) (context.Context, error) {
 	if cfg.Policy != nil {
 		within, marked := cfg.Policy.Enter(ctx, p, cfg.Given())
@@ -295,7 +295,7 @@ func accept(ctx context.Context, p Ashlar, cfg Config) (context.Context, error) 
 	if cfg.Grant != nil {
 		return ctx, Validate(p, cfg.Given()).Err()
 	}
-	kinds := map[string]bool{} // by type: whether Nearest finds it
+	kinds := map[string]bool{} // for each type, whether Nearest finds it
 	for _, name := range cfg.Input.Types() {
 		_, err := cfg.Input.Nearest(name)
 		kinds[name] = err == nil
@@ -336,7 +336,7 @@ type settler interface {
 	Settled(run string) (wait func(now bool) error)
 }
 
-// settled returns nil if everything is durable that the run has recorded.
+// settled returns nil if all records of the run are durable.
 func (r *run) settled() (wait func(now bool) error) {
 	if r.settles == nil {
 		return nil
@@ -344,12 +344,11 @@ func (r *run) settled() (wait func(now bool) error) {
 	return r.settles.Settled(r.id)
 }
 
-// telling holds events back until everything is durable that was recorded before them: nobody is told of a result that a
-// crash can still take back.
+// telling delays events until all earlier records are durable, so no event reports a result that a crash can undo.
 type telling struct {
 	mu     sync.Mutex // locked while an event is passed on
 	held   []event.Event
-	passed int  // how many held events were passed on, or dropped
+	passed int  // number of events passed on or dropped
 	waits  bool // a goroutine waits for the recorder
 	over   bool
 }
@@ -383,7 +382,7 @@ func (r *run) pass(last int) {
 	}
 }
 
-// await passes events on when they are durable.
+// await passes events on once their records are durable.
 func (r *run) await() {
 	t := &r.telling
 	t.mu.Lock()
@@ -394,7 +393,7 @@ func (r *run) await() {
 			t.mu.Unlock()
 			err := wait(false)
 			t.mu.Lock()
-			if err != nil { // the run stops, and says so
+			if err != nil { // the run stops and reports the error
 				r.drop(last)
 			}
 		}
@@ -417,7 +416,7 @@ func (r *run) drop(last int) {
 	}
 }
 
-// passDurable passes on the held events that are durable, before work that may have effects.
+// passDurable passes on the durable events before work that may have effects.
 func (r *run) passDurable() {
 	t := &r.telling
 	t.mu.Lock()
@@ -427,8 +426,8 @@ func (r *run) passDurable() {
 	}
 }
 
-// told releases the held events at the end of a run. Before is the error of the run, err its error after the end was
-// recorded. They are equal if the end could be recorded.
+// told releases the remaining events at the end of a run. Before and err are the error of the run before and after its end was
+// recorded. They are equal if recording succeeded.
 func (r *run) told(before, err error) {
 	if r.settles == nil {
 		return

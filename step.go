@@ -15,11 +15,9 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Step calls fn with in as a recorded step of a body. If the recorder of the run has a
-// result of the step for the same input, Step returns that and does not call fn. In
-// must contain all that fn depends on, except the nodes that the body reads. If the run
-// has a recorder, the JSON of in is part of the key. A type without JSON is always an
-// error.
+// Step calls fn with in as a recorded step of a body. If the recorder of the run has a result of the step for the same input,
+// Step returns it and does not call fn. In must contain everything that fn depends on, except nodes that the body reads. If the
+// run has a recorder, the JSON of in is part of the key. A type that cannot be encoded as JSON is always an error.
 //
 // The result of fn makes a round trip through JSON, also without a recorder and
 // outside a run. Of an error, only kind and reason are replayed. A panic of fn is an
@@ -46,13 +44,12 @@ func Step[A, T any](ctx context.Context, name string, in A, fn func(context.Cont
 	return unrecorded(ctx, at, name, in, fn)
 }
 
-// Value returns what fn returns and records it as a part of a body: a resumed run gets the
-// recorded value and does not call fn. Use it for what may be different in the next process, such as
-// the time, a random number or a text made of them. Fn must have no effects, cost nothing and be
-// fast; use Step for everything else. Of an error, only kind and reason are replayed.
+// Value returns what fn returns and records it as a part of a body: a resumed run gets the recorded value and does not call fn.
+// Use it for values that differ between processes, such as the time, a random number or a text made from them. Fn must have no
+// effects, cost nothing and be fast; use Step for everything else. Of an error, only kind and reason are replayed.
 //
-// T must survive a round trip through JSON, which a recorded value makes. In a run without a
-// recorder, and outside a run, Value only calls fn. A name may be used again as in Step.
+// T must survive a round trip through JSON. In a run without a recorder, and outside a run, Value only calls fn. A name may be
+// used again as in Step.
 func Value[T any](ctx context.Context, name string, fn func(context.Context) (T, error)) (v T, err error) {
 	if f := frameOf(ctx); f == nil || !f.recorded() {
 		return fn(ctx)
@@ -121,7 +118,7 @@ func recorded[A, T any](at *frame, kind string, in A, fn func(context.Context, A
 		if err != nil {
 			return step.Record{}, err
 		}
-		rec, err := own.valueRecord(&result) // as a variable, for methods with a pointer receiver
+		rec, err := own.valueRecord(&result) // a variable, so that methods with pointer receivers apply
 		if err == nil && canon.Copy(&v, &result) {
 			written = rec.Content
 		}
@@ -151,13 +148,13 @@ func given[A, T any](f *frame, in A, fn func(context.Context, A) (T, error)) (v 
 	return fn(f, in)
 }
 
-// texts has buffers for the JSON of round trips.
+// texts pools buffers for JSON round trips.
 var texts = sync.Pool{New: func() any { return new([]byte) }}
 
 // maxText is the maximum size of a buffer in texts, in bytes.
 const maxText = 64 << 10
 
-// kept returns the result of a step after a round trip through JSON, or a copy equal to that.
+// kept returns the result of a step after a round trip through JSON, or an equal copy.
 func kept[T any](name string, v T) (T, error) {
 	var copied, out T
 	if canon.Copy(&copied, &v) {
@@ -168,7 +165,7 @@ func kept[T any](name string, v T) (T, error) {
 	if err != nil {
 		return out, badContent(err)
 	}
-	err = jsonv2.UnmarshalV1(raw, &out) // copies what it keeps of raw
+	err = jsonv2.UnmarshalV1(raw, &out) // copies the parts of raw that it keeps
 	if cap(raw) <= maxText {
 		*text = raw
 		texts.Put(text)
@@ -179,8 +176,7 @@ func kept[T any](name string, v T) (T, error) {
 	return out, nil
 }
 
-// stepKey makes the key of a Step or Value. Its digest numbers those with the same name and
-// input, not all with the name.
+// stepKey makes the key of a Step or Value. Its digest counts earlier ones with the same name and input, not all of the name.
 func (f *frame) stepKey(kind string, input []byte) step.Key {
 	k := step.Key{RunID: f.run.id, Path: f.path(), Kind: kind, Name: f.spec.name}
 	in := sha256.Sum256(input)
@@ -205,7 +201,7 @@ type stepInput struct {
 	in   dag.ID
 }
 
-// count returns how often a name was used with an input, this time included.
+// count returns how often a name was used with an input, including this time.
 func (n *stepNames) count(name string, in dag.ID) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -29,7 +29,7 @@ type Given struct {
 	Unattended bool
 
 	policy policy  // of Config
-	dag    dag.DAG // the input nodes, instead of Input
+	dag    dag.DAG // the input nodes, in place of Input
 }
 
 // Given describes a run with this Config.
@@ -66,8 +66,7 @@ func check(p Ashlar, given Given) *validator {
 	return v
 }
 
-// changes estimates how many types p uses: the number of steps that write another type
-// than the step before, and a few.
+// changes estimates the number of types in p: the steps that write a different type than the step before, plus a few.
 func (p Ashlar) changes() int {
 	n, last := 8, dag.AnyType(nil)
 	p.each(func(s *spec) {
@@ -84,15 +83,15 @@ type validator struct {
 	here    *place
 	last    latest
 	pending []*place // fan-outs not reduced yet
-	bare    bool     // on some way here no fan-out is pending
-	closes  *closing // what the Reduce around closes; nil outside of one
-	rounds  int32    // how many loops are around
+	bare    bool     // no fan-out is pending on some path to this place
+	closes  *closing // closed by the enclosing Reduce; nil outside
+	rounds  int32    // number of enclosing loops
 	makes   map[madeKey]made
 	silent  []*place // fan-outs that may lose lanes without declaring it
 
 	findings []located
-	unmet    []demand // queries of types that nothing has produced yet
-	readings []demand // queries of types that nothing had written yet
+	unmet    []demand // queries for types not produced yet
+	readings []demand // queries for types not written yet at that point
 	asked    map[string]*spec
 	grant    []string
 
@@ -100,19 +99,19 @@ type validator struct {
 
 	everything   bool    // a query reads everything
 	failuresRead bool    // a query reads all failures
-	helpers      int     // the number of leaves around the place; nodes of their children are dropped
+	helpers      int     // enclosing leaves; nodes of their children are dropped
 	suggestions  int     // so far
-	places       []place // the rest of a block: allocating blocks is cheaper
+	places       []place // rest of the current block; allocating in blocks is cheaper
 }
 
 // place is a current or an earlier position of the walk.
 type place struct {
 	up      *place
 	spec    *spec
-	index   int   // among the children of up
+	index   int   // index among the children of up
 	order   int   // in the tree
-	rounds  int32 // of a fan-out: how many loops are around it
-	exposed bool  // a fan-out that is known to lack its reducer
+	rounds  int32 // for a fan-out: number of enclosing loops
+	exposed bool  // a fan-out already known to lack its reducer
 }
 
 // located is a finding with its order in the tree.
@@ -125,9 +124,9 @@ type located struct {
 type demand struct {
 	at         *place
 	query      dag.Query
-	typ        dag.AnyType // of the query, or its After
+	typ        dag.AnyType // the type of the query, or of its After
 	id         int
-	inLanes    bool // only lanes have it, and the query does not look there
+	inLanes    bool // exists only in lanes, where the query does not look
 	suggestion string
 }
 
@@ -248,12 +247,12 @@ func (v *validator) visit(a Ashlar, index int) {
 	v.here = outer
 }
 
-// own checks the spec by itself.
+// own checks the spec without its children.
 func (v *validator) own(s *spec) {
 	for _, f := range s.faults {
 		v.find(v.here, f, "%s", f.Message)
 	}
-	if s.name == "" && s.form != reduceForm { // which has the name of its body
+	if s.name == "" && s.form != reduceForm { // a reduce has the name of its body
 		v.find(v.here, Finding{Type: "no-name"}, "a %s without a name: give it one, paths, events and findings need it", formNames[s.form])
 	}
 	if why := badName(s.name); why != "" && s.form != reduceForm {
@@ -331,10 +330,10 @@ func start(name string) string {
 	return bounds.Cut(name, 40)
 }
 
-// few is how many children are compared one by one; more are put into a map.
+// few is the number of children up to which names are compared pairwise; above it a map is faster.
 const few = 8
 
-// sameNames finds children that differ and have one name.
+// sameNames finds different children with the same name.
 func (v *validator) sameNames(s *spec) {
 	if len(s.children) < 2 {
 		return
@@ -363,7 +362,7 @@ func (v *validator) gluedNames(s *spec) {
 	if s.glue || !slices.ContainsFunc(s.children, Ashlar.IsGlue) {
 		return
 	}
-	seen := map[string]bool{} // and whether it was in glue
+	seen := map[string]bool{} // true if the name was in glue
 	var walk func(s *spec, within bool)
 	walk = func(s *spec, within bool) {
 		for _, c := range s.children {
@@ -384,7 +383,7 @@ func (v *validator) gluedNames(s *spec) {
 		walk(s, false)
 		return
 	}
-	for _, c := range s.children { // their branches and lanes have marks in addresses
+	for _, c := range s.children { // addresses mark branches and lanes
 		clear(seen)
 		walk(&spec{parts: parts{children: []Ashlar{c}}}, false)
 	}
@@ -416,7 +415,7 @@ func (v *validator) effects(s *spec) {
 	}
 }
 
-// sameSchema reports whether two types of one name are the same to a pipeline.
+// sameSchema reports whether a pipeline treats two types of one name as the same.
 func sameSchema(a, b dag.AnyType) bool {
 	sa, sb := a.Schema(), b.Schema()
 	return sa == sb || bytes.Equal(sa.JSON(), sb.JSON())
@@ -495,8 +494,7 @@ func (v *validator) readable(d demand) {
 		"%s cannot read the %q that %s: %s: %s", d.at.spec.name, e.name, writer, where, problems[0].Message)
 }
 
-// unused warns of types that nothing reads and that are not the result. Reserved types are
-// part of the record, and need no reader.
+// unused warns of types that no step reads and that are not the result. Reserved types belong to the record and need no reader.
 func (v *validator) unused() {
 	v.markRead(v.last)
 	if v.everything {

@@ -14,13 +14,13 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// This file checks what a Reduce reads of the lanes that it closes.
+// This file checks the reads of a Reduce from the lanes that it closes.
 
-// closing has the known facts in the body of a Reduce.
+// closing holds the facts known in the body of a Reduce.
 type closing struct {
-	fans   []*place      // the fan-outs that it closes, one for each way to it
+	fans   []*place      // the fan-outs that it closes, one per path
 	always bool          // one on every way
-	read   []dag.AnyType // the types of the lanes that its body reads with All so far
+	read   []dag.AnyType // lane types that its body has read with All so far
 }
 
 // lanesOf returns the lanes of a fan-out, and the type of its items or markers.
@@ -31,7 +31,7 @@ func (p *place) lanesOf() (lanes []Ashlar, start dag.AnyType) {
 	case parallelForm:
 		return p.spec.children, laneType
 	}
-	for _, b := range p.spec.blocks() { // of a Scoped the last ones are open
+	for _, b := range p.spec.blocks() { // only the last lanes of a Scoped are open
 		if b.how == apart {
 			lanes = b.children
 		}
@@ -39,7 +39,7 @@ func (p *place) lanesOf() (lanes []Ashlar, start dag.AnyType) {
 	return lanes, laneType
 }
 
-// made says whether something leaves a node of a type: on its line, and anywhere.
+// made tells whether an ashlar leaves a node of a type, on its line and anywhere.
 type made struct{ line, all certainty }
 
 type madeKey struct {
@@ -47,7 +47,7 @@ type madeKey struct {
 	name string
 }
 
-// made returns what a makes of the type with the name.
+// made reports whether a makes nodes of the named type.
 func (v *validator) made(a Ashlar, name string) made {
 	s := a.spec()
 	key := madeKey{s, name}
@@ -133,7 +133,7 @@ func (v *validator) madeByWalk(s *spec, name string) (m made) {
 	return m
 }
 
-// inLane returns which nodes of the type a lane with that body has.
+// inLane reports whether a lane with that body has nodes of the type.
 func (v *validator) inLane(lane Ashlar, start dag.AnyType, name string) made {
 	if start != nil && start.Name() == name {
 		return made{surely, surely}
@@ -176,8 +176,8 @@ func (v *validator) wantLanes(q dag.Query, t dag.AnyType) {
 	}
 }
 
-// mixed rejects a Reduce that reads nodes of several fan-outs as one list, or as separate lists values that belong
-// together lane by lane.
+// mixed rejects a Reduce that reads nodes of several fan-outs as one list, or that reads values of the same lanes as separate
+// lists.
 func (v *validator) mixed(t dag.AnyType) {
 	name := t.Name()
 	if v.closes == nil || dag.Reserved(name) || name == dag.Failure.Name() {

@@ -85,8 +85,7 @@ func (v *validator) want(q dag.Query, t dag.AnyType) {
 	}
 }
 
-// certainty says whether a node exists where the query looks: of the queries that come
-// here, only All looks into lanes.
+// certainty says whether a node exists where the query looks: of the queries checked here, only All looks into lanes.
 func (d demand) certainty(f fact) certainty {
 	if d.query.IsNearest() || d.query.After() != nil {
 		return f.line
@@ -101,8 +100,7 @@ func (v *validator) unsure(d demand, why string) {
 	}
 }
 
-// nextRound checks again the unmet demands from the given index on: from the second
-// round on, the nodes of the previous round exist.
+// nextRound checks the unmet demands from the given index on again, now with the nodes of the previous round.
 func (v *validator) nextRound(from int) {
 	kept := v.unmet[:from]
 	for _, d := range v.unmet[from:] {
@@ -161,23 +159,23 @@ func (v *validator) present() iter.Seq[string] {
 	}
 }
 
-// latest has the known facts about the latest node.
+// latest holds the known facts about the latest node.
 type latest struct {
 	there certainty
-	lanes bool        // it belongs to whichever lane is the last one
-	typ   dag.AnyType // nil if it depends on the run, or the node is from the input
-	ways  *ways       // the alternatives, if it depends on the way taken
+	lanes bool        // it belongs to the last lane, whichever that is
+	typ   dag.AnyType // nil if it depends on the run or the node comes from the input
+	ways  *ways       // alternatives, if it depends on the path taken
 }
 
-// ways are the alternatives for the latest node.
+// ways holds the alternatives for the latest node.
 type ways struct {
 	of     []latest
 	read   bool   // a query reads it
-	loop   bool   // the last way, the previous round, is not known yet
-	lenses []look // that look into it, checked once it is known
+	loop   bool   // the last alternative, the previous round, is not known yet
+	lenses []look // lenses into it, checked once it is known
 }
 
-// oneOf returns the latest node after one of several ways.
+// oneOf returns the latest node after one of several paths.
 func oneOf(of []latest) latest {
 	out := of[0]
 	alike := out.typ != nil
@@ -238,25 +236,24 @@ const (
 	surely
 )
 
-// fact says whether a node of a type exists at one point of the walk: on the line of
-// first parents, where Nearest and Since look, and anywhere, since All also looks into
-// the lanes of a fan-out.
+// fact tells whether a node of a type exists at one point of the walk: on the line of first parents, where Nearest and Since
+// look, and anywhere, because All also looks into lanes.
 type fact struct {
 	line, all certainty
-	frame     int32 // in which it was set
-	since     int32 // the order of the place at which it came to exist
+	frame     int32 // the frame that set it
+	since     int32 // the order of the place where it first exists
 }
 
-// entry has the facts of one type name.
+// entry holds the facts about one type name.
 type entry struct {
 	name string
 	fact
 	tally
-	written dag.AnyType // the type that is written; nil if only an input DAG has it
+	written dag.AnyType // the written type; nil if only the input has it
 	alike   dag.AnyType // another type with the same schema
 	writer  *place      // the first writer; nil for the run itself and the input
 	given   bool        // the input has it
-	product bool        // some leaf produces it for others
+	product bool        // a leaf produces it for other steps
 	queried bool        // something reads it
 }
 
@@ -268,26 +265,25 @@ func (e *entry) origin() string {
 	return "the run itself writes"
 }
 
-// tally sums up the facts at the ends of several ways.
+// tally combines the facts at the ends of several paths.
 type tally struct {
 	ways, sure       int32
 	minLine, maxLine certainty
 	minAll, maxAll   certainty
 }
 
-// facts is the state of the walk. Ways that exclude each other, or do not see
-// each other, are walked one after the other from the same state, each in a
-// frame. The end of a frame reverts its changes and keeps them as gains. Nothing is
-// copied, so a walk is linear however deeply its frames are nested.
+// facts is the state of the walk. Paths that exclude or do not see each other are walked in turn from the same state, each in a
+// frame. The end of a frame reverts its changes and keeps them as gains. Nothing is copied, so a walk is linear however deeply
+// its frames are nested.
 type facts struct {
 	ids     map[string]int
 	entries []entry
 	trail   []gain // the earlier facts, for the open frames
-	gains   []gain // the changes of ended frames that are not joined yet
+	gains   []gain // changes of ended frames not joined yet
 	frame   int32  // the current one
 	frames  int32  // so far
 	touched []int  // scratch of add
-	recent  int    // the id that was looked up last
+	recent  int    // the id of the last lookup
 	order   int    // of the last place
 }
 
@@ -299,7 +295,7 @@ type gain struct {
 // id returns the index of the entry for the name.
 func (f *facts) id(name string) int {
 	if f.recent < len(f.entries) && f.entries[f.recent].name == name {
-		return f.recent // a step reads most often what the step before it wrote
+		return f.recent // a step usually reads what the previous step wrote
 	}
 	id, ok := f.ids[name]
 	if !ok {
@@ -346,14 +342,14 @@ func (f *facts) end(m mark) {
 	f.trail, f.frame = f.trail[:m.trail], m.frame
 }
 
-// joinWays continues after one of several ways, whose gains start at from. A fact
-// that all ways share is kept; any other becomes maybe.
+// joinWays continues after several alternative paths, whose gains start at from. Facts that all paths share stay; others become
+// maybe.
 func (f *facts) joinWays(from, ways int) {
 	for _, id := range f.add(from) {
 		e := &f.entries[id]
 		t := e.tally
 		e.tally = tally{}
-		if int(t.ways) < ways { // the others left it as it was
+		if int(t.ways) < ways { // other paths left it unchanged
 			t.count(e.fact)
 		}
 		f.set(id, shared(t.minLine, t.maxLine), shared(t.minAll, t.maxAll))

@@ -177,7 +177,7 @@ func (v *validator) named(out dag.AnyType) bool {
 // dropped.
 func (v *validator) inside(s *spec) {
 	last, gains, rounds, m := v.last, len(v.gains), v.rounds, v.begin()
-	v.rounds = 0 // what a leaf's children make is dropped with each round
+	v.rounds = 0 // each round drops the nodes of a leaf's children
 	v.helpers++
 	if !s.walk.hasWrites() {
 		v.writes(s.out)
@@ -255,8 +255,7 @@ func (v *validator) repeat(round func()) {
 	}
 }
 
-// either walks several ways from the current state and continues with the facts that
-// they share.
+// either walks several alternatives from the current state and continues with the facts that they share.
 func (v *validator) either(n int, walk func(i int)) {
 	if n == 0 {
 		return
@@ -367,7 +366,7 @@ func (v *validator) fan(start latest, n, survivors int, walk func(i int)) {
 	v.last = latest{there: surely, lanes: true, ways: &ways{of: lasts}}
 }
 
-// rescue walks the body, and heal after a body of which perhaps only a part has run.
+// rescue walks the body, then heal after a body that may have run only in part.
 func (v *validator) rescue(s *spec) {
 	from := len(v.gains)
 	v.either(2, func(i int) {

@@ -14,7 +14,7 @@ import (
 
 // Input is the input of an agent, as Config.Admit sees it.
 type Input struct {
-	Text     string        `json:"text"` // the text of all messages, with a blank line between two
+	Text     string        `json:"text"` // the text of all messages, separated by blank lines
 	System   string        `json:"system,omitempty"`
 	Messages []llm.Message `json:"messages"` // the conversation so far and the prompt
 }
@@ -45,7 +45,7 @@ func (r *run) admit(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	// No leaf declares a query of a pending failure.
+	// No leaf declares a query for a pending failure.
 	rejection, err := dag.Failure.Of(out.Within(nil).Latest())
 	if err != nil {
 		return err

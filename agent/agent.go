@@ -22,77 +22,68 @@ const (
 
 // Config configures an agent. The zero Config sends the model an empty prompt once.
 type Config struct {
-	// System is the instruction before the conversation and User its first message;
-	// see [Say] and [Prompt]. They are read once, before the first turn. The agent
-	// declares their queries.
+	// System is the instruction before the conversation and User its first message; see [Say] and [Prompt]. Both are read once,
+	// before the first turn, and the agent declares their queries.
 	System, User dag.Reader[string]
 	// Conversation is the conversation so far: the messages between System and User. Nil
 	// means that it starts with User. See [ConversationOf].
 	Conversation dag.Reader[[]llm.Message]
-	// Media are pictures, sounds and documents that the first message shows before the text of
-	// User. They are read once, too. See [MediaOf].
+	// Media are pictures, sounds and documents that the first message shows before the text of User. They are read once. See
+	// [MediaOf].
 	Media dag.Reader[[]*llm.Media]
 	// Use is the list of middlewares, the outermost first.
 	Use []Middleware
 	// Decide chooses the next action after every turn; nil is ContinueOnToolUse.
 	Decide Decide
-	// MaxTurns bounds the turns; 0 means 15. A turn that repairs an answer
-	// that did not fit the schema is not counted, nor are the first three after a call that was written as text.
+	// MaxTurns bounds the turns; 0 means 15. Turns that repair an answer that did not fit the schema do not count, nor do the
+	// first three after a call written as text.
 	MaxTurns int
-	// MaxCalls bounds the tool calls of a turn; 0 means 128. The model is told
-	// that the others were not run.
+	// MaxCalls bounds the tool calls of a turn; 0 means 128. The model is told that further calls did not run.
 	MaxCalls int
-	// Repetition makes the watchers of an answer, one for the text and one for the
-	// thinking; see llm.Guard. When one trips, the model is asked once more, in at most three turns, and then
-	// the agent fails with "output-degenerate". Nil watches for 1,000 bytes that occur 64 times,
-	// which ordinary text never has; a function that returns an empty Watcher watches
-	// nothing.
+	// Repetition makes the watchers of an answer, one for the text and one for the thinking; see llm.Guard. When one trips, the
+	// model is asked again, in at most three turns, and then the agent fails with "output-degenerate". Nil watches for 1,000
+	// bytes that occur 64 times, as in no ordinary text; an empty Watcher watches nothing.
 	Repetition func() *llm.Watcher
 	// Model overrides the name of the model.
 	Model string
-	// MaxTokens bounds the answer of a turn; 0 leaves it to the model, whose limit is in the table of models or its
-	// configuration.
+	// MaxTokens bounds the answer of a turn; 0 uses the limit of the model, from the table of models or its configuration.
 	MaxTokens int
 	// Params are the settings of every turn, such as the temperature. A ToolChoice that forces a call applies until the
 	// model has made one, and is "auto" afterwards. A middleware may choose for each turn: see Context.Params.
 	Params llm.Params
-	// NoCache leaves out the marks that make providers cache the prompt up to the end of
-	// the conversation. An agent sets them in every turn but a first one without tools.
+	// NoCache omits the marks with which providers cache the prompt up to the end of the conversation. An agent sets them in
+	// every turn except a first turn without tools.
 	NoCache bool
 
-	// Admit checks the input before the model sees any of it: an ashlar that sees the
-	// pipeline's DAG with a node of type [Asked], the prompts and the conversation, as its
-	// latest one. If it fails, the agent fails with "input/rejected" and is not retried.
+	// Admit checks the input before the model sees any of it. The ashlar sees the pipeline's DAG; the latest node has type
+	// [Asked] and holds the prompts and the conversation. If it fails, the agent fails with "input/rejected" and is not retried.
 	// call.Admit makes one of the checks of calls:
 	//
 	//	Admit: call.Admit("door", app, call.From(agent.Asked), call.Done{Must: []string{"no-secrets"}}),
 	//
-	// Results of tools are not a part of the input: see the package comment.
+	// Results of tools are not part of the input: see the package comment.
 	Admit stone.Ashlar
 
-	// Adversary judges drafts: an ashlar that sees the pipeline's DAG with the
-	// draft as its latest node, of the produced type or the one that Finalize names. If it fails, the model is told
-	// the reason and takes another turn. An adversary without a
-	// verdict, because it panicked or could not reach its own model, ends the agent
-	// instead.
+	// Adversary judges drafts. The ashlar sees the pipeline's DAG with the draft as its latest node, of the produced type or the
+	// draft type of Finalize. If it fails, the model is told the reason and takes another turn. An adversary without a verdict,
+	// because it panicked or could not reach its own model, ends the agent instead.
 	Adversary stone.Ashlar
-	// Healer runs after a rejection, on the same DAG with the rejection as a
-	// failure node after it. The model is told the text of its node after the
-	// rejection. Its failure ends the agent.
+	// Healer runs after a rejection, on the same DAG with the rejection added as a failure node. The model is told the rejection,
+	// then the text of the healer's node. Its failure ends the agent.
 	Healer stone.Ashlar
 	// MaxHealing bounds the turns after rejected drafts. Nil means 3; with new(0) the adversary judges once, and a
 	// rejection is a failure. The adversary judges at most MaxHealing+1 drafts.
 	MaxHealing *int
 
-	// Finalize makes the result of the accepted draft, see the function of that name.
+	// Finalize turns the accepted draft into the result; see the function of that name.
 	Finalize Finalizer
 
-	// Options apply to the leaf, for example stone.Timeout, stone.Retry and
-	// stone.Version. See Middleware.Reads for what a middleware reads.
+	// Options apply to the leaf, for example stone.Timeout, stone.Retry and stone.Version. Middleware.Reads declares the reads of
+	// a middleware.
 	Options []stone.LeafOption
 }
 
-// Prompt returns a prompt that fn makes from a value that it reads, for example the nearest node of a type. To read
+// Prompt returns a prompt that fn makes from the value that reader returns, for example the nearest node of a type. To read
 // several values see dag.Derive2 and dag.Derive3.
 func Prompt[A any](reader dag.Reader[A], fn func(A) string) dag.Reader[string] {
 	return dag.Derive(reader, fn)
@@ -115,8 +106,7 @@ type Finalizer struct {
 	run    func(any) (any, error)
 }
 
-// Finalize makes a Finalizer. The model answers with a draft, of which fn makes the
-// result:
+// Finalize makes a Finalizer. The model answers with a draft, and fn turns it into the result:
 //
 //	Finalize: agent.Finalize(Verdict, func(v VerdictDoc) (PassedDoc, error) {
 //		if !v.OK {
@@ -167,27 +157,26 @@ func New[T any](name string, out dag.Type[T], model llm.Model, cfg Config) stone
 		}
 	}
 	params := a.cfg.Params
-	params.Metadata = nil // it is the provider's, and may name users
+	params.Metadata = nil // It is meant for the provider and may name users.
 	for range params.All() {
 		a.params = &params
 	}
 	return stone.Leaf(name, out, a.run, a.options()...)
 }
 
-// agent is the implementation of an ashlar of this package. It is the Detail of the
-// leaf, and is not changed after New.
+// agent is the implementation of an ashlar of this package. It is the Detail of the leaf and does not change after New.
 type agent struct {
 	name    string
 	model   llm.Model
 	cfg     Config // with its defaults
 	out     dag.AnyType
 	draft   draft // the model's answer
-	result  draft // what Finalize makes of it, of type out
+	result  draft // the result of Finalize, of type out
 	effects []string
 	offered []Tool      // of its middlewares
-	told    []llm.Tool  // the same, as the model gets them
+	told    []llm.Tool  // the tools as the model gets them
 	names   []string    // of the same
-	params  *llm.Params // of the opening; nil if none is set
+	params  *llm.Params // for the opening; nil if none are set
 	schemas schemas     // of tools
 	rebuild func(Config) stone.Ashlar
 
@@ -277,7 +266,7 @@ func effectsOf(use []Middleware) []string {
 		if m.Tool != nil {
 			add(m.Tool.Effects)
 			if m.Tool.Provider != nil {
-				add([]string{"net"}) // it runs at the provider, which reads from others
+				add([]string{"net"}) // it runs at the provider, which uses the network
 			}
 		}
 		add(m.Effects)
@@ -285,10 +274,8 @@ func effectsOf(use []Middleware) []string {
 	return out
 }
 
-// Rebuild returns the agent with another list of middlewares, and reports false
-// if the ashlar is no agent. The agents in its Admit, its adversary, its healer and its tools are
-// rebuilt too. With Ashlar.Replace it exchanges a tool wherever it is used in a
-// pipeline.
+// Rebuild returns the agent with another list of middlewares, or false if the ashlar is no agent. The agents in its Admit, its
+// adversary, its healer and its tools are rebuilt too. With Ashlar.Replace it exchanges a tool everywhere in a pipeline.
 func Rebuild(a stone.Ashlar, edit func([]Middleware) []Middleware) (stone.Ashlar, bool) {
 	old, ok := a.Detail().Value.(*agent)
 	if !ok {
@@ -319,9 +306,9 @@ func Rebuild(a stone.Ashlar, edit func([]Middleware) []Middleware) (stone.Ashlar
 
 var errNoConversation = errors.New("no conversation in the content: want a node that an agent produced")
 
-// ConversationOf reads the conversation in the nearest node of type t, which an agent produced: another one, or the
-// same one in an earlier run, to continue a chat. If there is no such node, the conversation is empty. A client of a
-// published pipeline cannot give the node: see [dag.Query.Inner].
+// ConversationOf reads the conversation in the nearest node of type t, which another agent produced or, to continue a chat, the
+// same agent in an earlier run. If there is no such node, the conversation is empty. A client of a published pipeline cannot
+// supply the node: see [dag.Query.Inner].
 func ConversationOf(t dag.AnyType) dag.Reader[[]llm.Message] {
 	return dag.ReaderFunc(func(d dag.DAG) ([]llm.Message, error) {
 		n, err := d.Nearest(t.Name())

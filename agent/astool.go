@@ -28,21 +28,19 @@ import (
 //		},
 //	})
 //
-// The arguments of a call are the content of a node of type in, which must be an object. P starts on the DAG of the
-// agent with that node added; the queries of p count as queries of the agent. The content of the nearest node of type
-// out that p makes is the result for the model, without a conversation. If p is an agent that produces [Text], the
-// result is the text. The model is also shown the media in the content.
+// The arguments of a call are the content of a node of type in, which must be an object. P starts on the DAG of the agent with
+// that node added; the queries of p count as queries of the agent. The model gets the content of the nearest node of type out
+// that p makes, without its conversation. If p is an agent that produces [Text], the result is the text. The model is also shown
+// the media in the content.
 //
-// P is part of the run. Its steps are recorded below the call, as in
-// "lead/tool-2-1/research/turn-1", so a resumed run continues within it. It draws on the
-// account of the agent. The tool has its effects, and its questions reach the
-// frontend of the run. If p fails, the model is told and can react; an exhausted account, a
-// cancellation and a question that waits for its answer end the agent as they do
-// elsewhere. When the agent ends, the nodes of p are kept beside its node, where later
-// steps read them with [Made].
+// P is part of the run. Its steps are recorded below the call, as in "lead/tool-2-1/research/turn-1", so a resumed run continues
+// within it. P draws on the account of the agent. Its effects are those of the tool, and its questions reach the frontend of the
+// run. If p fails, the model is told and can react; an exhausted account, a cancellation and a question that waits for its answer
+// end the agent as they do elsewhere. When the agent ends, the nodes of p are kept beside the agent's node, and later steps read
+// them with [Made].
 //
-// The options come from package tool, such as tool.Parallel: calls of one turn then run
-// p several times at once. Validate checks p as a part of the agent.
+// The options come from package tool, such as tool.Parallel: calls of one turn then run p several times at once. Validate checks
+// p as part of the agent.
 func AsTool(name, description string, p stone.Ashlar, in, out dag.AnyType, options ...func(*Tool)) Middleware {
 	t := Tool{Tool: llm.Tool{Name: name, Description: description, Schema: json.RawMessage(`{"type":"object"}`)}}
 	arguments, err := argumentsOf(p, in, out)
@@ -108,7 +106,7 @@ func CallIn(ctx context.Context) (ask.Call, bool) {
 		return ask.Call{}, false
 	}
 	c := ask.Call{ID: j.call.ID, Tool: j.call.Name, Input: j.call.Input}
-	if input, err := canon.AppendJSON(nil, c.Input); err == nil { // as it is in the record
+	if input, err := canon.AppendJSON(nil, c.Input); err == nil { // in the form of the record
 		c.Input = input
 	}
 	if r := j.context.Reply; r != nil {
@@ -128,7 +126,7 @@ func (p *pipeline) run(ctx context.Context, input json.RawMessage) (Result, erro
 	var start dag.DAG
 	j, within := ctx.Value(jobKey{}).(*job)
 	if within = within && j.tool.runs != nil; within {
-		p = j.tool.runs // as Rebuild has changed it
+		p = j.tool.runs // Rebuild may have changed it.
 		var err error
 		if start, err = j.lane(); err != nil {
 			return Result{}, err
@@ -154,7 +152,7 @@ func (p *pipeline) run(ctx context.Context, input json.RawMessage) (Result, erro
 	return p.result(n)
 }
 
-// result returns what the model gets of the node.
+// result returns the node as the model gets it.
 func (p *pipeline) result(n *dag.Node) (Result, error) {
 	t, free := p.out.(dag.Type[Text])
 	if !free {
@@ -165,7 +163,7 @@ func (p *pipeline) result(n *dag.Node) (Result, error) {
 	return Result{Text: text.Text}, err
 }
 
-// note notes the nodes of a call until the end of the agent.
+// note remembers the nodes of a call until the agent ends.
 func (r *run) note(ran dag.Delta) error {
 	if len(ran) == 0 {
 		return nil
@@ -175,7 +173,7 @@ func (r *run) note(ran dag.Delta) error {
 	return err
 }
 
-// keep keeps the nodes of all calls, and returns the DAG that the node of the agent follows.
+// keep keeps the nodes of all calls and returns the DAG to which the agent's node is added.
 func (r *run) keep(ctx context.Context) (dag.DAG, error) {
 	if len(r.lanes) == 0 {
 		return r.dag, nil

@@ -10,8 +10,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// maxExtra bounds what an agent may add to its turns: turns after a call that was written as text, and requests that
-// are repeated because the answer repeated itself.
+// maxExtra bounds the extra turns after a call written as text, and the extra requests after an answer that repeated itself.
 const maxExtra = 3
 
 // bound returns the most that the agent costs.
@@ -19,7 +18,7 @@ func (a *agent) bound(ctx context.Context, of func(stone.Ashlar) budget.Bound) b
 	votes, turns := 0, a.cfg.MaxTurns+1 // one answer is repaired
 	if !a.cfg.Adversary.IsZero() {
 		votes = a.maxHealing + 1
-		turns += a.maxHealing // and one after each rejected one
+		turns += a.maxHealing // and one after each rejected draft
 	}
 	if len(a.offered) > 0 || !a.OnlySteps() {
 		turns += min(maxExtra, turns+1)

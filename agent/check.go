@@ -47,7 +47,7 @@ func (a *agent) check() []stone.Finding {
 	return out
 }
 
-// checkChoice finds a choice of tools after which the agent cannot end.
+// checkChoice finds a tool choice that never lets the agent end.
 func (a *agent) checkChoice(out *findings) {
 	choice := a.cfg.Params.ToolChoice
 	switch {
@@ -65,7 +65,7 @@ func (a *agent) checkType(out *findings) {
 	}
 	s := a.out.Schema()
 	switch {
-	case a.result.free || a.out.Err() != nil: // the latter is reported for every leaf
+	case a.result.free || a.out.Err() != nil: // every leaf reports the latter
 	case s == nil || !isObject(s):
 		out.add("bad-type", "the type %q is not a JSON object: produce a struct, since the conversation is kept beside its fields", a.out.Name())
 	case a.result.goType.Kind() == reflect.Map:
@@ -152,7 +152,7 @@ func (a *agent) checkTool(t *Tool, out *findings) {
 // protocols are the provider protocols that hosted tools name.
 var protocols = map[string][]string{"openai": {"openai", "responses"}, "anthropic": {"anthropic"}, "gemini": {"gemini"}}
 
-// hosts reports whether the model may have a tool of its provider; of other models it is not known.
+// hosts reports whether the model can use a tool hosted by its provider, or may do so because its provider is unknown.
 func (a *agent) hosts(t *Tool) bool {
 	m, ok := a.model.(llm.Informer)
 	if !ok {

@@ -19,16 +19,14 @@ import (
 // CompactConfig configures Compact. The zero value leaves out the middle of a
 // conversation that has outgrown the model's window.
 type CompactConfig struct {
-	// MaxTokens bounds the request of a turn. It is never more than three quarters of
-	// Context.Window, which is the default. If that is unknown, the default is 100,000, until a server
-	// refuses a request as too long: its length then counts as the window. The last reply reports the length of its
-	// request; later messages are estimated: four bytes of text count as a token, a picture as at most 4,096.
+	// MaxTokens bounds the request of a turn. It is at most three quarters of Context.Window, which is also the default. If the
+	// window is unknown, the default is 100,000, until a server refuses a request as too long: the length of that request then
+	// counts as the window. The last reply reports the length of its request; later messages are estimated: four bytes of text
+	// count as a token, a picture as at most 4,096.
 	MaxTokens int
-	// Keep is the number of last turns that stay unchanged, if they fit; 0 means 4.
-	// The last one always stays.
+	// Keep is the number of latest turns that stay unchanged, if they fit; 0 means 4. The latest turn always stays.
 	Keep int
-	// Model writes a summary of the messages that are left out. Nil leaves a note
-	// with their number.
+	// Model summarizes the messages that are left out. Without it, a note states their number.
 	Model llm.Model
 	// Instruction is the system prompt of Model; "" is the package's own.
 	Instruction string
@@ -43,12 +41,11 @@ const (
 		"with names, paths and values, what failed and why, and what is still to be done. Write the summary and nothing else."
 )
 
-// Compact makes a middleware that shortens a conversation before it exceeds the model's window. The message that is
-// answered and the last turns stay, with the messages they reply to; one message replaces the others. A tool call is
-// never separated from its result. The shorter conversation is the agent's from then on, and the one in its node. The
-// handles of long results are kept. A request that the model's server refuses as too long is shortened to half and made
-// again, once; an answer that is cut off at the window's end is given again in a shorter conversation. Put it
-// innermost, after all middlewares that add messages.
+// Compact makes a middleware that shortens a conversation before it exceeds the model's window. It keeps the message that the
+// agent answers and the last turns, with the messages they reply to; one message replaces the rest. A tool call is never
+// separated from its result. The agent continues with the shorter conversation, which its node also has. The handles of long
+// results are kept. If a server refuses a request as too long, or the window cuts off an answer, the conversation is shortened,
+// to half after a refusal, and the model is asked once more. Put it innermost, after all middlewares that add messages.
 func Compact(cfg CompactConfig) Middleware {
 	if cfg.Keep <= 0 {
 		cfg.Keep = defaultCompactKeep
@@ -61,7 +58,7 @@ func Compact(cfg CompactConfig) Middleware {
 	}}
 }
 
-// wrap shortens a conversation that is known to be too long, and one that turns out to be.
+// wrap shortens a conversation before it is too long, and after a server found it too long.
 func (cfg CompactConfig) wrap(ctx context.Context, c Context, next Handler) (Context, error) {
 	shorter, _, err := cfg.shorten(ctx, c, cfg.bound(c.Window()))
 	if err != nil {
@@ -71,7 +68,7 @@ func (cfg CompactConfig) wrap(ctx context.Context, c Context, next Handler) (Con
 	if spent, _ := budget.CostOf(err); !errors.Is(err, reasons.Overflow) || spent.OutputTokens > 0 { // a refusal costs nothing
 		return after, err
 	}
-	// The server does not say by how much it was too long. Half of it is safe unless the estimate is far off.
+	// Servers do not say by how much a request was too long. Half is safe unless the estimate is far off.
 	length, _ := shorter.request().Tokens()
 	again, left, failed := cfg.shorten(ctx, shorter, length/2)
 	if failed != nil {
@@ -83,7 +80,7 @@ func (cfg CompactConfig) wrap(ctx context.Context, c Context, next Handler) (Con
 	return next(ctx, again)
 }
 
-// shorten leaves out the middle of a conversation of more tokens than most, if it can.
+// shorten leaves out the middle of a conversation that is longer than most tokens, if it can.
 func (cfg CompactConfig) shorten(ctx context.Context, c Context, most int) (shorter Context, left bool, err error) {
 	cfg.MaxTokens = most
 	q := c.asked()
@@ -109,8 +106,8 @@ func (cfg CompactConfig) shorten(ctx context.Context, c Context, most int) (shor
 	return c, true, nil
 }
 
-// asked returns the place of the message that the agent answers: the last one of the user in its opening. It is the
-// first message where the opening is not known.
+// asked returns the index of the message that the agent answers: the user's last message in its opening, or the first message if
+// the opening is unknown.
 func (c *Context) asked() int {
 	for i := len(c.Messages) - 1; i > 0 && c.question != nil; i-- {
 		if m := &c.Messages[i]; m.Role == llm.RoleUser && m.Text() == c.question.Text() && len(m.Media()) == len(c.question.Media()) {
@@ -120,8 +117,7 @@ func (c *Context) asked() int {
 	return 0
 }
 
-// leftOut returns the message in place of others. The model can still read the kept results
-// of these.
+// leftOut returns the message that replaces others. The model can still read their kept results.
 func leftOut(text string, of []handle) (llm.Message, error) {
 	if len(of) > 0 {
 		text += "\n[Results that can still be read with " + readName + ":"
@@ -144,9 +140,8 @@ func (cfg CompactConfig) bound(window int) int {
 	return defaultCompactTokens
 }
 
-// middle returns the range of messages to leave out, which is empty if the
-// conversation is short enough or nothing can be left out of it. The message at place q stays wherever it is. The
-// first one goes if it is of an older conversation.
+// middle returns the range of messages to leave out, which is empty if the conversation is short enough or nothing can be left
+// out of it. The message at index q always stays. The first message goes if it belongs to an older conversation.
 func (cfg CompactConfig) middle(c Context, q int) (from, to int) {
 	length, _ := c.request().Tokens()
 	room := cfg.MaxTokens - length
@@ -161,7 +156,7 @@ func (cfg CompactConfig) middle(c Context, q int) (from, to int) {
 			turns = append(turns, i)
 		}
 	}
-	reserve := min(summaryTokens, cfg.MaxTokens/4) // for the message in their place
+	reserve := min(summaryTokens, cfg.MaxTokens/4) // for the replacement message
 	if from = min(1, len(c.Messages)); q > 0 {
 		from = 0
 	}

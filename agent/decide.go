@@ -2,7 +2,7 @@ package agent
 
 import "slices"
 
-// Action is the action that a recommendation asks for.
+// Action is the action that a recommendation proposes.
 type Action string
 
 // The actions.
@@ -17,10 +17,9 @@ const (
 type Recommendation struct {
 	Action Action `json:"action"`
 	Source string `json:"source,omitempty"` // the adviser, such as the name of a tool
-	Reason string `json:"reason,omitempty"` // why: for Halt the reason of the failure
+	Reason string `json:"reason,omitempty"` // for Halt, the reason of the failure
 	Failed bool   `json:"failed,omitempty"` // the tool call behind it failed
-	// Answer is the draft, for Continue, if it is not what the model wrote: text, or JSON of the draft's
-	// type. See [Answer].
+	// Answer, for Continue, is a draft that replaces the model's own: text, or JSON of the draft's type. See [Answer].
 	Answer string `json:"answer,omitempty"`
 }
 
@@ -31,7 +30,7 @@ type Recommendation struct {
 //		return agent.Result{Text: "noted", Recommend: agent.Answer(string(input))}, nil
 //	},
 //
-// A draft that does not fit goes back to the model once, as one that the model wrote does.
+// A draft that does not fit goes back to the model once, like the model's own.
 func Answer(draft string) *Recommendation { return &Recommendation{Action: Continue, Answer: draft} }
 
 // A Decide chooses the next action after every turn. It must be deterministic: it is

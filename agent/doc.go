@@ -1,6 +1,5 @@
-// Package agent makes ashlars in which a language model works in turns: the model
-// answers or calls tools, and gets their results in the next turn, until a decide
-// function accepts its draft as the result. From outside it is a leaf like any other.
+// Package agent makes ashlars in which a language model works in turns: the model answers or calls tools, and gets their results
+// in the next turn, until a decide function accepts its draft as the result. To the pipeline it is a leaf like any other.
 //
 //	fix := agent.New("fix", Patch, model, agent.Config{
 //		System:   agent.Say("You repair Go packages."),
@@ -11,10 +10,9 @@
 //
 // # Turns
 //
-// The conversation belongs to the agent: a list of messages that starts with the text
-// of User. Every turn makes a [Context] of it, passes that through the middlewares to
-// the model and back, and calls the decide function, which chooses another turn, the
-// draft, or a failure. Besides the kinds of package kind, an agent fails with
+// The conversation belongs to the agent: a list of messages that starts with the text of User. Every turn puts it into a
+// [Context], passes that through the middlewares to the model and back, and calls the decide function, which chooses another
+// turn, the draft, or a failure. Besides the kinds of package kind, an agent fails with
 //
 //   - max-turns: it was not done after its last turn
 //   - agent-empty-response: an answer has neither text nor a tool call
@@ -30,16 +28,13 @@
 //
 // The cause of a failure is the error of package llm or schema behind it.
 //
-// A request never ends with the model's own words: if a turn with text alone is
-// followed by another, the user says "Continue." first.
+// A request never ends with the model's own words: after a turn with text alone, the user says "Continue." first.
 //
 // # Middleware
 //
-// A [Middleware] wraps a turn; the first in the list is the outermost. Tools are
-// middlewares: on the way in, a tool offers itself to the model. Innermost, the agent
-// runs the model's calls and appends their results to the conversation. On the way
-// out, every middleware sees both. An agent can do nothing beyond its list.
-// [Wrap] runs middlewares without an agent, for their tests.
+// A [Middleware] wraps a turn; the first in the list is the outermost. Tools are middlewares: on the way in, a tool offers itself
+// to the model. Innermost, the agent runs the model's calls and appends their results to the conversation. On the way out, every
+// middleware sees both. An agent has no abilities beyond its list. [Wrap] runs middlewares without an agent, for tests.
 //
 // The model is told of every failed call and can react: a tool that does not exist, arguments that do not fit the
 // tool's schema or were cut off, an error, a panic. Arguments with only one possible meaning are converted: "3" for a
@@ -47,29 +42,24 @@
 //
 // # Long results
 //
-// A result that is longer than Tool.MaxResult is kept whole: in the record of the call, and
-// when the agent ends, in a node of type "agent/result" beside its node. The model is given the
-// beginning, the size and a handle, which is a short digest. With the handle it can call
-// read_result, which reads a part or searches, and which the agent offers by itself from then
-// on, also after [Compact], and in an agent that continues the conversation. A kept result
-// has at most 8 MiB, all results of an agent 64 MiB together; beyond, the call fails with the
-// beginning. Secrets of the run are removed first.
+// A result that is longer than Tool.MaxResult is kept whole: in the record of the call, and when the agent ends, in a node of
+// type "agent/result" beside its node. The model is given the beginning, the size and a handle, which is a short digest. With the
+// handle it can call read_result, which reads a part or searches. The agent offers this tool from then on, even after [Compact]
+// and in an agent that continues the conversation. A kept result has at most 8 MiB, all results of an agent 64 MiB together; a
+// call beyond these limits fails with the beginning. Secrets of the run are removed first.
 //
 // # Media
 //
-// Config.Media shows pictures, sounds and documents with the first message, and a tool returns them
-// in Result.Media. A conversation has their bytes, at most llm.MaxMedia for each; events have
-// a line for each. If the model's protocol has no form for the media of a result, the model is
-// told so.
+// Config.Media shows pictures, sounds and documents with the first message, and a tool returns them in Result.Media. A
+// conversation contains their bytes, at most llm.MaxMedia each; events have one line for each. If the model's protocol has no
+// form for the media of a result, the model is told so.
 //
 // # Agents as tools
 //
-// [AsTool] turns an agent, call or other pipeline into a tool. It runs below the tool
-// call, as a part of the run: recorded, on the same account, within the same grant. Its
-// nodes are kept beside the result of the agent.
+// [AsTool] turns an agent, call or other pipeline into a tool. It runs below the tool call as part of the run: recorded, on the
+// same account, within the same grant. Its nodes are kept beside the result of the agent.
 //
-// A hand-off needs no tool: an agent produces the name of the one that takes over, and
-// stone.Match runs that one; see the example.
+// A hand-off needs no tool: an agent produces the name of the next agent, and stone.Match runs it; see the example.
 //
 // # Result
 //
@@ -81,9 +71,8 @@
 //
 // A tool can give the answer in place of the model's text, such as the arguments of its call: see [Answer].
 //
-// Finalize names a type of its own for what the model answers, its draft, and makes the
-// result of it: a reviewer answers with a verdict, and its result is an approval or a
-// failure.
+// Finalize gives the model's draft its own type and turns it into the result: a reviewer answers with a verdict, and its result
+// is an approval or a failure.
 //
 // An Adversary judges drafts before they are accepted: the reason of its failure is
 // added to the conversation, then the text of the Healer, and the model tries again.
@@ -96,17 +85,14 @@
 //
 // # Guardrails
 //
-// Config.Admit checks what the agent is asked, before a model sees any of it; Adversary checks its drafts. Results of
-// tools are input too, which arrives later: wrap the tool that returns them in a middleware, or ask a call.Model whose
-// Spec has Admit, which checks every request of every turn.
+// Config.Admit checks what the agent is asked, before a model sees any of it; Adversary checks its drafts. Results of tools are
+// later input: wrap the tool in a middleware, or ask a call.Model whose Spec has Admit, which checks every request of every turn.
 //
 // # Chats
 //
-// Config.Conversation gives an agent the messages so far, from wherever a pipeline has
-// them: [ConversationOf] reads the messages of an agent's result, so that the next run of a chat
-// starts on the DAG of the last one with the next question appended; see the example of
-// that name. Messages from elsewhere are a field of a node like any other. A result contains
-// the whole conversation.
+// Config.Conversation gives an agent the messages so far, from any node: [ConversationOf] reads the messages of an agent's
+// result. The next run of a chat starts on the last run's DAG with the next question appended; see the example of that name. A
+// result contains the whole conversation.
 //
 // # Budget
 //
@@ -119,13 +105,11 @@
 //
 // # Durability
 //
-// The turns of the model and the calls of tools are steps of the run: recorded ones
-// are not paid for again. Their addresses are the turn and the position in the reply,
-// as in "fix/turn-3" and "fix/tool-3-1". What the prompts render is recorded first, as the
-// value "fix/opening": a resumed conversation continues with it, whatever they would render
-// now, and the run has a notice of the difference. So a prompt may contain the time. A secret of
-// the run is removed from the record, and so from what the model gets. Middlewares and decide
-// functions run again when a run is resumed, so they must be deterministic.
+// The turns of the model and the calls of tools are steps of the run: recorded ones are not paid for again. Their addresses are
+// the turn and the position in the reply, as in "fix/turn-3" and "fix/tool-3-1". The rendered prompts are recorded first, as the
+// value "fix/opening". A resumed conversation continues with them, even if the prompts would now render differently, and the run
+// has a notice of the difference. So a prompt may contain the time. Secrets of the run are removed from the record, and so never
+// reach the model. Middlewares and decide functions run again when a run is resumed, so they must be deterministic.
 //
 // # Watching
 //

@@ -16,10 +16,10 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// conversationField is the field of a node's content with the conversation.
+// conversationField is the field with the conversation in a node's content.
 const conversationField = "conversation"
 
-// draft knows the type of the drafts, or of the result: generics end here.
+// draft holds the type of the drafts or of the result without type parameters.
 type draft struct {
 	typ    dag.AnyType
 	goType reflect.Type
@@ -66,8 +66,8 @@ func isObject(s *schema.Schema) bool {
 	return hasType(root.Type, "object") || len(s.Properties()) > 0
 }
 
-// A misfit is an answer that is no draft: the message to the model about it, and the
-// failure if the next answer does not fit either.
+// A misfit describes an answer that is no draft: the message to the model, and the failure if the next answer does not fit
+// either.
 type misfit struct {
 	tell    string
 	failure error
@@ -96,8 +96,7 @@ func (d *draft) read(ctx context.Context, r *llm.Reply) (any, *misfit) {
 	return nil, &misfit{wrong.Tell, failure(reasons.ParseFailed, wrong.Err, "the answer does not fit the schema of the response, nor did the one after it was sent back%s", wrong.Where)}
 }
 
-// content is the content of the agent's node: the fields of the result, and the
-// conversation beside them.
+// content returns the content of the agent's node: the fields of the result and the conversation.
 func (r *run) content(v any, conversation []llm.Message) (any, error) {
 	if text, ok := v.(Text); ok {
 		return struct {

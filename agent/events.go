@@ -11,7 +11,7 @@ import (
 
 // events sends the events of an agent to the stream of its run.
 type events struct {
-	place       event.Place // of the agent, not of its steps
+	place       event.Place // the agent's place, not a step's
 	info, debug bool
 }
 
@@ -39,11 +39,11 @@ func (e *events) middleware(turn int, name string, takesPart bool) {
 	}
 }
 
-// told returns the call as events have it.
+// told returns the call in the form of events.
 func (j *job) told() event.ToolCall {
 	c := event.ToolCall{Turn: j.turn, Position: j.position, Tool: j.call.Name, ID: j.call.ID, Input: j.call.Input}
 	if j.call.Input == nil {
-		text, _ := json.Marshal(j.call.InputText) // a string always has JSON
+		text, _ := json.Marshal(j.call.InputText) // A string can always be encoded.
 		c.Input = json.RawMessage(text)
 	}
 	return c

@@ -13,8 +13,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// ConfigOf returns the model and the configuration of an agent, with the defaults of the
-// fields that were left out. It reports false if the ashlar is no agent.
+// ConfigOf returns the model and the configuration of an agent, with defaults filled in, or false if the ashlar is no agent.
 func ConfigOf(a stone.Ashlar) (llm.Model, Config, bool) {
 	of, ok := a.Detail().Value.(*agent)
 	if !ok {
@@ -69,7 +68,7 @@ func (a *agent) facts() iter.Seq2[string, string] {
 	}
 }
 
-// modelName is the name of the model that is asked, and its protocol.
+// modelName returns the name of the model and its protocol.
 func (a *agent) modelName() string {
 	var info llm.Info
 	if m, ok := a.model.(llm.Informer); ok {
@@ -82,7 +81,7 @@ func (a *agent) modelName() string {
 	return name
 }
 
-// fact is the tool that the middleware offers, or the middleware itself.
+// fact describes the middleware's tool, or the middleware itself.
 func (m *Middleware) fact() [2]string {
 	name, effects := m.Name, m.Effects
 	kind := "middleware"
@@ -95,8 +94,7 @@ func (m *Middleware) fact() [2]string {
 	return [2]string{kind, name}
 }
 
-// shownPrompt is the first line of a prompt that reads nothing, or the types that it is
-// made of.
+// shownPrompt returns the first line of a constant prompt, or the types that a prompt reads.
 func shownPrompt(r dag.Reader[string]) string {
 	if reads := madeOf(r); reads != "" {
 		return reads
@@ -112,7 +110,7 @@ func shownPrompt(r dag.Reader[string]) string {
 	return first
 }
 
-// madeOf names the types that a reader reads, "" for none.
+// madeOf returns the names of the types that a reader reads.
 func madeOf(r dag.Querier) string {
 	var reads []string
 	for _, q := range r.Queries() {

@@ -15,9 +15,9 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// This file is about runs with a policy on marked text, see package internal/marked.
+// This file supports policies on marked text, see package internal/marked.
 
-// Acts ranges over what brings text into the conversation and acts on the model's words.
+// Acts ranges over the tools and middlewares that add text to the conversation or act on the model's words.
 func (a *agent) Acts(yield func(name string, effects []string) bool) {
 	for _, m := range a.cfg.Use {
 		if m.Tool != nil && !yield(m.Tool.Name, m.Tool.acts()) || len(m.Effects) > 0 && !yield(m.Name, m.Effects) {
@@ -42,7 +42,7 @@ func (t *Tool) acts() []string {
 	return t.Effects
 }
 
-// brings returns the marks of what a call of the tool returns; of a tool that is not known any more, all.
+// brings returns the marks of the tool's results, or all marks for an unknown tool.
 func (t *Tool) brings(ctx context.Context, name string) marked.Set {
 	switch {
 	case t == nil:
@@ -53,7 +53,7 @@ func (t *Tool) brings(ctx context.Context, name string) marked.Set {
 	return marked.Brought(ctx, name, t.acts(), stone.Ashlar{})
 }
 
-// opened notes the marks that the conversation has from its beginning: of middlewares and hosted tools, and of an earlier part.
+// opened notes the initial marks of the conversation: of middlewares, hosted tools and an earlier conversation.
 func (r *run) opened(ctx context.Context) {
 	earlier := r.cfg.Conversation != nil && len(r.start.Messages) > 1 // its tools may have been compacted away
 	for _, m := range r.cfg.Use {
@@ -67,7 +67,7 @@ func (r *run) opened(ctx context.Context) {
 	r.returned(ctx, r.agent.offered, r.start.Messages)
 }
 
-// returned notes the marks of what the tools of the calls in messages return.
+// returned notes the marks of the results of the tool calls in messages.
 func (r *run) returned(ctx context.Context, tools []Tool, messages []llm.Message) {
 	for i := range messages {
 		for _, call := range messages[i].ToolCalls {
@@ -76,13 +76,14 @@ func (r *run) returned(ctx context.Context, tools []Tool, messages []llm.Message
 	}
 }
 
-// admit returns the context in which the call runs, or why it does not run. A person may allow it.
+// admit returns the context of the call, or the reason why it does not run. A person may allow it.
 func (j *job) admit(ctx context.Context) (within context.Context, refusal string, err error) {
 	var p stone.Ashlar
+	in := ""
 	if j.tool.runs != nil {
-		p = j.tool.runs.ashlar
+		p, in = j.tool.runs.ashlar, j.tool.runs.in.Name()
 	}
-	within, why, asks := marked.Admit(ctx, j.tool.Name, j.tool.acts(), j.tool.Schema, p)
+	within, why, asks := marked.Admit(ctx, j.tool.Name, j.tool.acts(), j.tool.Schema, p, in)
 	if why == "" {
 		return within, "", nil
 	}
@@ -114,7 +115,7 @@ func (j *job) admit(ctx context.Context) (within context.Context, refusal string
 	return ctx, j.tool.Name + " did not run: a person refused this call. Continue without it.", nil
 }
 
-// shown returns what a person sees of the call: its preview and its arguments.
+// shown returns the preview and the arguments of the call for a person.
 func (j *job) shown(ctx context.Context) (string, error) {
 	if j.tool.Preview == nil {
 		return string(j.call.Input), nil

@@ -14,22 +14,21 @@ import (
 // changed copy to next. It must not modify the elements of slices, and must clip
 // its base, as the methods do.
 type Context struct {
-	// DAG is the pipeline's, as far as the agent's queries allow.
+	// DAG is the pipeline's DAG, limited to the agent's queries.
 	DAG dag.DAG
 	// Agent is the name of the ashlar, Turn counts from 1.
 	Agent string
 	Turn  int
 
-	// Messages is the conversation. The outermost middleware hands it over to
-	// the next turn, and at the end to the node.
+	// Messages is the conversation. The outermost middleware passes it to the next turn, and finally to the node.
 	Messages []llm.Message
 	// Further parts of the request of this turn.
 	System    string
 	Format    *llm.Format
 	Model     string // overrides the model's own name if not empty
 	MaxTokens int    // of the answer
-	// Params are the settings of this turn; nil are none. A middleware passes others on, and must not
-	// modify these. They begin as Config.Params, whose forced choice of a tool is "auto" after a call.
+	// Params are the settings of this turn; nil means none. A middleware may pass on others but must not modify these. They start
+	// as Config.Params; a forced tool choice becomes "auto" after a call.
 	Params *llm.Params
 
 	// Tools are offered to the model in this turn. Their names are unique.
@@ -41,20 +40,20 @@ type Context struct {
 	Advice []Recommendation
 
 	models   *models      // that the agent asks
-	question *llm.Message // that the agent answers, nil if it is not known
-	prefix   *llm.Prefix  // what the last reply reported about its request
+	question *llm.Message // answered by the agent; nil if unknown
+	prefix   *llm.Prefix  // reported by the last reply about its request
 }
 
-// request is the request of the turn, as far as estimates need it.
+// request returns the parts of the turn's request that estimates need.
 func (c Context) request() *llm.Request {
 	return &llm.Request{System: c.System, Messages: c.Messages, Tools: wired(c.Tools), ResponseFormat: c.Format, Prefix: c.prefix}
 }
 
-// models has the known facts about the models that an agent asks. It is no part of a Context, because
-// every byte of one is copied onto the stacks of waiting agents many times.
+// models holds the known facts about the models of an agent. It is not part of Context, every byte of which is copied many times
+// onto the stacks of waiting agents.
 type models struct {
 	usage  budget.Usage
-	window int // of its own model, by the table
+	window int // of the agent's own model, from the table
 	full   int // tokens of prompt and answer that did not fit
 }
 
@@ -114,16 +113,15 @@ type Middleware struct {
 	Tool *Tool
 	// Guard reports whether the middleware takes part in a turn; nil means always.
 	Guard func(Context) bool
-	// Wrap does its work before and after next, which it calls at most once, and again only
-	// after an error. An error ends the agent with a failure. Nil only offers the Tool.
+	// Wrap works before and after next, which it calls at most once, and again only after an error. An error ends the agent with
+	// a failure. A nil Wrap only offers the Tool.
 	Wrap func(ctx context.Context, c Context, next Handler) (Context, error)
-	// Bound returns the most that Wrap costs in a turn, besides what it passes to next: the request of the turn, with
-	// another conversation or other tools at most. Nil means that it is not known; see stone.Ashlar.Bound.
+	// Bound returns the most that Wrap costs in a turn, apart from next. Wrap may change the conversation and the tools of the
+	// request that it passes to next, but not the model. Nil means unknown; see stone.Ashlar.Bound.
 	Bound func(context.Context) budget.Bound
-	// Reads lists what Wrap reads of Context.DAG, in addition to the agent's own reads.
+	// Reads lists the queries of Wrap on Context.DAG, in addition to the agent's own.
 	Reads []dag.Querier
-	// Effects are its effects on the world in addition to the ones its Tool declares,
-	// including the effects of tools that Wrap offers.
+	// Effects are the effects on the world beyond those of Tool, including the effects of tools that Wrap offers.
 	Effects []string
 }
 
@@ -147,8 +145,8 @@ type Tool struct {
 	// Timeout ends the context of a call; the model is told. Zero means unlimited. The
 	// agent still waits for a Run that ignores its context.
 	Timeout time.Duration
-	// MaxResult bounds the text of a result that the model is given, in bytes; zero means
-	// 64 KiB, a negative value means unlimited. A longer one is kept, see the package comment.
+	// MaxResult bounds the text of a result that the model is given, in bytes; zero means 64 KiB, a negative value means
+	// unlimited. A longer result is kept, see the package comment.
 	MaxResult int
 	// Bound returns the most that a call costs. Nil means that Run costs nothing.
 	Bound func(context.Context) budget.Bound

@@ -11,8 +11,8 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// printed is the part of an agent that can change its answer, besides its name, types
-// and queries. Its judges are children of the leaf, which the root package prints.
+// printed holds everything else that can change an agent's answer, apart from its name, types and queries. Its judges are
+// children of the leaf, which the root package prints.
 type printed struct {
 	Model      llm.Info     `json:"model"`
 	Override   string       `json:"override"`
@@ -29,9 +29,8 @@ type printedUse struct {
 	Tool *llm.Tool `json:"tool,omitempty"`
 }
 
-// fingerprint is the part of an agent in the fingerprint of its leaf: the model, as far as it
-// identifies itself, limits, and middlewares by their names with the tools that they
-// offer. Prompts are recorded values, see opening.
+// fingerprint returns the agent's part of its leaf's fingerprint: the identity of the model, limits, and the names and tools of
+// middlewares. Prompts are recorded values, see opening.
 func (a *agent) fingerprint() []byte {
 	p := printed{
 		Override: a.cfg.Model, MaxTurns: a.cfg.MaxTurns, MaxTokens: a.cfg.MaxTokens, MaxHealing: a.maxHealing,
@@ -42,7 +41,7 @@ func (a *agent) fingerprint() []byte {
 	}
 	if m, ok := a.model.(llm.Informer); ok {
 		p.Model = m.Info()
-		p.Model.Endpoint = "" // the same model may move
+		p.Model.Endpoint = "" // the same model may move elsewhere
 	}
 	for _, m := range a.cfg.Use {
 		use := printedUse{Name: m.Name}
@@ -72,8 +71,8 @@ func (a *agent) instructions() string {
 	return strings.Join(said, "\n\n")
 }
 
-// renders returns the prompts, their media and the conversation so far, which are a part of the key of
-// reuse of the leaf. The keys of reuse cover nodes without their conversations.
+// renders returns the prompts, their media and the conversation so far for the leaf's reuse key. Reuse keys cover nodes without
+// their conversations.
 func (a *agent) renders(d dag.DAG) ([]byte, error) {
 	system, err := prompt(a.cfg.System, d)
 	if err != nil {

@@ -35,12 +35,12 @@ func (r *run) reads() Tool {
 			return Result{Text: out}, err
 		},
 		Parallel:  true,
-		Effects:   []string{}, // the conversation has the marks of the tools whose results it reads
+		Effects:   []string{}, // the results that it reads have already marked the conversation
 		MaxResult: -1,         // its own bounds
 	}
 }
 
-// readSchema has the bounds of reading.
+// readSchema includes the limits of a read.
 var readSchema = fmt.Sprintf(`{"type":"object","additionalProperties":false,"required":["handle"],"properties":{
 "handle":{"type":"string","description":"the handle at the end of the cut result"},
 "offset":{"type":"integer","minimum":0,"description":"the byte at which to start, counted from 0"},
@@ -53,7 +53,7 @@ type reading struct {
 	Search        string
 }
 
-// of returns what the model gets of a text.
+// of returns the part of a text that the model gets.
 func (in reading) of(text string) (string, error) {
 	if in.Offset >= len(text) {
 		return "", fmt.Errorf("the result has only %d bytes: offset %d is after its end", len(text), in.Offset)
@@ -105,7 +105,7 @@ func found(text string, from int, word string) (string, error) {
 	}
 }
 
-// begin returns the beginning of the character at a place.
+// begin returns the index at which the character at an index begins.
 func begin(text string, at int) int {
 	for at > 0 && at < len(text) && !utf8.RuneStart(text[at]) {
 		at--

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// defaultMaxResult bounds the text of a result that the model is given, in bytes.
+	// defaultMaxResult bounds the text of a result for the model, in bytes.
 	defaultMaxResult = 64 << 10
 	// maxKept bounds the text of a kept result, maxAllKept all kept texts of an agent together.
 	maxKept    = 8 << 20
@@ -31,13 +31,13 @@ type kept struct {
 	Text string `json:"text"`
 }
 
-// keptType is the type of those nodes. Their handle is in their meta.
+// keptType is the node type of kept results. Their meta holds the handle.
 var keptType = dag.NewType[kept]("agent/result")
 
 const handleField = "handle"
 
-// A handle names a kept result for the model. The message with the beginning of the result
-// has it in its metadata, under handlesKey; after a compaction, the message in its place.
+// A handle names a kept result for the model. The message with the beginning of the result, or its replacement after a
+// compaction, has the handle in its metadata under handlesKey.
 type handle struct {
 	Handle string `json:"handle"`
 	Tool   string `json:"tool"`
@@ -46,9 +46,8 @@ type handle struct {
 
 const handlesKey = "stone/results"
 
-// fit sets the text of an outcome. If the text is too long for the model, it is kept in a
-// node of the call. Secrets are removed before: the cut could divide one, and the handle is
-// a digest of the text.
+// fit sets the text of an outcome. If the text is too long for the model, it is kept in a node of the call. Secrets are removed
+// first, because the cut could divide one and the handle is a digest of the text.
 func (j *job) fit(ctx context.Context, o *outcome, text string) error {
 	o.Text = utf8Only(text)
 	most := cmp.Or(j.tool.MaxResult, defaultMaxResult)
@@ -134,8 +133,7 @@ func noted(m llm.Message, of ...handle) (llm.Message, error) {
 	return m, nil
 }
 
-// find returns the text of a kept result: of this agent, or of one whose conversation it
-// continues.
+// find returns the text of a result kept by this agent or by an agent whose conversation it continues.
 func (r *run) find(name string) (string, error) {
 	var nodes []*dag.Node
 	for _, lane := range r.lanes {

@@ -22,8 +22,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// pausedTurn is the stop reason of a provider that interrupted the turn itself, and
-// wants the same messages again.
+// pausedTurn is the stop reason of a provider that paused the turn and expects the same messages again.
 const pausedTurn = "pause_turn"
 
 // run is one visit of an agent.
@@ -31,23 +30,23 @@ type run struct {
 	*agent
 	onion
 	dag      dag.DAG
-	start    Context      // at the start of every turn
-	base     dag.DAG      // on which the nodes of tool calls start
+	start    Context      // the context at the start of every turn
+	base     dag.DAG      // the DAG on which tool calls add nodes
 	lanes    []dag.DAG    // with those nodes
 	room     atomic.Int64 // for kept results, in bytes
 	turn     int
 	limit    int
-	repaired bool // the answer was sent back, and none has fitted since
-	told     bool // a call was written as text, and the model was told so
+	repaired bool // an answer was sent back and no later one has fitted
+	told     bool // the model was told that it wrote a call as text
 	texts    int  // how often
 	repeats  int  // requests that were repeated because the answer repeated itself
 	healed   int
 	paused   bool
 	models
 	answer event.Place // where the last answer was streamed
-	prefix *llm.Prefix // what the last reply reported about its request
-	called bool        // a tool, by the model
-	marks  marked.Set  // that tools have brought in
+	prefix *llm.Prefix // reported by the last reply about its request
+	called bool        // the model has called a tool
+	marks  marked.Set  // marks brought in by tools
 	thread string      // the name of the conversation
 }
 
@@ -108,14 +107,13 @@ func (r *run) nextTurn(conversation []llm.Message) *Context {
 	c.Turn, c.Messages, c.prefix = r.turn, conversation, r.prefix
 	if choice := r.cfg.Params.ToolChoice; r.called && choice != "" && choice != "none" {
 		free := r.cfg.Params
-		free.ToolChoice = "auto" // else no turn could end
+		free.ToolChoice = "auto" // otherwise the agent could not end
 		c.Params = &free
 	}
 	return &c
 }
 
-// open makes the initial context of every turn. A recorded opening is reused, whatever the prompts
-// now render.
+// open makes the initial context of every turn. A recorded opening is reused even if the prompts now render differently.
 func (r *run) open(ctx context.Context) error {
 	c := &r.start
 	*c = Context{models: &r.models, DAG: r.dag, Agent: r.name, Format: r.draft.form.Format(), Model: r.cfg.Model, MaxTokens: r.cfg.MaxTokens, Params: &r.cfg.Params}
@@ -188,7 +186,7 @@ func (r *run) render(ctx context.Context) (o opening, err error) {
 	return o, nil
 }
 
-// text is the opening for people.
+// text returns the opening for people.
 func (o *opening) text() string {
 	var b strings.Builder
 	b.WriteString(o.System)
@@ -203,7 +201,7 @@ func prompt(p dag.Reader[string], d dag.DAG) (string, error) {
 	return utf8Only(text), err
 }
 
-// read returns what an optional reader reads.
+// read returns the value of an optional reader.
 func read[T any](r dag.Reader[T], d dag.DAG) (v T, err error) {
 	if r == nil {
 		return v, nil
@@ -215,7 +213,7 @@ func read[T any](r dag.Reader[T], d dag.DAG) (v T, err error) {
 type next struct {
 	done  bool
 	draft any
-	say   []llm.Message // to the model before the other turn
+	say   []llm.Message // to the model before the next turn
 }
 
 // decide chooses the next action after a turn.
@@ -247,7 +245,7 @@ func (r *run) decide(ctx context.Context, c *Context) (next, error) {
 	}
 }
 
-// drafted returns the reply whose text is the draft: another one than the model's if a tool gave the answer.
+// drafted returns the reply whose text is the draft: the model's, unless a tool gave the answer.
 func drafted(reply *llm.Reply, answer string) *llm.Reply {
 	if answer == "" {
 		return reply
@@ -303,7 +301,7 @@ func (r *run) finish(ctx context.Context, v any, conversation []llm.Message) (n 
 	return n, nil
 }
 
-// meta returns the usage of the agent.
+// meta returns the usage of the agent as meta.
 func (r *run) meta() map[string]string {
 	meta := map[string]string{"turns": strconv.Itoa(r.turn), terms.Beside: conversationField}
 	if n := r.usage.InputTokens; n > 0 {
@@ -329,8 +327,7 @@ func failure(k kind.Kind, cause error, format string, args ...any) error {
 	return &stone.Failure{Kind: k, Reason: fmt.Sprintf(format, args...), Cause: cause}
 }
 
-// modelFailure turns a model error into a failure. An error because the run ends
-// is not the model's failure.
+// modelFailure turns a model error into a failure. An error caused by the end of the run is not the model's failure.
 func modelFailure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -338,7 +335,7 @@ func modelFailure(ctx context.Context, err error) error {
 	if errors.Is(err, kind.Waiting) { // a capability of call.Model asks a person
 		return err
 	}
-	if ended, ok := errors.AsType[fault.Ender](err); ok { // an account, also of a wrapper around the model
+	if ended, ok := errors.AsType[fault.Ender](err); ok { // an account, perhaps of a wrapper around the model
 		return ended
 	}
 	if fault.Kind(err) == string(reasons.NotAdmitted) { // the Admit of a call.Model
@@ -364,8 +361,7 @@ type modelError struct{ error }
 
 func (e *modelError) Unwrap() error { return e.error }
 
-// Retryable is false if the provider refused the request and would refuse it again.
-// A bad answer may be better the next time.
+// Retryable is false if the provider refused the request and would refuse it again. A bad answer may be better next time.
 func (e *modelError) Retryable() bool {
 	_, status := errors.AsType[*llm.HTTPError](e.error)
 	_, reported := errors.AsType[*llm.ProviderError](e.error)
@@ -373,7 +369,7 @@ func (e *modelError) Retryable() bool {
 	return !status && !reported && !decided || llm.Retryable(e.error)
 }
 
-// RetryAfter is the time to wait that the server asks for.
+// RetryAfter returns the pause that the server asks for.
 func (e *modelError) RetryAfter() time.Duration {
 	if h, ok := errors.AsType[*llm.HTTPError](e.error); ok {
 		return h.RetryAfter

@@ -39,8 +39,8 @@ func (a *agent) mediaTypes() (types []string) {
 	return types
 }
 
-// refused returns the first error of check if it refuses every type that Config.Media can return. An agent that can do without media
-// may have a model that takes none.
+// refused returns the first error of check if it refuses every type that Config.Media can return. An agent whose media are
+// optional may have a model that takes none.
 func (a *agent) refused(check func(*llm.Media) error) (why error) {
 	if a.cfg.Media == nil || a.model == nil {
 		return nil

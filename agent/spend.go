@@ -10,8 +10,8 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A payment is the draw of a model's step on the account of the context: an estimate
-// before, the measured usage after, also if the answer failed.
+// A payment charges a model's step to the account of the context: an estimate before, the measured usage after, even if the
+// answer failed.
 type payment struct {
 	*budget.Draw
 	meter *llm.Meter
@@ -21,8 +21,8 @@ type payment struct {
 	again int                 // retries of a model that repeats itself
 }
 
-// stuck watches for 1,000 bytes that occur 64 times, which no ordinary text has. Tables,
-// logs and padding stay far below; a model in a loop never stops.
+// stuck watches for 1,000 bytes that occur 64 times, as in no ordinary text. Tables, logs and padding stay far below; a model in
+// a loop never stops.
 func stuck() *llm.Watcher {
 	return &llm.Watcher{NGram: &llm.NGram{N: 1000, Threshold: 64}}
 }
@@ -64,7 +64,7 @@ func (p *payment) ask(ctx context.Context, m llm.Model, req *llm.Request, hear f
 	return reply, err
 }
 
-// failed is the failure of a step whose model failed, with its cost.
+// failed returns the failure of a step whose model failed, with its cost.
 func (p *payment) failed(ctx context.Context, err error) error {
 	failure := modelFailure(ctx, budget.Costly(err, p.spent))
 	if _, noted := budget.CostOf(failure); !noted {

@@ -19,8 +19,8 @@ var textCalls = []*regexp.Regexp{
 	regexp.MustCompile(`(?s)<\|(?:python_tag|tool_call_begin)\|>\s*(?:functions\.)?(?:([\w-]+)(?::\d+)?\b|\{[^{]*?"name"\s*:\s*"([^"]+)").*$`),
 }
 
-// textCall returns the tool on offer whose call is all of a text, or its end, or "". A text that
-// goes on after a call talks about calls.
+// textCall returns the tool on offer whose call is all of a text, or its end, or "". Text after a call means that the model only
+// talks about calls.
 func textCall(reply *llm.Reply, tools []Tool) string {
 	offered := func(name string) bool {
 		return slices.ContainsFunc(tools, func(t Tool) bool { return t.Name == name })

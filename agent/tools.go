@@ -133,7 +133,7 @@ func byClient(tools []Tool, call llm.ToolCall) bool {
 	return t != nil && t.Client
 }
 
-// together runs the calls from up to to for which such holds, all at the same time.
+// together runs all calls in the range [from, to) that such accepts at the same time.
 func (r *run) together(ctx context.Context, c *Context, outcomes []outcome, from, to int, such func([]Tool, llm.ToolCall) bool) error {
 	var wait sync.WaitGroup
 	errs := make([]error, to-from)
@@ -184,10 +184,10 @@ type job struct {
 	offered        []Tool
 	start          time.Time
 	done           bool    // and not replayed
-	end            dag.DAG // with the nodes of the call; empty if it has none
+	end            dag.DAG // the DAG with the call's nodes; empty if it has none
 }
 
-// refuse returns the reason for the model why a call is not run, "" if it can be run.
+// refuse returns the reason, for the model, why a call does not run, or "".
 func (r *run) refuse(ctx context.Context, tools []Tool, j *job) (string, error) {
 	tool, call := j.tool, j.call
 	switch most := r.cfg.MaxCalls; {
@@ -217,8 +217,8 @@ func (r *run) refuse(ctx context.Context, tools []Tool, j *job) (string, error) 
 	return "", err
 }
 
-// meant returns the arguments that fit the schema and that a model probably meant, or nil: values
-// written as text where no text may be, null for what is optional, and all of it in one member.
+// meant returns the arguments that a model probably meant and that fit the schema, or nil. It converts values written as text,
+// null for optional properties, and arguments wrapped in one member.
 func meant(ctx context.Context, s *schema.Schema, input json.RawMessage) json.RawMessage {
 	var whole map[string]json.RawMessage
 	if restored := s.Restore(ctx, input); s.Validate(ctx, restored) == nil {
@@ -251,8 +251,7 @@ func unknown(name string, tools []Tool) string {
 	return text + " The tools are: " + strings.Join(names, ", ") + "."
 }
 
-// alike reports whether a name is probably meant for another: models mistake its case
-// and separators, and add prefixes.
+// alike reports whether a name probably means another one: models change case and separators and add prefixes.
 func alike(name, tool string) bool {
 	letters := func(s string) string {
 		return strings.Map(func(r rune) rune {
@@ -266,8 +265,8 @@ func alike(name, tool string) bool {
 	return a != "" && b != "" && (strings.Contains(a, b) || strings.Contains(b, a))
 }
 
-// do runs the tool, or tells the model why not. The model gets its errors, except the end of the run and
-// a question that waits for its answer: the call is made again when the run is resumed.
+// do runs the tool, or tells the model why not. The model gets its errors, except the end of the run and a waiting question: a
+// resumed run repeats that call.
 func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return outcome{}, err
@@ -322,8 +321,8 @@ func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 	return o, nil
 }
 
-// show adds the media of a result. The model is told which it cannot be shown, and why: a request
-// that has them would be refused.
+// show adds the media of a result. The model is told which media it cannot be shown and why: a request with them would be
+// refused.
 func (j *job) show(o *outcome, media []*llm.Media) {
 	size := 0
 	for _, m := range media {
@@ -366,7 +365,7 @@ func (j *job) guarded(ctx context.Context) (res Result, err error) {
 	return res, err
 }
 
-// schemas compiles the schema of a tool once for the life of the agent.
+// schemas compiles each tool's schema once in the life of the agent.
 type schemas struct {
 	mu    sync.Mutex
 	known map[string]*schema.Schema
@@ -384,7 +383,7 @@ func (s *schemas) of(raw json.RawMessage) (*schema.Schema, error) {
 	if known, ok := s.known[string(raw)]; ok {
 		return known, nil
 	}
-	parsed, _, err := schema.ParseForeign(raw) // Validate tells what is not checked
+	parsed, _, err := schema.ParseForeign(raw) // Validate reports unchecked keywords
 	if err != nil {
 		return nil, err
 	}

@@ -19,9 +19,8 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Wrap returns a handler that runs the middlewares around inner, the first of them
-// outermost, as an agent does in each turn. The inner handler of an agent asks the model
-// and runs the calls of its answer; a test of a middleware gives its own.
+// Wrap returns a handler that runs the middlewares around inner, the first outermost, as an agent does in each turn. The agent's
+// inner handler asks the model and runs its calls; a test of a middleware supplies its own.
 func Wrap(use []Middleware, inner Handler) Handler {
 	return func(ctx context.Context, c Context) (Context, error) {
 		o := onion{events: eventsOf(ctx), inner: func(ctx context.Context, c *Context) (err error) {
@@ -38,7 +37,7 @@ func Wrap(use []Middleware, inner Handler) Handler {
 type onion struct {
 	events
 	inner   func(context.Context, *Context) error
-	offered []Tool // of all middlewares, in their order; may be empty
+	offered []Tool // tools of all middlewares, in order; may be empty
 }
 
 // run runs the rings from the outermost to the inner handler and back.
@@ -73,8 +72,7 @@ func (o *onion) wrap(ctx context.Context, c *Context, m *Middleware, rest []Midd
 	return err
 }
 
-// offer is Context.Offer. As long as the tools follow the order of the middlewares, they
-// are a part of one slice, which was made with the agent.
+// offer is Context.Offer. While the tools follow the order of the middlewares, they share one slice made with the agent.
 func (o *onion) offer(c *Context, t *Tool) {
 	n := len(c.Tools)
 	if partOf(o.offered, c.Tools) && n < len(o.offered) && o.offered[n].Name == t.Name {
@@ -84,7 +82,7 @@ func (o *onion) offer(c *Context, t *Tool) {
 	*c = c.Offer(*t)
 }
 
-// partOf reports whether the tools are the beginning of all.
+// partOf reports whether all begins with the tools.
 func partOf(all, tools []Tool) bool {
 	return len(tools) == 0 || len(all) > 0 && &tools[0] == &all[0]
 }
@@ -131,9 +129,8 @@ func (r *run) ask(ctx context.Context, c *Context) error {
 	return r.dispatch(ctx, c)
 }
 
-// turnOfUser ends the conversation with a message of the user. If it ends with the model's own
-// words, servers let the model continue that message, or refuse the request. Only a paused turn is
-// meant so.
+// turnOfUser ends the conversation with a message of the user. After the model's own words, servers continue that message or
+// refuse the request, which only a paused turn wants.
 func (r *run) turnOfUser(c *Context) {
 	if n := len(c.Messages); n == 0 || c.Messages[n-1].Role == llm.RoleAssistant && !r.paused {
 		c.Messages = append(slices.Clip(c.Messages), llm.User("Continue."))
@@ -156,11 +153,11 @@ func (r *run) heard(c *Context, reply *llm.Reply) {
 	}
 }
 
-// windowFull is the stop reason of an answer that was cut off at the end of the model's window.
+// windowFull is the stop reason of an answer cut off at the end of the model's window.
 const windowFull = "model_context_window_exceeded"
 
-// granted reports a tool with an effect that the agent does not declare: the grant of
-// the run was compared with the declared ones.
+// granted reports a tool with an effect that the agent does not declare, since the run's grant was compared only with declared
+// effects.
 func (r *run) granted(tools []Tool) error {
 	for _, t := range tools {
 		for _, e := range t.Effects {
@@ -178,8 +175,7 @@ type turnRecord struct {
 	Usage budget.Usage `json:"usage,omitzero"`
 }
 
-// recall asks the model, or takes its answer from the run's records. A recorded answer stays the
-// turn's answer, even if the request has changed.
+// recall asks the model, or takes its answer from the run's records. A recorded answer is used even if the request has changed.
 func (r *run) recall(ctx context.Context, c *Context) (*llm.Reply, error) {
 	q, err := r.question(ctx, c)
 	if err != nil {
@@ -207,7 +203,7 @@ func (q *question) reply(c *Context, rec *turnRecord, err error) (*llm.Reply, er
 	return restored(rec.Reply), nil
 }
 
-// restored makes cut-off arguments nil again, which JSON reads back as null.
+// restored sets cut-off arguments back to nil, because JSON reads them as null.
 func restored(r *llm.Reply) *llm.Reply {
 	if !slices.ContainsFunc(r.ToolCalls, isNull) {
 		return r
@@ -229,8 +225,7 @@ func withoutNull(calls []llm.ToolCall) []llm.ToolCall {
 	return calls
 }
 
-// question is one running request. It is one value with methods instead of closures,
-// which would cost an allocation for each variable they share.
+// question is one running request. It is a value with methods because closures would allocate each shared variable.
 type question struct {
 	*run
 	payment
@@ -264,7 +259,7 @@ func (q *question) ask(ctx context.Context, _ struct{}) (turnRecord, error) {
 	if err := q.fits(); err != nil {
 		return turnRecord{}, err
 	}
-	if !q.own { // otherwise its own calls are recorded
+	if !q.own { // otherwise the model's own calls are recorded
 		if err := asked.Before(ctx, q.model, &q.req); err != nil {
 			return turnRecord{}, err
 		}
@@ -293,7 +288,7 @@ func (q *question) ask(ctx context.Context, _ struct{}) (turnRecord, error) {
 // toShorten says what to do about a conversation that is too long.
 const toShorten = ": add the middleware Compact (with a smaller Keep if it has one), or use a model with a larger window"
 
-// fits refuses a request that is as long as what did not fit before.
+// fits refuses a request at least as long as one that did not fit.
 func (q *question) fits() error {
 	if q.full == 0 {
 		return nil
@@ -304,8 +299,7 @@ func (q *question) fits() error {
 	return nil
 }
 
-// keepable removes arguments that no node can contain, or that are too long: the call is
-// then refused, and the paid turn is not lost.
+// keepable removes arguments that no node can contain or that are too long: only the call is then refused, not the paid turn.
 func keepable(calls []llm.ToolCall) []llm.ToolCall {
 	calls = slices.Clone(calls)
 	for i := range calls {

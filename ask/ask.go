@@ -1,9 +1,8 @@
 // Package ask defines the interface between a run and the people who answer its
 // questions. A [Frontend] needs it; a program that only asks, with stone.Ask, does not.
 //
-// A [Channel] passes the questions to the program around a run. Package cli asks them at the
-// terminal; package serve has pages, an API, MCP and webhooks for them, whose answers outlive the
-// process.
+// A [Channel] passes the questions to the program around a run. Package cli asks them at the terminal; package serve offers them
+// on pages and over an API, MCP and webhooks, and its answers outlive the process.
 //
 // A choice that ends in "…" accepts any text after it: [Blank] returns the text before, and [Chosen] says whether a response is one
 // of the choices. The name of the person who answers has at most [MaxBy] bytes.
@@ -24,7 +23,7 @@ import (
 // A Question is a question to a person. In a program that serves several runs, RunID
 // and Path together identify an open question.
 type Question struct {
-	Name    string         // of the ashlar that asks; unique in a pipeline
+	Name    string         // of the asking ashlar; unique in a pipeline
 	RunID   string         // the id of the run; empty before a run
 	Path    string         // the address of the ashlar; empty before a run
 	Text    string         // for the person; empty before a run
@@ -32,30 +31,29 @@ type Question struct {
 	Schema  *schema.Schema // if not nil, the answer must be JSON that fits it
 	Problem string         // why the previous answer was rejected, or ""
 
-	// Standing are the choices that also answer all later questions of this Name in the
-	// run, which are then not asked. A journal can share them among the runs of a session.
+	// Standing are the choices that also answer all later questions of this Name in the run. A journal can share them among the
+	// runs of a session.
 	Standing []string
-	// Deadline is how long a waiting run waits for an answer; zero means without end. Default is the answer then; the empty one
-	// cancels the question.
+	// Deadline bounds the time that a waiting run waits for an answer; zero means unlimited. Default is the answer after that; an
+	// empty one cancels the question.
 	Deadline time.Duration
 	Default  string
-	// Call is the tool call that the answer approves or refuses, nil if it is about none.
+	// Call is the tool call that the answer approves or refuses, or nil.
 	Call *Call
 }
 
 // A Call is a tool call of a model that a person decides on.
 type Call struct {
-	ID      string          `json:"id,omitempty"` // that the model gave it
+	ID      string          `json:"id,omitempty"` // given by the model
 	Tool    string          `json:"tool"`
 	Input   json.RawMessage `json:"input"`             // the arguments, whole
-	Request string          `json:"request,omitempty"` // what the user asked the agent for
-	Said    string          `json:"said,omitempty"`    // what the model said with the call
+	Request string          `json:"request,omitempty"` // the user's request to the agent
+	Said    string          `json:"said,omitempty"`    // the model's text with the call
 	Client  bool            `json:"client,omitempty"`  // the client of the run executes the call: the answer is its result
 }
 
-// Version identifies what is asked: the Text, the Choices, the Schema and the Call. It is the
-// same in every process. An answer counts only for the version to which it was given: a
-// journal puts a question again that a resumed run asks in another version.
+// Version identifies the Text, the Choices, the Schema and the Call of a question in every process. An answer counts only for its
+// version: if a resumed run asks another version, a journal asks the question again.
 func (q *Question) Version() string {
 	parts := append([]string{q.Text}, q.Choices...)
 	if q.Schema != nil {
@@ -107,9 +105,8 @@ func (q *Question) Check(response string) error {
 // A Frontend shows questions to a person and returns the answers. It is not part of the
 // pipeline: the same pipeline runs with a terminal, a web page or a test.
 type Frontend interface {
-	// Ask returns the answer, with who gave it if that is known. It must return when ctx is done. Lanes call it from several goroutines at
-	// once. If the answer does not fit the question, Ask is called again, with
-	// the Problem. An error is a failure of the step.
+	// Ask returns the answer, with its author if known. It must return when ctx is done. Lanes call it from several goroutines at
+	// once. If the answer does not fit the question, Ask is called again, with the Problem. An error is a failure of the step.
 	//
 	// Ask returns [kind.Waiting], or an error that wraps it, if it has passed the
 	// question on but this process should not wait for the answer. Other lanes
@@ -119,16 +116,14 @@ type Frontend interface {
 	Ask(ctx context.Context, q Question) (Answer, error)
 }
 
-// An Answer is an answer to a question, and who gave it.
+// An Answer is an answer to a question, with its author.
 type Answer struct {
 	Response string // empty if the person cancelled the question
-	// By is the author of the answer, such as "user ada" or "token ops", in at most MaxBy bytes. It is empty if that is
-	// not known.
+	// By is the author of the answer, such as "user ada" or "token ops", in at most MaxBy bytes. It is empty if unknown.
 	By string
-	// Given is when it was given, to this question or, if it is a standing answer, to an
-	// earlier one. Zero means now.
+	// Given is the time of the answer to this question or, for a standing answer, to an earlier one. Zero means now.
 	Given time.Time
-	// To is the version of the question that was answered; empty if that is not known.
+	// To is the version of the answered question; empty if unknown.
 	To string
 }
 

@@ -2,8 +2,8 @@ package ask
 
 import "context"
 
-// A Channel is a Frontend over a Go channel, to the program around a run: receive questions from it in any
-// goroutine, and answer them in any order. Its buffer holds questions that nobody has received yet.
+// A Channel is a Frontend over a Go channel, for the program around a run: receive questions from it in any goroutine, and answer
+// them in any order. Its buffer holds questions that nobody has received yet.
 //
 //	questions := make(ask.Channel)
 //	go func() {
@@ -21,8 +21,7 @@ type Asked struct {
 	done   <-chan struct{}
 }
 
-// Answer answers the question, by the person named, if that is known; only the first call
-// counts.
+// Answer answers the question. By is the name of the author, if known. Only the first call counts.
 func (a Asked) Answer(response, by string) {
 	select {
 	case a.answer <- Answer{Response: response, By: by}:

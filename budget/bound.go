@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// A Bound is the most that a step or a pipeline may cost, in USD, as far as that is known before it starts. It may
-// depend on widths, which are numbers of lanes: 0.02 + 0.31 × each-document. What has no bound is named. The zero
-// Bound costs nothing. A Bound is a value: its methods return others.
+// A Bound is the most that a step or a pipeline may cost, in USD, as far as it is known beforehand. It may depend on widths,
+// which are numbers of lanes: 0.02 + 0.31 × each-document. It names the parts that have no bound. The zero Bound costs nothing. A
+// Bound is immutable: its methods return new ones.
 type Bound struct {
-	sums  []sum // the dearest of them counts; without any it costs nothing
+	sums  []sum // alternatives, of which the dearest counts; none costs nothing
 	open  []string
 	parts []Part
 }
@@ -26,18 +26,18 @@ type sum map[string]float64
 
 const (
 	product = " × "
-	// maxSums bounds the alternatives of a Bound. More are replaced by a sum that is as dear as each of them.
+	// maxSums bounds the alternatives of a Bound. More are merged into one sum that is at least as dear.
 	maxSums = 16
 )
 
-// A Part says where the money of a Bound is.
+// A Part is a share of a Bound.
 type Part struct {
 	Path  string
-	Note  string // what the amount is made of
+	Note  string // how the amount is computed
 	Bound Bound  // without parts
 }
 
-// AtMost is the bound of work that costs at most this. An amount that is no number, or infinite, has no bound.
+// AtMost returns the bound of work that costs at most usd. NaN and infinity mean unbounded.
 func AtMost(usd float64) Bound {
 	switch {
 	case math.IsNaN(usd) || math.IsInf(usd, 1):
@@ -48,7 +48,7 @@ func AtMost(usd float64) Bound {
 	return Bound{sums: []sum{{"": usd}}}
 }
 
-// Unbounded is the bound of work without a bound. Why names it for people, as in "the price of m is unknown".
+// Unbounded returns the bound of unlimited work. Why explains it to people, as in "the price of m is unknown".
 func Unbounded(why string) Bound { return Bound{open: []string{why}} }
 
 // Add returns the bound of b and the others together.
@@ -80,13 +80,13 @@ func (b Bound) Add(others ...Bound) Bound {
 	return total
 }
 
-// Or returns the bound of b or o, of which one is paid.
+// Or returns the bound of paying either b or o.
 func (b Bound) Or(o Bound) Bound {
 	both := Bound{open: union(slices.Clone(b.open), o.open)}
 	if both.sums = dearest(slices.Concat(b.sums, o.sums)); len(both.sums) > maxSums {
 		both.sums = merged(both.sums)
 	}
-	counts := func(of Bound) bool { // or else the money is elsewhere
+	counts := func(of Bound) bool { // otherwise the money is elsewhere
 		return len(of.open) > 0 || slices.ContainsFunc(of.sums, func(s sum) bool {
 			return slices.ContainsFunc(both.sums, func(t sum) bool { return maps.Equal(s, t) })
 		})
@@ -100,7 +100,7 @@ func (b Bound) Or(o Bound) Bound {
 	return both
 }
 
-// Times returns the bound of b paid n times.
+// Times returns the bound of paying b n times.
 func (b Bound) Times(n int) Bound {
 	if n <= 0 {
 		return Bound{}
@@ -108,8 +108,8 @@ func (b Bound) Times(n int) Bound {
 	return b.each(func(at string, usd float64) (string, float64) { return at, usd * float64(n) })
 }
 
-// Over returns the bound of b paid in each lane of a fan-out whose number of lanes is not known. A name that occurs
-// more than once stands for the widest of these fan-outs.
+// Over returns the bound of paying b in each lane of a fan-out with an unknown number of lanes. If a name occurs more than once,
+// it stands for the widest of these fan-outs.
 func (b Bound) Over(width string) Bound {
 	width = strings.ReplaceAll(width, product, " x ")
 	return b.each(func(at string, usd float64) (string, float64) {
@@ -119,7 +119,7 @@ func (b Bound) Over(width string) Bound {
 	})
 }
 
-// At returns the bound with the widths that are named replaced by numbers.
+// At returns the bound with the named widths replaced by numbers.
 func (b Bound) At(widths map[string]int) Bound {
 	return b.each(func(at string, usd float64) (string, float64) {
 		var left []string
@@ -141,7 +141,7 @@ func factors(at string) []string {
 	return strings.Split(at, product)
 }
 
-// each returns the bound with its amounts, and the amounts of its parts, replaced.
+// each returns the bound with all amounts replaced, its own and those of its parts.
 func (b Bound) each(amount func(at string, usd float64) (string, float64)) Bound {
 	out := Bound{open: b.open, parts: slices.Clone(b.parts)}
 	for _, s := range b.sums {
@@ -160,7 +160,7 @@ func (b Bound) each(amount func(at string, usd float64) (string, float64)) Bound
 	return out
 }
 
-// dearest leaves out the sums that are nowhere dearer than another one.
+// dearest omits sums that never exceed another sum.
 func dearest(sums []sum) (left []sum) {
 	for i, s := range sums {
 		if len(s) > 0 && !slices.ContainsFunc(left, s.within) && !slices.ContainsFunc(sums[i+1:], func(t sum) bool { return s.within(t) && !t.within(s) }) {
@@ -170,7 +170,7 @@ func dearest(sums []sum) (left []sum) {
 	return left
 }
 
-// within reports whether s costs at most as much as t, whatever the widths.
+// within reports whether s costs at most as much as t for all widths.
 func (s sum) within(t sum) bool {
 	for at, usd := range s {
 		if usd > t[at] {
@@ -180,7 +180,7 @@ func (s sum) within(t sum) bool {
 	return true
 }
 
-// merged returns one sum that is as dear as each of them.
+// merged returns one sum that is at least as dear as each of them.
 func merged(sums []sum) []sum {
 	all := sum{}
 	for _, s := range sums {
@@ -200,7 +200,7 @@ func union(a, b []string) []string {
 	return a
 }
 
-// Noted returns b as a single part, whose path In sets.
+// Noted returns b as a single part. In sets its path.
 func (b Bound) Noted(note string) Bound {
 	if b.Free() {
 		return b
@@ -209,7 +209,7 @@ func (b Bound) Noted(note string) Bound {
 	return b
 }
 
-// In returns b as what the step at a path costs: the parts that have no path get this one.
+// In returns b as the cost of the step at a path: parts without a path get this one.
 func (b Bound) In(path string) Bound {
 	if len(b.parts) == 0 {
 		b = b.Noted("")
@@ -224,10 +224,10 @@ func (b Bound) In(path string) Bound {
 	return b
 }
 
-// Free reports whether nothing is paid.
+// Free reports whether b costs nothing.
 func (b Bound) Free() bool { return len(b.sums)+len(b.open) == 0 }
 
-// USD returns the bound as an amount. It returns false if it depends on widths, or if something has no bound.
+// USD returns the bound as an amount. It returns false if b depends on widths or has unbounded parts.
 func (b Bound) USD() (usd float64, known bool) {
 	for _, s := range b.sums {
 		if _, constant := s[""]; !constant || len(s) > 1 {
@@ -238,14 +238,13 @@ func (b Bound) USD() (usd float64, known bool) {
 	return usd, len(b.open) == 0
 }
 
-// Open names what has no bound.
+// Open names the unbounded parts.
 func (b Bound) Open() []string { return slices.Clone(b.open) }
 
-// Parts returns the parts that cost something, in the order of the pipeline. Together they may cost more than b, where
-// only one of them runs.
+// Parts returns the parts that cost something, in the order of the pipeline. Their sum may exceed b if only one of several runs.
 func (b Bound) Parts() []Part { return slices.Clone(b.parts) }
 
-// String returns the bound as people write it, rounded up, without the unbounded parts.
+// String formats the bound, rounded up, without the unbounded parts.
 func (b Bound) String() string {
 	texts := []string{}
 	for _, s := range b.sums {
@@ -268,7 +267,7 @@ func (b Bound) String() string {
 	return "max(" + strings.Join(texts, ", ") + ")"
 }
 
-// shown rounds an amount up: to a cent, or to two significant digits of less than ten cents.
+// shown rounds an amount up: to cents, or below ten cents to two significant digits.
 func shown(usd float64) string {
 	digits := 2
 	if usd < 0.1 {
@@ -282,7 +281,7 @@ func shown(usd float64) string {
 	return text
 }
 
-// Fits returns nil if what costs at most b stays within a limit in USD. The error names the sum and its dearest part.
+// Fits returns nil if b stays within a limit in USD. The error names the sum and its dearest part.
 func (b Bound) Fits(limit float64) error {
 	limit = max(limit, 0)
 	if usd, known := b.USD(); known && usd <= limit*(1+1e-9) {

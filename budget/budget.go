@@ -8,17 +8,16 @@ import (
 	"github.com/stonelayer/stone/internal/bounds"
 )
 
-// Limits bound what may be spent. Nil means unlimited, and 0 or less means nothing may be spent:
-// new(2.0) is two dollars, new(0.0) none. In JSON the members are max-roundtrips, max-tokens, max-usd and
-// latency-ms, and absent means unlimited.
+// Limits bound spending. Nil means unlimited, and 0 or less means nothing may be spent: new(2.0) is two dollars, new(0.0) none.
+// In JSON the members are max-roundtrips, max-tokens, max-usd and latency-ms; a missing member means unlimited.
 type Limits struct {
 	Roundtrips *int           `json:"max-roundtrips,omitempty"` // invocations of capabilities, turns of agents
 	Tokens     *int           `json:"max-tokens,omitempty"`     // in and out
 	USD        *float64       `json:"max-usd,omitempty"`
-	Latency    *time.Duration `json:"-"` // from when the account was opened
+	Latency    *time.Duration `json:"-"` // counted from the opening of the account
 }
 
-// An Amount is an amount to spend, or spent. Negative parts count as zero.
+// An Amount is an amount spent or to be spent. Negative parts count as zero.
 type Amount struct {
 	Roundtrips int     `json:"roundtrips,omitempty"`
 	Tokens     int     `json:"tokens,omitempty"`
@@ -48,10 +47,10 @@ type Account struct {
 	held   Possible // the part of spent whose cost is unknown
 	used   Usage
 	since  bool               // used includes the usage recorded by earlier processes: see Under
-	open   int                // reserved estimates that are not settled
+	open   int                // unsettled estimates
 	run    bool               // made by Run
-	below  func(string) Usage // of such an account: see Earlier
-	runs   map[string]bill    // of runs that can be resumed, by id
+	below  func(string) Usage // for such an account: see Earlier
+	runs   map[string]bill    // resumable runs, by id
 }
 
 // A tree is an account with all accounts under it, which share a lock: an amount is taken
@@ -70,8 +69,7 @@ func New(l Limits) *Account {
 // whole reports whether the account belongs to a whole run.
 func (a *Account) whole() bool { return a.above == nil }
 
-// Sub opens an account under this one, with limits of its own. Its time starts now. Under
-// a nil account it is like New.
+// Sub opens an account under this one, with its own limits. Its time starts now. Under a nil account it is like New.
 func (a *Account) Sub(l Limits) *Account {
 	sub := New(l)
 	if a != nil {
@@ -129,9 +127,8 @@ func (a *Account) use(u Usage, recorded bool) {
 	}
 }
 
-// Under opens an account under this one for the steps below a path. In a resumed run, its Used
-// starts with the usage of these steps in earlier processes, including attempts without a
-// result and steps that are not entered again because they are replayed as a whole.
+// Under opens an account under this one for the steps below a path. In a resumed run, its Used starts with the usage of these
+// steps in earlier processes, including attempts without a result and steps that are replayed as a whole.
 func (a *Account) Under(path string) *Account {
 	sub := a.Sub(Limits{})
 	if run := a.OfRun(); run != nil && run.below != nil {
@@ -143,7 +140,7 @@ func (a *Account) Under(path string) *Account {
 // Left returns the remaining budget: the least of all accounts up the chain, never below 0.
 func (a *Account) Left() Limits { return a.left(Amount{}) }
 
-// left is Left with an amount returned first.
+// left is like Left, after returning an amount.
 func (a *Account) left(back Amount) Limits {
 	if a == nil {
 		return Limits{}
@@ -153,7 +150,7 @@ func (a *Account) left(back Amount) Limits {
 	return a.rest(back)
 }
 
-// rest is left for callers that have locked the tree.
+// rest is like left, for callers that have locked the tree.
 func (a *Account) rest(back Amount) (left Limits) {
 	for ; a != nil; a = a.above {
 		limits := a.limits
@@ -175,8 +172,7 @@ func least[N int | float64 | time.Duration](left, limit *N, spent N) *N {
 	return bounds.Least(left, new(max(max(*limit, 0)-spent, 0)))
 }
 
-// Deadline returns when the time of the account or of one above it ends, whichever is
-// earlier. It returns false if none has a limit on time.
+// Deadline returns the earliest end of the time of the account and the accounts above it, or false if none limits time.
 func (a *Account) Deadline() (deadline time.Time, ok bool) {
 	for ; a != nil; a = a.above {
 		if a.limits.Latency == nil {

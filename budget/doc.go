@@ -1,6 +1,5 @@
-// Package budget accounts for the spending of a run: round trips, tokens, money and time.
-// An account may be under another one. A draw on it is a draw on all accounts above it,
-// so that a step can have a cap within its run's cap:
+// Package budget accounts for the spending of a run: round trips, tokens, money and time. An account may be under another. A draw
+// on it also draws on all accounts above it, so a step can have a limit within its run's limit:
 //
 //	ctx = budget.With(ctx, budget.New(budget.Limits{USD: new(2.0), Tokens: new(500_000)}))
 //	result, err := stone.Run(ctx, pipeline, cfg)
@@ -9,16 +8,13 @@
 // of a request before it is sent, which fails if the account cannot pay it. They settle
 // the actual cost afterwards: see [Draw]. [Fixed] is the quote of a step with a fixed cost.
 //
-// A step that a journal records draws with a [Draw]: a recorded result is not paid again
-// when a run is resumed. The account of such a run is charged with the cost of the run so
-// far, in whatever process, see [Account.Run].
+// A step that a journal records draws with a [Draw]: a recorded result is not paid again when a run is resumed. The account of a
+// resumed run is charged with its cost so far in all processes, see [Account.Run].
 //
-// Reservations count as spent, so concurrent requests cannot overdraw together: the
-// account exceeds a limit by one estimate at most. A draw that only others' open estimates block waits for them. An
-// attempt that is lost, since its process died, counts with an
-// estimate that follows the outputs of such steps in the run, see [WithOutputs]. An account that
-// limits money rejects
-// models whose [Price] is not known.
+// Reservations count as spent, so concurrent requests cannot overdraw together: the account exceeds a limit by one estimate at
+// most. A draw that is blocked only by others' open estimates waits for them. An attempt whose process died counts with an
+// estimate from the outputs of similar steps in the run, see [WithOutputs]. An account that limits money rejects models whose
+// [Price] is not known.
 //
 // # For packages of steps
 //

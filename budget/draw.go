@@ -28,12 +28,12 @@ type Draw struct {
 	account  *Account
 	quote    Quote
 	outputs  *outputs
-	class    string // of the step, for outputs
+	class    string // class of the step, for outputs
 	lost     Amount // counted if the step starts and its cost stays unknown
 	reserved *reservation
-	known    bool // nothing was reserved, since the result is recorded
+	known    bool // the result is recorded, so nothing was reserved
 	before   bool // the result was recorded before this process
-	repeated bool // the result was charged in this process already: see Body
+	repeated bool // this process has already charged the result: see Body
 	live     bool
 	ended    bool
 }
@@ -42,9 +42,8 @@ type Draw struct {
 type Body interface {
 	// Path returns the address of the body.
 	Path() string
-	// Recorded reports whether the run has the result of the named step from an earlier process, or from
-	// a worker. Repeated reports whether an earlier attempt at the body in this process made
-	// it: the account was charged for it then.
+	// Recorded reports whether the run has the result of the named step from an earlier process, or from a worker. Repeated
+	// reports whether an earlier attempt at the body in this process made it and charged the account.
 	Recorded(step string) (recorded, repeated bool)
 }
 
@@ -67,8 +66,8 @@ func (a *Account) Draw(ctx context.Context, at Body, step string, q Quote) (*Dra
 	return d, nil
 }
 
-// Context returns the context for the step. It declares what the step may cost, estimated from the outputs of such
-// steps in the run. A journal notes this with each attempt: an attempt without a result is assumed to have cost it.
+// Context returns the context for the step. It declares the cost of the step, estimated from the outputs of similar steps in the
+// run. A journal notes it with each attempt and assumes it for attempts without a result.
 func (d *Draw) Context(ctx context.Context) context.Context {
 	if !d.known {
 		d.lost = d.outputs.expected(d.class, d.quote)
@@ -90,8 +89,7 @@ func (d *Draw) Begin() (err error) {
 	return err
 }
 
-// Estimate returns what the step may have used, for a step that started and whose usage is
-// unknown.
+// Estimate returns the estimated usage of a step that started and whose usage is unknown.
 func (d *Draw) Estimate() Usage {
 	return Usage{OutputTokens: d.lost.Tokens, USD: d.lost.USD, Estimated: true}
 }
@@ -129,8 +127,8 @@ func (d *Draw) End(used Usage) {
 // Live reports whether the work of the step has started in this process.
 func (d *Draw) Live() bool { return d.live }
 
-// Close must be called last. Without an End it cancels the reservation if the step was
-// not started, and otherwise replaces it by the cost that the step declared.
+// Close must be called last. Without an End it cancels the reservation of a step that did not start, and otherwise charges the
+// declared cost.
 func (d *Draw) Close() {
 	switch {
 	case d == nil || d.ended:
@@ -151,16 +149,16 @@ func Costly(err error, u Usage) error {
 	return &costlyError{err, u.Meta()}
 }
 
-// Meta is the note of Costly, for errors with a method FailureMeta of their own.
+// Meta returns the meta of Costly, for errors with their own method FailureMeta.
 func (u Usage) Meta() string {
 	raw, err := json.Marshal(u.Sane())
 	if err != nil {
-		panic(err) // a sane usage always has JSON
+		panic(err) // a sane usage can always be encoded
 	}
 	return string(raw)
 }
 
-// CostOf returns the usage that err notes, and whether it notes one.
+// CostOf returns the usage in the meta of err, and whether there is one.
 func CostOf(err error) (Usage, bool) {
 	var u Usage
 	text, ok := fault.Meta(err)[terms.UsageNote]

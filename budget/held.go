@@ -14,24 +14,23 @@ const Kind = "budget/exhausted"
 // unit of the limit, and zero if they are unknown, as for a limit on time.
 type ExhaustedError struct {
 	Limit string // "max-roundtrips", "max-tokens", "max-usd" or "latency-ms"
-	Part  bool   // the account is of a part of the run, see [Account.Sub]
+	Part  bool   // the account covers part of the run, see [Account.Sub]
 
-	Spent float64 // what is known, and what running steps have reserved
-	// Held has the estimates of lost attempts, which started and have no known cost; for a Shared budget, of
-	// what is in flight.
+	Spent float64 // known spending and reservations of running steps
+	// Held has the estimates of lost attempts, which started and have no known cost; for a Shared budget, the estimates of steps
+	// in flight.
 	Held float64
 	Lost int     // number of the lost attempts
 	Max  float64 // the limit
-	// Shared is the budget over several runs that has no room, nil for an account of a run. Needs is what the
-	// refused step may cost.
+	// Shared is the exhausted budget of several runs, nil for the account of a run. Needs is the estimated cost of the refused
+	// step.
 	Shared *Balance
 	Needs  float64
-	// Enough is a limit that pays for the step that was refused. It also pays for what Max
-	// would have paid for, had no attempt been lost. It is zero for a Shared budget.
+	// Enough is a limit that suffices for the refused step and makes up for lost attempts. It is zero for a Shared budget.
 	Enough float64
 }
 
-// Error says what was spent and which limit is enough.
+// Error returns the spending and a sufficient limit.
 func (e *ExhaustedError) Error() string {
 	if e.Shared != nil {
 		return e.shared()
@@ -78,7 +77,7 @@ func (e *ExhaustedError) FailureKind() string { return Kind }
 // lane because of it, and without a Rescue the run ends and can be resumed.
 func (e *ExhaustedError) EndsRun() bool { return !e.Part }
 
-// Retryable returns false: the account does not change before another attempt.
+// Retryable returns false, because the account would not change before another attempt.
 func (e *ExhaustedError) Retryable() bool { return false }
 
 // exhausted returns the error of an account that denies a step.
@@ -107,8 +106,7 @@ func (a *Account) exhausted(limit string, q Quote) *ExhaustedError {
 	return e
 }
 
-// hold notes that an amount was taken for an attempt whose cost is not known. The tree must be
-// locked.
+// hold notes that an amount was taken for an attempt of unknown cost. The tree must be locked.
 func (a *Account) hold(declared Amount) {
 	for ; a != nil; a = a.above {
 		a.held = a.held.Start(declared)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// MarshalJSON writes the limits that are set, and a negative one as 0.
+// MarshalJSON writes the limits that are set, negative ones as 0.
 func (l Limits) MarshalJSON() ([]byte, error) {
 	out := map[string]any{}
 	if l.Roundtrips != nil {

@@ -11,8 +11,8 @@ import (
 type Quote struct {
 	Least Amount `json:"least,omitzero"`
 	Most  Amount `json:"most,omitzero"`
-	// Output is the number of output tokens in Most, and USDPerOutput the price of each. They are
-	// zero for a cost that does not depend on the output.
+	// Output is the number of output tokens in Most, and USDPerOutput the price of each. They are zero if the cost does not
+	// depend on the output.
 	Output       int     `json:"output,omitempty"`
 	USDPerOutput float64 `json:"usd-per-output,omitempty"`
 	// Unpriced names a model whose price is not known. An account that limits money
@@ -25,11 +25,11 @@ type Quote struct {
 // Fixed is the quote of a step with a fixed cost.
 func Fixed(a Amount) Quote { return Quote{Least: a, Most: a} }
 
-// Reserved is the quote of a step that may spend up to an amount, all of which must be there. Other steps wait for what it
-// returns.
+// Reserved is the quote of a step that may spend up to an amount, which must be available in full. Other steps wait for the
+// unused rest.
 func Reserved(a Amount) Quote { return Quote{Least: a, Most: a, returns: true} }
 
-// estimate reports whether the step may cost less than is reserved.
+// estimate reports whether the step may cost less than its reservation.
 func (q Quote) estimate() bool { return q.returns || q.Least.sane() != q.Most.sane() }
 
 // An UnpricedError reports that an account limits money but the price of a model is not
@@ -58,10 +58,10 @@ func (e *UnpricedError) Retryable() bool { return false }
 type Price struct {
 	In         float64 `json:"usd-per-mtok-in,omitempty"`
 	Out        float64 `json:"usd-per-mtok-out,omitempty"`
-	CacheRead  float64 `json:"usd-per-mtok-cache-read,omitempty"`     // of input read from a cache; zero means In
-	CacheWrite float64 `json:"usd-per-mtok-cache-write,omitempty"`    // of input written to a cache; zero means In
-	CacheHour  float64 `json:"usd-per-mtok-cache-write-1h,omitempty"` // of input written to a cache for an hour; zero means CacheWrite
-	Search     float64 `json:"usd-per-1000-searches,omitempty"`       // of the web, by the provider
+	CacheRead  float64 `json:"usd-per-mtok-cache-read,omitempty"`     // input read from a cache; zero means In
+	CacheWrite float64 `json:"usd-per-mtok-cache-write,omitempty"`    // input written to a cache; zero means In
+	CacheHour  float64 `json:"usd-per-mtok-cache-write-1h,omitempty"` // input written to a cache for an hour; zero means CacheWrite
+	Search     float64 `json:"usd-per-1000-searches,omitempty"`       // web searches by the provider
 }
 
 // Hour returns the price of requests that write to the cache for an hour.

@@ -32,9 +32,8 @@ func (a *Account) Affords(amount Amount) error {
 	return nil
 }
 
-// reserve takes the most that a step may cost. The account must have the least. It must
-// have the most only while other estimates are open, so that all running steps together
-// overdraw by one estimate at most.
+// reserve takes the most that a step may cost. The account must always have the least cost, and the most while other estimates
+// are open, so all running steps together overdraw by at most one estimate.
 func (a *Account) reserve(q Quote) (*reservation, error) {
 	if a == nil {
 		return nil, nil
@@ -47,9 +46,9 @@ func (a *Account) reserve(q Quote) (*reservation, error) {
 	return a.grant(q), nil
 }
 
-// await calls take with the tree locked as soon as the account has the amounts of the quote. While
-// open estimates of others leave too little, it waits until they are settled, unless ctx
-// belongs to a step with an open estimate of its own, which would wait for itself.
+// await calls take with the tree locked as soon as the account has the amounts of the quote. While open estimates of others leave
+// too little, it waits until they are settled, unless ctx belongs to a step with its own open estimate, which would wait for
+// itself.
 func (a *Account) await(ctx context.Context, q Quote, take func()) error {
 	for {
 		settled, err := a.try(q, take)
@@ -76,8 +75,8 @@ func (a *Account) waits(more int) {
 	a.waiting += more
 }
 
-// Waiting returns how many draws on the account, and on all that share its limits, wait until open estimates of
-// others are settled. A nil account has none.
+// Waiting returns the number of draws, on the account and all that share its limits, that wait for others' estimates to be
+// settled. For a nil account it is 0.
 func (a *Account) Waiting() int {
 	if a == nil {
 		return 0
@@ -87,8 +86,8 @@ func (a *Account) Waiting() int {
 	return a.waiting
 }
 
-// try calls take, or returns the refusal. If settling an estimate may change that, it also returns
-// a channel that is closed when one is settled.
+// try calls take or returns a refusal. If settling an estimate may change the refusal, it also returns a channel that is closed
+// when one is settled.
 func (a *Account) try(q Quote, take func()) (settled <-chan struct{}, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -121,8 +120,8 @@ type refusal struct {
 	final bool
 }
 
-// refused returns why an amount is denied, or nil. A limit on time is final. So is one on round
-// trips: a step keeps its round trip whatever it costs.
+// refused returns why an amount is denied, or nil. A limit on time is final. So is a limit on round trips, because a step always
+// keeps its round trip.
 func (a *Account) refused(q Quote) (r *refusal) {
 	now := time.Now()
 	least, most := q.Least.sane(), q.Most.sane()
@@ -163,7 +162,7 @@ func (a *Account) exceeded(amount Amount, now time.Time) string {
 	return ""
 }
 
-// Charge takes an amount that was spent already, even beyond the limits.
+// Charge takes an amount that has already been spent, even beyond the limits.
 func (a *Account) Charge(amount Amount) {
 	if a == nil {
 		return
@@ -241,7 +240,7 @@ func (a *Account) giveBack(amount Amount) {
 	}
 }
 
-// sane returns an amount that never lowers an account, whatever a capability reports.
+// sane returns an amount that cannot lower an account, whatever a capability reports.
 func (m Amount) sane() Amount {
 	if math.IsNaN(m.USD) || m.USD < 0 {
 		m.USD = 0
@@ -264,7 +263,7 @@ func times(a, n int) int {
 	return a * n
 }
 
-// Refund returns an amount that was charged as possibly spent, and was not.
+// Refund returns an amount that was charged as possibly spent but was not.
 func (a *Account) Refund(amount Amount) {
 	if a == nil {
 		return

@@ -6,7 +6,7 @@ type bill struct {
 	held  Possible
 }
 
-// Earlier is the spending of earlier processes on a run. The zero value is nothing.
+// Earlier is the spending of earlier processes on a run. The zero value means none.
 type Earlier struct {
 	Spent Amount
 	Held  Possible // the part of Spent whose cost is unknown
@@ -14,9 +14,9 @@ type Earlier struct {
 	Below func(path string) Usage
 }
 
-// Run returns an account for one run, under this one. It charges this account with the
-// amount that the run has spent before, unless that was charged already, so the same
-// account may be used for every resume. Run does not charge the accounts above this one with spending of other processes.
+// Run returns an account for one run, under this one. It charges this account with the amount that the run has spent before,
+// unless it has already been charged, so the same account may be used for every resume. Run does not charge the accounts above
+// this one with spending of other processes.
 //
 // Under a nil account it returns nil.
 func (a *Account) Run(id string, earlier Earlier) *Account {
@@ -40,8 +40,7 @@ func (a *Account) Run(id string, earlier Earlier) *Account {
 	return sub
 }
 
-// Leave closes the account of a run, which Run returned. If the run is over, it cannot be
-// resumed, and its spending need not be remembered.
+// Leave closes an account returned by Run. Over means that the run cannot be resumed and its spending need not be remembered.
 func (a *Account) Leave(id string, over bool) {
 	if a == nil || !a.run {
 		return
@@ -56,8 +55,8 @@ func (a *Account) Leave(id string, over bool) {
 	a.above.runs[id] = bill{known.spent.Add(a.spent), known.held.Add(a.held)}
 }
 
-// Adopt is Draw for a step that an earlier process has started and that went on without it, such as a run
-// elsewhere. What the account holds for the lost attempt pays for this one, so that it is never refused.
+// Adopt is like Draw, for a step that an earlier process started and that continued without it, such as a run elsewhere. The
+// amount held for the lost attempt pays for this one, so it is never refused.
 func (a *Account) Adopt(run string, q Quote) *Draw {
 	d := &Draw{account: a, quote: q, lost: q.Most.sane()}
 	if a == nil {
@@ -90,8 +89,8 @@ func (a *Account) OfRun() *Account {
 	return a
 }
 
-// Replay charges a recorded amount to a and the accounts above it, up to but not including that
-// of the run, which has already been charged with everything that the run spent before.
+// Replay charges a recorded amount to a and the accounts above it, up to but not including the run's account, which has already
+// been charged with the run's earlier spending.
 func (a *Account) Replay(amount Amount) {
 	if a == nil {
 		return

@@ -9,31 +9,30 @@ import (
 	"time"
 )
 
-// A Shared budget bounds what many runs spend together, in all processes that share a journal. A run
-// draws on it through journal.Options. A paid step starts only if three sums leave room for the most that it may cost:
-// what all processes have recorded in the period, the estimates of batches whose answers were not read, and
-// what is in flight in this process. A step without room is refused at once.
+// A Shared budget bounds the total spending of many runs in all processes that share a journal. A run draws on it through
+// journal.Options. A paid step starts only if three sums leave room for its maximum cost: the recorded spending of all processes
+// in the period, the estimates of batches whose answers were not read, and the estimates in flight in this process. Otherwise it
+// is refused at once.
 //
-// So one process keeps the limit, unless a step costs more than its quote. Several processes can exceed it by what the others have
-// in flight. What a killed process had in flight is recorded when its run is resumed and ends. The latency of its limits is ignored.
+// So one process keeps the limit, unless a step costs more than its quote. Several processes can exceed it by the others'
+// estimates in flight. Spending in flight in a killed process is recorded when its run is resumed and ends. The latency of its
+// limits is ignored.
 type Shared struct {
 	Name string `json:"name"`
 	Per  Period `json:"per,omitempty"`
-	// Name is the payer of runs: all its spending of a day counts, also in runs that did not draw on the budget. Per
-	// must be Day.
+	// Name is the payer of runs: all its spending of a day counts, even in runs that did not draw on the budget. Per must be Day.
 	Payer  bool   `json:"payer,omitempty"`
 	Limits Limits `json:"limits"`
 }
 
-// A Rule says which runs draw on a Shared budget: runs of Pipeline, unless it is empty, with all the Labels.
+// A Rule selects the runs that draw on a Shared budget: runs of Pipeline, unless it is empty, with all the Labels.
 type Rule struct {
 	Shared
 	Pipeline string
 	Labels   map[string]string
 }
 
-// Drawn returns the budgets on which a run draws, empty and not nil if there are none. Several rules may have the same
-// budget, for several pipelines.
+// Drawn returns the budgets on which a run draws, never nil. Several rules may have the same budget, for several pipelines.
 func Drawn(rules []Rule, pipeline string, labels map[string]string) []Shared {
 	of := []Shared{}
 	for _, r := range rules {
@@ -56,7 +55,7 @@ func missing(want, labels map[string]string) bool {
 	return false
 }
 
-// Check returns what is wrong with budgets on which one run may draw.
+// Check returns an error if one run cannot draw on these budgets.
 func Check(of []Shared) error {
 	for i, s := range of {
 		switch from, _ := s.Per.Bounds(time.Now()); {
@@ -74,7 +73,7 @@ func Check(of []Shared) error {
 	return nil
 }
 
-// counted is the budget without its limits, which identifies its sum.
+// counted returns the budget without its limits, which identifies its sum.
 func (s Shared) counted() Shared {
 	s.Limits = Limits{}
 	return s
@@ -91,7 +90,7 @@ const (
 	Month Period = "month"
 )
 
-// Bounds returns when the period that contains a time, and the next period, begin. They are zero for Ever.
+// Bounds returns the start of the period that contains a time, and of the next period. Both are zero for Ever.
 func (p Period) Bounds(at time.Time) (from, to time.Time) {
 	at = at.UTC()
 	switch p {
@@ -108,8 +107,7 @@ func (p Period) Bounds(at time.Time) (from, to time.Time) {
 // forever is the day of budgets that are not renewed. Older spending is forgotten by its day.
 const forever = math.MaxInt32
 
-// Key returns the account under which a journal counts the budget, and the number of the day, of Unix
-// time, with which the period of a time begins.
+// Key returns the account under which a journal counts the budget, and the Unix day on which the period of a time begins.
 func (s Shared) Key(at time.Time) (account string, day int64) {
 	day = forever
 	if from, _ := s.Per.Bounds(at); !from.IsZero() {
@@ -124,12 +122,12 @@ func (s Shared) Key(at time.Time) (account string, day int64) {
 // A Balance is the state of a Shared budget in a period.
 type Balance struct {
 	Shared
-	Used   Amount    `json:"used"`            // recorded; includes attempts that were lost, at what they may have cost
-	Held   Amount    `json:"held"`            // estimates of steps in flight in this process, and of batches that were not read
+	Used   Amount    `json:"used"`            // recorded spending, including estimates of lost attempts
+	Held   Amount    `json:"held"`            // estimates of steps in flight in this process and of unread batches
 	Renews time.Time `json:"renews,omitzero"` // absent if never renewed
 }
 
-// Left returns what may still be spent.
+// Left returns the remaining amount.
 func (b Balance) Left() Limits {
 	a := Account{tree: new(tree), limits: b.Limits, spent: b.Used.Add(b.Held)}
 	a.limits.Latency = nil

@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// The estimate of a lost attempt follows the outputs of calls like it, instead of max-tokens alone,
-// which are often a hundred times longer. When nothing is known but that outputs are alike, the
-// chance that the next one is larger than the largest of n is 1/(n+1); the margin covers most of these.
+// The estimate of a lost attempt follows the outputs of calls like it, instead of max-tokens alone, which is often a hundred
+// times larger. If outputs are merely alike, the next one exceeds the largest of n with a chance of 1/(n+1); the margin covers
+// most of these.
 const (
-	enoughOutputs = 8    // before which max-tokens is the estimate
+	enoughOutputs = 8    // below this, max-tokens is the estimate
 	outputMargin  = 2    // times the largest output
-	mostClasses   = 1000 // that are distinguished, since names may be data
+	mostClasses   = 1000 // bounded, because names may be data
 )
 
 // outputs has the largest step outputs of a run, by class.
@@ -42,8 +42,8 @@ func outputsIn(ctx context.Context) *outputs {
 	return o
 }
 
-// classOf names the steps that are like a step: those at the same place, in any round or lane.
-// Names that differ in their digits alone are one class, which has the larger outputs of both.
+// classOf names the class of a step: all steps at the same place, in any round or lane. Names that differ only in digits are one
+// class.
 func classOf(path, step string) string {
 	return strings.Map(func(r rune) rune {
 		if '0' <= r && r <= '9' {
@@ -66,8 +66,8 @@ func (o *outputs) observe(class string, tokens int) {
 	o.by[class] = seen{s.n + 1, max(s.largest, tokens)}
 }
 
-// expected returns what a step costs if its output is at most twice as long as the largest of its
-// class. It is at most the longest output of the quote, or the largest that was seen if that is longer.
+// expected returns the cost of a step whose output is twice the largest of its class, limited to the quote's longest output or,
+// if longer, the largest seen.
 func (o *outputs) expected(class string, q Quote) Amount {
 	most := q.Most.sane()
 	if o == nil || q.Output <= 0 {

@@ -11,8 +11,8 @@ func (t Total) Add(u Total) Total {
 	return Total{t.Usage.Add(u.Usage), t.Possible.Add(u.Possible)}
 }
 
-// Amount returns the amount to take from an account for the total, without round trips:
-// the usage, and the estimates of attempts that may have been billed.
+// Amount returns the amount to take from an account for the total, without round trips: the usage and the estimates of attempts
+// that may have been billed.
 func (t Total) Amount() Amount {
 	return t.Usage.Amount().Add(Amount{Tokens: t.Possible.Tokens, USD: t.Possible.USD})
 }
@@ -34,13 +34,13 @@ func (p Possible) Start(declared Amount) Possible {
 	return p.Add(Possible{1, declared.Tokens, declared.USD})
 }
 
-// End removes an attempt whose cost is known now.
+// End removes an attempt whose cost is now known.
 func (p Possible) End(declared Amount) Possible {
 	switch declared = declared.sane(); {
 	case declared == (Amount{}):
 		return p
 	case p.Attempts <= 1:
-		return Possible{} // without the rounding error of a difference
+		return Possible{} // avoids the rounding error of a difference
 	}
 	return Possible{p.Attempts - 1, max(p.Tokens-declared.Tokens, 0), max(p.USD-declared.USD, 0)}
 }

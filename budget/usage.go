@@ -9,8 +9,7 @@ type Usage struct {
 	CacheReadTokens  int     `json:"cache-read-tokens,omitempty"`  // part of InputTokens
 	CacheWriteTokens int     `json:"cache-write-tokens,omitempty"` // part of InputTokens
 	USD              float64 `json:"usd,omitempty"`
-	// Estimated reports that part of the usage is estimated: no server has reported it,
-	// as for a stream that was cut off.
+	// Estimated reports that part of the usage is estimated: no server reported it, for example after a stream was cut off.
 	Estimated bool `json:"estimated,omitempty"`
 }
 
@@ -45,5 +44,5 @@ func (u Usage) Tokens() int { return add(max(u.InputTokens, 0), max(u.OutputToke
 // Amount returns the amount to take from an account for the usage, without a round trip.
 func (u Usage) Amount() Amount { return Amount{Tokens: u.Tokens(), USD: u.USD}.sane() }
 
-// maxUSD is beyond any cost, and small enough for sums of many.
+// maxUSD exceeds any real cost but is small enough to be added up.
 const maxUSD = math.MaxFloat64 / 1e6

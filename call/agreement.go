@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/internal/reasons"
 )
 
-// Agreeing returns how many candidates an agreement asks at once, or 0 for other strategies.
+// Agreeing returns the number of candidates that an agreement asks at once, or 0 for other strategies.
 func (d *Dispatch) Agreeing() int {
 	switch {
 	case d.Strategy != Agreement:
@@ -77,9 +77,9 @@ func (s *session) agreement() (win *outcome, tried []Attempt, err error) {
 	return win, append(tried, more...), err
 }
 
-// agreed asks the candidates at some places. It returns the answer of the first one if all agree,
-// or else a failure. If the account cannot reserve the cost of all at once, it asks them one after
-// the other, because a call that waits for money must not reserve any.
+// agreed asks the candidates at the given indexes. It returns the answer of the first one if all agree, or else a failure. If the
+// account cannot reserve the cost of all at once, it asks them one after the other, because a call that waits for money must not
+// reserve any.
 func (s *session) agreed(places []int) (lanes []*lane, win *outcome, err error) {
 	lanes, errs := s.reserved(places)
 	if slices.ContainsFunc(lanes, func(l *lane) bool { return l.reserved == nil }) {

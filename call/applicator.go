@@ -40,8 +40,9 @@ type Planner interface {
 	// "stone/emit" in the resulting DAG is its emission. From d, the plan may read only what the call passed on: the
 	// passed queries and the enclosing plan's slots. The request's context and the reply's bindings shadow them. The
 	// plan's effects must be within the request's. Its depth is one more than the request's stack.
+	// Ctx is the context in which the plan would run.
 	// The error is an *Error of type "plan/invalid" or "plan/too-deep".
-	Plan(app *Applicator, req *Request, reply *Reply, d dag.DAG, passed []dag.Query) (stone.Ashlar, error)
+	Plan(ctx context.Context, app *Applicator, req *Request, reply *Reply, d dag.DAG, passed []dag.Query) (stone.Ashlar, error)
 }
 
 // A Check judges an answer. It returns nil if the answer passes, otherwise the reason. It
@@ -49,13 +50,13 @@ type Planner interface {
 // failed check.
 type Check func(ctx context.Context, s Subject) error
 
-// CheckFacts describe a check to Validate and the gate before it runs.
+// CheckFacts describes a check to Validate and the gate before it runs.
 type CheckFacts struct {
 	// Needs are the effects of the check. A check that starts a program needs the effect
 	// process, and passes only in a run that grants it.
 	Needs []string
-	// Costly marks a check that starts a program or asks a capability. It is not run as a
-	// should of a value that is already rejected.
+	// Costly marks a check that starts a program or asks a capability. As a should, it does not run on a value that is already
+	// rejected.
 	Costly bool
 	// Asks is the id of the capability that the check asks, "" if it costs nothing.
 	Asks string
@@ -69,16 +70,16 @@ type Subject struct {
 	Request *Request
 	// Out is the answer. For the checks of Spec.Admit it is the input, so that every check can judge both.
 	Out    JSON
-	Schema *schema.Schema // of the out; nil without a schema
-	// Step names the attempt within its call. A costly check does its work in a
-	// stone.Step whose name contains its own name and this one, see Paid.
+	Schema *schema.Schema // of Out; nil without a schema
+	// Step names the attempt within its call. A costly check works in a stone.Step whose name contains the check's name and Step,
+	// see Paid.
 	Step string
 
 	invalid error // what Schema says
 	atDoor  bool  // Out is the input
 }
 
-// what names the value that is judged.
+// what returns the name of the judged value.
 func (s *Subject) what() string {
 	if s.atDoor {
 		return "the input"

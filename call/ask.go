@@ -38,9 +38,9 @@ type answer struct {
 	LatencyMS  int64         `json:"latency-ms,omitempty"`
 	Usage      budget.Usage  `json:"usage,omitzero"`
 
-	told bool        // its Usage is known, even if it did not finish
+	told bool        // Usage is known, even if the invocation did not finish
 	live bool        // it was not taken from the recorder
-	at   event.Place // where it was streamed, if it was live
+	at   event.Place // where a live answer was streamed
 }
 
 // A setback is an answer that is a failure. The step of the invocation fails with it, so
@@ -61,7 +61,7 @@ func (s *setback) FailureMeta() map[string]string {
 	return map[string]string{setbackKey: string(raw), terms.UsageNote: s.answer.Usage.Meta()}
 }
 
-// setbackIn finds the answer in the error of a step, be it replayed or not.
+// setbackIn finds the answer in the error of a step, live or replayed.
 func setbackIn(err error) (a answer, ok bool) {
 	if err == nil {
 		return a, false
@@ -97,14 +97,14 @@ func (r *Request) asked(version string) asked {
 	return asked{r.Intent, r.Cap, version, r.Input, r.Context, r.Constraints, r.Requires, r.schemaID, r.Done, r.Prompts}
 }
 
-// key identifies an invocation by its place, what is asked, and how often the step was repeated on purpose. A place
-// asks something else after an earlier step was repeated.
+// key identifies an invocation by its place, its request and the number of deliberate repetitions of the step. The request at a
+// place changes when an earlier step is repeated.
 func key(ctx context.Context, asked asked) string {
 	at := stone.In(ctx)
 	if at.Path() == "" {
 		return ""
 	}
-	text, _ := canon.Append(nil, &asked) // the input of a step has JSON
+	text, _ := canon.Append(nil, &asked) // a step's input can be encoded
 	sum := sha256.Sum256(text)
 	k := fmt.Sprintf("%s/%s %x", at.RunID(), at.Path(), sum[:8])
 	if n := record.Anew(ctx); n > 0 {
@@ -123,7 +123,7 @@ func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budge
 		if err := draw.Begin(); err != nil {
 			return answer{}, err
 		}
-		if len(e.Needs) > 0 || e.Cost != (Cost{Latency: e.Cost.Latency}) { // other capabilities may as well answer again
+		if len(e.Needs) > 0 || e.Cost != (Cost{Latency: e.Cost.Latency}) { // Other capabilities can simply answer again.
 			if err := past.Ask(ctx, e.Needs, asked); err != nil {
 				return answer{}, err
 			}
@@ -146,7 +146,7 @@ func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budge
 		switch {
 		case err != nil && a.told:
 			err = budget.Costly(err, a.Usage)
-		case errors.Is(err, kind.Waiting): // the invocation is made when the question is answered
+		case errors.Is(err, kind.Waiting): // the invocation follows the answer to the question
 			err = budget.Costly(err, budget.Usage{})
 		case err != nil:
 			err = budget.Costly(err, draw.Estimate()) // its actual cost is unknown
@@ -179,7 +179,7 @@ func (e *entry) ask(ctx context.Context, req *Request, loose bool) (answer, erro
 		return a, err
 	}
 	start, end := time.Now(), stopped
-	defer func() { e.leave(place, end) }() // also if the capability ends its goroutine
+	defer func() { e.leave(place, end) }() // even if the capability ends its goroutine
 	ctx, note := asking.With(ctx)
 	reply, end, err := e.invoke(ctx, req, loose)
 	a := answer{Asked: sentTo(req, note.Sent())}
@@ -211,8 +211,8 @@ func (e *entry) ask(ctx context.Context, req *Request, loose bool) (answer, erro
 	return a, err
 }
 
-// failing is the answer of an invocation that was not made or not finished. The reason is
-// in ctx, unless the capability is unavailable or waits for a person.
+// failing returns the answer of an invocation that did not start or finish. The reason is in ctx, unless the capability is
+// unavailable or waits for a person.
 func failing(err error, ctx context.Context) (answer, error) {
 	if ctx.Err() == nil {
 		if e := (*Error)(nil); errors.As(err, &e) {
@@ -364,7 +364,7 @@ func (e *entry) cleaned(reply *Reply) (*Reply, *Error) {
 	return &r, nil
 }
 
-// usage is the cost of an invocation: as its reply reports, or else as declared.
+// usage returns the cost of an invocation as reported, or else as declared.
 func (e *entry) usage(reply *Reply) (u budget.Usage) {
 	if reply != nil {
 		u = reply.Usage.Sane()
@@ -386,7 +386,7 @@ func cleaned(e *Error) *Error {
 	return &c
 }
 
-// valid replaces the bytes of a text that are no UTF-8.
+// valid replaces bytes that are not UTF-8.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 // errorOf turns a capability's error into a failure. An error with a failure kind

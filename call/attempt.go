@@ -25,19 +25,18 @@ import (
 const (
 	firstBackoff = 50 * time.Millisecond // before the second attempt, doubled before each further one
 	maxBackoff   = 30 * time.Second
-	// maxRetryAfter is the longest wait for a capability that says when to retry. For a
-	// longer one, the next candidate is asked.
+	// maxRetryAfter is the longest wait for a capability that says when to retry. After a longer one, the next candidate is
+	// asked.
 	maxRetryAfter = 5 * time.Second
 )
 
-// A lane asks one candidate, as often as the policy allows. A cascade runs its lanes one
-// after the other, the other strategies run several at once.
+// A lane asks one candidate, as often as the policy allows. A cascade runs one lane at a time, other strategies several at once.
 type lane struct {
 	*session
 	entry    *entry
 	ctx      context.Context
 	loose    bool         // other lanes do not wait for it
-	reserved *budget.Draw // for the first attempt, if it was reserved before the lane started
+	reserved *budget.Draw // for the first attempt, if reserved before the lane started
 	tried    []Attempt
 	last     outcome
 	at       event.Place // where the last answer was streamed
@@ -46,7 +45,7 @@ type lane struct {
 	compilation compilation
 }
 
-// discard retracts the streamed answers of the lanes that did not win.
+// discard retracts the streamed answers of losing lanes.
 func discard(lanes []*lane, win *outcome) {
 	for _, l := range lanes {
 		if &l.last != win {
@@ -57,14 +56,14 @@ func discard(lanes []*lane, win *outcome) {
 
 // An outcome is the result of an attempt.
 type outcome struct {
-	out     JSON           // nil if there was none
+	out     JSON           // nil if there is none
 	plan    JSON           // the text of a plan that cannot run, as JSON
-	fixed   stone.Findings // about an earlier draft of the plan
+	fixed   stone.Findings // findings about an earlier draft of the plan
 	lane    dag.DAG
-	planned bool // out is what a plan emitted, whose nodes are in lane
+	planned bool // a plan emitted out; its nodes are in lane
 	verdict judgement
 	failure *Error
-	final   bool   // nothing more can be paid for
+	final   bool   // the account cannot pay for more
 	live    bool   // it was not taken from the recorder
 	cap     string // who was asked
 	version string // of it
@@ -172,11 +171,11 @@ func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 		}
 	}
 	var err error
-	if req.Guide, err = l.guide(&req); err != nil {
+	if req.Guide, err = l.guide(e, &req); err != nil {
 		return err
 	}
-	if req.Guide != nil && req.Requires.Reply == Plan { // otherwise the plan is checked once the earlier steps have ended
-		req.refuse = l.refusal(step)
+	if req.Guide != nil && req.Requires.Reply == Plan { // Otherwise the plan is checked after the earlier steps.
+		req.refuse = l.refusal(e, step)
 	}
 	a, failure, err := l.pay(l.ctx, e, &req, step)
 	if failure != nil {
@@ -213,7 +212,7 @@ func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 	return err
 }
 
-// accept makes a value of a reply and passes it through the gate.
+// accept turns a reply into a value and passes it through the gate.
 func (l *lane) accept(e *entry, req *Request, reply *Reply, step string) (err error) {
 	o := &l.last
 	if want := req.Requires.Reply; want == Plan && reply.Type != Plan || want == Value && reply.Type == Plan {
@@ -241,8 +240,7 @@ func (l *lane) accept(e *entry, req *Request, reply *Reply, step string) (err er
 	return nil
 }
 
-// pay makes one invocation after drawing its cost on the account. The failure says that
-// the account is spent.
+// pay draws the cost on the account, then makes one invocation. The failure means that the account is exhausted.
 func (l *lane) pay(ctx context.Context, e *entry, req *Request, step string) (a answer, failure *Error, err error) {
 	draw := l.reserved
 	l.reserved = nil
@@ -262,7 +260,7 @@ func (l *lane) pay(ctx context.Context, e *entry, req *Request, step string) (a 
 	return a, failure, err
 }
 
-// reserve draws what one invocation may cost.
+// reserve draws the estimated cost of one invocation.
 func (e *entry) reserve(ctx context.Context, from *budget.Account, req *Request, step string) (*budget.Draw, error) {
 	return from.Draw(ctx, stone.In(ctx), step, e.quote(ctx, req))
 }
@@ -274,7 +272,7 @@ const (
 	bytesPerToken = 4
 )
 
-// quote estimates what one invocation may cost.
+// quote estimates the cost of one invocation.
 func (e *entry) quote(ctx context.Context, req *Request) budget.Quote {
 	if e.Quote != nil {
 		q := e.Quote(ctx, req)
@@ -295,11 +293,10 @@ func (e *entry) quote(ctx context.Context, req *Request) budget.Quote {
 	return q
 }
 
-// first is the step of the first invocation of a candidate.
+// first returns the step of a candidate's first invocation.
 func (e *entry) first() string { return address.AttemptStep(e.ID, 1) }
 
-// ended makes the outcome of a lane that was stopped: the account's refusal is a failure
-// of the call. Any other error is returned.
+// ended handles a stopped lane. A budget refusal becomes a failure of the call; other errors are returned.
 func (l *lane) ended(err error) error {
 	switch failure := unpayable(err); {
 	case failure != nil:
@@ -311,8 +308,7 @@ func (l *lane) ended(err error) error {
 	return err
 }
 
-// unpayable is the failure of a call that the account does not pay for; nil for any other
-// error.
+// unpayable returns the failure of a call that the account refuses to pay, or nil for any other error.
 func unpayable(err error) *Error {
 	for _, kind := range []kind.Kind{budget.Kind, reasons.Unpriced} {
 		if isKind(err, kind) {
@@ -344,7 +340,7 @@ func (s *session) lost(err error) bool {
 func repairContext(context JSON, o *outcome) (JSON, error) {
 	repair, err := canon.Append(nil, struct {
 		Out      JSON           `json:"out,omitempty"`
-		Plan     JSON           `json:"plan,omitempty"` // in place of an out
+		Plan     JSON           `json:"plan,omitempty"` // instead of an out
 		Failure  *Error         `json:"failure"`
 		Failed   []failedCheck  `json:"failed,omitempty"`
 		Findings stone.Findings `json:"findings,omitempty"` // of the plan
@@ -354,7 +350,7 @@ func repairContext(context JSON, o *outcome) (JSON, error) {
 	}
 	fields := map[string]JSON{}
 	if len(context) > 0 && json.Unmarshal(context, &fields) != nil {
-		fields = map[string]JSON{"context": context} // not an object, so it is wrapped in one
+		fields = map[string]JSON{"context": context} // wrapped, because it is not an object
 	}
 	if fields == nil {
 		fields = map[string]JSON{}

@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 )
 
-// bound returns the most that the call costs: every candidate that may be asked fails as late and as often as it can.
+// bound returns the most that the call costs: every candidate fails as late and as often as possible.
 func (c *caller) bound(ctx context.Context) budget.Bound {
 	r, app := c.resolve(), c.spec.Applicator
 	if len(r.faults) > 0 {
@@ -55,7 +55,7 @@ func (r *resolved) dispatched(s *Spec, lanes []budget.Bound) budget.Bound {
 	if first == 0 {
 		return dearest(lanes, most)
 	}
-	// The first ones together count as one. If they cannot be asked, the others are asked alone.
+	// The first candidates together count as one. If they cannot be asked, the others are asked alone.
 	return budget.Bound{}.Add(lanes[:first]...).Add(dearest(lanes[first:], most-1)).Or(dearest(lanes[first:], most))
 }
 
@@ -70,7 +70,7 @@ func dearest(lanes []budget.Bound, n int) budget.Bound {
 	return budget.Bound{}.Add(lanes...)
 }
 
-// upTo says how often a capability is asked, if it may be more than once.
+// upTo notes how often a capability is asked, if it may be more than once.
 func upTo(id string, times int) string {
 	if times == 1 {
 		return id

@@ -172,7 +172,7 @@ type planner struct {
 
 var emitted = dag.NewType[call.JSON](terms.Emit)
 
-func (p *planner) Plan(app *call.Applicator, req *call.Request, reply *call.Reply, d dag.DAG, _ []dag.Query) (stone.Ashlar, error) {
+func (p *planner) Plan(_ context.Context, app *call.Applicator, req *call.Request, reply *call.Reply, d dag.DAG, _ []dag.Query) (stone.Ashlar, error) {
 	p.mu.Lock()
 	p.seen = append(p.seen, fmt.Sprint(string(reply.Plan), " ", req.Effects, " ", len(req.Stack)+1))
 	p.mu.Unlock()

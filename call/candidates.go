@@ -97,7 +97,7 @@ func (m *Metadata) refuses(s *Spec, grant []string) string {
 	return ""
 }
 
-// why returns the reason with what was compared: the effect, schema, kind or tag, and who excludes it.
+// why returns the reason with the effect, schema, kind or tag that failed, and the rule that excludes it.
 func (c *candidate) why(s *Spec, grant []string) string {
 	if c.entry == nil {
 		return c.reason
@@ -131,8 +131,8 @@ func (c *candidate) why(s *Spec, grant []string) string {
 	return c.reason + " (" + detail + ")"
 }
 
-// meets reports whether a schema of a capability meets the one that a call requires. One that
-// takes or gives anything meets every requirement: the call checks the answer.
+// meets reports whether a schema of a capability meets the one that a call requires. A schema that accepts anything meets every
+// requirement: the call checks the answer.
 func meets(has, required, anything string) bool {
 	return required == "" || has == "" || has == anything || has == required
 }
@@ -161,7 +161,7 @@ func (e *entry) unavailable(left budget.Limits) string {
 	switch {
 	case e.down():
 		return reasons.Down
-	case left.Latency != nil && *left.Latency > 0 && e.Cost.Latency > *left.Latency: // with none left the account says so
+	case left.Latency != nil && *left.Latency > 0 && e.Cost.Latency > *left.Latency: // when none is left, the account reports it
 		return latencyExceeded
 	case left.USD != nil && e.Cost.USD > max(*left.USD, 0)*(1+1e-9):
 		return costExceeded

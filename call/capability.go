@@ -24,14 +24,13 @@ type Capability struct {
 	// Quote estimates the cost of an invocation, which is reserved before it starts. Nil
 	// estimates by Cost.
 	Quote func(ctx context.Context, req *Request) budget.Quote
-	// Bound returns the most that an invocation may cost; see stone.Ashlar.Bound. Of the request it gets what is known before
-	// a run: Intent, Requires and Turn. Nil means the declared Cost, unless that is by tokens or there is a Quote: then it
-	// is not known.
+	// Bound returns the most that an invocation may cost; see stone.Ashlar.Bound. The request has only Intent, Requires and Turn,
+	// which are known before a run. Nil means the declared Cost, or unknown if that is by token or Quote is set.
 	Bound func(ctx context.Context, req *Request) budget.Bound
-	// Prompt returns the instructions that go with every request of the intent, for a run that
-	// is resumed to say that they changed. Nil means none.
+	// Prompt returns the instructions sent with every request of the intent, so that a resumed run can report a change. Nil means
+	// none.
 	Prompt func(intent string) string
-	// Prompts are the instructions that may be revised, by name: see Request.Prompts.
+	// Prompts are the adjustable instructions by name: see Request.Prompts.
 	Prompts map[string]string
 
 	runs stone.Ashlar // made by Pipeline
@@ -78,24 +77,23 @@ type Request struct {
 	Trace       Trace
 	Intent      string
 	Cap         string // the capability asked
-	Input       JSON   // an object, for a request from outside
+	Input       JSON   // always an object in a request from outside
 	Context     JSON   // may be nil
 	Constraints JSON   // may be nil
 	Requires    Requires
-	// Schema is the schema of the out, found by its name or the Go type of the call. Nil
-	// means any value. A model is told it. It is not part of a request's envelope.
+	// Schema is the schema of the out, found by its name or the Go type of the call. Nil means any value. Models are told the
+	// schema. It is not part of a request's envelope.
 	Schema *schema.Schema
-	// InSchema is the schema of the Input: of its Go type, or else of the intent, or else
-	// of the capability. Nil means any value. It marks media, see package call/model, and is not
-	// part of the envelope either.
+	// InSchema is the schema of the Input, from its Go type, the intent or the capability, in this order. Nil means any value. It
+	// marks media, see package call/model, and is not part of the envelope either.
 	InSchema *schema.Schema
 	Done     Done     // the requirements on the answer, policy included
 	Budget   Budget   // the remaining budget
-	Effects  []string // that are granted to the answer
-	Cache    Cache    // of the call, in which no answer was found
-	Attempt  int      // from 1, of this capability in this call
-	// Stack lists the calls around this one, the outermost first: calls whose capability is a
-	// pipeline or a program, and calls that were answered with the plan that makes this one.
+	Effects  []string // granted to the answer
+	Cache    Cache    // the call's Cache, which had no answer
+	Attempt  int      // the number of this capability's attempt in the call, from 1
+	// Stack lists the calls around this one, the outermost first: calls whose capability is a pipeline or a program, and calls
+	// answered by the plan that makes this one.
 	Stack []Frame
 	// Key stays the same when an invocation is repeated, for instance after a crash. It changes when its step is
 	// repeated on purpose or asks something else. Use it as an idempotency key for a service that bills. It is ""
@@ -106,23 +104,22 @@ type Request struct {
 	// call retracts a streamed answer that is rejected later.
 	Voice *event.Voice
 
-	// Prompts are texts in place of Prompts of the capability, by name, while they are revised: see
-	// eval.Improving. They are never part of a request's envelope.
+	// Prompts replace the capability's Prompts by name while they are revised: see eval.Improving. They are never part of a
+	// request's envelope.
 	Prompts map[string]string
 
-	// Turn is the Input of a [Model] request, which wants an llm.Reply. It is nil in all
-	// other requests, and in those to judges.
+	// Turn is the Input of a [Model] request, which expects an llm.Reply. It is nil in all other requests, including requests to
+	// judges.
 	Turn *llm.Request
-	// Hear takes the deltas of the answer to a Turn as they arrive: a Start first, and at the
-	// end, also after a failed answer, a Done with what was received. It may be nil.
+	// Hear takes the deltas of the answer to a Turn as they arrive: first a Start and at the end, even after a failed answer, a
+	// Done with everything received. It may be nil.
 	Hear func(llm.Delta)
 
-	// Guide tells a model how to write the plan that the request wants. It is nil if it wants none, and
-	// not part of the envelope.
+	// Guide tells a model how to write the requested plan. It is nil if the request wants no plan, and not part of the envelope.
 	Guide *Guide
 
 	refuse   func(*Request, *Reply) (*Error, error) // checks the plan of a reply; nil for judgements
-	judges   bool                                   // it is a judgement of an answer, which is not streamed
+	judges   bool                                   // a judge's request, whose answer is not streamed
 	schemaID string                                 // a digest of Schema
 }
 
@@ -141,17 +138,16 @@ const (
 
 // A Reply is the answer of a capability: a value, or a plan to run.
 type Reply struct {
-	Type string `json:"type,omitempty"` // Value, Plan or Stream, which is a value that came in pieces; Value if empty
-	Out  JSON   `json:"out,omitempty"`  // of a value: canonical or not; must be valid JSON
-	// Plan is the text of a plan, EDN or JSON; Bindings, if not nil, an object
-	// whose fields lie over the slots of the caller.
+	Type string `json:"type,omitempty"` // Value, Plan or Stream (a value in pieces); empty means Value
+	Out  JSON   `json:"out,omitempty"`  // the value: valid JSON, canonical or not
+	// Plan is the text of a plan, in EDN or JSON. Bindings, if not nil, is an object whose fields shadow the caller's slots.
 	Plan     []byte `json:"plan,omitempty"`
 	Bindings JSON   `json:"bindings,omitempty"`
 	Usage    Usage  `json:"usage,omitzero"`
-	// Mended are the findings about an earlier draft of the plan, which the capability has corrected by itself.
+	// Mended are the findings about an earlier draft of the plan that the capability has corrected itself.
 	Mended stone.Findings `json:"mended,omitempty"`
 
-	parts []string // of a Stream that was read whole
+	parts []string // of a Stream read to its end
 }
 
 // Usage is the cost of an answer.
@@ -160,8 +156,7 @@ type Usage struct {
 	Attempts  int    `json:"attempts,omitempty"`
 	LatencyMS int64  `json:"latency-ms,omitempty"`
 	Cap       string `json:"cap/id,omitempty"` // the capability that answered
-	// Mode is llm.Live, llm.Mock or llm.Replay, or empty if it is not known where the
-	// answer comes from.
+	// Mode is llm.Live, llm.Mock or llm.Replay, or empty if unknown.
 	Mode string `json:"mode,omitempty"`
 	// Sandbox is the sandbox.Method that confined the program that answered, or empty.
 	Sandbox string `json:"sandbox,omitempty"`

@@ -102,7 +102,7 @@ func CheckBy(name string, r *Registry, cap string) Check {
 	}
 }
 
-// passAnswer is the schema of the answer that a model is asked for.
+// passAnswer is the schema of the answer expected from a model.
 var passAnswer = mustParse(`{
 	"type": "object",
 	"required": ["pass"],
@@ -231,7 +231,7 @@ func fitsFormat(ctx context.Context, s Subject) error {
 	return err
 }
 
-// matches ends with ctx, since the pattern may come from a plan.
+// matches stops when ctx is done, because the pattern may come from a plan.
 func matches(ctx context.Context, s Subject) error {
 	var expr string
 	if err := constraint(s.Request, "regex", &expr); err != nil {
@@ -261,12 +261,12 @@ func noRepetition(_ context.Context, s Subject) error {
 	return nil
 }
 
-// unusable is the error of a check that can judge no answer.
+// unusable is the error of a check that cannot judge any answer.
 type unusable struct{ error }
 
 func (e *unusable) Unwrap() error { return e.error }
 
-// Broken says that no other answer can pass.
+// Broken reports that no other answer can pass.
 func (*unusable) Broken() bool { return true }
 
 // constraint reads a constraint of a request.
@@ -287,8 +287,8 @@ func constraint(r *Request, name string, to any) error {
 	return nil
 }
 
-// A Language compiles the expressions of guards, checks and scorers. The error of a method locates the
-// mistake in the text. Methods can be called concurrently. Package cel has one.
+// A Language compiles the expressions of guards, checks and scorers. The error of a method locates the mistake in the text.
+// Methods can be called concurrently. Package cel provides a Language.
 type Language interface {
 	// Guard compiles an expression over variables that yields true or false.
 	Guard(text string, variables []string) (Expression, error)

@@ -10,13 +10,13 @@ import (
 	"github.com/stonelayer/stone/internal/suggest"
 )
 
-// This file is about calls whose candidates are values of the run.
+// This file handles calls whose candidates are values of the run.
 
 // open reports whether the candidates are known only when the call is made. Until then,
 // every registered capability is one.
 func (s *Spec) open() bool { return s.CapFrom != nil || s.CandidatesFrom != nil }
 
-// chosen returns the spec with the candidates that are named in d, and whether they came with a contract.
+// chosen returns the spec with the candidates named in d, and whether they came with a contract.
 func (s *Spec) chosen(d dag.DAG) (_ Spec, contract bool, err error) {
 	to := *s
 	if s.CapFrom != nil {
@@ -37,8 +37,7 @@ func (s *Spec) chosen(d dag.DAG) (_ Spec, contract bool, err error) {
 	return to, contract, err
 }
 
-// chosen returns the call with the candidates that are named in d, or the call itself if
-// it names them.
+// chosen returns the call with the candidates named in d, or the call itself if its spec names them.
 func (c *caller) chosen(d dag.DAG) (*caller, error) {
 	if !c.spec.open() {
 		return c, nil
@@ -63,8 +62,8 @@ func (c *caller) chosen(d dag.DAG) (*caller, error) {
 	return to, nil
 }
 
-// wrong returns what is wrong with the contract of the handle that the call has taken, but for a capability
-// that does not meet it, which is rejected like any other.
+// wrong returns the fault in the contract of the call's handle. A capability that does not meet the contract is no fault; it is
+// rejected like any other.
 func (c *caller) wrong() error {
 	for _, f := range c.resolve().faults {
 		if f.Type != "no-candidate" {

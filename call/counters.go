@@ -24,7 +24,7 @@ type Tally struct {
 	Retries      int            `json:"calls/retries"`                 // attempts after the first of a capability
 	FallbackHops int            `json:"calls/fallback-hops"`           // capabilities tried after the first of a call
 	Attempts     int            `json:"attempts/total"`                // repairs included
-	MustFailed   int            `json:"quality/must-failed"`           // attempts of which a must failed
+	MustFailed   int            `json:"quality/must-failed"`           // attempts with a failed must
 	JudgeUsed    int            `json:"quality/judge-used"`
 	JudgePass    int            `json:"quality/judge-pass"`
 }

@@ -26,9 +26,8 @@
 // A [Registry] contains them, enforces their limits, and takes a capability that is
 // repeatedly unavailable out of service for a while.
 //
-// A capability without an in or out schema takes or gives anything: it meets every schema
-// that a call requires, and the call checks its answer. A model is told the schema of the
-// call's Go type, or the one that the call or its intent names ([Request].Schema).
+// A capability without an in or out schema meets every schema that a call requires, and the call checks its answer. A model is
+// told the schema of the call's Go type, or the one that the call or its intent names ([Request].Schema).
 //
 // # Selection
 //
@@ -70,10 +69,9 @@
 //
 // # The door
 //
-// Spec.Admit lists the requirements on the input, in the form of [Done]. They are checked before any capability is
-// asked, by the same checks, whose out is then the input. A rejected input fails with "input/rejected" and is never
-// retried. [Admit] does the same as a step of its own. Validate compares an expression with the type of the input, see
-// [CheckFacts].
+// Spec.Admit lists the requirements on the input, in the form of [Done]. The same checks judge it before any capability is asked;
+// their out is then the input. A rejected input fails with "input/rejected" and is never retried. [Admit] does the same as a step
+// of its own. Validate compares an expression with the type of the input, see [CheckFacts].
 //
 // # Plans
 //
@@ -84,36 +82,32 @@
 //
 // # Nesting
 //
-// A capability that is a pipeline or a program may make calls, and so may a plan that it
-// returns. [Request].Stack shows a capability the calls in which its own call is made. A
-// call that is nested in 100 others is refused.
+// A capability that is a pipeline or a program may make calls, and so may a plan that it returns. [Request].Stack lists the
+// enclosing calls. A call nested in 100 others is refused.
 //
 // # Models
 //
-// [Model] makes an llm.Model of an Applicator and a Spec, so that an agent's turns are calls:
-// each turn is a cascade or another strategy, with breakers and a gate. For plain failover between models, see
-// llm.Fallback.
+// [Model] makes an llm.Model from an Applicator and a Spec. An agent's turns are then calls: each turn is a cascade or another
+// strategy, with breakers and a gate. For plain failover between models, see llm.Fallback.
 //
 // # Cost
 //
-// The account in the context (package budget) pays for every invocation, judges and repairers included, before it is
-// made. An attempt that would overdraw the account
-// is not made, and the call fails with "budget/exhausted". Each invocation is a recorded
-// step, so a resumed run pays for none of them again. With a [Cache], for a call or for an
-// intent, a call takes the answer that an equal one got in an earlier run of the journal.
+// The account in the context (package budget) pays for every invocation, judges and repairers included, before it is made. An
+// attempt that would overdraw the account is not made, and the call fails with "budget/exhausted". Each invocation is a recorded
+// step, so a resumed run pays for none of them again. With a [Cache], for a call or for an intent, a call takes the answer of an
+// equal call in an earlier run of the journal.
 //
 // # Records
 //
-// The node of a call has a [Record] beside it, and so has its failure: see RecordOf. It
-// contains the strategy and all attempts, each with the [Verdict] of every check and of the
-// judge. A failed call is an *[Error] whose Type is the kind of the failure. With AllowFailure it
-// is a node of type [Failed] and the run continues. Each attempt sends the event
-// "call-attempt" and each call "call-verdict"; [Counters] count them.
+// The meta of a call's node, or of its failure, has a [Record]: see RecordOf. It contains the strategy and all attempts, each
+// with the [Verdict] of every check and of the judge. A failed call is an *[Error] whose Type is the kind of the failure. With
+// AllowFailure it is a node of type [Failed] and the run continues. Each attempt sends the event "call-attempt" and each call
+// "call-verdict"; [Counters] count them.
 //
 // # Requests from outside
 //
-// [ReadRequest] reads the envelope of a request, in EDN or JSON, and [Applicator.Act]
-// answers it as a pipeline of this one call.
+// [ReadRequest] reads the envelope of a request, in EDN or JSON, and [Applicator.Act] answers it in a pipeline with that one
+// call.
 //
 // # Reading calls
 //

@@ -30,8 +30,8 @@ type Admission struct {
 // Admitted is the type of the node of [Admit].
 var Admitted = dag.NewType[Admission]("stone/admitted")
 
-// Admit makes a step that passes an input through checks of the Applicator, as Spec.Admit
-// does for a call. It is for pipelines and agents, which get their input elsewhere:
+// Admit makes a step that passes an input through checks of the Applicator, as Spec.Admit does for a call. Use it in pipelines
+// and agents, which get their input elsewhere:
 //
 //	stone.Seq("answer",
 //		call.Admit("door", app, call.From(Question), call.Done{Must: []string{"no-secrets"}}),
@@ -124,7 +124,7 @@ func (d *door) renders(in dag.DAG) ([]byte, error) {
 	return input, err
 }
 
-// facts are the facts of the step for people, see tree.Facts.
+// facts ranges over the facts of the step for people, see tree.Facts.
 func (d *door) facts() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) { d.spec.Admit.facts(yield) }
 }
@@ -164,7 +164,7 @@ func (s *session) enter() error {
 	return err
 }
 
-// unwelcome is the failure of an input that the policy alone would reject. The shoulds of a call can neither lower the
+// unwelcome returns the failure of an input that the policy alone would reject. The shoulds of a call can neither lower the
 // policy's minimum nor dilute its score.
 func (b *bar) unwelcome(v *judgement) *Error {
 	of := *v
@@ -208,11 +208,9 @@ func (b *bar) admit(ctx context.Context, req Request, done Done) (*Admission, *E
 // actType is the type of the node that contains the out of a request.
 var actType = dag.NewType[JSON]("stone/answer")
 
-// Act answers a request from outside, as returned by ReadRequest. It runs the call as a
-// pipeline of its own, which is validated before any capability is invoked. Only
-// cfg.Grant limits its effects; nil grants none. The Response contains the out and its
-// cost, or the reason for the failure. The Result comes from the run; it is empty if the
-// request was refused.
+// Act answers a request from outside, as returned by ReadRequest. It runs the call as its own pipeline, which is validated before
+// any capability is invoked. Only cfg.Grant limits its effects; nil grants none. The Response contains the out and its cost, or
+// the reason for the failure. The Result comes from the run; it is empty if the request was refused.
 func (app *Applicator) Act(ctx context.Context, trace Trace, spec Spec, cfg stone.Config) (Response, stone.Result) {
 	spec.Applicator, spec.Dispatch.AllowFailure = app, false
 	cfg.Grant = append([]string{}, cfg.Grant...)

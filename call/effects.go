@@ -12,8 +12,8 @@ import (
 	"github.com/stonelayer/stone/internal/reasons"
 )
 
-// Needing returns m with effects added to Needs. Each kind of capability declares with it
-// the effects of every invocation: a program needs process, however it is configured.
+// Needing returns m with effects added to Needs. Each kind of capability uses it to declare the effects of every invocation: a
+// program always needs process.
 func (m Metadata) Needing(effects ...string) Metadata {
 	for _, e := range effects {
 		if !slices.Contains(m.Needs, e) {
@@ -37,12 +37,11 @@ func (m *Metadata) forbids(s *Spec) bool {
 	if len(s.Effects) == 0 {
 		return false
 	}
-	allowed := append(append([]string{}, m.Effects...), m.Needs...) // not nil, which would be all
+	allowed := append(append([]string{}, m.Effects...), m.Needs...) // not nil, which would allow all
 	return len(grants.Missing(s.Effects, allowed)) > 0
 }
 
-// given returns the effects granted to an answer of the capability: the effects that the
-// call states, or else the needs of the capability.
+// given returns the effects granted to an answer: those that the call states, or else the needs of the capability.
 func (m *Metadata) given(s *Spec) []string {
 	if s.Effects != nil {
 		return s.Effects
@@ -50,7 +49,7 @@ func (m *Metadata) given(s *Spec) []string {
 	return append([]string{}, m.Needs...)
 }
 
-// granted is given, without the effects that the constraints of the request exclude.
+// granted is like given, without the effects that the request's constraints exclude.
 func (s *session) granted(e *entry) []string {
 	if !s.offline {
 		return e.given(&s.spec)
@@ -74,8 +73,7 @@ func offline(r *Request) (offline bool, err error) {
 	return of.NoWeb != nil && *of.NoWeb, nil
 }
 
-// undeclared returns the candidates that are Go functions and state no Needs, and what the
-// pipelines among them consist of that states no effects.
+// undeclared returns the candidates without stated effects: Go functions without Needs, and undeclared parts of pipelines.
 func (c *caller) undeclared(of func(stone.Ashlar) []string) (names []string) {
 	for _, candidate := range c.resolve().candidates {
 		if e := candidate.entry; e != nil && candidate.reason == "" {
@@ -130,7 +128,7 @@ func (c *caller) checkGrant(grant []string) []stone.Finding {
 	return found
 }
 
-// lacking is the finding about an effect that the run does not grant.
+// lacking returns the finding about an effect that the run does not grant.
 func lacking(who, e string) stone.Finding {
 	return stone.Finding{Type: "effect-not-granted", Queried: e,
 		Message: fmt.Sprintf("%s needs the effect %q, which the run does not grant: grant it, or do without", who, e)}

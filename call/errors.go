@@ -7,7 +7,7 @@ import (
 // An Error is the failure of a capability or of a call. Capabilities may define further types than these:
 //
 //   - schema/invalid: the reply is malformed, of the wrong type, or does not fit its schema
-//   - format/drift: a model's answer was not in the form it was asked for
+//   - format/drift: a model's answer was not in the requested form
 //   - eval/low-score, eval/must-failed: the gate's score is below score-min, or a must did not pass
 //   - eval/check-broken: a check cannot judge any answer; no further candidate is asked
 //   - eval/disagreed: the first candidates of an agreement disagree, and no other is left

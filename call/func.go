@@ -12,9 +12,8 @@ import (
 	"github.com/stonelayer/stone/internal/reasons"
 )
 
-// Func makes a capability from a Go function. It receives the input, decoded by
-// encoding/json into an A, and returns the out. The kind defaults to "go". An input that
-// does not decode is a failure of type InputInvalid; for the errors of fn see
+// Func makes a capability from a Go function. Fn receives the input, decoded by encoding/json into an A, and returns the out. The
+// kind defaults to "go". An input that does not decode is a failure of type InputInvalid; for the errors of fn see
 // Capability.Invoke.
 func Func[A, B any](m Metadata, fn func(context.Context, A) (B, error)) Capability {
 	m.Kind = cmp.Or(m.Kind, "go")
@@ -38,12 +37,10 @@ func Func[A, B any](m Metadata, fn func(context.Context, A) (B, error)) Capabili
 	}}
 }
 
-// Pipeline makes a capability from a pipeline. It starts with one node of type
-// in, which contains the input; the nearest node of type out at its end is the answer. It
-// runs within the calling run: it is watched, recorded and cancelled with that run, on
-// the same budget and within the effects of the call. Its nodes are not kept in the DAG
-// of the run. The capability needs the effects of the pipeline. Its kind defaults to
-// "pipeline".
+// Pipeline makes a capability from a pipeline. It starts with one node of type in, which contains the input; the nearest node of
+// type out at its end is the answer. It is part of the calling run: watched, recorded and cancelled with it, on its budget and
+// within the effects of the call. Its nodes are not kept in the DAG of the run. The capability needs the effects of the pipeline.
+// Its kind defaults to "pipeline".
 func Pipeline(m Metadata, p stone.Ashlar, in, out dag.AnyType) Capability {
 	m.Kind = cmp.Or(m.Kind, "pipeline")
 	c := Capability{Metadata: m}

@@ -36,8 +36,8 @@ type namedCheck struct {
 	streak *fault.Streak
 }
 
-// breaks reports whether a check is broken: no value can pass it, or it failed with an error on the last values, whose
-// schema is unknown. With a schema Validate has compared the check, so an error depends on the value.
+// breaks reports whether a check is broken: no value can pass it, or it failed with an error on the last values and their schema
+// is unknown. If the schema is known, Validate has compared it with the check, so an error depends on the value.
 func (c *namedCheck) breaks(err error, sub *Subject) bool {
 	if _, always := fault.Broken(err); sub.Schema != nil {
 		return always
@@ -49,7 +49,7 @@ func (c *namedCheck) breaks(err error, sub *Subject) bool {
 type bar struct {
 	must, should []namedCheck
 	scoreMin     float64
-	host         Done // the part of a door that the policy wants; its musts are among those above
+	host         Done // the policy's part of a door; must includes its musts
 }
 
 // gate checks an answer: first its schema, then must and should, then the judge. The
@@ -92,8 +92,7 @@ func (l *lane) gate(ctx context.Context, sub *Subject) (v judgement, err error) 
 	return v, nil
 }
 
-// weigh runs must and should, and sets the score and the failure of an invalid value or of
-// a must.
+// weigh runs must and should, and sets the score and the failure for an invalid value or a failed must.
 func (b *bar) weigh(ctx context.Context, sub *Subject) (v judgement, err error) {
 	must, later := b.must, []namedCheck(nil)
 	if sub.atDoor { // a program or a model sees only values that pass the other checks
@@ -144,7 +143,7 @@ func costly(checks []namedCheck) []namedCheck {
 	return slices.DeleteFunc(slices.Clone(checks), func(c namedCheck) bool { return !c.Costly })
 }
 
-// low is the failure of a score that is too low, or nil.
+// low returns the failure for a score that is too low, or nil.
 func (b *bar) low(v *judgement) *Error {
 	if v.score >= b.scoreMin {
 		return nil

@@ -14,18 +14,18 @@ import (
 
 // A Guide tells a model how to write a plan that can run in place of its answer.
 type Guide struct {
-	// Brief says what a plan is, and lists what this one may use: operations, slots, intents, effects and what is left of
-	// the budget. Whole adds every field, for a model that asks for it.
+	// Brief explains plans and lists what this plan may use: operations, slots, intents, effects and the remaining budget. Whole
+	// adds every field, for a model that asks for it.
 	Brief, Whole string
 	// Refuse returns why a plan cannot run, with all findings in the details; nil if it can. The call sets it for a plan that
 	// is the reply.
 	Refuse func(plan []byte) *Error
-	// Tell says what is wrong with a refused plan, for the model that wrote it: every finding, with its place and what
-	// is meant. It ends with a line break, so that an instruction can follow.
+	// Tell describes a refused plan to the model that wrote it: every finding with its place and a suggestion. It ends with a
+	// line break, so an instruction can follow.
 	Tell func(plan []byte, findings stone.Findings) string
 }
 
-// A guiding Planner can say how its plans are written.
+// A guiding Planner can explain how its plans are written.
 type guiding interface {
 	Guide(app *Applicator, req *Request, d dag.DAG, passed []dag.Query) *Guide
 }
@@ -37,7 +37,7 @@ type validating interface {
 
 // guide returns the guide for a request that wants a plan, as its reply or as a value that the check plan-valid gates; nil
 // for any other. A plan reads the whole DAG, so every earlier step must have ended.
-func (l *lane) guide(req *Request) (*Guide, error) {
+func (l *lane) guide(e *entry, req *Request) (*Guide, error) {
 	planner, ok := l.app.Plans.(guiding)
 	if !ok || l.turn != nil || req.Requires.Reply != Plan && !slices.Contains(req.Done.Must, planValid) {
 		return nil, nil
@@ -48,7 +48,7 @@ func (l *lane) guide(req *Request) (*Guide, error) {
 	}
 	left := *req
 	left.Budget = l.account.Left()
-	if req.Requires.Reply != Plan { // its effects depend on the node that applies it
+	if req.Requires.Reply != Plan { // a value's effects depend on the node that applies it
 		left.Effects = stone.In(l.ctx).Grant()
 	}
 	g := planner.Guide(l.app, &left, base, dag.Types(l.spec.reads()...))
@@ -56,7 +56,7 @@ func (l *lane) guide(req *Request) (*Guide, error) {
 		return g, nil
 	}
 	g.Refuse = func(text []byte) *Error {
-		_, failure, err := l.compiled(req, &Reply{Type: Plan, Plan: text}, "")
+		_, failure, err := l.compiled(e, req, &Reply{Type: Plan, Plan: text}, "")
 		if err != nil {
 			return nil // the run is over
 		}
@@ -65,9 +65,9 @@ func (l *lane) guide(req *Request) (*Guide, error) {
 	return g, nil
 }
 
-// compiled checks the plan of a reply and compiles it, once. Watchers are told of it if step is not empty. The error
-// says that the lane was stopped.
-func (l *lane) compiled(req *Request, reply *Reply, step string) (stone.Ashlar, *Error, error) {
+// compiled checks the plan of a reply and compiles it, once. Watchers are told of it if step is not empty. The error means that
+// the lane was stopped.
+func (l *lane) compiled(e *entry, req *Request, reply *Reply, step string) (stone.Ashlar, *Error, error) {
 	if l.app.Plans == nil {
 		return stone.Ashlar{}, &Error{Type: reasons.PlanInvalid, Message: "plans are not supported: set Applicator.Plans"}, nil
 	}
@@ -78,10 +78,10 @@ func (l *lane) compiled(req *Request, reply *Reply, step string) (stone.Ashlar, 
 	l.compiling.Lock() // a model that was abandoned may still check its plan
 	defer l.compiling.Unlock()
 	c := &l.compilation
-	bindings := strings.TrimPrefix(string(reply.Bindings), "null") // as a record has none
+	bindings := strings.TrimPrefix(string(reply.Bindings), "null") // as in a record without bindings
 	if c.plan == "" || string(reply.Plan) != c.plan || bindings != c.bindings || !slices.Equal(req.Effects, c.effects) {
 		*c = compilation{plan: string(reply.Plan), bindings: bindings, effects: req.Effects}
-		c.ashlar, c.err = l.app.Plans.Plan(l.app, req, reply, base, dag.Types(l.spec.reads()...))
+		c.ashlar, c.err = l.app.Plans.Plan(l.brought(l.ctx, e), l.app, req, reply, base, dag.Types(l.spec.reads()...))
 	}
 	if step != "" {
 		l.checked(step, c.err)
@@ -104,12 +104,12 @@ type compilation struct {
 // failed one, so that a resumed run asks again in place of replaying the plan. It does so only for a call
 // that requires a plan: waiting for the earlier steps within any other invocation would delay the record of what
 // was paid.
-func (l *lane) refusal(step string) func(*Request, *Reply) (*Error, error) {
+func (l *lane) refusal(e *entry, step string) func(*Request, *Reply) (*Error, error) {
 	return func(req *Request, reply *Reply) (*Error, error) {
 		if want := req.Requires.Reply; reply.Type != Plan || want == Value {
 			return nil, nil
 		}
-		_, failure, err := l.compiled(req, reply, "")
+		_, failure, err := l.compiled(e, req, reply, "")
 		if failure != nil {
 			l.checked(step, failure)
 		}
@@ -117,12 +117,12 @@ func (l *lane) refusal(step string) func(*Request, *Reply) (*Error, error) {
 	}
 }
 
-// isRefused reports whether a failure says that a plan cannot run.
+// isRefused reports whether a failure means that a plan cannot run.
 func isRefused(failure *Error) bool {
 	return failure != nil && (failure.Type == reasons.PlanInvalid || failure.Type == reasons.PlanTooDeep)
 }
 
-// mostFindings bounds the findings that the record of an attempt keeps.
+// mostFindings bounds the findings in the record of an attempt.
 const mostFindings = 100
 
 // Findings returns the findings in the details of a refused plan.
@@ -136,7 +136,7 @@ func (e *Error) Findings() stone.Findings {
 	return details.Findings
 }
 
-// planValid is the name of the built-in check that a plan which is a value can run: its text, or its data.
+// planValid is the built-in check that a value is a plan that can run, as text or data.
 const planValid = "plan-valid"
 
 func (a *Applicator) planValid(ctx context.Context, s Subject) error {

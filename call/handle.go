@@ -6,21 +6,21 @@ import (
 	"github.com/stonelayer/stone/internal/reasons"
 )
 
-// A Handle is a capability as a value, which one call can pass to another: its id, and the contract under
-// which it is to be asked. A call that takes it may only narrow the contract: see Spec.CapFrom.
+// A Handle is a capability as a value, which one call can pass to another: its id, and the contract under which it may be asked.
+// A call that takes the handle may only narrow the contract: see Spec.CapFrom.
 type Handle struct {
 	Cap      string   `json:"cap/id"`
 	Requires Requires `json:"requires,omitzero"`
-	Done     Done     `json:"done,omitzero"` // of which a ScoreMin is the least
+	Done     Done     `json:"done,omitzero"` // its ScoreMin is a lower bound
 }
 
-// contract reports whether the handle asks for more than its capability.
+// contract reports whether the handle has requirements besides its capability.
 func (h *Handle) contract() bool {
 	r := &h.Requires
 	return r.Reply+r.InSchema+r.OutSchema+r.Kind != "" || len(r.Tags) > 0 || h.Done.any() || h.Done.ScoreMin != nil
 }
 
-// take makes the call one of the handle: with its capability, and what both ask for.
+// take gives the call the handle's capability and adds the handle's requirements to its own.
 func (s *Spec) take(h Handle) error {
 	s.Cap = h.Cap
 	for _, field := range []struct {

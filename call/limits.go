@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	breakAfter = 5                // consecutive failures after which a capability is down
+	breakAfter = 5                // consecutive failures that take a capability down
 	probeAfter = 10 * time.Second // time after which one invocation may probe whether it is available again
 	grace      = 250 * time.Millisecond
 )
@@ -27,7 +27,7 @@ type breaker struct {
 	failed  int // in a row
 	until   time.Time
 	probing bool
-	busy    time.Time // until then the capability has asked for no requests
+	busy    time.Time // the capability has asked for no requests until then
 }
 
 // maxBusy bounds how long a capability can declare itself busy.
@@ -89,7 +89,7 @@ func (b *breaker) leave(end ending) {
 type ending int
 
 const (
-	stopped ending = iota // no evidence about the capability
+	stopped ending = iota // says nothing about the capability
 	well
 	badly
 )

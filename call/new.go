@@ -103,8 +103,8 @@ func SpecOf(a stone.Ashlar) (Spec, bool) {
 // modelled is implemented by makers of leaves that ask a model, such as agents.
 type modelled interface{ Model() llm.Model }
 
-// TurnOf returns the Spec of its [Model], with which an agent makes a call for each turn. It returns false
-// if a is no agent, or asks another model.
+// TurnOf returns the Spec of an agent's [Model], which makes each turn a call. It returns false if a is no agent or has another
+// model.
 func TurnOf(a stone.Ashlar) (Spec, bool) {
 	of, _ := a.Detail().Value.(modelled)
 	if of == nil {
@@ -128,7 +128,7 @@ type caller struct {
 	name     string
 	produces dag.AnyType
 	spec     Spec
-	turn     *llm.Request           // of a Model; it is the Input, too
+	turn     *llm.Request           // the request of a Model; also the Input
 	hear     func() func(llm.Delta) // returns the listener of the next invocation; nil if none
 	once     sync.Once
 	resolved *resolved
@@ -140,13 +140,13 @@ type resolved struct {
 	effective
 	candidates []candidate
 	inputs     map[*entry]*schema.Schema // in-schemas of the candidates, if they differ from in
-	outputs    map[*entry]*schema.Schema // out-schemas of the candidates, if the call does not require the same
+	outputs    map[*entry]*schema.Schema // out-schemas of the candidates, if they differ from the call's
 	answer     bar                       // of an answer
 	door       bar                       // of the input
 	agree      []namedCheck              // compares the answers of an agreement, at most one
 	in         *schema.Schema            // of the intent; nil accepts anything
 	outSchemas []*schema.Schema          // of the call or its intent, then of the type
-	wanted     *schema.Schema            // the one of them that a model is told
+	wanted     *schema.Schema            // the outSchema that models are told
 	wantedID   string                    // its digest
 	judge      *entry
 	repairs    int
@@ -159,7 +159,7 @@ type session struct {
 	*caller
 	*resolved
 	app     *Applicator
-	ctx     context.Context // ends with the time of the account
+	ctx     context.Context // done when the account's time is up
 	dag     dag.DAG
 	account *budget.Account
 	request Request
@@ -171,7 +171,7 @@ type session struct {
 	// offline is the constraint no-web: no candidate with the effect net is asked.
 	offline bool
 
-	awaited   sync.Once // afterwards dag is complete, and plans start from base: see ground
+	awaited   sync.Once // afterwards dag is complete and plans start from base: see ground
 	base      dag.DAG
 	groundErr error
 }
@@ -190,7 +190,7 @@ func (c *caller) run(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 		return nil, err
 	}
 	s.account = budget.From(ctx).Sub(c.spec.Budget)
-	s.ctx = budget.With(ctx, s.account) // for pipelines and agents that answer
+	s.ctx = budget.With(ctx, s.account) // for capabilities that are pipelines and agents
 	if _, limited := s.account.Deadline(); limited {
 		var cancel context.CancelFunc
 		s.ctx, cancel = s.account.Context(s.ctx)
@@ -252,8 +252,8 @@ type requestParts struct {
 	Prompts map[string]string `json:"prompts,omitempty"`
 }
 
-// parts returns the parts of the request and the schema of the input's type. A recorded request
-// is reused, whatever the program now makes of the DAG. The agent records the request of a turn.
+// parts returns the parts of the request and the schema of the input's type. A recorded request is reused, even if the program
+// would now build another. The agent records the request of a turn.
 func (s *session) parts() (p requestParts, typed *schema.Schema, err error) {
 	if s.turn != nil {
 		return s.readParts()
@@ -296,7 +296,7 @@ func (s *session) readParts() (p requestParts, typed *schema.Schema, err error) 
 // refused records a call that failed before any capability was invoked, and returns e.
 func (s *session) refused(e *Error) error {
 	e.Record = &Record{Intent: s.spec.Intent, Failure: e.Type, Error: e.Message, Input: s.admitted}
-	if s.account != nil { // of the checks at the door
+	if s.account != nil { // the cost of checks at the door
 		e.Record.Usage = Usage{Usage: s.account.Used()}
 	}
 	s.tell(e.Record)
@@ -343,7 +343,7 @@ func (s *session) record(win *outcome, tried []Attempt, took time.Duration) *Rec
 	}
 	// This includes judges, checks, and the calls of plans that capabilities returned.
 	rec.Usage = Usage{Usage: s.account.Used(), Attempts: len(tried), LatencyMS: took.Milliseconds(), Cap: win.cap}
-	if !win.planned { // otherwise other capabilities have made the answer
+	if !win.planned { // otherwise other capabilities made the answer
 		rec.Usage.Mode = win.mode
 	}
 	return rec

@@ -15,7 +15,7 @@ var switchesOn = []string{reasons.SchemaInvalid, reasons.FormatDrift, reasons.Lo
 // call itself, its intent, the default and the routing.
 type effective struct {
 	done, admit  Done // with a ScoreMin
-	host         Done // what the policy says of admit: a call cannot weaken it
+	host         Done // the policy's admit, which a call cannot weaken
 	sameCapMax   int
 	fallbackMax  int // negative means unlimited
 	switchOn     []string
@@ -79,7 +79,7 @@ func (e *effective) recoverable(err *Error) bool {
 	return slices.Contains(e.switchOn, err.Type) || err.Retryable && !e.switchStated
 }
 
-// over adds the checks of a more specific level, whose minimum replaces the one before it.
+// over adds the checks of a more specific level and takes its minimum.
 func (d *Done) over(level Done) {
 	d.Must, d.Should = union(d.Must, level.Must), union(d.Should, level.Should)
 	over(d.ScoreMin, level.ScoreMin)

@@ -10,10 +10,9 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 )
 
-// printed is the part of a call, beside its name and its queries, that can change its
-// answer. It excludes budget and candidates: a paid answer stays valid when more may be
-// spent or other capabilities could be asked. It includes the versions of capabilities
-// that may be asked: a new version is another capability.
+// printed holds everything else that can change a call's answer, apart from its name and queries. It excludes budget and
+// candidates: a paid answer stays valid with a larger budget or other candidates. It includes the versions of the candidates: a
+// new version is another capability.
 type printed struct {
 	Intent   string   `json:"intent"`
 	Cap      string   `json:"cap"`
@@ -32,7 +31,7 @@ type printed struct {
 	Constraints string `json:"constraints,omitempty"`
 	CapFrom     string `json:"cap-from,omitempty"`
 
-	Versions map[string]string `json:"versions,omitempty"` // of capabilities that have one
+	Versions map[string]string `json:"versions,omitempty"` // versions by capability
 }
 
 // fingerprint returns what the call adds to its leaf's fingerprint.
@@ -83,8 +82,7 @@ func (c *caller) instructions() string {
 	return strings.Join(said, "\n\n")
 }
 
-// renders returns the parts of the request that come from the DAG. They are part of the
-// key of reuse of the leaf.
+// renders returns the parts of the request that come from the DAG. They are part of the leaf's reuse key.
 func (c *caller) renders(d dag.DAG) ([]byte, error) {
 	var parts []JSON
 	for _, from := range []dag.Reader[any]{c.spec.Input, c.spec.Context, c.spec.Constraints} {
@@ -126,7 +124,7 @@ func (app *Applicator) versions(s *Spec, e *effective) map[string]string {
 		}
 	}
 	for _, c := range app.candidates(s, nil) {
-		if c.reason == "" && !s.open() { // those are a part of what is rendered
+		if c.reason == "" && !s.open() { // rendered already covers these
 			add(c.entry)
 		}
 	}

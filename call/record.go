@@ -21,13 +21,13 @@ type Record struct {
 	Plan     bool     `json:"plan,omitempty"` // the answer was a plan
 	Failure  string   `json:"failure/type,omitempty"`
 	Error    string   `json:"error,omitempty"`
-	Out      JSON     `json:"out,omitempty"` // rejected; an accepted out is the content of the node
+	Out      JSON     `json:"out,omitempty"` // a rejected out; an accepted one is the node's content
 	Score    *float64 `json:"score,omitempty"`
 	// MustFailed and ShouldFailed are the failed checks of the attempt that counts.
 	MustFailed   []string    `json:"must-failed,omitempty"`
 	ShouldFailed []string    `json:"should-failed,omitempty"`
 	Rejected     []Rejection `json:"rejected,omitempty"`
-	// Disagreed says why the first candidates of an agreement did not agree.
+	// Disagreed is the reason why the first candidates of an agreement did not agree.
 	Disagreed string     `json:"disagreed,omitempty"`
 	Input     *Admission `json:"input,omitempty"` // the verdict on the input; nil without checks of it
 	Tried     []Attempt  `json:"tried,omitempty"` // by candidate, then by number
@@ -35,8 +35,7 @@ type Record struct {
 	// Strategy is Cascade, Tournament, Race or Agreement. It is empty if the call failed before
 	// a capability was asked. The content of a node of type Failed does not have it.
 	Strategy string `json:"-"`
-	// From is the run from which the answer was taken, see Cache. Usage is then zero, and the
-	// other fields tell of that run.
+	// From is the run from which the answer was taken, see Cache. Usage is then zero, and the other fields describe that run.
 	From string `json:"from,omitempty"`
 }
 
@@ -50,8 +49,8 @@ type Rejection struct {
 type Attempt struct {
 	Cap          string   `json:"cap/id"`
 	Version      string   `json:"cap/version,omitempty"`
-	Number       int      `json:"attempt"`          // of this capability, from 1
-	Repair       bool     `json:"repair,omitempty"` // it repairs the rejected answer before it
+	Number       int      `json:"attempt"`          // the attempt of this capability, from 1
+	Repair       bool     `json:"repair,omitempty"` // it repairs the preceding rejected answer
 	Cancelled    bool     `json:"cancelled,omitempty"`
 	Score        *float64 `json:"score,omitempty"`
 	Judge        *float64 `json:"judge,omitempty"`
@@ -63,8 +62,8 @@ type Attempt struct {
 	// Verdicts has the verdicts of the checks and of the judge. The content of a node of type
 	// Failed does not have them.
 	Verdicts []Verdict `json:"-"`
-	// Findings are about the plan that it answered with and that cannot run, or, of an accepted plan, about the draft
-	// that the model has corrected; the first 100. They are kept as Verdicts are.
+	// Findings are the first 100 findings about a plan that cannot run, or about the corrected draft of an accepted plan. They
+	// are kept like Verdicts.
 	Findings stone.Findings `json:"-"`
 }
 
@@ -79,7 +78,7 @@ type kept struct {
 	Findings []stone.Findings `json:"findings,omitempty"` // of Tried, by index
 }
 
-// keep returns r as meta keeps it.
+// keep returns r in its form in meta.
 func (r *Record) keep() kept {
 	k := kept{Record: r, Strategy: r.Strategy}
 	if r.Input != nil {
@@ -122,7 +121,7 @@ func (r *Record) meta() map[string]string {
 	b := buffers.Get().(*[]byte)
 	defer buffers.Put(b)
 	text, err := canon.Append((*b)[:0], r.keep())
-	if err != nil { // only a message that is not valid UTF-8 has no JSON
+	if err != nil { // only a message with invalid UTF-8 cannot be encoded
 		text, _ = canon.Append((*b)[:0], &Record{Intent: r.Intent, Cap: r.Cap, Attempts: r.Attempts, Failure: r.Failure, Error: "no record: " + err.Error()})
 	}
 	*b = text
@@ -133,7 +132,7 @@ func (r *Record) meta() map[string]string {
 // nil if there is none or it is malformed.
 func RecordOf(n *dag.Node) *Record { return RecordIn(n.Meta()) }
 
-// RecordIn is RecordOf for the meta of a node or of a step's record.
+// RecordIn is like RecordOf, for the meta of a node or of a step's record.
 func RecordIn(meta map[string]string) *Record {
 	text, ok := meta[terms.CallNote]
 	if !ok {
@@ -150,7 +149,7 @@ func RecordIn(meta map[string]string) *Record {
 	return r
 }
 
-// findings returns the findings about the plan because of which the call failed.
+// findings returns the findings about the plan that made the call fail.
 func (r *Record) findings() stone.Findings {
 	if n := len(r.Tried); n > 0 && r.Failure != "" {
 		return r.Tried[n-1].Findings

@@ -12,9 +12,8 @@ import (
 	"github.com/stonelayer/stone/internal/limit"
 )
 
-// A Registry contains capabilities by id, and their state: which are down, and how many
-// invocations are running. Its capabilities are fixed when it is made. Any number of
-// Applicators, runs and goroutines may use it at once; they share its limits.
+// A Registry contains capabilities by id, and their state: whether they are down, and their running invocations. Its capabilities
+// are fixed when it is made. Any number of Applicators, runs and goroutines may use it at once; they share its limits.
 type Registry struct {
 	entries map[string]*entry
 	order   []*entry // the cheapest first

@@ -15,9 +15,9 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// ReadReply reads the envelope of a reply, in EDN or JSON. The error is an *Error: the
-// one in the envelope, or one of type SchemaInvalid if the envelope is malformed. The
-// parts of a stream are joined in Out. A plan is kept in the notation of the envelope.
+// ReadReply reads the envelope of a reply, in EDN or JSON. The error is an *Error: the one in the envelope, or one of type
+// SchemaInvalid if the envelope is malformed. The parts of a stream are joined in Out. A plan stays in the notation of the
+// envelope.
 func ReadReply(data []byte) (*Reply, error) {
 	v, err := edn.ReadEither(data, envelopeLimits)
 	if err != nil {
@@ -26,11 +26,9 @@ func ReadReply(data []byte) (*Reply, error) {
 	return readReply(v, true)
 }
 
-// ReadOutput reads the output of a program: the envelope of a reply, or the bare out of a
-// value. An envelope is JSON or EDN, and may omit proto and trace. A bare out is JSON, or
-// a map in EDN. A map with proto, error, or a result with a type is read as an envelope,
-// so that no error passes for a value. Plain text is malformed, although EDN reads its
-// first word as a symbol.
+// ReadOutput reads the output of a program: the envelope of a reply, or the bare out of a value. An envelope is JSON or EDN, and
+// may omit proto and trace. A bare out is JSON, or a map in EDN. A map with proto, error, or a result with a type is read as an
+// envelope, so that no error is taken for a value. Plain text is malformed, although EDN reads its first word as a symbol.
 //
 // A program that streams writes each piece of its text first, on a line of its own:
 //
@@ -170,7 +168,7 @@ var modes = []string{llm.Live, llm.Mock, llm.Replay}
 // read reads the usage of an answer. Further fields are allowed.
 func (u *Usage) read(m *form.Map) {
 	m.AllowRest()
-	const most = math.MaxInt >> 10 // so that a sum does not overflow
+	const most = math.MaxInt >> 10 // keeps sums from overflowing
 	m.At("input-tokens").Int(&u.InputTokens, 0, most)
 	m.At("output-tokens").Int(&u.OutputTokens, 0, most)
 	m.At("cache-read-tokens").Int(&u.CacheReadTokens, 0, most)
@@ -184,8 +182,8 @@ func (u *Usage) read(m *form.Map) {
 	m.At("mode").OneOf(&u.Mode, modes...)
 }
 
-// ofRun are the kinds of failure that describe the run itself. Data must not claim them:
-// an error of such a type gets the prefix "remote/".
+// ofRun are the kinds of failure that describe the run itself. Data must not use them: an error of such a type gets the prefix
+// "remote/".
 var ofRun = map[string]bool{reasons.BudgetExhausted: true, reasons.ForbiddenEffect: true}
 
 func init() {

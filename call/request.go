@@ -120,7 +120,7 @@ type refusal struct {
 	Column     int    `json:"column,omitempty"`
 	Message    string `json:"message"`
 	Suggestion string `json:"suggestion,omitempty"`
-	denied     string // the effect that is not granted, if that is the fault
+	denied     string // the missing effect, if that is the fault
 }
 
 func refuse(faults form.Faults) *Error {
@@ -142,7 +142,7 @@ func refuseFor(message string, all ...refusal) *Error {
 			details.Denied = append(details.Denied, r.denied)
 		}
 	}
-	// Strings and numbers always have JSON.
+	// Strings and numbers can always be encoded.
 	data, _ := json.Marshal(details)
 	e := &Error{Type: reasons.InvalidRequest, Message: all[0].Reason + ": " + message, Details: data}
 	if len(details.Denied) > 0 {
@@ -238,9 +238,8 @@ func (app *Applicator) CheckRequest(s Spec) error {
 	return nil
 }
 
-// MarshalJSON writes the envelope of a request for capabilities outside the process. The
-// envelope has the remaining budget, but not the capability, the number of the attempt or
-// the key.
+// MarshalJSON writes the envelope of a request for capabilities outside the process. It contains the remaining budget, but not
+// the capability, the number of the attempt or the key.
 func (r Request) MarshalJSON() ([]byte, error) {
 	type allowed struct {
 		Allowed []string `json:"allowed"`

@@ -51,7 +51,7 @@ func (c *caller) check() []stone.Finding {
 	r := c.resolve()
 	found := append(slices.Clone(r.faults), c.unpayable()...)
 	for _, candidate := range r.candidates {
-		if candidate.reason == notFound && len(r.faults) == 0 { // else it is among their reasons
+		if candidate.reason == notFound && len(r.faults) == 0 { // otherwise it is among the reasons
 			found = append(found, stone.Finding{
 				Type: "unknown-candidate", Warning: true, Queried: candidate.id, Suggestion: suggest.Closest(candidate.id, slices.Values(c.spec.Applicator.Registry.IDs())),
 				Message: fmt.Sprintf("there is no capability %q, so it is left out of the candidates", candidate.id),
@@ -159,8 +159,7 @@ func (r *resolved) resolveSchemas(c *caller, app *Applicator) {
 	}
 }
 
-// mostSpecific returns the schema whose values fit the others: the first, unless only the last one
-// is sure to have such values.
+// mostSpecific returns the schema whose values fit the others: the first, unless only the last is certain to have such values.
 func mostSpecific(list []*schema.Schema) *schema.Schema {
 	switch len(list) {
 	case 0:
@@ -203,8 +202,7 @@ func (r *resolved) outSchema() *schema.Schema {
 	return r.outSchemas[0]
 }
 
-// inputType returns the schema of the input as far as Validate knows it: the intent's,
-// or of the Go value. A built-in schema says too little.
+// inputType returns the input schema known to Validate: the intent's or the Go type's. A built-in schema is too general.
 func (r *resolved) inputType(s *Spec) *schema.Schema {
 	if in, ok := s.Input.(*part); ok && (r.in == nil || builtin[s.Applicator.Intents[s.Intent].In] != nil) {
 		return in.typed()

@@ -100,8 +100,8 @@ func recordBeside(err error) *Record {
 	return nil
 }
 
-// detailed adds what a call has tried to the details of its failure, unless those are no object. The
-// capability's own fields stand.
+// detailed adds the attempts of a call to the details of its failure if those are an object. It keeps the capability's own
+// fields.
 func detailed(details JSON, rec *Record) JSON {
 	if rec == nil {
 		return details
@@ -175,7 +175,7 @@ func usageValue(u Usage, b *fields) edn.Value {
 	number("attempts", int64(u.Attempts))
 	number("latency-ms", u.LatencyMS)
 	if u.USD != 0 {
-		f.add("usd", edn.Float(math.Round(u.USD*1e12)/1e12)) // a sum of floats has noise behind
+		f.add("usd", edn.Float(math.Round(u.USD*1e12)/1e12)) // rounds off floating-point noise
 	}
 	if u.Estimated {
 		f.add("estimated", edn.Bool(true))

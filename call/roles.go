@@ -16,7 +16,7 @@ type Principal struct {
 	Roles []string `json:"roles,omitempty"`
 }
 
-// A Rule says which roles a principal must have for an effect.
+// A Rule lists the roles that a principal must have for an effect.
 type Rule struct {
 	Any       []string `json:"any,omitempty"`       // one of these is enough
 	All       []string `json:"all,omitempty"`       // all of these are enough, too
@@ -41,9 +41,8 @@ func (r Rule) allows(roles []string) bool {
 // its members.
 type Roles map[string]Rule
 
-// meets reports whether the principal meets every rule about an effect, and whether a
-// rule covers all of it. A rule about a member is about its family too: a principal that
-// may not have fs/write may not have all of fs.
+// meets reports whether the principal meets every rule about an effect, and whether a rule covers all of it. A rule about a
+// member also applies to its family: a principal without fs/write may not have all of fs.
 func (r Roles) meets(p Principal, e string) (met, ruled bool) {
 	met = true
 	for name, rule := range r {
@@ -54,8 +53,8 @@ func (r Roles) meets(p Principal, e string) (met, ruled bool) {
 	return met, ruled
 }
 
-// Denied says why an effect is denied: the roles that its rule requires, and the roles of the principal. It returns "" for an
-// effect that no rule denies.
+// Denied explains why an effect is denied, with the required roles and the principal's. It returns "" if no rule denies the
+// effect.
 func (r Roles) Denied(p Principal, e string) string {
 	has := "no role"
 	if len(p.Roles) > 0 {

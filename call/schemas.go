@@ -64,8 +64,7 @@ func mustParse(text string) *schema.Schema {
 	return s
 }
 
-// Schema returns the built-in schema of a name, or else the one of the Applicator. For ""
-// it returns nil, which accepts anything.
+// Schema returns the built-in schema of a name, or else the Applicator's. For "" it returns nil, which accepts anything.
 func (app *Applicator) Schema(name string) (s *schema.Schema, ok bool) {
 	if name == "" {
 		return nil, true

@@ -12,14 +12,13 @@ import (
 type sent struct {
 	System string `json:"system,omitempty"`
 	Input  string `json:"input,omitempty"`  // the messages to a model, or the input of another capability
-	Schema JSON   `json:"schema,omitempty"` // of the answer, as a model was told it
+	Schema JSON   `json:"schema,omitempty"` // the schema of the answer that a model was told
 }
 
 // maxSent bounds each text that was sent, in bytes.
 const maxSent = 32 << 10
 
-// sentTo returns what a capability was sent: a request to a model if it made one. What an agent sends is in its own
-// record.
+// sentTo returns the request that a capability was sent: to a model, if it asked one. An agent records its own requests.
 func sentTo(req *Request, to *llm.Request) *sent {
 	switch {
 	case req.Turn != nil:

@@ -38,18 +38,16 @@ type Spec struct {
 	CandidatesFrom dag.Reader[[]string]
 	// Cache takes an answer of an earlier run in place of asking.
 	Cache Cache
-	// Effects are the only effects that the answer may have, as named in package effect.
-	// They narrow the grant of the run. Nil sets no limit of its own: the answer may have
-	// the effects that its capability needs.
+	// Effects are the only effects that the answer may have, as named in package effect. They narrow the grant of the run. Nil
+	// adds no limit: the answer may have the effects that its capability needs.
 	Effects []string
 
 	// Stack lists the enclosing calls of a request from another process, outermost first.
 	// The calls of this process follow them.
 	Stack []Frame
 
-	// Input, Context and Constraints make those parts of the request, see From. A nil
-	// Input is {}. A nil Context or Constraints is omitted. The constraint no-web, if true, excludes
-	// candidates that need the effect net, and grants it to none.
+	// Input, Context and Constraints make those parts of the request, see From. A nil Input is {}. A nil Context or Constraints
+	// is omitted. The constraint no-web, if true, excludes candidates that need the effect net and grants it to no other.
 	Input, Context, Constraints dag.Reader[any]
 }
 
@@ -64,7 +62,7 @@ type part struct {
 	goType reflect.Type
 }
 
-// typed returns the schema of the part; nil if it may be anything.
+// typed returns the schema of the part, or nil if any value is allowed.
 func (p *part) typed() *schema.Schema {
 	s, err := schema.ForType(p.goType)
 	if err != nil {
@@ -91,7 +89,7 @@ const (
 	Cascade    = "cascade"    // one after the other, the default
 	Tournament = "tournament" // all at once, the best score wins
 	Race       = "race"       // all at once, the first that passes wins
-	Agreement  = "agreement"  // the first ones at once; if they disagree, the others one after the other
+	Agreement  = "agreement"  // the first few at once; if they disagree, the rest in order
 )
 
 // Dispatch selects the candidates and the strategy.
@@ -107,9 +105,9 @@ type Dispatch struct {
 	Policy       string        `json:"policy,omitempty"`    // accepted and ignored
 }
 
-// Agree says which answers an [Agreement] compares, and how. Nil compares two as JSON.
+// Agree configures an [Agreement]. Nil compares two answers as JSON.
 type Agree struct {
-	// First is how many candidates are asked at once, starting with the first. Zero means 2.
+	// First is the number of candidates that are asked at once. Zero means 2.
 	First int `json:"first,omitempty"`
 	// Check names a check whose out is the array of these answers, each of which has passed the
 	// gate. The answers agree if it passes. If Check is empty, they must be equal as JSON.
@@ -120,12 +118,12 @@ type Agree struct {
 // unlimited.
 type Retry struct {
 	SameCapMax  *int `json:"same-cap-max,omitempty"` // further attempts of one capability
-	FallbackMax *int `json:"fallback-max,omitempty"` // further capabilities; the first ones of an agreement count as one
+	FallbackMax *int `json:"fallback-max,omitempty"` // further capabilities; the first group of an agreement counts as one
 }
 
 // Repair lets a capability repair an answer that the gate rejected.
 type Repair struct {
-	Cap string `json:"cap/id,omitempty"` // the one that answered, if empty
+	Cap string `json:"cap/id,omitempty"` // empty: the one that answered
 	Max int    `json:"max,omitempty"`    // at most this often; 1 if zero
 }
 
@@ -153,14 +151,13 @@ type Rules struct {
 // Judge configures the judge of the gate. Nil fields are left to the next level.
 type Judge struct {
 	On      *bool    `json:"on,omitempty"`       // false by default
-	Weight  *float64 `json:"w,omitempty"`        // of the judge in the score; 0.5 by default
+	Weight  *float64 `json:"w,omitempty"`        // weight of the judge in the score; 0.5 by default
 	Veto    *bool    `json:"veto,omitempty"`     // the judge itself must reach score-min
 	OnError string   `json:"on-error,omitempty"` // "closed" (default) fails the call, "open" ignores the judge
 	Canary  *float64 `json:"canary,omitempty"`   // share of the answers that are judged; 1 by default
 	Cap     string   `json:"cap/id,omitempty"`   // the judge; by default the cheapest with the intent "eval/grade"
 	Rubric  string   `json:"rubric,omitempty"`   // the criteria, part of the judge's input
-	// MaxAttempts bounds how often the judge is asked about one answer until it gives a
-	// score; 1 by default.
+	// MaxAttempts bounds the attempts to get a score for one answer from the judge; 1 by default.
 	MaxAttempts *int `json:"max-attempts,omitempty"`
 }
 
@@ -172,8 +169,7 @@ type Policy struct {
 	Routing Rules            `json:"routing,omitzero"` // retry, switch-on and fallback only
 }
 
-// An Intent describes a known intent: what it does, for people and for models that write plans, and the names of its
-// schemas.
+// An Intent describes a known intent, for people and for models that write plans, and names its schemas.
 type Intent struct {
 	Description string `json:"description,omitempty"`
 

@@ -28,17 +28,17 @@ func stackOf(ctx context.Context) []Frame {
 	return stack
 }
 
-// enter returns the context of whatever a capability does for a request.
+// enter returns the context in which a capability handles a request.
 func (r *Request) enter(ctx context.Context, path string) context.Context {
 	stack := make([]Frame, len(r.Stack), len(r.Stack)+1)
 	copy(stack, r.Stack)
 	return context.WithValue(ctx, stackKey{}, append(stack, Frame{Call: path, Intent: r.Intent, Cap: r.Cap}))
 }
 
-// nested finds the calls in which this one is made.
+// nested finds the calls around this one.
 func (s *session) nested() error {
 	s.request.Stack = stackOf(s.ctx)
-	if len(s.spec.Stack) > 0 { // of the process that sent the request
+	if len(s.spec.Stack) > 0 { // from the process that sent the request
 		s.request.Stack = append(s.spec.Stack[:len(s.spec.Stack):len(s.spec.Stack)], s.request.Stack...)
 	}
 	if n := len(s.request.Stack); n >= maxStack {

@@ -76,7 +76,7 @@ func (s *session) lane(ctx context.Context, i int) *lane {
 	return &lane{session: s, entry: s.candidates[i].entry, ctx: ctx}
 }
 
-// none is the outcome if no candidate was asked.
+// none returns the outcome if no candidate was asked.
 func (s *session) none() *outcome {
 	e := &Error{Type: reasons.NoCandidate, Message: "no capability can answer " + s.subject()}
 	for i, reason := range s.reasons {
@@ -96,9 +96,8 @@ func (s *session) none() *outcome {
 	return &outcome{failure: e}
 }
 
-// unpaid returns the account's refusal to pay for the cheapest candidate that was rejected
-// because of its cost, or nil. If the money of the run is spent, the call is made when the run is
-// resumed with more.
+// unpaid returns the account's refusal to pay for the cheapest candidate that was rejected because of its cost, or nil. If the
+// run has no money left, resuming it with more makes the call.
 func (s *session) unpaid() error {
 	least := math.Inf(1)
 	for i, reason := range s.reasons {
@@ -119,11 +118,10 @@ func (s *session) subject() string {
 	return "the intent " + s.spec.Intent
 }
 
-// cascade asks one candidate after the other, starting at an index. Before is the outcome of the
-// candidates that were asked earlier, nil if none was. A candidate that is no longer available at
-// its turn costs neither an attempt nor a fallback. If the last candidates are excluded only
-// because of their cost, the account decides: it waits for estimates that others have reserved,
-// and its refusal may end the run.
+// cascade asks one candidate after the other, starting at an index. Before is the outcome of earlier candidates, nil if none was
+// asked. A candidate that is no longer available at its turn costs neither an attempt nor a fallback. If the last candidates are
+// excluded only because of their cost, the account decides: it waits for estimates that others have reserved, and its refusal may
+// end the run.
 func (s *session) cascade(from int, before *outcome) (win *outcome, tried []Attempt, err error) {
 	asked, poor := 0, false
 	if win = before; win != nil {
@@ -134,7 +132,7 @@ func (s *session) cascade(from int, before *outcome) (win *outcome, tried []Atte
 			continue
 		}
 		if s.fallbackMax >= 0 && asked > s.fallbackMax {
-			poor = false // the policy ends the call, not the budget
+			poor = false // the policy, not the budget, ends the call
 			break
 		}
 		if s.reasons[i] == "" && asked > 0 { // the state may have changed
@@ -184,7 +182,7 @@ func (s *session) tournament() (win *outcome, tried []Attempt, err error) {
 		l.last.final = false // other lanes may be paid
 	}
 	together(lanes, errs)
-	var spent *outcome // of a lane in which the account ran out
+	var spent *outcome // the lane in which the account ran out
 	for k, l := range lanes {
 		tried = append(tried, l.tried...)
 		switch o := &l.last; {
@@ -204,8 +202,8 @@ func (s *session) tournament() (win *outcome, tried []Attempt, err error) {
 	return win, tried, nil
 }
 
-// reserved returns lanes for the candidates at some places. It draws the cost of their first
-// attempts in order, before any of them starts.
+// reserved returns lanes for the candidates at the given indexes. It draws the cost of their first attempts in order, before any
+// of them starts.
 func (s *session) reserved(places []int) (lanes []*lane, errs []error) {
 	lanes, errs = make([]*lane, len(places)), make([]error, len(places))
 	holds := s.ctx
@@ -240,7 +238,7 @@ func (l *lane) reserve(ctx context.Context, ended *error) context.Context {
 	req.Cap, req.Effects = l.entry.ID, l.granted(l.entry)
 	var draw *budget.Draw
 	var err error
-	if req.Guide, err = l.guide(&req); err == nil { // its text is paid for, too
+	if req.Guide, err = l.guide(l.entry, &req); err == nil { // the guide's text is paid for too
 		draw, err = l.entry.reserve(ctx, l.account, &req, l.entry.first())
 	}
 	if err != nil {
@@ -311,7 +309,7 @@ type heat struct {
 	ctx     context.Context
 	holds   context.Context // for the next draw
 	places  []int
-	lanes   []*lane // that have started, in the order of places
+	lanes   []*lane // started lanes, in the order of candidates
 	errs    []error
 	ended   chan int
 	running int

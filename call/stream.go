@@ -9,17 +9,15 @@ import (
 	"github.com/stonelayer/stone/internal/edn"
 )
 
-// A piece is a line by which a program streams its answer: the next part of the text,
-// or the notice that the parts so far are void.
+// A piece is a line of a streamed answer of a program: the next part of the text, or a notice that the parts so far are void.
 type piece struct {
 	text   string
 	void   bool
 	reason string // why it is void
 }
 
-// readPiece reads {"type":"delta","text":"…"} or {"type":"retracted","reason":"…"}, in
-// JSON or EDN. Further fields are allowed, so that the output of stone act --stream is a
-// stream, too.
+// readPiece reads {"type":"delta","text":"…"} or {"type":"retracted","reason":"…"}, in JSON or EDN. Further fields are allowed,
+// so the output of stone act --stream is a stream too.
 func readPiece(line []byte) (p piece, ok bool) {
 	if !bytes.Contains(line, []byte("delta")) && !bytes.Contains(line, []byte("retracted")) {
 		return p, false
@@ -48,8 +46,7 @@ func nextPiece(data []byte) (p piece, rest []byte, ok bool) {
 	return p, rest, ok
 }
 
-// joinPieces joins the pieces at the beginning of an output. The rest is what follows
-// them; ok is false if there are none.
+// joinPieces joins the pieces at the beginning of an output. The rest follows them; ok is false if there are none.
 func joinPieces(data []byte) (text string, rest []byte, ok bool) {
 	var all strings.Builder
 	for rest = data; ; ok = true {
@@ -79,7 +76,7 @@ func VoiceWriter(v *event.Voice) io.Writer {
 type voiceWriter struct {
 	voice *event.Voice
 	line  []byte // the beginning of a line
-	over  bool   // something that is no piece has come
+	over  bool   // the pieces have ended
 }
 
 func (w *voiceWriter) Write(data []byte) (int, error) {
@@ -111,7 +108,7 @@ func (w *voiceWriter) say(line []byte) {
 	}
 }
 
-// speak says the parts of a reply that came whole, unless they were said before.
+// speak streams the parts of a complete reply, unless they were streamed before.
 func (r *Reply) speak(v *event.Voice) {
 	if v.Said() {
 		return

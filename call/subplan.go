@@ -22,18 +22,17 @@ type bounding interface {
 // runPlan checks and runs a plan that a capability returned. Out is the emission of the
 // plan. Ran is the DAG with the nodes of the plan, which is kept if out is accepted.
 func (l *lane) runPlan(e *entry, req *Request, reply *Reply, step string) (out JSON, ran dag.DAG, failure *Error, err error) {
-	p, failure, err := l.compiled(req, reply, step)
+	p, failure, err := l.compiled(e, req, reply, step)
 	if failure != nil || err != nil {
 		return nil, ran, failure, err
 	}
 	base, _ := l.ground()
-	grant := append([]string{}, req.Effects...) // not nil, which would be everything
+	grant := append([]string{}, req.Effects...) // not nil, which would allow everything
 	start, err := dag.Lane(base, 0)
 	if err != nil {
 		return nil, ran, nil, err
 	}
-	ctx := req.enter(budget.With(l.ctx, l.account), stone.In(l.ctx).Path())
-	ctx = marked.With(ctx, marked.Brought(ctx, e.ID, append([]string{}, e.Needs...), stone.Ashlar{}))
+	ctx := l.brought(req.enter(budget.With(l.ctx, l.account), stone.In(l.ctx).Path()), e)
 	if p, ok := l.app.Plans.(bounding); ok {
 		ctx = p.Around(ctx)
 	}
@@ -53,6 +52,11 @@ func (l *lane) runPlan(e *entry, req *Request, reply *Reply, step string) (out J
 	return emitted.Content(), ran, nil, nil
 }
 
+// brought returns the context of what e answered.
+func (l *lane) brought(ctx context.Context, e *entry) context.Context {
+	return marked.With(ctx, marked.Brought(ctx, e.ID, append([]string{}, e.Needs...), stone.Ashlar{}))
+}
+
 // failureOf turns the failure of a plan into an *Error. It returns an error instead if
 // the lane was stopped or the plan waits for a person.
 func (l *lane) failureOf(err error) (*Error, error) {
@@ -66,7 +70,7 @@ func (l *lane) failureOf(err error) (*Error, error) {
 		return &Error{Type: reasons.PlanInvalid, Message: refused.Error(), Cause: err}, nil
 	}
 	failure := *errorOf(err)
-	failure.Record = nil // it belongs to a call within
+	failure.Record = nil // it belongs to a nested call
 	return &failure, nil
 }
 
@@ -90,10 +94,9 @@ func (s *session) keep(ctx context.Context, win *outcome) (dag.DAG, error) {
 	return stone.In(ctx).Keep(s.base, win.lane)
 }
 
-// Apply is a tool that every Applicator has. Its input is {"plan": …, "bindings": {…}}, and it
-// answers with that plan, which is then run like any returned plan: checked as a whole,
-// within the limits of returned plans, and with the effects that the call states. The plan
-// is its text, in EDN or JSON, or its data. Applying one costs nothing by itself.
+// Apply is a tool that every Applicator has. Its input is {"plan": …, "bindings": {…}}; plan is a text in EDN or JSON, or data.
+// It answers with that plan, which then runs like any returned plan: checked as a whole, within the limits of returned plans and
+// the effects of the call. Applying a plan itself costs nothing.
 const Apply = "stone/apply"
 
 var applier = NewRegistry(Capability{
@@ -120,7 +123,7 @@ func apply(_ context.Context, req *Request) (*Reply, error) {
 	return reply, nil
 }
 
-// tool returns the tool with this id, nil if there is none.
+// tool returns the tool with this id, or nil.
 func (a *Applicator) tool(id string) *entry {
 	if id == Apply {
 		return applier

@@ -23,24 +23,22 @@ import (
 // turnIntent is the intent of [Model] calls whose Spec names none.
 const turnIntent = "llm/turn"
 
-// Model returns a model whose every request is a call: a cascade or another strategy over
-// capabilities, with their limits and breakers, and with the checks and the judge of the
-// Spec. With it, an agent is answered by whichever capability the Applicator finds:
+// Model returns a model that makes a call for every request: a cascade or another strategy over capabilities, with their limits
+// and breakers, and with the checks and the judge of the Spec. The Applicator then selects the capability that answers each turn
+// of an agent:
 //
 //	app := &call.Applicator{Registry: call.NewRegistry(small, large)}
 //	fix := agent.New("fix", Patch, call.Model(app, call.Spec{
 //		Dispatch: call.Dispatch{Candidates: []string{"model/small", "model/large"}},
 //	}), agent.Config{…})
 //
-// The input of the call is the llm.Request, its out the llm.Reply, both as JSON. Capabilities
-// of call/model get the conversation as it is, with tools and response format; any other one
-// may answer with {"text": "…"}. Dispatch.Repair adds the rejected answer to the context.
-// Applicator and Input of the Spec are set by Model; its Intent defaults to "llm/turn".
+// The input of the call is the llm.Request, its out the llm.Reply, both as JSON. Capabilities of call/model get the whole
+// conversation with tools and response format; any other may answer with {"text": "…"}. Dispatch.Repair adds the rejected answer
+// to the context. Applicator and Input of the Spec are set by Model; its Intent defaults to "llm/turn".
 //
-// The call draws on the account of the context by itself; Budget of the Spec limits each
-// request. In a run, its attempts are recorded steps below the body that asks; elsewhere each
-// request is a run of its own. A cascade streams while it is answered. The other strategies
-// stream the answer once it is chosen.
+// The call draws on the account of the context by itself; Budget of the Spec limits each request. In a run, its attempts are
+// recorded steps below the body that asks; elsewhere each request is its own run. A cascade streams while it is answered. The
+// other strategies stream the answer once it is chosen.
 func Model(app *Applicator, spec Spec) llm.Model {
 	spec.Applicator = app
 	spec.Intent = cmp.Or(spec.Intent, turnIntent)
@@ -128,11 +126,11 @@ type turnStream struct {
 	ctx     context.Context
 	yield   func(llm.Delta, error) bool
 	heard   chan heard
-	live    bool // one invocation at a time: what is heard is yielded
+	live    bool // one invocation at a time, whose deltas are yielded
 	start   time.Time
 	latest  atomic.Int64 // the number of the latest invocation
 	started bool
-	said    bool       // a piece of an answer was yielded that no Restart has taken back
+	said    bool       // a piece was yielded and not taken back by a Restart
 	reply   *llm.Reply // the last answer that was heard to its end
 }
 
@@ -142,9 +140,8 @@ type heard struct {
 	delta      llm.Delta
 }
 
-// listen returns what the next invocation calls for each delta. It may be called after the
-// stream has ended, by an invocation that was abandoned. Before the next invocation starts, the
-// consumer is told that the earlier answer is void, so that it can stop the stream.
+// listen returns the function that the next invocation calls for each delta. An abandoned invocation may call it after the stream
+// has ended. Before the next invocation starts, the consumer learns that the earlier answer is void and can stop the stream.
 func (t *turnStream) listen() func(llm.Delta) {
 	n := t.latest.Add(1)
 	hear := func(d llm.Delta) {
@@ -208,7 +205,7 @@ func (t *turnStream) hear(d llm.Delta) bool {
 	return t.yield(d, nil)
 }
 
-// again takes back what was yielded. The call measures its cost.
+// again takes back the yielded deltas. The call measures their cost.
 func (t *turnStream) again(why error) bool {
 	t.said = false
 	return t.yield(llm.Delta{Kind: llm.Restart, Err: why, Reply: &llm.Reply{Spent: &budget.Usage{}}}, nil)
@@ -251,7 +248,7 @@ func (t *turnStream) pass(reply *llm.Reply) bool {
 	return true
 }
 
-// same reports whether the answer is the one that was heard.
+// same reports whether the answer equals the streamed one.
 func (t *turnStream) same(out JSON) bool {
 	said, err := canon.Append(nil, t.reply)
 	return err == nil && t.reply != nil && bytes.Equal(said, out)

@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// grow adds a node whose parents are d.Next(). Such a node cannot be in d yet:
-// its parents would have a child, and not be heads.
+// grow adds a node whose parents are d.Next(). Such a node cannot be in d yet, because heads have no children.
 func (d DAG) grow(n *Node) DAG {
 	e := n.spare.Swap(nil)
 	if e == nil {
@@ -45,8 +44,7 @@ func (d DAG) Append(n *Node) (DAG, error) {
 	return d, nil
 }
 
-// lookFor reports whether d has the node. If not, it returns a parent that d does not
-// have, or nil.
+// lookFor reports whether d has the node. If not, it returns a parent that d lacks, or nil.
 func (d DAG) lookFor(n *Node) (found bool, missing *Node) {
 	wanted := idSet(n.parents)
 	for at := range d.backward() {
@@ -67,8 +65,7 @@ func (d DAG) lookFor(n *Node) (found bool, missing *Node) {
 	return false, nil
 }
 
-// Extends reports whether d is base, or was made by appending nodes to it. Every DAG
-// extends the empty one.
+// Extends reports whether d is base or was made by appending to it. Every DAG extends the empty one.
 func (d DAG) Extends(base DAG) bool {
 	at := d.log
 	for at.len() > base.Len() {
@@ -100,8 +97,8 @@ func (g *group) keepHeads(log *entry, gone map[ID]bool) {
 	}
 }
 
-// extend adds nodes to the log, parents first. From maps a head to the node where
-// reading from it continues, if that is another node; see Join.
+// extend adds nodes to the log, parents first. From maps a head to the node where reading from it continues, if it is another;
+// see Join.
 func (e *entry) extend(nodes []*Node, from map[ID]*Node) *entry {
 	if len(nodes) == 0 {
 		return e

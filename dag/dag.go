@@ -11,9 +11,9 @@ import (
 type DAG struct {
 	log  *entry  // the last entry; nil when empty
 	fail *flight // a failure in flight
-	view View    // limits what its reader may see; nil for no limit
+	view View    // limits reads; nil means no limit
 
-	closing *entry // the end of the fan-out that the Reduce around closes; nil outside of one
+	closing *entry // end of the fan-out closed by the enclosing Reduce; nil outside
 }
 
 // An entry is one step of the log: a group, or most often one node that follows all
@@ -23,7 +23,7 @@ type entry struct {
 	prev  *entry
 	node  *Node
 	group *group // instead of node
-	count int    // of nodes, earlier entries included
+	count int    // number of nodes, including earlier entries
 
 	byType atomic.Pointer[trie[*list]]
 }
@@ -32,7 +32,7 @@ type entry struct {
 type group struct {
 	nodes []*Node // in append order
 	heads []*Node // all nodes without children, in append order
-	from  []*Node // for each head, where reading continues: at the head, or see Join
+	from  []*Node // for each head, the node where reading continues; see Join
 }
 
 func (e *entry) nodes() []*Node {
@@ -112,7 +112,7 @@ func (d DAG) here() *Node {
 // then the other heads.
 func (d DAG) Next() []*Node { return slices.Clone(d.next()) }
 
-// next is Next without the copy.
+// next is like Next, without the copy.
 func (d DAG) next() []*Node {
 	if d.log == nil {
 		return nil
@@ -144,8 +144,8 @@ func (d DAG) Nearest(typ string) (*Node, error) {
 	return nil, &ReadError{Type: typ, Err: ErrMissing}
 }
 
-// All returns all nodes of the type in append order, but for the items of lost lanes. The
-// cost depends on the number of nodes returned. The error is a *ReadError around ErrUndeclared.
+// All returns all nodes of the type in append order, except the items of lost lanes. The cost depends on the number of nodes
+// returned. The error is a *ReadError around ErrUndeclared.
 func (d DAG) All(typ string) ([]*Node, error) {
 	if !d.allows(all, typ, "") {
 		return nil, d.refuse(typ, "")
@@ -153,10 +153,9 @@ func (d DAG) All(typ string) ([]*Node, error) {
 	return d.log.all(typ), nil
 }
 
-// Since returns the nodes of type typ that follow the nearest node of type after,
-// oldest first. It looks at the current line only: the first parents from the place of
-// the next node. If the line has no node of type after, the result is empty. The error
-// is a *ReadError around ErrUndeclared.
+// Since returns the nodes of type typ that follow the nearest node of type after, oldest first. It reads only the current line:
+// the first parents from the place of the next node. If the line has no node of type after, the result is empty. The error is a
+// *ReadError around ErrUndeclared.
 func (d DAG) Since(typ, after string) ([]*Node, error) {
 	if !d.allows(since, typ, after) {
 		return nil, d.refuse(typ, after)

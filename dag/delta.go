@@ -7,13 +7,12 @@ import (
 	"time"
 )
 
-// A Delta is the nodes that one DAG has beyond another, as data: it goes through JSON and
-// can be applied to any DAG that takes the place of the other. See [DAG.Delta].
+// A Delta holds the nodes that one DAG has beyond another, as data: it survives JSON and can be applied to any DAG in place of
+// the other. See [DAG.Delta].
 type Delta []deltaNode
 
-// deltaNode is a node of a delta. Its parents are numbers, so that the delta fits on
-// another DAG: n means the n-th node of the delta, and -1-n the n-th of the nodes that an
-// appended node would follow there. An empty list means all of the latter.
+// deltaNode is a node of a delta. Its parents are numbers, so the delta fits on another DAG: n means the n-th node of the delta,
+// and -1-n the n-th head that an appended node would follow there. An empty list means all these heads.
 type deltaNode struct {
 	Type    string            `json:"type"`
 	Content json.RawMessage   `json:"content"`
@@ -22,8 +21,8 @@ type deltaNode struct {
 	Time    time.Time         `json:"time"`
 }
 
-// Delta returns what the DAGs have beyond d, which each of them extends. It is an error if
-// one does not, or if a node has a parent that is neither in the delta nor a head of d.
+// Delta returns the nodes of the DAGs beyond d, which each of them extends. It is an error if one does not, or if a node has a
+// parent that is neither in the delta nor a head of d.
 func (d DAG) Delta(lanes ...DAG) (Delta, error) {
 	before := d.Next()
 	at := make(map[ID]int, len(before))

@@ -10,8 +10,8 @@
 // original. Any number of goroutines may read and extend copies of one DAG
 // concurrently.
 //
-// A [Type] ties a name to a Go type. It writes and reads contents, carries the
-// JSON Schema, and is itself the [Reader] of the nearest node:
+// A [Type] ties a name to a Go type. It encodes and decodes contents, has the JSON Schema, and is itself the [Reader] of the
+// nearest node:
 //
 //	var Ticket = dag.NewType[TicketDoc]("ticket")
 //
@@ -20,9 +20,8 @@
 //
 // # Reading
 //
-// A [Reader] is a query with a Go type. A type reads its nearest node; [All],
-// [Maybe], [Since], [Latest], [Lens] and [Everything] read in other ways, and [Derive]
-// makes a reader of a reader:
+// A [Reader] is a query with a Go type. A type reads its nearest node; [All], [Maybe], [Since], [Latest], [Lens] and [Everything]
+// read in other ways, and [Derive] makes a reader from a reader:
 //
 //	replies, err := dag.All(Reply).From(d)
 //	title := dag.Derive(Ticket, func(t TicketDoc) string { return t.Title })
@@ -34,11 +33,9 @@
 //
 // # Fan-outs
 //
-// Lanes are DAGs that extend one base: each starts with [Lane] or with a node of
-// its own, and [Join] brings them together. The heads of the lanes are then heads of
-// the DAG, but reads start at the node before the fan-out; see [DAG.Next]. [Merge] is
-// the plain union, for DAGs of any origin. [Rebase] copies the nodes that one DAG has
-// beyond another onto a third.
+// Lanes are DAGs that extend one base: each starts with [Lane] or with its own node, and [Join] combines them. The heads of the
+// lanes are then heads of the DAG, but reads start at the node before the fan-out; see [DAG.Next]. [Merge] is the plain union,
+// for DAGs of any origin. [Rebase] copies the nodes that one DAG has beyond another onto a third.
 //
 // # Failures
 //

@@ -28,7 +28,7 @@ func NewFailure(d DAG, f FailureContent, meta map[string]string, at time.Time) *
 	f.Kind, f.Reason = kind.Kind(valid(string(f.Kind))), valid(f.Reason)
 	n, err := Failure.node(d.next(), f, at)
 	if err != nil {
-		// Two valid strings and an integer always have JSON.
+		// Valid strings and an integer can always be encoded.
 		panic(err)
 	}
 	if len(meta) > 0 {
@@ -96,13 +96,12 @@ type LostLane struct {
 	Index   int
 	Marker  *Node
 	Failure *Node
-	FanOut  string // the address of the fan-out, "" if it is not known
-	Lanes   int    // of the fan-out, 0 if it is not known
+	FanOut  string // the address of the fan-out, "" if unknown
+	Lanes   int    // lanes of the fan-out, 0 if unknown
 }
 
-// Lost lists the lanes that were dropped, in append order. A step that calls it
-// declares All(Failure). If a failure node cannot be read, Lost returns an error and the
-// lanes of the others.
+// Lost lists the lanes that were dropped, in append order. A step that calls it declares All(Failure). If a failure node cannot
+// be read, Lost returns an error and the other lanes.
 func Lost(d DAG) ([]LostLane, error) {
 	nodes, err := d.All(Failure.Name())
 	if err != nil {

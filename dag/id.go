@@ -57,13 +57,12 @@ func wrongID(s string) error {
 	return fmt.Errorf("node id %.80q: want %d lower-case hexadecimal digits", s, hex.EncodedLen(sha256.Size))
 }
 
-// An envelope is the buffer for the bytes that an id is a hash of: content first, so
-// that an encoder can write it in place.
+// An envelope is the buffer for the hashed bytes of an id: content first, so an encoder can write it in place.
 type envelope struct{ buf []byte }
 
 var envelopes = sync.Pool{New: func() any { return &envelope{buf: make([]byte, 0, 1024)} }}
 
-// maxPooled bounds the size of the buffers that are kept for reuse, in bytes.
+// maxPooled bounds the buffers kept for reuse, in bytes.
 const maxPooled = 1 << 20
 
 const contentStart = len(`{"content":`)
@@ -114,8 +113,7 @@ var hexPairs = func() (pairs [256][2]byte) {
 	return pairs
 }()
 
-// appendHex is hex.AppendEncode for an id, at less than half the cost, since every id
-// is a hash over the ids of its parents.
+// appendHex is like hex.AppendEncode at less than half the cost, which matters because every id hashes the ids of its parents.
 func (id *ID) appendHex(b []byte) []byte {
 	var out [2 * sha256.Size]byte
 	for i, c := range id {

@@ -7,12 +7,11 @@ import "slices"
 // indexes of their common part. A new index is the previous one plus the newer nodes;
 // tries make that cheap.
 
-// stride is how many nodes a search looks at before it makes an index.
+// stride is the number of nodes that a search visits before it builds an index.
 const stride = 16
 
-// checkpoint reports whether building an index stores a copy at the given distance from
-// its start. The distances double: another lane, which shares only the older part, finds
-// a copy not much further back than the lanes are long.
+// checkpoint reports whether building an index stores a copy at the given distance from its start. The distances double: another
+// lane, which shares only the older part, finds a copy at most about the length of the lanes further back.
 func checkpoint(distance int) bool {
 	return distance == 0 || distance >= stride && distance&(distance-1) == 0
 }
@@ -31,8 +30,7 @@ func (n *Node) nearest(typ string) *Node {
 		}
 		at = at.Parent()
 	}
-	// An index half-way back is near enough for the next searches from here
-	// and from lanes that start here, and they share it.
+	// The next searches from here, and from lanes that start here, share an index half-way back.
 	at = n
 	for range stride / 2 {
 		at = at.Parent()
@@ -41,7 +39,7 @@ func (n *Node) nearest(typ string) *Node {
 	return found
 }
 
-// index builds the nearest-index of n from the one of its closest ancestor that has one.
+// index builds the nearest-index of n from that of its closest indexed ancestor.
 func (n *Node) index() *trie[*Node] {
 	var index *trie[*Node]
 	var line []*Node
@@ -65,13 +63,12 @@ func (n *Node) index() *trie[*Node] {
 	return index
 }
 
-// A list has all nodes of one type up to some place of the log: the nodes of earlier
-// lists, then its own.
+// A list holds all nodes of one type up to an entry of the log: the nodes of earlier lists, then its own.
 type list struct {
 	before *list
 	nodes  []*Node
-	lost   []*Node // items of lost lanes, which are among the nodes of this list or of earlier ones
-	count  int     // of nodes, earlier lists included
+	lost   []*Node // items of lost lanes, among the nodes of this or earlier lists
+	count  int     // number of nodes, including earlier lists
 }
 
 // and returns the nodes of the list in append order, and then more, without the lost ones.
@@ -161,7 +158,7 @@ func (e *entry) indexed() *entry {
 	return half
 }
 
-// index builds the list-index of e from the one of the last entry that has one.
+// index builds the list-index of e from that of the last indexed entry.
 func (e *entry) index() {
 	var index *trie[*list]
 	var log []*entry

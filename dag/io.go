@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 )
 
-// line is the JSON form of a node. Base is set for the head of a fan-out lane that no
-// node follows yet: the node before the fan-out.
+// line is the JSON form of a node. Base is set for the head of a lane that no node follows yet: it is the node before the
+// fan-out.
 type line struct {
 	ID      *ID               `json:"id"`
 	Type    string            `json:"type"`
@@ -56,7 +56,7 @@ func Write(w io.Writer, d DAG) error {
 		if err := jsonv2.MarshalWrite(out, &l, jsonv2.Deterministic(true)); err != nil {
 			return fmt.Errorf("write node %s: %w", n, err)
 		}
-		// A failed write returns its error at the next write, or at Flush.
+		// A failed write returns its error at the next write or at Flush.
 		_ = out.WriteByte('\n')
 	}
 	return out.Flush()

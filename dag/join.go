@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Reserved reports whether a type is reserved for nodes that runs, calls and plans write by
-// themselves. Such a node is never input from outside: it would forge a part of the record.
+// Reserved reports whether a type is reserved for nodes that runs, calls and plans write themselves. Such a node is never
+// external input, because it would forge part of the record.
 func Reserved(typ string) bool { return strings.HasPrefix(typ, "stone/") }
 
 // laneContent is the content of a lane marker.
@@ -26,12 +26,10 @@ var (
 	origin     = NewType[empty]("stone/origin")     // before a fan-out at the start of a run
 )
 
-// joinWidth is how many lane heads the next node can have as parents; more are grouped
-// under nodes of type stone/join.
+// joinWidth is the maximum number of lane heads among the parents of a node; more are grouped under nodes of type stone/join.
 const joinWidth = 1000
 
-// Origin returns d; if d is empty, with an origin node, so that a fan-out always
-// follows a node.
+// Origin returns d, or an origin node if d is empty, so that a fan-out always follows a node.
 func Origin(d DAG) (DAG, error) {
 	if d.log != nil {
 		return d, nil
@@ -44,9 +42,8 @@ func Lane(d DAG, index int) (DAG, error) {
 	return laneMarker.Append(d, laneContent{index})
 }
 
-// Lanes returns the starting DAG of each lane of a fan-out over items: d with one item
-// each. An item that equals an earlier one has a lane marker before it, or else the two
-// lanes would be one. The error names the first item without JSON.
+// Lanes returns the starting DAG of each lane of a fan-out over items: d with one item each. An item that equals an earlier one
+// follows a lane marker, or the two lanes would be one. The error names the first item that cannot be encoded.
 func (t Type[T]) Lanes(d DAG, items []T) ([]DAG, error) {
 	lanes := make([]DAG, len(items))
 	var known nodeSet
@@ -73,8 +70,8 @@ func (t Type[T]) Lanes(d DAG, items []T) ([]DAG, error) {
 //
 // Without lanes it adds a join node, so that a read of lanes finds none.
 //
-// It is an error if base is empty, if a lane does not extend base, or if two lanes have
-// the same node: start each with [Lane], or with an item of its own.
+// It is an error if base is empty, if a lane does not extend base, or if two lanes share a node: start each with [Lane] or its
+// own item.
 func Join(base DAG, lanes []DAG) (DAG, error) {
 	if base.log == nil {
 		return base, errors.New("join: want a base with at least one node: call Origin before the lanes start")
@@ -101,7 +98,7 @@ func Join(base DAG, lanes []DAG) (DAG, error) {
 			nodes = append(nodes, e.nodes()...)
 		}
 		for k, n := range nodes[start:] {
-			// A node that follows another is in two lanes only if that one is.
+			// A node is in two lanes only if its parent is.
 			if k > 0 && n.Parent() == nodes[start+k-1] {
 				continue
 			}

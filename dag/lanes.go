@@ -6,23 +6,22 @@ import (
 	"strings"
 )
 
-// This file reads the lanes of a fan-out, in the Reduce that closes it.
+// This file implements reads of a fan-out's lanes in the Reduce that closes it.
 
-// Lanes reads, in the Reduce that closes a fan-out, the nearest node of type t within each
-// lane that survived, in the order of the lanes. The type of the items is such a type too.
-// Of a fan-out within a lane it sees what the Reduce there made. A lane without such a node
-// is an error that names the lane.
+// Lanes reads, in the Reduce that closes a fan-out, the nearest node of type t within each lane that survived, in the order of
+// the lanes. T may be the type of the items. Of a nested fan-out it sees the result of its Reduce. A lane without such a node is
+// an error that names the lane.
 func Lanes[A any](t Type[A]) Reader[[]A] {
 	return readerOf[[]A]{[]Query{t.Query().Lanes()}, func(d DAG) ([]A, error) { return column(d, t) }}
 }
 
-// Row2 has the values that one lane made.
+// Row2 holds two values of one lane.
 type Row2[A, B any] struct {
 	A A
 	B B
 }
 
-// Lanes2 reads two types as Lanes does, a row for each lane:
+// Lanes2 reads two types like Lanes, one row per lane:
 //
 //	stone.Reduce(stone.Func("report", dag.Lanes2(Ticket, Reply), Report, report))
 func Lanes2[A, B any](a Type[A], b Type[B]) Reader[[]Row2[A, B]] {
@@ -43,14 +42,14 @@ func Lanes2[A, B any](a Type[A], b Type[B]) Reader[[]Row2[A, B]] {
 	}}
 }
 
-// Row3 has the values that one lane made.
+// Row3 holds three values of one lane.
 type Row3[A, B, C any] struct {
 	A A
 	B B
 	C C
 }
 
-// Lanes3 reads three types as Lanes does, a row for each lane.
+// Lanes3 reads three types like Lanes, one row per lane.
 func Lanes3[A, B, C any](a Type[A], b Type[B], c Type[C]) Reader[[]Row3[A, B, C]] {
 	return Derive2(Lanes2(a, b), Lanes(c), func(pairs []Row2[A, B], cs []C) []Row3[A, B, C] {
 		rows := make([]Row3[A, B, C], len(pairs))
@@ -79,24 +78,22 @@ func column[T any](d DAG, t Type[T]) ([]T, error) {
 	return out, nil
 }
 
-// Reduce returns d for the body of the Reduce that closes the fan-out with which d ends:
-// reads of lanes find the lanes of that fan-out, whatever the body appends.
+// Reduce returns d for the body of a Reduce: reads of lanes find the lanes of the fan-out at the end of d, whatever the body
+// appends.
 func (d DAG) Reduce() DAG {
 	d.closing = d.log
 	return d
 }
 
-// Reduced returns d, with which the body of a Reduce ended, for the steps after it: before is
-// the DAG with which the Reduce started.
+// Reduced returns d, the result of the body of a Reduce, for the steps after it. Before is the DAG at the start of the Reduce.
 func (d DAG) Reduced(before DAG) DAG {
 	d.closing = before.closing
 	return d
 }
 
-// Lanes returns, for each surviving lane of the fan-out that the Reduce around closes, the
-// nearest node within the lane that has one of the types, or nil. The cost is linear in the
-// nodes of the lanes. The error is a *ReadError around ErrUndeclared, or around ErrMissing
-// outside of such a Reduce.
+// Lanes returns, for each surviving lane of the fan-out closed by the enclosing Reduce, the lane's nearest node of one of the
+// types, or nil. The cost is linear in the nodes of the lanes. The error is a *ReadError around ErrUndeclared, or around
+// ErrMissing outside of such a Reduce.
 func (d DAG) Lanes(types ...string) ([]*Node, error) {
 	for _, typ := range types {
 		if !d.allows(lanes, typ, "") {
@@ -108,7 +105,7 @@ func (d DAG) Lanes(types ...string) ([]*Node, error) {
 		return nil, &ReadError{Type: strings.Join(types, ", "), Err: errNoLanes}
 	}
 	out := make([]*Node, 0, len(ends))
-	var last *Node // where the lane before started
+	var last *Node // start of the previous lane
 	for _, end := range ends {
 		if lostLane(end) {
 			continue
@@ -127,8 +124,8 @@ func (d DAG) Lanes(types ...string) ([]*Node, error) {
 	return out, nil
 }
 
-// ends returns the last nodes of the lanes that the Reduce around closes, lost lanes included,
-// and the node before the fan-out. It reports whether there is such a fan-out.
+// ends returns the last nodes of the lanes, including lost ones, that the enclosing Reduce closes, and the node before the
+// fan-out. It returns false without such a fan-out.
 func (d DAG) ends() (ends []*Node, base *Node, ok bool) {
 	if d.closing == nil {
 		return nil, nil, false
@@ -139,10 +136,10 @@ func (d DAG) ends() (ends []*Node, base *Node, ok bool) {
 			base, ends = from[i], ungrouped(ends, h)
 		}
 	}
-	return ends, base, base != nil || heads[0].typ == join.Name() // of a fan-out without lanes
+	return ends, base, base != nil || heads[0].typ == join.Name() // a fan-out without lanes
 }
 
-// ungrouped adds the ends of lanes, which are grouped if there are many.
+// ungrouped adds the ends of lanes from their groups.
 func ungrouped(ends []*Node, head *Node) []*Node {
 	if head.typ != join.Name() || len(head.parents) < 2 {
 		return append(ends, head)
@@ -155,8 +152,7 @@ func ungrouped(ends []*Node, head *Node) []*Node {
 
 func (n *Node) is(other *Node) bool { return n == other || n.id == other.id }
 
-// laneName names the i-th surviving lane: by its number, and by the item with which it
-// started.
+// laneName names the i-th surviving lane by its number and its item.
 func (d DAG) laneName(i int) string {
 	ends, base, _ := d.ends()
 	for at, end := range ends {
@@ -178,7 +174,7 @@ func (d DAG) laneName(i int) string {
 	return "a lane"
 }
 
-// lostLane reports whether n is the failure with which a lane was dropped.
+// lostLane reports whether n is the failure of a dropped lane.
 func lostLane(n *Node) bool {
 	if n.typ != Failure.Name() {
 		return false

@@ -38,7 +38,7 @@ type merger struct {
 	above map[*entry]bool // the entries of main after low
 	known map[ID]bool     // the nodes of above, and the added ones
 	added []*Node
-	from  map[ID]*Node // for added heads: where reading continues, if at another node
+	from  map[ID]*Node // for added heads: the node where reading continues, if different
 }
 
 func newMerger() *merger {
@@ -74,8 +74,7 @@ func (m *merger) add(log *entry) {
 	}
 }
 
-// own returns the entries of the log that main does not have, newest first, and
-// the last one that both have.
+// own returns the entries of the log that main lacks, newest first, and the last common one.
 func (m *merger) own(log *entry) (own []*entry, shared *entry) {
 	for at := log; ; {
 		switch {

@@ -25,23 +25,22 @@ type Node struct {
 	content string // canonical JSON
 	parents []*Node
 	value   any      // a *T for a flat type T, to save decoding the content
-	self    [1]*Node // the parents of a node that follows this one alone
+	self    [1]*Node // the parents of a node that follows only this one
 	at      int64    // Unix time in nanoseconds, or noTime
 	meta    map[string]string
 
-	// spare is the entry for the first append of this node, which takes it.
+	// spare is the entry used by the first append of this node.
 	spare atomic.Pointer[entry]
 
-	// near is the index for Nearest, of this node and all before it on its line.
-	// It is built on first use, see index.go.
+	// near is the index for Nearest over this node and its line. It is built on first use, see index.go.
 	near atomic.Pointer[trie[*Node]]
 }
 
 // Spec describes a node without a Go type, such as one read from a file.
 type Spec struct {
 	Type    string            // not empty, valid UTF-8
-	Content any               // marshalled as by encoding/json; a json.RawMessage is taken as it is
-	Parents []*Node           // the first one is the first parent; none may be nil
+	Content any               // encoded by encoding/json; a json.RawMessage is used unchanged
+	Parents []*Node           // first parent first; none may be nil
 	Meta    map[string]string // not part of the id; copied; valid UTF-8
 	Time    time.Time         // not part of the id; zero if unknown; a year before 1678 or after 2261 counts as zero
 }
@@ -147,7 +146,7 @@ func (n *Node) Own() string {
 	return OwnContent(n.content, n.meta)
 }
 
-// OwnContent is Own for the content and the meta of a node that is not made yet.
+// OwnContent is like Own, for the content and the meta of a node not yet made.
 func OwnContent(content string, meta map[string]string) string {
 	beside := meta[terms.Beside]
 	if beside == "" {
@@ -167,7 +166,7 @@ func OwnContent(content string, meta map[string]string) string {
 	return string(own)
 }
 
-// Time returns when the node was made, or zero if that was not recorded.
+// Time returns the time at which the node was made, or zero if unknown.
 func (n *Node) Time() time.Time {
 	if n == nil || n.at == noTime {
 		return time.Time{}
@@ -175,8 +174,7 @@ func (n *Node) Time() time.Time {
 	return time.Unix(0, n.at).UTC()
 }
 
-// Stamped returns a copy of the node with the time, or n itself if it has one already.
-// The id stays the same.
+// Stamped returns a copy of the node with the time, or n itself if it has one. The id stays the same.
 func (n *Node) Stamped(at time.Time) *Node {
 	if n == nil || n.at != noTime || nanos(at) == noTime {
 		return n

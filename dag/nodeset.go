@@ -4,16 +4,14 @@ import (
 	"encoding/binary"
 )
 
-// A nodeSet is a set of nodes. It is a hash table of places in a slice: for a million
-// lanes it takes a tenth of the memory of a map of ids, and less than a third of the
-// time.
+// A nodeSet is a set of nodes. It is a hash table of indexes into a slice: for a million lanes it takes a tenth of the memory of
+// a map of ids, and less than a third of the time.
 type nodeSet struct {
 	nodes []*Node
-	slots []int32 // place in nodes + 1, at the slot of the id or after it
+	slots []int32 // index in nodes + 1, at the slot of the id or after it
 }
 
-// add adds a node and returns -1. If the set already has the node, it returns the place
-// of that, from 0.
+// add adds a node and returns -1. If the set already has the node, it returns its index.
 func (s *nodeSet) add(n *Node) int {
 	if 2*len(s.nodes) >= len(s.slots) {
 		size := max(16, 2*len(s.slots))
@@ -41,10 +39,9 @@ func (s *nodeSet) slot(id ID) int {
 	return at
 }
 
-// Compare returns the nodes that are only in a and the nodes that are only in b, each in append order. Two DAGs of the same
-// work have no difference, whenever and wherever it was done: the id of a node covers its
-// type, content and parents, not its time and meta. So a node with another content makes all nodes after it
-// differ, and the lists begin where the two diverge.
+// Compare returns the nodes that are only in a and the nodes that are only in b, each in append order. Two DAGs of the same work
+// do not differ, because the id of a node covers its type, content and parents, not its time and meta. A node with other content
+// makes all nodes after it differ, so the lists begin where the DAGs diverge.
 func Compare(a, b DAG) (onlyA, onlyB []*Node) {
 	return without(a, b), without(b, a)
 }

@@ -21,11 +21,11 @@ type Query struct {
 	after    AnyType // for Since
 	lens     *lens   // for Lens
 	optional bool
-	history  bool // All, and meant so; see History
+	history  bool // All on purpose; see History
 	inner    bool // see Inner
 }
 
-// lens says what a query reads in the latest node.
+// lens describes the read of a query in the latest node.
 type lens struct {
 	path []string
 	typ  AnyType
@@ -42,7 +42,7 @@ const (
 	lanes
 )
 
-// A Querier names what a step reads. Queries and readers are Queriers.
+// A Querier declares reads of a step. Queries and readers are Queriers.
 type Querier interface{ Queries() []Query }
 
 // Queries returns q alone.
@@ -61,7 +61,7 @@ func Types(qs ...Querier) []Query {
 	return out
 }
 
-// nameOf returns t.Name(), or for nil "", a name that no node has.
+// nameOf returns t.Name(), or for nil "", which no node has.
 func nameOf(t AnyType) string {
 	if t == nil {
 		return ""
@@ -94,15 +94,14 @@ func (q Query) Since(after AnyType) Query {
 	return q
 }
 
-// Optional returns a query that may find nothing: the validator does not ask for
-// a producer.
+// Optional returns a query that may find nothing: the validator requires no producer.
 func (q Query) Optional() Query {
 	q.optional = true
 	return q
 }
 
-// Inner returns a query for values that a run gives to itself or gets from its server, such as the conversation so far. No
-// client of a published pipeline may give it as input.
+// Inner returns a query for values that come from the run itself or its server, such as the conversation so far. Clients of a
+// published pipeline cannot supply them as input.
 func (q Query) Inner() Query {
 	q.inner = true
 	return q
@@ -114,9 +113,8 @@ func (q Query) Type() AnyType { return q.typ }
 // After returns the type that a Since query starts after, or nil.
 func (q Query) After() AnyType { return q.after }
 
-// Lens returns the field names along which a query of [Lens] looks into the latest node, and
-// the type of the value there, whose name means nothing. For all other queries the type is
-// nil.
+// Lens returns the field names along which a query of [Lens] looks into the latest node, and the type of the value there; its
+// name has no meaning. For all other queries the type is nil.
 func (q Query) Lens() ([]string, AnyType) {
 	if q.lens == nil {
 		return nil, nil
@@ -145,7 +143,7 @@ func (q Query) IsEverything() bool { return q.mode == everything }
 // IsOptional reports whether q may find nothing.
 func (q Query) IsOptional() bool { return q.optional }
 
-// IsInner reports whether q asks for a value that no client may give.
+// IsInner reports whether q asks for a value that clients cannot supply.
 func (q Query) IsInner() bool { return q.inner }
 
 // String returns the query for a person, such as `every "reply"`.
@@ -197,7 +195,7 @@ func (q Query) Digest(d DAG, across bool) ID {
 	return ID(h.Sum(nil))
 }
 
-// as is the id of the node for which n stands, its own unless a fork took n from another run.
+// as returns the id of the node that n stands for: its own, unless a fork took n from another run.
 func (n *Node) as() ID {
 	if n != nil && n.meta[terms.As] != "" {
 		if id, err := ParseID(n.meta[terms.As]); err == nil {
@@ -266,7 +264,7 @@ var (
 type ReadError struct {
 	Type  string // empty if the query reads the whole DAG or the latest node
 	After string // for Since
-	Lane  string // for Lanes: the lane that has none
+	Lane  string // for Lanes: the lane without such a node
 	Err   error
 }
 
@@ -306,10 +304,9 @@ func (d DAG) Context() context.Context {
 	return context.Background()
 }
 
-// A View limits the reads of a DAG to declared queries. Any other read returns
-// ErrUndeclared and is reported to Undeclared. Both methods may be called from several
-// goroutines at once. Heads, Next and the parents of a node are not limited, since new
-// nodes need them.
+// A View limits the reads of a DAG to declared queries. Any other read returns ErrUndeclared and is reported to Undeclared. Both
+// methods may be called from several goroutines at once. Heads, Next and the parents of a node are not limited, because new nodes
+// need them.
 type View interface {
 	Declared() []Query
 	Undeclared(*ReadError)

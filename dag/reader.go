@@ -9,12 +9,11 @@ import (
 	"github.com/stonelayer/stone/internal/jsonv2"
 )
 
-// A Reader is a query with a Go type: it declares its queries and returns a value.
-// [Type] reads the nearest node; [All], [Lanes], [Maybe], [Since], [Latest] and
-// [Everything] read in other ways, and [Derive] makes readers of readers.
+// A Reader is a query with a Go type: it declares its queries and returns a value. [Type] reads the nearest node; [All], [Lanes],
+// [Maybe], [Since], [Latest] and [Everything] read in other ways, and [Derive] makes readers from readers.
 //
-// A reader may have a method Version() string. A decision that reads with it, or a call whose input it makes, has
-// this version in its fingerprint, as a leaf has its stone.Version.
+// A reader may have a method Version() string. The fingerprint of a decision that reads with it, or of a call whose input it
+// makes, contains this version, like a leaf's stone.Version.
 type Reader[T any] interface {
 	Querier
 	// From reads d. It returns a [*ReadError] around ErrMissing if no node is found,
@@ -23,15 +22,13 @@ type Reader[T any] interface {
 	From(d DAG) (T, error)
 }
 
-// All reads all nodes of a type in append order, but for the items of lost lanes. Without
-// such nodes it returns an empty list. All does not stop at a fan-out: it also reads what
-// was there before, the lanes within lanes, and earlier rounds of a loop. Read the lanes
-// of one fan-out with [Lanes].
+// All reads all nodes of a type in append order, except the items of lost lanes. Without such nodes it returns an empty list. All
+// does not stop at a fan-out: it also reads earlier nodes, nested lanes, and earlier rounds of a loop. Read the lanes of one
+// fan-out with [Lanes].
 func All[T any](t Type[T]) Reader[[]T] { return several[T]{t, t.Query().All()} }
 
-// History reads what All reads, and says that the whole history is meant: the validator accepts it
-// in the Reduce of a fan-out, also if an earlier round or an earlier step made nodes of
-// the type.
+// History is like All, but marks the read as intended: the validator accepts it in the Reduce of a fan-out even if earlier rounds
+// or steps made nodes of the type.
 func History[T any](t Type[T]) Reader[[]T] { return several[T]{t, t.Query().History()} }
 
 // Since reads the nodes of type t on the current line that follow the nearest node of
@@ -68,8 +65,7 @@ func (l several[T]) From(d DAG) ([]T, error) {
 	return out, nil
 }
 
-// Lens reads the value to which the field names lead in the content of the latest node,
-// whatever the type of the node:
+// Lens reads the value at the path of field names in the content of the latest node, whatever its type:
 //
 //	stone.Map("each-file", dag.Lens[[]string]("files"), File, review)
 //
@@ -133,11 +129,10 @@ var (
 	}}
 )
 
-// Nothing reads nothing, for example for a question or a prompt that is always the
-// same.
+// Nothing reads nothing, for example for a constant question or prompt.
 var Nothing Reader[struct{}] = readerOf[struct{}]{from: func(DAG) (struct{}, error) { return struct{}{}, nil }}
 
-// readerOf is a Reader made of its parts.
+// readerOf is a Reader made from its parts.
 type readerOf[T any] struct {
 	queries []Query
 	from    func(DAG) (T, error)
@@ -146,8 +141,8 @@ type readerOf[T any] struct {
 func (r readerOf[T]) Queries() []Query      { return append([]Query(nil), r.queries...) }
 func (r readerOf[T]) From(d DAG) (T, error) { return r.from(d) }
 
-// ReaderFunc makes a reader of a function that makes only the given queries. The result
-// must depend only on the nodes that it reads.
+// ReaderFunc makes a reader from a function that makes only the given queries. The result must depend only on the nodes that it
+// reads.
 func ReaderFunc[T any](read func(DAG) (T, error), queries ...Querier) Reader[T] {
 	qs := Types(queries...)
 	if read == nil {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Beyond returns the nodes that d has and base has not, in append order. It is nil
-// unless d extends base. A step sees only the types of its queries.
+// Beyond returns the nodes of d that base lacks, in append order. It is nil unless d extends base. A step sees only the types of
+// its queries.
 func (d DAG) Beyond(base DAG) []*Node {
 	if !d.Extends(base) {
 		return nil
@@ -51,11 +51,9 @@ func Extend(d DAG, nodes []*Node) (DAG, error) {
 	return d, nil
 }
 
-// Rebase returns onto with the nodes that from has beyond base, as if they had been
-// appended there in the first place: with other parents, and so other ids, but the same
-// contents in the same order. Nodes that followed the heads of base follow the heads of
-// onto. The origin node of an empty base is left out unless onto is empty. A failure in
-// flight in from is kept.
+// Rebase returns onto with the nodes that from has beyond base, as if they had been appended there: with other parents and
+// therefore other ids, but the same contents in the same order. Nodes that followed the heads of base follow the heads of onto.
+// The origin node of an empty base is left out unless onto is empty. A failure in flight in from is kept.
 //
 // It is an error if from does not extend base, or if a node has a parent that onto does
 // not have.
@@ -92,7 +90,7 @@ func Rebase(onto, from, base DAG) (DAG, error) {
 // mover puts entries onto another log.
 type mover struct {
 	out   DAG
-	moved map[ID]*Node // the new node of each old one; nil if no entry is a group
+	moved map[ID]*Node // the new node for each old one; nil if no entry is a group
 }
 
 func (m *mover) move(e *entry) error {
@@ -148,7 +146,7 @@ func (m *mover) standsFor(n *Node) *Node {
 func (n *Node) under(parents []*Node) *Node {
 	quoted, err := quote(n.typ)
 	if err != nil {
-		// The name of a type that has a node is valid.
+		// A type that has a node has a valid name.
 		panic(err)
 	}
 	moved, _ := newNode(struct{}{}, false)

@@ -65,7 +65,7 @@ func bitAt(hash uint64, depth int) uint32 {
 	return 1 << (hash >> (depth * trieBits) & (1<<trieBits - 1))
 }
 
-// with returns a trie that has value under key and everything else of t.
+// with returns a copy of t with value under key.
 func (t *trie[V]) with(key string, value V) *trie[V] {
 	return t.insert(0, slot[V]{hash: maphash.String(trieSeed, key), key: key, value: value})
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// A Type ties a name to the Go type of the content. It is one pointer: copy it, keep it
-// in a package variable, use it from any goroutine.
+// A Type ties a name to the Go type of the content. It is one pointer: copy it freely, keep it in a package variable, use it from
+// any goroutine.
 type Type[T any] struct{ d *desc }
 
 // AnyType is a Type[T] of any T. Only Type implements it.
@@ -39,12 +39,11 @@ type desc struct {
 	err    error
 
 	makeSchema func() (*schema.Schema, error)
-	lists      func() (*schema.Lists, error) // of values that content may have; the error is the one Err returns
+	lists      func() (*schema.Lists, error) // lists of allowed values for content; the error of Err
 }
 
-// NewType makes a type. A pipeline treats two types with the same name and schema as
-// one. If the name or the Go type has no JSON, Err and the validator report it; NewType
-// itself never fails.
+// NewType makes a type. A pipeline treats two types with the same name and schema as one. If the name or the Go type cannot be
+// encoded as JSON, Err and the validator report it; NewType never fails.
 func NewType[T any](name string) Type[T] {
 	t, err := describe(name)
 	if err != nil {
@@ -74,9 +73,8 @@ func (d *desc) closedLists() (*schema.Lists, error) {
 	return schema.ListsOf(d.goType), nil
 }
 
-// WithSchema returns the same type with another schema, narrower than the one of its Go
-// type. An example is a plan that declares a schema for a json.RawMessage. A nil schema
-// changes nothing.
+// WithSchema returns the same type with a narrower schema than its Go type's. An example is a plan that declares a schema for a
+// json.RawMessage. A nil schema changes nothing.
 func (t Type[T]) WithSchema(s *schema.Schema) Type[T] {
 	if s == nil {
 		return t
@@ -89,7 +87,7 @@ func (t Type[T]) WithSchema(s *schema.Schema) Type[T] {
 	return Type[T]{&d}
 }
 
-// describe returns the desc of a type that has only a name.
+// describe returns the desc of a type with only a name.
 func describe(name string) (*desc, error) {
 	if name == "" {
 		return nil, errors.New("type name is empty: give the node type a name")
@@ -172,8 +170,7 @@ func (t Type[T]) node(parents []*Node, v T, at time.Time) (*Node, error) {
 	return n, nil
 }
 
-// A cell has a node, its value and the entry to append it with: one allocation instead
-// of three.
+// A cell holds a node, its value and its log entry in one allocation instead of three.
 type cell[T any] struct {
 	Node
 	entry entry
@@ -187,7 +184,7 @@ func newNode[T any](v T, keep bool) (*Node, *T) {
 		c := &cell[struct{}]{}
 		c.self[0] = &c.Node
 		c.spare.Store(&c.entry)
-		p := new(T) // not &v, which would put every v on the heap
+		p := new(T) // &v would move every v to the heap
 		*p = v
 		return &c.Node, p
 	}
@@ -198,8 +195,8 @@ func newNode[T any](v T, keep bool) (*Node, *T) {
 	return &c.Node, &c.value
 }
 
-// Append adds v as the next node of d. It is for the input of a run and for tests;
-// inside a pipeline the run appends the results of steps.
+// Append adds v as the next node of d. Use it for the input of a run and in tests; within a pipeline, the run appends the results
+// of steps.
 func (t Type[T]) Append(d DAG, v T) (DAG, error) {
 	n, err := t.Node(d, v, time.Time{})
 	if err != nil {

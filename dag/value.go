@@ -17,9 +17,8 @@ func (t Type[T]) With(v T) Value {
 	return Value{func(d DAG) (DAG, error) { return t.Append(d, v) }}
 }
 
-// Of returns a DAG with one node for each value, in order: the input of a run in one
-// expression. A value without JSON puts a failure of kind "bad-content" in flight, so
-// that a run with this input fails before its first step.
+// Of returns a DAG with one node for each value, in order: the input of a run in one expression. A value that cannot be encoded
+// as JSON puts a failure of kind "bad-content" in flight: a run with this input fails before its first step.
 func Of(values ...Value) DAG {
 	var d DAG
 	for _, v := range values {

@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// Asked says how often the calls of the pipeline asked a capability.
+// Asked counts how often the calls of the pipeline asked a capability.
 type Asked struct {
 	Cap    string  `json:"cap/id"`
 	Trials int     `json:"trials"` // that asked it
@@ -38,7 +38,7 @@ func askedBy(start, out dag.DAG) (ids []string) {
 	return slices.Compact(ids)
 }
 
-// asked counts the trials that asked each capability, the most frequent one first.
+// asked counts the trials that asked each capability, most frequent first.
 func (t *tally) asked() (all []Asked) {
 	count, trials := map[string]int{}, 0
 	for _, costs := range t.costs {

@@ -17,7 +17,7 @@ import (
 // A Baseline holds the results of an evaluation, for comparison with others. It is read from the DAG of a run, or from
 // a file that Write wrote: a few dozen bytes for each case.
 type Baseline struct {
-	name    string // of the run or the file
+	name    string // name of the run or the file
 	scorers []string
 	cases   map[string]baselineCase
 	order   []string
@@ -35,8 +35,7 @@ type baselineHead struct {
 	Scorers []string `json:"scorers"`
 }
 
-// BaselineOf reads the results of a finished evaluation from the DAG of its run. Name is
-// what reports call it.
+// BaselineOf reads the results of a finished evaluation from the DAG of its run. Name is its name in reports.
 func BaselineOf(name string, d dag.DAG) (*Baseline, error) {
 	report, err := Result.From(d)
 	if err != nil {

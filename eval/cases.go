@@ -23,9 +23,9 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A group holds the cases whose digests begin with the same byte, its content. It is a leaf whose cases are lanes of a
-// child. Nodes of a child do not stay in the DAG, so 200,000 finished cases leave 256 nodes of results. The group of a
-// case does not depend on other cases: its place in the run, which is part of the key of reuse, does not change.
+// A group holds the cases whose digests begin with the same byte, its content. It is a leaf whose cases are lanes of a child.
+// Nodes of a child do not stay in the DAG, so 200,000 finished cases leave 256 nodes of results. The group of a case does not
+// depend on other cases, so its place in the run, which is part of its reuse key, does not change.
 var group = dag.NewType[string]("eval/group")
 
 // visit is one trial of a case, the item of a lane.
@@ -46,16 +46,15 @@ type answer struct {
 type failure struct {
 	Kind   string `json:"kind"`
 	Reason string `json:"reason"`
-	Error  bool   `json:"error,omitempty"` // of the provider, not of the pipeline
+	Error  bool   `json:"error,omitempty"` // a provider's error, not the pipeline's
 }
 
-// paid is the cost of an answer or a score. It is meta of its node, since times and prices
-// must not change ids.
+// paid is the cost of an answer or a score. It is in the meta of its node, because times and prices must not change ids.
 type paid struct {
 	budget.Usage
 	Seconds float64  `json:"seconds,omitempty"`
 	Asked   []string `json:"asked,omitempty"` // capabilities
-	Call    *tried   `json:"call,omitempty"`  // the call that is tuned
+	Call    *tried   `json:"call,omitempty"`  // the tuned call
 
 	Past past.Counts `json:"past,omitzero"`
 }
@@ -70,7 +69,7 @@ var (
 	results  = dag.NewType[outcomes]("eval/results")
 )
 
-// groups returns the groups that have cases, and the places of their rows.
+// groups returns the groups that have cases, with the indexes of their rows.
 func (e *evaluation) groups() (names []string, rows map[string][]int32) {
 	rows = map[string][]int32{}
 	for i, r := range e.data.rows {
@@ -80,7 +79,7 @@ func (e *evaluation) groups() (names []string, rows map[string][]int32) {
 	return slices.Sorted(maps.Keys(rows)), rows
 }
 
-// paths returns a function from the place of a case to the path of its trial in the run.
+// paths returns a function from the index of a case to the path of its trial in the run.
 func (e *evaluation) paths() func(at, trial int) string {
 	names, rows := e.groups()
 	return func(at, trial int) string {
@@ -94,7 +93,7 @@ func (e *evaluation) paths() func(at, trial int) string {
 // groupPath returns the path of the i-th group.
 func groupPath(i int) string { return fmt.Sprintf("eval/groups[%d]/group", i) }
 
-// visits returns the trials of the cases at some places.
+// visits returns the trials of the cases at the given indexes.
 func (e *evaluation) visits(rows []int32) (all []visit) {
 	for _, i := range rows {
 		for t := 1 - e.prior; t <= e.Trials; t++ {
@@ -130,13 +129,12 @@ func (e *evaluation) group(rows map[string][]int32) stone.Ashlar {
 	}, stone.Queries(group), stone.Children(stone.Walk{}.Reads().InOrder(cases)), stone.Version(e.version()))
 }
 
-// version identifies the cases: a run is not resumed with others.
+// version identifies the cases: a run cannot be resumed with others.
 func (e *evaluation) version() string {
 	return fmt.Sprintf("%s %d", e.data.sum, e.Trials)
 }
 
-// attempts is how often a case is tried while its provider fails. Models retry by themselves, so this is for outages of
-// minutes.
+// attempts bounds the tries of a case while its provider fails. Models retry by themselves, so this is for outages of minutes.
 const attempts = 3
 
 // patience is the pause before the second attempt; the pause before the third is four times as long.
@@ -210,7 +208,7 @@ func (e *evaluation) answer() stone.Ashlar {
 	}, stone.Queries(visited, prompts.Reader), stone.Children(stone.Walk{}.Reads().Writes(e.data.types()...).InOrder(p)), stone.Reusable())
 }
 
-// node returns the node of an answer, and tells of it.
+// node returns the node of an answer and reports it to watchers.
 func (a *answer) node(ctx context.Context, d dag.DAG, p paid) (*dag.Node, error) {
 	stone.In(ctx).Event(slog.LevelInfo, answerEvent, slog.Bool("failed", a.Failure != nil))
 	cost, err := json.Marshal(p)
@@ -279,16 +277,15 @@ func (a *answer) take(out, start dag.DAG) error {
 // planType is the type of the node that a plan starts with.
 const planType = "stone/plan"
 
-// ends reports whether an error ends the run and not the case alone: an exhausted budget, a
-// question that waits, a recorder that failed, a broken check, a key or an account that the
-// provider refuses.
+// ends reports whether an error ends the whole run, not just the case: an exhausted budget, a question that waits, a recorder
+// that failed, a broken check, a key or an account that the provider refuses.
 func ends(err error) bool {
 	return fault.EndsRun(err) || lockedOut(err) ||
 		slices.ContainsFunc([]kind.Kind{kind.Waiting, kind.Recorder, kind.Replay, reasons.CheckBroken}, func(k kind.Kind) bool { return errors.Is(err, k) })
 }
 
-// ending returns the error by which a step ends the run. A call that finds no affordable
-// candidate ends it with the *budget.ExhaustedError, so that the run can be resumed with more.
+// ending returns the error with which a step ends the run. A call that finds no affordable candidate ends it with the
+// *budget.ExhaustedError, so that the run can be resumed with more.
 func ending(err error) error {
 	if spent, ok := errors.AsType[*budget.ExhaustedError](err); ok {
 		return spent
@@ -330,7 +327,7 @@ func refused(err error) bool {
 	return ok && !llm.Retryable(err)
 }
 
-// broken reports whether an error is one of a provider.
+// broken reports whether an error comes from a provider.
 func broken(err error) bool {
 	return !ends(err) && slices.ContainsFunc(outages, func(k kind.Kind) bool { return errors.Is(err, k) })
 }

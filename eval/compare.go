@@ -7,15 +7,15 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// A Comparison tells how an evaluation differs from a baseline, over the cases of both.
+// A Comparison is the difference between an evaluation and a baseline, over the cases of both.
 type Comparison struct {
 	With    string          `json:"with"`
 	Cases   int             `json:"cases"`             // that both have
-	New     int             `json:"new,omitempty"`     // cases that the baseline does not have
+	New     int             `json:"new,omitempty"`     // cases that the baseline lacks
 	Missing int             `json:"missing,omitempty"` // cases of the baseline that were not evaluated
 	Scores  []ScoreCompared `json:"scores"`            // by scorer, if both have it
-	USD     Estimate        `json:"usd"`               // the difference in cost of a case
-	Seconds Estimate        `json:"seconds"`           // the difference in latency of a case
+	USD     Estimate        `json:"usd"`               // difference in cost per case
+	Seconds Estimate        `json:"seconds"`           // difference in latency per case
 }
 
 // ScoreCompared is the difference of one score: positive if it is higher now.
@@ -27,7 +27,7 @@ type ScoreCompared struct {
 	Lost   int             `json:"lost"`   // cases that were right only before
 	P      float64         `json:"p"`
 	Slices []SliceCompared `json:"slices,omitempty"`
-	Turned []Turned        `json:"turned,omitempty"` // the first cases that are lost, then gained
+	Turned []Turned        `json:"turned,omitempty"` // the first lost cases, then the first gained ones
 }
 
 // SliceCompared is the difference within one value of a column.
@@ -39,8 +39,8 @@ type SliceCompared struct {
 // Turned is a case whose verdict turned.
 type Turned struct {
 	Case   string  `json:"case"`
-	Path   string  `json:"path"`            // in the run, of its first trial
-	Input  string  `json:"input,omitempty"` // of the case, in a line of at most 160 columns
+	Path   string  `json:"path"`            // path of its first trial in the run
+	Input  string  `json:"input,omitempty"` // input of the case, in a line of at most 160 columns
 	Before float64 `json:"before"`
 	Now    float64 `json:"now"`
 	// Expected is the expected output, nil if there is none or it has more than 1000 bytes.
@@ -53,13 +53,13 @@ const columnsOfInput = 160
 // maxExpected bounds the expected output of a listed case, in bytes.
 const maxExpected = 1000
 
-// maxTurned is how many turned cases a comparison lists.
+// maxTurned bounds the turned cases listed in a comparison.
 const maxTurned = 50
 
-// pairs are the scores of the cases that have one in both.
+// pairs holds the scores of the cases that have one in both.
 type pairs struct {
 	before, now []float64
-	at          []int // the places of the cases
+	at          []int // indexes of the cases
 }
 
 func (p *pairs) add(before, now float64, at int) {
@@ -74,8 +74,7 @@ func (p *pairs) differences() []float64 {
 	return d
 }
 
-// pairs returns the scores of a scorer, now and in the baseline. It is nil if the baseline
-// does not have the scorer.
+// pairs returns the scores of a scorer, now and in the baseline, or nil if the baseline lacks the scorer.
 func (e *evaluation) pairs(t *tally, scorer int) *pairs {
 	then := slices.Index(e.Against.scorers, e.Scorers[scorer].name)
 	if then < 0 {
@@ -141,7 +140,7 @@ func (e *evaluation) compared(name string, p *pairs) ScoreCompared {
 	return s
 }
 
-// tell adds to a case what it asks and expects.
+// tell adds the input and the expected output to a case.
 func (set *dataset) tell(t *Turned) {
 	if input, expected, err := set.content(set.rows[set.byID[t.Case]]); err == nil { // it was written by newRow
 		if t.Input = text.Content(input, columnsOfInput); len(expected) <= maxExpected {

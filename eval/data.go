@@ -30,7 +30,7 @@ import (
 // Data selects the cases of an evaluation from a file, or from rows.
 type Data struct {
 	File string // JSON Lines, or CSV if its name ends in .csv
-	Rows []any  // in place of a file; each marshals to a JSON object
+	Rows []any  // replaces the file; each marshals to a JSON object
 
 	Expected string   // the column with the expected output; "expected" if empty
 	Cluster  string   // the column that groups questions that are not independent; none if empty
@@ -40,8 +40,8 @@ type Data struct {
 	// column, "dev" is the half of the cases whose digest begins with a 0 bit, "test" the
 	// other half. Empty selects all.
 	Split string
-	N     int    // draw at most so many cases; zero means all
-	Seed  uint64 // of the draw; a larger N contains the cases of a smaller one
+	N     int    // maximum number of cases to draw; zero means all
+	Seed  uint64 // seed of the draw; a larger N contains the cases of a smaller one
 }
 
 // The parts of a data set: choices are made on one and reported on the other.
@@ -59,19 +59,19 @@ type dataset struct {
 	named    bool   // Expected was set
 	expects  bool   // a row has an expectation
 	sum      string // digest of the cases
-	test     string // digest of the whole split "test" if that is the Split
-	whole    int    // rows that Data.N was drawn from
-	repeated int    // rows that repeat the case of another one
+	test     string // digest of the whole split "test", if selected
+	whole    int    // rows from which Data.N was drawn
+	repeated int    // rows that repeat a case
 
-	recorded map[string]string // runs, by case; nil if the cases are no runs
-	skipped  map[string]int    // runs that are no case, by reason
+	recorded map[string]string // runs by case; nil if the cases are no runs
+	skipped  map[string]int    // skipped runs, by reason
 }
 
-// maxFaults is how many faulty rows are listed. The others are counted.
+// maxFaults bounds the listed faulty rows. The others are counted.
 const maxFaults = 5
 
-// load reads the rows and binds them to what the pipeline reads but does not produce, given
-// a run with cfg. The error lists the first faults with row and column.
+// load reads the rows and binds them to the inputs of the pipeline in a run with cfg. The error lists the first faults with row
+// and column.
 func (d Data) load(ctx context.Context, p stone.Ashlar, cfg stone.Config) (*dataset, error) {
 	set := &dataset{Data: d, inputs: inputs(p, cfg), byID: map[string]int32{}, named: d.Expected != ""}
 	set.Expected = cmp.Or(d.Expected, "expected")
@@ -124,8 +124,8 @@ func (set *dataset) choose() error {
 	return err
 }
 
-// inputs returns what a pipeline reads and neither it nor the run provides. Types of Stone
-// itself, such as the nodes of a plan, are no data.
+// inputs returns the types that a pipeline reads and that neither it nor the run provides. It omits Stone's own types, such as
+// the nodes of a plan.
 func inputs(p stone.Ashlar, cfg stone.Config) (need []tree.Input) {
 	given := cfg.Input.Types()
 	for _, in := range tree.Inputs(p) {
@@ -184,9 +184,8 @@ func (set *dataset) add(ctx context.Context, cols columns) error {
 	return nil
 }
 
-// bind returns the content of an input: the column of its name; else an object of the columns
-// that are its properties; else, if it is the only one, the column "input". An optional input
-// without columns is nil. An input of which all nodes are read is an array.
+// bind returns the content of an input: the column of its name, or an object of the columns named after its properties, or, for
+// the only input, the column "input". An optional input without columns is nil. An input whose nodes are all read is an array.
 func (set *dataset) bind(ctx context.Context, cols columns, in tree.Input) (json.RawMessage, error) {
 	name, want := in.Type.Name(), in.Type.Schema()
 	if in.Many {
@@ -230,8 +229,7 @@ func itemsOf(data json.RawMessage) (items []json.RawMessage, err error) {
 	return items, nil
 }
 
-// gather makes an object of the columns that are properties of a schema, nil if there are
-// none.
+// gather makes an object of the columns that are properties of a schema, or nil.
 func gather(ctx context.Context, cols columns, s *schema.Schema) (json.RawMessage, error) {
 	object := map[string]json.RawMessage{}
 	for _, field := range s.Properties() {
@@ -256,7 +254,7 @@ func gather(ctx context.Context, cols columns, s *schema.Schema) (json.RawMessag
 	return data, fits(ctx, s, data)
 }
 
-// sole reports whether nothing else is required.
+// sole reports whether no other input is required.
 func (set *dataset) sole(in tree.Input) bool {
 	required := 0
 	for _, other := range set.inputs {
@@ -267,7 +265,7 @@ func (set *dataset) sole(in tree.Input) bool {
 	return required == 1 && !in.Optional
 }
 
-// wanted lists the columns that make an input.
+// wanted lists the columns of an input.
 func wanted(t dag.AnyType, sole bool) string {
 	names := append([]string{t.Name()}, t.Schema().Properties()...)
 	if sole {

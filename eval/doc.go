@@ -1,8 +1,6 @@
-// Package eval evaluates pipelines over data sets: it says whether one is better than
-// another, or whether the difference is noise.
+// Package eval evaluates pipelines over data sets and shows whether one is better than another or the difference is noise.
 //
-// An evaluation is itself a pipeline, built around the one that it evaluates. So it is run,
-// resumed, limited and shown like any other:
+// An evaluation is itself a pipeline, built around the evaluated one. It is run, resumed, limited and shown like any other:
 //
 //	report, err := eval.Run(ctx, eval.Config{
 //		Pipeline: answer,
@@ -14,24 +12,21 @@
 //
 // # Data
 //
-// Rows are JSON Lines or CSV. They are bound to the types that the pipeline reads but does
-// not produce, by schema: a column named after the type; else columns named after its fields; else the column
-// "input". All rows are checked before anything runs, and errors
-// name row and column. The column "expected" has the expected output. A case is known by the
-// digest of its input and its expectation, so rows may be moved and added.
+// Rows are JSON Lines or CSV. They are bound to the types that the pipeline reads but does not produce, by schema: a column named
+// after the type; else columns named after its fields; else the column "input". All rows are checked before anything runs, and
+// errors name row and column. The column "expected" has the expected output. A case is identified by the digest of its input and
+// its expectation, so rows may be moved and added.
 //
 // # Scores
 //
-// A [Scorer] is a leaf that reads the answer to a case, and any node that the pipeline made
-// on the way, and produces a [Score]: a number, a verdict and a reason. Wrong, no answer and
-// error are three verdicts. A pipeline that fails by itself, such as with an answer that no
-// check accepts, gave no answer, which counts as 0. A provider that cannot be reached, or a
-// timeout, is an error: it is asked again, and then reported and left out of the mean.
+// A [Scorer] is a leaf that reads the answer to a case, and any node that the pipeline made, and produces a [Score]: a number, a
+// verdict and a reason. Wrong, no answer and error are three verdicts. If the pipeline itself fails, for example because no check
+// accepts an answer, there is no answer, which counts as 0. An unreachable provider or a timeout is an error: it is retried, then
+// reported and left out of the mean.
 //
-// The answer of each case is a reusable leaf. With journal.Options.Reuse, a run with another
-// scorer takes the answers of an earlier run and makes no call for them. As everywhere, the
-// code of functions is not part of a key: reuse answers of a Go pipeline only while its code
-// is the same.
+// The answer of each case is a reusable leaf. With journal.Options.Reuse, a run with another scorer takes the answers of an
+// earlier run and makes no call for them. The code of functions is not part of a key: reuse answers of a Go pipeline only while
+// its code is the same.
 //
 // # Reports
 //

@@ -26,9 +26,9 @@ type Config struct {
 	Scorers  []Scorer // at least one
 	Trials   int      // answers to each case; zero means one
 	Lanes    int      // cases at once; zero means 64, at most 256
-	// Against is compared with the report, case by case; nil compares nothing.
+	// Against is compared with the report case by case. It may be nil.
 	Against *Baseline
-	// Gate judges the report; nil judges nothing.
+	// Gate judges the report. It may be nil.
 	Gate *Gate
 }
 
@@ -54,9 +54,8 @@ func withAccount(ctx context.Context) context.Context {
 	return ctx
 }
 
-// Pipeline returns the evaluation as a pipeline, for a run with the given Config. The error
-// names what is wrong with the data or the configuration. A resumed run knows the costs before it was
-// interrupted only if its context has a budget.Account.
+// Pipeline returns the evaluation as a pipeline, for a run with the given Config. The error names faults in the data or the
+// configuration. A resumed run knows the costs before it was interrupted only if its context has a budget.Account.
 func Pipeline(ctx context.Context, cfg Config, run stone.Config) (stone.Ashlar, error) {
 	e, err := newEvaluation(ctx, cfg, run)
 	if err != nil {
@@ -107,8 +106,8 @@ func (e *evaluation) asking() stone.Ashlar {
 type evaluation struct {
 	Config
 	data  *dataset
-	prior int    // 1 if the answer of the recorded run is trial 0
-	tuned string // type of the call whose tries are kept; "" for none
+	prior int    // 1 if trial 0 is the answer of the recorded run
+	tuned string // type of the call whose tries are kept, or ""
 	out   atomic.Pointer[lockedOutError]
 }
 
@@ -136,8 +135,7 @@ func (cfg *Config) check() error {
 	return cfg.checkNodes()
 }
 
-// checkNodes refuses scorers of nodes that the pipeline never makes. What a step with an unknown type
-// makes is not known.
+// checkNodes refuses scorers of nodes that the pipeline never makes, unless a step has an unknown type.
 func (cfg *Config) checkNodes() error {
 	made, known := map[string]bool{}, true
 	var visit func(a stone.Ashlar)
@@ -163,7 +161,7 @@ func (cfg *Config) checkNodes() error {
 	return nil
 }
 
-// checkExpected refuses scorers that compare, if no row has anything to compare with.
+// checkExpected refuses comparing scorers if no row has an expected output.
 func (e *evaluation) checkExpected() error {
 	for _, s := range e.Scorers {
 		if s.needs && !e.data.expects {
@@ -173,7 +171,7 @@ func (e *evaluation) checkExpected() error {
 	return nil
 }
 
-// checkTypes refuses scorers that read fields which no answer has.
+// checkTypes refuses scorers of fields that no answer has.
 func (e *evaluation) checkTypes() error {
 	nodes, emitted := map[string]*schema.Schema{}, map[string]*schema.Schema{}
 	emits := 0
@@ -212,7 +210,7 @@ func (e *evaluation) checkTypes() error {
 			maps.DeleteFunc(of, func(path string, _ *schema.Schema) bool { return strings.HasPrefix(path, "output") })
 			of["output"] = nodes[s.node]
 		}
-		if s.of != "" { // the scorer sees a part
+		if s.of != "" { // the scorer sees only a part
 			whole := of["output"]
 			maps.DeleteFunc(of, func(path string, _ *schema.Schema) bool { return strings.HasPrefix(path, "output") })
 			of["output"], _ = whole.At(strings.Split(s.of, ".")...)
@@ -224,8 +222,7 @@ func (e *evaluation) checkTypes() error {
 	return nil
 }
 
-// checkFit refuses to compare the whole output where that can never be equal, since no expectation fits the
-// type of the output.
+// checkFit refuses to compare the whole output if it can never be equal, because no expectation fits its type.
 func (e *evaluation) checkFit(ctx context.Context) error {
 	i := slices.IndexFunc(e.Scorers, func(s Scorer) bool { return s.whole })
 	out := e.Pipeline.Result()
@@ -234,7 +231,7 @@ func (e *evaluation) checkFit(ctx context.Context) error {
 	}
 	s := out.Schema()
 	if slices.ContainsFunc(s.Properties(), func(name string) bool { return slices.Contains(textFields, name) }) {
-		return nil // that field is compared with a text
+		return nil // a text is compared with that field
 	}
 	var first error
 	for n, r := range e.data.rows {

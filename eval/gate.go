@@ -20,10 +20,10 @@ import (
 type Gate struct {
 	Must        []string           // cases, by the start of their digest, that every scorer finds right in every trial
 	Never       []string           // kinds of failure that no case may have
-	NoWorseThan map[string]float64 // by scorer, how much lower than the baseline the mean may be
+	NoWorseThan map[string]float64 // by scorer, the maximum loss of the mean against the baseline
 	AtLeast     map[string]float64 // by scorer, the minimum mean
 	USDAtMost   float64            // the cost of all answers and judges
-	ErrorsMost  int                // how many errors may be left out of a mean
+	ErrorsMost  int                // maximum number of errors left out of a mean
 	Routing     RoutingRules       // of a Routing
 }
 
@@ -98,7 +98,7 @@ type Rule struct {
 	Rule    string `json:"rule"`
 	Verdict string `json:"verdict"`
 	Found   string `json:"found"`
-	// Needed is the number of cases that would probably decide; zero if none would.
+	// Needed is the number of cases that would probably decide the rule; zero if no number would.
 	Needed int `json:"needed,omitempty"`
 }
 
@@ -146,7 +146,7 @@ func (e *evaluation) isShare(name string) bool {
 	return e.Scorers[slices.Index(e.scorers(), name)].share
 }
 
-// named returns the place of the only case whose digest starts with id.
+// named returns the index of the only case whose digest starts with id.
 func (e *evaluation) named(id string) (at int, err error) {
 	at = -1
 	for i, r := range e.data.rows {
@@ -164,7 +164,7 @@ func (e *evaluation) named(id string) (at int, err error) {
 	return at, nil
 }
 
-// judging identifies what the report depends on beside the results.
+// judging identifies the inputs of the report other than the results.
 func (e *evaluation) judging() (string, error) {
 	parts := struct {
 		Cases, Baseline string
@@ -224,8 +224,8 @@ func (v *Verdict) add(r Rule) {
 	}
 }
 
-// above judges whether a mean is at least a bound. It passes if the whole interval is, fails if none of it is, and
-// cannot tell otherwise.
+// above judges whether a mean is at least a bound. It passes if the whole interval is, fails if none of it is, and otherwise
+// cannot tell.
 func above(rule string, e Estimate, bound float64, print func(float64) string) Rule {
 	return against(rule, e, bound, e.Low >= bound, e.High < bound, print)
 }

@@ -17,13 +17,13 @@ import (
 	"github.com/stonelayer/stone/internal/tree"
 )
 
-// Improving revises the prompts of a pipeline that agent.Adjustable marks, and the prompts of capabilities that its
-// calls may ask. Again and again it takes a version of the prompts, shows a capability some cases of the
-// split dev on which it fell short, and asks for a better prompt. A version that does better on these cases is
-// tried on all of dev. If the best one beats the present prompts, both answer the split test, once.
+// Improving revises the prompts of a pipeline that agent.Adjustable marks, and the prompts of capabilities that its calls may
+// ask. Each round takes a version of the prompts, shows a capability some cases of the split dev on which it fell short, and asks
+// for a better prompt. A version that does better on these cases is tried on all of dev. If the best version beats the original
+// prompts, both answer the split test once.
 //
-// Versions are chosen from the versions that no other matches in every case, each as often as there are cases
-// in which it is the best, as in GEPA: L. A. Agrawal et al. (arXiv 2507.19457), section 3.
+// As in GEPA, versions are drawn from those that no other dominates, in proportion to the cases in which they are best: L. A.
+// Agrawal et al. (arXiv 2507.19457), section 3.
 type Improving struct {
 	Program stone.Ashlar
 	// Data is read twice, with the Split dev and with test. N bounds each.
@@ -31,14 +31,14 @@ type Improving struct {
 	Scorer Scorer
 	Lanes  int // cases at once; zero means 64, at most 256
 
-	// Applicator has the capability By, a model that revises: it is called with the intent eval/revise.
+	// Applicator has the revising capability By, which is called with the intent eval/revise.
 	Applicator *call.Applicator
 	By         string
 	// Prompts names the prompts that may be revised; nil means all.
 	Prompts []string
 	Rounds  int // proposals at most; zero means 12
-	Shown   int // cases that a proposal is made from; zero means 4
-	Looks   int // how many runs have looked at the test split before, for the question
+	Shown   int // cases for each proposal; zero means 4
+	Looks   int // earlier runs that used the test split, for the question
 }
 
 // Improved is the type of the last node of an Improving.
@@ -51,8 +51,8 @@ const (
 	reviseCall  = "eval/revise"
 )
 
-// Run improves the prompts. The question "accept" is asked if the test shows an improvement: without
-// ask.Frontend the run waits for its answer.
+// Run improves the prompts. If the test shows an improvement, it asks the question "accept"; without an ask.Frontend the run
+// waits for the answer.
 func (i Improving) Run(ctx context.Context, run stone.Config) (Revision, error) {
 	p, err := i.Pipeline(ctx, run)
 	if err != nil {
@@ -86,7 +86,7 @@ const acceptIt = "accept"
 
 var accepted = dag.NewType[stone.Answer]("eval/accepted")
 
-// decide asks whether to accept an improvement that the test shows.
+// decide asks whether to accept an improvement shown by the test.
 func decide(ctx context.Context, d dag.DAG, accept stone.Ashlar) (*dag.Node, error) {
 	r, err := Improved.From(d)
 	if err != nil {
@@ -227,7 +227,7 @@ func (i Improving) split(ctx context.Context, part string, run stone.Config) (*s
 	return s, nil
 }
 
-// version identifies what the improvement is made on: a run is not resumed with other cases or prompts.
+// version identifies the cases and prompts: a run cannot be resumed with others.
 func (m *improver) version() string {
 	return fmt.Sprintf("%s %s %d %d %s %q", m.dev.e.version(), m.test.e.version(), m.Rounds, m.Shown, m.By, m.texts)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// chosen has the ids of the cases that a version of the prompts is to answer.
+// chosen lists the ids of the cases that a version of the prompts must answer.
 var chosen = dag.NewType[[]string]("eval/chosen")
 
 // attempted are their attempts.
@@ -21,7 +21,7 @@ type attempt struct {
 	Case    string  `json:"case"`
 	Value   float64 `json:"value"`
 	Verdict string  `json:"verdict"`
-	Answer  string  `json:"answer,omitempty"` // JSON, or why there is none; shortened
+	Answer  string  `json:"answer,omitempty"` // JSON, or the reason for its absence; shortened
 	Why     string  `json:"why,omitempty"`    // of the score
 }
 
@@ -106,7 +106,7 @@ func (s *split) answers(ctx context.Context, d dag.DAG, texts map[string]string,
 	return by, spent.USD, err
 }
 
-// child runs a child and returns the node that it has made.
+// child runs a child and returns its node.
 func child(ctx context.Context, p stone.Ashlar, d dag.DAG, made dag.AnyType) (*dag.Node, error) {
 	out := stone.In(ctx).RunChild(p, d).Within(nil)
 	if out.InFlight() {

@@ -10,17 +10,17 @@ import (
 
 // A Revision is the result of an Improving.
 type Revision struct {
-	Changes []Change `json:"changes,omitempty"` // of the version that does best on dev; none if those are the present prompts
-	// Before and After are the scores on dev, on which the version was chosen: it does somewhat worse on others.
+	Changes []Change `json:"changes,omitempty"` // changes of the version that is best on dev; none if that is the original
+	// Before and After are the scores on dev, from which the version was chosen: expect somewhat worse scores on other cases.
 	Before Estimate `json:"before"`
 	After  Estimate `json:"after"`
-	Test   *Tested  `json:"test,omitempty"` // nil if nothing did better on dev: then the test was not looked at
+	Test   *Tested  `json:"test,omitempty"` // nil if no version was better on dev: then test was not used
 	// Accepted means that the test shows an improvement and a person has accepted it.
 	Accepted bool    `json:"accepted"`
 	Cases    int     `json:"cases"` // of dev
 	Rounds   []Round `json:"rounds,omitempty"`
-	Stopped  string  `json:"stopped"` // why there were no more rounds
-	USD      float64 `json:"usd"`     // spent on all of it
+	Stopped  string  `json:"stopped"` // the reason why the rounds ended
+	USD      float64 `json:"usd"`     // total cost
 }
 
 // A Change is a prompt that was revised.
@@ -36,21 +36,21 @@ type Tested struct {
 	After      Estimate `json:"after"`
 	Difference Estimate `json:"difference"`       // of the same cases
 	Errors     int      `json:"errors,omitempty"` // cases left out, because an answer or its score is missing
-	Looks      int      `json:"looks"`            // runs that have looked at this test split, this one included, as far as Improving.Looks says
+	Looks      int      `json:"looks"`            // runs that used this test split, including this one, by Improving.Looks
 }
 
 // A Round is one proposal.
 type Round struct {
 	Prompt string `json:"prompt"` // its name
-	From   int    `json:"from"`   // the version that was revised; 0 has the prompts as they were
-	Cases  int    `json:"cases"`  // that the proposal was made from
+	From   int    `json:"from"`   // the revised version; 0 is the original
+	Cases  int    `json:"cases"`  // cases for the proposal
 	// Before and After are the sums of their scores.
 	Before float64 `json:"before"`
 	After  float64 `json:"after"`
-	// Version is the number of the new version; 0 if there is none, since it did no better on these cases.
+	// Version is the number of the new version; 0 if the proposal did no better on these cases.
 	Version int     `json:"version,omitempty"`
 	Dev     float64 `json:"dev,omitempty"` // its mean on dev
-	Why     string  `json:"why,omitempty"` // what the proposal says of the cases, or why there is none
+	Why     string  `json:"why,omitempty"` // the proposal's comment on the cases, or why there is no proposal
 }
 
 // Better reports whether the test shows an improvement: its interval of 95 % is above zero.
@@ -85,7 +85,7 @@ func (r Revision) Text() string {
 	return tables(p) + r.diff()
 }
 
-// verdict says what the test shows.
+// verdict describes the result of the test.
 func (r Revision) verdict() string {
 	if r.Test == nil {
 		return "no version does better on dev; the test was not looked at"
@@ -121,7 +121,7 @@ func (r Revision) question() string {
 	return "Accept these prompts?\n\n" + strings.TrimSpace(r.Text())
 }
 
-// critique is the text that the capability is asked with.
+// critique is the prompt for the capability.
 func (w *work) critique(prompt string, parent *version, shown []string) (string, error) {
 	var b strings.Builder
 	for i, id := range shown {

@@ -22,15 +22,14 @@ type version struct {
 	attempts map[string]attempt
 }
 
-// value returns the score of a case. A case without a score, since a provider or a scorer failed, counts as
-// not better than any.
+// value returns the score of a case. A case without a score, because a provider or a scorer failed, counts as no better than any.
 func (v *version) value(id string) float64 { return v.attempts[id].Value }
 
 // work is the state of an improvement.
 type work struct {
 	*improver
 	Revision
-	pool    []*version // the first one has the present prompts
+	pool    []*version // the first has the original prompts
 	perCase float64    // USD, in the mean
 	perTry  float64    // USD of a proposal
 }
@@ -55,7 +54,7 @@ func (m *improver) run(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 	return dag.NewNode(dag.Spec{Type: Improved.Name(), Content: w.Revision, Parents: d.Next()})
 }
 
-// begin has the present prompts answer dev.
+// begin answers dev with the original prompts.
 func (w *work) begin(ctx context.Context, d dag.DAG) error {
 	attempts, usd, err := w.dev.answers(ctx, d, w.texts, w.dev.ids)
 	if err != nil {
@@ -82,7 +81,7 @@ func (w *work) testCost() float64 { return 2 * w.perCase * float64(len(w.test.id
 // roundCost is the highest expected cost of a round.
 func (w *work) roundCost() float64 { return w.perTry + w.perCase*float64(len(w.dev.ids)) }
 
-// stops returns why there is no n-th round, "" if there is one.
+// stops returns why there is no n-th round, or "".
 func (w *work) stops(ctx context.Context, n int) string {
 	left := budget.From(ctx).Left().USD
 	switch {
@@ -129,7 +128,7 @@ func (w *work) round(ctx context.Context, d dag.DAG, n int) error {
 	return nil
 }
 
-// try has a new prompt answer the cases that it was made from and, if it does better, the rest of dev.
+// try answers the cases of a proposal with the new prompt and, if it does better, the rest of dev.
 func (w *work) try(ctx context.Context, d dag.DAG, r *Round, parent *version, shown []string, text string) error {
 	texts := maps.Clone(parent.texts)
 	texts[r.Prompt] = text
@@ -160,8 +159,7 @@ func (w *work) try(ctx context.Context, d dag.DAG, r *Round, parent *version, sh
 	return nil
 }
 
-// parent draws the version to revise next from the versions that no other matches in every case, each as
-// often as there are cases in which it is the best.
+// parent draws the version to revise next from the undominated versions, in proportion to the cases in which each is best.
 func (w *work) parent(chance *rand.Rand) int {
 	weights := make([]int, len(w.pool))
 	total := 0
@@ -186,8 +184,8 @@ func (w *work) parent(chance *rand.Rand) int {
 	panic("unreachable")
 }
 
-// matched reports whether another version is as good as the i-th in every case and better in one. Of equal ones, the
-// first counts.
+// matched reports whether another version is as good as the i-th in every case and better in one. Among equal versions, the first
+// counts.
 func (w *work) matched(i int) bool {
 	for k, other := range w.pool {
 		better, worse := k < i, false
@@ -212,7 +210,7 @@ func (w *work) mean(v, other *version) Estimate {
 	return averageOf(values, w.dev.e.clusters(at))
 }
 
-// scored returns the places of the cases of dev in which each of the versions has a score.
+// scored returns the indexes of the cases of dev in which all versions have a score.
 func (w *work) scored(versions ...*version) (at []int) {
 	for i, id := range w.dev.ids {
 		if !slices.ContainsFunc(versions, func(v *version) bool { a, ok := v.attempts[id]; return !ok || a.Verdict == Error }) {
@@ -222,7 +220,7 @@ func (w *work) scored(versions ...*version) (at []int) {
 	return at
 }
 
-// finish tests the best version, if it is not the first one.
+// finish tests the best version, unless it is the first.
 func (w *work) finish(ctx context.Context, d dag.DAG) error {
 	best, gain, first := 0, 0.0, w.pool[0]
 	for i, v := range w.pool {
@@ -273,7 +271,7 @@ func (w *work) compare(before, after map[string]attempt) *Tested {
 	return t
 }
 
-// improveEvent is the event that says what an improvement has done.
+// improveEvent is the event that reports the progress of an improvement.
 const improveEvent = "eval-improve"
 
 func (w *work) tell(ctx context.Context, text string) {
@@ -286,7 +284,7 @@ type proposal struct {
 	Prompt string `json:"prompt"` // the whole new prompt
 }
 
-// question is the input of that capability.
+// question is the input of the revising capability.
 type question struct {
 	Prompt string `json:"prompt"`
 }
@@ -299,7 +297,7 @@ var (
 // maxPrompt bounds a prompt in bytes.
 const maxPrompt = 64 << 10
 
-// propose asks for a better prompt. The text is "" if the answer is none, and why then says so.
+// propose asks for a better prompt. Without a usable answer, the text is "" and why holds the reason.
 func (w *work) propose(ctx context.Context, d dag.DAG, name string, parent *version, shown []string) (text, why string, err error) {
 	q, err := w.critique(parent.texts[name], parent, shown)
 	if err != nil {
@@ -311,7 +309,7 @@ func (w *work) propose(ctx context.Context, d dag.DAG, name string, parent *vers
 	}
 	account := budget.From(ctx).Under(address.Child(stone.In(ctx).Path(), w.revise.Name(), len(w.Rounds)+1))
 	out := stone.In(budget.With(ctx, account)).RunChild(w.revise, start).Within(nil)
-	w.perTry = account.Used().USD // also of one that failed
+	w.perTry = account.Used().USD // also for a failed proposal
 	w.USD += w.perTry
 	if err := out.Cause(); out.InFlight() {
 		if ctx.Err() != nil || ends(err) || broken(err) {

@@ -28,11 +28,9 @@ type graded struct {
 	Failure string `json:"failure,omitempty"`
 }
 
-// judge makes a scorer of calls with the intent eval/grade. They have
-// the candidates, retries and budget of any call, and reuse grades of earlier runs. A judge that cannot be
-// asked, or gives no score, is an error. A pairwise judge is asked twice, with the answer and
-// the expectation in either order, and grades the second: an answer that wins only in one
-// order is a tie.
+// judge makes a scorer of calls with the intent eval/grade. They have the candidates, retries and budget of any call, and reuse
+// grades of earlier runs. A judge that is unavailable or gives no score is an error. A pairwise judge is asked twice, with the
+// answer and the expectation in either order, and grades the second: an answer that wins in only one order is a tie.
 func (s scorerSpec) judge(app *call.Applicator) (Scorer, error) {
 	rubric := s.argument
 	if file, ok := strings.CutPrefix(rubric, "@"); ok {
@@ -71,12 +69,11 @@ type asking struct {
 	graded dag.Type[graded]
 }
 
-// remembered is how old a grade may be that is taken in place of asking: a judge is not paid
-// twice for the same answer to the same trial of a case.
+// remembered is the maximum age of a reused grade: a judge is not paid twice for the same answer to the same trial of a case.
 const remembered = 365 * 24 * time.Hour
 
-// ask returns the step that asks a judge. A failed call is its result, unless the failure ends the
-// run, as an exhausted budget does. Dispatch.AllowFailure would make that a result too.
+// ask returns the step that asks a judge. A failed call becomes a result, unless the failure ends the run, like an exhausted
+// budget, which Dispatch.AllowFailure would also turn into a result.
 func (s scorerSpec) ask(set *dataset, app *call.Applicator, name string, out dag.Type[graded], rubric string, turned bool) asking {
 	grades := dag.NewType[grade]("eval/grade")
 	c := call.New("ask", grades, call.Spec{

@@ -21,9 +21,9 @@ type outcome struct {
 	Case     string    `json:"c"`
 	Trial    int       `json:"t"`
 	Values   []float64 `json:"v"` // by scorer
-	Verdicts string    `json:"k"` // by scorer, a letter of verdictLetters each
+	Verdicts string    `json:"k"` // for each scorer, a letter of verdictLetters
 	Failure  string    `json:"f,omitempty"`
-	Reason   string    `json:"why,omitempty"` // of the failure, or of a scorer's error
+	Reason   string    `json:"why,omitempty"` // reason of the failure or of a scorer's error
 }
 
 const verdictLetters = "rwne"
@@ -48,8 +48,8 @@ type cost struct {
 	Tokens  int      `json:"tokens,omitempty"` // of the answer
 	Seconds float64  `json:"s,omitempty"`      // to the answer
 	From    string   `json:"from,omitempty"`   // run from which the answer was reused
-	Asked   []string `json:"asked,omitempty"`  // ids of the capabilities that were asked
-	Call    *tried   `json:"call,omitempty"`   // the call that is tuned
+	Asked   []string `json:"asked,omitempty"`  // ids of the asked capabilities
+	Call    *tried   `json:"call,omitempty"`   // the tuned call
 
 	Past past.Counts `json:"past,omitzero"`
 }
@@ -69,8 +69,7 @@ func collect(d dag.DAG) (*dag.Node, error) {
 	return dag.NewNode(dag.Spec{Type: results.Name(), Content: found, Parents: d.Next(), Meta: map[string]string{metaKey: string(meta)}})
 }
 
-// outcomesOf reads the lanes of a group: each starts with its visit, followed by the answer,
-// the scores, and what judges have left.
+// outcomesOf reads the lanes of a group: each starts with its visit, followed by the answer, the scores and the nodes of judges.
 func outcomesOf(d dag.DAG) (o outcomes, costs []cost, err error) {
 	for n := range d.Nodes() {
 		switch n.Type() {

@@ -136,7 +136,7 @@ func (r Report) scores() part {
 	return p
 }
 
-// String says what all cases would cost.
+// String returns the estimated cost of all cases.
 func (w Whole) String() string {
 	return fmt.Sprintf("all %d cases would cost about %s (95 %% between %s and %s)", w.Cases, usd(w.USD), usd(w.Low), usd(w.High))
 }
@@ -235,7 +235,7 @@ func signed(x float64) string { return fmt.Sprintf("%+.4f", x) }
 
 func signed3(x float64) string { return fmt.Sprintf("%+.3f", x) }
 
-// meanOf writes a mean; there is none without scores.
+// meanOf writes a mean, if there are scores.
 func meanOf(e Estimate) string {
 	if e.N == 0 {
 		return "-"
@@ -260,7 +260,7 @@ func bounded(e Estimate, print func(float64) string) string {
 	return print(e.Low) + " to " + print(e.High)
 }
 
-// usd writes an amount, also one of nothing.
+// usd writes an amount, even zero.
 func usd(x float64) string {
 	if said := money.USD(x, false); said != "" {
 		return "$" + said
@@ -268,7 +268,7 @@ func usd(x float64) string {
 	return "$0"
 }
 
-// short is as much of a digest as names a case.
+// short returns the part of a digest that names a case.
 func short(id string) string { return id[:min(len(id), 12)] }
 
 type junitSuite struct {
@@ -292,8 +292,7 @@ type junitResult struct {
 	Message string `xml:"message,attr"`
 }
 
-// JUnit returns the report as JUnit XML. The test cases are the rules of the gate, of which
-// the skipped, undecided ones, and the scores.
+// JUnit returns the report as JUnit XML. The test cases are the rules of the gate, undecided ones as skipped, and the scores.
 func (r Report) JUnit() ([]byte, error) {
 	s := junitSuite{Name: "stone eval " + r.Pipeline}
 	for _, score := range r.Scores {

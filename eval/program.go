@@ -92,7 +92,7 @@ func (s scorerSpec) cel(app *call.Applicator) (Scorer, error) {
 // unjudged is the error of an expression that could not be evaluated over an answer.
 type unjudged struct{ error }
 
-// Broken says that the expression may work for another answer.
+// Broken reports whether the expression fails for every answer; it may work for another.
 func (unjudged) Broken() bool { return false }
 
 // scoreOf reads true, false or a number.
@@ -114,8 +114,8 @@ const (
 	commandOutput = 64 << 10
 )
 
-// command makes a scorer of a program. It reads the case as a JSON object on standard input,
-// without network, and with the files of its directory only, which it cannot change.
+// command makes a scorer of a program. The program reads the case as a JSON object from standard input. It has no network and can
+// only read the files of its directory.
 func (s scorerSpec) command() (Scorer, error) {
 	file, err := filepath.Abs(s.argument)
 	if err != nil {

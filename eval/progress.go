@@ -17,14 +17,14 @@ import (
 type Progress struct {
 	Total    int // answers: cases times trials
 	Done     int
-	Recorded int // how many of Done were recorded before
-	Failed   int // of Done, those without an answer
+	Recorded int // answers of Done recorded before
+	Failed   int // cases of Done without an answer
 
-	Round string // what an Improving has done last; it has no Total
+	Round string // the last round of an Improving, which has no Total
 }
 
-// Watch returns a watcher for the run of an evaluation, which calls show after each answer, or after each round of
-// an Improving, never twice at once.
+// Watch returns a watcher for the run of an evaluation. It calls show after each answer, or after each round of an Improving,
+// never concurrently.
 func Watch(p stone.Ashlar, show func(Progress)) event.Watcher {
 	w := &progress{show: show}
 	w.size = extentOf(p)
@@ -81,15 +81,15 @@ func (w *progress) Watch(_ context.Context, e event.Event) {
 	}
 }
 
-// extent is how many answers an evaluation asks for, by group, and which test split it reads.
+// extent holds the number of answers of an evaluation, by group, and its test split.
 type extent struct {
 	groups []int
 	trials int
 	test   string
 }
 
-// TestOf returns the digest of the test split that an evaluation reads cases of, "" if its Data does
-// not select that split. Runs that read the same one have the same digest, whatever the pipeline.
+// TestOf returns the digest of the test split from which an evaluation reads cases, or "" if its Data does not select it. The
+// digest is the same for all pipelines.
 func TestOf(p stone.Ashlar) string { return extentOf(p).test }
 
 func (e *evaluation) extent() extent {
@@ -111,7 +111,7 @@ func (x extent) of(path string) int {
 	return 0
 }
 
-// facts are shown of the report.
+// facts ranges over the shown facts of the report.
 func (x extent) facts() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		n := 0

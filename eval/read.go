@@ -59,7 +59,7 @@ func Read(app *call.Applicator, texts ...string) (all []Scorer, err error) {
 			if err != nil {
 				return nil, fmt.Errorf("scorer %s: %w", s.name, err)
 			}
-			made.share = s.kind != "cel" && s.kind != "command" // which may return any number
+			made.share = s.kind != "cel" && s.kind != "command" // these may return any number
 			all = append(all, made)
 		}
 	}

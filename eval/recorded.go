@@ -21,15 +21,15 @@ import (
 const (
 	allRequests = "requests"
 	newRequests = "new"
-	noPerson    = string(past.NeedsPerson) // cases with a question that nobody has answered
+	noPerson    = string(past.NeedsPerson) // cases with an unanswered question
 	noEffect    = string(past.NeedsEffect) // cases with an effect that is not granted
 	noCase      = "left out: "             // runs, before the reason
 )
 
-// recordedRuns is the name of the baseline that recorded runs are.
+// recordedRuns is the name of recorded runs as a baseline.
 const recordedRuns = "the recorded runs"
 
-// addRuns adds the recorded runs of the context. A run that does not fit is left out.
+// addRuns adds the recorded runs of the context, except those that do not fit.
 func (set *dataset) addRuns(ctx context.Context, runs past.Runs) error {
 	set.recorded, set.skipped = map[string]string{}, map[string]int{}
 	for c, err := range runs.Each(ctx) {
@@ -57,7 +57,7 @@ func (set *dataset) addRuns(ctx context.Context, runs past.Runs) error {
 	return nil
 }
 
-// columnsOf returns the inputs of a run, its reference, and what Data names.
+// columnsOf returns the inputs of a run, its reference, and the columns named by Data.
 func (set *dataset) columnsOf(c past.Case) (object, error) {
 	cols := object{}
 	for _, in := range set.inputs {
@@ -91,7 +91,7 @@ func (set *dataset) columnsOf(c past.Case) (object, error) {
 	return cols, nil
 }
 
-// leftOut says which runs are no cases.
+// leftOut lists the runs that are no cases.
 func leftOut(skipped map[string]int, prefix string) string {
 	var all []string
 	for _, why := range slices.Sorted(maps.Keys(skipped)) {
@@ -116,7 +116,7 @@ func (e *evaluation) overRuns() error {
 	return nil
 }
 
-// before is the answer of the recorded run of a case. It is trial 0.
+// before returns the answer of a case's recorded run, which is trial 0.
 func (e *evaluation) before(ctx context.Context, v visit) (got answer, cost paid, err error) {
 	got = answer{Case: v.Case}
 	r, err := past.RunsOf(ctx).Result(ctx, e.data.recorded[v.Case])
@@ -126,7 +126,7 @@ func (e *evaluation) before(ctx context.Context, v visit) (got answer, cost paid
 	return got, paid{Usage: budget.Usage{USD: r.USD, OutputTokens: r.Tokens}, Seconds: r.Seconds}, err
 }
 
-// runs runs the pipeline on a case. Of a recorded run, its requests are answered as they were there.
+// runs runs the pipeline on a case. The requests of a recorded run get their recorded answers.
 func (e *evaluation) runs(ctx context.Context, v visit, start dag.DAG) (out dag.DAG, r *past.Run, err error) {
 	if id := e.data.recorded[v.Case]; id != "" {
 		if r, err = past.RunsOf(ctx).Open(ctx, id); err != nil {
@@ -143,7 +143,7 @@ func (f *failure) lacks() bool {
 	return f.Kind == noPerson || f.Kind == noEffect
 }
 
-// recordedOf sums what the cases had to ask anew.
+// recordedOf sums the requests that the cases had to repeat.
 func (e *evaluation) recordedOf(t *tally) map[string]int {
 	if e.data.recorded == nil {
 		return nil
@@ -164,7 +164,7 @@ func (e *evaluation) recordedOf(t *tally) map[string]int {
 	return r
 }
 
-// recordedNotes says in a sentence what changed.
+// recordedNotes describes the changes in a sentence.
 func (r Report) recordedNotes() (lines []string) {
 	was := r.Recorded
 	if was == nil {

@@ -27,9 +27,9 @@ type Report struct {
 	Cost     Cost          `json:"cost"`
 	Asked    []Asked       `json:"asked,omitempty"`  // capabilities of calls
 	Reused   int           `json:"reused,omitempty"` // answers taken from an earlier run
-	Looks    int           `json:"looks,omitempty"`  // runs that have shown results on this test split, this one included; the command counts them
-	// Recorded counts, of recorded runs, the requests, the "new" ones, the cases that ended for lack of a person or an effect, and the
-	// runs left out, by reason.
+	Looks    int           `json:"looks,omitempty"`  // runs that showed results on this test split, including this one; counted by the command
+	// Recorded counts for recorded runs the requests, the "new" ones, the cases that lacked a person or an effect, and the
+	// skipped runs by reason.
 	Recorded map[string]int `json:"recorded,omitempty"`
 	Failures []Example      `json:"failures,omitempty"` // the first cases without an answer, and errors
 	Against  *Comparison    `json:"against,omitempty"`
@@ -64,8 +64,8 @@ type Slice struct {
 // Cost is the cost of all answers, reused ones included.
 type Cost struct {
 	USD       float64 `json:"usd"`        // of the answers
-	JudgesUSD float64 `json:"judges_usd"` // of the judges, in this run
-	ReusedUSD float64 `json:"reused_usd"` // the part of USD that an earlier run has paid
+	JudgesUSD float64 `json:"judges_usd"` // cost of the judges in this run
+	ReusedUSD float64 `json:"reused_usd"` // the part of USD that an earlier run paid
 	Tokens    int     `json:"tokens"`
 	// Whole estimates the cost of all cases of the data, if a sample was drawn.
 	Whole *Whole `json:"whole,omitempty"`
@@ -75,18 +75,18 @@ type Cost struct {
 type Whole struct {
 	Cases int     `json:"cases"`
 	USD   float64 `json:"usd"`
-	Low   float64 `json:"low"` // of the interval of 95 %
+	Low   float64 `json:"low"` // lower end of the 95 % interval
 	High  float64 `json:"high"`
 }
 
-// An Example is a case that needs a look.
+// An Example is a case worth looking at.
 type Example struct {
 	Case  string `json:"case"`
 	Trial int    `json:"trial"`
 	Why   string `json:"why"`
 }
 
-// maxExamples is how many failures, and how many wrong trials of a score, a report lists.
+// maxExamples bounds the failures, and the wrong trials of a score, in a report.
 const maxExamples = 20
 
 // report is the leaf that reads all results.
@@ -260,7 +260,7 @@ func (e *evaluation) scoreReport(t *tally, scorer int, name string) ScoreReport 
 	return s
 }
 
-// clusters returns the clusters of the rows at some places, nil without clusters.
+// clusters returns the clusters of the rows at the given indexes, or nil.
 func (e *evaluation) clusters(at []int) (names []string) {
 	if e.data.Cluster == "" {
 		return nil
@@ -271,7 +271,7 @@ func (e *evaluation) clusters(at []int) (names []string) {
 	return names
 }
 
-// passes returns pass@k and pass^k, of the cases that have all their trials.
+// passes returns pass@k and pass^k over the cases that have all their trials.
 func passes(all [][]outcome, scorer, each int) (any, every []float64) {
 	if each == 1 {
 		return nil, nil
@@ -308,10 +308,10 @@ func passes(all [][]outcome, scorer, each int) (any, every []float64) {
 // maxPass bounds the list of pass@k.
 const maxPass = 10
 
-// maxSlices is how many values of a column are reported, the most frequent first.
+// maxSlices bounds the reported values of a column, most frequent first.
 const maxSlices = 50
 
-// parts splits the places by the value of a column, the largest part first.
+// parts splits the indexes by the value of a column, largest part first.
 func (e *evaluation) parts(column int, at []int) (names []string, of map[string][]int) {
 	of = map[string][]int{}
 	for k, i := range at {
@@ -349,7 +349,7 @@ func canonical(v any) ([]byte, error) { return canon.Append(nil, v) }
 
 func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
 
-// lookup returns the value at a path of names and indexes with dots, as items.0.price.
+// lookup returns the value at a dotted path of names and indexes, such as items.0.price.
 func lookup(v json.RawMessage, path string) (json.RawMessage, error) {
 	if path == "" {
 		return v, nil

@@ -22,17 +22,16 @@ type Routing struct {
 	Large  stone.Ashlar
 	// LargeCap is the id of the large capability, whose share of the cases is reported.
 	LargeCap string
-	// Gate judges the report by its rules for routing, and the evaluation of Routed by the others; nil
-	// judges nothing.
+	// Gate judges the report by its rules for routing, and the evaluation of Routed by the others. It may be nil.
 	Gate *Gate
 }
 
-// A RoutingReport shows the benefit of routing. Its estimates have intervals over the cases that all ways
-// have a score for, paired by case.
+// A RoutingReport shows the benefit of routing. Its estimates have intervals over the cases with a score in all ways, paired by
+// case.
 type RoutingReport struct {
 	Cases int `json:"cases"`
-	// Gap is how much better the large model alone is than the best small one alone. If its interval contains 0, there
-	// may be no gap to recover, and GapRecovered has no cases (N is 0).
+	// Gap is the difference between the large model alone and the best small one alone. If its interval contains 0, there may be
+	// no gap to recover, and GapRecovered has no cases (N is 0).
 	Gap          Estimate `json:"gap"`
 	GapRecovered Estimate `json:"gap_recovered"` // (routed - small) / (large - small)
 	LargeShare   Estimate `json:"large_share"`   // share of the cases that asked the large model
@@ -67,8 +66,8 @@ type went struct {
 
 var wentType = dag.NewType[went]("eval/way")
 
-// Pipeline returns the comparison as a pipeline. It evaluates all ways concurrently and ends with
-// the report. An error says which field is missing, or what is wrong with the data or the gate.
+// Pipeline returns the comparison as a pipeline. It evaluates all ways concurrently and ends with the report. The error names a
+// missing field or a fault in the data or the gate.
 func (r Routing) Pipeline() (stone.Ashlar, error) {
 	if len(r.Small) == 0 || r.LargeCap == "" {
 		return stone.Ashlar{}, errors.New("eval: a Routing needs Small and LargeCap")
@@ -147,7 +146,7 @@ func (r Routing) report(e *evaluation, all []went) RoutingReport {
 	return out
 }
 
-// paired returns the scores of the cases that have one in all three, and their places.
+// paired returns the scores of the cases that have one in all three, and their indexes.
 func paired(routed, large, small went) (a, b, c []float64, at []int) {
 	for i, s := range routed.Scores {
 		if l, m := large.Scores[i], small.Scores[i]; s != nil && l != nil && m != nil {
@@ -165,7 +164,7 @@ func less(a, b []float64) []float64 {
 	return d
 }
 
-// places returns the places of n cases.
+// places returns the indexes of n cases.
 func places(n int) (at []int) {
 	for i := range n {
 		at = append(at, i)

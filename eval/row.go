@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// A row is a row of a data set that is bound to the input of a pipeline. There may be hundreds of
-// thousands of rows, so all values of a row are one string: its id, inputs and expected output,
-// each followed by a newline. Canonical JSON contains no newlines. Absent values are empty.
+// A row is a row of a data set, bound to the input of a pipeline. There may be hundreds of thousands of rows, so all values of a
+// row are one string: its id, inputs and expected output, each followed by a newline. Canonical JSON contains no newlines. Absent
+// values are empty.
 type row struct {
 	text   string
 	labels []string // the value of Data.Cluster, if set, and the values of Data.Slices
@@ -20,7 +20,7 @@ type row struct {
 // in hexadecimal.
 const idSize = 32
 
-// newRow makes a row of its inputs and its expected output, nil if absent.
+// newRow makes a row from its inputs and its expected output, nil if absent.
 func (set *dataset) newRow(input []json.RawMessage, expected json.RawMessage) row {
 	h := sha256.New()
 	for i, in := range set.inputs {

@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// maxRow is the length of a row in bytes.
+// maxRow bounds the length of a row in bytes.
 const maxRow = 16 << 20
 
 // A source has the rows of a data set. After a faulty row it continues, unless it cannot read the next one.
@@ -45,8 +45,7 @@ type cell struct {
 	plain string // if json is nil
 }
 
-// canonical returns the value as canonical JSON. A plain text is JSON where the schema takes
-// something other than a string.
+// canonical returns the value as canonical JSON. A plain text is JSON if the schema accepts something other than a string.
 func (c cell) canonical(s *schema.Schema) (json.RawMessage, error) {
 	if c.json != nil {
 		return canon.AppendJSON(nil, c.json)
@@ -73,7 +72,7 @@ func (c cell) fit(ctx context.Context, name string, s *schema.Schema) (json.RawM
 	return data, nil
 }
 
-// text returns a text as it is, and any other value as JSON.
+// text returns a text unchanged, and any other value as JSON.
 func (c cell) text() string {
 	if c.json == nil {
 		return c.plain
@@ -102,7 +101,7 @@ func label(cols columns, name string) (string, error) {
 	return value.text(), nil
 }
 
-// missing is the error of a row without a column. Why says what needs it.
+// missing returns the error for a row without a column. Why names the reader of the column.
 func missing(cols columns, name, why string) error {
 	return fmt.Errorf("column %s is missing%s; the row has %s", name, why, text.Cut(strings.Join(cols.names(), ", "), 80))
 }
@@ -162,7 +161,7 @@ func table(f io.Reader) (iter.Seq2[numbered, error], error) {
 	}
 	at := map[string]int{}
 	for i, name := range header {
-		if name == "" { // of spreadsheets, beside the table
+		if name == "" { // empty columns of spreadsheets
 			continue
 		}
 		if _, twice := at[name]; twice {

@@ -15,8 +15,8 @@ import (
 const (
 	Right    = "right"
 	Wrong    = "wrong"
-	NoAnswer = "no answer" // the pipeline failed by itself; counts as 0
-	Error    = "error"     // of a provider or a scorer; not part of the mean
+	NoAnswer = "no answer" // the pipeline itself failed; counts as 0
+	Error    = "error"     // a provider or scorer failed; not part of the mean
 )
 
 // A Score is a scorer's verdict on an answer.
@@ -26,12 +26,12 @@ type Score struct {
 	Reason  string  `json:"reason,omitempty"`
 }
 
-// A Case is an answer with all that a scorer may look at.
+// A Case is an answer with everything that a scorer may read.
 type Case struct {
 	ID       string
 	Trial    int                        // from 1
-	Input    json.RawMessage            // the content of the input node; an object of them by type if there are several
-	Output   json.RawMessage            // the content of the last node, of an agent without its conversation
+	Input    json.RawMessage            // content of the input node; of several, an object by type
+	Output   json.RawMessage            // content of the last node, without an agent's conversation
 	Expected json.RawMessage            // nil if the row has none
 	Nodes    map[string]json.RawMessage // the content of the last node of each type that the pipeline made
 	Usage    budget.Usage
@@ -45,20 +45,19 @@ type Scorer struct {
 	calls []dag.Querier
 	share bool                                  // all its scores are known to be between 0 and 1
 	needs bool                                  // an expectation
-	whole bool                                  // it wants the whole output to be equal to the expectation
-	fits  func(map[string]*schema.Schema) error // compares it with what is known of output, input and node
-	of    string                                // the path of the fields that it sees of the output
-	node  string                                // the type of the node that it scores, "" for the output
+	whole bool                                  // the whole output must equal the expectation
+	fits  func(map[string]*schema.Schema) error // compares it with the known schemas of output, input and node
+	of    string                                // the path of the scored fields in the output
+	node  string                                // type of the scored node, "" for the output
 }
 
-// Func makes a scorer from a Go function. The function sees only cases with an answer.
-// Its error is a Score with the verdict Error. It takes the options of stone.Func: give an
-// expensive scorer a Version and stone.Reusable.
+// Func makes a scorer from a Go function. The function sees only cases with an answer. Its error is a Score with the verdict
+// Error. Options are those of stone.Func: give an expensive scorer a Version and stone.Reusable.
 func Func(name string, fn func(context.Context, Case) (Score, error), options ...stone.LeafOption) Scorer {
 	return scoring(name, "", fn, options...)
 }
 
-// scoring is Func for a scorer of a node, "" for the output.
+// scoring is like Func, for a scorer of a node, "" for the output.
 func scoring(name, node string, fn func(context.Context, Case) (Score, error), options ...stone.LeafOption) Scorer {
 	return Scorer{name: name, leaf: func(set *dataset) stone.Ashlar {
 		return stone.New(name, scored, func(ctx context.Context, d dag.DAG) (Score, error) {
@@ -91,7 +90,7 @@ func (s Score) judged() Score {
 	return s
 }
 
-// caseOf returns the case of a lane. If it has no answer, its score is settled, unless the scored node was made before the case
+// caseOf returns the case of a lane. Without an answer, its score is settled, unless the scored node was made before the case
 // ended for lack of a record.
 func (set *dataset) caseOf(d dag.DAG, node string) (c Case, settled *Score, err error) {
 	n, err := d.Nearest(answered.Name())

@@ -38,8 +38,7 @@ func averageOf(scores []float64, cluster []string) Estimate {
 	return e.wilson()
 }
 
-// student is Mean for values that are no scores, such as costs: always with the interval of
-// Student.
+// student is like averageOf for values that are no scores, such as costs: it always uses Student's interval.
 func student(values []float64, cluster []string) Estimate {
 	e := estimate(values, cluster)
 	if e.N == 0 {
@@ -66,7 +65,7 @@ func estimate(scores []float64, cluster []string) Estimate {
 		}
 	} else {
 		sums := map[string]float64{}
-		order := []string{} // so that the sum does not depend on the order of a map
+		order := []string{} // makes the sum independent of map order
 		for i, s := range scores {
 			if _, known := sums[cluster[i]]; !known {
 				order = append(order, cluster[i])
@@ -85,7 +84,7 @@ func estimate(scores []float64, cluster []string) Estimate {
 	return e
 }
 
-// student sets the interval of Student around the mean. One cluster leaves it open.
+// student sets Student's interval around the mean. With one cluster it stays open.
 func (e Estimate) student() Estimate {
 	half := math.MaxFloat64 // JSON has no infinity
 	if e.Clusters > 1 {
@@ -95,8 +94,8 @@ func (e Estimate) student() Estimate {
 	return e
 }
 
-// wilson sets the interval of Wilson for a mean within 0 and 1. The effective sample size
-// is the number of independent binary answers that would have the same standard error.
+// wilson sets Wilson's interval for a mean within 0 and 1. The effective sample size is the number of independent binary answers
+// that would have the same standard error.
 func (e Estimate) wilson() Estimate {
 	if e.Clusters < 2 {
 		e.Low, e.High = 0, 1
@@ -109,7 +108,7 @@ func (e Estimate) wilson() Estimate {
 	if e.SE > 0 { // binary answers without clusters have n = N
 		n *= e.Mean * (1 - e.Mean) / (e.SE * e.SE) / (n - 1)
 	}
-	if e.Clusters < e.N { // the variance itself is known from few clusters only
+	if e.Clusters < e.N { // the variance itself comes from few clusters
 		t, z := quantileT(level, float64(e.Clusters-1)), quantileNormal(level)
 		n *= z * z / (t * t)
 	}
@@ -117,8 +116,7 @@ func (e Estimate) wilson() Estimate {
 	return e
 }
 
-// wilson returns the interval of Wilson for a rate of n binary answers, of which there may
-// be a fraction: n is the effective sample size.
+// wilson returns Wilson's interval for a rate of n binary answers, where n, the effective sample size, may be a fraction.
 func wilson(rate, n float64) (low, high float64) {
 	if n <= 0 {
 		return 0, 1
@@ -129,16 +127,14 @@ func wilson(rate, n float64) (low, high float64) {
 	return max(0, middle-half), min(1, middle+half)
 }
 
-// difference estimates how much higher b scores than a for the same
-// questions; cluster is as in Mean. The two lists have the same length.
+// difference estimates how much higher b scores than a on the same questions; cluster is as in averageOf. The two lists have the
+// same length.
 //
-// The standard error is taken over the paired differences, as in E. Miller, "Adding Error
-// Bars to Evals" (arXiv 2411.00640), section 4.2: questions that are hard for both make no
-// noise. The interval is Student's, within -1 and 1 where the scores are within 0 and 1.
-// If no two differences differ, it follows D. G. Bonett and R. M. Price ("Adjusted Wald
-// Confidence Interval for a Difference of Binomial Proportions Based on Paired Data",
-// JEBS 37, 2012), which adds one question that turned in each direction: without any that
-// turned, the interval of Student would be empty.
+// The standard error is taken over the paired differences, as in E. Miller, "Adding Error Bars to Evals" (arXiv 2411.00640),
+// section 4.2: questions that are hard for both make no noise. The interval is Student's, within -1 and 1 where the scores are
+// within 0 and 1. If no two differences differ, it follows D. G. Bonett and R. M. Price ("Adjusted Wald Confidence Interval for a
+// Difference of Binomial Proportions Based on Paired Data", JEBS 37, 2012), which adds one question that turned in each
+// direction: without any, Student's interval would be empty.
 func difference(a, b []float64, cluster []string) Estimate {
 	d := make([]float64, len(a))
 	scores := true
@@ -161,9 +157,8 @@ func difference(a, b []float64, cluster []string) Estimate {
 	return e
 }
 
-// Needed returns the number of questions that an estimate of this spread needs to tell
-// its mean from the bound with a probability of 80 %. It returns 0 if no number would: if
-// the mean is the bound. The formula follows E. Miller, "Adding Error Bars to Evals"
+// Needed returns the number of questions that an estimate of this spread needs to distinguish its mean from the bound with a
+// probability of 80 %. It returns 0 if the mean equals the bound. The formula follows E. Miller, "Adding Error Bars to Evals"
 // (arXiv 2411.00640), section 5.
 func (e Estimate) Needed(bound float64) int {
 	away := math.Abs(e.Mean - bound)

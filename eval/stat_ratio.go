@@ -6,14 +6,13 @@ import (
 	"slices"
 )
 
-// draws is how many samples the bootstrap draws: enough that the ends of an interval move by less than a
-// tenth of its half with another seed.
+// draws is the number of bootstrap samples: enough that another seed moves the ends of an interval by less than a tenth of its
+// half width.
 const draws = 4000
 
-// ratioOf estimates the mean of a divided by the mean of b, for the same questions; cluster is as in Mean.
-// The two lists have the same length. The mean of b has to be known to be other than 0, as the interval of
-// a Mean or a Difference says: otherwise the ratio is not known either. The result is the zero Estimate if
-// there are no questions or the mean of b is 0.
+// ratioOf estimates the mean of a divided by the mean of b, for the same questions; cluster is as in averageOf. The two lists
+// have the same length. The interval of b must exclude 0, or the ratio is unknown. The result is the zero Estimate if there are
+// no questions or the mean of b is 0.
 //
 // The standard error and the percentile interval follow the paired bootstrap (B. Efron and R. J.
 // Tibshirani, "An Introduction to the Bootstrap", 1993, chapters 6 and 13): questions, or whole clusters, are
@@ -35,7 +34,7 @@ func ratioOf(a, b []float64, cluster []string) Estimate {
 			drawn.add(groups[r.IntN(len(groups))])
 		}
 		if drawn.b == 0 {
-			drawn = whole // as rare as the mean of b is near 0
+			drawn = whole // rare, unless the mean of b is near 0
 		}
 		found = append(found, drawn.a/drawn.b)
 	}
@@ -45,7 +44,7 @@ func ratioOf(a, b []float64, cluster []string) Estimate {
 	return e
 }
 
-// A pair is the sums of the two lists over some questions.
+// A pair holds the sums of the two lists over some questions.
 type pair struct{ a, b float64 }
 
 func (p *pair) add(q pair) { p.a, p.b = p.a+q.a, p.b+q.b }

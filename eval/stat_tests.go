@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// mcNemar returns the two-sided p-value of the exact test of McNemar: how likely so uneven
-// a split of the questions that turned is, if both directions are equally likely. Gained
-// questions are right only now, lost ones were right only before. The p-value sums a
-// binomial distribution with a probability of one half (Q. McNemar, Psychometrika 12, 1947).
+// mcNemar returns the two-sided p-value of the exact test of McNemar: the probability of such an uneven split of the turned
+// questions if both directions are equally likely. Gained questions are right only now, lost ones were right only before. The
+// p-value sums a binomial distribution with a probability of one half (Q. McNemar, Psychometrika 12, 1947).
 func mcNemar(gained, lost int) float64 {
 	n := gained + lost
 	var tail float64
@@ -29,9 +28,8 @@ func (e Estimate) PValue() float64 {
 	return 2 * (1 - cdfT(math.Abs(e.Mean)/e.SE, float64(e.Clusters-1)))
 }
 
-// holm adjusts p-values of several tests so that the chance of any false alarm is as for
-// one test (S. Holm, Scandinavian Journal of Statistics 6, 1979). The result is in the order
-// of the argument.
+// holm adjusts the p-values of several tests so that the chance of any false alarm equals that of one test (S. Holm, Scandinavian
+// Journal of Statistics 6, 1979). The result is in the order of the argument.
 func holm(p []float64) []float64 {
 	order := make([]int, len(p))
 	for i := range order {

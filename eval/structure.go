@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// parsed returns JSON that is in a text as the value itself, since models write it so.
+// parsed returns the value of JSON within a text, as models write it.
 func parsed(v json.RawMessage) json.RawMessage {
 	if s := textOf(v); len(s) > 0 && (s[0] == '{' || s[0] == '[') && json.Valid([]byte(s)) {
 		return json.RawMessage(s)
@@ -14,13 +14,13 @@ func parsed(v json.RawMessage) json.RawMessage {
 	return v
 }
 
-// sameJSON gives 1 for equal JSON values.
+// sameJSON scores 1 for equal JSON values.
 func sameJSON(got, want json.RawMessage) (Score, error) {
 	same, err := equal(parsed(got), parsed(want))
 	return passed(same, got, want), err
 }
 
-// subset gives 1 if every expected field is in the answer, with the expected value.
+// subset scores 1 if the answer has every expected field with the expected value.
 func subset(got, want json.RawMessage) (Score, error) {
 	have, need, err := leaves(got, want)
 	if err != nil {
@@ -34,8 +34,8 @@ func subset(got, want json.RawMessage) (Score, error) {
 	return Score{Value: 1}, nil
 }
 
-// fields gives the F1 of the fields: the harmonic mean of precision (the answer's fields that are expected) and recall
-// (the expected fields that the answer has).
+// fields scores the F1 of the fields: the harmonic mean of precision (the answer's fields that are expected) and recall (the
+// expected fields that the answer has).
 func fields(got, want json.RawMessage) (Score, error) {
 	have, need, err := leaves(got, want)
 	if err != nil {

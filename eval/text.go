@@ -18,7 +18,7 @@ import (
 // A measure compares a found text with the expected one.
 type measure func(got, want json.RawMessage) (Score, error)
 
-// exact gives 1 for the same text, or the same JSON value.
+// exact scores 1 for the same text or JSON value.
 func exact(got, want json.RawMessage) (Score, error) {
 	if s, ok := asString(want); ok {
 		return passed(textOf(got) == s, got, want), nil
@@ -27,12 +27,12 @@ func exact(got, want json.RawMessage) (Score, error) {
 	return passed(same, got, want), err
 }
 
-// normalised gives 1 for texts that differ in case, white space and punctuation only.
+// normalised scores 1 for texts that differ only in case, white space and punctuation.
 func normalised(got, want json.RawMessage) (Score, error) {
 	return passed(plain(textOf(got)) == plain(textOf(want)), got, want), nil
 }
 
-// contains gives the share of the expected texts, one or a list, that are in the answer.
+// contains scores the share of the expected texts, one or a list, in the answer.
 func contains(got, want json.RawMessage) (Score, error) {
 	wanted := []json.RawMessage{want}
 	if trimmed := bytes.TrimSpace(want); len(trimmed) > 0 && trimmed[0] == '[' {
@@ -54,8 +54,7 @@ func contains(got, want json.RawMessage) (Score, error) {
 	return Score{Value: float64(found) / float64(len(wanted)), Reason: missing}, nil
 }
 
-// within gives 1 for numbers that differ by at most a tolerance. Of a text it takes the last
-// number.
+// within scores 1 for numbers that differ by at most a tolerance. In a text, the last number counts.
 func within(tolerance float64) measure {
 	return func(got, want json.RawMessage) (Score, error) {
 		w, ok := numberOf(want)
@@ -75,7 +74,7 @@ func passed(ok bool, got, want json.RawMessage) Score {
 		return Score{Value: 1}
 	}
 	if have, need, err := leaves(got, want); err == nil && len(have.order) > 1 && len(need.order) > 1 {
-		for _, l := range need.order { // of two objects, the field that differs
+		for _, l := range need.order { // for two objects, the field that differs
 			if have.values[l] != need.values[l] {
 				return Score{Reason: fmt.Sprintf("%s: got %s, want %s", l, shown([]byte(have.values[l])), shown([]byte(need.values[l])))}
 			}
@@ -84,7 +83,7 @@ func passed(ok bool, got, want json.RawMessage) Score {
 	return Score{Reason: fmt.Sprintf("got %s, want %s", shown(got), shown(want))}
 }
 
-// shown is a value in a reason.
+// shown formats a value for a reason.
 func shown(v json.RawMessage) string {
 	if len(v) == 0 {
 		return "nothing"

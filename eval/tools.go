@@ -8,15 +8,13 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A toolCall is a call of a tool, made or expected. Expected ones are a list of names,
-// or of objects with name and input.
+// A toolCall is a call of a tool, made or expected. Expected calls are a list of names, or of objects with name and input.
 type toolCall struct {
 	Name  string          `json:"name"`
 	Input json.RawMessage `json:"input"`
 }
 
-// called returns the calls of an agent, in order: from the node of the name, or the only one
-// that has a conversation.
+// called returns the calls of an agent, in order: from the named node, or the only node with a conversation.
 func (c Case) called(node string) (calls []toolCall, err error) {
 	found := false
 	for _, name := range sortedKeys(c.Nodes) {
@@ -62,8 +60,7 @@ func expectedCalls(want json.RawMessage) (calls []toolCall, err error) {
 // toolMeasures give a value in [0, 1]; 1 means that all calls are as expected.
 var toolMeasures = map[string]func(got, want []toolCall) float64{"order": inOrder, "set": asSet, "arguments": withArguments}
 
-// inOrder is the length of the longest common subsequence of the names, as a share of the
-// longer list.
+// inOrder scores the length of the longest common subsequence of the names, as a share of the longer list.
 func inOrder(got, want []toolCall) float64 {
 	row := make([]int, len(want)+1)
 	for _, g := range got {
@@ -81,7 +78,7 @@ func inOrder(got, want []toolCall) float64 {
 	return share(float64(row[len(want)]), max(len(got), len(want)))
 }
 
-// asSet is the F1 of the names, each as often as it occurs.
+// asSet scores the F1 of the names, each as often as it occurs.
 func asSet(got, want []toolCall) float64 {
 	left := map[string]int{}
 	for _, w := range want {
@@ -97,8 +94,8 @@ func asSet(got, want []toolCall) float64 {
 	return share(2*float64(hits), len(got)+len(want))
 }
 
-// withArguments compares the expected arguments of each expected call with the arguments of the call
-// of the same tool that has most of them, as a share of the longer list.
+// withArguments compares each expected call with the best matching call of the same tool by arguments, as a share of the longer
+// list.
 func withArguments(got, want []toolCall) float64 {
 	taken := make([]bool, len(got))
 	var sum float64
@@ -117,7 +114,7 @@ func withArguments(got, want []toolCall) float64 {
 	return share(sum, max(len(got), len(want)))
 }
 
-// agreement is the share of the expected arguments that a call has.
+// agreement returns the share of the expected arguments in a call.
 func agreement(got, want toolCall) float64 {
 	var have, need map[string]json.RawMessage
 	if want.Input == nil || json.Unmarshal(want.Input, &need) != nil || len(need) == 0 {
@@ -137,7 +134,7 @@ func agreement(got, want toolCall) float64 {
 	return share(float64(hits), len(need))
 }
 
-// share is a part of n; of nothing it is 1.
+// share returns a share of n; for n = 0 it is 1.
 func share(part float64, n int) float64 {
 	if n == 0 {
 		return 1

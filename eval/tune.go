@@ -17,11 +17,10 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// Tuning chooses the order of a cascade and its score-min: of all settings within a cost, the one with
-// the highest mean. Each candidate alone is asked about each case once. The settings are then
-// simulated on these answers.
+// Tuning chooses the order of a cascade and its score-min: among all settings within a cost, the one with the highest mean. Each
+// candidate is asked alone, once per case. The settings are then simulated on these answers.
 type Tuning struct {
-	Data   Data // usually with DevSplit; choose on other cases than those that you report
+	Data   Data // usually with DevSplit; choose on other cases than you report
 	Scorer Scorer
 	Lanes  int // cases at once; zero means 64
 	// Call is the type of the node that the call makes. The pipeline makes that call at most once,
@@ -34,14 +33,14 @@ type Tuning struct {
 	USDPerCase float64
 }
 
-// maxTuned bounds the candidates, of which all orders are simulated.
+// maxTuned bounds the candidates, because all orders are simulated.
 const maxTuned = 6
 
 // Tuned is the type of the last node of a Tuning.
 var Tuned = dag.NewType[Choice]("eval/choice")
 
-// A Choice is the chosen setting, with its alternatives. Its figures come from the cases
-// that it was chosen on, so that it does somewhat worse on others.
+// A Choice is the chosen setting, with its alternatives. Its figures come from the cases on which it was chosen: expect somewhat
+// worse results on others.
 type Choice struct {
 	Setting
 	Before  Setting   `json:"before"`
@@ -50,7 +49,7 @@ type Choice struct {
 	Errors  int       `json:"errors,omitempty"` // cases left out, because an answer or its score is missing
 	Tried   int       `json:"tried"`            // settings
 	Limit   float64   `json:"limit_usd"`        // per case
-	ReadUSD float64   `json:"read_usd"`         // what the answers that it is based on have cost
+	ReadUSD float64   `json:"read_usd"`         // cost of the underlying answers
 }
 
 // A Setting of a cascade, with the simulated result.
@@ -122,7 +121,7 @@ type tried struct {
 	Failure string  `json:"failure,omitempty"`
 }
 
-// tried returns what the call that is tuned did, nil if it was not made.
+// tried returns the result of the tuned call, or nil if it was not made.
 func (e *evaluation) tried(start, out dag.DAG) *tried {
 	if e.tuned == "" {
 		return nil
@@ -162,7 +161,7 @@ type try struct {
 	call  *tried
 }
 
-// read reads the results of the lanes, which have the groups of their cases one after the other.
+// read reads the results of the lanes, which have the groups of their cases in sequence.
 func (t Tuning) read(e *evaluation, d dag.DAG) (*cascades, error) {
 	c := &cascades{Tuning: t}
 	nodes, err := d.All(results.Name())
@@ -214,8 +213,8 @@ func (t Tuning) read(e *evaluation, d dag.DAG) (*cascades, error) {
 	return c, nil
 }
 
-// choose tries all orders with all thresholds. Of equal settings, it takes the cheaper one, and of
-// equally cheap ones the one that is tried first, starting from the present one.
+// choose tries all orders with all thresholds. Among equal settings it takes the cheapest, and among those the first tried,
+// starting from the current one.
 func (c *cascades) choose() (Choice, error) {
 	order := make([]int, len(c.alone))
 	for i := range order {
@@ -250,11 +249,11 @@ func (c *cascades) choose() (Choice, error) {
 	return choice, nil
 }
 
-// maxThresholds bounds the thresholds that are tried.
+// maxThresholds bounds the tried thresholds.
 const maxThresholds = 50
 
-// thresholds returns the scores of all answers, rounded down to four digits, with the present threshold
-// first. Of more than maxThresholds it takes some at equal distances in their order.
+// thresholds returns the scores of all answers, rounded down to four digits, with the current threshold first. If there are more
+// than maxThresholds, it takes evenly spaced ones.
 func (c *cascades) thresholds() []float64 {
 	scores := []float64{0}
 	for _, tries := range c.alone {
@@ -276,7 +275,7 @@ func (c *cascades) thresholds() []float64 {
 	return append([]float64{now}, slices.DeleteFunc(scores, func(s float64) bool { return s == now })...)
 }
 
-// permute calls fn with all orders of the items from a place on, the given one first.
+// permute calls fn with all orders of the items from an index on, the given one first.
 func permute(order []int, from int, fn func([]int)) {
 	if from == len(order) {
 		fn(order)
@@ -302,9 +301,8 @@ func (c *cascades) names(order []int) (ids []string) {
 	return ids
 }
 
-// simulate returns the mean score and the mean cost of a setting, and writes the score of each case to
-// values unless that is nil. If all candidates are rejected, there is no answer; its cost then
-// includes the steps after the call, so it is at most that.
+// simulate returns the mean score and the mean cost of a setting, and writes the score of each case to values unless that is nil.
+// If all candidates are rejected, there is no answer; the cost then is an upper bound that includes the steps after the call.
 func (c *cascades) simulate(order []int, least float64, values []float64) (mean, usd float64) {
 	n := len(c.alone[0])
 	for at := range n {

@@ -15,14 +15,13 @@ type Cleaner interface {
 	Clean(text string) string
 	// CleanCut is like Clean, for a text that was cut off at its end.
 	CleanCut(text string) string
-	// Open returns how many bytes at the end of a text may be the beginning of a secret.
-	// They are kept until more of a streamed text arrives.
+	// Open returns the number of bytes at the end of a text that may begin a secret. They are kept until more of a streamed text
+	// arrives.
 	Open(text string) int
 }
 
-// Clean returns a Watcher for one run that passes events on to w with every text in their
-// data cleaned. Deltas arrive later than they were sent, and in other pieces; events get
-// new numbers.
+// Clean returns a Watcher for one run that passes events on to w with every text in their data cleaned. Deltas arrive later and
+// in other pieces; events get new numbers.
 func Clean(w Watcher, c Cleaner) Watcher {
 	var all []Watcher
 	for _, w := range flat(w) {
@@ -37,7 +36,7 @@ type cleaning struct {
 
 	mu   sync.Mutex
 	seq  uint64
-	held map[voice]*Delta // the unsent end of each text, as it arrived
+	held map[voice]*Delta // the unsent end of each text
 }
 
 // A voice is one answer that is being streamed.
@@ -73,7 +72,7 @@ func (c *cleaning) pass(ctx context.Context, e Event) {
 	c.Watcher.Watch(ctx, e)
 }
 
-// delta passes on the text that cannot be part of a secret any more.
+// delta passes on text that can no longer be part of a secret.
 func (c *cleaning) delta(ctx context.Context, e Event, d Delta) {
 	d.Source, d.Tool = c.cleaner.Clean(d.Source), c.cleaner.Clean(d.Tool)
 	v := voice{e.Path, d.Source, d.Attempt}
@@ -188,7 +187,7 @@ func (c *cleaning) json(v any) json.RawMessage {
 	if err == nil {
 		raw, err = json.Marshal(c.tree(tree))
 	}
-	if err != nil { // a value without JSON is named, not shown
+	if err != nil { // a value that cannot be encoded is named, not shown
 		raw, _ = json.Marshal(c.cleaner.Clean("not shown: " + err.Error()))
 	}
 	return raw

@@ -10,8 +10,8 @@ import (
 
 // Data is the content of an event: one of the types of this package, passed by value.
 //
-// The tag json names a field in logs, in trace files and in attributes of spans. Fields with the
-// tag event:"content" have texts of models and tools: only files and logs of level debug have them.
+// The tag json names a field in logs, in trace files and in attributes of spans. Fields with the tag event:"content" have texts
+// of models and tools, which appear only in files and logs of level debug.
 type Data interface {
 	about() (name string, level slog.Level)
 }
@@ -47,9 +47,9 @@ type StepDone struct {
 	Elapsed  time.Duration `json:"elapsed"`
 	OK       bool          `json:"ok"`
 	Replayed bool          `json:"replayed,omitempty"` // the result of a leaf was taken from the recorder
-	Usage    budget.Usage  `json:",inline"`            // of a leaf, as noted beside its node
+	Usage    budget.Usage  `json:",inline"`            // of a leaf, from the meta of its node
 
-	// Result has the truth values and numbers in the result of a leaf, such as "passed=false".
+	// Result has the booleans and numbers in the result of a leaf, such as "passed=false".
 	Result string `json:"result,omitempty" event:"content"`
 }
 
@@ -76,7 +76,7 @@ type AttemptFailed struct {
 type LaneStarted struct {
 	Lane  int    `json:"lane"` // from 0
 	Lanes int    `json:"lanes"`
-	Label string `json:"label,omitempty"` // the name of a branch; what names the item of a map, or ""
+	Label string `json:"label,omitempty"` // the name of a branch, or a label of a map's item
 }
 
 // LaneEnded: a lane has ended.
@@ -97,7 +97,7 @@ type QuestionAsked struct {
 // QuestionAnswered: a person has answered.
 type QuestionAnswered struct {
 	Answer string `json:"answer"`           // empty if the question was canceled
-	By     string `json:"by"`               // who answered, such as "token ops"; empty if not known
+	By     string `json:"by"`               // the author, such as "token ops"; empty if unknown
 	Client bool   `json:"client,omitempty"` // the answer is the result of a call, see ask.Call.Client
 }
 
@@ -109,16 +109,16 @@ type AgentEnded struct {
 	OK      bool          `json:"ok"`
 	Turns   int           `json:"turns"`
 	Elapsed time.Duration `json:"elapsed"`
-	Usage   budget.Usage  `json:",inline"` // of all its requests to models
+	Usage   budget.Usage  `json:",inline"` // usage of all its requests to models
 }
 
 // ModelRequest: a request is sent to a model.
 type ModelRequest struct {
-	Turn         int    `json:"turn-number,omitempty"` // of the agent, from 1; 0 outside an agent
+	Turn         int    `json:"turn-number,omitempty"` // turn of the agent, from 1; 0 outside an agent
 	Model        string `json:"model"`
 	MessageCount int    `json:"message-count"`
 	Provider     string `json:"provider,omitempty"` // the protocol, such as "openai"
-	Server       string `json:"server,omitempty"`   // host, and port unless it is the usual one
+	Server       string `json:"server,omitempty"`   // host, with an unusual port
 	Stream       bool   `json:"stream,omitempty"`   // the server is asked to stream its answer
 
 	System   string `json:"system,omitempty" event:"content"`
@@ -132,7 +132,7 @@ type ModelResponse struct {
 	Model    string        `json:"model"`
 	OK       bool          `json:"ok"`
 	Elapsed  time.Duration `json:"elapsed"`
-	Replayed bool          `json:"replayed,omitempty"` // taken from the recorder: no ModelRequest came before
+	Replayed bool          `json:"replayed,omitempty"` // taken from the recorder, without a ModelRequest
 	Usage    budget.Usage  `json:",inline"`            // a failed answer included
 	Reply    *ModelReply   `json:",inline"`            // nil without an answer
 }
@@ -159,11 +159,10 @@ type ModelRestarted struct {
 
 // Progress: an answer is still streaming.
 type Progress struct {
-	Turn    int           `json:"turn-number,omitempty"` // of an agent, 0 outside one
+	Turn    int           `json:"turn-number,omitempty"` // turn of an agent, 0 outside one
 	Elapsed time.Duration `json:"elapsed"`               // since the request
 
-	// Message, Done and Total come from the server, as far as it reports them. They are no
-	// part of the answer.
+	// Message, Done and Total come from the server, if it reports them. They are not part of the answer.
 	Message string  `json:"message,omitempty"`
 	Done    float64 `json:"done,omitempty"`
 	Total   float64 `json:"total,omitempty"`
@@ -194,7 +193,7 @@ type ToolDone struct {
 	OK      bool          `json:"ok"`
 	Elapsed time.Duration `json:"elapsed"`
 	Text    string        `json:"result-text,omitempty" event:"content"` // for the model
-	Meta    any           `json:"result-meta,omitempty" event:"content"` // stored with the result, as encoding/json writes it
+	Meta    any           `json:"result-meta,omitempty" event:"content"` // stored with the result, as encoded by encoding/json
 }
 
 // ToolPanicked: a tool panicked; ToolDone follows.
@@ -208,7 +207,7 @@ type ToolPanicked struct {
 type CallAttempt struct {
 	Call    string        `json:"call"`
 	Cap     string        `json:"cap"`
-	Attempt int           `json:"attempt"` // of this capability, from 1
+	Attempt int           `json:"attempt"` // attempt of this capability, from 1
 	Repair  bool          `json:"repair,omitempty"`
 	Latency time.Duration `json:"latency"`
 	Usage   budget.Usage  `json:",inline"`
@@ -254,7 +253,7 @@ type Delta struct {
 	Source  string    `json:"source"`  // model or capability
 	Attempt int       `json:"attempt"` // from 1, at this path
 	Kind    DeltaKind `json:"kind"`
-	Index   int       `json:"index,omitempty"` // with Arguments: of the tool call, from 0
+	Index   int       `json:"index,omitempty"` // with Arguments: index of the tool call, from 0
 	Tool    string    `json:"tool,omitempty"`  // with Arguments: the name of the tool, in the first piece
 	Text    string    `json:"text,omitempty"`
 	End     bool      `json:"end,omitempty"` // the answer is complete; Text is empty
@@ -268,8 +267,7 @@ type Retracted struct {
 	Reason  string `json:"reason"`
 }
 
-// Covers reports whether the retraction, of an event with the path at, applies to an
-// answer that was streamed before.
+// Covers reports whether the retraction, in an event with the path at, applies to an answer streamed before.
 func (r Retracted) Covers(at, path, source string, attempt int) bool {
 	if r.Source != "" {
 		return at == path && r.Source == source && r.Attempt == attempt
@@ -282,8 +280,8 @@ func (r Retracted) Covers(at, path, source string, attempt int) bool {
 // result of the run. Of the notices with one Code at one place of the pipeline, a run sends the
 // first.
 type Notice struct {
-	Code string `json:"code"`           // "prompt-changed", "pipeline-changed" or "unused-records" of a resumed run, or another
-	Path string `json:"path,omitempty"` // of the step; if empty, where it was sent
+	Code string `json:"code"`           // such as "prompt-changed", "pipeline-changed" or "unused-records" of a resumed run
+	Path string `json:"path,omitempty"` // path of the step; empty means the sender
 	Text string `json:"text"`           // for people, at most a few lines
 }
 

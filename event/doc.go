@@ -1,9 +1,8 @@
 // Package event defines the events of a run, as one typed stream.
 //
-// Package stone sends an [Event] for each run, step, lane and question; package agent for
-// each turn of a model and each tool call; package call for each attempt and verdict.
-// Everything that shows or records a run reads this stream: trace files, the progress
-// display, the screen, OpenTelemetry, and your own programs.
+// Package stone sends an [Event] for each run, step, lane and question; package agent for each turn of a model and each tool
+// call; package call for each attempt and verdict. All programs that show or record a run read this stream: trace files, the
+// progress display, the screen, OpenTelemetry, and your own programs.
 //
 // # Watching
 //
@@ -24,17 +23,16 @@
 // - A start comes before all events within it, its end after them.
 // - A [Retracted] comes before the text that replaces the retracted one.
 //
-// A run with a journal holds events back until everything is durable that it has recorded before them, a few milliseconds at
-// most while its store is well. They then come from another goroutine, or from that of the next event. Events of results
-// that could not be recorded are left out.
+// A run with a journal delays events until all earlier records are durable, normally for at most a few milliseconds. They then
+// come from another goroutine, or with the next event. Events of results that could not be recorded are dropped.
 //
 // A run waits for its watchers: while Watch blocks, the step that sent the event blocks,
 // and so does every other step that sends one. A slow watcher, such as one that writes to
 // a network, must queue events and decide which to drop. It must not send events to the
 // same run from within Watch.
 //
-// A watcher that panics does not end the run. It gets no further events of that
-// run; the other watchers get a [Custom] event "watcher-panicked".
+// A watcher that panics does not end the run. It gets no more events of that run; the other watchers get a [Custom] event
+// "watcher-panicked".
 //
 // # Levels
 //
@@ -48,8 +46,8 @@
 //
 // # JSON
 //
-// [Event.Line] makes one object of JSON of an event, a line of a trace file, and
-// [Event.UnmarshalJSON] reads it. [Event.Attrs] has the same fields as attributes, for logs and spans.
+// [Event.Line] returns an event as one JSON object, a line of a trace file, and [Event.UnmarshalJSON] reads it. [Event.Attrs] has
+// the same fields as attributes, for logs and spans.
 //
 //	{"event":"api-call","level":"info","seq":9,"timestamp":1760000000123.5,"trace-id":"run-7","span-id":"span-2","parent-span-id":"span-1","ashlar-name":"fix","path":"all/fix","data":{"turn-number":5,"model":"m","message-count":9}}
 //
@@ -61,9 +59,9 @@
 // A [Writer] is a watcher: give it to a run, and every event becomes a line of a trace file. It writes each line with
 // one call, so a process that dies loses at most the line it was writing. [Append] opens a file for it.
 //
-// [Read] streams events from a reader, however long it is. Damage stays local: a line that is truncated or is not an event
-// yields a [*LineError] with its number, and reading continues with the next line. The command stone trace answers questions
-// about a file, and exports it to an OpenTelemetry collector.
+// [Read] streams events from a reader of any length. Damage stays local: a line that is truncated or is not an event yields a
+// [*LineError] with its number, and reading continues with the next line. The command stone trace answers questions about a file,
+// and exports it to an OpenTelemetry collector.
 //
 // # Streamed text
 //
@@ -79,13 +77,12 @@
 // Answers that are not retracted when their step is done were accepted. Text in a lane
 // that is lost later, or in a run that fails later, is not retracted.
 //
-// [Partials] makes a watcher that is told what has arrived of an answer in JSON, as a Go value.
+// [Partials] makes a watcher that receives the arrived part of a JSON answer as a Go value.
 //
 // # Sending
 //
-// Bodies of steps send their own events with the Event method of stone.In. Packages that
-// build on stone use [At], which returns the [Place] in the run to which a context
-// belongs, and [Place.Speak], which streams an answer.
+// Bodies of steps send their own events with the Event method of stone.In. Packages that build on stone use [At], which returns
+// the [Place] of a context in its run, and [Place.Speak], which streams an answer.
 //
 // An [Event] is numbered by the [Stream] of its run, which [NewStream] makes; the reference page docs/reference/events.md lists
 // all types. A context has the [Sender] of its place under [Key].

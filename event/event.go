@@ -12,10 +12,10 @@ type Event struct {
 	// Request is the id of the external request that the run answers, or "".
 	Request string
 	Seq     uint64    // its number in the run, from 1 without gaps
-	Time    time.Time // by the clock of the run
+	Time    time.Time // time of the run's clock
 
-	// Path is the address of the step, lane or attempt, as
-	// "review/loop[2]/lane[17]/draft~2". Name is the name of its ashlar.
+	// Path is the address of the step, lane or attempt, such as "review/loop[2]/lane[17]/draft~2". Name is the name of its
+	// ashlar.
 	Path, Name string
 	// Span identifies the visit of the ashlar, Parent the visit around it. At the root of
 	// the run, Parent is the span outside the run, or empty. Spans of runs are globally
@@ -25,15 +25,13 @@ type Event struct {
 	Data Data
 }
 
-// LevelDelta is the level of pieces of answers, and of their retraction. It is
-// below slog.LevelDebug.
+// LevelDelta is the level of pieces of answers and their retraction. It is below slog.LevelDebug.
 const LevelDelta = slog.LevelDebug - 4
 
 // A Watcher receives the events of a run. See the package comment for their order and for
 // the rules of a watcher.
 //
-// The context is the one that the run was started with. A Watcher that is given
-// to several runs at once must allow concurrent calls.
+// The context is the run's original one. A Watcher that serves several runs at once must allow concurrent calls.
 type Watcher interface {
 	// Wants reports whether events of the level are wanted. It is called often,
 	// from several goroutines at once, and may change its answer.

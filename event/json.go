@@ -14,11 +14,11 @@ import (
 	"github.com/stonelayer/stone/internal/jsonv2"
 )
 
-// Line returns the event as one line of a trace file, an object of JSON without a newline. Contents,
-// such as prompts, answers and results of tools, are in it only if wanted.
+// Line returns the event as one line of a trace file, an object of JSON without a newline. It includes contents, such as prompts,
+// answers and results of tools, only if wanted.
 //
-// Times are in milliseconds since 1970, durations in milliseconds, both with up to six decimals. What
-// JSON cannot express, such as a channel, is written as the text of the error.
+// Times are in milliseconds since 1970, durations in milliseconds, both with up to six decimals. A value that JSON cannot
+// express, such as a channel, is replaced by the text of the error.
 func (e Event) Line(contents bool) []byte {
 	b := append(make([]byte, 0, 512), `{"event":`...)
 	b = appendString(b, e.Type())
@@ -43,7 +43,7 @@ func (e Event) Line(contents bool) []byte {
 	return append(e.appendData(append(b, `,"data":`...), contents), '}')
 }
 
-// MarshalJSON returns the event as [Event.Line] does, with its contents.
+// MarshalJSON returns the event like [Event.Line], with its contents.
 func (e Event) MarshalJSON() ([]byte, error) {
 	if e.Data == nil {
 		return nil, errors.New("an event without data has no JSON")
@@ -97,7 +97,7 @@ func appendMembers(b []byte, attrs []slog.Attr) []byte {
 	return b
 }
 
-// appendString replaces invalid UTF-8, and reports that with an error that is of no use here.
+// appendString replaces invalid UTF-8; the resulting error is ignored.
 func appendString(b []byte, s string) []byte {
 	b, _ = jsonv2.AppendQuote(b, s)
 	return b
@@ -142,7 +142,7 @@ const perMilli = int64(time.Millisecond)
 
 func appendMillis(b []byte, ns int64) []byte {
 	if ns < 0 && ns > -perMilli {
-		b = append(b, '-') // of a whole part that is 0
+		b = append(b, '-') // the whole part is 0
 	}
 	b = strconv.AppendInt(b, ns/perMilli, 10)
 	rest := ns % perMilli
@@ -173,5 +173,5 @@ func millis(text string) (int64, error) {
 	return ms*perMilli + ns, nil
 }
 
-// maxMillis is the largest whole number of milliseconds of which int64 can count the nanoseconds.
+// maxMillis is the largest whole number of milliseconds whose nanoseconds fit into int64.
 const maxMillis = 1<<63/1_000_000 - 1

@@ -27,9 +27,8 @@ func init() {
 	}
 }
 
-// UnmarshalJSON reads what MarshalJSON and [Event.Line] write. Values whose type is any, and lists
-// and objects among the attributes of a Custom event, become a [json.RawMessage]. It ignores members
-// that it does not know.
+// UnmarshalJSON reads the output of MarshalJSON and [Event.Line]. Values whose type is any, and lists and objects among the
+// attributes of a Custom event, become a [json.RawMessage]. It ignores unknown members.
 func (e *Event) UnmarshalJSON(text []byte) error {
 	var l struct {
 		Event     string       `json:"event"`

@@ -10,33 +10,30 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// A Partial is the part of a JSON answer that has arrived. No gate has accepted it yet, not even a
-// complete one.
+// A Partial is the part of a JSON answer that has arrived. Even a complete one has not been accepted by any gate.
 type Partial[T any] struct {
 	// Path, Source and Attempt identify the answer, as in Delta.
 	Path, Source string
 	Attempt      int
-	// Value is the JSON value so far: its last string may be cut off, and what has not arrived is
-	// zero. Later values of the same answer extend it. It is the receiver's own.
+	// Value is the JSON value so far: its last string may be cut off, and missing parts are zero. Later values of the same answer
+	// extend it. The receiver may keep and change it.
 	Value T
 	// Complete reports that the whole value has arrived.
 	Complete bool
-	// Retracted says why the answer is void, "" if it is not. Value is then zero.
+	// Retracted is the reason why the answer is void; Value is then zero. It is "" for a valid answer.
 	Retracted string
 }
 
-// Partials returns a watcher of a run that calls fn with the partial values of the answers that the
-// step with the name gives, an agent or a call; of all steps for "". For T json.RawMessage, the
-// values are JSON.
+// Partials returns a watcher that calls fn with the partial values of the answers of the named step, an agent or a call, or of
+// all steps for "". If T is json.RawMessage, the values are JSON.
 //
 //	stone.Run(ctx, p, stone.Config{Watch: event.Partials("report", func(p event.Partial[Report]) {
 //		show(p.Value.Title, p.Value.Findings)
 //	})})
 //
-// Fn is called when a value has grown and its text is longer by a sixteenth, and when the value is complete. The
-// decoding of all values together is therefore linear in the length of the answer. Values that
-// do not fit T are left out, and so are answers that are not JSON or longer than 4 MiB. If an
-// answer is retracted, fn is told once. Calls are not concurrent within a run.
+// Fn is called when a value has grown and its text is longer by a sixteenth, and when the value is complete, so decoding takes
+// time linear in the length of the answer. Values that do not fit T are skipped, and so are answers that are not JSON or longer
+// than 4 MiB. Fn is called once for a retracted answer. Calls are not concurrent within a run.
 func Partials[T any](step string, fn func(Partial[T])) Watcher {
 	w := &partials[T]{step: step, fn: fn, answers: map[answer]*partial{}}
 	_, raw := any(w.fn).(func(Partial[json.RawMessage]))
@@ -89,7 +86,7 @@ func (w *partials[T]) Watch(_ context.Context, e Event) {
 	}
 }
 
-// hear reads a piece of an answer, and shows its value if that has grown.
+// hear reads a piece of an answer and reports its value if it has grown.
 func (w *partials[T]) hear(a answer, piece string) {
 	p := w.answers[a]
 	if p == nil {
@@ -113,7 +110,7 @@ func (w *partials[T]) hear(a answer, piece string) {
 	}
 }
 
-// decode makes the value, without a string that is cut off if T does not take that.
+// decode makes the value, without a cut-off string if T does not accept it.
 func (w *partials[T]) decode(p *prefix) (v T, ok bool) {
 	for _, strings := range []bool{true, false} {
 		data := p.value(strings)

@@ -5,9 +5,8 @@ import (
 	"log/slog"
 )
 
-// A Place is a part of a run: a step, an attempt, a lane. Its zero value is outside of
-// any run and drops all events. A Place may be used by several goroutines at once, also
-// after its step is done.
+// A Place is a part of a run: a step, an attempt, a lane. Its zero value is outside of any run and drops all events. A Place may
+// be used by several goroutines at once, even after its step is done.
 type Place struct{ sender Sender }
 
 // A Sender is package stone's implementation of a place.
@@ -86,11 +85,10 @@ func (v *Voice) End() {
 	}
 }
 
-// Said reports whether something was said that Again has not taken back. A nil Voice
-// has said nothing.
+// Said reports whether the voice has sent a piece that Again has not taken back. A nil Voice has not.
 func (v *Voice) Said() bool { return v != nil && v.said }
 
-// Again takes back what was said so far. What is said next is another attempt.
+// Again takes back all pieces so far. Later pieces belong to another attempt.
 func (v *Voice) Again(reason string) {
 	if v == nil {
 		return

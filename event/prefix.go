@@ -8,16 +8,15 @@ import (
 
 const fence = "```"
 
-// maxPartial bounds the bytes of an answer that are kept for its partial values.
+// maxPartial bounds the bytes of an answer kept for its partial values.
 const maxPartial = 4 << 20
 
-// A prefix reads a JSON object or array that arrives in pieces. At any time its value is the part that has
-// arrived: a string as far as it is there, but no number or name that is cut off. A longer prefix
-// only extends the value: strings grow, arrays and objects get more items. Each byte is looked at
-// once. The names within an object must differ.
+// A prefix reads a JSON object or array that arrives in pieces. At any time its value is the part that has arrived: incomplete
+// strings, but no cut-off number or name. A longer prefix only extends the value: strings grow, arrays and objects get more
+// items. Each byte is read once. The names within an object must differ.
 type prefix struct {
 	text []byte // from the first bracket
-	pos  int    // up to which text was read
+	pos  int    // the part of text that was read
 	open []byte // the closing brackets that are missing
 	sure int    // text[:sure] and open are JSON
 	cut  int    // in a string that is a value: text[:cut], a quote and open are JSON; else 0
@@ -109,7 +108,7 @@ func space(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n'
 
 // outside reads a byte outside strings.
 func (p *prefix) outside(c byte) {
-	if p.state == inScalar { // and this is the byte after it
+	if p.state == inScalar { // this is the byte after it
 		if !json.Valid(p.text[p.scalar:p.pos]) {
 			p.state = broken
 			return
@@ -151,8 +150,8 @@ func (p *prefix) outside(c byte) {
 	}
 }
 
-// inside reads a byte of a string or a name. A character of a string counts when it is there as
-// a whole, and the first half of a surrogate pair with what follows it.
+// inside reads a byte of a string or a name. A character of a string counts once it is complete, the first half of a surrogate
+// pair with its successor.
 func (p *prefix) inside(c byte) {
 	switch {
 	case p.esc > 0:
@@ -202,7 +201,7 @@ func (p *prefix) escape(c byte) {
 	}
 }
 
-// size is the length of the value. A value of the same size is the same.
+// size is the length of the value. Values of equal size are equal.
 func (p *prefix) size() int {
 	if p.cut > 0 {
 		return p.cut + 1 + len(p.open)
@@ -210,8 +209,7 @@ func (p *prefix) size() int {
 	return p.sure + len(p.open)
 }
 
-// value returns the JSON of what has arrived, nil for nothing. If strings is false, a string that
-// is cut off is left out.
+// value returns the JSON of the arrived part, or nil. If strings is false, it omits a cut-off string.
 func (p *prefix) value(strings bool) []byte {
 	if p.sure == 0 {
 		return nil

@@ -15,9 +15,8 @@ const (
 	maxProgress = 500
 )
 
-// A Reporter sends Progress events about one operation, at most ten a second: it drops
-// what is reported in between. A nil Reporter sends nothing. It may be used by several
-// goroutines at once.
+// A Reporter sends Progress events about one operation, at most ten a second; it drops reports in between. A nil Reporter sends
+// nothing. It may be used by several goroutines at once.
 type Reporter struct {
 	place Place
 	start time.Time
@@ -35,8 +34,8 @@ func (p Place) Report() *Reporter {
 	return &Reporter{place: p, start: time.Now()}
 }
 
-// Progress reports how far the operation is. A message is cut at 500 bytes; take secrets
-// out before. Total is 0 if it is unknown.
+// Progress reports the progress of the operation. Total is 0 if unknown. The message is cut at 500 bytes and must not contain
+// secrets.
 func (r *Reporter) Progress(message string, done, total float64) {
 	if r == nil {
 		return

@@ -22,9 +22,8 @@ type LineError struct {
 // Error returns the number of the line and the reason.
 func (e *LineError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Reason) }
 
-// Append opens a trace file for a [Writer], and creates it if it does not exist. If a
-// crash left the file without a last newline, Append adds one, so that the next event has
-// a line of its own.
+// Append opens a trace file for a [Writer], and creates it if it does not exist. If a crash left the file without a final
+// newline, Append adds one, so that the next event starts a new line.
 func Append(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -54,9 +53,8 @@ func endLastLine(f *os.File) error {
 // Read returns the events of a trace file in file order. It reads as far as the caller
 // iterates and keeps one line in memory.
 //
-// A line that is truncated, is no event or is longer than 64 MiB yields a [*LineError], and reading
-// continues with the next line. Any other error comes from the reader and is yielded last. Blank
-// lines are skipped. The sequence can be iterated once.
+// A line that is truncated, not an event or longer than 64 MiB yields a [*LineError], and reading continues with the next line.
+// Any other error comes from the reader and is yielded last. Blank lines are skipped. The sequence can be iterated once.
 func Read(r io.Reader) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for l, err := range lines.Read(r, lines.Max) {
@@ -82,10 +80,10 @@ func parseLine(l lines.Line) (e Event, err error) {
 	return e, err
 }
 
-// maxReason is how many characters of an error are in a LineError.
+// maxReason bounds the characters of an error in a LineError.
 const maxReason = 200
 
-// unusable says why a line is no event: it is no object, or the event has the error.
+// unusable returns the reason why a line is no event: it is no object, or the error.
 func unusable(line []byte, err error) string {
 	var object map[string]json.RawMessage
 	var syntax *json.SyntaxError

@@ -20,9 +20,8 @@ type Writer struct {
 	err  error
 }
 
-// NewWriter returns a Writer of the events of at least the given level; nil is [slog.LevelInfo]. At
-// level debug, lines have the contents of requests, responses and tool calls. Each line is one call
-// of w.Write, and there is never more than one at a time.
+// NewWriter returns a Writer of the events of at least the given level; nil is [slog.LevelInfo]. At level debug, lines have the
+// contents of requests, responses and tool calls. Each line is one call of w.Write; calls never overlap.
 func NewWriter(w io.Writer, level slog.Leveler) *Writer {
 	if level == nil {
 		level = slog.LevelInfo

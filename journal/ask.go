@@ -21,12 +21,10 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Answer answers an open question of a run: the one with that path or name, else with that
-// number, else the one whose path ends with it. All questions of a run are numbered from 1 in
-// the order in which they were first asked. A word that several open questions share is an
-// error, and so is a response that the question does not accept: an *AnswerError. If no open question matches, the
-// error is ErrNoQuestion; for an answered one also ErrAnswered. A running
-// run continues at once, any other when it is resumed.
+// Answer answers an open question of a run, which is selected by its path or name, else its number, else the end of its path. All
+// questions of a run are numbered from 1 in the order in which they were first asked. If several open questions match, or the
+// question does not accept the response, the error is an *AnswerError. If no open question matches, the error is ErrNoQuestion;
+// for an answered one also ErrAnswered. A running run continues at once, any other when it is resumed.
 func Answer(ctx context.Context, j Journal, run, question string, a ask.Answer) error {
 	q, err := meant(ctx, j, run, question)
 	if err != nil {
@@ -42,7 +40,7 @@ func Answer(ctx context.Context, j Journal, run, question string, a ask.Answer) 
 		a.To = q.Version // which was checked
 	}
 	err = j.Answer(ctx, run, q.Path, a)
-	if errors.Is(err, ErrNoQuestion) { // or it was answered since it was read
+	if errors.Is(err, ErrNoQuestion) { // or it has been answered since
 		if _, now := meant(ctx, j, run, q.Path); errors.Is(now, ErrAnswered) {
 			return now
 		}
@@ -52,7 +50,7 @@ func Answer(ctx context.Context, j Journal, run, question string, a ask.Answer) 
 
 // meant returns the open question that a word means.
 func meant(ctx context.Context, j Journal, run, word string) (Question, error) {
-	var questions []Question // without what makes them large
+	var questions []Question // without their large parts
 	for q, err := range j.EachQuestion(ctx, QuestionQuery{Run: run}) {
 		if err != nil {
 			return q, err
@@ -156,7 +154,7 @@ func (q Question) Check(ctx context.Context, response string) error {
 	return nil
 }
 
-// frontend answers questions from the journal, or has them asked.
+// frontend answers questions from the journal or asks them.
 type frontend struct {
 	*runner
 	next ask.Frontend
@@ -206,7 +204,7 @@ func (f *frontend) question(asked ask.Question) Question {
 	if asked.Deadline > 0 {
 		q.Due, q.Default = q.Asked.Add(asked.Deadline), asked.Default
 	}
-	if n := f.times(q.Path); n > 0 { // an answer does not apply to a step that is repeated on purpose
+	if n := f.times(q.Path); n > 0 { // an answer does not apply to a deliberately repeated step
 		q.Version += "-" + strconv.Itoa(n)
 	}
 	if asked.Schema != nil {
@@ -275,8 +273,8 @@ func (f *frontend) answer(ctx context.Context, asked ask.Question) (ask.Answer, 
 // asked has the open questions that steps of a run have asked.
 type asked struct {
 	mu     sync.Mutex
-	loaded bool                // also those that an earlier process has asked
-	within map[string][]string // their paths, by each address around them
+	loaded bool                // includes those of earlier processes
+	within map[string][]string // their paths by enclosing address
 	count  atomic.Int32        // questions that were put
 }
 
@@ -305,8 +303,8 @@ func (a *asked) take(path string) []string {
 // superseded is the author of the answer to a withdrawn question.
 const superseded = "the run, which needs no answer any more"
 
-// withdraw closes the open questions within a leaf that has a result, such as the question of a lane that lost a race:
-// no one will read the answer. What the journal cannot close stays open, and harms nothing else.
+// withdraw closes the open questions within a leaf that has a result, such as the question of a lane that lost a race, since
+// nobody will read the answer. A question that cannot be closed stays open, which is harmless.
 func (r *runner) withdraw(ctx context.Context, leaf string) {
 	if r.resumed && r.before.State != Done && r.before.State != Failed {
 		r.asked.mu.Lock()
@@ -326,8 +324,7 @@ func (r *runner) withdraw(ctx context.Context, leaf string) {
 	}
 }
 
-// settle answers the open questions that an earlier process has asked and that a standing
-// answer answers too: they are not asked again.
+// settle applies a standing answer to the open questions of earlier processes, so they are not asked again.
 func (f *frontend) settle(ctx context.Context, asked ask.Question, a ask.Answer) error {
 	if a.Given.IsZero() {
 		a.Given = f.now()
@@ -345,8 +342,8 @@ func (f *frontend) settle(ctx context.Context, asked ask.Question, a ask.Answer)
 	return nil
 }
 
-// standing returns the latest standing answer to the question, the zero Answer if there is none. It looks
-// in the run first, then in the runs of its session, newest first.
+// standing returns the latest standing answer to the question, or the zero Answer. It searches the run, then the runs of its
+// session, newest first.
 func (f *frontend) standing(ctx context.Context, asked ask.Question) (ask.Answer, error) {
 	if len(asked.Standing) == 0 {
 		return ask.Answer{}, nil
@@ -432,8 +429,7 @@ func (t *trouble) found() error {
 	return *t.first.Load()
 }
 
-// either returns the answer of the frontend or the one that reaches the journal first. It
-// does not keep the run from draining.
+// either returns the answer of the frontend or the journal's, whichever comes first. It does not delay draining.
 func (f *frontend) either(ctx context.Context, asked ask.Question, q Question) (ask.Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -469,7 +465,7 @@ func (f *frontend) either(ctx context.Context, asked ask.Question, q Question) (
 				continue
 			}
 			cancel()
-			<-answers // it must not keep asking while the next question is asked
+			<-answers // it must stop before the next question is asked
 			if err != nil {
 				return ask.Answer{}, &storeError{err}
 			}
@@ -478,8 +474,7 @@ func (f *frontend) either(ctx context.Context, asked ask.Question, q Question) (
 	}
 }
 
-// keep records an answer, even if the run is over. If the question already has an answer,
-// that one counts.
+// keep records an answer, even if the run is over. An existing answer takes precedence.
 func (f *frontend) keep(q Question, a ask.Answer) (ask.Answer, error) {
 	ctx, kept := context.Background(), a
 	kept.Response, kept.By = f.secrets.Clean(a.Response), f.secrets.Clean(a.By)

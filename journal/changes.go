@@ -16,7 +16,7 @@ func Changes(before, now []Part) []string {
 	return all
 }
 
-// changes lists the changes of what a run has reached, and of what it has not.
+// changes lists the changes in parts that a run has reached, and in others.
 func changes(before, now []Part, reached func(path string) bool) (done, ahead []string) {
 	c := &comparison{reached: reached}
 	c.before, c.old = placed(before)
@@ -43,16 +43,16 @@ func changes(before, now []Part, reached func(path string) bool) (done, ahead []
 	return c.done, c.ahead
 }
 
-// comparison is two shapes. Parts below a part that is only in one of them are not compared.
+// comparison compares two shapes. It skips parts below a part that only one of them has.
 type comparison struct {
 	before, now []*spot
 	old, new    map[string]*spot
 	reached     func(path string) bool
-	called, was map[*spot]*spot // of parts that have another name: the new one and the old one
+	called, was map[*spot]*spot // for renamed parts: the new and the old spot
 	done, ahead []string
 }
 
-// spot is a part in its tree. Its key tells parts apart that have one path: in lanes and branches.
+// spot is a part in its tree. Its key distinguishes parts with the same path, in lanes and branches.
 type spot struct {
 	Part
 	key   string
@@ -85,7 +85,7 @@ func placed(parts []Part) (all []*spot, byKey map[string]*spot) {
 	return all, byKey
 }
 
-// guarded is the version of a part's guard, or "".
+// guarded returns the version of a part's guard, or "".
 func (s *spot) guarded() string {
 	if s.guard == nil {
 		return ""
@@ -119,11 +119,11 @@ func (c *comparison) decided(p *spot) bool {
 	return c.fixed(p) || p.guard != nil && c.reached(p.guard.Path)
 }
 
-// bodies are the forms that run their children by code.
+// bodies are the forms whose children are run by code.
 var bodies = map[string]bool{"leaf": true, "scoped": true}
 
-// passed reports whether the run has been where a part was added: it has started a later part, or parts of
-// a form whose parts have no order or come again.
+// passed reports whether the run has passed the place of an added part: it has started a later part, or parts of a form without
+// order or with repetition.
 func (c *comparison) passed(p *spot) bool {
 	for ; p.up != nil; p = p.up {
 		siblings := p.up.below
@@ -188,8 +188,7 @@ func names(parts []*spot) string {
 	return strings.Join(all, ", ")
 }
 
-// rename finds parts that were replaced by the only new one under the same parent that
-// is equal except for its name.
+// rename finds renamed parts: the only new part under the same parent that differs only in its name.
 func (c *comparison) rename() {
 	c.called, c.was = map[*spot]*spot{}, map[*spot]*spot{}
 	fresh := map[*spot][]*spot{} // by parents in the old shape
@@ -213,7 +212,7 @@ func (c *comparison) rename() {
 	}
 }
 
-// changed lists what changed since a run started: what it has passed, and what it has not reached.
+// changed lists the changes since a run started: in parts that it has passed, and in others.
 func changed(ctx context.Context, j Journal, before, now RunInfo) (done, ahead []string, err error) {
 	if before.State == Done || len(before.Shape) == 0 || len(now.Shape) == 0 { // a pipeline may be too large for a shape
 		done = Changes(before.Shape, now.Shape)

@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// This file tracks the children of a run. A run without a journal is a nil runner.
+// This file tracks the children of a run. Without a journal, the runner is nil.
 
 // runnerIn returns the run of the step to which ctx belongs.
 func runnerIn(ctx context.Context) *runner {
@@ -23,7 +23,7 @@ func runnerIn(ctx context.Context) *runner {
 	return nil
 }
 
-// step returns a step without a result as earlier processes have left it, or a zero one.
+// step returns the unfinished step of an earlier process, or a zero one.
 func (r *runner) step(ctx context.Context, of body) (Step, error) {
 	if r == nil || !r.resumed {
 		return Step{}, nil
@@ -45,7 +45,7 @@ func (r *runner) step(ctx context.Context, of body) (Step, error) {
 	return r.open.steps[of], nil
 }
 
-// child notes that a step waits for a child, until the function is called.
+// child notes that a step waits for a child until the returned function is called.
 func (r *runner) child(id string, at Starter) (over func()) {
 	if r == nil {
 		return func() {}
@@ -61,7 +61,7 @@ func (r *runner) child(id string, at Starter) (over func()) {
 // ending reports whether the whole run ends or stops here.
 func (r *runner) ending() bool { return r != nil && r.life != nil && r.life.Err() != nil }
 
-// cancelChildren cancels the children that a canceled run has waited for.
+// cancelChildren cancels the children that a canceled run was waiting for.
 func (r *runner) cancelChildren(ctx context.Context) (err error) {
 	for id, at := range r.children.Range {
 		err = errors.Join(err, at.(Starter).Cancel(ctx, id.(string)))
@@ -85,7 +85,7 @@ func (r *runner) whileUndrained(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { cancel(nil) }
 }
 
-// drained reports a drained run in place of err: the step then records no result.
+// drained replaces err if the run is drained, so that the step records no result.
 func (r *runner) drained(ctx context.Context, err error) error {
 	if why := context.Cause(ctx); errors.Is(why, ErrDrained) {
 		troubleIn(ctx).note(why)
@@ -94,8 +94,8 @@ func (r *runner) drained(ctx context.Context, err error) error {
 	return err
 }
 
-// Children returns the runs that a run has started with [Elsewhere]: those in the same journal, the oldest first, and then the
-// others, with what the records of the run say of them: the id, the state, the usage and the kind and reason of a failure.
+// Children returns the runs that a run has started with [Elsewhere]: first those in the same journal, oldest first, then the
+// others, with the id, the state, the usage and the kind and reason of a failure from the records of the run.
 func Children(ctx context.Context, j Journal, run string) ([]RunInfo, error) {
 	all, err := childrenIn(ctx, j, run)
 	if err != nil {
@@ -139,8 +139,8 @@ func (r *runner) inherit(ctx context.Context, info *RunInfo) error {
 	return err
 }
 
-// RemoveChildren removes the children of a run that was removed. A child that a process has is left to it: it learns
-// that its parent is gone. It is for implementations of Journal.
+// RemoveChildren removes the children of a run that was removed. A child that a process holds is left to that process, which
+// notices that the parent is gone. For implementations of Journal.
 func RemoveChildren(ctx context.Context, j Journal, run string) error {
 	children, err := childrenIn(ctx, j, run)
 	if err != nil {

@@ -5,9 +5,8 @@ import (
 	"iter"
 )
 
-// Current returns the current steps of a run: where a step was started anew, see Options.Again, the
-// newest one of its place, in the order of steps. The others have been superseded; they count only for
-// what the run has cost.
+// Current returns the current steps of a run in their order. Of a step that was repeated, see Options.Again, only the newest is
+// current; the others count only for the cost of the run.
 func Current(steps []Step) []Step {
 	newest := newest(steps)
 	out := make([]Step, 0, len(newest))
@@ -28,13 +27,12 @@ func newest(steps []Step) map[place]int {
 	return newest
 }
 
-// place identifies at most one current step of a run. Glue has the path of the ashlar it belongs to, and names of its own.
+// place identifies at most one current step of a run. Glue has the path of its ashlar and its own names.
 type place struct{ path, kind, name string }
 
 func (s Step) place() place { return place{s.Path, s.Kind, s.Name} }
 
-// current yields the current steps of a run. If steps were started anew, all are
-// read at once.
+// current yields the current steps of a run. If steps were repeated, it reads all at once.
 func (o *opened) current(ctx context.Context, j Journal) iter.Seq2[Step, error] {
 	if !o.again {
 		return j.EachStep(ctx, o.id)

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -20,16 +21,16 @@ type Difference struct {
 	Path    string   `json:"path"`
 	Name    string   `json:"name"`
 	Type    string   `json:"type,omitempty"`    // of its node
-	A       dag.ID   `json:"a,omitzero"`        // the node in the first run, zero if it has none
+	A       dag.ID   `json:"a,omitzero"`        // the node in the first run, or zero
 	B       dag.ID   `json:"b,omitzero"`        // and in the second
 	Why     []string `json:"why"`               // in words
-	Follows bool     `json:"follows,omitempty"` // differs only because its input does
+	Follows bool     `json:"follows,omitempty"` // differs only because its input differs
 }
 
-// Diff compares two runs leaf by leaf and explains each difference: another version, or
-// another input. It compares contents, not ids, which depend on the whole lineage. Equal
-// leaves are left out: their records have equal sums, and their contents are not read. The differences are in the order of the first run, followed by the
-// leaves that only the second run has. It keeps about 60 bytes for a leaf, or for a node of one run at a time, and all differences.
+// Diff compares two runs leaf by leaf and explains each difference: another version or another input. It compares contents, not
+// ids, which depend on the whole lineage. It omits equal leaves: their records have equal sums, and their contents are not read.
+// The differences are in the order of the first run, followed by the leaves that only the second run has. It uses about 60 bytes
+// per leaf, and per node of one run at a time, and keeps all differences.
 func Diff(ctx context.Context, j Journal, a, b string) ([]Difference, error) {
 	one, err := openRun(ctx, j, a)
 	if err != nil {
@@ -121,7 +122,7 @@ func inputs(ctx context.Context, j Journal, one, other *opened) ([]Difference, e
 	return []Difference{d}, nil
 }
 
-// alone is the value of the one node of a type, or the list of several, or nil.
+// alone returns the value of the only node of a type, the list of several, or nil.
 func alone(values []any) any {
 	switch len(values) {
 	case 0:
@@ -134,76 +135,48 @@ func alone(values []any) any {
 
 func halfOf(text string) record.Half { return record.HalfOf(sha256.Sum256([]byte(text))) }
 
-// unequal returns the leaves of two runs that are in one of them alone, or have different sums.
+// unequal returns the leaves that only one of two runs has, or whose sums differ. It reads the runs side by side, so that of
+// leaves in both, which lie close together, little is kept.
 func unequal(ctx context.Context, j Journal, one, other *opened) (ours, theirs []Step, err error) {
-	left, err := leavesOf(ctx, j, other)
-	if err != nil {
-		return nil, nil, err
+	type numbered struct {
+		Step
+		n int
 	}
-	for s, err := range one.current(ctx, j) {
-		if err != nil {
-			return nil, nil, err
-		}
-		if !isResult(s) {
-			continue
-		}
-		s.Meta = nil
-		if i, equal := left.find(s); !equal {
-			ours = append(ours, s)
-		} else if !left.met[i] {
-			left.met[i], left.unmet = true, left.unmet-1
-		}
+	var next [2]func() (Step, error, bool)
+	var left [2]map[record.Half]*numbered // nil for a leaf that the other run has, too
+	for i, r := range []*opened{one, other} {
+		pull, stop := iter.Pull2(r.current(ctx, j))
+		defer stop()
+		next[i], left[i] = pull, map[record.Half]*numbered{}
 	}
-	if left.unmet == 0 {
-		return ours, nil, nil
-	}
-	for s, err := range other.current(ctx, j) {
-		if err != nil {
-			return nil, nil, err
-		}
-		if !isResult(s) {
-			continue
-		}
-		if i, known := left.find(s); known && !left.met[i] {
+	for n, open := 0, true; open; n++ {
+		open = false
+		for i := range next {
+			s, err, more := next[i]()
+			if err != nil {
+				return nil, nil, err
+			}
+			if open = open || more; !more || s.Kind != "leaf" || !s.Recorded {
+				continue
+			}
 			s.Meta = nil
-			theirs = append(theirs, s)
+			h := halfOf(s.Path + "\x00" + string(s.Sum[:]))
+			if _, equal := left[1-i][h]; equal {
+				left[1-i][h] = nil
+			} else if _, again := left[i][h]; !again {
+				left[i][h] = &numbered{s, n}
+			}
 		}
 	}
-	return ours, theirs, nil
-}
-
-// leaves are the leaves of a run. They take half the memory of a map.
-type leaves struct {
-	sorted []record.Half
-	met    []bool // the other run has it
-	unmet  int
-}
-
-func leavesOf(ctx context.Context, j Journal, r *opened) (*leaves, error) {
-	l := &leaves{sorted: make([]record.Half, 0, r.steps)}
-	for s, err := range r.current(ctx, j) {
-		if err != nil {
-			return nil, err
-		}
-		if isResult(s) {
-			l.sorted = append(l.sorted, leaf(s))
+	var out [2][]Step
+	for i, all := range left {
+		maps.DeleteFunc(all, func(_ record.Half, s *numbered) bool { return s == nil })
+		for _, s := range slices.SortedFunc(maps.Values(all), func(a, b *numbered) int { return a.n - b.n }) {
+			out[i] = append(out[i], s.Step)
 		}
 	}
-	slices.SortFunc(l.sorted, compareHalves)
-	l.sorted = slices.Compact(l.sorted)
-	l.met, l.unmet = make([]bool, len(l.sorted)), len(l.sorted)
-	return l, nil
+	return out[0], out[1], nil
 }
-
-func (l *leaves) find(s Step) (int, bool) {
-	return slices.BinarySearchFunc(l.sorted, leaf(s), compareHalves)
-}
-
-func leaf(s Step) record.Half { return halfOf(s.Path + "\x00" + string(s.Sum[:])) }
-
-func compareHalves(a, b record.Half) int { return bytes.Compare(a[:], b[:]) }
-
-func isResult(s Step) bool { return s.Kind == "leaf" && s.Recorded }
 
 // opened is one of the two runs.
 type opened struct {
@@ -225,12 +198,12 @@ func openRun(ctx context.Context, j Journal, prefix string) (*opened, error) {
 // compared is the compared part of a step's node.
 type compared struct {
 	found bool
-	own   record.Half   // of type and content; the transcript of an agent has random ids and does not count
-	reads []record.Half // of what the step reads
+	own   record.Half   // of type and content, without an agent's transcript and its random ids
+	reads []record.Half // of the nodes that the step reads
 }
 
-// compared reads the compared parts of steps. The node of a reused result, and of one in a Flow, is found by its content,
-// since the run has it under another id.
+// compared reads the compared parts of steps. The node of a reused result, or of one in a Flow, has another id in the run and is
+// found by its content.
 func (o *opened) compared(ctx context.Context, j Journal, of []Step, reads func(i int) []Read) ([]compared, error) {
 	wanted := make(map[dag.ID]int, len(of)) // the places of nodes by sum, or -1
 	for _, s := range of {
@@ -263,7 +236,7 @@ type nodes struct {
 	own     []record.Half // of type and content
 	typ     []uint32
 	parents []uint32
-	ends    []uint32 // where the parents of each end
+	ends    []uint32 // the end of each node's parents
 	types   map[string]uint32
 	all     map[string]record.Half // of all nodes of a type
 }
@@ -276,7 +249,7 @@ func (o *opened) nodes(ctx context.Context, j Journal, wanted map[dag.ID]int) (*
 			return nil, err
 		}
 		at := len(n.own)
-		if at == 0 { // not before, since EachNode needs as much memory until now
+		if at == 0 { // not earlier, because EachNode needs as much memory until now
 			n.index, n.own = record.NewIndex(o.steps), make([]record.Half, 0, o.steps)
 			n.typ, n.ends = make([]uint32, 0, o.steps), make([]uint32, 0, o.steps)
 		}
@@ -347,8 +320,8 @@ func (r Read) name() string {
 	return fmt.Sprintf("%q", r.Type)
 }
 
-// read returns a digest of what the step that made a node reads by a query: the nearest node of a type, all of them in the
-// run, or the latest nodes.
+// read returns a digest of the nodes that a step reads by a query: the nearest node of a type, all of a type, or the latest
+// nodes.
 func (n *nodes) read(r Read, at uint32) record.Half {
 	typ, known := n.types[r.Type]
 	var found []record.Half
@@ -373,7 +346,7 @@ func (n *nodes) read(r Read, at uint32) record.Half {
 				found = append(found, n.own[i])
 			}
 		}
-		slices.SortFunc(found, compareHalves) // EachNode has no order that two runs share
+		slices.SortFunc(found, func(a, b record.Half) int { return bytes.Compare(a[:], b[:]) }) // the order of EachNode differs between runs
 		n.all[r.Type] = digest(found)
 	}
 	return digest(found)

@@ -28,18 +28,18 @@ const Parent = "parent"
 // childPrefix begins the ids of children.
 const childPrefix = "child-"
 
-// A Starter runs the children of a run elsewhere: on the workers of a Temporal cluster, or on a
-// server of Stone. Its methods may be called by several goroutines at once, and again with the same child after
-// a failure or in another process. They retry what a later call may do.
+// A Starter runs the children of a run elsewhere: on the workers of a Temporal cluster, or on a server of Stone. Its methods may
+// be called by several goroutines at once, and again with the same child after a failure or in another process. They retry errors
+// that may be temporary.
 type Starter interface {
-	// Start starts the child. It resumes one that has failed, was canceled or whose process was lost, and does nothing
-	// for one that runs, waits or is done.
+	// Start starts the child. It resumes a child that failed, was canceled or lost its process, and does nothing if the child
+	// runs, waits or is done.
 	Start(ctx context.Context, c Child) error
 	// Wait blocks until the child is Done, Failed, Canceled, Refused or Waiting.
 	Wait(ctx context.Context, c Child) (ChildState, error)
-	// Answer answers a question of the child, which continues. A question that is answered already is no error.
+	// Answer answers a question of the child, which continues. An already answered question is no error.
 	Answer(ctx context.Context, c Child, path string, a ask.Answer) error
-	// Cancel cancels the child. One that has ended, or that does not exist, is no error.
+	// Cancel cancels the child. It is no error if the child has ended or does not exist.
 	Cancel(ctx context.Context, id string) error
 }
 
@@ -49,37 +49,34 @@ type Child struct {
 	Pipeline stone.Ashlar
 	Input    json.RawMessage // as tree.ReadInput reads it
 	Labels   map[string]string
-	Grant    []string // narrows the grant of the process that runs it; nil does not
+	Grant    []string // narrows the grant of its process; nil means unchanged
 	Limits   budget.Limits
 }
 
-// A ChildState is the state of a child as its parent sees it.
+// A ChildState is the state of a child for its parent.
 type ChildState struct {
 	State     State
-	Result    json.RawMessage // the content of the result, of one that is Done
+	Result    json.RawMessage // the content of the result, if Done
 	Failure   *Failure
 	Usage     budget.Total
-	Questions []Question // the open ones, of one that is Waiting
+	Questions []Question // the open questions, if Waiting
 }
 
-// Elsewhere makes a leaf that runs a pipeline in another process, as a run of its own: a child. The leaf reads the types
-// that the pipeline reads, whose values are the input of the child, and makes a node of the type that the pipeline makes,
-// with the result of the child. A pipeline that reads the latest node or the whole DAG sees only that input. The
-// conversation of an agent so far is no input.
+// Elsewhere makes a leaf that runs a pipeline in another process, as a run of its own: a child. The leaf reads the pipeline's
+// input types, passes their values to the child, and produces the child's result. A pipeline that reads the latest node or the
+// whole DAG sees only that input. An agent's conversation so far is not passed.
 //
 //	stone.Map("chunks", chunks, chunk, journal.Elsewhere("classify", classify, budget.Limits{USD: new(1.0)}, workers))
 //
-// The id of the child follows from the run, the place, the attempt and what the child does: in another process the
-// same attempt finds its child again, and resumes it if it has failed. A new attempt makes a new child.
+// The id of the child is derived from the run, the place, the attempt and the child's work: in another process the same attempt
+// finds its child again, and resumes it if it has failed. A new attempt makes a new child.
 //
-// The limits of the child are fixed when it starts. The account of the run reserves them, and is charged with what the child has
-// spent when it ends, but with all round trips that they allow. A limit that is left open where the account of the run has one is what is left
-// of that. The budgets over several runs on which the run draws bound a child in the same journal too. They count the cost
-// of the child alone.
+// The limits of the child are fixed when it starts. The account of the run reserves them, and at the end is charged with the
+// child's spending and all allowed round trips. A limit that is not set is the rest of the run's own limit. Shared budgets of the
+// run also bound a child in the same journal, and count its cost once.
 //
-// The child may do at most what the run may. Its questions are asked by the parent, at a path that ends with the
-// path in the child. Canceling a run cancels its children, and removing it removes those in the same journal. Children have the label
-// [Parent].
+// The child has at most the rights of the run. The parent asks its questions, at a path that ends with the path in the child.
+// Canceling a run cancels its children, and removing it removes those in the same journal. Children have the label [Parent].
 func Elsewhere(name string, pipeline stone.Ashlar, limits budget.Limits, starter Starter) stone.Ashlar {
 	e := &elsewhere{name: name, pipeline: pipeline, limits: limits, starter: starter, out: pipeline.Result()}
 	opts := []stone.LeafOption{stone.Version(pipeline.Fingerprint().String())}
@@ -135,7 +132,7 @@ func (e *elsewhere) body(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 	return dag.NewNode(dag.Spec{Type: e.out.Name(), Content: s.Result, Parents: d.Next(), Meta: map[string]string{"child": c.ID}})
 }
 
-// fixed returns the limits of the child. Those that follow from the account of the run are recorded.
+// fixed returns the limits of the child. Limits derived from the run's account are recorded.
 func (e *elsewhere) fixed(ctx context.Context) (budget.Limits, error) {
 	l, left := e.limits, budget.From(ctx).Left()
 	if (l.Roundtrips != nil || left.Roundtrips == nil) && (l.Tokens != nil || left.Tokens == nil) && (l.USD != nil || left.USD == nil) {
@@ -155,15 +152,15 @@ type settled struct {
 	Usage  budget.Usage    `json:"usage"`
 }
 
-// paid waits for the child in a step that its limits pay for. The step has the name of the child, so that the records of
-// the run name it whatever becomes of it.
+// paid waits for the child in a step paid within its limits. The step has the name of the child, so the records of the run always
+// name it.
 func (e *elsewhere) paid(ctx context.Context, r *runner, c Child) (settled, error) {
 	at, account := stone.In(ctx), budget.From(ctx)
 	before, err := r.step(ctx, body{at.Path(), c.ID})
 	if err != nil {
 		return settled{}, err
 	}
-	spent := before.Usage.Amount() // by a child that has failed and is resumed
+	spent := before.Usage.Amount() // spent by a failed child that is resumed
 	quote := budget.Reserved(budget.Amount{
 		Roundtrips: max(*cmp.Or(c.Limits.Roundtrips, new(1)), 0),
 		Tokens:     max(*cmp.Or(c.Limits.Tokens, new(0))-spent.Tokens, 0), USD: max(*cmp.Or(c.Limits.USD, new(0.0))-spent.USD, 0),
@@ -200,7 +197,7 @@ func (e *elsewhere) paid(ctx context.Context, r *runner, c Child) (settled, erro
 	return s, err
 }
 
-// settle returns the result of a child that has ended, and what it has spent beyond what is settled already.
+// settle returns the result of an ended child, and its spending beyond the amount already settled.
 func (e *elsewhere) settle(ctx context.Context, c Child, s ChildState, spent budget.Amount) (settled, error) {
 	u := s.Usage.Usage
 	u.OutputTokens, u.USD, u.Estimated = u.OutputTokens+s.Usage.Possible.Tokens, u.USD+s.Usage.Possible.USD, u.Estimated || s.Usage.Possible.Attempts > 0
@@ -241,8 +238,8 @@ func (e *elsewhere) wait(ctx context.Context, r *runner, c Child) (ChildState, e
 	}
 }
 
-// ask asks the questions of a child in the name of the run, and passes the answers on. The error is kind.Waiting if one
-// has no answer yet.
+// ask asks the questions of a child on behalf of the run, and passes on the answers. The error is kind.Waiting if one has no
+// answer yet.
 func (e *elsewhere) ask(ctx context.Context, c Child, questions []Question) (waiting error) {
 	for _, q := range questions {
 		asked := ask.Question{Name: q.Name, Text: q.Text, Choices: q.Choices, Problem: q.Problem, Call: q.Call}

@@ -54,7 +54,7 @@ func (f Fork) Forecast(ctx context.Context, j Journal, p stone.Ashlar, input dag
 type foreseen struct {
 	*forked
 	was, is map[string]Part
-	types   map[string]bool // of which a fork may have other nodes
+	types   map[string]bool // types whose nodes may differ in the fork
 	of      map[string]int  // what becomes of steps
 }
 

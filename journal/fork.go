@@ -24,7 +24,7 @@ import (
 // The other run is only read.
 type Fork struct {
 	Run string `json:"run"` // its id, or a unique prefix
-	At  string `json:"at"`  // the path of a recorded step. Within a body, the later steps of the body are done anew too
+	At  string `json:"at"`  // the path of a recorded step. Within a body, the later steps of the body are repeated too
 	// Set replaces the result of the leaf At, which then does not run. Nil means that the leaf runs.
 	Set json.RawMessage `json:"set,omitempty"`
 }
@@ -35,12 +35,12 @@ type made struct{ sum, node dag.ID }
 // forked holds the results that a forked run can take from its origin.
 type forked struct {
 	Fork
-	run     runner             // that it would be, to renew keys
-	before  map[[2]string]bool // steps before At in the bodies around it: shared by their places
-	anew    map[string]bool    // done anew, with all within
+	run     runner             // a runner of the origin, to renew keys
+	before  map[[2]string]bool // earlier steps of the bodies around At: shared by place
+	anew    map[string]bool    // repeated steps, with all steps within
 	retried map[string]bool    // failures that ended the origin
 	typ     string             // of Set
-	was     map[string]made    // by the leaves of the origin, by path
+	was     map[string]made    // results of the origin's leaves, by path
 }
 
 // fork reads the results that a new or resumed run takes from its origin.

@@ -17,11 +17,11 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// An Outline is the tree of a run at one moment: children, rounds, lanes, branches and
-// attempts are levels of their own. Large levels are read in pages. Contents are never read.
+// An Outline is the tree of a run at one moment: children, rounds, lanes, branches and attempts are levels of their own. Large
+// levels are read in pages. It never reads contents.
 type Outline interface {
-	// Level returns a page of the branches right below a path, of the whole run for
-	// "". Up to 2,000 branches are sorted by their start, more by name and number.
+	// Level returns a page of the branches directly below a path; "" means the whole run. Up to 2,000 branches are sorted by
+	// their start, more by name and number.
 	Level(ctx context.Context, path string, p Page) (Level, error)
 	// Places returns the places of the pipeline (see address.Place) that have steps or
 	// visits. If there are more than 1,000, some may be summed up.
@@ -38,9 +38,9 @@ type Page struct {
 // Size returns the number of branches of a page.
 func (p Page) Size() int { return min(cmp.Or(max(p.Limit, 0), DefaultLimit), 1000) }
 
-// A Level is a page of the branches right below a path.
+// A Level is a page of the branches directly below a path.
 type Level struct {
-	Sum      Branch // of the path; its Step is nil
+	Sum      Branch // the sum of the path; its Step is nil
 	Branches []Branch
 	All      int                 // number of branches of the level
 	Counts   map[BranchState]int // of all branches
@@ -53,7 +53,7 @@ type Place struct {
 	Path                   string
 	Open, Recorded, Failed int    // as in Branch
 	First                  string // path of the first step
-	Visits                 int    // of a loop or fan-out, 1 more than the highest number of a round or lane
+	Visits                 int    // for a loop or fan-out, the highest number of a round or lane plus 1
 	Usage                  budget.Usage
 }
 
@@ -67,8 +67,8 @@ type Row struct {
 	Kind    string       `json:"kind"`
 	Name    string       `json:"name"`
 	Time    time.Time    `json:"time"`
-	Ended   bool         `json:"ended"`          // the step ended; false if it started
-	From    string       `json:"from,omitempty"` // as the rest in Step, of a step that ended
+	Ended   bool         `json:"ended"`          // true for the end of the step, false for its start
+	From    string       `json:"from,omitempty"` // this and the rest as in Step, for an end
 	Type    string       `json:"type,omitempty"`
 	Node    dag.ID       `json:"node,omitzero"`
 	Failure string       `json:"failure,omitempty"`
@@ -112,13 +112,13 @@ func infoOf(n *dag.Node) NodeInfo {
 // A Branch sums up the steps at a path and below it.
 type Branch struct {
 	Path     string       `json:"path"`
-	Step     *Step        `json:"step,omitempty"`   // at the path itself, nil for a part that has steps only below
+	Step     *Step        `json:"step,omitempty"`   // the step at the path itself, or nil
 	Below    int          `json:"below"`            // steps below the path
 	Recorded int          `json:"recorded"`         // steps that have a result, here and below
 	Open     int          `json:"open"`             // steps without a result
 	Failed   int          `json:"failed"`           // steps with a failure as result
 	Started  time.Time    `json:"started,omitzero"` // of the first step
-	Ended    time.Time    `json:"ended,omitzero"`   // of the last step, if none is open
+	Ended    time.Time    `json:"ended,omitzero"`   // end of the last step, if none is open
 	Usage    budget.Usage `json:"usage,omitzero"`   // of all steps
 }
 
@@ -181,7 +181,7 @@ func OutlineOf(steps []Step) Outline {
 // stepsOutline is made in one pass, so that a level costs no more than its branches.
 type stepsOutline struct {
 	steps      []Step
-	superseded []Step               // which count for their cost alone
+	superseded []Step               // they count only for their cost
 	branches   map[string]*Branch   // by path
 	levels     map[string][]*Branch // right below a path
 }
@@ -255,7 +255,7 @@ func (o *stepsOutline) Places(context.Context) (out []Place, err error) {
 	return out, nil
 }
 
-// add adds a step at the path of the branch, or below it. One that is not current counts for its cost alone.
+// add adds a step at the path of the branch, or below it. A superseded step counts only for its cost.
 func (b *Branch) add(s Step, current bool) {
 	b.Usage = b.Usage.Add(s.Usage)
 	if !current {
@@ -284,8 +284,7 @@ func (b *Branch) add(s Step, current bool) {
 	}
 }
 
-// below returns the path one level below path that leads to inner, "" if inner is
-// not below path.
+// below returns the path one level below path that leads to inner, or "" if inner is not below path.
 func below(path, inner string) string {
 	rest, ok := strings.CutPrefix(inner, path)
 	if !ok || rest == "" || path != "" && strings.IndexByte("/[~", rest[0]) < 0 {

@@ -17,89 +17,77 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// A Journal records runs. Its methods may be called by several goroutines, and several
-// processes may share its store. Times are for people: no rule depends on a clock. An
-// error that is none of this package's types states in one line what is wrong with the
-// store and what to do. It is an ErrUnavailable if a later call may succeed.
+// A Journal records runs. Its methods may be called by several goroutines, and several processes may share its store. Times are
+// for people: no rule depends on a clock. Other errors than this package's describe in one line the problem with the store and
+// its remedy. They are ErrUnavailable if a later call may succeed.
 //
-// Do takes the run if it was not acquired, so a Journal can also be the Recorder of
-// stone.Run. Such a run has steps and nodes, may reuse results of any run, and is
-// otherwise empty. After a run has ended Done and until it is started again, Do
-// only returns recorded results; for any other step the error is ErrDone.
+// Do acquires the run if necessary, so a Journal can also be the Recorder of stone.Run. Such a run has only steps and nodes, and
+// may reuse results of any run. Between the end of a run that is Done and its next start, Do only returns recorded results; for
+// any other step the error is ErrDone.
 type Journal interface {
 	step.Recorder
 
-	// Leases. A run whose id extends the id of a run which this Journal holds, as "exp/17" continues "exp", is an
-	// inner run. It is released with the outer run at the latest. Other processes see its records when the outer run is
-	// released, or earlier.
+	// Leases. A run whose id extends the id of a run held by this Journal, as "exp/17" extends "exp", is an inner run. It is
+	// released no later than the outer run. Other processes see its records when the outer run is released, or earlier.
 
-	// Acquire takes the run with the id, which need not exist yet, and returns its
-	// RunInfo, zero for a new one. The id of a new run has at most 512 bytes. It fails with a
-	// *HeldError while another holder lives, in this process too. Finding that out may take as long as a lease, but no longer
-	// than ctx.
+	// Acquire takes the run with the id, which need not exist yet, and returns its RunInfo, zero for a new one. The id of a new
+	// run has at most 512 bytes. It fails with a *HeldError while another holder lives, even in this process. This may take as
+	// long as a lease, but no longer than ctx.
 	Acquire(ctx context.Context, id string) (RunInfo, error)
-	// Begin records that the acquired run starts or continues. Its Outcome is then
-	// Running, with the Steps and Usage of r as of its last stop. The rest is as
-	// in r. If it had ended Failed, the failures of the steps in Retry of that Outcome are
-	// forgotten: Steps counts them in Failures and Usage. The input, unless it is empty or
-	// recorded already, becomes durable together with the start: it is the result of the step
-	// of InputStep. A name of more than 512 bytes, more than 20 labels, and labels of more than 64
-	// bytes in the name or 512 in the value are refused, unless the run already has them.
+	// Begin records that the acquired run starts or continues. Its Outcome is then Running, with the Steps and Usage of r. All
+	// other fields are those of r. If it had ended Failed, the failures of the steps in Retry of that Outcome are forgotten:
+	// Steps counts them in Failures and Usage. The input, unless it is empty or recorded already, becomes durable together with
+	// the start: it is the result of the step InputStep. A name of more than 512 bytes, more than 20 labels, and labels of more
+	// than 64 bytes in the name or 512 in the value are refused, unless the run already has them.
 	Begin(ctx context.Context, r RunInfo, input dag.DAG) error
-	// End records how the run ended, with all nodes of its DAG, and leaves the run to others. If it
-	// fails, the run is still held. An Outcome that is Refused has no DAG: the Heads and nodes of the last one stay.
+	// End records how the run ended, with all nodes of its DAG, and releases the run. If it fails, the run is still held. A
+	// Refused Outcome has no DAG: the Heads and nodes of the previous one stay.
 	End(ctx context.Context, id string, o Outcome) error
-	// Release leaves a run to others that has not ended. It does nothing if this Journal does not hold the
-	// run.
+	// Release releases a run that has not ended. It does nothing if this Journal does not hold the run.
 	Release(id string) error
-	// Held returns a context that ends when this Journal leaves the run or has lost it. It has no
-	// values. Its cause is a *HeldError if another holder has the run, which the Journal may learn
-	// late. The context has ended if the run is not held.
+	// Held returns a context that ends when this Journal releases or loses the run. It has no values. Its cause is a *HeldError
+	// if another holder has the run, which the Journal may learn late. The context has ended if the run is not held.
 	Held(id string) context.Context
-	// Settled is the method of that name of a step.Recorder. A new run is durable with its first record that is, at the latest.
+	// Settled is the optional method of a step.Recorder. A new run becomes durable no later than its first record.
 	Settled(id string) (wait func(now bool) error)
 
 	// Lists of runs.
 
-	// Find returns the run with the id, or the only one whose id begins with prefix. A run
-	// that was acquired, but neither started nor given a step or a question, does not
-	// exist for Find and Runs. The error is ErrNoRun, or an *AmbiguousError.
+	// Find returns the run with the id, or the only one whose id begins with prefix. A run that was acquired but has neither been
+	// started nor has a step or a question does not exist for Find and Runs. The error is ErrNoRun, or an *AmbiguousError.
 	Find(ctx context.Context, prefix string) (RunInfo, error)
-	// Runs returns a page of runs, the newest first, without their Shape. A run whose facts are
-	// damaged is Damaged, here and for Find: of the conditions of a Query, those about a cost or
-	// failure exclude it.
+	// Runs returns a page of runs, the newest first, without their Shape. A run with damaged facts is Damaged, here and in Find.
+	// Conditions of a Query about cost or failure exclude it.
 	Runs(ctx context.Context, q Query) ([]RunInfo, error)
-	// Counts counts the runs that q selects by States, Pipeline, Labels and Asking, by pipeline and state. A damaged run
-	// has the state that is stored.
+	// Counts counts the runs that q selects by States, Pipeline, Labels and Asking, by pipeline and state. A damaged run counts
+	// with its stored state.
 	Counts(ctx context.Context, q Query) ([]Count, error)
-	// Balance returns what the runs that draw on a budget have spent in the period of a time, removed runs
-	// included, and what their running steps have reserved. Days and months are kept for more than a year.
+	// Balance returns the spending of all runs, including removed ones, on a budget in the period of a time, and the reservations
+	// of their running steps. Days and months are kept for more than a year.
 	//
-	// An account has spent the cost in USD of the attempts that ended on a day (UTC), of its runs and of their
-	// inner runs without an account. What lost attempts may have cost is added when their run
-	// ends or stops.
+	// The spending of an account on a day (UTC) is the cost in USD of the attempts of its runs, and of their inner runs without
+	// an account, that ended on that day. The estimates of lost attempts are added when their run ends or stops.
 	Balance(ctx context.Context, b budget.Shared, at time.Time) (budget.Balance, error)
-	// Remove deletes a run with all its records. Other runs keep the results that they
-	// have reused. A run that is held is a *HeldError.
+	// Remove deletes a run with all its records. Other runs keep the results that they have reused. The error for a held run is a
+	// *HeldError.
 	Remove(ctx context.Context, id string) error
 
 	// Records of a run, which may be running meanwhile in this process or another one. A run that the journal does
 	// not have is empty.
 
-	// Steps returns the steps in the order in which they were first started. A reused step
-	// counts as started when its result was recorded. The declared cost of a step is
-	// the one that its draw on an account has put into the context of Do. If it has declared any, its usage
-	// is in the field "usage" of its content, or in the meta of its failure under "usage".
+	// Steps returns the steps in the order in which they were first started. A reused step counts as started when its result was
+	// recorded. The declared cost of a step is the cost in the context of Do, from its draw on an account. If it declared one,
+	// its usage is in the field "usage" of its content, or in the meta of its failure under "usage".
 	Steps(ctx context.Context, run string) ([]Step, error)
-	// EachStep yields the same steps one at a time, with their Meta. Of a run of a million steps it keeps
-	// about 25 MB. Rows that are written meanwhile do not count. An error is the last thing it yields.
+	// EachStep yields the same steps one at a time, with their Meta. For a run of a million steps it uses about 25 MB. It ignores
+	// rows written meanwhile. An error is yielded last.
 	EachStep(ctx context.Context, run string) iter.Seq2[Step, error]
 	// Record returns the result of a step of the run. The error is ErrNoStep if no step
 	// with that path and kind has a result.
 	Record(ctx context.Context, run, path, kind string) (step.Record, error)
-	// DAG returns the nodes: of a run that has ended, exactly the nodes of its DAG (its Heads
-	// with all their ancestors); of any other run, the nodes that its leaves made and their ancestors. Parents
-	// come first. The id of every node is checked; a changed node is a *DamageError.
+	// DAG returns the nodes of a run: after its end, exactly the nodes of its DAG (its Heads with all ancestors); before, the
+	// nodes that its leaves made and their ancestors. Parents come first. The id of every node is checked; a changed node is a
+	// *DamageError.
 	DAG(ctx context.Context, run string) (dag.DAG, error)
 	// EachNode yields the nodes of DAG one at a time, parents first, perhaps in another order. It is to
 	// DAG what EachStep is to Steps.
@@ -107,20 +95,17 @@ type Journal interface {
 
 	// Parts of a run, for pages about large ones.
 
-	// Follow yields the rows of a run after a position, 0 for all, without contents. While
-	// this process or another one holds the run, it waits for more. It returns when the
-	// run has no holder and every row was yielded. An error is the last thing it yields:
-	// ErrNoRun, the cause of ctx, or an error of the store. The caller may stop early and
-	// follow again after the Seq of its last row.
+	// Follow yields the rows of a run after a position, 0 for all, without contents. While any process holds the run, it waits
+	// for more. It returns when the run has no holder and every row was yielded. An error is yielded last: ErrNoRun, the cause of
+	// ctx, or an error of the store. The caller may stop early and continue after the Seq of its last row.
 	Follow(ctx context.Context, run string, after int64) iter.Seq2[Row, error]
-	// Changes yields at once, and then after commits of this and other processes, until ctx is
-	// done or the caller stops. A later read sees the commit. Changes may also yield without a
-	// commit, since some stores only poll.
+	// Changes yields immediately, and then after commits of any process, until ctx is done or the caller stops. A later read sees
+	// the commit. It may also yield without a commit, because some stores only poll.
 	Changes(ctx context.Context) func(yield func() bool)
 	// Last returns a position at or after the last row of a run: Follow from there yields only
 	// new rows. The error is ErrNoRun or an error of the store.
 	Last(ctx context.Context, run string) (int64, error)
-	// Outline returns the tree of a run as it is now.
+	// Outline returns the current tree of a run.
 	Outline(ctx context.Context, run string) (Outline, error)
 	// Node returns the node of the run with the id in hexadecimal digits, or the only one
 	// whose id begins with prefix. It finds the nodes that steps made, their ancestors,
@@ -130,11 +115,9 @@ type Journal interface {
 
 	// Questions and their answers. A question is identified by its run and its path.
 
-	// Ask records a question if it is new, and returns it with its answer, if it has one. As JSON, a
-	// question has at most 1 MiB.
-	// If q has a Problem, its text is replaced and its answer is withdrawn first. Only the holder
-	// of the run may do that: if this Journal does not hold it, the error is the cause of
-	// Held, and an answer stands.
+	// Ask records a question if it is new, and returns it with its answer, if it has one. As JSON, a question has at most 1 MiB.
+	// If q has a Problem, Ask first replaces the text and withdraws the answer. Only the holder of the run may do that: if this
+	// Journal does not hold it, the error is the cause of Held and the answer stays.
 	Ask(ctx context.Context, q Question) (Question, error)
 	// Answer answers a question. ErrNoQuestion means that no such question exists, or that
 	// it is already answered; ErrAsksOther, that it now asks another version than a.To. The response
@@ -143,9 +126,8 @@ type Journal interface {
 	// Questions returns the questions of a run in the order in which they were first
 	// asked.
 	Questions(ctx context.Context, run string) ([]Question, error)
-	// EachQuestion yields the questions that q selects, the oldest first, and keeps few of them in memory. Of several
-	// runs it leaves out damaged questions; for one of a single run it yields a *DamageError. An error is the last
-	// thing that it yields.
+	// EachQuestion yields the questions that q selects, oldest first, and keeps few in memory. For several runs it skips damaged
+	// questions; for a single run it yields a *DamageError. An error is yielded last.
 	EachQuestion(ctx context.Context, q QuestionQuery) iter.Seq2[Question, error]
 	// CountQuestions counts the questions that q selects by Run, Labels, Path and Open, damaged ones included.
 	CountQuestions(ctx context.Context, q QuestionQuery) (int, error)
@@ -156,28 +138,27 @@ type State string
 
 // The states of a run.
 const (
-	Running     State = "running"     // a process has it, as far as is known
-	Waiting     State = "waiting"     // for an answer: answer it, and resume the run
-	Answered    State = "answered"    // it waited, and every question has its answer
+	Running     State = "running"     // a process holds it, as far as is known
+	Waiting     State = "waiting"     // waits for an answer: answer it and resume the run
+	Answered    State = "answered"    // every question of a waiting run has its answer
 	Done        State = "done"        // with a result
-	Failed      State = "failed"      // with a failure; resuming the run retries it
-	Canceled    State = "canceled"    // by its user, before its end
+	Failed      State = "failed"      // failed; resuming the run retries it
+	Canceled    State = "canceled"    // canceled by its user
 	Drained     State = "drained"     // its process was stopped, see Options.Drain
 	Interrupted State = "interrupted" // its process died without reporting, or could not write how the run ended
-	Refused     State = "refused"     // a server could not continue it, since its pipeline changed: see Options.Refuse
-	Damaged     State = "damaged"     // what it was started with, or how it ended, was changed: its Failure says what; it can be removed
+	Refused     State = "refused"     // a server could not continue it because its pipeline changed: see Options.Refuse
+	Damaged     State = "damaged"     // the record of its start or end was changed; see its Failure; it can be removed
 )
 
 // RunInfo describes a run, without its steps.
 type RunInfo struct {
 	ID       string `json:"id"`
 	Pipeline string `json:"pipeline"` // a name for people
-	// Source is what the caller needs to make the pipeline again. The journal does not
-	// read it.
+	// Source lets the caller make the pipeline again. The journal does not read it.
 	Source      json.RawMessage   `json:"source,omitempty"`
 	Fingerprint dag.ID            `json:"fingerprint,omitzero"`
 	Shape       []Part            `json:"shape,omitempty"`    // of the pipeline
-	Revision    string            `json:"revision,omitempty"` // of the program, in its version control
+	Revision    string            `json:"revision,omitempty"` // version of the program in version control
 	Labels      map[string]string `json:"labels,omitempty"`
 	Reuse       string            `json:"reuse,omitempty"`   // as in Options
 	Fork        *Fork             `json:"fork,omitempty"`    // as in Options, with the whole id
@@ -186,9 +167,9 @@ type RunInfo struct {
 	Notify      []string          `json:"notify,omitempty"`  // as in Options
 	Input       dag.ID            `json:"input,omitzero"`    // digest of the input DAG, zero for an empty one
 
-	Again []Again `json:"again,omitempty"` // the steps that were started anew on purpose
+	Again []Again `json:"again,omitempty"` // deliberately repeated steps
 
-	// Attempt is 2 once the run was resumed after an end, done, failed or canceled, and so on; 0 before.
+	// Attempt is 2 after the run was first resumed after an end (done, failed or canceled), and so on; 0 before.
 	Attempt int `json:"attempt,omitempty"`
 
 	Owner   string    `json:"owner,omitempty"`  // the holder, or empty
@@ -196,24 +177,23 @@ type RunInfo struct {
 	Outcome
 }
 
-// Again is a step that a resumed run did anew: see Options.Again. An empty path stands for the input,
-// which was replaced by force.
+// Again is a step that a resumed run repeated: see Options.Again. An empty path means the input, replaced by force.
 type Again struct {
 	Path string    `json:"path,omitempty"`
 	Time time.Time `json:"time"` // earlier records of the step, and of the steps that read it, do not count
 }
 
-// Outcome is how a run ended the last time.
+// Outcome describes how a run last ended.
 type Outcome struct {
 	State   State          `json:"state"`
 	Ended   time.Time      `json:"ended,omitzero"`
 	Failure *Failure       `json:"failure,omitempty"`
 	Retry   []string       `json:"retry,omitempty"`   // paths of the steps to retry when a failed run is resumed
 	Node    dag.ID         `json:"node,omitzero"`     // the last node: the result, or the failure
-	Heads   []dag.ID       `json:"heads,omitempty"`   // of the DAG; End sets it
+	Heads   []dag.ID       `json:"heads,omitempty"`   // heads of the DAG; set by End
 	Steps   int            `json:"steps"`             // steps with a result
 	Usage   budget.Total   `json:"usage"`             // of all steps
-	Lanes   dag.Losses     `json:"lanes,omitzero"`    // numbers of lost lanes, of fan-outs that lost any
+	Lanes   dag.Losses     `json:"lanes,omitzero"`    // lost lanes, and all lanes of fan-outs that lost any
 	Notices []event.Notice `json:"notices,omitempty"` // of the last process
 	DAG     dag.DAG        `json:"-"`                 // for End only
 }
@@ -227,40 +207,38 @@ type Failure struct {
 
 // Step describes a step of a run.
 type Step struct {
-	Path string `json:"path"` // as these three in step.Key
+	Path string `json:"path"` // this and the next two are as in step.Key
 	Kind string `json:"kind"` // also "input", for the input DAG
 	Name string `json:"name"`
-	// Attempts is how often its work was started, 0 if its result comes from another run.
-	// If it is not Recorded, the last attempt is running, or was when its process ended or
-	// gave up.
+	// Attempts is the number of times its work was started, 0 if its result comes from another run. If it is not Recorded, the
+	// last attempt is running, or was running when its process ended or gave up.
 	Attempts int          `json:"attempts"`
-	Failures int          `json:"failures,omitempty"` // attempts that ended without a result: their failure was forgotten, see Begin, or their cost is known
+	Failures int          `json:"failures,omitempty"` // ended attempts without a result: with a forgotten failure, see Begin, or a known cost
 	Recorded bool         `json:"recorded"`
 	From     string       `json:"from,omitempty"`    // run from which the result was reused
-	Time     time.Time    `json:"time,omitzero"`     // of the result, as in step.Record
+	Time     time.Time    `json:"time,omitzero"`     // time of the result, as in step.Record
 	Started  time.Time    `json:"started,omitzero"`  // the last attempt
-	Ended    time.Time    `json:"ended,omitzero"`    // when the result was recorded
+	Ended    time.Time    `json:"ended,omitzero"`    // time of recording
 	Type     string       `json:"type,omitempty"`    // of the node
 	Node     dag.ID       `json:"node,omitzero"`     // the node that it made, or zero
-	Sum      dag.ID       `json:"sum,omitzero"`      // of type and content, as in step.Record
+	Sum      dag.ID       `json:"sum,omitzero"`      // hash of type and content, as in step.Record
 	Failure  string       `json:"failure,omitempty"` // kind of its failure
 	Reason   string       `json:"reason,omitempty"`  // of the failure
-	Usage    budget.Usage `json:"usage,omitzero"`    // of the result and of all failures
+	Usage    budget.Usage `json:"usage,omitzero"`    // usage of the result and all failures
 	// Declared is the estimated cost of an attempt, as its draw on an account declared it; zero for a
 	// step without cost.
 	Declared budget.Amount `json:"declared,omitzero"`
-	// Possible has the attempts that declared a cost and have neither a result nor a known
-	// cost. An Outline leaves it out.
+	// Possible sums up attempts that declared a cost and have neither a result nor a known cost. An Outline omits it.
 	Possible budget.Possible   `json:"possible,omitzero"`
-	Meta     map[string]string `json:"-"` // of the result, from EachStep alone
+	Meta     map[string]string `json:"-"` // meta of the result, only from EachStep
 }
 
-// Start notes that an attempt starts. It and Settle are for implementations of Journal.
+// Start notes that an attempt starts. Start and Settle are for implementations of Journal.
 func (s *Step) Start(declared budget.Amount) {
 	s.Attempts, s.Declared, s.Possible = s.Attempts+1, declared, s.Possible.Start(declared)
 }
 
-// Settle notes the usage of the last attempt, which has ended.
+// Settle notes the usage of the last attempt after its end.
 func (s *Step) Settle(used budget.Usage) {
 	s.Usage, s.Possible = s.Usage.Add(used), s.Possible.End(s.Declared)
 }
@@ -283,14 +261,14 @@ type Question struct {
 	Text     string          `json:"text"`
 	Choices  []string        `json:"choices,omitempty"`
 	Schema   json.RawMessage `json:"schema,omitempty"`
-	Problem  string          `json:"problem,omitempty"`  // why the previous answer was not accepted
+	Problem  string          `json:"problem,omitempty"`  // reason why the previous answer was not accepted
 	Asked    time.Time       `json:"asked"`              // first
 	Answered time.Time       `json:"answered,omitzero"`  // zero while it is open
 	Response string          `json:"response,omitempty"` // empty also if the question was cancelled
-	By       string          `json:"by,omitempty"`       // who answered; empty if that is not known
-	Version  string          `json:"version,omitempty"`  // of what is asked, see ask.Question.Version
-	Call     *ask.Call       `json:"call,omitempty"`     // that the answer approves or refuses
-	Given    time.Time       `json:"given,omitzero"`     // of a standing answer: when it was given, to an earlier question
+	By       string          `json:"by,omitempty"`       // author of the answer; empty if unknown
+	Version  string          `json:"version,omitempty"`  // see ask.Question.Version
+	Call     *ask.Call       `json:"call,omitempty"`     // the tool call that the answer approves or refuses
+	Given    time.Time       `json:"given,omitzero"`     // for a standing answer: time of the answer to the earlier question
 	Due      time.Time       `json:"due,omitzero"`       // when Default answers it
 	Default  string          `json:"default,omitempty"`
 	Standing []string        `json:"standing,omitempty"` // choices that also answer later questions, see ask.Question.Standing
@@ -327,7 +305,7 @@ var (
 	ErrDrained = errors.New("stopped before its end: resume the run to continue")
 )
 
-// AnswerError reports why an answer is refused: the question does not accept it, or several questions match.
+// AnswerError is the reason why an answer is refused: the question does not accept it, or several questions match.
 type AnswerError struct{ Err error }
 
 func (e *AnswerError) Error() string { return e.Err.Error() }
@@ -335,7 +313,7 @@ func (e *AnswerError) Unwrap() error { return e.Err }
 
 // HeldError reports that another holder has the run.
 type HeldError struct {
-	Where string // the store, as "database stone.db"
+	Where string // the store, such as "database stone.db"
 	Run   string
 	Owner string // as "host/pid/nonce"
 }
@@ -369,7 +347,7 @@ func (e *AmbiguousError) Error() string {
 // DamageError reports that a record was changed or lost after it was written.
 type DamageError struct {
 	Where, Run string // Run is empty for damage of the database itself
-	Path       string // of the step, empty for a node that no step made
+	Path       string // path of the step, empty for a node that no step made
 	Node       string // id of the node, empty if the record has none
 	Reason     string
 }
@@ -389,8 +367,8 @@ func (e *DamageError) Error() string {
 	return fmt.Sprintf("run %q in %s: %s %s: restore a copy of it, or start a new run", e.Run, e.Where, what, e.Reason)
 }
 
-// ChangedError reports that a run was started with another input than the one given to resume it, or with
-// a pipeline that differs in what the run has passed.
+// ChangedError reports that a run was started with another input, or with a pipeline that differs in parts that the run has
+// passed.
 type ChangedError struct {
 	Run     string
 	Changes []string // what changed, in words

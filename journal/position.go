@@ -15,8 +15,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// A resumed run is a replay by position: the record at a place is the truth of that place. This file reports the
-// differences between the record and the program.
+// A resumed run is replayed by position: the record at a place is authoritative. This file reports differences between the record
+// and the program.
 
 // prompts returns a notice for each part whose prompt changed.
 func prompts(before, now []Part) (all []event.Notice) {
@@ -29,7 +29,7 @@ func prompts(before, now []Part) (all []event.Notice) {
 	return all
 }
 
-// keepPrompts has a shape keep the prompts that the run started with.
+// keepPrompts sets the prompts of a shape to those that the run started with.
 func keepPrompts(before, now []Part) {
 	old := index(before)
 	for i, p := range now {
@@ -48,14 +48,14 @@ func (r *runner) cleanNotices(all []event.Notice) []event.Notice {
 	return all
 }
 
-// renew gives the key of a step that is done anew another digest, so that the old record is not found.
+// renew gives the key of a repeated step another digest, so that the old record is not found.
 func (r *runner) renew(key *step.Key) {
 	if n := r.times(key.Path); n > 0 {
 		key.Digest = sha256.Sum256(binary.AppendUvarint(key.Digest[:], uint64(n)))
 	}
 }
 
-// times returns how often the step at the path is done anew.
+// times returns how often the step at the path is repeated.
 func (r *runner) times(path string) (n int) {
 	for _, a := range r.again {
 		if path == a.Path || address.Within(path, a.Path) {
@@ -65,14 +65,13 @@ func (r *runner) times(path string) (n int) {
 	return n
 }
 
-// renewed reports whether a record was made before a step of the run was last done anew. A step that
-// differs from it reads what that step made.
+// renewed reports whether a record is older than the last repetition of a step, whose new node may explain a difference.
 func (r *runner) renewed(made time.Time) bool {
 	n := len(r.again)
 	return n > 0 && !made.After(r.again[n-1].Time)
 }
 
-// left has the recorded steps of unfinished bodies that a resumed run has not used yet.
+// left holds recorded steps of unfinished bodies that a resumed run has not used yet.
 type left struct {
 	mu     sync.Mutex
 	loaded bool
@@ -80,11 +79,11 @@ type left struct {
 	under  map[string][]string // paths of steps, by the path of their leaf
 }
 
-// load finds them among the steps that earlier processes have recorded.
+// load finds them among the recorded steps of earlier processes.
 func (l *left) load(steps []Step) {
 	l.loaded, l.of, l.under = true, map[string]string{}, map[string][]string{}
 	open := map[string]bool{} // leaves without a result
-	done := map[string]bool{} // what has a result is not asked for what is below it
+	done := map[string]bool{} // steps below a step with a result are not asked for
 	for _, s := range steps {
 		switch {
 		case s.Kind == "leaf" && !s.Recorded:
@@ -122,8 +121,7 @@ func (r *runner) earlier(ctx context.Context, use func(*left)) error {
 	return nil
 }
 
-// tellUnused sends a notice if the body of the leaf at path, which was resumed, has not asked for
-// results that earlier processes have recorded.
+// tellUnused sends a notice if the resumed body of the leaf at path has not used results recorded by earlier processes.
 func (r *recorder) tellUnused(ctx context.Context, path string) error {
 	if !r.resumed || len(r.again) > 0 {
 		return nil

@@ -13,13 +13,13 @@ type Query struct {
 	States   []State           // one of these
 	Pipeline string            // with this name
 	Labels   map[string]string // with all of these
-	Text     string            // in the kind, path or reason of the failure; case is ignored
-	MinCost  float64           // of at least this cost
+	Text     string            // occurs in the kind, path or reason of the failure, ignoring case
+	MinCost  float64           // with at least this cost
 	Since    time.Time         // started at or after this time
 	Until    time.Time         // started before this time
 	Asking   bool              // with an open question
 	Ended    time.Time         // last ended, or started to wait, at or after this time
-	Before   string            // id of a run: only older ones, the next page
+	Before   string            // id of a run: selects older ones, for the next page
 	Limit    int               // DefaultLimit if zero
 }
 
@@ -58,12 +58,12 @@ func Resumable(ctx context.Context, j Journal) ([]RunInfo, error) {
 
 // QuestionQuery selects questions that meet every condition that is set.
 type QuestionQuery struct {
-	Run    string            // of this run; if empty, of all runs that have neither a result nor a failure
-	Labels map[string]string // of runs with all of these
+	Run    string            // of this run; empty means all runs that have neither a result nor a failure
+	Labels map[string]string // of runs with all these labels
 	Path   string            // at this path
 	Open   bool              // without an answer
 	Due    time.Time         // without an answer, and with a deadline at or before this time
-	After  *Question         // asked later than this one, of which only Run and Path count
+	After  *Question         // asked later than this one, identified by Run and Path
 }
 
 // Selects reports whether a question meets the conditions, Run, Labels and After excepted.

@@ -25,9 +25,9 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// recorder is between a run and its journal. It starts no step while the run is drained, removes
-// secrets, and counts. These are stages of one Do and not recorders around each other: each recorder would
-// put one or two more frames onto the stack of all work, and steps within a step double that.
+// recorder is between a run and its journal. It starts no step while the run is drained, removes secrets, and counts. These are
+// stages of one Do, because nested recorders would each add one or two frames to the stack of all work, and steps within a step
+// double that.
 type recorder struct {
 	*runner
 }
@@ -64,8 +64,8 @@ func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Conte
 	return at.settle(ctx, key, rec, err)
 }
 
-// inAnotherAttempt returns the result of a step in a leaf that is tried again, or the one that an earlier process has recorded
-// in another attempt. Steps of goroutines have no order, so an attempt may ask for what another one did before.
+// inAnotherAttempt returns the result of a step in a retried leaf, perhaps recorded by an earlier process in another attempt.
+// Steps of goroutines have no order, so an attempt may ask for the result of another.
 func (r *recorder) inAnotherAttempt(ctx context.Context, key step.Key) (step.Record, error) {
 	if !r.resumed {
 		return step.Record{}, nil
@@ -89,8 +89,8 @@ func (r *recorder) inAnotherAttempt(ctx context.Context, key step.Key) (step.Rec
 	return step.Record{}, nil
 }
 
-// attempts returns the paths of the attempts at each leaf that have a record, without the first one, by the path without the
-// numbers of attempts. A leaf may be allowed more attempts than could be looked up.
+// attempts returns the recorded attempts at each leaf after the first, by path without attempt numbers. A leaf may allow too many
+// attempts to look up each.
 func (r *runner) attempts(ctx context.Context) (map[string][]string, error) {
 	r.tried.mu.Lock()
 	defer r.tried.mu.Unlock()
@@ -119,13 +119,13 @@ func (r *runner) attempts(ctx context.Context) (map[string][]string, error) {
 	return made, nil
 }
 
-// Settled implements the method of that name of a step.Recorder.
+// Settled implements the optional method of a step.Recorder.
 func (r *recorder) Settled(run string) func(now bool) error { return r.journal.Settled(run) }
 
-// tenantLabel is the label by which a server keeps the runs of its tenants apart.
+// tenantLabel is the label with which a server separates the runs of its tenants.
 const tenantLabel = "tenant"
 
-// admit prepares a step. A drained run starts no step. Repeated steps and the cached results of each tenant get keys of their own.
+// admit prepares a step. A drained run starts no step. Repeated steps and each tenant's cached results get their own keys.
 func (r *recorder) admit(ctx context.Context, key *step.Key) error {
 	select {
 	case <-r.opts.Drain:
@@ -151,7 +151,7 @@ func (r *recorder) admit(ctx context.Context, key *step.Key) error {
 type attempt struct {
 	trouble
 	started  bool // work was called
-	cleaned  bool // the run continues with what is recorded, which is not what the step returned
+	cleaned  bool // the run continues with the record, which differs from the step's result
 	exchange past.Exchange
 }
 
@@ -174,13 +174,13 @@ func (a *attempt) made(ctx context.Context, key step.Key, rec *step.Record) (err
 	return nil
 }
 
-// settle is the stage behind the journal: it counts the step, and returns what the run gets of it.
+// settle is the stage after the journal: it counts the step and returns the run's result.
 func (a *attempt) settle(ctx context.Context, key step.Key, rec step.Record, err error) (step.Record, error) {
 	r, declared := a.recorder, record.Declared(ctx)
 	if err != nil {
 		if a.started {
 			r.tally.left(declared, err)
-		} else if record.Refused(err) { // by a budget over several runs
+		} else if record.Refused(err) { // refused by a Shared budget
 			k := kind.Kind(fault.Kind(err))
 			err = &stone.Failure{Kind: k, Reason: k.Trim(err.Error()), Cause: err}
 		}
@@ -200,8 +200,7 @@ func (a *attempt) settle(ctx context.Context, key step.Key, rec step.Record, err
 	if key.Kind == "leaf" && rec.Failure == nil {
 		r.withdraw(ctx, key.Path)
 	}
-	// The run continues with the recorded result, as a resumed run does, and not with
-	// the one that work returned.
+	// The run continues with the recorded result, like a resumed run, and not with the result of work.
 	rec.Replayed = rec.Replayed || a.cleaned
 	return rec, err
 }
@@ -216,7 +215,7 @@ type tally struct {
 	cost  budget.Total
 }
 
-// add adds a step with a result, once. A result of another run costs nothing, and a value is no step.
+// add adds a step with a result, once. A result from another run costs nothing, and a value is no step.
 func (t *tally) add(kind string, rec step.Record, costs bool) {
 	var usage budget.Usage
 	switch reused := rec.Meta[terms.From] != ""; {
@@ -247,11 +246,11 @@ func (t *tally) sum() (int, budget.Total) {
 	return t.steps, t.cost
 }
 
-// inputStep is the path, kind and name of the step in which the input of a run is kept.
+// inputStep is the path, kind and name of the step that holds the input of a run.
 const inputStep = "input"
 
-// inputKey returns the key of a run's input. An input that replaced another one is recorded anew
-// even if the run had it before, so that the last record is the input.
+// inputKey returns the key of a run's input. A replaced input is always recorded again, even if the run had it before, so that
+// the last record is the input.
 func inputKey(info RunInfo) step.Key {
 	id := "input " + info.Input.String()
 	for _, a := range info.Again {
@@ -262,8 +261,7 @@ func inputKey(info RunInfo) step.Key {
 	return step.Key{RunID: info.ID, Path: inputStep, Kind: inputStep, Name: inputStep, Loose: true, Digest: sha256.Sum256([]byte(id))}
 }
 
-// InputStep returns the step whose result is the input of a run, and that result. It is for
-// implementations of Journal.
+// InputStep returns the step whose result is the input of a run, and that result. For implementations of Journal.
 func InputStep(info RunInfo, input dag.DAG) (step.Key, step.Record, error) {
 	var text bytes.Buffer
 	if err := dag.Write(&text, input); err != nil {
@@ -312,8 +310,7 @@ func readInput(rec step.Record, run string) (d dag.DAG, err error) {
 	return d, nil
 }
 
-// Attempt returns how often the work of the step to which ctx belongs was started, this
-// time included. Above 1 it may have been billed already. Outside of a run with a journal
-// it is 1. stone.Body.RunID and Path stay the same in every attempt: a service that the
-// body calls can recognise a repeated call by them.
+// Attempt returns how often the work of the step of ctx was started, including this time. If it is above 1, the work may have
+// been billed already. Outside a run with a journal it is 1. stone.Body.RunID and Path stay the same in every attempt: a service
+// that the body calls can recognise a repeated call by them.
 func Attempt(ctx context.Context) int { return record.Attempt(ctx) }

@@ -40,28 +40,27 @@ type Options struct {
 	// Labels are kept with the run, for Query.Labels. If they are empty, a resumed run
 	// keeps its own.
 	Labels map[string]string
-	// Session names labels. Runs with equal values of all of them, such as the turns of a tenant's chat, share standing
-	// answers: see ask.Question.Standing. A run without a value of the first one has no session.
+	// Session names labels. Runs with equal values for all of them, such as the turns of a tenant's chat, share standing answers:
+	// see ask.Question.Standing. A run without a value for the first has no session.
 	Session []string
-	// Revision of the program; if empty, the revision of its build information.
+	// Revision of the program; if empty, the one in its build information.
 	Revision string
 	// Resume only resumes: the error is ErrNoRun if the journal has no run with the id of
 	// the Config.
 	Resume bool
-	// Force resumes a run although its pipeline or its input changed. What is recorded stands:
-	// only steps without a result use what changed.
+	// Force resumes a run although its pipeline or its input changed. Records stay valid: only steps without a result use the
+	// change.
 	Force bool
-	// Refuse refuses every change of the pipeline, also of steps that the run has not reached, as a server does that runs
-	// beside older ones. It records that the run was refused, if it is neither Done nor
-	// Failed nor Canceled: its State is then Refused, and its Failure names the changes. It continues
-	// as before once a program with the old pipeline resumes it, or one with Force.
+	// Refuse refuses every change of the pipeline, even in steps that the run has not reached, for a server that runs beside
+	// older ones. It records that the run was refused, if it is neither Done nor Failed nor Canceled: its State is then Refused,
+	// and its Failure names the changes. It continues once a program with the old pipeline, or with Force, resumes it.
 	Refuse bool
-	// Again lists paths of recorded steps that a resumed run repeats, with all steps below them and all whose reads
-	// then differ. Their cost is charged again. A recorder repeats them once for each run: if the run then waits and
-	// the same recorder resumes it, they are not repeated again.
+	// Again lists paths of recorded steps that a resumed run repeats, with all steps below them and all whose input then differs.
+	// Their cost is charged again. A recorder repeats them once per run: not again if the run waits and the same recorder resumes
+	// it.
 	Again []string
-	// Fork makes a new run a fork of another one; nil for none. A resumed run keeps its own. A run that is forked without
-	// an input of its own has the input of the other one.
+	// Fork makes a new run a fork of another. A resumed run keeps its own Fork. A fork without an input of its own has the input
+	// of the other run.
 	Fork *Fork
 	// Reuse is the id, or its unique prefix, of the run from which leaves that are
 	// Reusable may take results, or AnyRun; empty for none. A resumed run keeps the Reuse
@@ -70,20 +69,20 @@ type Options struct {
 	// Account names who pays for the run, see Journal.Balance. If it is empty, a resumed run keeps its
 	// own.
 	Account string
-	// Budgets are those on which the run draws, and its inner runs that have none. A step that one of
-	// them cannot pay waits while reservations of other steps may still come back, for a minute
-	// without a change. Then the run ends with a *budget.ExhaustedError and can be resumed. If
-	// Budgets is nil, a resumed run keeps its own, and a child takes its parent's, if the parent is in the same journal.
+	// Budgets are the budgets of the run and of inner runs without their own. A step that one of them cannot pay waits while
+	// reservations of other steps may be returned, for up to a minute without a change. Then the run ends with a
+	// *budget.ExhaustedError and can be resumed. If Budgets is nil, a resumed run keeps its own, and a child takes its parent's,
+	// if the parent is in the same journal.
 	Budgets []budget.Shared
-	// Notify names the webhooks of a server to which each end of the run is owed, whichever process writes it. If it
-	// is nil, a resumed run keeps its own.
+	// Notify names the webhooks of a server that are notified of each end of the run, whichever process writes it. If it is nil,
+	// a resumed run keeps its own.
 	Notify []string
 	// Secrets are values that must not be recorded, of at least 8 bytes each, in addition
 	// to the secrets that models, capabilities and tools of Stone use in the run.
 	Secrets []string
 	// Drain stops the run when it is closed; nil never does.
 	Drain <-chan struct{}
-	// Grace is how long running steps may take after that; 30 s if zero.
+	// Grace bounds the time of running steps after that; 30 s if zero.
 	Grace time.Duration
 }
 
@@ -92,17 +91,15 @@ type Options struct {
 // new id of ten letters and digits. One recorder may serve any number of runs at once;
 // Drain stops them all.
 //
-// Such a run returns the errors of stone.Run and, before any step runs, a *HeldError
-// or a *ChangedError, or ErrNoRun with Options.Resume. When stone.Run returns, the
-// outcome of the run is in the journal; an error in writing it is joined to the other
-// one.
+// Besides the errors of stone.Run, such a run returns a *HeldError, a *ChangedError, or ErrNoRun with Options.Resume, before any
+// step runs. When stone.Run returns, the outcome is in the journal; an error in writing it is joined to the run's error.
 func Keep(j Journal, opts Options) stone.RunRecorder { return &keeper{Journal: j, opts: opts} }
 
 // keeper is a recorder of whole runs, see step.Recorder.
 type keeper struct {
 	Journal
 	opts   Options
-	repeat sync.Map // the ids of runs that repeat the steps of Options.Again already
+	repeat sync.Map // ids of runs that have already repeated Options.Again
 }
 
 // OpenRun implements [stone.RunRecorder].
@@ -182,12 +179,12 @@ type runner struct {
 	begun   bool
 	leave   func(over bool) // ends its context and its account; nil before begin
 	tally   tally
-	paid    sync.Map // of body: recorded steps that have cost something before this process, or in another one
+	paid    sync.Map // keys are body: recorded costly steps of other processes
 	again   []Again
 	forked  *forked // nil unless it takes results from another run
 	left    left
 	asked   asked
-	open    struct { // steps that earlier processes have left without a result; see step
+	open    struct { // unfinished steps of earlier processes; see step
 		mu    sync.Mutex
 		steps map[body]Step
 	}
@@ -196,8 +193,8 @@ type runner struct {
 		made map[string][]string
 	}
 	requests requests
-	children sync.Map                     // starters of the children that a step waits for, by their ids
-	life     context.Context              // of the run in this process; written by begin
+	children sync.Map                     // starters of awaited children, by id
+	life     context.Context              // context of the run in this process; written by begin
 	news     atomic.Pointer[[]event.Data] // emitted with the first step
 }
 
@@ -216,8 +213,8 @@ func (r *runner) acquire(ctx context.Context, p stone.Ashlar) (err error) {
 	return nil
 }
 
-// refused records that the run cannot continue because of err. A run that is refused again keeps the
-// time, and is written only if the reason is another one.
+// refused records that the run cannot continue because of err. A run that is refused again keeps its time, and is written only if
+// the reason has changed.
 func (r *runner) refused(ctx context.Context, before RunInfo, err error) error {
 	changed, ok := errors.AsType[*ChangedError](err)
 	if !ok || !r.opts.Refuse {
@@ -297,8 +294,7 @@ func (r *runner) prepare(ctx context.Context, p stone.Ashlar, before RunInfo) (e
 	return refuse(r.secrets, r.cfg.Input, info.Source)
 }
 
-// compare returns why a run cannot continue; otherwise it copies to now what the run
-// keeps.
+// compare returns why a run cannot continue; otherwise it copies the run's kept settings to now.
 func (r *runner) compare(ctx context.Context, before RunInfo, now *RunInfo) (err error) {
 	var refused, ahead []string
 	var news []event.Data
@@ -306,7 +302,7 @@ func (r *runner) compare(ctx context.Context, before RunInfo, now *RunInfo) (err
 		if refused, ahead, err = changed(ctx, r.journal, before, *now); err != nil {
 			return err
 		}
-		if r.opts.Refuse { // of several programs, the one that started the run continues it
+		if r.opts.Refuse { // among several programs, the one that started the run continues it
 			refused, ahead = append(refused, ahead...), nil
 		}
 	}
@@ -330,7 +326,7 @@ func (r *runner) compare(ctx context.Context, before RunInfo, now *RunInfo) (err
 	keepPrompts(before.Shape, now.Shape)
 	r.news.Store(&news)
 	now.Again = before.Again
-	if now.Input != (dag.ID{}) && now.Input != before.Input { // forced: what reads it is done anew
+	if now.Input != (dag.ID{}) && now.Input != before.Input { // forced: steps that read it are repeated
 		now.Again = append(now.Again, Again{Time: r.now()})
 	}
 	for _, path := range r.opts.Again {
@@ -383,7 +379,7 @@ func (r *runner) begin(ctx context.Context) (context.Context, error) {
 	}
 	r.begun = true
 	select {
-	case <-r.opts.Drain: // it is recorded that the run began, with all that another process needs to do it
+	case <-r.opts.Drain: // the start is recorded with everything another process needs
 		return ctx, stone.Fail(kind.Canceled, "%w", ErrDrained)
 	default:
 	}
@@ -419,16 +415,15 @@ func (r *runner) drain(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// end records how the run ended, even if ctx is done. It writes nothing for a run that did not begin, and nothing for
-// one that stopped because the journal could not be written: such a run is interrupted, so that whoever continues
-// the runs of dead processes continues it too.
+// end records how the run ended, even if ctx is done. It writes nothing for a run that did not begin, and nothing for one that
+// stopped because the journal could not be written: such a run is interrupted, and is continued like the runs of dead processes.
 func (r *runner) end(ctx context.Context, result stone.Result, err error) error {
 	if r.leave != nil {
 		r.leave(err == nil)
 	}
 	if !r.begun || r.doneBefore() || errors.As(err, new(*HeldError)) ||
 		ctx.Err() == nil && errors.Is(err, kind.Recorder) && errors.Is(err, ErrUnavailable) {
-		return nil // it has its end, or another holder has the run, or the next one will
+		return nil // the run has ended, or another holder has it or will take it
 	}
 	o := Outcome{State: stateOf(ctx, err), Ended: r.now(), DAG: result.DAG, Lanes: dag.CountLost(result.Lost), Notices: r.cleanNotices(result.Notices)}
 	if n := result.DAG.Latest(); n != nil {
@@ -486,8 +481,8 @@ func stateOf(ctx context.Context, err error) State {
 	return Failed
 }
 
-// retries returns the paths of the recorded failures that ended a run: they are retried when it is resumed. A failure
-// stays if a later attempt at the same leaf has the result: without it, the work would be repeated.
+// retries returns the paths of the recorded failures that ended a run and are retried when it is resumed. A failure stays if a
+// later attempt at the same leaf has the result; otherwise that work would be repeated.
 func retries(f *stone.Failure, d dag.DAG, steps []Step) ([]string, error) {
 	targets := []*stone.Failure{f}
 	if f.Kind == kind.LanesFailed {

@@ -14,9 +14,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Secret marks a value that must not be recorded, from now on, in the run to which ctx
-// belongs; see the package comment. It has no effect in a run whose recorder is neither
-// of [Keep] nor of [Redact]. A value shorter than 8 bytes is an error.
+// Secret marks a value that must not be recorded from now on in the run of ctx; see the package comment. It has no effect in a
+// run whose recorder is neither of [Keep] nor of [Redact]. A value shorter than 8 bytes is an error.
 func Secret(ctx context.Context, value string) error {
 	s := redact.From(ctx)
 	if s == nil {
@@ -88,14 +87,13 @@ func clean(s *redact.Set, q ask.Question) ask.Question {
 	if input, _, err := s.JSON(c.Input); err == nil {
 		c.Input = input
 	} else {
-		c.Input = nil // the text shows what can be shown
+		c.Input = nil // the text shows everything that may be shown
 	}
 	q.Call = &c
 	return q
 }
 
-// secretsOf returns the set of a run, with further values: the set of the context in which
-// the run starts, or a new one.
+// secretsOf returns the run's set of secrets, from its context or new, with further values.
 func secretsOf(ctx context.Context, values []string) (*redact.Set, error) {
 	s := redact.From(ctx)
 	if s == nil {
@@ -141,7 +139,7 @@ func reseal(rec *step.Record, content []byte) error {
 		if rec.Node != nil {
 			spec.Type, spec.Parents = rec.Node.Type(), rec.Node.Parents()
 		}
-		n, err := dag.NewNode(spec) // which makes the content canonical again
+		n, err := dag.NewNode(spec) // NewNode makes the content canonical
 		if err != nil {
 			return fmt.Errorf("a result without its secrets makes no node: %w", err)
 		}

@@ -26,7 +26,7 @@ func settingsOf(print []byte) json.RawMessage {
 	return print
 }
 
-// changedSettings lists what differs between two settings; nothing if one of them is not known.
+// changedSettings lists the differences between two settings; none if either is unknown.
 func changedSettings(was, is json.RawMessage) []string {
 	var a, b any
 	if json.Unmarshal(was, &a) != nil || json.Unmarshal(is, &b) != nil {
@@ -76,7 +76,7 @@ func fieldsOf(v any) (map[string]any, bool) {
 	return fields, true
 }
 
-// placeIn names a part of the settings. What an agent uses are its tools.
+// placeIn names a part of the settings. The "use" of an agent are its tools.
 func placeIn(at, name string) string {
 	switch {
 	case at == "" && name == "use":
@@ -91,7 +91,7 @@ func placeIn(at, name string) string {
 	return at + "." + name
 }
 
-// apart writes two values, each from shortly before the first difference.
+// apart formats two values around their first difference.
 func apart(a, b any) (from, to string) {
 	from, to = quoted(a), quoted(b)
 	const most, before = 80, 20

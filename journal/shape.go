@@ -17,7 +17,7 @@ import (
 // A Part describes one ashlar of a pipeline from the outside.
 type Part struct {
 	Path     string   `json:"path"` // names from the root down; equal names under one parent have #2, #3, …
-	Form     string   `json:"form"` // "guard" for the decision of glue whether the next part runs
+	Form     string   `json:"form"` // "guard" for a decision of glue whether the next part runs
 	Version  string   `json:"version,omitempty"`
 	Type     string   `json:"type,omitempty"`   // that it produces
 	Schema   string   `json:"schema,omitempty"` // digest of its schema
@@ -25,23 +25,22 @@ type Part struct {
 	Branches []string `json:"branches,omitempty"` // of a match
 	Rounds   int      `json:"rounds,omitempty"`   // bound of a loop
 	Detail   string   `json:"detail,omitempty"`   // digest of its configuration: model, tools, checks
-	// Settings is the JSON that Detail is a digest of, unless it is long.
+	// Settings is the JSON whose digest is Detail, unless it is long.
 	Settings json.RawMessage `json:"settings,omitempty"`
-	Prompt   string          `json:"prompt,omitempty"` // that it sends as it stands, at most 4 KiB and a digest of the rest
-	Print    dag.ID          `json:"print"`            // its fingerprint, with all below it
+	Prompt   string          `json:"prompt,omitempty"` // constant prompt, at most 4 KiB and a digest of the rest
+	Print    dag.ID          `json:"print"`            // its fingerprint, including everything below
 }
 
 // Read is a query of a part.
 type Read struct {
-	Query   string `json:"query"`          // as a program writes it
+	Query   string `json:"query"`          // in the notation of programs
 	Type    string `json:"type,omitempty"` // the requested type, empty for any
 	Nearest bool   `json:"nearest,omitempty"`
 }
 
 const guardForm = "guard"
 
-// maxParts bounds the recorded parts of a pipeline, with which a changed pipeline is
-// explained.
+// maxParts bounds the recorded parts of a pipeline, which serve to explain changes.
 const maxParts = 10_000
 
 // Shape lists the parts of a pipeline, parents first; nil if it has more than 10,000. A

@@ -67,8 +67,8 @@ func under(steps []spent) func(path string) budget.Usage {
 	}
 }
 
-// Has reports whether another process has recorded the result of a costly step of the run, see step.Recorder. It may be
-// that of another attempt at the leaf: if that one cannot be used, the step reserves its cost when it starts.
+// Has reports whether another process has recorded the result of a costly step of the run, see step.Recorder. The result may
+// belong to another attempt at the leaf: if it cannot be used, the step reserves its cost when it starts.
 func (r *recorder) Has(key step.Key) bool {
 	place, _ := address.Attempts(key.Path)
 	_, ok := r.paid.Load(bodyOf(place, key.Name))

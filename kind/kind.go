@@ -14,8 +14,8 @@ type Kind string
 // Error returns the name of the kind.
 func (k Kind) Error() string { return string(k) }
 
-// Trim returns a reason without the name of the kind before it, where the two are shown
-// together. The text of an error often begins with its kind.
+// Trim removes the name of the kind from the beginning of a reason, for texts that show both. The text of an error often begins
+// with its kind.
 func (k Kind) Trim(reason string) string {
 	for {
 		rest, found := strings.CutPrefix(reason, string(k)+": ")
@@ -29,7 +29,7 @@ func (k Kind) Trim(reason string) string {
 // Kinds of failure that a run itself produces. Packages that add steps of their
 // own may use further ones and name them.
 const (
-	// Error is the kind of a failure whose error has none.
+	// Error is the kind of a failure whose error has no kind.
 	Error Kind = "error"
 	// Panic is a body that panicked; the node's meta holds the stack.
 	Panic Kind = "panic"
@@ -41,7 +41,7 @@ const (
 	MissingInput Kind = "missing-input"
 	// UndeclaredQuery is a read that the step had not declared.
 	UndeclaredQuery Kind = "undeclared-query"
-	// BadContent is a content that JSON cannot hold, or that is not of the declared type.
+	// BadContent is content that JSON cannot represent, or that is not of the declared type.
 	BadContent Kind = "bad-content"
 
 	// Invalid is a pipeline made during a run that was rejected before any part of it
@@ -53,7 +53,7 @@ const (
 	LoopExhausted Kind = "loop-exhausted"
 	// MatchFailed is a match without a branch for the value.
 	MatchFailed Kind = "match-failed"
-	// MapEmpty is a map over no items.
+	// MapEmpty is a map over an empty list.
 	MapEmpty Kind = "map-empty"
 	// ParallelEmpty is a parallel without lanes, which Validate finds before any run.
 	ParallelEmpty Kind = "parallel-empty"

@@ -30,13 +30,11 @@
 //	large := openai.New(openai.Config{Model: "gpt-5", Limiter: shared})
 //	small := openai.New(openai.Config{Model: "gpt-5-mini", Limiter: shared})
 //
-// Every client obeys the rate
-// headers and the pauses of its server. A request that waits yields Progress deltas whose Text says
-// for what.
+// Every client obeys the rate headers and the pauses of its server. A waiting request yields Progress deltas whose Text gives the
+// reason.
 //
-// [WithTable] gives a context what the user knows about models: price, window, abilities and
-// limits. A request that cannot fit its model fails with an [UnfitError] before it is sent, and an answer is
-// limited to the rest of the window.
+// [WithTable] gives a context a table of models: price, window, abilities and limits. A request that cannot fit its model fails
+// with an [UnfitError] before it is sent, and an answer is limited to the rest of the window.
 //
 // # Media
 //
@@ -46,9 +44,9 @@
 //	…
 //	llm.User("What was bought?", picture)
 //
-// Media may be in messages of the user and in results of tools. Media that a protocol cannot express is refused by
-// type before anything is sent; [CheckMedia] checks in advance. A protocol with text-only tool results gets their
-// media after the turn's results, in a user message, and a text in both places says which is which.
+// Media may be in messages of the user and in results of tools. Media that a protocol cannot express is refused before anything
+// is sent; [CheckMedia] checks in advance. A protocol with text-only tool results gets their media after the turn's results, in a
+// user message, and a text in both places identifies it.
 //
 // # Partial replies are kept
 //

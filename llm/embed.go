@@ -14,16 +14,15 @@ import (
 
 // An Embedder turns texts into vectors. Related texts have vectors near each other.
 //
-// Embed returns a vector for each text, in their order, all of one length. An error has the cost of
-// the request if there was one, see budget.CostOf. An Embedder is safe for concurrent use. Info names
-// what the vectors depend on: vectors of two providers or models are never compared.
+// Embed returns a vector for each text, in their order, all of one length. An error has the cost of the request if there was one,
+// see budget.CostOf. An Embedder is safe for concurrent use. Info identifies the vectors: vectors of different providers or
+// models are never compared.
 type Embedder interface {
 	Informer
 	Embed(ctx context.Context, req *EmbedRequest) (*Embedding, error)
 }
 
-// EmbedRequest has the texts of one request. How many a provider takes at once differs: 100 short ones
-// are accepted everywhere.
+// EmbedRequest has the texts of one request. Providers differ in how many they accept at once: all accept 100 short ones.
 type EmbedRequest struct {
 	Texts []string // none of them blank
 	// Query marks the texts as questions, not documents. Some models embed the two differently.
@@ -35,7 +34,7 @@ type Embedding struct {
 	Vectors [][]float32
 	// Usage has the input tokens, and their cost if the price of the model is known.
 	Usage     budget.Usage
-	Model     string // that answered, "" if the server does not say
+	Model     string // the model that answered, "" if the server does not say
 	RequestID string
 }
 
@@ -79,7 +78,7 @@ func (e *Embedding) Check(n int) error {
 	return nil
 }
 
-// SpecOfEmbedder returns what is known about the model of an Embedder, see SpecOf.
+// SpecOfEmbedder returns the known facts about the model of an Embedder, see SpecOf.
 func SpecOfEmbedder(ctx context.Context, e Informer) (s Spec) {
 	info := e.Info()
 	if t, _ := ctx.Value(tableKey{}).(Table); t != nil {

@@ -14,18 +14,17 @@ import (
 
 // RetriedError is the last error of a request that was made several times.
 type RetriedError struct {
-	Tried int // number of attempts, with the first
+	Tried int // number of attempts, including the first
 	Err   error
 }
 
-// Error returns the last error and how often the request was made.
+// Error returns the last error and the number of attempts.
 func (e *RetriedError) Error() string { return fmt.Sprintf("%v (tried %d times)", e.Err, e.Tried) }
 
 // Unwrap returns the last error.
 func (e *RetriedError) Unwrap() error { return e.Err }
 
-// Attempts returns how often the request was made, so that a policy around the
-// model does not multiply with the model's own retries.
+// Attempts returns the number of attempts, so that an outer retry policy does not multiply them.
 func (e *RetriedError) Attempts() int { return e.Tried }
 
 // EmptyResponseError reports a reply without text, tool calls or refusal.
@@ -316,9 +315,9 @@ func orNone(s string) string {
 	return s
 }
 
-// TooLong reports whether err is a provider's refusal of a request that is longer than the model's window. Servers
-// report it differently: by a code, or by wordings that are known. A request that is refused because of its rate is
-// never too long, and neither is one whose MaxTokens alone is too large for the window.
+// TooLong reports whether err is a provider's refusal of a request that is longer than the model's window. Servers report it by a
+// code or in different wordings. A request refused because of its rate, or because MaxTokens alone exceeds the window, is not too
+// long.
 func TooLong(err error) bool {
 	if e, ok := errors.AsType[*HTTPError](err); ok {
 		switch e.Status {

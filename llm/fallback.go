@@ -18,10 +18,9 @@ import (
 // sees a Restart delta with the error. The last model's error is returned, joined with those
 // before it.
 //
-// Every model is asked under its own name: Request.Model applies to the first one. Each model
-// keeps its own retries, timeouts and limits: set a short Retry and short Timeouts on all but the
-// last one. Each answer is charged at the price of the model that gave
-// it. A budget over USD reserves the most expensive model and requires a price of every one.
+// Every model is asked under its own name: Request.Model applies to the first one. Each model keeps its own retries, timeouts and
+// limits: set a short Retry and short Timeouts on all but the last one. Each answer is charged at the price of the model that
+// gave it. A budget in USD reserves the cost of the most expensive model and requires a price for each.
 //
 // For a breaker, a race or a judge, see call.Model.
 func Fallback(models ...Model) Model { return &fallback{models} }
@@ -77,7 +76,7 @@ func (f *fallback) Info() Info {
 	return InfoOf(f.models[0])
 }
 
-// request returns the request as the i-th model gets it.
+// request returns the request for the i-th model.
 func (f *fallback) request(i int, req *Request) *Request {
 	if i == 0 || req.Model == "" {
 		return req

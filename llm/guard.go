@@ -53,7 +53,7 @@ func (g *guard) Most(ctx context.Context, req *Request) budget.Bound {
 	return Most(ctx, g.model, req).Times(max(g.retries, 0) + 1)
 }
 
-// Asks returns how often the guarded model is asked at most, 0 if that is not known.
+// Asks returns the most requests to the guarded model, 0 if unknown.
 func (g *guard) Asks() int { return Asks(g.model) * (max(g.retries, 0) + 1) }
 
 func (g *guard) Stream(ctx context.Context, req *Request) iter.Seq2[Delta, error] {
@@ -81,7 +81,7 @@ func (g *guard) Stream(ctx context.Context, req *Request) iter.Seq2[Delta, error
 
 // attempt streams one answer through the watchers. It returns nil if no watcher tripped.
 func (g *guard) attempt(ctx context.Context, req *Request, yield func(Delta, error) bool) *RepetitionTrippedError {
-	a := &guardedAttempt{watch: g.watch, yield: yield} // one allocation, where variables of a loop would be four
+	a := &guardedAttempt{watch: g.watch, yield: yield} // one allocation instead of four for loop variables
 	a.reset()
 	g.model.Stream(ctx, req)(a.hear)
 	return a.hit

@@ -15,9 +15,8 @@ import (
 // MaxMedia bounds the data of a Media, in bytes.
 const MaxMedia = 20_000_000
 
-// Media is an image, a sound, a video or a document: its bytes, or their URL. [ReadMedia] makes
-// one of a file. A provider that has no form for it refuses the request with an error that
-// names its type; see [CheckMedia].
+// Media is an image, a sound, a video or a document: its bytes, or their URL. [ReadMedia] reads a file. A provider that has no
+// form for it refuses the request with an error that names its type; see [CheckMedia].
 type Media struct {
 	// Type is the media type, such as "image/png". A picture at a URL may have AnyImage.
 	Type string `json:"type"`
@@ -29,7 +28,7 @@ type Media struct {
 // AnyImage is the Type of a picture at a URL whose format is not known.
 const AnyImage = "image/*"
 
-// ReadMedia reads a file. Its first bytes decide its type, or else its name.
+// ReadMedia reads a file. Its first bytes, or else its name, determine its type.
 func ReadMedia(file string) (*Media, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -47,8 +46,8 @@ func ReadMedia(file string) (*Media, error) {
 	return m, nil
 }
 
-// MediaURL returns the media at a URL. A data URL is decoded; another one is passed on to the model's
-// server, with the type that its extension has, or else kind.
+// MediaURL returns the media at a URL. A data URL is decoded; any other URL is passed to the model's server with the type of its
+// extension, or else kind.
 func MediaURL(url, kind, name string) (*Media, error) {
 	address, _, _ := strings.Cut(url, "?")
 	if known := mime.TypeByExtension(path.Ext(address)); kind != AnyImage && known != "" || strings.HasPrefix(known, "image/") {
@@ -74,8 +73,7 @@ func MediaURL(url, kind, name string) (*Media, error) {
 	return m, nil
 }
 
-// NewMedia returns the media of a file's name and content. The first bytes decide the type,
-// or else the name.
+// NewMedia returns the media with a file's name and content. The first bytes, or else the name, determine the type.
 func NewMedia(name string, data []byte) (*Media, error) {
 	m := &Media{Type: typeOf(name, data), Data: data, Name: name}
 	if m.Type == "" {
@@ -105,7 +103,7 @@ var signatures = []struct{ head, mediaType string }{
 	{"\x1a\x45\xdf\xa3", "video/webm"},
 }
 
-// extensions are the types of formats whose first bytes do not tell them.
+// extensions are the types of formats that their first bytes do not identify.
 var extensions = map[string]string{
 	".mp3": "audio/mpeg", ".aac": "audio/aac", ".svg": "image/svg+xml",
 	".txt": "text/plain", ".md": "text/markdown", ".csv": "text/csv", ".html": "text/html", ".json": "application/json",
@@ -120,7 +118,7 @@ func typeOf(name string, data []byte) string {
 	return extensions[strings.ToLower(filepath.Ext(name))]
 }
 
-// Kind returns the media type that the first bytes of the data tell, "" if they tell none.
+// Kind returns the media type identified by the first bytes of the data, or "".
 func (m *Media) Kind() string { return typeOf("", m.Data) }
 
 func begins(data []byte, head string) bool {
@@ -161,10 +159,10 @@ func (m *Media) String() string {
 	return strings.Join(words, ", ")
 }
 
-// stub is the text that stands for media where people read.
+// stub returns the text that people see in place of media.
 func (m *Media) stub() string { return "[" + m.String() + "]" }
 
-// bytesText is a number of bytes for people.
+// bytesText formats a number of bytes for people.
 func bytesText(n int) string {
 	switch {
 	case n < 1000:
@@ -175,8 +173,8 @@ func bytesText(n int) string {
 	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
 }
 
-// tokens estimates how many tokens a model reads. Providers count the pixels of a picture, the
-// seconds of a sound and the pages of a document, which are all unknown here.
+// tokens estimates how many tokens a model reads. Providers count the pixels of a picture, the seconds of a sound and the pages
+// of a document, all of which are unknown here.
 func (m *Media) tokens() int {
 	kind, _, _ := strings.Cut(m.Type, "/")
 	switch n := len(m.Data); {

@@ -54,10 +54,9 @@ type ToolCall struct {
 // Tool is a function that the model may call. Schema is the JSON Schema of its
 // input.
 //
-// A tool with Provider is one that a provider has, such as its web search. It is sent as the object for
-// the model's protocol, in place of the other fields: "anthropic", "gemini", "openai" (Chat
-// Completions) or "responses". A model of a protocol that is missing refuses the request before it
-// sends anything.
+// A tool with Provider is hosted by the provider, such as its web search. The object for the model's protocol is sent in place of
+// the other fields: "anthropic", "gemini", "openai" (Chat Completions) or "responses". A model with any other protocol refuses
+// the request before sending anything.
 //
 //	Tool{Name: "web_search", Provider: map[string]json.RawMessage{
 //		"anthropic": json.RawMessage(`{"type":"web_search_20250305","name":"web_search","max_uses":5}`),

@@ -41,7 +41,7 @@ type Informer interface {
 // Info names a model for events and traces.
 type Info struct {
 	Provider string // the protocol: "openai", "anthropic", "gemini"
-	Model    string // the default for requests that name none
+	Model    string // the default model of requests
 	Endpoint string // URL without user, query and fragment
 	// Mode says where answers come from: Live, Mock or Replay. It is empty if unknown.
 	Mode string
@@ -54,8 +54,8 @@ type Info struct {
 
 // The modes of an answer.
 const (
-	Live   = "live"   // it was made for this request
-	Mock   = "mock"   // it was written in advance
+	Live   = "live"   // made for this request
+	Mock   = "mock"   // written in advance
 	Replay = "replay" // it was recorded before
 )
 
@@ -71,13 +71,12 @@ type Request struct {
 	Tools          []Tool  `json:"tools,omitempty"`
 	ResponseFormat *Format `json:"response_format,omitempty"`
 	Params         Params  `json:"params,omitzero"`
-	// Cache says that a later request will start like this one: with the same tools, system
-	// text and messages. Providers that cache a prompt only where it is marked get the marks;
-	// others cache by themselves. It changes the cost of an answer, not the answer, so it is
-	// not part of the JSON.
+	// Cache announces that a later request will start like this one: with the same tools, system text and messages. Providers
+	// that cache only marked prompts get the marks; others cache by themselves. It changes the cost of an answer, not the answer,
+	// so it is not part of the JSON.
 	Cache bool `json:"-"`
-	// Conversation names what the request continues, if Cache is set: requests of one name begin alike. A
-	// server that finds its cached prompts by a key gets a hash of it. It is not part of the JSON.
+	// Conversation names the conversation that the request continues, if Cache is set: requests of one name begin alike. A server
+	// that finds its cached prompts by a key gets a hash of it. It is not part of the JSON.
 	Conversation string `json:"-"`
 	// Prefix is the token count that an earlier reply reported for the start of this request, for better
 	// estimates. It is not part of the JSON.
@@ -90,9 +89,8 @@ type Prefix struct {
 	Messages, Tokens int
 }
 
-// Format requires an answer that is JSON and fits a schema. A provider enforces what it can of the
-// schema, and may give the rest in another form: schema.Schema.Restore reads that, Validate checks
-// it. Agents and calls do both.
+// Format requires a JSON answer that fits a schema. A provider enforces the part of the schema that it supports and may return
+// values in another form: schema.Schema.Restore converts them, Validate checks them. Agents and calls do both.
 type Format struct {
 	Name   string          `json:"name,omitempty"` // default "answer"
 	Schema json.RawMessage `json:"schema"`
@@ -164,8 +162,8 @@ func (r *Reply) Deltas() []Delta {
 	return out
 }
 
-// CheckContent returns an *EmptyResponseError if the reply has neither text nor media nor a
-// tool call, and is no refusal. White space is no text.
+// CheckContent returns an *EmptyResponseError if the reply has no text, media, tool call or refusal. White space does not count
+// as text.
 func (r *Reply) CheckContent() error {
 	if strings.TrimSpace(r.Text) != "" || len(r.ToolCalls)+len(r.Media) > 0 || r.Refused() {
 		return nil
@@ -182,8 +180,8 @@ func (r *Reply) Refused() bool {
 	return rules.EndingOf(r.StopReason) == rules.Refused || r.Refusal != "" && r.Text == ""
 }
 
-// Cut reports whether something other than the model ended the answer, such as a token limit: its text is not
-// complete. A stop reason that is not known counts as one. See Refused for filters.
+// Cut reports whether something other than the model ended the answer, such as a token limit: its text is not complete. Unknown
+// stop reasons count. See Refused for filters.
 func (r *Reply) Cut() bool { return rules.EndingOf(r.StopReason) == rules.Cut }
 
 // Usage is the number of tokens that a provider reported. InputTokens and OutputTokens are
@@ -196,7 +194,7 @@ type Usage struct {
 	CacheWriteTokens  int  `json:"cache_write_tokens,omitempty"`  // part of InputTokens
 	CacheHourTokens   int  `json:"cache_hour_tokens,omitempty"`   // part of CacheWriteTokens: kept for an hour, at another price
 	ReasoningTokens   int  `json:"reasoning_tokens,omitempty"`
-	Searches          int  `json:"searches,omitempty"` // of the web, by the provider
+	Searches          int  `json:"searches,omitempty"` // web searches by the provider
 	// ReasoningApart reports that OutputTokens lack the reasoning, which is billed too.
 	ReasoningApart bool `json:"reasoning_apart,omitempty"`
 	// Vendor names the provider's own field that the numbers were taken from; "" for the
@@ -251,18 +249,15 @@ const (
 	ToolCallStart
 	// ToolInput: Text is the next piece of the arguments of call number Index.
 	ToolInput
-	// Progress: the request is still running, or waits for a Limiter; Text says for what. Sent in
-	// regular intervals.
+	// Progress: the request is still running, or waits for a Limiter for the reason in Text. Sent at regular intervals.
 	Progress
-	// Restart: the attempt failed with Err and is retried after Wait. The earlier deltas
-	// are void; Reply has them, if they are known.
+	// Restart: the attempt failed with Err and is retried after Wait. The earlier deltas are void; Reply has them, if known.
 	Restart
 	// Done: Reply is the whole answer. The last delta of a stream.
 	Done
 )
 
-// ProgressInterval is the time between two Progress deltas, unless the configuration of a
-// model sets another.
+// ProgressInterval is the time between two Progress deltas, unless the model's configuration sets another.
 const ProgressInterval = 5 * time.Second
 
 // Delta is a piece of a stream. Kind determines which fields are set.
@@ -274,7 +269,7 @@ type Delta struct {
 	Reply   *Reply // with Start, Restart, Done, and beside an error
 	Err     error
 	Wait    time.Duration // with Restart
-	Elapsed time.Duration // with Progress: since the request started
+	Elapsed time.Duration // with Progress: time since the request started
 }
 
 var errNotDone = errors.New("llm: the model's stream ended without a Done delta; check the Model with stonetest.TestModel")

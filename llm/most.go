@@ -8,12 +8,12 @@ import (
 	"github.com/stonelayer/stone/budget"
 )
 
-// Most returns the most that a request to m may cost, before it is made: the prompt counts as long as the window of the model, and the
-// answer as long as MaxTokens, the limit of the model or else the window permits. Messages are not read. The bound is open
-// for a model without a price or a window in the table of ctx.
+// Most returns the most that a request to m may cost. It assumes a prompt that fills the window of the model, and an answer as
+// long as MaxTokens, the model's limit or the window permits. Messages are not read. The bound is open for a model without a
+// price or a window in the table of ctx.
 //
-// A model counts as asked once, without the requests that its client repeats because an answer broke off. One that asks
-// several models, or one of them several times, gives its own bound with a method Most of this form without m.
+// A model counts as asked once, without the requests that its client repeats because an answer broke off. A model that asks
+// several models, or one several times, gives its own bound with a method Most of this form without m.
 func Most(ctx context.Context, m Model, req *Request) (all budget.Bound) {
 	switch own := m.(type) {
 	case nil:
@@ -31,7 +31,7 @@ func Most(ctx context.Context, m Model, req *Request) (all budget.Bound) {
 	return mostOf(ctx, m, m, req)
 }
 
-// Most gives the bound of the model at its price here.
+// Most returns the bound of the model at its price here.
 func (p *priced) Most(ctx context.Context, req *Request) budget.Bound {
 	if InfoOf(p.model).Pays {
 		return Most(ctx, p.model, req)
@@ -39,7 +39,7 @@ func (p *priced) Most(ctx context.Context, req *Request) budget.Bound {
 	return mostOf(ctx, p, p.model, req)
 }
 
-// mostOf is Most of a model that is known as m and asked as inner.
+// mostOf is like Most, for a model that is described as m and asked as inner.
 func mostOf(ctx context.Context, m, inner Model, req *Request) budget.Bound {
 	if InfoOf(m).Pays {
 		return budget.Unbounded(Name(m, req) + " pays for itself and gives no bound")
@@ -63,8 +63,8 @@ func mostOf(ctx context.Context, m, inner Model, req *Request) budget.Bound {
 	return budget.AtMost(spec.dearest(req, longest)).Times(times)
 }
 
-// Asks returns how often a model sends a request at most to answer one, without the requests that are repeated because
-// an answer broke off. It is 0 for a model that asks others.
+// Asks returns the most requests that a model sends to answer one, without those repeated because an answer broke off. It is 0
+// for a model that asks others.
 func Asks(m Model) int {
 	switch own := m.(type) {
 	case *fallback:
@@ -77,7 +77,7 @@ func Asks(m Model) int {
 	return 1
 }
 
-// limit returns the longest answer to a request with this limit, or 0 if it is not known.
+// limit returns the longest answer to a request with this limit, or 0 if unknown.
 func (s Spec) limit(longest int) int {
 	for _, most := range []int{s.Output, s.Window} {
 		if most > 0 && (longest == 0 || most < longest) {
@@ -87,7 +87,7 @@ func (s Spec) limit(longest int) int {
 	return longest
 }
 
-// dearest is the cost of a full window and the longest answer, whatever of it is read from a cache or written to one.
+// dearest returns the cost of a full window and the longest answer, at the highest price with or without a cache.
 func (s Spec) dearest(req *Request, longest int) float64 {
 	p := s.Price
 	in := max(p.In, p.CacheRead, p.CacheWrite)

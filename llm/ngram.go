@@ -23,9 +23,9 @@ type NGram struct {
 	// followed byte by byte. Boilerplate makes many pending places but no matches.
 	block   int
 	outMul  uint64 // hashMul^block: removes the oldest byte from the hash
-	hash    uint64 // of the last block bytes
+	hash    uint64 // hash of the last block bytes
 	text    []byte // all bytes so far
-	heads   []head // by the top bits of a tag
+	heads   []head // indexed by the top bits of a tag
 	shift   uint   // 32 - log2(len(heads))
 	blocks  []indexed
 	matches []int // distances to the earlier windows that equal this one
@@ -36,9 +36,8 @@ type NGram struct {
 	hit     *RepetitionHit
 }
 
-// head is the start of the search for a block: 1 + the number of the newest block, or 0,
-// and a bit for each block by the low bits of its tag. Nearly all text is new, which the
-// bits alone show.
+// head is the start of the search for a block: 1 + the number of the newest block, or 0, and a bit for each block by the low bits
+// of its tag. The bits alone show that a block is new, as almost all text is.
 type head struct{ newest, bits uint32 }
 
 func (h head) mayHold(tag uint32) bool { return h.bits>>(tag&31)&1 != 0 }

@@ -73,8 +73,8 @@ const (
 	mediaTokens  = 4096
 )
 
-// Tokens estimates the tokens of the request: of its input, and of the longest answer. The input is
-// its Prefix, and one token for four bytes of everything after it.
+// Tokens estimates the tokens of the request: of its input, and of the longest answer. The input is its Prefix, plus one token
+// for every four bytes after it.
 func (r *Request) Tokens() (in, out int) { return r.inputTokens(), cmp.Or(r.MaxTokens, answerTokens) }
 
 func (r *Request) inputTokens() int {
@@ -116,7 +116,7 @@ func (m *Message) size() (text, media int) {
 		c := &m.ToolCalls[i]
 		text += len(c.Name) + len(c.Input) + len(c.InputText)
 	}
-	if len(m.Metadata) == 0 { // ranging over no map takes longer than all the rest
+	if len(m.Metadata) == 0 { // ranging over an empty map would take longer than all the rest
 		return text, media
 	}
 	for key, value := range m.Metadata {
@@ -184,9 +184,8 @@ func Bound(maxTokens int, left budget.Limits) int {
 	return min(maxTokens, tokens)
 }
 
-// A Meter measures the usage of one request from its stream, also if the stream breaks off
-// or the model starts again. It estimates usage that the server has not reported if the
-// request has an account or a price.
+// A Meter measures the usage of one request from its stream, even if the stream breaks off or the model starts again. It
+// estimates usage that the server has not reported if the request has an account or a price.
 type Meter struct {
 	ctx     context.Context // of the request
 	price   budget.Price
@@ -247,7 +246,7 @@ func (m *Meter) attempt(reply *Reply, err error) budget.Usage {
 	return u.Sane()
 }
 
-// atMost is the smaller of an estimate and a limit, where 0 is none.
+// atMost returns the smaller of an estimate and a limit; a limit of 0 means none.
 func atMost(tokens, limit int) int {
 	if limit > 0 {
 		return min(tokens, limit)
@@ -255,7 +254,7 @@ func atMost(tokens, limit int) int {
 	return tokens
 }
 
-// extra is the cost of a usage beyond its tokens: searches, and the surcharge of the one-hour cache.
+// extra returns the cost beyond tokens: searches, and the surcharge of the one-hour cache.
 func (m *Meter) extra(u *Usage) float64 {
 	usd := float64(max(u.Searches, 0)) * m.price.Search / 1000
 	if hour := min(u.CacheHourTokens, u.CacheWriteTokens); hour > 0 {

@@ -100,7 +100,7 @@ func Recall(at event.Place, m Model, req *Request, turn int, reply *Reply, used 
 	}
 }
 
-// stubs returns the messages with a line in place of each media: events have no bytes.
+// stubs returns the messages with a line in place of each media, because events contain no bytes.
 func stubs(messages []Message) []Message {
 	for i := range messages {
 		if messages[i].Media() != nil {

@@ -17,8 +17,8 @@ type Spec struct {
 	Price  *budget.Price
 	Window int // tokens of prompt and answer
 	Output int // tokens of the longest answer
-	// Can are Abilities; an empty slice that is not nil has none. A model without "schema" is told
-	// the schema of an answer.
+	// Can lists the model's Abilities; nil means unknown, an empty slice none. A model without "schema" is told the schema of an
+	// answer.
 	Can []string
 	// Limiter is the provider's limiter. It applies to models that were made without one.
 	Limiter *Limiter
@@ -32,14 +32,13 @@ type Table func(Info) Spec
 
 type tableKey struct{}
 
-// WithTable returns a context whose requests are compared with the table: one that cannot fit
-// the model is not sent.
+// WithTable returns a context whose requests are checked against the table: a request that cannot fit its model is not sent.
 func WithTable(ctx context.Context, t Table) context.Context {
 	return context.WithValue(ctx, tableKey{}, t)
 }
 
-// SpecOf returns what is known about the model that a request asks. The model's own price
-// applies to the name that it was made with; the rest is from the table of ctx.
+// SpecOf returns the known facts about the model of a request. The model's own price applies to the name that it was made with;
+// all else comes from the table of ctx.
 func SpecOf(ctx context.Context, m Model, req *Request) (s Spec) {
 	info := InfoOf(m)
 	own := info.Price
@@ -88,7 +87,7 @@ func (s Spec) Fits(model string, req *Request) error {
 // Enforces reports whether the provider may enforce the schema of an answer.
 func (s Spec) Enforces() bool { return s.Can == nil || slices.Contains(s.Can, "schema") }
 
-// Within returns the request with an answer that fits into the window beside it.
+// Within returns the request with its answer limited to the rest of the window.
 func (s Spec) Within(req *Request) *Request {
 	room := s.Window - req.inputTokens()
 	if s.Window == 0 || req.MaxTokens <= room {
@@ -99,8 +98,8 @@ func (s Spec) Within(req *Request) *Request {
 	return &bounded
 }
 
-// CheckFit returns an *UnfitError if the table of ctx tells that the model cannot answer the request. A
-// Fallback can if one of its models can.
+// CheckFit returns an *UnfitError if, according to the table of ctx, the model cannot answer the request. A Fallback can if one
+// of its models can.
 func CheckFit(ctx context.Context, m Model, req *Request) (err error) {
 	f, several := m.(*fallback)
 	if !several {
@@ -181,7 +180,7 @@ func (t Timeouts) WithDefaults() Timeouts {
 type Retry struct {
 	Max     int           // further attempts; 0 means 3, negative none
 	Wait    time.Duration // before the first retry, doubled for each further one; default 500 ms
-	MaxWait time.Duration // longest wait; default 1 min; a pause of the server beyond it ends the request
+	MaxWait time.Duration // longest wait; default 1 min; a longer pause of the server ends the request
 }
 
 // WithDefaults returns r with zero values replaced by the defaults.

@@ -81,7 +81,7 @@ func (c *compiler) formula(r reads, n *node, known *scope, text string, at *plac
 	}
 }
 
-// dotted reports a name that is a path into a slot, as other languages write it.
+// dotted reports a name that is a path into a slot in the notation of other languages.
 func (c *compiler) dotted(n *node, known *scope, ref *slotRef) bool {
 	slot, rest, ok := strings.Cut(ref.name, ".")
 	if !ok || known.find(slot) == nil {
@@ -117,7 +117,7 @@ func (c *compiler) mayFail(a *access, def *slot) {
 	}
 }
 
-// word notes a keyword that refers to a slot if one of that name is defined.
+// word notes a keyword that refers to a slot if it is defined.
 func (c *compiler) word(r reads, n *node, known *scope, name string, at *place) {
 	if reserved(name) {
 		return

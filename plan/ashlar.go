@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,24 +12,24 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/marked"
 	"github.com/stonelayer/stone/internal/terms"
 )
 
 // The modes in which the nodes of a plan run. All produce the same nodes with the same
 // ids.
 const (
-	Hybrid = "hybrid" // default: a node runs as soon as its slots are defined
+	Hybrid = "hybrid" // the default: a node runs as soon as its slots are defined
 	Strict = "strict" // one after the other
-	Lazy   = "lazy"   // batch after batch, each of as many independent nodes as possible
+	Lazy   = "lazy"   // runs batches of independent nodes, each as large as possible
 )
 
-// Options configure how a plan becomes an ashlar. Zero fields have the defaults.
+// Options configure how a plan becomes an ashlar. Zero fields mean defaults.
 type Options struct {
 	Mode   string // Hybrid if empty
 	Limits Limits // also of returned plans
-	// Slots are the names of slots that exist before the plan starts. The plan may read
-	// others, which the pipeline around it must produce. Expressions in guards can use
-	// only these and the plan's own.
+	// Slots are the names of slots that exist before the plan starts. The plan may read others, which the enclosing pipeline must
+	// produce. Expressions in guards can use only these and the plan's own slots.
 	Slots []string
 }
 
@@ -37,9 +38,8 @@ type Options struct {
 //	out, err := plan.Emission.From(result.DAG)
 var Emission = dag.NewType[json.RawMessage](terms.Emit)
 
-// Bind appends slots to the initial DAG of a plan, in the order of their names. The
-// values are encoded as JSON. The error names a slot that has no JSON or whose name is
-// reserved.
+// Bind appends slots to the initial DAG of a plan, in the order of their names. The values are encoded as JSON. The error names a
+// slot that cannot be encoded or whose name is reserved.
 func Bind(d dag.DAG, slots map[string]any) (dag.DAG, error) {
 	for _, name := range slices.Sorted(maps.Keys(slots)) {
 		if name == "" || reserved(name) {
@@ -91,13 +91,12 @@ func (p *Plan) Check(app *call.Applicator, opts Options, cfg stone.Config) stone
 	c := p.compiled(app, opts, hidden)
 	r := report{findings: slices.Clone(c.findings)}
 	c.misfits(&r, cfg.Input)
-	c.validate(&r, cfg)
+	c.validate(context.Background(), &r, cfg)
 	return r.findings
 }
 
-// slotsOf lists the slots that can be read in a DAG, and the hidden types. A type is
-// hidden if it is only in lanes, or withheld from a returned plan because its call does
-// not pass it on. A nil passes is for a plan of the user, from which nothing is withheld.
+// slotsOf lists the slots that can be read in a DAG, and the hidden types. A type is hidden if it is only in lanes, or withheld
+// from a returned plan because its call does not pass it on. From a user's plan, with nil passes, nothing is withheld.
 func slotsOf(d dag.DAG, passes func(string) bool) (slots []string, hidden, withheld map[string]bool) {
 	seen := map[string]bool{}
 	withheld = map[string]bool{}
@@ -133,7 +132,7 @@ const largest = 10_000
 func (l Limits) nodes() int { return min(or(l.Nodes, defaultNodes), maxNodes) }
 func (l Limits) depth() int { return or(l.Depth, defaultDepth) }
 
-// measure reports a plan that exceeds the limits, and whether to check the rest of it.
+// measure reports a plan that exceeds the limits, and returns whether to check the rest.
 func (c *compiler) measure() bool {
 	most, deepest := c.opts.Limits.nodes(), c.opts.Limits.depth()-c.depth
 	if n := c.plan.size; n > most {
@@ -175,11 +174,11 @@ func (c *compiler) attempts(nodes []*node) {
 }
 
 // validate adds the findings of stone.Validate, at their places in the plan.
-func (c *compiler) validate(r *report, cfg stone.Config) {
+func (c *compiler) validate(ctx context.Context, r *report, cfg stone.Config) {
 	if c.ashlar.IsZero() {
 		return
 	}
-	found := stone.Validate(c.ashlar, cfg.Given())
+	found := append(stone.Validate(c.ashlar, cfg.Given()), marked.Check(ctx, c.ashlar, cfg.Given())...)
 	if len(found) == 0 {
 		return
 	}
@@ -202,7 +201,7 @@ func (c *compiler) validate(r *report, cfg stone.Config) {
 	}
 }
 
-// planWords says in words of plans what the validator says in words of Go.
+// planWords translates the validator's terms from Go to plans.
 var planWords = strings.NewReplacer(
 	"read it with dag.Lanes in the Reduce that closes the fan-out", "read it in the body of a node {:op :reduce …} that follows",
 	"read the nodes of the lanes with dag.Lanes", "read the lanes in the body of a node {:op :reduce …}",
@@ -255,7 +254,7 @@ func pathOf(up string, a stone.Ashlar, branch *string) string {
 
 var escaped = strings.NewReplacer("/", "%2F", "[", "%5B", "]", "%5D", "#", "%23", "@", "%40", "~", "%7E", "%", "%25")
 
-// within returns the part of a node that a finding is about.
+// within returns the part of a node that a finding concerns.
 func within(at *place, f stone.Finding) *place {
 	var found *place
 	switch f.Type {

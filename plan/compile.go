@@ -16,36 +16,36 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// compiler makes an ashlar of a plan, and reports its faults.
+// compiler compiles a plan to an ashlar and reports its faults.
 type compiler struct {
 	report
 	census
 	plan  *Plan
 	app   *call.Applicator
 	opts  Options
-	depth int // of the calls around the plan
+	depth int // depth of the calls around the plan
 
 	types   map[string]dag.AnyType
 	hidden  map[string]bool           // types that exist only in lanes, where slots are not looked up
 	visible []string                  // in expressions
-	given   map[string]*schema.Schema // of the slots that the plan states to be given; nil for any value
+	given   map[string]*schema.Schema // the plan's stated inputs; nil allows any value
 
 	answers  bool            // a capability returned the plan
-	withheld map[string]bool // types that its call did not pass on
-	guards   []string        // that hold at the current node
+	withheld map[string]bool // types withheld by its call
+	guards   []string        // guards that hold at the current node
 	apps     map[int]*call.Applicator
-	formulas map[string]call.Expression // of values, by their text
+	formulas map[string]call.Expression // expressions in values, by their text
 	pending  map[string]laneSlot        // of a fan-out without its reduce
 	fanned   bool                       // pending is set
 	places   map[stone.Ashlar]*place
-	ashlar   stone.Ashlar // the result; zero if the plan is too large to check
+	ashlar   stone.Ashlar // zero if the plan is too large to check
 }
 
 // result is the type of nodes without a name.
 var result = dag.NewType[json.RawMessage]("stone/result")
 
-// A beginning identifies the plan that starts. Its digest is beside it, in meta: ids are of the nodes that a plan makes, so
-// that an edited plan continues a run, and a fork of it reuses what is unchanged.
+// A beginning identifies the starting plan. Its digest is in meta, not in the id, so that an edited plan can continue a run and a
+// fork of it reuses unchanged nodes.
 type beginning struct {
 	ID string `json:"id,omitempty"`
 }
@@ -203,8 +203,7 @@ func (c *compiler) guarded(n *node, name string, a stone.Ashlar, t *test) stone.
 // perhaps runs a only if holds returns true, and otherwise notes that a was skipped.
 func (c *compiler) perhaps(name, version string, a stone.Ashlar, holds func(dag.DAG) (bool, error), queries []dag.Querier) stone.Ashlar {
 	pass := stone.Func0("pass "+a.Name(), passed, func(context.Context) (passing, error) { return passing{a.Name()}, nil }).Glue()
-	// With a query of the node that starts every plan, a flow need not wait to learn
-	// whether a node exists.
+	// Every plan starts with this node, so a flow need not wait to learn whether one exists.
 	read := versioned[bool]{dag.ReaderFunc(holds, append(queries, start)...), version}
 	on := stone.On(read, func(holds bool) bool { return holds })
 	return stone.Match(name, on, stone.Case(true, a), stone.Case(false, pass)).Glue()
@@ -248,7 +247,7 @@ func (c *compiler) inner(n *node, name string, known *scope, depth int) stone.As
 	case "ask":
 		return c.ask(n, name, known)
 	}
-	// An unknown op, which is reported already.
+	// An unknown op, already reported.
 	c.define(n, known, slot{sure: true, call: true, fails: true})
 	return stone.New(name, result, unknown)
 }
@@ -265,8 +264,7 @@ func (c *compiler) typeOf(n *node) dag.AnyType {
 	return c.slotType(n.as)
 }
 
-// slotType returns the node type of a slot. It has the schema of the only call that
-// defines it.
+// slotType returns the node type of a slot. Its schema is that of the only call that defines it.
 func (c *compiler) slotType(name string) dag.AnyType {
 	if t := c.types[name]; t != nil {
 		return t
@@ -313,7 +311,7 @@ func (c *compiler) leafOptions(n *node, r reads) []stone.LeafOption {
 	return []stone.LeafOption{stone.Queries(r.queries()...), stone.Version(versionOf(n.value)), stone.Effects()}
 }
 
-// versioned is a reader with the version of what it computes. Package stone and calls ask for it.
+// versioned is a reader with a version of its computation, which package stone and calls use.
 type versioned[T any] struct {
 	dag.Reader[T]
 	version string
@@ -321,8 +319,8 @@ type versioned[T any] struct {
 
 func (v versioned[T]) Version() string { return v.version }
 
-// versionOf is the canonical text of what a plan says, or its digest if that is long. The rest of a node is part of the
-// fingerprint of its ashlar.
+// versionOf returns a part of a plan as canonical text, or its digest if that is long. The fingerprint of the ashlar covers the
+// rest of a node.
 func versionOf(parts ...any) string {
 	w := &printer{}
 	for i, part := range parts {

@@ -7,7 +7,7 @@ import (
 	"github.com/stonelayer/stone/internal/edn"
 )
 
-// This file writes data: JSON as it is, or as EDN.
+// This file writes data, as JSON or EDN.
 
 // constant writes data. Its JSON is canonical.
 func (w *printer) constant(t *template, words bool) {

@@ -35,33 +35,30 @@
 // {:slot/record :x} reads the record of its call: "cap/id", "attempts", "failure/type",
 // "error" and "out".
 //
-// A slot must be defined on every path to where it is read. Read a slot that only a
-// guarded node or one branch defines, or that may not be given, under {:present? :x}, or
-// under the same guard. The slot of a call that is allowed to fail may be read without a
-// guard; if the call has failed, the reader fails too, with kind missing-input.
+// A slot must be defined on every path to its readers. If only a guarded node or one branch defines it, or if it may be missing,
+// read it under {:present? :x} or under the same guard. The slot of a call that is allowed to fail may be read without a guard;
+// if the call failed, the reader fails too, with kind missing-input.
 //
-// A plan may state what it is given, by a JSON Schema or the name of a registered one:
+// A plan may state its inputs, with a JSON Schema or the name of a registered one:
 //
 //	{:inputs {:letter {:type "string"} :from :person} :nodes […]}
 //
-// It then reads no other slot from outside, guards can use these, and their values are checked
-// before it runs. A server offers such a plan with a typed input.
+// It then reads no other slot from outside, its guards can use the inputs, and their values are checked before it runs. A server
+// publishes such a plan with a typed input.
 //
-// In an emit, a keyword that is the whole value of a field is the slot of that name. One that names
-// no slot is a text, or an error if it is nearly the name of one.
+// In an emit, a keyword that is the whole value of a field is the slot of that name. If no slot has the name, the keyword is a
+// text, or an error if it resembles the name of a slot.
 //
 // A guard that is an expression needs a language: Language of the Applicator, such as cel.Language.
 // The command stone has it.
 //
 // # Capabilities as values
 //
-// A slot can hold a capability: its id, a map with the field "cap/id", or a list of those.
-// A call asks it with :cap/id {:slot/id :who} or :dispatch {:candidates [:a/b {:slot/id
-// :who}]}, so that one call can choose for another. An id that a let states is checked with
-// the plan. Any other is checked when the call is made, by the tests that every candidate has
-// to pass: what it needs must be granted, and an unknown id is rejected as cap/not-found. A map may
-// carry the contract of the capability in "requires" and "done", which a call with :cap/id joins with
-// its own and can only narrow.
+// A slot can hold a capability: its id, a map with the field "cap/id", or a list of these. A call asks it with :cap/id {:slot/id
+// :who} or :dispatch {:candidates [:a/b {:slot/id :who}]}, so one call can choose for another. An id in a let is checked with the
+// plan. Any other is checked when the call is made, like every candidate: its needs must be granted, and an unknown id is
+// rejected as cap/not-found. A map may contain the contract of the capability in "requires" and "done"; a call with :cap/id adds
+// its own and can only narrow it.
 //
 // # Plans as values
 //
@@ -69,24 +66,22 @@
 //
 //	{:op :apply :plan {:slot/id :program} :input {:n 1} :effects {:allowed #{:net/http}} :as :out}
 //
-// runs it like a plan that a capability returned: within the limits of those, on the budget
-// of the node, and with the effects that the node states, which are none if it states
-// none. The fields of input are its bindings, and its emission is the slot out. A plan
-// that is the same in every run is read before anything runs.
+// runs it like a plan that a capability returned: within the same limits, on the budget of the node, and with the effects that
+// the node states, by default none. The fields of input are its bindings, and its emission is the slot out. A constant plan is
+// read before anything runs.
 //
 // # Lanes
 //
-// A reduce follows a parallel or a map. In it and after it, the slots of lanes are read
-// like others. A slot that one lane of a parallel defines has the value of that lane. A
-// slot that several lanes or the body of a map define is the list of their values, in
-// the order of the lanes, without lost lanes. The last emission of the lanes is the emission of
-// the last lane that has one.
+// A reduce follows a parallel or a map. In it and after it, the slots of lanes are read like any others. A slot that one lane of
+// a parallel defines has the value of that lane. A slot that several lanes or the body of a map define is the list of their
+// values, in the order of the lanes, without lost lanes. The last emission of the lanes is the emission of the last lane that has
+// one.
 //
 // # Nodes
 //
-// Beside its slots and emissions, a plan writes a node of type stone/plan at its start, with its id,
-// and its digest in the meta, stone/passed for every node that its guard skipped, and stone/result
-// for calls without "as". The mode changes when a node runs, but not the nodes: ids are the same.
+// Besides its slots and emissions, a plan writes a node of type stone/plan at its start, with its id, and its digest in the meta;
+// stone/passed for every node skipped by its guard; and stone/result for calls without "as". The mode changes when a node runs,
+// but not the nodes: ids are the same.
 //
 // # Answers that are plans
 //
@@ -98,5 +93,6 @@
 // slot "context", and the bindings that came with it. A binding hides a context or slot
 // of the same name, and the context hides a slot.
 //
-// Options.Mode is one of [Hybrid], [Strict] and [Lazy]. A plan may ask models [DefaultRoundtrips] times, unless Options say otherwise.
+// Options.Mode is one of [Hybrid], [Strict] and [Lazy]. A plan that a capability returned
+// may invoke capabilities [DefaultRoundtrips] times, unless Options say otherwise.
 package plan

@@ -12,10 +12,10 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// This file compares the input of a call with the schema of its intent, as far as a plan tells it: names, texts and
-// numbers that stand in the plan, and slots whose schema is known.
+// This file compares the input of a call with the schema of its intent, as far as a plan shows it: constant names, texts and
+// numbers, and slots whose schema is known.
 
-// takes reports what is sure to be wrong with the input of a call. Such a call always fails.
+// takes reports certain faults in the input of a call, which would always fail.
 func (c *compiler) takes(n *node) {
 	if c.app == nil || n.op != "call" || n.value == nil {
 		return
@@ -48,7 +48,7 @@ func (c *compiler) takes(n *node) {
 // roles name the two sides of the comparison.
 var roles = strings.NewReplacer("the producer", "the plan", "the consumer", "the intent")
 
-// form returns a schema, as JSON, that all values of a template have.
+// form returns a schema, as JSON, of all values of a template.
 func (c *compiler) form(t *template) any {
 	switch {
 	case t.constant != nil:
@@ -62,7 +62,7 @@ func (c *compiler) form(t *template) any {
 	case t.slot != nil && !t.slot.record && t.slot.name != "":
 		s, ok := c.slotType(t.slot.name).Schema().At(fieldsOf(t.slot)...)
 		if !ok || s == nil || bytes.Contains(s.JSON(), []byte(`"$`)) {
-			return true // a reference leads nowhere within another schema
+			return true // a $ref cannot be resolved within another schema
 		}
 		return json.RawMessage(s.JSON())
 	case t.fields != nil:

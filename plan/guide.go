@@ -22,12 +22,12 @@ import (
 // A writer makes the texts for the plans of one call.
 type writer struct {
 	app     *call.Applicator
-	effects []string // that the plan may have
+	effects []string // effects that the plan may have
 	slots   map[string]*schema.Schema
 	budget  string
 }
 
-// Guide implements the optional method of a call.Planner: what a model is told that answers the request with a plan.
+// Guide implements the optional method of a call.Planner. It returns the guide for a model that answers the request with a plan.
 func (pl planner) Guide(app *call.Applicator, req *call.Request, d dag.DAG, passed []dag.Query) *call.Guide {
 	w := writer{app: app, effects: req.Effects, slots: map[string]*schema.Schema{}, budget: left(req.Budget)}
 	slots, _, _ := slotsOf(d, pl.passes(passed))
@@ -50,7 +50,7 @@ const opening = `A plan is an object {"nodes":[…]}, in JSON or EDN. Nodes are 
 const values = `A value is JSON in which {"slot/id":"x"} is the value of slot x, {"slot/id":["x","items",0]} a part of it, {"slot/text":["Dear ",{"slot/id":"x"},"!"]} a text with slots, and %s. Nothing else is replaced: no {{x}}, no ${x}, no nested calls. A slot must be defined by an earlier node, or be listed below.
 "when" and "until" are {"present?":"x"}, {"failed?":"x"}%s.`
 
-// brief is the text that every request has.
+// brief returns the text for every request.
 func (w *writer) brief() string {
 	var b strings.Builder
 	b.WriteString(opening + "\n\nOperations:\n")
@@ -69,7 +69,7 @@ func (w *writer) brief() string {
 	return b.String()
 }
 
-// world lists what a plan can use here.
+// world lists the slots, intents and tools that a plan can use.
 func (w *writer) world(b *strings.Builder) {
 	b.WriteString("\nSlots:")
 	if len(w.slots) == 0 {
@@ -142,7 +142,7 @@ func (w *writer) intents() iter.Seq2[string, call.Intent] {
 	}
 }
 
-// tools are the ids of the tools that the plan may call.
+// tools returns the ids of the tools that the plan may call.
 func (w *writer) tools() (ids []string) {
 	for _, id := range w.app.Tools.IDs() {
 		if asked, _ := w.app.Candidates(call.Spec{Tool: id}, call.Budget{}, w.effects); len(asked) > 0 {
@@ -152,7 +152,7 @@ func (w *writer) tools() (ids []string) {
 	return ids
 }
 
-// whole is the brief text with every field of every operation.
+// whole returns the brief text with every field of every operation.
 func (w *writer) whole() string {
 	var b strings.Builder
 	b.WriteString(opening + "\n\n")
@@ -194,8 +194,7 @@ func short(text string) string {
 	return strings.NewReplacer("`", "", "\n", " ").Replace(text)
 }
 
-// tell says what is wrong with a plan, to the model that wrote it: every finding, and the part of the grammar
-// that they are about.
+// tell describes a plan's faults to the model that wrote it: every finding, and the relevant grammar.
 func (w *writer) tell(text []byte, findings stone.Findings) string {
 	json := true
 	if v, err := edn.ReadEither(text, edn.Limits{}); err == nil {

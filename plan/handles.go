@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/internal/reasons"
 )
 
-// This file is about capabilities as values: calls that read from slots who is asked.
+// This file implements capabilities as values: calls that read their capabilities from slots.
 
 // A handle names a capability, or a slot that holds the name of one.
 type handle struct {
@@ -22,8 +22,7 @@ type handle struct {
 	slot *slotRef
 }
 
-// readHandles reads who is asked: cap/id, and the candidates of dispatch. Where there is
-// no slot among them, they belong to the call's spec.
+// readHandles reads cap/id and the candidates of dispatch. Without slots among them, they belong to the call's spec.
 func (r *reading) readHandles(n *node, f fields) {
 	if at := f.place("cap/id"); at != nil && slotKey(at.value) != "" {
 		n.pin = r.slot(at, slotKey(at.value))
@@ -62,14 +61,13 @@ func hasSlot(list *place) bool {
 	return false
 }
 
-// handleSchema is the schema of a slot that holds capabilities: an id, or a map that has one,
-// or a list of those.
+// handleSchema is the schema of a slot with capabilities: an id, a map with one, or a list of these.
 var handleSchema = mustParse(`{"$defs": {"cap": {"anyOf": [{"type": "string"},
 	{"type": "object", "required": ["cap/id"], "properties": {"cap/id": {"type": "string"}}}]}},
 	"anyOf": [{"$ref": "#/$defs/cap"}, {"type": "array", "items": {"$ref": "#/$defs/cap"}}]}`)
 
-// candidates says in the spec of a call who is asked. A slot that holds the same in every run is
-// read here, so that the call is checked like one that names its capabilities.
+// candidates sets the capabilities in the spec of a call. Constant slots are read here, so the call is checked like one that
+// names its capabilities.
 func (c *compiler) candidates(n *node, spec *call.Spec, r reads, known *scope) {
 	if n.pin != nil {
 		if handles, ok := c.constant(n, n.pin, known); ok && len(handles) == 1 && handles[0].bare {
@@ -145,8 +143,7 @@ func ids(all []held) []string {
 	return out
 }
 
-// constant returns the capabilities in a slot that holds the same in every run. It reports
-// slots that cannot hold capabilities.
+// constant returns the capabilities in a constant slot. It reports slots that cannot hold capabilities.
 func (c *compiler) constant(n *node, ref *slotRef, known *scope) (all []held, ok bool) {
 	value, ok := c.holds(n, ref, known, handleSchema, "capability: want a cap/id, or a map that has one")
 	if !ok {
@@ -159,7 +156,7 @@ func (c *compiler) constant(n *node, ref *slotRef, known *scope) (all []held, ok
 	return all, err == nil && len(all) > 0
 }
 
-// capabilities reads who is asked from a slot.
+// capabilities reads the capabilities in a slot.
 func (v view) capabilities(ref *slotRef) ([]held, error) {
 	value, err := v.slot(ref)
 	if err != nil {

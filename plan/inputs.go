@@ -14,18 +14,17 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// This file is about :inputs, with which a plan states what it is given. A plan that states it reads no
-// other slot from outside.
+// This file implements :inputs, the declaration of a plan's inputs. A plan with it reads no other slot from outside.
 
-// An input is a slot that a plan states to be given.
+// An input is a slot that a plan declares as input.
 type input struct {
 	name   string
-	of     *template // its schema, or the name of one
+	of     *template // its schema or a schema name
 	schema *schema.Schema
-	named  string // a schema of the applicator
+	named  string // the name of a schema of the applicator
 }
 
-// readInputs reads the field of a plan. They are in the order of their names.
+// readInputs reads the inputs of a plan in the order of their names.
 func (r *reading) readInputs(at *place) []input {
 	if kind := at.value.Kind(); kind != edn.KindMap {
 		r.find(at, stone.Finding{Type: badValue}, "expected a map with a schema for each input, found a %s", kind)
@@ -53,7 +52,7 @@ func (r *reading) readInputs(at *place) []input {
 	return inputs
 }
 
-// readSchema reads the schema of an input: JSON Schema as data, or the name of one of the applicator's.
+// readSchema reads the schema of an input: JSON Schema as data, or the name of an applicator's schema.
 func (r *reading) readSchema(in *input) {
 	raw := in.of.constant
 	if raw == nil {
@@ -69,8 +68,7 @@ func (r *reading) readSchema(in *input) {
 	}
 }
 
-// Inputs returns the names of the slots that the plan states to be given, in their order. It is nil if
-// the plan states nothing.
+// Inputs returns the sorted names of the plan's declared inputs, or nil if it declares none.
 func (p *Plan) Inputs() []string {
 	if !p.stated {
 		return nil
@@ -82,7 +80,7 @@ func (p *Plan) Inputs() []string {
 	return names
 }
 
-// inputs defines the slots that the plan states to be given.
+// inputs defines the slots of the plan's declared inputs.
 func (c *compiler) inputs(known *scope) {
 	c.given = make(map[string]*schema.Schema, len(c.plan.inputs))
 	for _, in := range c.plan.inputs {
@@ -100,7 +98,7 @@ func (c *compiler) inputs(known *scope) {
 	}
 }
 
-// schemaHint says how a schema is written.
+// schemaHint explains how a schema is written.
 func schemaHint(named string) string {
 	if slices.Contains([]string{"string", "integer", "number", "boolean", "array", "object"}, named) {
 		return fmt.Sprintf("a schema is a map: {:type %q}", named)
@@ -108,20 +106,20 @@ func schemaHint(named string) string {
 	return "register it, or write the schema itself"
 }
 
-// closed reports whether a name is of no slot because the plan states its inputs, and this is none.
+// closed reports whether a name cannot be a slot because the plan declares its inputs without it.
 func (c *compiler) closed(name string) bool {
 	_, stated := c.given[name]
 	return c.plan.stated && !stated
 }
 
-// unstated reports a slot that is neither defined nor given.
+// unstated reports a slot that is neither defined nor declared as input.
 func (c *compiler) unstated(n *node, at *place, name string, known *scope) {
 	near := suggest.Closest(name, slices.Values(slices.Sorted(known.names())))
 	c.find(at, stone.Finding{Type: "missing-producer", Ashlar: label(n), Queried: name, Suggestion: near},
 		"no node before this one defines %q, and it is none of the plan's :inputs: add it there, or define it", name)
 }
 
-// misfits adds the values of given slots that do not fit what the plan states.
+// misfits reports values of given slots that do not fit the declared inputs.
 func (c *compiler) misfits(r *report, given dag.DAG) {
 	for _, in := range c.plan.inputs {
 		n, s := nearest(given, open(in.name)), c.given[in.name]

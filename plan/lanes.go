@@ -154,7 +154,7 @@ func (c *compiler) gather(name string, l laneSlot, known *scope) []stone.Ashlar 
 	return steps
 }
 
-// copied writes a copy of a node, with the record in its meta, if find returns one.
+// copied writes a copy of the node that find returns, if any, with the record in its meta.
 func (c *compiler) copied(name string, typ dag.AnyType, find func(dag.DAG) *dag.Node, read []dag.Querier) stone.Ashlar {
 	leaf := stone.Leaf(name, typ, func(_ context.Context, d dag.DAG) (*dag.Node, error) {
 		n := find(d)
@@ -173,8 +173,8 @@ func lastOf(nodes []*dag.Node) *dag.Node {
 	return nodes[len(nodes)-1]
 }
 
-// inLanes returns the nearest node of one of the types from every lane that survived, in the
-// order of the lanes: not from the lanes without one, nor if the fan-out was skipped.
+// inLanes returns the nearest node of one of the types from every surviving lane that has one, in the order of the lanes. If the
+// fan-out was skipped, it returns none.
 func inLanes(d dag.DAG, types ...string) []*dag.Node {
 	nodes, _ := d.Lanes(types...)
 	return slices.DeleteFunc(nodes, func(n *dag.Node) bool { return n == nil })

@@ -11,20 +11,19 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// Limits bound the size of a plan and its work in a run. Zero means the default, which is
-// given in parentheses. A plan that a capability returned has stricter limits, and draws
-// on the limits of the plan around it as well.
+// Limits bound the size of a plan and its work in a run. Zero means the default in parentheses. A plan that a capability returned
+// has stricter limits and also draws on those of the enclosing plan.
 type Limits struct {
 	Nodes      int // nodes in all bodies together (256)
-	Depth      int // bodies in bodies, and plans that calls return (16)
-	Attempts   int // retries, fallbacks and repairs that one node may ask for (100)
+	Depth      int // nesting of bodies and of returned plans (16)
+	Attempts   int // retries, fallbacks and repairs of one node (100)
 	Visits     int // nodes visited in loops, lanes and branches (100,000; returned plans 10,000)
-	Bytes      int // of all values that the plan makes of slots (256 MiB)
-	NodeBytes  int // of one of them (8 MiB)
-	Roundtrips int // invocations of capabilities, for returned plans alone (1,000)
+	Bytes      int // all values that the plan makes from slots (256 MiB)
+	NodeBytes  int // one such value (8 MiB)
+	Roundtrips int // invocations of capabilities, only for returned plans (1,000)
 }
 
-// The kinds of failure of a plan that reaches a limit. Each is a limit of the configuration.
+// The failure kinds of a plan that reaches a limit. Each is a limit in the configuration.
 const (
 	visitsExceeded    kind.Kind = "limit/visits"
 	bytesExceeded     kind.Kind = "limit/bytes"
@@ -57,7 +56,7 @@ func or(limit, otherwise int) int {
 type exceeded struct {
 	kind    kind.Kind
 	message string
-	part    bool // only of a returned plan
+	part    bool // only for a returned plan
 }
 
 func (e *exceeded) Error() string       { return e.message }
@@ -102,8 +101,7 @@ func (m *meter) take(n int) error {
 
 type meterKey struct{}
 
-// meter returns the meter of the plan in the run of ctx: the meter of the returned plan to
-// which it belongs, or else its own.
+// meter returns the meter of the plan in the run of ctx: that of the enclosing returned plan, or else its own.
 func (c *compiler) meter(ctx context.Context) *meter {
 	if m, ok := ctx.Value(meterKey{}).(*meter); ok {
 		return m
@@ -111,7 +109,7 @@ func (c *compiler) meter(ctx context.Context) *meter {
 	return runvalue.Of(ctx, c, func() *meter { return newMeter(nil, c.opts.Limits, defaultVisits) })
 }
 
-// visit counts n visits that are about to follow.
+// visit counts n upcoming visits.
 func (c *compiler) visit(d dag.DAG, n int) error { return c.meter(d.Context()).visit(n) }
 
 // Around returns a context with the limits of a returned plan. Plans returned within it
@@ -131,8 +129,8 @@ func (pl planner) Around(ctx context.Context) context.Context {
 	return budget.With(ctx, budget.From(ctx).Sub(budget.Limits{Roundtrips: new(or(limits.Roundtrips, DefaultRoundtrips))}))
 }
 
-// weight returns the number of nodes that one visit of a sequence visits: its own, and
-// the nodes of bodies that run once. Loops, maps and branches count their own.
+// weight returns the number of nodes in one visit of a sequence, including bodies that run once. Loops, maps and branches count
+// their own visits.
 func weight(nodes []*node) int {
 	n := 0
 	for _, node := range nodes {

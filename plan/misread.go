@@ -8,16 +8,15 @@ import (
 	"github.com/stonelayer/stone/internal/edn"
 )
 
-// This file finds data that looks like a slot to who wrote it: "{{x}}" in a text, a name where only an
-// emit reads one, and a form of Clojure.
+// This file finds data that its author may have meant as a slot: "{{x}}" in a text, a name outside an emit, and Clojure forms.
 
 const notExpanded = "not-expanded"
 
-// holes are the places for values in the languages of templates.
+// holes match the placeholders of template languages.
 var holes = regexp.MustCompile(`\{\{\s*[:.$@]?([\w/-]+)[^{}]*\}\}|\$\{\s*([\w/-]+)[^{}]*\}`)
 
-// misread reports a part of a template that names a slot and is data. What a plan of a user says may
-// be meant so; in a plan that a capability wrote it is an error.
+// misread reports a part of a template that names a slot but is data. In a user's plan it may be intended; in a capability's plan
+// it is an error.
 func (c *compiler) misread(n *node, known *scope, at *place, words bool) {
 	switch v := at.value; v.Kind() {
 	case edn.KindMap:

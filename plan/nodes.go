@@ -51,7 +51,7 @@ type emission struct {
 	value *template
 }
 
-// Emits returns what is known of the emission.
+// Emits returns the known schema of the emission.
 func (e emission) Emits() map[string]*schema.Schema {
 	all := map[string]*schema.Schema{}
 	e.shape(all, "", e.value)
@@ -76,7 +76,7 @@ func (c *compiler) shape(all map[string]*schema.Schema, path string, t *template
 		}
 		text, err := json.Marshal(map[string]any{"type": "object", "properties": properties, "additionalProperties": false})
 		if err == nil {
-			all[path], _ = schema.Parse(text) // names of fields always make a schema
+			all[path], _ = schema.Parse(text) // field names always give a valid schema
 		}
 	}
 }
@@ -140,7 +140,7 @@ func bodyOf(n *node) []*node {
 func (c *compiler) loop(n *node, name string, known *scope, depth int) stone.Ashlar {
 	inside := known.inner()
 	if n.max > 1 {
-		carried(bodyOf(n), func(b *node) { // may be left from an earlier round
+		carried(bodyOf(n), func(b *node) { // may remain from an earlier round
 			if known.find(b.as) == nil {
 				c.define(b, inside, slot{call: b.asks()})
 			}
@@ -165,7 +165,7 @@ func (c *compiler) loop(n *node, name string, known *scope, depth int) stone.Ash
 	return stone.Loop(name, a, versioned[bool]{dag.ReaderFunc(holds, t.reads.queries()...), versionOf(n.until)}, n.max)
 }
 
-// neverHolds warns of a loop that can only end by its bound, which is a failure.
+// neverHolds warns of a loop that can only fail at its bound.
 func (c *compiler) neverHolds(n *node, t *test) {
 	never := n.until.form == never
 	if t.form == expression && len(t.program.Variables()) == 0 {
@@ -225,7 +225,7 @@ func selector(value json.RawMessage) (string, error) {
 	return string(canonical), err
 }
 
-// fieldsOf returns the path into a slot as package schema takes it.
+// fieldsOf returns the path into a slot in the form of package schema.
 func fieldsOf(ref *slotRef) (path []string) {
 	for _, s := range ref.path {
 		path = append(path, s.String())
@@ -272,7 +272,7 @@ func (c *compiler) ask(n *node, name string, known *scope) stone.Ashlar {
 	r := c.reads(n, known, n.value)
 	c.define(n, known, slot{sure: true})
 	opts := []stone.AskOption{stone.Version(versionOf(n.value))}
-	if c.answers { // a user's own plan may ask its user
+	if c.answers { // only a user's own plan may ask its user
 		opts = append(opts, stone.Effects(effect.Ask))
 	}
 	if n.choices != nil {

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// An op is an operation of plans. The list of known ones in errors, the prompt of a model that writes plans and the page
-// docs/reference/plan.md are made from this table. What reads the nodes of an op is readerOf.
+// An op is an operation of plans. Errors, the prompt of a model that writes plans and the page docs/reference/plan.md use this
+// table. The function readerOf returns the reader of an op's nodes.
 type op struct {
 	name    string
 	does    string
 	example string   // a node, in JSON
 	keys    []key    // besides op, id and when
-	like    []string // names by which models ask for it
+	like    []string // names that models use for it
 }
 
-// A key is one or several keys of a table, with their description.
+// A key describes one or several keys of a table.
 type key struct{ names, is string }
 
 var operations = []op{
@@ -108,7 +108,7 @@ func opOf(name string) (op, bool) {
 	return operations[i], true
 }
 
-// likeOp returns the operation that other languages have under a name, or "".
+// likeOp returns the operation for a name from other languages, or "".
 func likeOp(name string) string {
 	name = strings.ToLower(name)
 	for _, o := range operations {
@@ -119,7 +119,7 @@ func likeOp(name string) string {
 	return ""
 }
 
-// likeKeys are keys of a node under the names that other languages give them.
+// likeKeys maps keys of a node to their names in other languages.
 var likeKeys = map[string][]string{
 	"input":    {"args", "arguments", "params", "parameters", "inputs", "with", "data", "payload", "value", "output", "prompt", "body"},
 	"as":       {"name", "result", "output", "save_as", "saveas", "save-as", "store", "store_as", "into", "to", "out", "assign", "var", "slot", "key", "bind"},
@@ -141,7 +141,7 @@ var likeKeys = map[string][]string{
 	"nodes":    {"steps", "plan", "tasks", "body", "actions"},
 }
 
-// likeKey returns the key of an operation that is meant by another name, or "". Taken are the keys that the node has.
+// likeKey returns the key of an operation that another name probably means, or "". Taken are the keys of the node.
 func likeKey(o op, name string, taken func(string) bool) string {
 	name = strings.ToLower(name)
 	for _, k := range append([]key{{"op, when", ""}}, o.keys...) {

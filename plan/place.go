@@ -46,8 +46,8 @@ type report struct {
 	seen     map[[4]string]bool
 }
 
-// most bounds the findings of a plan. Finding the line of a value takes a walk through
-// the text, so a hostile text full of faults would take quadratic time.
+// most bounds the findings of a plan. Finding the line of a value walks through the text, so a hostile text full of faults would
+// take quadratic time.
 const most = 1000
 
 func (r *report) full() bool { return len(r.findings) >= most }
@@ -78,7 +78,7 @@ func (r *report) find(at *place, f stone.Finding, format string, args ...any) {
 	r.add(f)
 }
 
-// located puts line and column, if known, before a message.
+// located prepends line and column, if known, to a message.
 func located(at *place, message string) string {
 	if at == nil {
 		return message

@@ -23,7 +23,7 @@ type Plan struct {
 	// faults are the findings about its form.
 	faults stone.Findings
 
-	text   []byte // canonical, if there are no faults
+	text   []byte // canonical; only without faults
 	digest string
 	last   atomic.Pointer[compiler] // see compiled
 }
@@ -39,10 +39,10 @@ type node struct {
 	value       *template // input, value, over, on or question
 	context     *template
 	constraints *template
-	spec        call.Spec // of a call, a tool or an apply
-	pin         *slotRef  // with the one capability that is asked
-	candidates  []handle  // if slots are among them
-	program     *slotRef  // with the plan that is applied
+	spec        call.Spec // for a call, tool or apply
+	pin         *slotRef  // the slot of :cap/id
+	candidates  []handle  // set if slots are among them
+	program     *slotRef  // the slot of the applied plan
 	bodies      []body    // of a composite
 	until       *guard
 	max         int
@@ -53,7 +53,7 @@ type node struct {
 // asks tells whether the node is a call in the sense of package call.
 func (n *node) asks() bool { return n.op == "call" || n.op == "tool" || n.op == "apply" }
 
-// loss says which lanes a fan-out may lose: by default all but one.
+// loss defines the lanes that a fan-out may lose: by default all but one.
 type loss struct {
 	all        bool
 	quorum     int
@@ -62,14 +62,13 @@ type loss struct {
 
 // body is a sequence of nodes: a body, a lane, a branch.
 type body struct {
-	key   string // of a branch: the value that selects it
+	key   string // for a branch: the value that selects it
 	at    *place
 	nodes []*node
 }
 
-// Read reads a plan, in EDN or JSON. It reads as much as possible: other faults are
-// findings of Check, and Ashlar rejects such a plan. The error is a *stone.Invalid if
-// the text is neither EDN nor JSON, longer than 8 MiB, or nested more than 512 deep.
+// Read reads a plan, in EDN or JSON. It reads as much as possible: faults become findings of Check, and Ashlar rejects such a
+// plan. The error is a *stone.Invalid if the text is neither EDN nor JSON, longer than 8 MiB, or nested more than 512 deep.
 func Read(data []byte) (*Plan, error) { return read(data, maxNodes) }
 
 // maxNodes bounds the nodes of a plan that are read. Further nodes are only counted, and
@@ -122,8 +121,8 @@ func (p *Plan) EDN() ([]byte, error) {
 	return edn.Format(v), nil
 }
 
-// JSON returns the plan as JSON, in one line. Some data has no JSON: a
-// key of text "slot/id", and in an emit a text ":x", which JSON would read as slots.
+// JSON returns the plan as JSON, in one line. Some data has no JSON form: a text key "slot/id", and in an emit a text ":x", which
+// JSON would read as slots.
 func (p *Plan) JSON() ([]byte, error) {
 	if p.text == nil {
 		return nil, p.faults.Err()

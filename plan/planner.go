@@ -15,15 +15,15 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Planner runs the plans that capabilities return, for call.Applicator.Plans. Calls in
-// plans have one by default. A returned plan reads what its call declares to read, and
-// the slots of the enclosing plan or of opts. It needs the effect ask to ask a person.
+// Planner runs the plans that capabilities return, for call.Applicator.Plans. Calls in plans have one by default. A returned plan
+// reads the nodes that its call declares, and the slots of the enclosing plan or of opts. It needs the effect ask to ask a
+// person.
 func Planner(opts Options) call.Planner { return planner{opts: opts} }
 
 type planner struct {
 	opts   Options
-	depth  int       // of the call that is answered
-	within *compiler // of the enclosing plan; nil if the call is in none
+	depth  int       // depth of the answered call
+	within *compiler // the enclosing plan; nil outside plans
 }
 
 // passes returns a predicate for the slots that a call passes on to a returned plan.
@@ -40,7 +40,7 @@ func (pl planner) passes(passed []dag.Query) func(name string) bool {
 		slots = pl.within.readable()
 	}
 	return func(name string) bool {
-		own := strings.TrimPrefix(name, failedPrefix) // the record of a slot is passed on with it
+		own := strings.TrimPrefix(name, failedPrefix) // a slot is passed on with its record
 		return names[name] || names[own] || slots[own] || slices.Contains(pl.opts.Slots, own)
 	}
 }
@@ -49,7 +49,7 @@ func (pl planner) passes(passed []dag.Query) func(name string) bool {
 var failedPrefix = call.Failed(open("")).Name()
 
 // Plan checks and compiles a plan that a capability returned.
-func (pl planner) Plan(app *call.Applicator, req *call.Request, reply *call.Reply, d dag.DAG, passed []dag.Query) (stone.Ashlar, error) {
+func (pl planner) Plan(ctx context.Context, app *call.Applicator, req *call.Request, reply *call.Reply, d dag.DAG, passed []dag.Query) (stone.Ashlar, error) {
 	p, err := read(reply.Plan, pl.opts.Limits.nodes())
 	if err != nil {
 		return stone.Ashlar{}, refused(asInvalid(err))
@@ -81,7 +81,7 @@ func (pl planner) Plan(app *call.Applicator, req *call.Request, reply *call.Repl
 	}
 	// Effects not granted to the call are not granted to the plan that it returns; nil
 	// would grant everything.
-	c.validate(&c.report, stone.Config{Input: d, Grant: append([]string{}, req.Effects...)})
+	c.validate(ctx, &c.report, stone.Config{Input: d, Grant: append([]string{}, req.Effects...)})
 	if err := c.findings.Err(); err != nil {
 		return stone.Ashlar{}, refused(c.findings)
 	}
@@ -110,12 +110,12 @@ func refused(findings stone.Findings) error {
 	if denied != nil {
 		details["denied"] = denied
 	}
-	// Findings are made of text and always have JSON.
+	// Findings are text and can always be encoded.
 	e.Details, _ = json.Marshal(details)
 	return e
 }
 
-// schemaIn returns the schema of a slot if the value that it has in d fits: after a fan-out it is a list of such values.
+// schemaIn returns the schema of a slot if its value in d fits: after a fan-out the value is a list.
 func (c *compiler) schemaIn(d dag.DAG, name string) *schema.Schema {
 	s, n := c.slotType(name).Schema(), nearest(d, open(name))
 	if s == nil || n == nil || s.Validate(d.Context(), []byte(n.JSON())) != nil {
@@ -124,8 +124,8 @@ func (c *compiler) schemaIn(d dag.DAG, name string) *schema.Schema {
 	return s
 }
 
-// Valid implements the optional method of a call.Planner for the check plan-valid: it returns why a plan that a slot will
-// hold cannot run. A slot that neither it nor d defines may be given when it is applied, unless the plan states its inputs.
+// Valid implements the optional method of a call.Planner for the check plan-valid: it returns why a plan in a slot cannot run. A
+// slot that neither the plan nor d defines may be given when it is applied, unless the plan declares its inputs.
 func (pl planner) Valid(app *call.Applicator, text []byte, d dag.DAG, grant []string) *call.Error {
 	p, err := read(text, pl.opts.Limits.nodes())
 	if err != nil {
@@ -137,7 +137,7 @@ func (pl planner) Valid(app *call.Applicator, text []byte, d dag.DAG, grant []st
 	c := newCompiler(p, app, opts, hidden, pl.depth)
 	c.answers = true
 	c.compile()
-	c.validate(&c.report, stone.Config{Input: d, Grant: grant})
+	c.validate(context.Background(), &c.report, stone.Config{Input: d, Grant: grant})
 	found := slices.DeleteFunc(c.findings, func(f stone.Finding) bool {
 		return f.Type == "missing-producer" && !p.stated && len(c.definers[f.Queried]) == 0 && f.Suggestion == ""
 	})
@@ -157,7 +157,7 @@ func bindings(object call.JSON) (steps []stone.Ashlar, names []string, findings 
 		return nil, nil, stone.Findings{{Type: badValue, Ashlar: "plan", Path: "bindings", Message: "expected a map from names to values: " + err.Error()}}
 	}
 	for _, key := range slices.Sorted(maps.Keys(slots)) {
-		name := strings.TrimPrefix(key, ":") // as names may be written in JSON
+		name := strings.TrimPrefix(key, ":") // JSON names may have a colon
 		if slices.Contains(names, name) {
 			findings = append(findings, stone.Finding{Type: "duplicate-name", Ashlar: "plan", Path: "bindings." + key, Queried: name,
 				Message: fmt.Sprintf("the name %q appears twice: remove one", name)})
@@ -179,13 +179,11 @@ func binding(name string, value json.RawMessage) stone.Ashlar {
 	return stone.Func0(name, open(name), func(context.Context) (json.RawMessage, error) { return value, nil }, stone.Effects())
 }
 
-// contextSlot is the slot with the context of the request that a plan answers, unless the
-// plan comes with a binding of that name.
+// contextSlot is the slot with the context of the answered request, unless the plan has a binding of that name.
 const contextSlot = "context"
 
-// Capability makes a capability from a plan. It answers a request with the plan, which the applicator runs with the
-// input's fields as slots, and the request's context as the slot "context". Kind defaults to "plan", and CanProduce
-// to plans alone. The error
+// Capability makes a capability from a plan. It answers a request with the plan, which the applicator runs with the input's
+// fields as slots, and the request's context as the slot "context". Kind defaults to "plan", CanProduce to plans only. The error
 // is a *stone.Invalid if the form of the plan has faults.
 func Capability(m call.Metadata, p *Plan) (call.Capability, error) {
 	text := p.String()

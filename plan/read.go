@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/internal/suggest"
 )
 
-// reading makes a typed plan of data, and reports its faults.
+// reading parses data as a typed plan and reports its faults.
 type reading struct {
 	report
 	size, depth int
@@ -155,7 +155,7 @@ func meant(op string) string {
 	return ""
 }
 
-// likened adds to the fault of a node what a name of another language means here.
+// likened adds the equivalent of a name from another language to the fault of a node.
 func (n *node) likened(f *form.Fault, v edn.Value) {
 	has := func(key string) bool { _, ok := v.Field(key); return ok }
 	switch o, known := opOf(n.op); {

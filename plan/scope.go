@@ -18,7 +18,7 @@ type scope struct {
 // A slot describes a slot before a run.
 type slot struct {
 	sure  bool
-	under [][]string // if not sure: guards under which it is defined; each list is enough
+	under [][]string // if not sure: guards under which it is defined; any list suffices
 	fails bool       // a call that is allowed to fail, so the slot may have no value
 	lanes bool       // gathered from a lane, which may be lost
 	call  bool       // it has a record
@@ -52,7 +52,7 @@ func (s *scope) names() iter.Seq[string] {
 	}
 }
 
-// define notes a slot, merged with the one of that name.
+// define notes a slot and merges it with an existing one.
 func (s *scope) define(name string, def slot) {
 	if before := s.find(name); before != nil && !def.sure {
 		def.sure = before.sure
@@ -74,7 +74,7 @@ func (s *slot) within(name string, guards []string) bool {
 	})
 }
 
-// guarded returns the slot as it is outside a guarded node.
+// guarded returns the slot as seen outside a guarded node.
 func (s slot) guarded(guard string) slot {
 	if guard == "" {
 		return s
@@ -139,12 +139,12 @@ type census struct {
 	texts    []string // the expressions
 }
 
-// uses reports whether a slot is read, or may be.
+// uses reports whether a slot may be read.
 func (c *census) uses(name string) bool {
 	return c.used[name] || slices.ContainsFunc(c.texts, func(text string) bool { return strings.Contains(text, name) })
 }
 
-// reads tells whether the plan reads a slot, or may.
+// reads reports whether the plan may read a slot.
 func (p *Plan) reads(name string) bool {
 	c := census{definers: map[string][]*node{}, used: map[string]bool{}}
 	c.take(p.nodes)

@@ -12,9 +12,9 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// This file writes schemas in short, and the EDN of messages as JSON.
+// This file writes schemas in a short form, and the EDN of messages as JSON.
 
-// typed returns a short form of a schema after a text, or "" if it allows anything.
+// typed returns a text followed by the short form of a schema, or "" if it allows anything.
 func typed(before string, s *schema.Schema) string {
 	if s == nil || s.String() == "{}" || s.String() == "true" {
 		return ""
@@ -30,7 +30,7 @@ func typed(before string, s *schema.Schema) string {
 	return before + text
 }
 
-// mostShape bounds the text of a schema, in bytes, that is told at three levels.
+// mostShape bounds the text of a schema with three levels, in bytes.
 const mostShape = 400
 
 // shape writes a schema for a reader: {"text":string,"tags"?:[string]}.

@@ -14,12 +14,12 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// An access is how a node reads a slot: the queries it declares, and the nodes it reads.
+// An access describes a node's read of a slot: its queries and the nodes.
 type access struct {
 	typ    dag.AnyType
 	failed dag.AnyType // not nil if the slot may be an allowed failure
 	needed bool        // the validator must find a producer
-	loose  bool        // of a keyword that is data if the slot is not defined
+	loose  bool        // a keyword that is data if the slot is undefined
 	absent bool        // the slot is not defined, even if lanes contain it
 }
 

@@ -11,12 +11,11 @@ import (
 	"github.com/stonelayer/stone/internal/edn"
 )
 
-// A template is data with places for slots. It is read once. Values put into the places
-// are data, and never expanded.
+// A template is data with slots. It is parsed once. Values put into slots are data and never expanded.
 type template struct {
 	constant json.RawMessage // if no other field is set
 	slot     *slotRef
-	word     string // a keyword that refers to a slot, if one of that name is defined
+	word     string // a keyword that refers to a slot, if defined
 	fields   []field
 	items    []*template
 	text     bool   // the items are the parts of a text
@@ -66,8 +65,7 @@ func (r *slotRef) String() string {
 	return b.String()
 }
 
-// template reads data with places for slots. With words, a keyword that is the whole
-// value of a field refers to the slot of that name.
+// template reads data with slots. With words, a keyword that is the whole value of a field refers to the slot of that name.
 func (r *report) template(at place, words bool) *template {
 	t, plain := r.within(at, words)
 	if plain {
@@ -136,7 +134,7 @@ func flat(v edn.Value, words bool) bool {
 	return true
 }
 
-// constant makes canonical JSON of data without slots.
+// constant returns data without slots as canonical JSON.
 func (r *report) constant(t *template) {
 	raw, err := edn.ToJSON(t.at.value)
 	if err == nil {
@@ -187,7 +185,7 @@ func (r *report) fields(t *template, words bool) (plain bool) {
 	slices.SortStableFunc(t.fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
 	for i := range t.fields {
 		f := &t.fields[i]
-		f.key, _ = canon.Append(nil, f.name) // text that was read is valid
+		f.key, _ = canon.Append(nil, f.name) // parsed text is valid
 		if f.plain {
 			r.constant(f.value)
 		}
@@ -235,7 +233,7 @@ func (r *report) sentence(t *template, at place) {
 	}
 }
 
-// alone reports the fields beside a key that allows none.
+// alone reports other fields beside a key that allows none.
 func (r *report) alone(at *place, key string) {
 	if at.value.Len() == 1 {
 		return
@@ -247,7 +245,7 @@ func (r *report) alone(at *place, key string) {
 	}
 }
 
-// slotKey returns the key that makes a map a place for a slot, or "".
+// slotKey returns the key that makes a map a slot, or "".
 func slotKey(v edn.Value) string {
 	for k := range v.Entries() {
 		if isSlotKey(k.Text()) {
@@ -276,7 +274,7 @@ func word(v edn.Value) string {
 	return name
 }
 
-// slot reads a place for a slot. It reports faults; a faulty reference may name no slot.
+// slot reads a slot reference. It reports faults; a faulty reference may name no slot.
 func (r *report) slot(at *place, key string) *slotRef {
 	v, _ := at.value.Field(key)
 	ref := &slotRef{record: key == slotRecord, at: at}
@@ -443,7 +441,7 @@ func (t *template) append(dst []byte, r reader, most int) (_ []byte, err error) 
 	return append(dst, '}'), nil
 }
 
-// say appends the text that the items make: texts as they are, other values as JSON.
+// say appends the items as text: texts unchanged, other values as JSON.
 func (t *template) say(dst []byte, r reader, most int) ([]byte, error) {
 	var said strings.Builder
 	for _, item := range t.items {

@@ -19,8 +19,7 @@ func (p *Plan) Calls() (slots []string) {
 	return slots
 }
 
-// WithCall returns the plan with a change of one of its Calls. The error comes from change, or says
-// that the plan has no such call.
+// WithCall returns the plan with a change of one of its Calls. The error comes from change or reports a missing call.
 func (p *Plan) WithCall(slot string, change func(*call.Spec) error) (*Plan, error) {
 	i := slices.IndexFunc(p.nodes, func(n *node) bool { return n.op == "call" && n.as == slot })
 	switch {

@@ -11,10 +11,9 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// This file is about slots that hold more than data: capabilities (see handles.go) and
-// plans that are applied.
+// This file handles slots with capabilities (see handles.go) and with plans to apply.
 
-// meant calls fn for every slot that the node reads for what it does, not for its input.
+// meant calls fn for every slot that determines the node's work rather than its input.
 func (n *node) meant(fn func(*slotRef)) {
 	for _, ref := range []*slotRef{n.pin, n.program} {
 		if ref != nil {
@@ -28,8 +27,7 @@ func (n *node) meant(fn func(*slotRef)) {
 	}
 }
 
-// holds returns the value of a slot that a let alone defines and that is the same in every
-// run. It reports a slot that cannot hold a value of the schema.
+// holds returns the constant value of a slot that only a let defines. It reports a slot that cannot hold a value of the schema.
 func (c *compiler) holds(n *node, ref *slotRef, known *scope, as *schema.Schema, what string) (value json.RawMessage, ok bool) {
 	by, def := c.definers[ref.name], known.find(ref.name)
 	if ref.record || len(by) != 1 || def == nil || def.given || !def.sure {
@@ -80,8 +78,7 @@ func mustParse(text string) *schema.Schema {
 	return s
 }
 
-// applied makes the input reader of the tool that applies plans. A plan that is the
-// same in every run is read here, and faults of its form are reported.
+// applied makes the input reader of the tool that applies plans. It reads a constant plan at once and reports faults of its form.
 func (c *compiler) applied(n *node, r reads, known *scope) dag.Reader[any] {
 	if n.program == nil { // which is reported
 		return nil
@@ -106,7 +103,7 @@ func (c *compiler) applied(n *node, r reads, known *scope) dag.Reader[any] {
 	return versioned[any]{read, versionOf(n.program, n.value)}
 }
 
-// formOf returns what is wrong with the form of a plan that is a value.
+// formOf returns the faults in the form of a plan that is a value.
 func formOf(value json.RawMessage, most int) stone.Findings {
 	text := []byte(value)
 	if s := ""; json.Unmarshal(value, &s) == nil {

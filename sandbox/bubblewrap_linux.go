@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// system lists the files that nearly every program reads. The rest of /etc, which has
-// secrets, is left out.
+// system lists the files that nearly every program reads. It omits the rest of /etc, which has secrets.
 var system = []string{
 	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store",
 	"/etc/alternatives", "/etc/ca-certificates", "/etc/group", "/etc/hosts", "/etc/ld.so.cache",
@@ -75,8 +74,8 @@ func bind(how string, p place) []string {
 	return args
 }
 
-// fix makes a path within a writable directory read-only. The directories between
-// become mounts, which cannot be renamed, so that nothing else gets its name.
+// fix makes a path within a writable directory read-only. The directories above it become mounts, which cannot be renamed or
+// replaced.
 func (r reach) fix(path string) (args []string) {
 	for _, w := range r.Writable {
 		if !below(path, w.Real) {

@@ -14,8 +14,8 @@ import (
 // counts threads, the supervisor counts processes.
 const threads = 8
 
-// A cgroup enforces the limits of a command if this process may make one: as root, or
-// in a delegated part of the hierarchy. Otherwise it is empty.
+// A cgroup enforces the limits of a command if this process may make control groups: as root, or in a delegated part of the
+// hierarchy. Otherwise it is empty.
 type cgroup struct {
 	dirs []string // one for each controller of version 1
 	home []string // where the supervisor is, in the same order
@@ -66,8 +66,7 @@ func (c *cgroup) add(home string, limits map[string]int64) {
 	c.dirs, c.home = append(c.dirs, dir), append(c.home, home)
 }
 
-// enter moves this process into the groups, leave out of them. A process started in
-// between is in the groups from its start.
+// enter moves this process into the groups, leave moves it out. A process started in between is in the groups from its start.
 func (c cgroup) enter() error { return move(c.dirs) }
 func (c cgroup) leave() error { return move(c.home) }
 
@@ -80,8 +79,7 @@ func move(dirs []string) error {
 	return nil
 }
 
-// remove deletes the groups. Their processes have been reaped, which the kernel may
-// learn a moment later.
+// remove deletes the groups. The kernel may notice a moment later that their processes have been reaped.
 func (c cgroup) remove() {
 	for _, dir := range c.dirs {
 		for range 100 {

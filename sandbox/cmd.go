@@ -24,9 +24,8 @@ type Cmd struct {
 	// Dir is the absolute path of the working directory: by default the temporary
 	// directory of the command.
 	Dir string
-	// Env lists variables, as NAME=value, or as NAME to pass on the value of this
-	// process. Besides, a command gets PATH, TZ and the variables of the language,
-	// and HOME and TMPDIR with the path of its temporary directory.
+	// Env lists variables, as NAME=value, or as NAME to pass on the value of this process. In addition, a command gets PATH, TZ
+	// and the language variables, and HOME and TMPDIR with the path of its temporary directory.
 	Env []string
 	// Stdin, Stdout and Stderr are as in os/exec.Cmd.
 	Stdin          io.Reader
@@ -45,7 +44,7 @@ func Command(ctx context.Context, p Policy, program string, args ...string) *Cmd
 type ExitError struct {
 	Code   int    // -1 if a signal ended it
 	Signal string // the signal that ended it, such as "killed"
-	Limit  string // the limit that it exceeded, for which it was killed
+	Limit  string // the exceeded limit for which it was killed
 }
 
 func (e *ExitError) Error() string {
@@ -75,8 +74,7 @@ func (c *Cmd) Output(limit int) (string, error) {
 // passed are the variables of this process that every command gets.
 var passed = []string{"PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ"}
 
-// environment returns the variables of a command. Of two with the same name the later
-// one applies.
+// environment returns the variables of a command. The later of two with the same name applies.
 func environment(scratch string, more []string) []string {
 	env := []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + scratch, "TMPDIR=" + scratch}
 	for _, v := range append(passed[:len(passed):len(passed)], more...) {

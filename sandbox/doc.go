@@ -1,5 +1,4 @@
-// Package sandbox runs commands that reach only what they are granted, and ends all
-// processes that they have started:
+// Package sandbox runs commands confined to a policy, and ends all processes that they have started:
 //
 //	p := sandbox.Policy{Writable: []string{"/home/me/project"}}
 //	cmd := sandbox.Command(ctx, p, "make", "test")
@@ -8,31 +7,26 @@
 //
 // # Reach
 //
-// A [Policy] lists what a command may use besides the programs of the system. Two
-// methods enforce it. Neither needs privileges:
+// A [Policy] grants a command resources besides the programs of the system. Two methods enforce it. Neither needs privileges:
 //
-//   - [Bubblewrap], a program, gives the command namespaces of its own: a file
-//     system that contains nothing else, no network, no other processes.
-//   - [Landlock], a part of Linux (6.12 and later), lets the command see the same
-//     file system but neither read nor write outside the policy. It does not
-//     guard everything else, so a system call filter denies sockets, changes of
-//     modes, owners and times by path (use fchmod and futimens), System V shared memory,
-//     semaphores and queues, fanotify, and leaving the process group. What the user may see stays
-//     visible: names and changes of names in directories by inotify, attributes of files,
-//     targets of links, and the command lines of processes in /proc.
+//   - [Bubblewrap], a program, gives the command its own namespaces: a file system that contains nothing else, no network, no
+//     other processes.
+//   - [Landlock], a part of Linux (6.12 and later), lets the command see the same file system but neither read nor write outside
+//     the policy. It does not guard everything else, so a system call filter denies sockets, changes of modes, owners and times
+//     by path (use fchmod and futimens), System V shared memory, semaphores and queues, fanotify, and leaving the process group.
+//     Some things stay visible: names and changes of names in directories by inotify, attributes of files, targets of links, and
+//     the command lines of processes in /proc.
 //
 // Under both a command cannot set the set-user-id and set-group-id bits of a file. It has
 // no capabilities, even if this process runs as root. It
 // cannot trace or read other processes, change their limits, or make namespaces. It
 // cannot open Unix sockets that have an address. /proc and /sys are read-only.
 //
-// Bubblewrap is the stronger one. It is found by the PATH of this process. [Find] returns
-// the method that is used; "stone version --verbose" prints it, the record of a step
-// contains it, and the command line prints once why a command is confined by Landlock.
+// Bubblewrap is stronger. It is found in the PATH of this process. [Find] returns the used method; "stone version --verbose"
+// prints it, the record of a step contains it, and the command line prints once why Landlock is used.
 //
-// A network leaves out the loopback of the machine, on which servers often ask nobody who he
-// is. The program slirp4netns makes it, for a command under Bubblewrap, and ends with the
-// command. A policy grants Loopback to do without.
+// A network excludes the loopback of the machine, where servers often require no authentication. The program slirp4netns provides
+// it for a command under Bubblewrap, and ends with the command. A policy with Loopback needs no slirp4netns.
 //
 // On a machine where neither works, every command is refused unless its policy selects
 // [Unconfined].
@@ -44,13 +38,11 @@
 //
 // # End
 //
-// A supervisor, which is this program started a second time, starts the command. It
-// is the parent of every descendant that loses its own, and is not confined: a command in
-// one domain with a thread of this process could read its keys in /proc. When the command ends, when
-// its context is done, or when this process dies, the supervisor kills all of them
-// and waits until they have ended. A confined command cannot escape. An unconfined one
-// could only escape by starting processes faster than they are killed; then Run returns
-// an error.
+// A supervisor, which is this program started a second time, starts the command. It is the parent of every descendant that loses
+// its own, and is not confined: a command in one domain with a thread of this process could read its keys in /proc. When the
+// command ends, when its context is done, or when this process dies, the supervisor kills all of them and waits until they have
+// ended. A confined command cannot escape. An unconfined command could escape only by starting processes faster than they are
+// killed; then Run returns an error.
 //
 // # Limits
 //

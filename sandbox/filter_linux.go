@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// auditArch has the kernel's names of the architectures for which the filter works: 64 bits,
-// with the low half of an argument first.
+// auditArch holds the kernel's names of the supported architectures: 64 bits, with the low half of an argument first.
 var auditArch = map[string]uint32{
 	"amd64":   unix.AUDIT_ARCH_X86_64,
 	"arm64":   unix.AUDIT_ARCH_AARCH64,
@@ -46,8 +45,7 @@ func jump(test uint16, k uint32, then, otherwise uint8) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_K | test, Jt: then, Jf: otherwise, K: k}
 }
 
-// A rule decides about a system call: instructions of which the last one is the
-// verdict.
+// A rule decides about a system call; its last instruction is the verdict.
 type rule struct {
 	call uint32
 	body []unix.SockFilter
@@ -73,8 +71,8 @@ var modeCalls = append([]modeCall{
 
 type modeCall struct{ call, arg uint32 }
 
-// noSpecialMode denies a call that would set the set-user-id or set-group-id bit: whoever
-// runs such a file later would be the user of this program.
+// noSpecialMode denies a call that would set the set-user-id or set-group-id bit: anyone who runs such a file later would act as
+// the user of this program.
 func noSpecialMode(call, n uint32) rule {
 	return rule{call, []unix.SockFilter{load(arg(n)), jump(unix.BPF_JSET, unix.S_ISUID|unix.S_ISGID, 0, 1), denied, allowed}}
 }
@@ -83,7 +81,7 @@ func noSpecialMode(call, n uint32) rule {
 // follows, and has a meaning only if a file is made.
 var openCalls = append([]modeCall{{unix.SYS_OPENAT, 2}}, legacyOpens...)
 
-// noSpecialFile is noSpecialMode for a call that may make a file.
+// noSpecialFile is like noSpecialMode, for a call that may make a file.
 func noSpecialFile(call, flags uint32) rule {
 	const makes = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
 	return rule{call, []unix.SockFilter{
@@ -155,12 +153,12 @@ func underLandlock() []rule {
 		unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_FCHOWNAT,
 		unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_SETXATTRAT, unix.SYS_FILE_SETATTR,
 		unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR, unix.SYS_REMOVEXATTRAT,
-		// Shared memory, semaphores and queues of the user, which stay for ever. Their numbers are in /proc/sysvipc.
+		// Shared memory, semaphores and queues of the user, which persist. Their numbers are in /proc/sysvipc.
 		unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SHMDT,
 		unix.SYS_SEMGET, unix.SYS_SEMCTL, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP,
 		unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL,
 		unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
-		unix.SYS_FANOTIFY_INIT, // which tells of the files of others
+		unix.SYS_FANOTIFY_INIT, // it reports the files of others
 	), noPath(unix.SYS_UTIMENSAT, 1))...)
 }
 
@@ -198,7 +196,7 @@ func callFilter(rules []rule) []unix.SockFilter {
 		load(callArch), jump(unix.BPF_JEQ, auditArch[runtime.GOARCH], 1, 0), ret(unix.SECCOMP_RET_KILL_PROCESS),
 		load(callNumber),
 	}
-	if runtime.GOARCH == "amd64" { // so do the calls of the x32 interface
+	if runtime.GOARCH == "amd64" { // x32 calls have other numbers too
 		out = append(out, jump(unix.BPF_JGE, 0x40000000, 0, 1), denied)
 	}
 	// The rules do not cover calls of later kernels.

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Version 6 (Linux 6.12) is the first that keeps a command from signaling the
-// processes of its user; version 3 the first that keeps it from truncating files.
+// Version 6 (Linux 6.12) is the first that keeps a command from signaling its user's processes; version 3 the first that keeps it
+// from truncating files.
 const minLandlock = 6
 
 // Rights of Landlock. A file can only be given fileRights.
@@ -120,8 +120,7 @@ func allowFound(ruleset int, paths []string, rights, how uint64) error {
 	return nil
 }
 
-// allow grants rights below a path. A path that was resolved must not have become a
-// link since.
+// allow grants rights below a path. A resolved path must not have become a link since.
 func allow(ruleset int, path string, rights, how uint64) error {
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: how})
 	if err != nil {

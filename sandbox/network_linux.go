@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// resolver is the configuration of names for a command with a network of its own: slirp4netns
-// passes questions to the resolver of the machine, which may listen on its loopback.
+// resolver is the resolver configuration for a command with its own network: slirp4netns forwards queries to the resolver of the
+// machine, which may listen on its loopback.
 const resolver = "nameserver 10.0.2.3\n"
 
 // connector returns the absolute path of the program that connects a network without the loopback
@@ -33,7 +33,7 @@ func connector(m Method) (string, error) {
 
 // A link connects the network namespace of a command. Its files go to bwrap.
 type link struct {
-	info, infoEnd   *os.File // where bwrap tells the process in the namespace
+	info, infoEnd   *os.File // where bwrap reports the process in the namespace
 	names, namesEnd *os.File // the configuration of names
 }
 
@@ -54,7 +54,7 @@ func newLink() (l *link, err error) {
 // files are the descriptors infoFile and namesFile of bwrap.
 func (l *link) files() []uintptr { return []uintptr{l.infoEnd.Fd(), l.namesEnd.Fd()} }
 
-// close closes what bwrap has, and what it reads.
+// close closes the files of bwrap and those that it reads.
 func (l *link) close() {
 	for _, f := range []*os.File{l.infoEnd, l.names, l.namesEnd} {
 		if f != nil {
@@ -63,8 +63,8 @@ func (l *link) close() {
 	}
 }
 
-// connect starts slirp4netns for the namespace that bwrap tells, and returns when the network is up.
-// Slirp4netns ends with the supervisor. If bwrap fails, connect does nothing.
+// connect starts slirp4netns for the namespace that bwrap reports, and returns when the network is up. Slirp4netns ends with the
+// supervisor. If bwrap fails, connect does nothing.
 func (l *link) connect(program string) error {
 	defer l.info.Close()
 	var told struct {
@@ -121,8 +121,7 @@ func (l *link) connect(program string) error {
 	return errors.Join(fmt.Errorf("%s does not connect the network: %s", program, strings.TrimSpace(string(text))), err)
 }
 
-// namesPath is the file from which programs learn who resolves names. In the file system of the machine
-// it is often a link.
+// namesPath is the file that names the resolver. On the machine it is often a link.
 func namesPath(whole bool) string {
 	const path = "/etc/resolv.conf"
 	if real, err := filepath.EvalSymlinks(path); err == nil && whole {

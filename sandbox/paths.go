@@ -11,7 +11,7 @@ import (
 
 // A place is a path of a policy.
 type place struct {
-	Path string // as in the policy, cleaned
+	Path string // from the policy, cleaned
 	Real string // without symbolic links
 	// through are the paths of the links and directories on the way to Real.
 	through []string
@@ -67,8 +67,8 @@ func below(path, dir string) bool {
 	return path != dir && strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// owner returns the writable place through which a path leads, if any. A command could
-// have replaced entries of that place by symbolic links.
+// owner returns the writable place through which a path leads, if any. A command could have replaced its entries by symbolic
+// links.
 func (p place) owner(writable []place) (place, bool) {
 	for _, w := range writable {
 		if slices.ContainsFunc(p.through, func(t string) bool { return below(t, w.Real) }) {
@@ -86,8 +86,8 @@ func (p place) redirected(w place) error {
 // kernel lists the directories that are never writable: they are interfaces of the kernel.
 var kernel = []string{"/proc", "/sys"}
 
-// resolve resolves the paths of the policy, for every command again. No path may depend
-// on entries that an earlier command could have changed.
+// resolve resolves the paths of the policy for each command. No path may depend on entries that an earlier command could have
+// changed.
 func (p Policy) resolve(program string) (reach, error) {
 	var all []place
 	for _, path := range p.Writable {

@@ -137,7 +137,7 @@ func (p *processes) watch() {
 func (p *processes) reapOrphans() {
 	for _, pid := range children(os.Getpid()) {
 		if pid != p.main {
-			_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // a running process is not reaped
+			_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // WNOHANG does not reap a running process
 		}
 	}
 }
@@ -187,7 +187,7 @@ func (p *processes) wait() (status syscall.WaitStatus, err error) {
 	if err != nil {
 		return status, fmt.Errorf("waiting for the command: %w", err)
 	}
-	// Until its leader is reaped, the number of the group is not reused.
+	// The number of the group is not reused until its leader is reaped.
 	p.mu.Lock()
 	_ = syscall.Kill(-p.main, syscall.SIGKILL)
 	_, err = syscall.Wait4(p.main, &status, 0, nil)

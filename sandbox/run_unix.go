@@ -39,7 +39,7 @@ type order struct {
 // A report is the outcome of a command. The first one only has the started process.
 type report struct {
 	Main   int
-	Error  string // the command did not start, or was not ended
+	Error  string // the command did not start or could not be ended
 	Code   int
 	Signal string
 	Limit  string

@@ -21,9 +21,8 @@ const (
 	Unconfined Method = "unconfined" // enforces nothing but the limits
 )
 
-// A Policy lists what a command may use. The zero value grants the programs and
-// libraries of the system, the command's executable and a temporary directory, and no
-// other file and no network.
+// A Policy grants resources to a command. The zero value grants the programs and libraries of the system, the command's
+// executable and a temporary directory, and no other file and no network.
 type Policy struct {
 	// Writable lists directories and files that the command may read and change.
 	// They must exist. An entry within another one adds nothing.
@@ -35,15 +34,14 @@ type Policy struct {
 	// Missing ones are ignored. An entry inside a writable directory becomes
 	// read-only there.
 	ReadOnly []string
-	// Network grants the servers that the host reaches, except for those on its loopback. It needs
-	// Bubblewrap and the program slirp4netns, and has IPv4 only. Without it a command reaches
-	// nothing. In both cases it has a loopback interface of its own under Bubblewrap. Unix sockets
-	// that have an address are never available.
+	// Network grants the servers that the host reaches, except for those on its loopback. It needs Bubblewrap and the program
+	// slirp4netns, and has IPv4 only. Without it a command has no network. In both cases it has its own loopback interface under
+	// Bubblewrap. Unix sockets that have an address are never available.
 	Network bool
-	// Loopback, with Network, grants the network of the host as it is, with every server on its
-	// loopback: what listens there often asks nobody who he is.
+	// Loopback, with Network, grants the unrestricted network of the host with every server on its loopback, where servers often
+	// require no authentication.
 	Loopback bool
-	// Limits bound what the command consumes.
+	// Limits bound the resources of the command.
 	Limits Limits
 	// Method selects how the policy is enforced. Empty means the strongest method
 	// that works here, and an error if none works. Unconfined must be set explicitly.
@@ -58,9 +56,9 @@ func Protected() []string { return []string{".git", ".stone"} }
 // means unlimited. The context bounds the duration of a command.
 type Limits struct {
 	Memory    int64         // bytes of all processes together; 4 GiB by default
-	Processes int           // at the same time; 512 by default
-	FileSize  int64         // bytes of each file that is written; 4 GiB by default
-	OpenFiles int           // of each process; 4096 by default
+	Processes int           // concurrent processes; 512 by default
+	FileSize  int64         // bytes of each written file; 4 GiB by default
+	OpenFiles int           // open files of each process; 4096 by default
 	CPU       time.Duration // processor time of each process; unlimited by default
 }
 
@@ -79,7 +77,7 @@ var ErrNone = errors.New("no sandbox for commands works here")
 var found struct {
 	once   sync.Once
 	method Method
-	weaker string // why a stronger method than this does not work, or empty
+	weaker string // why a stronger method does not work, or ""
 	err    error
 }
 
@@ -101,8 +99,7 @@ func Find() (Method, error) {
 	return found.method, found.err
 }
 
-// weaker says why commands are confined by a weaker method than the strongest. It is
-// empty if they are not.
+// weaker returns the reason why commands are confined by a weaker method than the strongest, or "".
 func weaker() string {
 	m, err := Find()
 	if err != nil || found.weaker == "" {

@@ -17,8 +17,8 @@ const (
 	orderFile = 3
 	stateFile = 4
 	selfFile  = 5 // this program, for bubblewrap
-	infoFile  = 6 // where bubblewrap tells its child, and
-	namesFile = 7 // the configuration of names, if the command has a network of its own
+	infoFile  = 6 // where bubblewrap reports its child, and
+	namesFile = 7 // the resolver configuration, if the command has its own network
 )
 
 // confining is the message of the first stage before it becomes the command.

@@ -35,7 +35,7 @@ func init() {
 	}
 	switch os.Args[1] {
 	case supervisorRole:
-		runtime.LockOSThread() // commands die with the thread that has started them
+		runtime.LockOSThread() // commands die with the thread that started them
 		supervisor()
 		os.Exit(0)
 	case confinedRole:
@@ -110,7 +110,7 @@ func (o order) supervise(control io.Reader, reports io.Writer) (report, error) {
 func detach() {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		return // they end with the supervisor
+		return // the streams end with the supervisor
 	}
 	defer null.Close()
 	for fd := range 3 {

@@ -66,7 +66,7 @@ func (r *reporter) value(at []string) any {
 	return v
 }
 
-// within returns the property or item of a value, or the value itself if it has none of that name.
+// within returns the named property or item of a value, or the value itself without one.
 func within(v any, token string) any {
 	switch c := v.(type) {
 	case map[string]any:
@@ -100,7 +100,7 @@ func (r *reporter) path(at []string) string {
 	return path
 }
 
-// allowed names the properties that the object schema at an address has.
+// allowed lists the properties of the object schema at an address.
 func (r *reporter) allowed(url string) string {
 	if r.schema == nil {
 		return ""

@@ -163,8 +163,8 @@ func fewValues(types []string) (values []any, ok bool) {
 	return values, true
 }
 
-// Encoding returns the contentEncoding of strings and their contentMediaType, "" for what the schema
-// does not name. If its alternatives differ, it returns the properties of the first that names one.
+// Encoding returns the contentEncoding and the contentMediaType of strings, "" if the schema does not state them. If its
+// alternatives differ, it returns the properties of the first that names one.
 func (s *Schema) Encoding() (encoding, mediaType string) {
 	if s == nil {
 		return "", ""

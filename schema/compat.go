@@ -9,13 +9,11 @@ import (
 // Compatible reports why a consumer cannot read every value that the producer's schema describes.
 // An empty result means that no incompatibility is certain. A nil schema is compatible with any.
 //
-// It reports all problems that are certain from the schemas: a type that the consumer does not
-// read; a property that it requires and the producer never writes or may omit; a property that it
-// forbids; a value of the producer's closed list that it refuses. Some alternative of the consumer
-// must be able to read each alternative of the producer. Each schema of a oneOf is assumed to have
-// values that no other has. Limits such as maxLength or pattern, and an enum against an open type,
-// are left to validation. So is null, which is how Go writes a nil slice, map or pointer, and which
-// Go reads into anything.
+// It reports all problems that are certain from the schemas: a type that the consumer rejects; a property that it requires and
+// the producer never writes or may omit; a property that it forbids; a value in the producer's closed list that it rejects. Some
+// alternative of the consumer must be able to read each alternative of the producer. Each schema of a oneOf is assumed to have
+// values that no other has. Limits such as maxLength or pattern, and an enum against an open type, are left to validation. So is
+// null, because Go writes a nil slice, map or pointer as null and reads null into anything.
 //
 // The result is cached for the pair of pointers.
 func Compatible(producer, consumer *Schema) []Problem {
@@ -33,8 +31,8 @@ func Compatible(producer, consumer *Schema) []Problem {
 	return slices.Clone(problems)
 }
 
-// finding is a problem with some of the producer's values, or with each of them. An alternative of
-// the consumer is excluded only if it reads no value at all.
+// finding is a problem with some or all of the producer's values. An alternative of the consumer is excluded only if it reads no
+// value at all.
 type finding struct {
 	Problem
 	all      bool // no value of the producer can be read
@@ -131,8 +129,7 @@ func units(p view) []unit {
 	return out
 }
 
-// merge joins the findings on parts of the producer's values: they concern all values only if
-// each part has one that does.
+// merge joins the findings on parts of the producer's values. They concern all values only if every part has such a finding.
 func merge(results [][]finding) []finding {
 	all := true
 	for _, found := range results {

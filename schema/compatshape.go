@@ -53,7 +53,7 @@ func (c *comparison) property(v view, name string) ([]any, presence) {
 	return nodes, there
 }
 
-// maxNested bounds how deep empty looks into required properties and items.
+// maxNested bounds the depth at which empty checks required properties and items.
 const maxNested = 4
 
 // empty reports whether it is certain that no value fits a view of the producer.
@@ -139,7 +139,7 @@ func (c *comparison) readObject(p view, part *object) []finding {
 	return append(out, c.readProperties(p, part)...)
 }
 
-// readProperties compares each property that the producer lists with the consumer's schemas of it.
+// readProperties compares each listed property of the producer with the consumer's schemas for it.
 func (c *comparison) readProperties(p view, part *object) []finding {
 	var out []finding
 	done := map[string]bool{}
@@ -180,7 +180,7 @@ func below(step string, found []finding, sure bool) []finding {
 	return out
 }
 
-// readArray compares the items: first those with a place of their own, then all others.
+// readArray compares the items: first those with their own schema, then all others.
 func (c *comparison) readArray(p view, part *object) []finding {
 	var out []finding
 	ownPlaces := len(part.list("prefixItems"))

@@ -10,11 +10,10 @@
 //
 // # Schemas of Go types
 //
-// The schema of a Go type describes what encoding/json writes for its values. Fields are named
-// by their json tags; "omitempty" and "omitzero" make a property optional; pointers, slices and
-// maps may be null; a `jsonschema:"…"` tag is the description of a property. Types that write
-// themselves as text are strings; types that write their own JSON may be any value. A type that
-// contains itself is described with $ref.
+// The schema of a Go type describes what encoding/json writes for its values. Fields are named by their json tags; "omitempty"
+// and "omitzero" make a property optional; pointers, slices and maps may be null; a `jsonschema:"…"` tag is the description of a
+// property. Types that marshal themselves to text are strings; types that marshal themselves to JSON may be any value. A type
+// that contains itself is described with $ref.
 //
 // A closed list of values comes from a method Enum() []any of the type, or from a tag
 // `enum:"red,green"` on a string field.
@@ -34,8 +33,8 @@
 // References lead only to places inside the schema; nothing is loaded from the network or the
 // disk.
 //
-// A schema is applied to a place of a value once, however many references lead to it. The work is
-// therefore bounded by the size of the schema times the size of the value, also for hostile ones.
+// A schema is applied once to a place of a value, however many references lead to it. The work is bounded by the size of the
+// schema times the size of the value, even for hostile ones.
 //
 // # For packages of providers
 //

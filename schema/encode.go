@@ -2,7 +2,7 @@ package schema
 
 import "slices"
 
-// text is the schema of the JSON text of a value: alone, or in an object if a text could be a value too.
+// text returns the schema of a value's JSON text: alone, or in an object if a string could also be a value.
 func (p *projection) text(node any) *object {
 	about := "JSON text of the value"
 	if o, ok := node.(*object); ok {
@@ -55,7 +55,7 @@ func (p *projection) takesText(node any) bool {
 	return len(types) == 0 || slices.Contains(types, "string")
 }
 
-// members projects an object of free names as the list of its members.
+// members projects an object with free names as a list of members.
 func (p *projection) members(o, values *object, where string) (*object, error) {
 	value, err := p.node(values, where+"[*]", false)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// extract makes a separate schema from nodes of the tree, with the definitions they refer to. It
-// returns nil, which accepts anything, if one of them does.
+// extract makes a separate schema from nodes of the tree, with the definitions they refer to. It returns nil, which accepts
+// anything, if one of the nodes does.
 func (s *Schema) extract(nodes []any) *Schema {
 	e := extraction{from: s, places: map[string]string{}, defs: newObject()}
 	for i, node := range nodes {

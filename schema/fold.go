@@ -2,7 +2,7 @@ package schema
 
 import "slices"
 
-// referenceOf returns the reference that a schema is, also in an allOf of its own.
+// referenceOf returns the reference of a schema that is only a reference, perhaps in an allOf.
 func referenceOf(o *object) (ref string, beside bool) {
 	if all := o.list("allOf"); len(all) == 1 && !o.has("$ref") {
 		if below, ok := all[0].(*object); ok && len(below.names) == 1 {
@@ -16,7 +16,7 @@ func referenceOf(o *object) (ref string, beside bool) {
 	})
 }
 
-// target returns the schema that replaces a reference. There is none within itself.
+// target returns the schema that replaces a reference, unless it is within itself.
 func (l *loosening) target(ref string) (*object, bool) {
 	node, _ := lookup(l.root, ref)
 	def, ok := node.(*object)
@@ -42,7 +42,7 @@ func (l *loosening) flatten(o *object) *object {
 			if !ok {
 				continue
 			}
-			l.inlining = append(l.inlining, ref) // until node has projected what is below
+			l.inlining = append(l.inlining, ref) // until node has projected the parts below
 			l.inlined++
 			mergeInto(out, l.flatten(def))
 			below = below.clone()
@@ -74,7 +74,7 @@ func mergeInto(out, part *object) {
 		}
 	}
 	if apart {
-		out.remove("additionalProperties") // one part rejects what the other one lists
+		out.remove("additionalProperties") // one part rejects properties that the other lists
 	}
 }
 
@@ -135,8 +135,8 @@ func (l *loosening) foldable(o *object, alternatives []any) bool {
 	})
 }
 
-// fold returns an object in place of one with alternatives: it has the properties of all of them,
-// and requires what all of them require. Told are the alternatives.
+// fold returns an object in place of one with alternatives: it has the properties of all alternatives and requires those that all
+// require. Told are the alternatives.
 func (l *loosening) fold(o *object) (folded, told *object) {
 	told = newObject()
 	for range 2 { // anyOf and oneOf
@@ -204,7 +204,7 @@ func eitherProperties(properties, branch, own *object) {
 		case !has:
 			properties.set(name, value)
 		case own.has(name) || equal(known, value):
-			// what stands beside the alternatives holds for all of them
+			// other keywords apply to all alternatives
 		default:
 			either, _ := known.(*object)
 			var list []any
@@ -239,7 +239,7 @@ func oneList(alternatives []any) *object {
 	return newObject("type", "string", "enum", values)
 }
 
-// short returns alternatives, or if their text is long, the names of their properties.
+// short returns alternatives or, if their text is long, their property names.
 func short(alternatives []any, branches []*object) []any {
 	if len(appendJSON(nil, alternatives, true)) <= maxTold {
 		return alternatives

@@ -11,13 +11,12 @@ import (
 	"github.com/stonelayer/stone/internal/pattern"
 )
 
-// maxUnchecked bounds the keywords that ParseForeign leaves out one after the other.
+// maxUnchecked bounds the keywords that ParseForeign omits.
 const maxUnchecked = 20
 
-// ParseForeign reads a schema that another program wrote, such as the input schema of a tool. It
-// leaves out keywords that cannot be compiled, and returns where they are: the schema accepts every
-// value that these parts might reject. The nullable of OpenAPI 3.0 is read. The error is the one [Parse]
-// returns for a text of which nothing can be kept.
+// ParseForeign reads a schema that another program wrote, such as the input schema of a tool. It omits keywords that cannot be
+// compiled and returns their places: the schema accepts every value that these parts might reject. It supports nullable of
+// OpenAPI 3.0. If nothing can be kept, it returns the error of [Parse].
 func ParseForeign(data []byte) (s *Schema, unchecked []string, err error) {
 	data = withNull(data)
 	if s, err = Parse(data); err == nil || len(data) > maxText {
@@ -45,7 +44,7 @@ func ParseForeign(data []byte) (s *Schema, unchecked []string, err error) {
 	return nil, nil, err
 }
 
-// withNull returns a text in which the schemas that OpenAPI 3.0 marks as nullable take null.
+// withNull returns a text in which schemas marked as nullable (OpenAPI 3.0) accept null.
 func withNull(data []byte) []byte {
 	if !bytes.Contains(data, []byte(`"nullable"`)) || len(data) > maxText {
 		return data
@@ -124,7 +123,7 @@ func (f *foreign) drop(o *object, where, keyword string) {
 	}
 }
 
-// uncompilable reports a pattern that no engine knows.
+// uncompilable reports whether no engine can compile a pattern.
 func uncompilable(_ *foreign, keyword string, value any) bool {
 	text, ok := value.(string)
 	if keyword != "pattern" || !ok {
@@ -134,7 +133,7 @@ func uncompilable(_ *foreign, keyword string, value any) bool {
 	return err != nil
 }
 
-// unresolved reports a reference that leads outside, or nowhere.
+// unresolved reports whether a reference leads outside or cannot be resolved.
 func unresolved(f *foreign, keyword string, value any) bool {
 	switch keyword {
 	case "$ref", "$dynamicRef", "$recursiveRef":
@@ -145,7 +144,7 @@ func unresolved(f *foreign, keyword string, value any) bool {
 	return false
 }
 
-// leaveOut leaves out what the compiler complains about, and reports whether there was any.
+// leaveOut omits the keyword of a compiler error, and reports whether it found one.
 func (f *foreign) leaveOut(err error) bool {
 	before := len(f.unchecked)
 	var invalid *jsonschema.SchemaValidationError
@@ -161,7 +160,7 @@ func (f *foreign) leaveOut(err error) bool {
 	return len(f.unchecked) > before
 }
 
-// invalid leaves out the keywords whose values are not what the meta-schema wants.
+// invalid omits keywords whose values the meta-schema rejects.
 func (f *foreign) invalid(problem *jsonschema.ValidationError) {
 	for _, cause := range problem.Causes {
 		f.invalid(cause)

@@ -89,8 +89,8 @@ func eachAnchored(node any, fragment string, do func(fragment string)) {
 	}
 }
 
-// enclosing returns the innermost resource around a location. The map has at least one for every
-// address that a schema was loaded from.
+// enclosing returns the innermost resource around a location. The map has at least one for every address from which a schema was
+// loaded.
 func enclosing(resources map[string]*resource, location string) *resource {
 	for {
 		if r := resources[location]; r != nil {
@@ -139,7 +139,7 @@ func (g *graph) markReferred() {
 	}
 }
 
-// named lists the schemas that a schema refers to.
+// named lists the schemas to which a schema refers.
 func named(s *jsonschema.Schema) []*jsonschema.Schema {
 	out := []*jsonschema.Schema{s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else, s.PropertyNames,
 		s.UnevaluatedProperties, s.Contains, s.Items2020, s.UnevaluatedItems, s.ContentSchema}

@@ -22,11 +22,10 @@ var ofTypes sync.Map // reflect.Type → func() (*Schema, error)
 // For returns the schema of T; see [ForType].
 func For[T any]() (*Schema, error) { return ForType(reflect.TypeFor[T]()) }
 
-// ForType returns the schema of the JSON that encoding/json writes for values of t. It is inferred
-// once for each type; later calls return the same pointer. The error names the field that no
-// schema can describe, or whose data JSON would lose: a channel, a function, a complex number, a
-// map with such keys, an interface with methods, a struct without exported fields, two fields
-// with one tag, or an invalid tag.
+// ForType returns the schema of the JSON that encoding/json writes for values of t. It is inferred once for each type; later
+// calls return the same pointer. The error names a field that no schema can describe or whose data JSON would lose: a channel, a
+// function, a complex number, a map with such keys, an interface with methods, a struct without exported fields, two fields with
+// one tag, or an invalid tag.
 func ForType(t reflect.Type) (*Schema, error) {
 	if t == nil {
 		return nil, nil
@@ -53,7 +52,7 @@ func ForType(t reflect.Type) (*Schema, error) {
 type inference struct {
 	root  reflect.Type
 	open  map[reflect.Type]bool   // types being described; true if they contain themselves
-	names map[reflect.Type]string // of the types that are described in $defs
+	names map[reflect.Type]string // names of the types in $defs
 	defs  *object
 }
 
@@ -162,7 +161,7 @@ func byMethod(t reflect.Type, pointer bool) *object {
 	case jsonSure:
 		return newObject()
 	case p.Implements(marshalerType):
-		return newObject() // whether its method is called depends on whether the value is addressable
+		return newObject() // the method is called only if the value is addressable
 	case textSure:
 		return newObject("type", "string")
 	case p.Implements(textMarshalerType), p.Implements(unmarshalerType), p.Implements(textUnmarshalerType):

@@ -47,10 +47,10 @@ func (l *Lists) Check(v reflect.Value) error {
 }
 
 type listCompiler struct {
-	open map[reflect.Type]*checker // by type, also while it is compiled
+	open map[reflect.Type]*checker // checkers by type, including unfinished ones
 }
 
-// made returns the fields and the element type of t that are checked.
+// made returns the checks for the fields and the element type of t.
 func made(t reflect.Type) (fields []field, elem reflect.Type) {
 	if byMethod(t, true) != nil {
 		return nil, nil
@@ -77,7 +77,7 @@ func lists(t reflect.Type, seen map[reflect.Type]bool) bool {
 	return slices.ContainsFunc(fields, func(f field) bool { return f.list() != nil || lists(f.Type, seen) })
 }
 
-// closed reports whether t lists its values itself.
+// closed reports whether t has its own list of values.
 func closed(t reflect.Type) bool {
 	return t.Kind() != reflect.Interface && t.Kind() != reflect.Pointer && hasEnum(t)
 }

@@ -9,15 +9,13 @@ import (
 // maxInlined bounds the references that Loose inlines.
 const maxInlined = 1000
 
-// maxTold bounds the text that tells one keyword, in bytes. Longer alternatives are told by the names
-// of their properties, other keywords not at all.
+// maxTold bounds the description of one keyword, in bytes. Longer alternatives are described by their property names, other
+// keywords not at all.
 const maxTold = 2 << 10
 
-// Loose returns the JSON text of an object schema in the form that a service accepts to guide a model
-// by it and enforces nothing. Keywords for which Accepts returns false are left out: the description
-// of the value tells them. Alternatives of objects are folded into one object that has the properties
-// of all, and requires the properties that all require; oneOf becomes anyOf. What has to be said about the
-// whole value is in told.
+// Loose returns the JSON text of an object schema for a service that guides a model by it but enforces nothing. Keywords for
+// which Accepts returns false move to the description of the value. Alternatives of objects are folded into one object with all
+// their properties, which requires those that all require; oneOf becomes anyOf. Told contains the constraints of the whole value.
 //
 // Every value that fits the schema fits the result, unless Name refuses one of its names. Validate
 // against the schema itself. It fails if the text is no schema of objects.
@@ -33,7 +31,7 @@ func (b *Subset) Loose(text []byte) (projected []byte, told string, err error) {
 		return nil, "", errors.New("schema: the whole value is not an object")
 	}
 	top.set("type", "object")
-	if enum, ok := listed(top); ok { // of objects, which no service takes at the top
+	if enum, ok := listed(top); ok { // an enum of objects, which no service accepts at the top
 		top.remove("enum")
 		top.remove("const")
 		l.more = append(l.more, newObject("enum", enum))
@@ -58,7 +56,7 @@ type loosening struct {
 	more     []*object // constraints of the whole value
 }
 
-// constraintsText tells constraints to a model.
+// constraintsText describes constraints to a model.
 func constraintsText(list ...*object) string {
 	all := newObject()
 	for _, o := range list {
@@ -85,7 +83,7 @@ func (l *loosening) node(v any, where string, _ bool) (*object, error) {
 		if out, err := l.reference(ref, where); err == nil {
 			return out, nil
 		}
-		if l.open[ref] { // the service has no such cycles
+		if l.open[ref] { // the service does not support such cycles
 			return l.described(newObject(), o, newObject()), nil
 		}
 	}
@@ -109,7 +107,7 @@ func (l *loosening) node(v any, where string, _ bool) (*object, error) {
 	return l.described(out, o, dropped), nil
 }
 
-// described adds the description of a schema, and the constraints that the service does not know.
+// described adds the description of a schema and the constraints that the service does not support.
 func (l *loosening) described(out, o, dropped *object) *object {
 	var text []string
 	if own, ok := o.values["description"].(string); ok && own != "" {
@@ -169,11 +167,11 @@ func (l *loosening) alternatives(o *object, keyword string, list []any, where st
 	return newObject("anyOf", some), dropped
 }
 
-// annotations are keywords that are not told as constraints.
+// annotations are keywords that are not constraints.
 var annotations = []string{"$schema", "$id", "id", "$defs", "definitions", "$comment", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary",
 	"title", "description", "default", "examples", "example", "deprecated", "readOnly", "writeOnly", "nullable", "contentMediaType", "contentEncoding"}
 
-// rest returns the keywords of a schema that are neither annotations nor among those named.
+// rest returns the other keywords of a schema, without annotations and the named ones.
 func (l *loosening) rest(o *object, known ...string) *object {
 	out := newObject()
 	for _, keyword := range o.names {
@@ -230,7 +228,7 @@ func (l *loosening) single(o *object, where string) (out, dropped *object) {
 	return out, dropped
 }
 
-// keep moves the constraints that the service knows.
+// keep moves the constraints that the service supports.
 func (l *loosening) keep(out, dropped *object) {
 	for _, list := range constraints {
 		for _, keyword := range list {
@@ -242,7 +240,7 @@ func (l *loosening) keep(out, dropped *object) {
 	}
 }
 
-// array projects the elements of an array. Services want a schema of the elements.
+// array projects the elements of an array. Services require a schema of the elements.
 func (l *loosening) array(o, out, dropped *object, where string) {
 	first, items := o.list("prefixItems"), o.values["items"]
 	if list, ok := items.([]any); ok { // of older drafts
@@ -319,7 +317,7 @@ func (l *loosening) object(o *object, where string) (out, dropped *object) {
 	return out, dropped
 }
 
-// orAny returns the schema of any value for none.
+// orAny returns the schema, or one of any value for nil.
 func orAny(v any) any {
 	if v == nil {
 		return true

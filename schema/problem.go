@@ -60,7 +60,7 @@ func joinPath(head, tail string) string {
 	return head + "." + tail
 }
 
-// propertyPath is the step to a property: its name, or ["its name"] if it is not a plain word.
+// propertyPath returns the path element of a property: its name, or ["its name"] if it is not a plain word.
 func propertyPath(name string) string {
 	plain := name != ""
 	for _, c := range name {
@@ -75,7 +75,7 @@ func propertyPath(name string) string {
 }
 
 const (
-	// shownLength bounds how much of a value a message repeats, in characters.
+	// shownLength bounds the part of a value in a message, in characters.
 	shownLength = 60
 	// messageLength bounds a message, in characters.
 	messageLength = 1000
@@ -122,7 +122,7 @@ func literal(v any) string {
 
 func shorten(s string) string { return cut(s, shownLength) }
 
-// cut returns at most n characters of s. If it cuts, the last one is an ellipsis.
+// cut returns at most n characters of s, ending in an ellipsis if it was cut.
 func cut(s string, n int) string {
 	runes, end := 0, 0
 	for at := range s {

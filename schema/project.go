@@ -13,13 +13,13 @@ type projection struct {
 	*Subset
 	root     *object
 	defs     *object           // of the result
-	names    map[string]string // of the definitions, by their references
+	names    map[string]string // names of the definitions by reference
 	open     map[string]bool   // references that are being projected
-	optional bool              // an optional property is on the way from the definition
+	optional bool              // the path from the definition contains an optional property
 	walk     func(node any, where string, absent bool) (*object, error)
 }
 
-// constraints are the keywords about values of a type that do not look into it.
+// constraints are the keywords about values of a type, not about their parts.
 var constraints = map[string][]string{
 	"string":  {"pattern", "format", "minLength", "maxLength", "contentEncoding", "contentMediaType"},
 	"number":  {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"},
@@ -28,15 +28,15 @@ var constraints = map[string][]string{
 	"object":  {"minProperties", "maxProperties"},
 }
 
-// unprojectable are keywords whose removal would change which values have a place in the result.
+// unprojectable are keywords whose removal would change the structure of the values.
 var unprojectable = []string{"allOf", "patternProperties", "prefixItems", "$dynamicRef", "$recursiveRef"}
 
 func unenforced(where, what string) error {
 	return fmt.Errorf("%s: %s cannot be enforced", cmp.Or(where, "the whole value"), what)
 }
 
-// node projects a schema. Absent means that null need not be offered, because the value can be
-// left out. With Encode, the parts that cannot be enforced are JSON text.
+// node projects a schema. Absent means that the value can be omitted, so null need not be offered. With Encode, the parts that
+// cannot be enforced are JSON text.
 func (p *projection) node(node any, where string, absent bool) (*object, error) {
 	out, err := p.enforced(node, where, absent)
 	if err == nil || !p.Encode || where == "" {
@@ -74,7 +74,7 @@ func (p *projection) enforced(node any, where string, absent bool) (*object, err
 	if err != nil {
 		return nil, err
 	}
-	// An empty slice, map or byte slice of Go says what null says.
+	// An empty slice, map or byte slice of Go means the same as null.
 	empty := len(types) == 1 && (types[0] == "array" || types[0] == "object" && !o.has("properties") || o.has("contentEncoding"))
 	if out = told(out, o); null && !empty && !absent || len(types) == 0 {
 		out = orNull(out)
@@ -82,8 +82,7 @@ func (p *projection) enforced(node any, where string, absent bool) (*object, err
 	return out, nil
 }
 
-// kindsOf returns the types of a schema, also of one that only lists values or describes the
-// elements of an array. Nil is any type.
+// kindsOf returns the types of a schema, even if it only lists values or describes the elements of an array. Nil means any type.
 func kindsOf(o *object) []string {
 	types := typesOf(o)
 	if values, _ := listed(o); types == nil {
@@ -173,8 +172,7 @@ func (p *projection) single(o *object, typ, where string) (out *object, err erro
 	return out, nil
 }
 
-// told puts the description of a schema before the constraints that the service does not
-// know.
+// told joins the description of a schema and the constraints that the service does not support.
 func told(out, o *object) *object {
 	text, _ := o.values["description"].(string)
 	if text == "" || out == nil {
@@ -213,7 +211,7 @@ func (p *projection) enum(o, out, dropped *object, where string) error {
 	return nil
 }
 
-// object projects an object that lists its properties, or one of free names.
+// object projects an object with listed properties or free names.
 func (p *projection) object(o, out *object, where string) error {
 	properties, rest := o.object("properties"), o.values["additionalProperties"]
 	values, isMap := rest.(*object)
@@ -328,7 +326,7 @@ func (p *projection) reference(ref, where string) (*object, error) {
 	return newObject("$ref", "#/$defs/"+name), nil
 }
 
-// orNull returns a projected schema that also takes null. Nil is null alone.
+// orNull returns a projected schema that also accepts null. Nil means null only.
 func orNull(o *object) *object {
 	null := newObject("type", "null")
 	if o == nil {

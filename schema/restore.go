@@ -8,11 +8,10 @@ import (
 	"slices"
 )
 
-// Restore returns the JSON value for a value of a projected schema; see
-// [Subset.Encode] and [Subset.AllRequired]. A member that is null where the schema rejects null is
-// left out, members that are listed become an object, JSON text becomes its value where no text may be, and properties get
-// their names back. A value of the schema is returned as it is, unless it has an object with the only
-// property "json" where any value may be; so is malformed text.
+// Restore returns the JSON value for a value of a projected schema; see [Subset.Encode] and [Subset.AllRequired]. A null member
+// that the schema rejects is omitted, a list of members becomes an object, JSON text becomes its value where no string is
+// allowed, and properties get their names back. A value of the schema is returned unchanged, unless it has an object with the
+// only property "json" where any value is allowed. Malformed text is returned unchanged too.
 func (s *Schema) Restore(ctx context.Context, data []byte) []byte {
 	value, err := decode(data)
 	if err != nil {
@@ -35,7 +34,7 @@ func (s *Schema) restore(ctx context.Context, value any, path []string) any {
 	switch v := value.(type) {
 	case []any:
 		for i, e := range v {
-			v[i] = s.restore(ctx, e, below("0")) // no Subset has elements of different schemas
+			v[i] = s.restore(ctx, e, below("0")) // a Subset has no elements of different schemas
 		}
 	case *object:
 		for _, name := range at.Properties() {
@@ -56,7 +55,7 @@ func (s *Schema) restore(ctx context.Context, value any, path []string) any {
 	return value
 }
 
-// takes reports whether values may have a type; it is false for a schema of any value.
+// takes reports whether the schema names a type as allowed; it is false for a schema of any value.
 func (s *Schema) takes(typ string) bool {
 	found := false
 	if s != nil {
@@ -69,11 +68,10 @@ func (s *Schema) takes(typ string) bool {
 	return found
 }
 
-// textName is the only property of an object that holds a value as JSON text, where a text alone
-// would be a value too.
+// textName is the only property of an object that holds a value as JSON text, used where a plain string could also be a value.
 const textName = "json"
 
-// jsonText returns the value that is written as JSON text: in an object, or alone where a text is no value.
+// jsonText returns the value written as JSON text: in an object, or as a plain string where no string is allowed.
 func jsonText(value any, texts bool) (inner any, ok bool) {
 	text, alone := value.(string)
 	if o, is := value.(*object); is && len(o.names) == 1 {
@@ -86,10 +84,10 @@ func jsonText(value any, texts bool) (inner any, ok bool) {
 	return inner, err == nil
 }
 
-// The properties of a member that is listed.
+// The properties of a listed member.
 const memberKey, memberValue = "key", "value"
 
-// membersIn returns the object whose members a list has, unless a name is there twice.
+// membersIn returns the object for a list of members, unless a name occurs twice.
 func membersIn(list []any) (*object, bool) {
 	out := newObject()
 	for _, e := range list {
@@ -108,8 +106,8 @@ func membersIn(list []any) (*object, bool) {
 
 var notInAlias = regexp.MustCompile(`[^a-zA-Z0-9_.-]`)
 
-// alias returns the name that a property has in a projection for a service that refuses its own: what
-// can stay of it, and a digest that keeps different names apart.
+// alias returns the name of a property in a projection for a service that refuses the original: its allowed characters, and a
+// digest that distinguishes names.
 func alias(name string) string {
 	stays := notInAlias.ReplaceAllString(name, "_")
 	return fmt.Sprintf("%s_%.3x", stays[:min(len(stays), 50)], sha256.Sum256([]byte(name)))

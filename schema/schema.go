@@ -20,7 +20,7 @@ type Schema struct {
 	ordered  func() []byte
 	compiled func() (*graph, error)
 
-	verdicts cache[*Schema, []Problem] // of Compatible, with this schema as the producer
+	verdicts cache[*Schema, []Problem] // results of Compatible with this schema as the producer
 	places   cache[string, *Schema]    // of At
 }
 
@@ -59,9 +59,8 @@ func hasInnerID(node any, root bool) bool {
 // of schemas in it.
 const maxText = 512 << 10
 
-// Parse reads a schema from JSON text of at most 512 KiB. The default draft is 2020-12. The error
-// has the place of malformed text, the part that is not a schema, or the reference that leads
-// outside.
+// Parse reads a schema from JSON text of at most 512 KiB. The default draft is 2020-12. The error locates malformed text, a part
+// that is not a schema, or a reference that leads outside.
 func Parse(data []byte) (*Schema, error) {
 	if len(data) > maxText {
 		return nil, fmt.Errorf("schema: the text has %d bytes, at most %d are read", len(data), maxText)
@@ -100,7 +99,7 @@ func (s *Schema) Ordered() []byte {
 	return bytes.Clone(s.ordered())
 }
 
-// Object reports whether the schema is one of objects, without alternatives or a reference at the top.
+// Object reports whether the schema describes objects, without alternatives or a reference at the top.
 func (s *Schema) Object() bool {
 	if s == nil {
 		return false
@@ -113,8 +112,8 @@ func (s *Schema) Object() bool {
 	return kind == "object" || slices.Contains(root.list("type"), any("object")) || kind == nil && root.has("properties")
 }
 
-// Below returns the text of Ordered as a part of another schema, at a path such as
-// "properties", "order": references within it lead to that place.
+// Below returns the text of Ordered for use within another schema, at a path such as "properties", "order": its references lead
+// to that place.
 func (s *Schema) Below(path ...string) []byte {
 	pointer := "#"
 	for _, name := range path {

@@ -5,25 +5,24 @@ import (
 	"fmt"
 )
 
-// A Subset is the part of JSON Schema that a service can enforce on what it writes.
+// A Subset is the part of JSON Schema that a service can enforce on its output.
 type Subset struct {
-	// Accepts reports whether the service knows a constraint with this value: a number or a
-	// pattern, a format, or one value of an enum. The value is a string, a bool or a json.Number.
+	// Accepts reports whether the service supports a constraint with this value: a number or a pattern, a format, or one value of
+	// an enum. The value is a string, a bool or a json.Number.
 	Accepts func(keyword string, value any) bool
 	// Name reports whether a property may have this name. Nil allows every name.
 	Name func(string) bool
 	// AllRequired means that every property must be required. Optional ones may be null instead.
 	AllRequired bool
-	// Maps means that objects of free names, such as Go maps, can be enforced.
+	// Maps means that objects with free names, such as Go maps, can be enforced.
 	Maps bool
-	// Exact means that what the service enforces must have the meaning of the schema: objects that
-	// list their properties must be closed, and with AllRequired every property is required.
+	// Exact means that the enforced schema must mean the same as the original: objects with listed properties must be closed, and
+	// with AllRequired every property is required.
 	Exact bool
 	// Cycles tells where a schema may refer to itself.
 	Cycles Cycles
-	// Encode means that what cannot be enforced is asked for in another form, which
-	// [Schema.Restore] reads: an object of free names as the list of its members, any other part of
-	// the value as JSON text, and a property whose name is refused under another name.
+	// Encode means that parts that cannot be enforced take another form, which [Schema.Restore] reads: an object with free names
+	// becomes a list of members, any other part JSON text, and a property with a refused name gets another.
 	Encode bool
 	Max    SubsetLimits
 }
@@ -31,7 +30,7 @@ type Subset struct {
 // Cycles tells where a schema may refer to itself.
 type Cycles int
 
-// The places of references that lead back to where they are.
+// The places of recursive references.
 const (
 	noCycles       Cycles = iota
 	OptionalCycles        // below an optional property only
@@ -49,17 +48,16 @@ type SubsetLimits struct {
 	LongEnum   int // bytes of the strings of one enum with more than 250 values
 }
 
-// Project returns the JSON text of the schema in the form that the service enforces. Each object
-// that lists its properties is closed, oneOf becomes anyOf, a $ref has no siblings, and where an
-// empty slice or map, or the absence of a property, says the same as null, null is not offered.
-// The description of a value tells the constraints that the service does not know. Properties keep
+// Project returns the JSON text of the schema in the form that the service enforces. Each object with listed properties is
+// closed, oneOf becomes anyOf, a $ref has no siblings, and null is not offered where an empty slice or map, or the absence of a
+// property, means the same. Constraints that the service does not support are in the description of the value. Properties keep
 // their order.
 //
 // A value of the result need not fit the schema: validate it. A null that the schema rejects
 // means an absent property, see [Schema.Restore].
 //
-// The error names the part that the service cannot enforce: a value of any kind, or an object of
-// free names. With Encode that is the whole value, or its size.
+// The error names the part that the service cannot enforce: a value of any kind, or an object with free names. With Encode it is
+// the whole value, or its size.
 func (b *Subset) Project(text []byte) ([]byte, error) {
 	p, err := b.begin(text)
 	if err != nil {

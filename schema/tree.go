@@ -88,8 +88,8 @@ func (o *object) strings(name string) []string {
 	return nil
 }
 
-// The keywords whose values are schemas, lists of schemas and maps of schemas. A walk follows only
-// these, or it would read a value inside an enum as a schema.
+// The keywords whose values are schemas, lists of schemas and maps of schemas. A walk follows only these, because a value in an
+// enum is no schema.
 var (
 	schemaKeywords = []string{"items", "additionalProperties", "not", "if", "then", "else", "contains",
 		"propertyNames", "unevaluatedItems", "unevaluatedProperties", "contentSchema", "additionalItems"}
@@ -134,7 +134,7 @@ func (o *object) mapSchemas(f func(keyword string, node any) any) *object {
 
 // decode reads one JSON text, keeping the order of members and the digits of numbers.
 func decode(data []byte) (any, error) {
-	// The first pass finds what is malformed or nested too deeply; the tokens below do not.
+	// This pass finds malformed and too deeply nested text; the tokens below do not.
 	var raw json.RawMessage
 	if err := json.Unmarshal(data, &raw); err != nil {
 		return nil, syntaxError(data, err)
@@ -253,7 +253,7 @@ func appendString(b []byte, s string) []byte {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
-	e.Encode(s) // a string always encodes, and a Buffer always writes
+	e.Encode(s) // encoding a string into a Buffer cannot fail
 	return append(b, bytes.TrimSuffix(text.Bytes(), []byte("\n"))...)
 }
 

@@ -78,9 +78,8 @@ func compileError(err error, document any) error {
 	return fmt.Errorf("schema: %s", strings.ReplaceAll(err.Error(), base, ""))
 }
 
-// Validate checks JSON text against the schema. It returns nil, or a *ValidationError with the
-// problems, also for text that is not JSON; any other error comes from ctx or the schema. A
-// text that needs more than ten million comparisons does not fit.
+// Validate checks JSON text against the schema. It returns nil or a *ValidationError with the problems, even for text that is not
+// JSON; any other error comes from ctx or the schema. A text that needs more than ten million comparisons does not fit.
 func (s *Schema) Validate(ctx context.Context, data []byte) error {
 	document, err := decodeDocument(data)
 	if err != nil {

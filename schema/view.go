@@ -10,7 +10,7 @@ import (
 type view struct {
 	parts []*object
 	never bool // a part is false: no value fits
-	vague bool // a keyword or a reference restricts the values in a way that is not followed
+	vague bool // some keyword or reference that is not analyzed restricts the values
 }
 
 // vagueKeywords restrict a schema in ways that depend on the value.
@@ -168,7 +168,7 @@ func containsValue(values []any, x any) bool {
 	return slices.ContainsFunc(values, func(y any) bool { return equal(x, y) })
 }
 
-// equal compares two values of a tree as JSON Schema does: numbers by value, objects without order.
+// equal compares two values of a tree by the rules of JSON Schema: numbers by value, objects without order.
 func equal(a, b any) bool {
 	switch a := a.(type) {
 	case json.Number:

@@ -13,26 +13,25 @@ import (
 	"github.com/stonelayer/stone/internal/pattern"
 )
 
-// The library compiles schemas and checks the keywords about a value itself. The walk from schema
-// to schema is done here, because a schema of 75 bytes can make the library take time and memory
-// exponential in the depth of the value. Here, a schema that is referred to is applied to a value
-// once, and its verdict is kept.
+// The library compiles schemas and checks the keywords about a value itself. The walk from schema to schema is done here, because
+// a schema of 75 bytes can make the library take time and memory exponential in the depth of the value. Here, a referenced schema
+// is applied to a value once, and its verdict is kept.
 const (
 	// stepLimit bounds how many times one validation applies a schema to a value.
 	stepLimit = 10_000_000
-	// depthLimit bounds how deep schemas and values are nested in one another.
+	// depthLimit bounds the nesting of schemas and values.
 	depthLimit = 40_000
-	// errorLimit bounds the errors that are kept; fewer are kept if their places are deep.
+	// errorLimit bounds the kept errors; deep places reduce it.
 	errorLimit = 1000
 )
 
-// A walk applies a schema to a value. First it finds the verdict alone; if the value does not
-// fit, a second walk collects the errors, guided by the verdicts of the first one.
+// A walk applies a schema to a value. The first walk finds only the verdict; if the value does not fit, a second collects the
+// errors, guided by the first.
 type walk struct {
 	ctx   context.Context
 	graph *graph
-	known map[visit]*verdict // of schemas that are referred to, on arrays and objects
-	here  map[visit]*verdict // likewise on the current value, if it is neither
+	known map[visit]*verdict // verdicts of referenced schemas on arrays and objects
+	here  map[visit]*verdict // verdicts on a current value that is neither
 	at    []string           // the location of the current value
 	scope *scope
 
@@ -184,7 +183,7 @@ func (w *walk) on(s *jsonschema.Schema, v any, into *seen) bool {
 	return ok
 }
 
-// once applies a schema that is referred to, once for each value.
+// once applies a referenced schema, once for each value.
 func (w *walk) once(s, own *jsonschema.Schema, v any, into *seen) bool {
 	key := visit{schema: s, value: identity(v), scope: w.scope}
 	known := &w.known
@@ -328,7 +327,7 @@ func identity(v any) unsafe.Pointer {
 	return nil
 }
 
-// text checks a string: its pattern, and what it contains.
+// text checks the pattern and the content of a string.
 func (w *walk) text(s *jsonschema.Schema, text string) bool {
 	ok := true
 	if s.Pattern != nil && !w.matches(s.Pattern, text) {
@@ -354,7 +353,7 @@ func (w *walk) text(s *jsonschema.Schema, text string) bool {
 	return ok
 }
 
-// matches ends the walk if the match, or all that backtrack together, take too much work.
+// matches ends the walk if a match, or all backtracking matches together, take too much work.
 func (w *walk) matches(p jsonschema.Regexp, text string) bool {
 	of, start := p.(*pattern.Pattern), time.Now()
 	fits, err := of.Match(w.ctx, text)

@@ -209,8 +209,8 @@ func (w *walk) combined(s *jsonschema.Schema, v any, into *seen) bool {
 	return ok
 }
 
-// fitting returns the indexes of the schemas that a value fits. It stops at the given number
-// unless the parts that all of them evaluate are needed.
+// fitting returns the indexes of the schemas that a value fits. It stops at the given number, unless the evaluated parts of all
+// are needed.
 func (w *walk) fitting(list []*jsonschema.Schema, v any, into *seen, enough int) (fit []int) {
 	for i, one := range list {
 		if w.quietly(func() bool { return w.on(one, v, into) }) {
@@ -223,7 +223,7 @@ func (w *walk) fitting(list []*jsonschema.Schema, v any, into *seen, enough int)
 	return fit
 }
 
-// reasons returns for each schema an error why the value does not fit it.
+// reasons returns for each schema the error of a value that does not fit it.
 func (w *walk) reasons(list []*jsonschema.Schema, v any) (out []*jsonschema.ValidationError) {
 	if !w.explain {
 		return nil

@@ -109,6 +109,7 @@ func TestPages(t *testing.T) {
 	h.page("/runs/a", `About &lt;script&gt;alert(1)`)
 	h.page("/questions", `name="response" value="yes"`)
 	h.page("/compare?a=a&b=c", "the pipeline of run")
+	h.page("/runs/c?q=MARBLE", "<mark>marble</mark>")
 	for _, path := range []string{"/runs/zzz", "/runs/a/step?path=zzz", "/runs/a/nodes/00", "/runs/a?at=zzz", "/compare?a=a", "/nowhere"} {
 		if status, text := h.do("GET", path, "", "Accept", "text/html"); status != 404 || !strings.Contains(text, "<h1>Not Found") {
 			t.Errorf("%s: %d %s", path, status, text)

@@ -140,6 +140,14 @@ func (t tenantJournal) Follow(ctx context.Context, run string, after int64) iter
 	return t.server.rows(ctx, t.who, key, after)
 }
 
+func (t tenantJournal) Last(ctx context.Context, run string) (int64, error) {
+	key, err := t.key(ctx, run)
+	if err != nil {
+		return 0, err
+	}
+	return t.server.cfg.Journal.Last(ctx, key)
+}
+
 // rows yields the rows of the run with a key as a caller reads them.
 func (s *Server) rows(ctx context.Context, who Principal, key string, after int64) iter.Seq2[journal.Row, error] {
 	return changed(s.cfg.Journal.Follow(ctx, key, after), func(r *journal.Row) { r.From = nameOf(who, r.From) })

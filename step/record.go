@@ -15,33 +15,32 @@ import (
 // A Key identifies a step. It is known before the work.
 type Key struct {
 	RunID string // the run
-	Path  string // the address in the tree; with Kind unique within the run
+	Path  string // the address in the tree; unique within a run together with Kind
 	Kind  string // "leaf", "decision", "step" or "value"
-	Name  string // of the ashlar, or of the step
+	Name  string // the name of the ashlar or step
 	// Digest identifies the work within its run. It covers Kind, Path, the fingerprint of
 	// the ashlar and the ids of the nodes that the ashlar and its Children read. For a Step
 	// it covers the body of the step, its name and its input.
 	Digest dag.ID
-	// Loose is set if other work may be recorded at Path and Kind: for glue, which has the
-	// path of what it is in, and for a Step of goroutines that take turns.
+	// Loose is set if other work may be recorded at Path and Kind: for glue, which has the path of its parent, and for a Step of
+	// goroutines that take turns.
 	Loose bool
-	// Replace is set if the work is done anew: other work that is recorded at Path and Kind is
-	// not found, and the new record takes the place from now on.
+	// Replace is set to repeat the work: earlier records at Path and Kind are ignored, and the new record replaces them.
 	Replace bool
 	// Reuse identifies the step across runs. It covers the fingerprint of the
 	// ashlar, the contents of the nodes that it and its Children read, the text
 	// that it renders from them, and the round, lane, visit or attempt. It is
 	// zero unless the ashlar is Reusable or cached.
 	Reuse dag.ID
-	// Fresh is set if the ashlar is cached: results of any run of the same tenant are then found under
-	// Reuse, whatever the run says about reuse, but none whose Time is before Fresh.
+	// Fresh is set if the ashlar is cached: results of any run of the same tenant are then found under Reuse, whatever the run's
+	// reuse setting, unless their Time is before Fresh.
 	Fresh time.Time
 }
 
 // Value is the Kind of a recorded value: see stone.Value.
 const Value = "value"
 
-// Placed reports whether the record at the place of the key is found even if it is of other work.
+// Placed reports whether the record at the key's place is found even if it records other work.
 func (k Key) Placed() bool { return !k.Loose && !k.Replace }
 
 // Place identifies the place of a key that is not Loose: its Kind and Path.
@@ -67,34 +66,30 @@ func Place(kind, path string) dag.ID { return sha256.Sum256([]byte(kind + "\x00"
 // and however often the body uses the name. It must not wait for the store: accounts ask it before
 // each step that costs something.
 //
-// It may have a method Settled(run string) (wait func(now bool) error), which returns nil if everything that the run has recorded
-// is durable. Otherwise wait waits until it is, and returns why it cannot be; with now set, the recorder writes at once. With this
-// method, records need not be durable when Do returns if only code without effects has read them, and the intents of leaves
-// that declare no effects need not be durable before the work. They must be before the work of any other step starts. The run
-// then tells its watchers only of what is durable, and waits for the rest before it ends.
+// It may have a method Settled(run string) (wait func(now bool) error), which returns nil if all records of the run are durable.
+// Otherwise wait blocks until they are, and returns an error if they cannot be; with now set, the recorder writes at once. With
+// this method, records need not be durable when Do returns if only code without effects has read them, and the intents of leaves
+// that declare no effects need not be durable before the work. They must be durable before the work of any other step starts. The
+// run then reports only durable results to its watchers, and waits for the rest before it ends.
 //
 // To record whole runs as well, implement stone.RunRecorder.
 type Recorder interface {
 	// Do returns the record under the key, with Replayed set. If the key has no
 	// record, Do calls work once, records its result and returns it.
 	//
-	// Two records are under one key if they have the same RunID and Digest, or
-	// different RunIDs and the same non-zero Reuse: a run never reuses its own
-	// records. Under Reuse no record with a Failure is found, and none that is
-	// Unshared. If another process has recorded the key while work ran, the first
-	// record is kept, and returned with Replayed set.
+	// Two records are under one key if they have the same RunID and Digest, or different RunIDs and the same non-zero Reuse: a
+	// run never reuses its own records. Records that are Unshared or have a Failure are not found under Reuse. If another process
+	// has recorded the key while work ran, the first record is kept, and returned with Replayed set.
 	//
-	// Unless the key says Loose or Replace, the record of a place is found even if it is of
-	// other work: if the run has no record with the Digest, but one with the Path and Kind,
-	// Do returns the newest record that is not Loose, with Replayed and Differs set, and
-	// does not call work.
+	// Unless the key is Loose or Replace, Do finds the record of a place even if it records other work: if the run has no record
+	// with the Digest, but one with the Path and Kind, Do returns the newest record that is not Loose, with Replayed and Differs
+	// set, and does not call work.
 	//
-	// A key of kind "value" is of work without effects or costs: its record need not be
-	// durable when Do returns, but must be before the record of any later step.
+	// A key of kind "value" stands for work without effects or costs: its record need not be durable when Do returns, but must be
+	// before any later step is recorded.
 	//
-	// An error of work is returned and nothing is recorded: the work is not
-	// finished. Work does not panic. Its result is recorded even if ctx is done
-	// by then, since it may have been paid for.
+	// If work returns an error, Do returns it and records nothing, because the work is not finished. Work does not panic. Its
+	// result is recorded even if ctx is done by then, since it may have been paid for.
 	//
 	// Ctx is the context of the step, as Event and Path expect it. The context
 	// given to work must be ctx or derived from it: its values reach the body,
@@ -113,8 +108,7 @@ type Record struct {
 	// Failure is set, instead of Type and Content, if the step failed. Failures are
 	// recorded too, or a resumed run could take another branch.
 	Failure *dag.FailureContent `json:"failure,omitempty"`
-	// Kept is set if a leaf has called Keep or Await: the nodes that it keeps
-	// beside its own, and their parents. It is used only for replay.
+	// Kept holds the nodes, with their parents, of a leaf that called Keep or Await. It is used only for replay.
 	Kept json.RawMessage `json:"kept,omitempty"`
 	// Unshared is set if the body has called RunDynamic or Await, which read nodes
 	// that no key covers: no other run may reuse the record.
@@ -130,16 +124,14 @@ type Record struct {
 	Node *dag.Node `json:"-"`
 	// Replayed reports that the record was made earlier.
 	Replayed bool `json:"-"`
-	// Path is where the replayed record was made: a step of goroutines that take turns may be
-	// replayed at another path.
+	// Path is the path at which the replayed record was made: a step of goroutines that take turns may be replayed at another
+	// path.
 	Path string `json:"-"`
-	// Differs reports that the replayed record is at the place of the key, but of other
-	// work: it has another Digest.
+	// Differs reports that the replayed record has the place of the key but another Digest.
 	Differs bool `json:"-"`
 }
 
-// ReusedFrom returns the record as another run keeps it: the meta "reused-from" names the run from
-// which it was taken.
+// ReusedFrom returns the record for another run: the meta "reused-from" names the run that it comes from.
 func (rec Record) ReusedFrom(run string) Record {
 	meta := maps.Clone(rec.Meta)
 	if meta == nil {

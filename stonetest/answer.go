@@ -20,7 +20,7 @@ func JSON(v any) script.Answer { return script.JSON(v) }
 // Call answers with a call of a tool. Input is JSON.
 func Call(tool, input string) script.Answer { return script.Call(tool, input) }
 
-// Multi makes one answer of several: their texts and their calls, each in order.
+// Multi combines several answers into one: their texts and their calls, each in order.
 //
 //	Multi(Text("Let me look."), Call("read_file", `{"path":"go.mod"}`), Call("list", `{}`))
 func Multi(parts ...script.Answer) script.Answer {
@@ -55,8 +55,8 @@ func checkAnswer(a script.Answer) error {
 	return nil
 }
 
-// Run runs a pipeline that needs no model, or a part of one, on its input nodes, and
-// returns the result. The test fails at once if the run fails.
+// Run runs a pipeline that needs no model, or a part of it, on its input nodes, and returns the result. The test fails at once if
+// the run fails.
 func Run(t testing.TB, p stone.Ashlar, inputs ...dag.Value) stone.Result {
 	t.Helper()
 	res, err := stone.Run(t.Context(), p, stone.Config{Input: dag.Of(inputs...)})

@@ -20,14 +20,14 @@ type ToolCall struct {
 	Text string
 	// Meta is the metadata stored with the result, a JSON object.
 	Meta json.RawMessage
-	// Failed means that the tool returned an error, or that the call was not run: the tool
-	// does not exist, or the input does not match its schema.
+	// Failed means that the tool returned an error or that the call did not run: the tool does not exist, or the input does not
+	// match its schema.
 	Failed bool
 
 	Agent    string // the name of the ashlar that made the call
 	Path     string // and its address in the run
-	Turn     int    // of the agent, from 1
-	Position int    // in the turn, from 1
+	Turn     int    // turn of the agent, from 1
+	Position int    // position in the turn, from 1
 }
 
 // String returns the call on one line.

@@ -28,11 +28,11 @@ type Capability struct {
 	Stream *call.Request
 }
 
-// soon is how long a capability may take to answer, or to return after its request was canceled. It is
-// shorter than the answer to Slow takes, and long enough for a process on a busy machine.
+// soon bounds the time of an answer, and of a return after a canceled request. It is shorter than an answer to Slow, and long
+// enough for a process on a busy machine.
 const soon = 30 * time.Second
 
-// TestCapability checks that a capability keeps the contract of call.Capability, in subtests of t.
+// TestCapability checks that a capability meets the contract of call.Capability, in subtests of t.
 func TestCapability(t *testing.T, c Capability) {
 	t.Helper()
 	for _, sub := range []struct {
@@ -50,7 +50,7 @@ func TestCapability(t *testing.T, c Capability) {
 	} {
 		t.Run(sub.name, func(t *testing.T) {
 			before := goleak.IgnoreCurrent()
-			t.Run("case", func(t *testing.T) { sub.run(t, c) }) // its cleanups run before the leak check
+			t.Run("case", func(t *testing.T) { sub.run(t, c) }) // the cleanups of the case run before the leak check
 			goleak.VerifyNone(t, before)
 		})
 	}

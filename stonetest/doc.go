@@ -1,6 +1,5 @@
-// Package stonetest tests pipelines and the agents in them, with a model whose answers
-// the test sets, or with a real one. [TestModel] and [TestCapability] test models and capabilities of your own. It is for
-// tests only.
+// Package stonetest tests pipelines and the agents in them, with a model whose answers the test supplies, or with a real one.
+// [TestModel] and [TestCapability] test models and capabilities of your own. It is for tests only.
 //
 //	func TestDiscover(t *testing.T) {
 //		h := stonetest.Mock(t,
@@ -18,9 +17,8 @@
 //
 // # Two modes, one API
 //
-// A mock proves that the pipeline handles the answers of the model correctly. Only the
-// real model can show that it gives those answers, with these prompts and these schemas.
-// So only the first line changes:
+// A mock shows that the pipeline handles the model's answers correctly. Only the real model can show that it gives such answers
+// with these prompts and schemas. Only the first line changes:
 //
 //	h := stonetest.Live(t, stonetest.LiveModel(t, stonetest.ModelNames{OpenAI: "gpt-5-mini"}))
 //
@@ -31,11 +29,9 @@
 //
 // # What the harness sees
 //
-// The harness watches where a model acts on the world: its tool calls. It sees every call
-// in the events of the run, including calls of tools without a stub, and keeps a
-// [ToolCall] of each. Calls are listed in the order of the pipeline: concurrent lanes one
-// after the other, calls of one turn by their position. So the list is the same in every
-// run.
+// The harness records the tool calls of a model as [ToolCall] values. It finds them in the events of the run, including calls of
+// tools without a stub. Calls are listed in the order of the pipeline: concurrent lanes one after the other, calls of one turn by
+// their position. The list is therefore the same in every run.
 //
 // # Stubs
 //
@@ -49,8 +45,7 @@
 //
 // # Steps without a model
 //
-// Steps depend on each other only through types, so any part of a pipeline can be tested
-// by itself: [Run] passes it its input nodes.
+// Steps depend on each other only through types, so any part of a pipeline can be tested alone: [Run] passes it its input nodes.
 //
 //	res := stonetest.Run(t, Parse(), File.With("x = 1"))
 //
@@ -60,8 +55,8 @@
 //
 // # Models and capabilities of your own
 //
-// [TestModel] and [TestCapability] check that a model or a capability keeps the contract documented at
-// its type. A package that implements one tests itself with one call:
+// [TestModel] and [TestCapability] check that a model or a capability meets the contract documented at its type. A package that
+// implements one tests itself with one call:
 //
 //	func TestModel(t *testing.T) {
 //		stonetest.TestModel(t, func(t *testing.T, answers ...script.Answer) llm.Model {

@@ -25,7 +25,7 @@ import (
 // liveTimeout is the default Timeout of Live.
 const liveTimeout = time.Minute
 
-// grace is how long a run may take to end after its Timeout.
+// grace is the time that a run has to end after its Timeout.
 const grace = time.Second
 
 // A Harness runs pipelines in one test and records their tool calls. Set its fields
@@ -58,9 +58,8 @@ func newHarness(t testing.TB) *Harness {
 	return &Harness{t: t, stubbed: map[stubKey]bool{}}
 }
 
-// Mock makes a harness whose model gives these answers, one after the other. The test
-// fails when the model is asked once more, and when answers are unused at its end.
-// Concurrent lanes get the answers in any order: use MockFunc for them.
+// Mock makes a harness whose model gives these answers in order. The test fails if the model is asked more often, or if answers
+// are left at the end. Concurrent lanes get the answers in any order: use MockFunc for them.
 func Mock(t testing.TB, answers ...script.Answer) *Harness {
 	t.Helper()
 	for i, a := range answers {
@@ -87,7 +86,7 @@ func Mock(t testing.TB, answers ...script.Answer) *Harness {
 	return h
 }
 
-// lastSaid tells what a model is told last: why an answer was not accepted, or what a tool returned.
+// lastSaid returns the last text for the model: why an answer was not accepted, or the result of a tool.
 func lastSaid(req *llm.Request) string {
 	if len(req.Messages) == 0 {
 		return ""
@@ -105,8 +104,8 @@ func MockFunc(t testing.TB, answer func(n int, req *llm.Request) script.Answer) 
 	return h
 }
 
-// Live makes a harness around a model, usually a real one; see package live. Its Timeout
-// is LiveTimeout, which is too short for models that reason for long.
+// Live makes a harness around a model, usually a real one; see package live. Its Timeout is a minute, which is too short for
+// models that reason for long.
 func Live(t testing.TB, model llm.Model) *Harness {
 	t.Helper()
 	if model == nil {
@@ -117,7 +116,7 @@ func Live(t testing.TB, model llm.Model) *Harness {
 	return h
 }
 
-// Model returns the model of the harness, for the agents that are tested.
+// Model returns the model of the harness, for the tested agents.
 func (h *Harness) Model() llm.Model { return h.model }
 
 // Requests returns the requests to the model so far, in order. They must not be modified.

@@ -15,9 +15,8 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 )
 
-// TestModel checks that a model keeps the contract of llm.Model, in subtests of t. The function newModel makes a
-// model that returns the answers, one after the other, by any means: a model over HTTP asks a server that
-// plays them, such as script.New(answers...).
+// TestModel checks that a model meets the contract of llm.Model, in subtests of t. The function newModel makes a model that
+// returns the answers in order: a model over HTTP can ask a server that plays them, such as script.New(answers...).
 func TestModel(t *testing.T, newModel func(t *testing.T, answers ...script.Answer) llm.Model) {
 	t.Run("Replies", func(t *testing.T) { modelReplies(t, newModel) })
 	t.Run("Conversation", func(t *testing.T) { modelConversation(t, newModel) })
@@ -198,8 +197,8 @@ func modelConversation(t *testing.T, newModel func(t *testing.T, answers ...scri
 	}
 }
 
-// modelMedia sends media of many types in messages of every role. The model either takes one, or
-// refuses it by its type before it asks anybody, exactly as llm.CheckMedia says.
+// modelMedia sends media of many types in messages of every role. The model either accepts a type or refuses it before it sends
+// anything, exactly as llm.CheckMedia reports.
 func modelMedia(t *testing.T, newModel func(t *testing.T, answers ...script.Answer) llm.Model) {
 	data := []byte("\x89PNG\r\n\x1a\n")
 	types := []string{"image/png", "image/tiff", "application/pdf", "text/plain", "application/zip", "audio/wav", "audio/ogg", "video/mp4"}

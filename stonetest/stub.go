@@ -24,8 +24,7 @@ func Answer(text string) Handler {
 	}
 }
 
-// Func makes a handler of a function that takes the decoded input of the tool. The model
-// reads an error in place of the text.
+// Func makes a handler from a function of the tool's decoded input. The model reads an error in place of the text.
 func Func[In any](fn func(In) (string, error)) Handler {
 	return func(_ context.Context, input json.RawMessage) (agent.Result, error) {
 		var in In
@@ -37,14 +36,12 @@ func Func[In any](fn func(In) (string, error)) Handler {
 	}
 }
 
-// Stub returns a copy of p with another handler for a tool; p is not changed. The tools
-// that the model is offered stay the same. A tool that already has a stub gets the new
-// handler.
+// Stub returns a copy of p with another handler for a tool; p is not changed. The model is offered the same tools. A tool that
+// already has a stub gets the new handler.
 //
-// Name is the name of the tool, preceded by as many of the ashlars above it as make it
-// unique: "read_file", "fix/read_file", "repair/fix/read_file". A tool that is used in
-// several places is one tool, and stubbed in all of them. The test fails at once if no
-// tool has the name, or several have it.
+// Name is the name of the tool, preceded by as many enclosing ashlars as make it unique: "read_file", "fix/read_file",
+// "repair/fix/read_file". A tool that is used in several places is one tool, and stubbed in all of them. The test fails at once
+// if no tool has the name, or several have it.
 func Stub(t testing.TB, p stone.Ashlar, name string, handler Handler) stone.Ashlar {
 	t.Helper()
 	out, err := stub(p, name, handler)
@@ -129,8 +126,7 @@ func rebuild(p stone.Ashlar, edit func([]agent.Middleware) []agent.Middleware) s
 	return p.Replace(func(a stone.Ashlar) (stone.Ashlar, bool) { return agent.Rebuild(a, edit) })
 }
 
-// middlewares returns the middlewares of an agent, without its judges', and
-// reports false if a is not an agent.
+// middlewares returns the middlewares of an agent, without its judges', or false if a is not an agent.
 func middlewares(a stone.Ashlar) (use []agent.Middleware, ok bool) {
 	asked := false
 	_, ok = agent.Rebuild(a, func(list []agent.Middleware) []agent.Middleware {

@@ -35,10 +35,9 @@ const (
 //     run, in all its lanes and rounds, and after the run is resumed. In a chat they apply
 //     to all turns, because the journal shares them: see journal.Options.Session.
 //
-// A cancelled question is a no. In a run that a journal keeps, the process may end before
-// the answer comes; the resumed run continues with this call and does not ask the model
-// again. If the call has changed by then, for example because the file has, the
-// person is asked again. Without a frontend the agent fails with kind "no-frontend".
+// A cancelled question is a no. In a run that a journal keeps, the process may end before the answer arrives; the resumed run
+// continues with this call and does not ask the model again. If the call has changed by then, for example because the file has,
+// the person is asked again. Without a frontend the agent fails with kind "no-frontend".
 var Ask = Approver{Approve: askPerson, Asks: true}
 
 func askPerson(ctx context.Context, c Call) (Decision, error) {
@@ -76,13 +75,13 @@ func askPerson(ctx context.Context, c Call) (Decision, error) {
 	return Decision{}, nil
 }
 
-// asker is the name of the agent whose call runs in a context.
+// asker returns the name of the agent whose call runs in a context.
 func asker(ctx context.Context) string {
 	path := stone.In(ctx).Path()
 	return cmp.Or(address.Parse(address.Last(address.Parent(path))).Name, address.Parse(path).Name)
 }
 
-// said returns a text of the conversation, as lines of a question.
+// said formats a text of the conversation as lines of a question.
 func said(by, text string) string {
 	if strings.TrimSpace(text) == "" {
 		return ""
@@ -90,8 +89,8 @@ func said(by, text string) string {
 	return by + ":\n" + indented(text) + "\n"
 }
 
-// shown returns what a person sees of the call: its preview, or its arguments. Arguments are
-// never cut, since an answer approves all of them: they follow a preview that is.
+// shown returns the preview or the arguments of the call for a person. Arguments are never cut, because an answer approves all of
+// them; they follow a cut preview.
 func (c Call) shown(ctx context.Context) (string, error) {
 	shown, err := c.Preview(ctx)
 	if err != nil || c.preview == nil || len(shown) <= maxPreview {
@@ -116,7 +115,7 @@ func arguments(input json.RawMessage) string {
 	return b.String()
 }
 
-// quoted returns a name that cannot be taken for more than a name.
+// quoted returns a name in a form that cannot be mistaken for anything else.
 func quoted(name string) string {
 	if validName.MatchString(name) {
 		return name
@@ -144,14 +143,13 @@ func indented(text string) string {
 	return "  " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  ")
 }
 
-// The bounds of what a person is shown beside the arguments, in bytes.
+// Bounds of the texts shown beside the arguments, in bytes.
 const (
 	maxPreview = 16 << 10
-	maxContext = 2 << 10 // of what the user asked, and of what the model said
+	maxContext = 2 << 10 // for the user's request and the model's text
 )
 
-// cut bounds a text for a person. The digest identifies what is not shown, so that an
-// answer does not count for a call that differs only there.
+// cut bounds a text for a person. Its digest identifies the rest, so an answer does not count for a call that differs only there.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -14,9 +14,9 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Client makes a tool that the client of the run executes, such as the page of a user interface. A call is a
-// question whose answer is the result of the call (see [ask.Call.Client]), so the run waits for it, in the journal. Name,
-// description and I are as in [Func].
+// Client makes a tool that the client of the run executes, such as the page of a user interface. A call is a question whose
+// answer is the result of the call (see [ask.Call.Client]), so the run waits for it, in the journal. For name, description and I
+// see [Func].
 func Client[I any](name, description string, opts ...Option) agent.Middleware {
 	m := Func(name, description, func(context.Context, I) (string, error) { return "", nil }, append([]Option{Effects()}, opts...)...)
 	if m.Tool.Err == nil {
@@ -49,7 +49,7 @@ func free(context.Context) budget.Bound { return budget.Bound{} }
 // ClientTools offers the tools of the nearest node of type t, which the client of the run executes, as with
 // [Client]. Without such a node it offers none. A tool with the name of another tool of the agent is left out.
 //
-// A client chooses the names and descriptions, and so a part of the prompt.
+// A client chooses the names and descriptions, and thus part of the prompt.
 func ClientTools(t dag.Type[[]llm.Tool]) agent.Middleware {
 	offered := dag.Maybe(t)
 	return agent.Middleware{

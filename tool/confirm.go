@@ -19,8 +19,8 @@ type Call struct {
 	preview func(context.Context, json.RawMessage) (string, error)
 }
 
-// Preview returns what a person should see of the call: what it would change, such as the
-// difference to a file, or else its arguments. An error means that the call would fail.
+// Preview returns a description of the call for a person: its changes, such as the difference to a file, or else its arguments.
+// An error means that the call would fail.
 func (c Call) Preview(ctx context.Context) (string, error) {
 	if c.preview == nil {
 		return arguments(c.Input), nil
@@ -31,7 +31,7 @@ func (c Call) Preview(ctx context.Context) (string, error) {
 // A Decision is the decision on a call. The zero Decision refuses it.
 type Decision struct {
 	Allowed bool
-	Reason  string // of a refusal, for the model; may be empty
+	Reason  string // reason of a refusal, for the model; may be empty
 }
 
 // An Approver decides whether calls may run. The zero Approver allows none.
@@ -87,7 +87,7 @@ func Confirm(m agent.Middleware, by Approver) agent.Middleware {
 	}
 	out.Wrap = func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) {
 		return m.Wrap(ctx, c, func(ctx context.Context, c agent.Context) (agent.Context, error) {
-			return next(ctx, c.Offer(gated)) // replaces the tool that m has offered
+			return next(ctx, c.Offer(gated)) // replaces the tool that m offered
 		})
 	}
 	return out

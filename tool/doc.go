@@ -15,9 +15,8 @@
 //
 // # Results for the model
 //
-// The model gets a string as text, an [agent.Result] with its further fields, and any
-// other output as JSON. It is shown an [llm.Media], also within a struct or list; if the provider cannot show it, the
-// model is told.
+// The model gets a string as text, an [agent.Result] with its further fields, and any other output as JSON. It sees an
+// [llm.Media], even within a struct or list, or is told that its provider cannot show it.
 //
 // Input that does not fit the schema never reaches the function: the call returns an
 // [InputError] with all problems. An error of the function is returned unchanged. The model
@@ -25,10 +24,9 @@
 //
 // # Bounds
 //
-// [Timeout] ends the context of a call; the agent waits for the function to return. The
-// model is told, and can call again. [MaxResult] bounds what the model is given of a result;
-// the agent keeps the rest, and the model reads it with the tool read_result. See package
-// agent.
+// [Timeout] ends the context of a call; the agent waits for the function to return. The model is told, and can call again.
+// [MaxResult] bounds the part of a result that the model gets; the agent keeps the rest, and the model reads it with the tool
+// read_result. See package agent.
 //
 // # Paths
 //
@@ -39,9 +37,8 @@
 //
 // # Approval by a person
 //
-// [Confirm] asks for approval before each call of a tool. With [Ask], a person decides,
-// also if the process ends before the answer comes; any other [Approver] can decide by
-// itself. The zero Approver means no:
+// [Confirm] asks for approval before each call of a tool. With [Ask], a person decides, even if the process ends before the
+// answer arrives; any other [Approver] can decide by itself. The zero Approver means no:
 //
 //	tool.Confirm(fs.Write(root), tool.Ask)
 //

@@ -24,8 +24,8 @@ func Parallel() Option {
 	return func(t *agent.Tool) { t.Parallel = true }
 }
 
-// Effects declares the effects of the tool on the world, such as "fs/write" or "net". Without
-// arguments it declares none. A tool without this option is published as one that may do anything.
+// Effects declares the effects of the tool on the world, such as "fs/write" or "net". Without arguments it declares none. A tool
+// without this option is assumed to do anything.
 func Effects(effects ...string) Option {
 	return func(t *agent.Tool) {
 		if t.Effects == nil {
@@ -40,15 +40,14 @@ func Timeout(d time.Duration) Option {
 	return func(t *agent.Tool) { t.Timeout = d }
 }
 
-// MaxResult bounds the text of a result that the model is given, in bytes; the default is
-// 64 KiB. The agent keeps a longer one, and the model reads the rest with read_result; see
-// package agent. A negative number means unlimited.
+// MaxResult bounds the text of a result for the model, in bytes; the default is 64 KiB. The agent keeps a longer one, and the
+// model reads the rest with read_result; see package agent. A negative number means unlimited.
 func MaxResult(n int) Option {
 	return func(t *agent.Tool) { t.MaxResult = n }
 }
 
-// Preview gives the tool a text for the person who approves a call, in place of its
-// arguments: what the call would change. An error of fn fails the call.
+// Preview gives the tool a text for the person who approves a call, which replaces its arguments: the changes that the call would
+// make. An error of fn fails the call.
 func Preview[I any](fn func(context.Context, I) (string, error)) Option {
 	return func(t *agent.Tool) {
 		name := t.Name
@@ -111,8 +110,7 @@ func broken(name string, err error) agent.Middleware {
 	})
 }
 
-// inputSchema returns the schema of t as providers require it: the schema of an object.
-// It is closed, so that the model is told of unknown names.
+// inputSchema returns the schema of t, an object as providers require. It is closed, so the model is told of unknown names.
 func inputSchema(t reflect.Type) (*schema.Schema, error) {
 	s, err := schema.ForType(t)
 	if err != nil {
@@ -128,7 +126,7 @@ func inputSchema(t reflect.Type) (*schema.Schema, error) {
 // model that made the call.
 type InputError struct {
 	Tool     string
-	Problems []string // never empty; each has the place, the wanted and the given value
+	Problems []string // never empty; each names the place and the expected and actual value
 }
 
 // Error returns all problems in one line.
@@ -171,7 +169,7 @@ func result(name string, out any) (agent.Result, error) {
 	}
 	s, err := schema.ForType(reflect.TypeOf(out))
 	if err != nil {
-		return agent.Result{Text: string(data)}, nil // a type without a schema has no media
+		return agent.Result{Text: string(data)}, nil // types without a schema have no media
 	}
 	text, media, err := structured.Media(data, s)
 	if err != nil {

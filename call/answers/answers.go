@@ -103,7 +103,7 @@ func (c Config) key() Key {
 	return c.Key
 }
 
-// A book has the answers of a file.
+// A book holds the answers of a file.
 type book struct {
 	Config
 	rows func() (map[string]answer, error) // by key
@@ -150,7 +150,7 @@ func (b *book) find(input call.JSON) (answer, error) {
 	return answer{}, &call.Error{Type: reasons.NotRecorded, Message: message}
 }
 
-// mostShown is how many columns of a key an error shows.
+// mostShown bounds the text of a key in an error.
 const mostShown = 120
 
 // keyOf returns the values of a key as canonical JSON, with strings trimmed.

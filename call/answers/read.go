@@ -86,7 +86,7 @@ func (c Config) read() (map[string]answer, error) {
 	return rows, nil
 }
 
-// add adds the answer of a row, if it has one of the model.
+// add adds the answer of a row if it is the model's.
 func (c Config) add(rows map[string]answer, line int, data []byte) error {
 	var row map[string]json.RawMessage
 	if err := json.Unmarshal(data, &row); err != nil || row == nil {

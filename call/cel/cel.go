@@ -18,8 +18,8 @@ import (
 // Failure types besides package call's.
 const (
 	kindInvalid   = "expression/invalid"    // it cannot be compiled
-	kindFailed    = "expression/failed"     // it broke while it ran
-	kindTooCostly = "expression/too-costly" // it needs more work or memory than it may have
+	kindFailed    = "expression/failed"     // the evaluation failed
+	kindTooCostly = "expression/too-costly" // it exceeds its limits of work or memory
 )
 
 // Check makes a check of an expression over call and out, which must yield true or false.
@@ -29,8 +29,8 @@ func Check(expression string) (call.Check, error) {
 	return c, err
 }
 
-// AddCheck adds a check of an expression to the Applicator. Validate compares the expression
-// with the type of each input that it checks: a field that no such input has is a mistake.
+// AddCheck adds a check of an expression to the Applicator. Validate compares the expression with the type of each input that it
+// checks: a field that the input type lacks is a mistake.
 func AddCheck(app *call.Applicator, name, expression string) error {
 	c, facts, err := check(expression)
 	if err != nil {
@@ -79,15 +79,15 @@ type unjudged struct{ error }
 
 func (e *unjudged) Unwrap() error { return e.error }
 
-// Broken says that the expression may work for another answer.
+// Broken reports whether every answer would fail; another one may not.
 func (*unjudged) Broken() bool { return false }
 
-// subject is the call as an expression sees it. Its parts are already JSON.
+// subject holds the call in the form that expressions see. Its parts are already JSON.
 func subject(req *call.Request) call.JSON {
 	if req == nil {
 		return call.JSON("{}")
 	}
-	intent, _ := json.Marshal(req.Intent) // a string always has JSON
+	intent, _ := json.Marshal(req.Intent) // a string can always be encoded
 	text := append(call.JSON(`{"intent":`), intent...)
 	for _, part := range []struct {
 		name string
@@ -115,8 +115,8 @@ func (c Config) Check() error {
 	return c.fits("", nil)
 }
 
-// fits returns an error if the configuration is invalid, or if no value of the expression
-// fits a schema, as far as its types tell.
+// fits returns an error if the configuration is invalid, or if no value of the expression fits a schema, as far as its types
+// show.
 func (c Config) fits(name string, s *schema.Schema) error {
 	if c.Expression == "" {
 		return nil

@@ -34,7 +34,7 @@ func compiled(text string, variables []string, result expr.Result) (call.Express
 	return program, nil
 }
 
-// Part gives programs solver/cel and the language.
+// Part provides solver/cel and the language.
 var Part = kinds.Kind{
 	Name:         "solver/cel",
 	Read:         readKind,

@@ -34,7 +34,7 @@ type Config struct {
 	// Without Net a program that is limited to directories reaches all servers but those on the
 	// loopback of this machine: see sandbox.Policy.
 	Scope call.Scope
-	// Loopback lets such a program reach the servers on loopback too.
+	// Loopback also lets such a program reach servers on loopback.
 	Loopback bool
 	// Limits bound the resources of the program.
 	Limits sandbox.Limits

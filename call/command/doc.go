@@ -8,15 +8,14 @@
 //		command.Config{Command: []string{"/usr/local/bin/count-words", "--json"}},
 //	))
 //
-// A program streams by writing its answer in pieces, one per line, which [call.ReadOutput]
-// describes; they are passed on as they come.
+// A program streams by writing its answer in pieces, one per line, which [call.ReadOutput] describes; they are passed on as they
+// arrive.
 //
 // It fails on a nonzero exit status, with the end of its standard error as the message. A
 // check gets {"request": …, "out": …} and passes if the program exits with status 0.
 //
-// The field "stack" of the envelope lists the calls in which the request is made. A program
-// that sends a request of its own, as with stone act, passes it on, with a frame of its own
-// call at the end. Calls that are nested too deep are then refused across processes too.
+// The field "stack" of the envelope lists the calls around the request. A program that sends its own request, as with stone act,
+// passes the stack on with its own call added. Calls nested too deep are then refused across processes too.
 //
 // The program is named by its absolute path. Package [sandbox] runs it. The program and
 // all its child processes end when it exits, when the request is canceled, and when it

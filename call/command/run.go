@@ -23,8 +23,8 @@ const (
 	maxStderr     = 2048
 )
 
-// run gives the program its input and returns its output, which voice, if it is not nil,
-// streams, and the method that confines it.
+// run gives the program its input and returns its output and the method that confines it. A voice that is not nil streams the
+// output.
 func (c Config) run(ctx context.Context, input []byte, voice *event.Voice) (text []byte, m sandbox.Method, err error) {
 	dir, remove, err := c.dir()
 	if err != nil {
@@ -119,7 +119,7 @@ type output struct {
 	tell io.Writer
 }
 
-// Write never fails, so that an excess is reported as such.
+// Write never fails, so that exceeding the bound is reported.
 func (o *output) Write(text []byte) (int, error) {
 	kept := text[:min(len(text), o.max-len(o.text))]
 	o.text = append(o.text, kept...)

@@ -1,4 +1,4 @@
-// Package model makes capabilities of language models, which are of kind llm.
+// Package model makes language models capabilities, of kind llm.
 //
 //	small := model.New(
 //		call.Metadata{ID: "model/small", Intents: []string{"text/respond"}, Out: "res/text"},
@@ -7,15 +7,14 @@
 //
 // # The prompt
 //
-// The instructions come from Config, one below the other: Prompt, Role, and the entry
-// of Intents. The question is the input: the text of prompt or text if the input has no
-// other field, otherwise the JSON of the input. Context and constraints follow as JSON,
-// and with them the faults of an answer that is to be repaired.
+// The instructions come from Config, in this order: Prompt, Role, and the entry of Intents. The question is the input: the text
+// of prompt or text if the input has no other field, otherwise the JSON of the input. Context and constraints follow as JSON,
+// with the faults of an answer to be repaired.
 //
 // # Media
 //
-// The schema of an input marks pictures, sounds and documents, which the model is then shown in
-// place of base64. A field of a Go type is an llm.Media, or a pointer to one:
+// The schema of an input marks pictures, sounds and documents, which the model sees in place of base64. A field of a Go type is
+// an llm.Media, or a pointer to one:
 //
 //	type Receipt struct {
 //		Question string    `json:"question"`

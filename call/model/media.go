@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// taken returns the input of a request with a line in place of each media that its schema marks,
-// and the media. Within the material of a judge, that is the input of the call which it judges.
+// taken returns the media that the schema of a request's input marks, and the input with a line in place of each. For a judge,
+// this is the input of the judged call.
 func taken(req *call.Request) (call.JSON, []*llm.Media, error) {
 	if req.Intent != terms.Grade && req.Intent != terms.Check {
 		input, media, err := structured.Media(req.Input, req.InSchema)
@@ -44,8 +44,7 @@ func invalid(err error) error {
 	return &call.Error{Type: reasons.InputInvalid, Where: "input", Message: "the media of the input: " + err.Error(), Cause: err}
 }
 
-// withoutOnly returns an input without the field of its only media. Of several, the fields tell the
-// model which is which.
+// withoutOnly returns an input without the field of its only media. With several media, the fields tell the model which is which.
 func withoutOnly(input call.JSON, media []*llm.Media) call.JSON {
 	var fields map[string]any
 	if len(media) != 1 || json.Unmarshal(input, &fields) != nil || len(fields) != 2 {

@@ -24,9 +24,9 @@ import (
 // Config configures the model and its prompts. Only Model is required.
 type Config struct {
 	Model     llm.Model
-	Name      string     // of the model, instead of the one that Model was made with
+	Name      string     // replaces the model name of Model
 	MaxTokens int        // of an answer; zero means the limit of Model
-	Params    llm.Params // settings, such as the temperature; settings of an agent's turn take precedence
+	Params    llm.Params // such as the temperature; an agent's own settings take precedence
 
 	// Prompt applies to every request, Intents to the requests of one intent. Role is the
 	// role of the model in this capability, such as a judge. It is placed between the
@@ -89,12 +89,12 @@ func New(m call.Metadata, c Config) call.Capability {
 			return &call.Reply{Usage: usage}, err
 		}
 		usage.Mode = modeOf(c.Model)
-		reply.Usage = usage // a usage claimed by the model itself is text
+		reply.Usage = usage // a usage that the model claims is only text
 		return reply, nil
 	}}
 }
 
-// modeOf says where the answers of a model come from, "" if that is unknown.
+// modeOf returns the origin of a model's answers, "" if unknown.
 func modeOf(m llm.Model) string {
 	if i, ok := m.(llm.Informer); ok {
 		return i.Info().Mode
@@ -202,7 +202,7 @@ func (c Config) affords(ctx context.Context, req *call.Request, request *llm.Req
 	return (left.Tokens == nil || *left.Tokens > least.Tokens) && (left.USD == nil || *left.USD > least.USD)
 }
 
-// less returns the limits after some usage.
+// less returns the remaining limits after some usage.
 func less(left budget.Limits, used budget.Usage) budget.Limits {
 	if left.Tokens != nil {
 		left.Tokens = new(*left.Tokens - used.Tokens())
@@ -249,7 +249,7 @@ func (c Config) ask(ctx context.Context, req *call.Request, request *llm.Request
 	used = meter.Spent(answer, err)
 	tell.End(answer, used, err)
 	if i, ok := c.Model.(llm.Informer); ok && i.Info().Pays {
-		used = budget.Usage{} // its own calls were charged
+		used = budget.Usage{} // the model's own calls were charged
 	}
 	return answer, used, err
 }

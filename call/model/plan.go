@@ -56,7 +56,7 @@ func planShaped(text string) error {
 // again is the instruction to a model after the faults of its plan.
 const again = "Answer with the whole corrected plan and nothing else."
 
-// draft returns why a plan cannot run, with what the model is told of it; nil if it can.
+// draft returns the reason why a plan cannot run, as told to the model, or nil if it can.
 func (w *wanted) draft(body string) *structured.Misfit {
 	if err := planShaped(body); err != nil {
 		return noPlan(err)
@@ -78,8 +78,7 @@ func asksHelp(text string) bool {
 	return ok
 }
 
-// refused makes of the context of a request that repairs a plan what a model is told in place of it: the plan, as its own
-// answer, and the findings.
+// refused replaces the context of a request that repairs a plan by the plan, as the model's own answer, and the findings.
 func (w *wanted) refused(context call.JSON) (rest call.JSON, said []llm.Message) {
 	var fields map[string]json.RawMessage
 	var repair struct {

@@ -23,7 +23,7 @@ import (
 type wanted struct {
 	plan  bool
 	guide *call.Guide // of the plan; nil if there is none
-	may   bool        // reply with an envelope: plans are among what the capability produces
+	may   bool        // the model may reply with an envelope, because it may produce plans
 	json  bool        // form is not text
 	form  *structured.Form
 }
@@ -53,14 +53,14 @@ func (c Config) wanted(req *call.Request, m call.Metadata) (wanted, error) {
 	case s == nil:
 		return wanted{}, &call.Error{Type: reasons.InvokeFailed, Where: "out-schema",
 			Message: fmt.Sprintf("the schema %s is not known here: set Schema of the capability's Config", name)}
-	case req.Schema != nil: // which need not be the one that the capability names
+	case req.Schema != nil: // may differ from the capability's schema
 		name = cmp.Or(req.Requires.OutSchema, req.Intent, "answer")
 	}
 	w.json, w.form = true, structured.Of(name, s)
 	return w, nil
 }
 
-// isText reports whether a text is all that an answer of the schema has.
+// isText reports whether an answer of the schema is just a text.
 func isText(s *schema.Schema) bool {
 	properties := s.Properties()
 	return len(properties) > 0 && s.Validate(context.Background(), []byte(`{"text":"a"}`)) == nil &&
@@ -108,7 +108,7 @@ func (c Config) prompts(id string) map[string]string {
 	return texts
 }
 
-// revised returns c with the prompts that the request has in place of them.
+// revised returns c with the prompts that the request replaces.
 func (c Config) revised(req *call.Request) Config {
 	if text, ok := req.Prompts[promptName(req.Cap, "")]; ok {
 		c.Prompt = text
@@ -155,9 +155,8 @@ func beside(req *call.Request) (parts []string) {
 	return parts
 }
 
-// judged renders the input of a judge: the rubric, and all the rest within a fence, since
-// anyone may have written parts of it. The mark of the fence is a hash of the text within
-// it, so no text can contain its own mark.
+// judged renders the input of a judge: the rubric, and the rest within a fence, because anyone may have written parts of it. The
+// mark of the fence is a hash of its text, so no text can contain its own mark.
 func judged(verb string, input call.JSON) string {
 	var rubric string
 	var fields map[string]json.RawMessage
@@ -190,8 +189,8 @@ func plain(input call.JSON) string {
 	return string(input)
 }
 
-// read makes a call's reply of the model's. A misfit is an answer that the model may repair. A plan that cannot run
-// comes with one: the call refuses it, too, and keeps its findings.
+// read turns the model's reply into the call's. A misfit is an answer that the model may repair. A plan that cannot run comes
+// with a misfit; the call refuses it too and keeps its findings.
 func (w wanted) read(ctx context.Context, r *llm.Reply) (*call.Reply, *structured.Misfit, error) {
 	body := structured.Unfence(r.Text)
 	if w.may && strings.TrimSpace(r.Text) == body { // a fenced envelope is a quotation
@@ -238,9 +237,8 @@ func drift(format string, args ...any) error {
 	return &call.Error{Type: reasons.FormatDrift, Where: "model-output", Message: message}
 }
 
-// envelope reads an answer that is the envelope of a response; ok is false for other
-// answers. As the answer of a program, it may lack proto and trace. An error in the envelope is a model's
-// text, so its type does not steer the call.
+// envelope reads an answer that is the envelope of a response; ok is false for other answers. Like a program's answer, it may
+// lack proto and trace. An error in the envelope is the model's text, so its type does not control the call.
 func envelope(body string) (reply *call.Reply, err error, ok bool) {
 	if !isEnvelope(body) {
 		return nil, nil, false

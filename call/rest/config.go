@@ -31,8 +31,8 @@ type Config struct {
 // A Value is the value of a header: exactly one of its fields is set.
 type Value struct {
 	Text string `json:"text,omitempty"`
-	Env  string `json:"env,omitempty"`  // the variable that holds it
-	File string `json:"file,omitempty"` // the file that holds it, in one line
+	Env  string `json:"env,omitempty"`  // an environment variable
+	File string `json:"file,omitempty"` // a file with the value in one line
 }
 
 // Check returns an error if the configuration is invalid. Variables and files are read

@@ -1,6 +1,5 @@
-// Package rest makes capabilities of servers, of kind http. It sends the envelope of the
-// request with POST, as JSON. The answer is the envelope of the response, in JSON or EDN,
-// or the bare out:
+// Package rest makes HTTP servers capabilities, of kind http. It sends the envelope of the request with POST, as JSON. The answer
+// is the envelope of the response, in JSON or EDN, or the bare out:
 //
 //	grader := rest.New(call.Metadata{ID: "grade/remote", Effects: []string{"net"}}, rest.Config{
 //		URL:    "https://grader.example.com/v1/grade",
@@ -8,16 +7,13 @@
 //		Scope:  call.Scope{Net: call.Net{"https://grader.example.com"}},
 //	})
 //
-// A server streams by sending its answer in pieces, which [call.ReadOutput] describes:
-// one per line, or as text/event-stream one in the data of each event. They are passed on as
-// they arrive.
+// A server streams by sending its answer in pieces, which [call.ReadOutput] describes: one per line or, as text/event-stream, one
+// per event. They are passed on as they arrive.
 //
-// The same invocation, repeated after a crash, has the same Idempotency-Key. A step that is done again on purpose, or asks
+// The same invocation, repeated after a crash, has the same Idempotency-Key. A step that is repeated on purpose, or asks
 // something else, has a new one.
 //
-// A server that is busy (429, 503) or not reachable is runtime/unavailable. Its
-// Retry-After is respected. Redirects are followed if they keep the method, and only
-// within the scope, or to the same server if the scope lists none. The configured headers
-// are sent only to the server of the URL. Errors contain no header, and no part of a URL
-// after its path.
+// A busy (429, 503) or unreachable server is runtime/unavailable. Its Retry-After is respected. Redirects are followed if they
+// keep the method, and only within the scope, or to the same server if the scope lists none. The configured headers are sent only
+// to the server of the URL. Errors contain no header, and no part of a URL after its path.
 package rest

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// accepted prefers answers that come whole, for servers that choose.
+	// accepted prefers complete answers, for servers that can choose.
 	accepted     = "application/json, application/edn, application/x-ndjson;q=0.9, text/event-stream;q=0.9"
 	defaultBody  = 8 << 20
 	maxRedirects = 5
@@ -60,7 +60,7 @@ func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, err
 	}
 	asked, err := json.Marshal(call.Request{Intent: req.Intent, Requires: req.Requires, Input: req.Input, Context: req.Context, Constraints: req.Constraints, Done: req.Done})
 	if err != nil {
-		return nil, unavailable(err) // it is a part of the envelope
+		return nil, unavailable(err) // it becomes part of the envelope
 	}
 	r, err := http.NewRequestWithContext(transport.Matched(ctx, asked), http.MethodPost, c.URL, bytes.NewReader(envelope))
 	if err != nil {
@@ -132,8 +132,8 @@ func (c Config) client(secret http.Header) *http.Client {
 	return client
 }
 
-// failure is the failure of a server that did not answer. The error of package http would
-// show the whole URL, which may contain secrets.
+// failure returns the failure of a server that did not answer. The error of package http would show the whole URL, which may
+// contain secrets.
 func (c Config) failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -148,8 +148,7 @@ func (c Config) failure(ctx context.Context, err error) error {
 	return unavailable(fmt.Errorf("the server %s does not answer: %w", u.Host, err))
 }
 
-// refused is the failure of an answer whose status is not 2xx: the error in its envelope,
-// or else its status.
+// refused returns the failure of an answer whose status is not 2xx: the error in its envelope, or else its status.
 func refused(resp *http.Response, body []byte) *call.Error {
 	failed := &call.Error{Type: reasons.InvokeFailed}
 	if _, err := call.ReadOutput(body); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/stonelayer/stone/internal/sse"
 )
 
-// read reads the body of a response up to the limit, which voice, if it is not nil,
-// streams. Of server-sent events, the data is returned, one event a line.
+// read reads the body of a response up to the limit. A voice that is not nil streams it. Server-sent events are returned as their
+// data, one event per line.
 func read(resp *http.Response, limit int64, voice *event.Voice) (body []byte, tooLong bool, err error) {
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		voice = nil
@@ -65,8 +65,7 @@ func (e *events) end() error {
 	return nil
 }
 
-// pass writes the data of an event. The mark [DONE], by which many servers end a stream,
-// is no data.
+// pass writes the data of an event. Many servers end a stream with [DONE], which is no data.
 func (e *events) pass(ev sse.Event) error {
 	if string(ev.Data) == "[DONE]" {
 		return nil

@@ -12,7 +12,7 @@ import (
 // Limits bound the requests to a server. Zero means unlimited.
 type Limits struct {
 	RequestsPerMinute int // started in any minute
-	TokensPerMinute   int // of input and answers; see Request.Tokens
+	TokensPerMinute   int // tokens of input and answers; see Request.Tokens
 	Concurrency       int // requests at the same time
 }
 
@@ -24,11 +24,11 @@ type Limiter struct {
 	mu      sync.Mutex
 	minute  minute
 	running int
-	queues  [2]queue // of the other requests, and of interactive ones
+	queues  [2]queue // one for other requests, one for interactive ones
 	row     int      // interactive requests started in a row while others waited
 	order   [2]order // of the queues
 	server  server
-	timer   *time.Timer // calls advance when time alone lets the next request start
+	timer   *time.Timer // calls advance when only time delays the next request
 }
 
 // New returns a Limiter with the limits. Negative ones are unlimited.
@@ -37,16 +37,14 @@ func New(l Limits) *Limiter { return &Limiter{limits: l} }
 // Limits returns the limits that the Limiter was made with.
 func (l *Limiter) Limits() Limits { return l.limits }
 
-// A Request describes what asks for a place.
+// A Request describes a request for a place.
 type Request struct {
-	// Tokens is an estimate, which is reserved until Place.Leave tells the truth. A request of more
-	// tokens than the limit of a minute waits until nothing else is counted, and has a
-	// minute for itself.
+	// Tokens is an estimate, which is reserved until Place.Leave reports the actual number. A request with more tokens than the
+	// limit of a minute waits for a minute of its own.
 	Tokens int
-	// Patience is the longest pause of the server that the request waits for; zero means any.
+	// Patience bounds the pause of the server that the request accepts; zero means unlimited.
 	Patience time.Duration
-	// Waiting is called on the caller's goroutine while the request waits, once in Every. It may
-	// be nil.
+	// Waiting is called on the caller's goroutine, once in Every, while the request waits. It may be nil.
 	Waiting func(Wait)
 	Every   time.Duration // default 5 s
 }
@@ -67,15 +65,15 @@ func (w Wait) String() string {
 	return s
 }
 
-// A TooLateError reports a request that was not sent, because it would have to wait beyond its
-// deadline or its patience, whatever the requests that still run turn out to use.
+// A TooLateError reports a request that was not sent because it would have to wait beyond its deadline or its patience, whatever
+// running requests use.
 type TooLateError struct {
 	Reason   string
 	Wait     time.Duration // at least
-	Patience time.Duration // of the request; zero if Wait exceeds the deadline of its context
+	Patience time.Duration // the request's Patience; zero if Wait exceeds the context's deadline
 }
 
-// Error says how long the wait would be, and why.
+// Error returns the length of the wait and its reason.
 func (e *TooLateError) Error() string {
 	beyond := "its deadline"
 	if e.Patience > 0 {
@@ -84,17 +82,16 @@ func (e *TooLateError) Error() string {
 	return fmt.Sprintf("no request may be sent for %v, beyond %s: %s", e.Wait.Round(time.Millisecond), beyond, e.Reason)
 }
 
-// Retryable returns true: later, the same request may be sent.
+// Retryable returns true: the same request may be sent later.
 func (e *TooLateError) Retryable() bool { return true }
 
-// A Rank says when the requests of a run start among others.
+// A Rank determines when the requests of a run start relative to others.
 type Rank struct {
 	// Interactive marks requests that a person waits for. They start before others, see the package comment.
 	Interactive bool `json:"interactive,omitempty"`
-	// Tenant is whom the run belongs to. Tenants take turns: the one that was served least recently is next.
+	// Tenant is the owner of the run. Tenants take turns: the tenant that was served least recently is next.
 	Tenant string `json:"tenant,omitempty"`
-	// Priority is higher for what goes first. Of four requests, one goes to the request that has waited
-	// longest, whatever its priority.
+	// Requests of higher Priority go first. One place in four goes to the request that has waited longest, whatever its priority.
 	Priority int `json:"priority,omitempty"`
 }
 
@@ -113,9 +110,8 @@ func RankOf(ctx context.Context) Rank {
 
 type watchKey struct{}
 
-// Watch returns a context in which watch is called with the time that a request waited, also
-// if it was then refused. Requests that need not wait are not reported. Several goroutines may
-// call watch at once.
+// Watch returns a context in which watch is called with the time that a request waited, even if it was then refused. It is not
+// called for requests that need not wait. Several goroutines may call watch at once.
 func Watch(ctx context.Context, watch func(time.Duration)) context.Context {
 	return context.WithValue(ctx, watchKey{}, watch)
 }
@@ -134,8 +130,8 @@ type waiter struct {
 
 type queue []*waiter
 
-// Enter waits until the request may be sent. The caller must call Leave of the place when the
-// request is over. An error is the cause of the context's end, which ends the wait, or a *TooLateError.
+// Enter waits until the request may be sent. The caller must call Leave on the place when the request is over. An error is the
+// cause of the context's end, which ends the wait, or a *TooLateError.
 func (l *Limiter) Enter(ctx context.Context, r Request) (*Place, error) {
 	w := &waiter{tokens: max(r.Tokens, 0), patience: r.Patience, rank: RankOf(ctx), since: time.Now(), done: make(chan struct{})}
 	if w.rank.Interactive {
@@ -196,20 +192,19 @@ func (l *Limiter) state(w *waiter) Wait {
 	return Wait{Reason: cmp.Or(reason, "others are before it"), Ahead: l.ahead(w), Elapsed: time.Since(w.since)}
 }
 
-// remove takes a waiter that gives up out of its queue. The timer may have been set for it, so
-// the queue advances.
+// remove removes a waiter that gives up from its queue. The timer may have been set for it, so the queue advances.
 func (l *Limiter) remove(w *waiter) {
 	l.drop(w)
 	l.advance()
 }
 
-// drop takes a waiter out of its queue. Only advance calls it, or a caller that advances then.
+// drop removes a waiter from its queue. The caller must be advance or advance afterwards.
 func (l *Limiter) drop(w *waiter) {
 	q := &l.queues[w.class]
 	*q = slices.DeleteFunc(*q, func(other *waiter) bool { return other == w })
 }
 
-// A Place is a request that was let in. Its methods may be called on a nil Place.
+// A Place is an admitted request. Its methods may be called on a nil Place.
 type Place struct {
 	limiter  *Limiter
 	number   uint64
@@ -241,7 +236,7 @@ func (p *Place) Leave(tokens int) {
 	l.advance()
 }
 
-// Heard notes the server's limits as its answer to this request states them.
+// Heard notes the server's limits from its answer to this request.
 func (p *Place) Heard(a Answer) {
 	if p == nil {
 		return
@@ -254,13 +249,13 @@ func (p *Place) Heard(a Answer) {
 
 // order decides whose turn it is in a queue.
 type order struct {
-	row    int // started in a row before one that has waited longer
+	row    int // started in a row before a longer-waiting one
 	served map[string]uint64
 	clock  uint64
 }
 
-// next returns the waiter whose turn it is, nil in an empty queue: the highest priority, then the tenant that was served
-// least recently, then who waits longest. After inRow that passed the one that waits longest, nothing passes it.
+// next returns the waiter whose turn it is, or nil: the highest priority, then the tenant served least recently, then the longest
+// wait. After inRow waiters have passed the longest-waiting one, it is next.
 func (o *order) next(q queue) *waiter {
 	if len(q) == 0 {
 		return nil
@@ -283,7 +278,7 @@ func (o *order) start(q queue, w *waiter) {
 		o.row = 0
 	}
 	if o.served == nil || len(o.served) > 1000 && !slices.ContainsFunc(q, func(other *waiter) bool { return other.rank.Tenant != w.rank.Tenant }) {
-		o.served = map[string]uint64{} // nobody waits who could lose a turn
+		o.served = map[string]uint64{} // no waiter can lose its turn
 	}
 	o.clock++
 	o.served[w.rank.Tenant] = o.clock

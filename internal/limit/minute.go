@@ -2,8 +2,8 @@ package limit
 
 import "time"
 
-// minute counts what started within the last minute. A token bucket would let nearly twice as many
-// requests through in the first minute. It is bounded: what starts within grain of each other is counted together.
+// minute counts requests that started within the last minute. A token bucket would admit nearly twice as many in the first
+// minute. Its size is bounded, because requests that start within grain of each other share an entry.
 type minute struct {
 	spent []*spent // the oldest first
 }
@@ -15,7 +15,7 @@ const grain = 250 * time.Millisecond
 type spent struct {
 	from, to         time.Time
 	requests, tokens int
-	reserved         int // the part of tokens that running requests have estimated
+	reserved         int // the part of tokens estimated for running requests
 }
 
 // add counts a request.
@@ -27,7 +27,7 @@ func (m *minute) add(tokens int, now time.Time) *spent {
 	return s
 }
 
-// at returns the count of now.
+// at returns the entry for now.
 func (m *minute) at(now time.Time) *spent {
 	m.forget(now)
 	if n := len(m.spent); n > 0 && now.Sub(m.spent[n-1].from) < grain {
@@ -48,8 +48,8 @@ func (m *minute) forget(now time.Time) {
 	m.spent = append(m.spent[:0], m.spent[n:]...)
 }
 
-// settle replaces the estimate of a place by the truth; a negative number keeps it. What was reserved in
-// vain is given back to the minute in which the request started; what was used beyond it counts from now on.
+// settle replaces the estimate of a place by the actual number; a negative number keeps it. An unused reservation is returned to
+// the minute in which the request started; an excess counts from now on.
 func (m *minute) settle(p *Place, tokens int, now time.Time) {
 	if p.spent == nil {
 		return

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// inRow is how many interactive requests may start before one of the others that wait.
+// inRow bounds the interactive requests that start in a row while others wait.
 const inRow = 3
 
 // next returns the waiter whose turn it is, or nil.
@@ -26,7 +26,7 @@ func (l *Limiter) advance() {
 	for w := l.next(); w != nil; w = l.next() {
 		now := time.Now()
 		at, _ := l.mayStart(w.tokens, now, planned)
-		if at.IsZero() { // not before another request has ended
+		if at.IsZero() { // only after another request has ended
 			return
 		}
 		if at.After(now) {
@@ -68,7 +68,7 @@ func (l *Limiter) start(w *waiter, now time.Time) {
 	close(w.done)
 }
 
-// dismiss ends the wait of all whose patience is shorter than the server's pause.
+// dismiss ends the wait of all requests whose patience is shorter than the server's pause.
 func (l *Limiter) dismiss() {
 	pause := time.Until(l.server.until)
 	if pause <= 0 {
@@ -93,12 +93,12 @@ func (l *Limiter) dismiss() {
 type view bool
 
 const (
-	planned view = false // also what running requests have reserved
-	sure    view = true  // only what cannot be given back: a reservation is not a time
+	planned view = false // includes reservations of running requests
+	sure    view = true  // without reservations, which may be returned
 )
 
-// mayStart returns when a request of so many tokens may start if nothing else does: now, later, or the
-// zero time if another request has to end first. The reason says why not now.
+// mayStart returns when a request of that many tokens may start if no other does: now, later, or the zero time if another request
+// must end first. The reason explains a delay.
 func (l *Limiter) mayStart(tokens int, now time.Time, used view) (at time.Time, reason string) {
 	at = now
 	later := func(t time.Time, why string) {
@@ -127,7 +127,7 @@ func (l *Limiter) mayStart(tokens int, now time.Time, used view) (at time.Time, 
 // ahead returns the number of requests before the waiter in its queue.
 func (l *Limiter) ahead(w *waiter) int { return max(slices.Index(l.queues[w.class], w), 0) }
 
-// earliest returns a time before which the waiter cannot start, and why.
+// earliest returns a time before which the waiter cannot start, with the reason.
 func (l *Limiter) earliest(w *waiter) (time.Time, string) {
 	now := time.Now()
 	at, reason := l.mayStart(w.tokens, now, sure)

@@ -5,7 +5,7 @@ import "time"
 const (
 	// maxPause bounds how long a server can stop all requests.
 	maxPause = 24 * time.Hour
-	// slowAnswer is when a request counts as accepted: servers refuse faster than they answer.
+	// slowAnswer is the time after which a request counts as accepted: refusals are faster than answers.
 	slowAnswer = 5 * time.Second
 )
 
@@ -29,10 +29,10 @@ type Quota struct {
 type server struct {
 	until            time.Time // nothing is sent before
 	reason           string    // of until
-	requests, tokens quota     // less what was sent and may not be counted in it
-	careful          bool      // after a pause, until a request was accepted
+	requests, tokens quota     // less the requests that it may not include
+	careful          bool      // after a pause, until a request is accepted
 	probe            *Place    // goes first while careful
-	others           time.Time // when others follow although the probe has no answer
+	others           time.Time // when others follow even without an answer to the probe
 
 	sent       uint64 // numbers the requests
 	latest     uint64 // the number of the latest request whose answer was heard
@@ -45,8 +45,8 @@ type quota struct {
 	blocked bool
 }
 
-// heard notes an answer to the request of a place. What later requests were told counts, less the
-// requests that the server may not have counted yet.
+// heard notes the answer to the request of a place. The answer to the latest request counts, less requests that the server may
+// not have counted yet.
 func (s *server) heard(p *Place, a Answer, now time.Time) {
 	s.answered(p)
 	if p == s.probe {
@@ -74,7 +74,7 @@ func (s *server) heard(p *Place, a Answer, now time.Time) {
 	}
 }
 
-// stop lets nothing start before a time, and then one request first.
+// stop lets no request start before a time, and then one first.
 func (s *server) stop(until time.Time, reason string, now time.Time) {
 	if latest := now.Add(maxPause); until.After(latest) {
 		until = latest
@@ -98,7 +98,7 @@ func (s *server) started(p *Place, now time.Time) {
 	s.unanswered.tokens += p.tokens
 }
 
-// answered notes that a request has its answer, or will have none.
+// answered notes that a request has an answer or never will.
 func (s *server) answered(p *Place) {
 	if p.answered {
 		return
@@ -108,8 +108,8 @@ func (s *server) answered(p *Place) {
 	s.unanswered.tokens -= p.tokens
 }
 
-// mayStart returns before which time a request may not start. After a quota that made requests wait,
-// one goes first: what is left then is not known.
+// mayStart returns the earliest start of a request. After a quota that made requests wait, one goes first, because the new
+// remainder is unknown.
 func (s *server) mayStart(tokens int, now time.Time, used view) (time.Time, string) {
 	at, reason := s.until, s.reason
 	if s.probe != nil && !s.others.After(now) {

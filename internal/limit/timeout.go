@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// WithTimeout is like context.WithTimeoutCause, without the time during which a request of the context
-// waits for a Limiter. The context has no deadline of its own.
+// WithTimeout is like context.WithTimeoutCause, but does not count the time during which a request of the context waits for a
+// Limiter. The context has no deadline of its own.
 func WithTimeout(ctx context.Context, timeout time.Duration, cause error) (context.Context, context.CancelFunc) {
 	outer, _ := ctx.Value(clockKey{}).(*clock)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -48,7 +48,7 @@ func pause(ctx context.Context) (resume func()) {
 	}
 }
 
-// wait notes that one request more or less waits.
+// wait changes the number of waiting requests.
 func (c *clock) wait(more int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

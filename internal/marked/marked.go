@@ -20,15 +20,17 @@ type Set uint64
 
 // A Place is what a policy knows where a body runs.
 type Place interface {
+	// Check returns why the body must not run p.
+	Check(ctx context.Context, p stone.Ashlar, g stone.Given) stone.Findings
 	// Brought returns the marks of a tool's or capability's results. Effects that are nil are unknown: then results have
 	// all marks. P is the pipeline that answers, if one does.
 	Brought(name string, effects []string, p stone.Ashlar) Set
 	// With returns a context in which the body also works with text that has the marks.
 	With(ctx context.Context, s Set) context.Context
 	// Admit returns the context in which a tool runs, and why it must not get the text that the body works with, "" if it may.
-	// Asks means that a person may allow the call all the same. P is the pipeline that runs, if one does; arguments is the
-	// schema of the tool's arguments.
-	Admit(ctx context.Context, name string, effects []string, arguments json.RawMessage, p stone.Ashlar) (within context.Context, refusal string, asks bool)
+	// Asks means that a person may allow the call all the same. Arguments is the schema of the tool's arguments. P is the
+	// pipeline that runs, if one does, and in the type of the node with its arguments.
+	Admit(ctx context.Context, name string, effects []string, arguments json.RawMessage, p stone.Ashlar, in string) (within context.Context, refusal string, asks bool)
 }
 
 type key struct{}
@@ -40,6 +42,14 @@ func At(ctx context.Context, p Place) context.Context { return context.WithValue
 func In(ctx context.Context) Place {
 	p, _ := ctx.Value(key{}).(Place)
 	return p
+}
+
+// Check is the method of the place of ctx.
+func Check(ctx context.Context, p stone.Ashlar, g stone.Given) stone.Findings {
+	if at := In(ctx); at != nil {
+		return at.Check(ctx, p, g)
+	}
+	return nil
 }
 
 // Brought is the method of the place of ctx.
@@ -59,9 +69,9 @@ func With(ctx context.Context, s Set) context.Context {
 }
 
 // Admit is the method of the place of ctx.
-func Admit(ctx context.Context, name string, effects []string, arguments json.RawMessage, p stone.Ashlar) (within context.Context, refusal string, asks bool) {
+func Admit(ctx context.Context, name string, effects []string, arguments json.RawMessage, p stone.Ashlar, in string) (within context.Context, refusal string, asks bool) {
 	if at := In(ctx); at != nil {
-		return at.Admit(ctx, name, effects, arguments, p)
+		return at.Admit(ctx, name, effects, arguments, p, in)
 	}
 	return ctx, "", false
 }

@@ -24,8 +24,8 @@ type statement struct {
 	each func([][]byte) // its argument is valid only during the call
 }
 
-// large reports whether the statement needs a message of its own. A process that stops while it sends a large one would keep its
-// locks: PostgreSQL limits silence within a message only if the message is the first one after an answer.
+// large reports whether the statement needs its own message. A process that stops while it sends a large one would keep its
+// locks, because PostgreSQL limits silence within a message only if the message is the first after an answer.
 func (s statement) large() bool {
 	size := 0
 	for _, arg := range s.args {
@@ -75,13 +75,13 @@ func exchange(ctx context.Context, conn *pgconn.PgConn, statements ...statement)
 	return n.failed(results.Close())
 }
 
-// names are the statements that the server keeps for a connection, by their texts: nil for one that was sent
-// once. The server then parses and plans each of them once, which saves a third of its work. Large statements are
-// always prepared, so that each is one message. A pooler such as PgBouncer may give each transaction another connection,
-// which does not know the names. The first such error ends the use of names in the DB, and the statement is sent again.
+// names holds the prepared statements of a connection by their texts: nil for one that was sent once. The server parses and plans
+// each only once, which saves a third of its work. Large statements are always prepared, so each is one message. A pooler such as
+// PgBouncer may give each transaction another connection, which does not know the names. The first such error ends the use of
+// names in the DB, and the statement is repeated.
 type names struct {
 	pooled *atomic.Bool
-	all    bool // of the connection that writes; others read much that is asked rarely
+	all    bool // set for the writing connection; others have many rare statements
 	kept   map[string]*pgconn.StatementDescription
 }
 
@@ -99,7 +99,7 @@ func (p *pool) connect(ctx context.Context, writes bool) (*pgconn.PgConn, error)
 	return conn, err
 }
 
-// prepared returns a statement as the server keeps it, or nil. It prepares one that is sent the second time.
+// prepared returns the prepared statement, or nil. It prepares a statement when it is sent a second time.
 func prepared(ctx context.Context, conn *pgconn.PgConn, s statement, types []uint32) (*pgconn.StatementDescription, error) {
 	n, _ := conn.CustomData()[namesKey].(*names)
 	if n != nil && n.pooled.Load() && s.large() {
@@ -115,7 +115,7 @@ func prepared(ctx context.Context, conn *pgconn.PgConn, s statement, types []uin
 	}
 	if again {
 		var err error
-		// The name tells the text: through a pooler the connection may have names of other versions.
+		// The name identifies the text: through a pooler the connection may have names of other versions.
 		hash := sha256.Sum256(fmt.Append(nil, s.text, types))
 		if named, err = conn.Prepare(ctx, fmt.Sprintf("stone_%x", hash[:16]), s.text, types); err != nil {
 			return nil, n.failed(err)
@@ -176,7 +176,7 @@ func encode(arg any) (value []byte, oid uint32) {
 // null is the length of an element that is NULL.
 const null = -1
 
-// array encodes an array of one dimension, as array_recv in PostgreSQL's arrayfuncs.c reads it.
+// array encodes an array of one dimension for array_recv in PostgreSQL's arrayfuncs.c.
 func array(n int, oid uint32, length func(int) int, element func([]byte, int) []byte) []byte {
 	header := []uint32{1, 1, oid, uint32(n), 1} // dimensions, has NULLs, type; size, first index
 	if n == 0 {
@@ -206,7 +206,7 @@ func integer(value []byte) int64 { return int64(binary.BigEndian.Uint64(value)) 
 // pool holds the connections for reading.
 type pool struct {
 	config *pgconn.Config
-	pooled atomic.Bool // there is a pooler, so statements get no names
+	pooled atomic.Bool // a pooler was detected, so statements get no names
 	places chan struct{}
 	idle   chan *pgconn.PgConn
 	closed atomic.Bool
@@ -234,7 +234,7 @@ func (p *pool) take(ctx context.Context) (*pgconn.PgConn, error) {
 	return conn, err
 }
 
-// give returns a connection. One that is lost or within a transaction is closed.
+// give returns a connection to the pool. It closes one that is lost or within a transaction.
 func (p *pool) give(conn *pgconn.PgConn) {
 	if conn.IsClosed() || conn.TxStatus() != 'I' {
 		drop(conn)
@@ -264,15 +264,14 @@ func (p *pool) shrink() {
 	}
 }
 
-// drop closes a connection that is not needed, or lost.
+// drop closes a lost or unneeded connection.
 func drop(conn *pgconn.PgConn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = conn.Close(ctx) // the server notices too
 }
 
-// query reads the rows of a statement. It repeats a statement that failed for a
-// reason that may pass, after reset.
+// query reads the rows of a statement. After a temporary failure it calls reset and repeats the statement.
 func (d *database) query(ctx context.Context, s statement, reset func()) error {
 	started := time.Now()
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {

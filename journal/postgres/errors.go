@@ -64,13 +64,13 @@ func isReadOnly(err error) bool {
 	return errors.As(err, &server) && server.Code == readOnly
 }
 
-// isUnknownName reports whether the connection does not have the named statements of this process.
+// isUnknownName reports whether the connection lacks the named statements of this process.
 func isUnknownName(err error) bool {
 	var server *pgconn.PgError
 	return errors.As(err, &server) && (server.Code == noStatement || server.Code == sameStatement)
 }
 
-// isFenced reports whether a statement found that it must not be executed: see fence.
+// isFenced reports whether the fence stopped a statement: see fence.
 func isFenced(err error) bool {
 	var server *pgconn.PgError
 	return errors.As(err, &server) && server.Code == refused
@@ -84,8 +84,8 @@ func disconnected(err error) bool {
 		err != nil && strings.HasSuffix(err.Error(), "conn closed") // pgconn exports no error for it
 }
 
-// untrusted reports whether the certificate of the server was rejected. Reads then fail at once. Writes
-// are retried, since they may have results that were paid for.
+// untrusted reports whether the certificate of the server was rejected. Reads then fail at once. Writes are retried, because they
+// may contain results that were paid for.
 func untrusted(err error) bool {
 	return errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(x509.UnknownAuthorityError)) || // of verify-ca
 		errors.As(err, new(x509.CertificateInvalidError))

@@ -10,15 +10,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// channel is the name under which processes tell each other of commits. The payload is the
-// number of the process.
+// channel is the name of the channel on which processes announce commits. The payload is the number of the process.
 const channel = "stone"
 
 // coalesce is the time in which commits share a notification.
 const coalesce = 10 * time.Millisecond
 
-// news tells other processes of commits, and hears of theirs. A notification has a
-// transaction of its own: at its commit PostgreSQL takes a lock of the whole database.
+// news announces commits to other processes and receives theirs. A notification has its own transaction, because its commit locks
+// the whole database.
 type news struct {
 	*database
 	changes chan struct{}
@@ -36,7 +35,7 @@ func newNews(d *database) *news {
 	return n
 }
 
-// start runs a function until the database is closed, unless it is.
+// start runs a function until the database is closed, unless it already is.
 func (n *news) start(f func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -54,7 +53,7 @@ func (n *news) changed() {
 	}
 }
 
-// tell notifies other processes. It ignores errors: they poll too.
+// tell notifies other processes. It ignores errors, because they also poll.
 func (n *news) tell() {
 	for {
 		select {
@@ -77,12 +76,12 @@ func (n *news) notify() error {
 	defer n.pool.give(conn)
 	return exchange(ctx, conn,
 		statement{text: "BEGIN"},
-		statement{text: "SET LOCAL synchronous_commit = off"}, // nothing is lost with it
+		statement{text: "SET LOCAL synchronous_commit = off"}, // losing it is harmless
 		statement{text: "SELECT pg_notify($1, $2)", args: []any{channel, n.own()}},
 		statement{text: "COMMIT"})
 }
 
-// own is the payload of this process, whose number can change.
+// own returns the payload of this process, whose number can change.
 func (n *news) own() string { return strconv.FormatInt(n.id.Load(), 10) }
 
 func (n *news) sleep(d time.Duration) {
@@ -126,7 +125,7 @@ func (n *news) hear(wake func()) error {
 	if _, err := conn.Exec(ctx, "LISTEN "+channel).ReadAll(); err != nil {
 		return err
 	}
-	for wake(); ; wake() { // what was committed before LISTEN was not heard
+	for wake(); ; wake() { // commits before LISTEN were not announced
 		for len(heard) == 0 {
 			if err := conn.WaitForNotification(n.ctx); err != nil {
 				return err

@@ -18,19 +18,18 @@ import (
 
 // Options of a DB. The zero value suits most programs.
 type Options struct {
-	// Lease is how long a run stays with this DB after its last sign of life; another
-	// process that takes over the run of a dead one waits as long. 5 s if zero.
+	// Lease is how long a run stays with this DB after its last renewal; another process waits as long before it takes over the
+	// run of a dead one. 5 s if zero.
 	Lease time.Duration
 	// Retry is how long a failed read or write is retried before its error is reported,
 	// for example while the server restarts. 5 s if zero.
 	Retry time.Duration
-	// RetryResults is the same for the result of a step, which may have cost money. 2
-	// minutes if zero, and at least Retry. A result that is not written by then is still
-	// written when that becomes possible, as long as the DB is open. Trouble that lasts longer
-	// than Retry is logged once, with slog.Default.
+	// RetryResults is the same for results of steps, which may have cost money. 2 minutes if zero, and at least Retry. A result
+	// not written by then is still written as soon as possible while the DB is open. Trouble that lasts longer than Retry is
+	// logged once, with slog.Default.
 	RetryResults time.Duration
-	// Listen is the address of the server itself, if the address of Open leads to a pooler such
-	// as PgBouncer: notifications need a session. Without it followers of runs poll.
+	// Listen is the address of the server itself, if the address of Open leads to a pooler such as PgBouncer: notifications need
+	// a session. Without it, followers of runs poll.
 	Listen string
 }
 
@@ -46,9 +45,8 @@ type DB struct {
 
 type shared = log.Journal
 
-// Changed by tests: what is called at the points at which they kill the process, the clock,
-// how often Follow looks for rows of which it was not notified, and the size of the largest
-// content.
+// Changed by tests: the function called at the points at which they kill the process, the clock, the poll interval of Follow, and
+// the size of the largest content.
 var (
 	reached     log.Points
 	now         = time.Now
@@ -56,7 +54,7 @@ var (
 	mostContent = 256 << 20
 )
 
-// readers is how many connections read at the same time.
+// readers is the number of connections that read at the same time.
 const readers = 8
 
 // database is the [log.Database] of a DB.
@@ -65,24 +63,23 @@ type database struct {
 	config    *pgconn.Config
 	listening *pgconn.Config
 	retry     time.Duration
-	patience  time.Duration // for an answer of the server
-	idle      time.Duration // after which the server ends a silent transaction
+	patience  time.Duration // time for an answer of the server
+	idle      time.Duration // time after which the server ends a silent transaction
 
 	reader
 	pool *pool
 	news *news
-	id   atomic.Int64 // of this process, 0 before its first commit
+	id   atomic.Int64 // number of this process, 0 before its first commit
 
-	// Used by the writer of the journal alone.
+	// Used only by the writer of the journal.
 	writer  *pgconn.PgConn
-	commits int64 // number of the last one that was tried
-	lost    int   // how many transactions were lost since the last commit
+	commits int64 // number of the last attempted commit
+	lost    int   // transactions lost since the last commit
 }
 
-// Open connects to a database: "postgres://user:password@host/name", or "host=… user=…
-// dbname=…". What the address lacks comes from the environment (PGHOST, PGPASSWORD,
-// PGSSLMODE, …) as for PostgreSQL's own programs, TLS included. Open makes the tables of a
-// database that has none. It refuses a schema of another version.
+// Open connects to a database: "postgres://user:password@host/name", or "host=… user=… dbname=…". Missing parts of the address,
+// including TLS, come from the environment (PGHOST, PGPASSWORD, PGSSLMODE, …), as in PostgreSQL's own programs. Open makes
+// missing tables. It refuses a schema of another version.
 func Open(ctx context.Context, address string, opts Options) (*DB, error) {
 	d, err := connect(ctx, address, &opts)
 	if err != nil {
@@ -143,7 +140,7 @@ func connect(ctx context.Context, address string, opts *Options) (*database, err
 	return d, nil
 }
 
-// suits checks the settings on which the promises depend.
+// suits checks the settings on which the guarantees depend.
 func (d *database) suits(ctx context.Context) error {
 	found, err := rows(ctx, d.reader, func(v [][]byte) [2]string { return [2]string{string(v[0]), string(v[1])} },
 		"SELECT current_setting('synchronous_commit'), current_setting('server_encoding')")
@@ -158,8 +155,8 @@ func (d *database) suits(ctx context.Context) error {
 	return nil
 }
 
-// within bounds how long the server may take to answer. It has a second for each megabyte
-// that is sent, or else a large commit could never succeed on a busy server.
+// within bounds the time for an answer of the server. It adds a second for each megabyte sent, or a large commit could never
+// succeed on a busy server.
 func (d *database) within(ctx context.Context, bytes int) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, d.patience+time.Duration(bytes>>20)*time.Second, errSlow)
 }
@@ -170,7 +167,7 @@ func (d *database) Name() string { return d.name }
 // Check implements [log.Database]: if the database is removed, the next commit fails.
 func (d *database) Check() error { return nil }
 
-// Idle implements [log.Database]: it closes the connections for reading that nobody uses.
+// Idle implements [log.Database]: it closes unused reading connections.
 func (d *database) Idle() error {
 	d.pool.shrink()
 	return nil
@@ -186,7 +183,7 @@ func (d *database) Close() error {
 	if d.writer != nil {
 		ctx, cancel := d.within(background, 0)
 		defer cancel()
-		// If it fails, another process removes the row in time.
+		// If it fails, another process eventually removes the row.
 		_ = exchange(ctx, d.writer, statement{text: "DELETE FROM stone.writers WHERE writer = $1", args: []any{d.id.Load()}})
 		drop(d.writer)
 	}

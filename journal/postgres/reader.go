@@ -18,21 +18,21 @@ type reader struct {
 	}
 }
 
-// rows returns the rows of a query, each as scan reads it. They are read completely, so
-// that a slow caller keeps no connection and no transaction.
+// rows returns the rows of a query, decoded by scan. They are read completely, so a slow caller keeps no connection or
+// transaction.
 func rows[T any](ctx context.Context, r reader, scan func([][]byte) T, text string, args ...any) (found []T, err error) {
 	each := func(values [][]byte) { found = append(found, scan(values)) }
 	err = r.source.query(ctx, statement{text, args, each}, func() { found = found[:0] })
 	return found, err
 }
 
-// often has the statements of readers that are sent all the time.
+// often lists the frequent statements of readers.
 var often = map[string]bool{byID: true, byPaths: true, byPrefix: true}
 
 // Bounds of a page.
 const (
 	mostRows  = 8192
-	mostBytes = 8 << 20 // of contents; the last row may exceed it
+	mostBytes = 8 << 20 // bytes of contents; the last row may exceed it
 )
 
 const runColumns = "run, id, owner, beat, lease, outside, rows, state, tail, tip, pipeline, started, ended, seal, info, outcome"
@@ -112,8 +112,7 @@ func textsOf(list []string) texts {
 	return out
 }
 
-// lastRune is the last character of Unicode: whatever begins with a prefix sorts before
-// prefix+lastRune.
+// lastRune is the last character of Unicode: every text with a prefix sorts before prefix+lastRune.
 const lastRune = "\U0010FFFF"
 
 // CountRuns implements [log.Reader].
@@ -251,7 +250,7 @@ var byPrefix = fmt.Sprintf(`SELECT %s FROM (
 
 // Reusable implements [log.Reader].
 func (r reader) Reusable(ctx context.Context, reuse []byte, from, but int64) iter.Seq2[*log.Row, error] {
-	const few = 4 // nearly always the first is taken
+	const few = 4 // nearly always the first suffices
 	return log.Pages(few, 0, func(last **log.Row, limit int) ([]*log.Row, bool, error) {
 		var run, seq int64
 		if last != nil {

@@ -12,8 +12,7 @@ var schema string
 // version is the version of the schema.
 const version = 1
 
-// lockSchema makes processes that find no tables wait for each other: the number is made of the bytes of
-// "stone".
+// lockSchema makes processes that find no tables wait for each other: the number encodes the bytes of "stone".
 const lockSchema = "SELECT pg_advisory_xact_lock(495874698853)"
 
 // versionOf returns the version of the schema, 0 if there is none.
@@ -49,7 +48,7 @@ func (d *database) make(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { d.pool.give(conn) }() // which ends a transaction that failed
+	defer func() { d.pool.give(conn) }() // give ends a failed transaction
 	do := func(text string) error {
 		_, err := conn.Exec(ctx, text).ReadAll()
 		return err
@@ -57,7 +56,7 @@ func (d *database) make(ctx context.Context) error {
 	if err = do("BEGIN; " + lockSchema); err != nil {
 		return err
 	}
-	// Unlike to_regclass, a query of a table sees what another process has committed since this transaction began.
+	// Unlike to_regclass, a query of a table sees commits of other processes since this transaction began.
 	found, err := conn.Exec(ctx, "SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'stone' AND c.relname = 'version'").ReadAll()
 	if err != nil || len(found[0].Rows) > 0 {
 		return err

@@ -33,13 +33,13 @@ func (d *database) Update(do func(log.Tx) error) error {
 	}
 	if t.started && d.writer.IsClosed() {
 		d.lost++
-		if committing { // the server may have got it
+		if committing { // the server may have received it
 			return &log.UnknownError{Err: err, Committed: func() (bool, error) { return d.committed(t.number) }}
 		}
 	} else if t.started {
 		t.queue, t.size = nil, 0
 		t.exec("ROLLBACK")
-		if _ = t.send(); d.writer.IsClosed() { // the server rolls back also when the connection is lost
+		if _ = t.send(); d.writer.IsClosed() { // the server also rolls back when the connection is lost
 			d.lost++
 		}
 	}
@@ -74,17 +74,16 @@ func (d *database) connect() error {
 	if d.id.Load() != 0 {
 		return nil
 	}
-	// Processes that died leave their rows. Rows of live processes are kept,
-	// unless thousands of others have come since.
+	// Processes that died leave their rows. Rows of live processes are kept, unless thousands of newer ones exist.
 	const most = 10_000
 	return exchange(ctx, conn,
 		statement{text: "DELETE FROM stone.writers WHERE writer IN (SELECT writer FROM stone.writers WHERE writer < (SELECT max(writer) FROM stone.writers) - $1 FOR UPDATE SKIP LOCKED)", args: []any{int64(most)}},
 		statement{text: "INSERT INTO stone.writers DEFAULT VALUES RETURNING writer", each: func(v [][]byte) { d.id.Store(integer(v[0])); d.commits = 0 }})
 }
 
-// committed reports whether a commit whose answer was lost is durable. It marks the row of this process, with which
-// each transaction begins. A transaction that the server has not read yet then finds another number and fails. If the
-// server has started it, the mark waits until it ends, or until the server ends it after it has been idle for idle.
+// committed reports whether a commit whose answer was lost is durable. It marks the row of this process, with which each
+// transaction begins. A transaction that the server has not yet read then finds another number and fails. If the server has
+// started it, the mark waits until it ends or the server ends it for being idle.
 func (d *database) committed(n int64) (bool, error) {
 	if err := d.connect(); err != nil {
 		return false, err
@@ -104,9 +103,9 @@ type tx struct {
 	started bool  // BEGIN was sent
 	fenced  bool  // Fence was called
 	queue   []statement
-	size    int // of the contents in the queue
+	size    int // bytes of the contents in the queue
 
-	// Runs that this transaction has locked, as it knows them, by id and by number. A nil one does not exist.
+	// Runs that this transaction has locked, by id and by number; nil for a missing run.
 	runs   map[string]*log.Run
 	byRow  map[int64]*log.Run
 	unread bool // the queue has the statement that reads runs
@@ -123,13 +122,13 @@ func (t *tx) exec(text string, args ...any) {
 	t.queue = append(t.queue, statement{text: text, args: args})
 }
 
-// silence is how long the process may be silent within a transaction before the server ends it. Each
-// lost transaction doubles it, up to twice the lease, since the process may be slow rather than stopped.
+// silence bounds the silence of the process within a transaction before the server ends it. Each lost transaction doubles it, up
+// to twice the lease, because the process may be slow rather than stopped.
 func (t *tx) silence() time.Duration { return t.idle << min(t.lost, 3) }
 
-// send sends the queue. The first time it begins the transaction, and counts it. A server ends a transaction whose process is
-// silent, so that a process that was stopped keeps no lock. While the server waits for the rest of a message, it minds that
-// only if the message is the first one after an answer, so a large statement begins an exchange.
+// send sends the queue. The first time it begins the transaction, and counts it. The server ends a transaction whose process is
+// silent, so a stopped process keeps no lock. Within a message, it does so only if the message is the first after an answer, so a
+// large statement begins an exchange.
 func (t *tx) send() error {
 	queue, size := t.queue, t.size
 	t.queue, t.size, t.unread = nil, 0, false
@@ -167,8 +166,7 @@ func (t *tx) query(_ context.Context, s statement, reset func()) error {
 	return t.send()
 }
 
-// Run implements [log.Reader]. It locks the run until the transaction ends, since what
-// follows depends on it.
+// Run implements [log.Reader]. It locks the run until the transaction ends, because later statements depend on it.
 func (t *tx) Run(ctx context.Context, id string) (*log.Run, error) {
 	if t.unread {
 		if err := t.send(); err != nil {
@@ -258,8 +256,7 @@ func (t *tx) Label(run int64, labels map[string]string) error {
 	return nil
 }
 
-// mostInsert is how many bytes of contents a statement has, and one row more. PostgreSQL
-// allows 1 GB.
+// mostInsert bounds the contents of a statement in bytes, without its last row. PostgreSQL allows 1 GB.
 const mostInsert = 16 << 20
 
 // Append implements [log.Tx].

@@ -12,10 +12,9 @@ import (
 	"strings"
 )
 
-// Backup writes a copy of the database to a new file, and returns its size in bytes. The copy is the
-// state of one moment: other processes may read and write meanwhile, and are not held up. It has no free
-// pages, so that it may be smaller. It is complete on the disk when Backup returns, and only its
-// owner may read it. Backup refuses to replace a file.
+// Backup writes a copy of the database to a new file, and returns its size in bytes. The copy is a consistent snapshot; other
+// processes may read and write meanwhile without delay. It has no free pages, so it may be smaller. It is complete on the disk
+// when Backup returns, and only its owner may read it. Backup refuses to replace a file.
 func (db *DB) Backup(ctx context.Context, name string) (size int64, err error) {
 	if _, err := os.Lstat(name); err == nil {
 		return 0, fmt.Errorf("backup %s: the file exists: name a new one", name)
@@ -96,14 +95,14 @@ func (f *file) Verify(ctx context.Context, found func(string)) error {
 	return nil
 }
 
-// tables compares tables and indexes with those a new database has.
+// tables compares tables and indexes with those of a new database.
 func (f *file) tables(ctx context.Context, found func(string)) error {
 	fresh, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		return err
 	}
 	defer fresh.Close()
-	fresh.SetMaxOpenConns(1) // each connection has a database of its own
+	fresh.SetMaxOpenConns(1) // each connection has its own database
 	if _, err := fresh.ExecContext(ctx, schema); err != nil {
 		return err
 	}

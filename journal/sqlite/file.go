@@ -30,7 +30,7 @@ type file struct {
 	temporary  string // the folder that Close removes, empty if there is none
 	retry      time.Duration
 	readOnly   bool
-	opened     os.FileInfo // nil if the disk is not one of the operating system
+	opened     os.FileInfo // nil for a file system that is not the operating system's
 
 	reader
 	pool  *sql.DB // for reading
@@ -43,14 +43,13 @@ type file struct {
 // Name implements [log.Database].
 func (f *file) Name() string { return "database " + f.name }
 
-// patience is how long a transaction waits for its turn, and then SQLite for locks of other
-// processes: together half as long as a caller waits, so that the caller gets the error of SQLite.
+// patience bounds the wait of a transaction for its turn and then for locks of other processes: together half of a caller's wait,
+// so that the caller gets the error of SQLite.
 func (f *file) patience() time.Duration { return f.retry / 4 }
 
-// source returns the options of connections. A page
-// of 8 KB holds five steps with 1 KB of content each, where one of 4 KB holds two and
-// leaves a third empty. The log is copied into the file when it has 32 MB. With
-// synchronous=NORMAL, a disk that loses power loses acknowledged steps (internal/test/powerloss).
+// source returns the options of connections. A page of 8 KB holds five steps with 1 KB of content each, but a page of 4 KB only
+// two. The log is copied into the file when it reaches 32 MB. With synchronous=NORMAL, a disk that loses power loses acknowledged
+// steps (internal/test/powerloss).
 func (f *file) source(more ...string) string {
 	synchronous := "synchronous(FULL)"
 	if f.temporary != "" {
@@ -70,8 +69,8 @@ func (f *file) source(more ...string) string {
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String()
 }
 
-// walMode is stored in the file. It is not among the pragmas of source, since it makes
-// the first page, and the driver executes those in alphabetical order.
+// walMode is stored in the file. It is not among the pragmas of source, which the driver executes in alphabetical order, because
+// it creates the first page.
 const walMode = "PRAGMA journal_mode = WAL"
 
 // open opens the file for reading, and creates it first if it is new.
@@ -83,8 +82,8 @@ func (f *file) open() error {
 	}
 	tables, err := f.look(f.source())
 	if err != nil && f.unwritable() {
-		// A file without a log has no writer, and a process that may write neither the file
-		// nor its directory can read it only in this mode.
+		// A file without a log has no writer. Without permission to write the file or its directory, it can only be read in this
+		// mode.
 		tables, err = f.look(f.source("immutable"))
 	}
 	if err == nil && tables == 0 && f.readOnly {
@@ -112,7 +111,7 @@ func (f *file) claim() {
 	}
 }
 
-// unwritable reports whether the file may only be read, and has no log.
+// unwritable reports whether the file is read-only and has no log.
 func (f *file) unwritable() bool {
 	if _, err := os.Stat(f.path + "-wal"); err == nil {
 		return false
@@ -153,7 +152,7 @@ func (f *file) look(source string) (tables int, err error) {
 	return tables, err
 }
 
-// patiently repeats what fails for a reason that may pass.
+// patiently repeats an operation after temporary errors.
 func (f *file) patiently(do func() error) error {
 	err := do()
 	for started := time.Now(); err != nil && f.Passing(err) && time.Since(started) < f.retry; {
@@ -235,8 +234,7 @@ func (f *file) transact(do func() error) error {
 // Listen implements [log.Database]: followers poll.
 func (f *file) Listen(func()) {}
 
-// Idle implements [log.Database]: it copies the log into the file, so that less is lost
-// with the log.
+// Idle implements [log.Database]: it copies the log into the file, so less is lost with the log.
 func (f *file) Idle() error {
 	if f.conn == nil {
 		return nil
@@ -255,7 +253,7 @@ func (f *file) Close() error {
 	if f.pool != nil {
 		errs = append(errs, f.reader.sql.close(), f.pool.Close())
 	}
-	if f.write != nil { // the last one, since it can remove the log
+	if f.write != nil { // last, because it can remove the log
 		errs = append(errs, f.write.Close())
 	}
 	if f.temporary != "" {

@@ -7,23 +7,22 @@ import (
 	"github.com/stonelayer/stone/internal/flock"
 )
 
-// A queue lines up the processes that write to a file, in the order in which they come. SQLite
-// has no queue: each process tries the lock again and again. One that tries seldom may never get
-// it, and many that try often take the CPU from the one that has it. So a process first waits for
-// the lock of the log, which SQLite opens and never locks. The lock of SQLite still protects the
-// file: without a queue, processes only wait longer.
+// A queue orders the processes that write to a file by arrival. SQLite has no queue: processes poll for its lock. One that polls
+// rarely may never get it, and many that poll often take the CPU from its owner. So a process first waits for the lock of the
+// log, which SQLite opens but never locks. The lock of SQLite still protects the file: without a queue, processes only wait
+// longer.
 type queue struct {
 	log  *os.File // nil until it is used
-	wait *wait    // that has not ended, or nil
+	wait *wait    // the current wait, or nil
 }
 
 type wait struct {
 	turn   chan struct{} // receives when it is this process's turn
-	missed chan struct{} // closed when the turn came and nobody waited for it, or when flock failed
+	missed chan struct{} // closed when nobody waited for the turn, or when flock failed
 }
 
-// enter waits for the turn of this process, for at most so long, and reports whether it has come. If so,
-// it lasts until leave.
+// enter waits for the turn of this process, at most for the given time, and reports whether it has come. The turn lasts until
+// leave.
 func (q *queue) enter(log string, most time.Duration) bool {
 	if q.log == nil {
 		var err error
@@ -49,12 +48,12 @@ func (q *queue) enter(log string, most time.Duration) bool {
 		case <-q.wait.missed:
 			q.wait = nil
 		case <-limit.C:
-			return false // the next call waits on
+			return false // the next call continues to wait
 		}
 	}
 }
 
-// do waits for the lock, and gives it back if nobody waits for the turn any more.
+// do waits for the lock, and releases it if nobody waits for the turn any more.
 func (w *wait) do(log *os.File) {
 	if flock.Lock(log) != nil {
 		close(w.missed)
@@ -70,7 +69,7 @@ func (w *wait) do(log *os.File) {
 
 func (q *queue) leave() { _ = flock.Unlock(q.log) } // closing the file releases it too
 
-// close gives a turn back that still comes, since it closes the file.
+// close also returns a later turn, because it closes the file.
 func (q *queue) close() error {
 	if q.log == nil {
 		return nil

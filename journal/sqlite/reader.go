@@ -16,12 +16,11 @@ type reader struct{ sql *statements }
 // Bounds of a page of records.
 const (
 	mostRows  = 512
-	mostBytes = 1 << 20 // of heads and contents; the last row may exceed it
+	mostBytes = 1 << 20 // bytes of heads and contents; the last row may exceed it
 )
 
-// query returns rows, each of which scan reads, until enough returns true for one. More reports that
-// rows may follow. Rows are read completely before a caller gets them: SQLite has few connections,
-// and a caller may need one itself while it works on a row.
+// query returns rows, decoded by scan, until enough returns true for one. More reports that rows may follow. Rows are read
+// completely before a caller gets them, because SQLite has few connections and the caller may need one itself.
 func query[T any](ctx context.Context, r reader, scan func(*sql.Rows) (T, error), enough func(T) bool, text string, args ...any) (found []T, more bool, err error) {
 	rows, err := r.sql.query(ctx, text, args...)
 	if err != nil {
@@ -104,7 +103,7 @@ func (r reader) CountRuns(ctx context.Context, s log.RunSelection) ([]log.RunCou
 	}, inSQLite(text), args...)
 }
 
-// inSQLite returns a query that is written for PostgreSQL.
+// inSQLite translates a query written for PostgreSQL.
 func inSQLite(text string) string {
 	return strings.NewReplacer("$", "?", "strpos(", "instr(").Replace(text)
 }
@@ -189,7 +188,7 @@ func selecting(run int64, s log.Selection) (text string, args []any) {
 	return text + " ORDER BY seq", args
 }
 
-// selectNode searches each group of 1,024 rows of a run, since the index of nodes starts with the group.
+// selectNode searches each group of 1,024 rows of a run, because the index of nodes starts with the group.
 const selectNode = `WITH RECURSIVE groups(g, last) AS (
 		SELECT ?1 >> 10, max(seq) >> 10 FROM records WHERE seq BETWEEN ?1 AND ?2
 		UNION ALL SELECT g + 1, last FROM groups WHERE g < last)
@@ -198,7 +197,7 @@ const selectNode = `WITH RECURSIVE groups(g, last) AS (
 
 // Reusable implements [log.Reader].
 func (r reader) Reusable(ctx context.Context, reuse []byte, from, but int64) iter.Seq2[*log.Row, error] {
-	const few = 4 // nearly always the first is taken
+	const few = 4 // nearly always the first suffices
 	scan := new(scanner).scan
 	return log.Pages(few, 0, func(last **log.Row, limit int) ([]*log.Row, bool, error) {
 		after := int64(0)
@@ -210,7 +209,7 @@ func (r reader) Reusable(ctx context.Context, reuse []byte, from, but int64) ite
 	})
 }
 
-// Questions implements [log.Reader]. The numbers are searched first, so that no texts are sorted.
+// Questions implements [log.Reader]. It finds the numbers first, so no texts are sorted.
 func (r reader) Questions(ctx context.Context, s log.QuestionSelection) iter.Seq2[*log.Question, error] {
 	return log.Pages(mostRows, s.Most, func(last **log.Question, limit int) ([]*log.Question, bool, error) {
 		if last != nil {

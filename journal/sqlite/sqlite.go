@@ -14,16 +14,15 @@ import (
 
 // Options of a DB. The zero value suits most programs.
 type Options struct {
-	// Lease is how long a run stays with this DB after its last sign of life; a process
-	// that resumes a run after a crash waits as long. 5 s if zero.
+	// Lease is how long a run stays with this DB after its last renewal; a process that resumes a run after a crash waits as
+	// long. 5 s if zero.
 	Lease time.Duration
 	// Retry is how long a failed write is retried before its error is reported, for
 	// example on a full disk or a locked file. 5 s if zero.
 	Retry time.Duration
-	// RetryResults is the same for the result of a step, which may have cost money. 2
-	// minutes if zero, and at least Retry. A result that is not written by then is still
-	// written when that becomes possible, as long as the DB is open. Trouble that lasts longer
-	// than Retry is logged once, with slog.Default.
+	// RetryResults is the same for results of steps, which may have cost money. 2 minutes if zero, and at least Retry. A result
+	// not written by then is still written as soon as possible while the DB is open. Trouble that lasts longer than Retry is
+	// logged once, with slog.Default.
 	RetryResults time.Duration
 	// ReadOnly opens an existing file only for reading: every write fails.
 	ReadOnly bool
@@ -40,9 +39,8 @@ type DB struct {
 
 type shared = log.Journal
 
-// Changed by tests: what is called at the points at which they kill the process, the clock,
-// how often Follow looks for rows of other processes, and how many connections read at the same
-// time.
+// Changed by tests: the function called at the points at which they kill the process, the clock, the poll interval of Follow, and
+// the number of reading connections.
 var (
 	reached log.Points
 	now     = time.Now
@@ -50,13 +48,12 @@ var (
 	readers = 8
 )
 
-// Memory is the name of a new file that lives as long as its DB, for tests and for runs that are repeated
-// within one program. It is in the folder for temporary files, and never waits for the disk.
+// Memory names a temporary file that lives as long as its DB, for tests and for runs repeated within one program. It never waits
+// for the disk.
 const Memory = ":memory:"
 
-// Open opens the file, and creates it if it does not exist; its directory must exist. It
-// refuses files of other programs and with another schema. Reading needs
-// neither the write lock nor write permission.
+// Open opens the file, and creates it if it does not exist; its directory must exist. It refuses files of other programs or with
+// another schema. Reading needs neither the write lock nor write permission.
 func Open(name string, opts Options) (*DB, error) {
 	temporary := ""
 	if name == Memory {
@@ -97,7 +94,7 @@ func (f *file) Check() error {
 	case err == nil && !os.SameFile(f.opened, now):
 		return gone(f.name, "was replaced while it was open: later results are not in the new file; put the old one back or start new runs")
 	}
-	return nil // an error that matters is reported by the next commit
+	return nil // the next commit reports errors that matter
 }
 
 func gone(name, what string) error {

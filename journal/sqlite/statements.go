@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// statements executes SQL on a connection or a pool, and keeps the prepared ones: to parse a
-// statement takes SQLite three times as long as to find the row of a run.
+// statements executes SQL on a connection or a pool and keeps prepared statements: parsing takes SQLite three times as long as
+// finding the row of a run.
 type statements struct {
 	on interface {
 		PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
@@ -19,8 +19,7 @@ type statements struct {
 	prepared map[string]*sql.Stmt
 }
 
-// mostPrepared bounds the prepared statements. Lists and pages have texts without number, the
-// others, which come first in every process, are some 30.
+// mostPrepared bounds the prepared statements. Lists and pages have countless texts; the others, which come first, are about 30.
 const mostPrepared = 64
 
 // of returns the prepared statement of a text, nil if there is no room for it.

@@ -20,7 +20,7 @@ type block struct {
 	call   int                        // number of the client's tool call
 	ended  bool
 
-	text      []byte // of text, thinking and other kinds that grow
+	text      []byte // for text, thinking and other kinds that grow
 	input     []byte
 	signature string
 	citations []json.RawMessage
@@ -177,16 +177,16 @@ func (d *decoder) finishBlocks() {
 	r.Metadata = map[string]json.RawMessage{contentKey: wire.JSON(kept)}
 }
 
-// sources returns what a block of text cites.
+// sources returns the citations of a block of text.
 func (b *block) sources() (out []llm.Source) {
 	list := b.citations
 	if len(list) == 0 {
-		_ = jsonv2.UnmarshalLenient(b.fields["citations"], &list) // of an answer that is not a stream
+		_ = jsonv2.UnmarshalLenient(b.fields["citations"], &list) // in an answer that is not a stream
 	}
 	for _, raw := range list {
 		var c struct {
 			URL      string `json:"url"`
-			Source   string `json:"source"` // of a result that the client has found
+			Source   string `json:"source"` // in a result supplied by the client
 			Title    string `json:"title"`
 			Document string `json:"document_title"`
 			File     string `json:"file_id"`
@@ -217,7 +217,7 @@ func (b *block) arguments() []byte {
 	return start
 }
 
-// whole returns the block as the provider would have sent it at once.
+// whole returns the block in the form of an answer without streaming.
 func (b *block) whole() map[string]json.RawMessage {
 	if field, ok := grows[b.kind]; ok && len(b.text) > 0 {
 		b.fields[field] = wire.JSON(string(b.text))

@@ -7,10 +7,9 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// maxMarks is how many blocks of a request may have a cache_control. This and what follows
-// are the rules of the page "Prompt caching" of Anthropic's documentation: the server caches
-// the prefix that ends with a marked block, in the order tools, system, messages. For each
-// mark it looks for a cached prefix at most 20 blocks back.
+// maxMarks is the maximum number of blocks with cache_control in a request. This and the following rules come from the page
+// "Prompt caching" of Anthropic's documentation: the server caches the prefix that ends with a marked block, in the order tools,
+// system, messages. For each mark it looks for a cached prefix at most 20 blocks back.
 const maxMarks = 4
 
 // mark puts marks on the blocks at which the next request of a conversation will have the

@@ -13,7 +13,7 @@ import (
 // Config configures a Model. The zero value sends requests to api.anthropic.com with the
 // key from the environment; the model must be named here or in each request.
 type Config struct {
-	// Model is the default for requests that name none.
+	// Model is the default model of requests.
 	Model string
 	// URL is the server's base, with or without the version, or the full address that
 	// ends in /messages. Default: ANTHROPIC_BASE_URL from the environment, or else
@@ -23,12 +23,10 @@ type Config struct {
 	// empty or on api.anthropic.com; other servers get only a key that is set here.
 	// llm.NoKey sends none in any case.
 	Key llm.Secret
-	// KeyFunc returns a key that changes, in place of Key. It is called again before the key
-	// expires, and when the server refuses it.
+	// KeyFunc replaces Key for keys that change. It is called again before the key expires, and when the server refuses it.
 	KeyFunc llm.KeyFunc
-	// Edit changes or signs each request before it is sent, also when it is repeated:
-	// headers, address and, with GetBody, the body. With it, no key of the environment is sent.
-	// Errors are not cleaned of the secrets that it adds.
+	// Edit changes or signs each request, including repeated ones, before it is sent: headers, address and, with GetBody, the
+	// body. With it, no key of the environment is sent. Errors are not cleaned of the secrets that it adds.
 	Edit func(*http.Request) error
 	// Header is added to every request and replaces the package's own headers, such as
 	// anthropic-version.
@@ -37,11 +35,11 @@ type Config struct {
 	// field. The fields model, system, messages, max_tokens, tools, response_format and
 	// stream are refused.
 	Extra map[string]any
-	// MaxTokens bounds answers. A request that sets a lower limit gets it. The protocol demands a
-	// limit. 0 means the maximum in the table of models, or 16,384 for a model that is not in it.
+	// MaxTokens bounds answers. A request may set a lower limit. The protocol demands a limit. 0 means the maximum in the table
+	// of models, or 16,384 for a model that is not in it.
 	MaxTokens int
-	// MaxContinuations is how often a paused turn is sent again. 0 means 8, negative
-	// leaves it to the caller, who gets the reply with stop reason pause_turn.
+	// MaxContinuations bounds how often a paused turn is sent again. 0 means 8; if it is negative, the caller gets the reply with
+	// stop reason pause_turn.
 	MaxContinuations int
 
 	// Repetition makes the watcher of each channel of an attempt; nil disables watching.
@@ -54,8 +52,8 @@ type Config struct {
 	Timeouts         llm.Timeouts
 	Retry            llm.Retry
 	ProgressInterval time.Duration // between two Progress deltas; default llm.ProgressInterval
-	// Limiter bounds requests, tokens and concurrency of all models that share it. Nil is a
-	// Limiter of this Model alone, with no limits but the server's.
+	// Limiter bounds requests, tokens and concurrency of all models that share it. Nil means a Limiter for this Model alone, with
+	// only the server's limits.
 	Limiter    *llm.Limiter
 	HTTPClient *http.Client // default: one with a transport shared by all models
 }

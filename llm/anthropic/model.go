@@ -107,7 +107,7 @@ func (t *turn) join(next *llm.Reply) *llm.Reply {
 	sum.Sources = append(t.reply.Sources[:len(t.reply.Sources):len(t.reply.Sources)], next.Sources...)
 	sum.Usage = t.reply.Usage.Add(next.Usage)
 	blocks := append(assistantBlocks(t.reply.Message()), assistantBlocks(next.Message())...)
-	if raw, err := json.Marshal(blocks); err == nil { // they came out of JSON
+	if raw, err := json.Marshal(blocks); err == nil { // they were decoded from JSON
 		sum.Metadata = maps.Clone(next.Metadata)
 		if sum.Metadata == nil {
 			sum.Metadata = map[string]json.RawMessage{}

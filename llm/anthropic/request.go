@@ -161,7 +161,7 @@ func contentBlocks(parts []llm.Part) (blocks []any) {
 	for _, p := range parts {
 		if p.Media != nil {
 			blocks = append(blocks, mediaBlock(p.Media))
-		} else if text := p.Text + string(p.Value); strings.TrimSpace(text) != "" { // blank ones are refused, by report
+		} else if text := p.Text + string(p.Value); strings.TrimSpace(text) != "" { // blank texts are refused, by report
 			blocks = append(blocks, object{"type": "text", "text": text})
 		}
 	}
@@ -246,7 +246,7 @@ var params = wire.ParamRules{
 	"stop":         wire.Put("stop_sequences"),
 	"effort":       wire.Put("output_config", "effort"),
 	"service_tier": wire.Put("service_tier"),
-	"cache_ttl":    func(object, any) error { return nil }, // a part of each mark
+	"cache_ttl":    func(object, any) error { return nil }, // part of each cache mark
 	"tool_choice": wire.Choice(wire.Put("tool_choice"), map[string]any{
 		"auto": object{"type": "auto"}, "none": object{"type": "none"}, "required": object{"type": "any"},
 	}, func(name string) any { return object{"type": "tool", "name": name} }),
@@ -268,14 +268,13 @@ var params = wire.ParamRules{
 	},
 }
 
-// strictRefusals are parts of the messages with which the provider refuses strict tools: it does not
-// know the field, or all of them become one grammar, whose size has limits that are not published.
-// Source: Anthropic, guide "Structured outputs", section "Additional internal limits";
-// anthropic-sdk-python issue 1185.
+// strictRefusals are parts of the messages with which the provider refuses strict tools: it does not know the field, or it
+// compiles them into one grammar of limited, unpublished size. Source: Anthropic, guide "Structured outputs", section "Additional
+// internal limits"; anthropic-sdk-python issue 1185.
 var strictRefusals = []string{"strict", "too complex for compilation", "compiled grammar is too large"}
 
-// strict reports whether tools are strict where they can be. Other servers of the protocol, and older
-// models, may not know the field.
+// strict reports whether tools are strict where possible. Other servers of the protocol, and older models, may not know the
+// field.
 func (m *Model) strict() bool { return m.Own() && !m.loose.Load() }
 
 // refusesStrict reports whether the provider refused a request because of its strict tools.

@@ -18,7 +18,7 @@ type event struct {
 	Message      *answer         `json:"message"`
 	ContentBlock json.RawMessage `json:"content_block"`
 	Delta        json.RawMessage `json:"delta"`
-	piece        *blockDelta     // the delta, when it is read already
+	piece        *blockDelta     // the delta, if already decoded
 	Usage        json.RawMessage `json:"usage"`
 	Error        json.RawMessage `json:"error"`
 	RequestID    string          `json:"request_id"`
@@ -33,7 +33,7 @@ type answer struct {
 	ending
 }
 
-// ending tells how an answer stopped.
+// ending describes how an answer stopped.
 type ending struct {
 	StopReason  string `json:"stop_reason"`
 	StopDetails *struct {
@@ -54,7 +54,7 @@ type decoder struct {
 	stopped   bool
 
 	scanner jsonv2.Scanner
-	scanned event      // the event that the scanner has read last
+	scanned event      // the last event that the scanner read
 	piece   blockDelta // its delta
 }
 
@@ -190,7 +190,7 @@ func (d *decoder) start(out []llm.Delta, m *answer) ([]llm.Delta, error) {
 	return out, nil
 }
 
-// end handles the end of the answer. It contains the explanation of a refusal; no block does.
+// end handles the end of the answer. Only it contains the explanation of a refusal.
 func (d *decoder) end(out []llm.Delta, e ending) []llm.Delta {
 	if e.StopReason != "" {
 		d.reply.StopReason = e.StopReason
@@ -202,8 +202,7 @@ func (d *decoder) end(out []llm.Delta, e ending) []llm.Delta {
 	return append(out, llm.Delta{Kind: llm.Refusal, Text: d.reply.Refusal})
 }
 
-// addUsage replaces the fields of an older usage by a newer one's, except by zeros: servers that end with them have
-// reported before.
+// addUsage replaces the fields of an older usage by a newer one's, except by zeros, with which some servers end after reporting.
 func (d *decoder) addUsage(raw json.RawMessage) {
 	usage := wire.ReadCounts(raw)
 	for name, value := range usage {
@@ -224,7 +223,7 @@ func (d *decoder) finishUsage() {
 	}
 	raw, err := json.Marshal(d.usage)
 	if err != nil {
-		raw = nil // came out of JSON and goes back into it
+		raw = nil // decoded from JSON and encoded again
 	}
 	u := llm.Usage{
 		Searches:          d.usage.In("server_tool_use").Of("web_search_requests"),
@@ -237,7 +236,7 @@ func (d *decoder) finishUsage() {
 	if cached := u.CachedInputTokens + u.CacheWriteTokens; u.InputTokens != nil || cached > 0 {
 		u.InputTokens = new(d.usage.Of("input_tokens") + cached)
 	}
-	if d.stopped || d.reply.StopReason != "" { // the number at the beginning is none of this answer
+	if d.stopped || d.reply.StopReason != "" { // the initial number does not count this answer
 		u.OutputTokens = d.usage.Known("output_tokens")
 	}
 	d.reply.Usage = u

@@ -28,7 +28,7 @@ func (anthropic) line(f fields) (line, same json.RawMessage, err error) {
 	return line, same, err
 }
 
-// model is none: a batch may have requests to several models.
+// model returns "", because a batch may have requests to several models.
 func (anthropic) model(json.RawMessage) string { return "" }
 
 func (anthropic) make(ctx context.Context, to endpoint, _ string, group []*request) (string, error) {
@@ -66,7 +66,7 @@ func (b messageBatch) done() int {
 	return b.Counts.Succeeded + b.Counts.Errored + b.Counts.Canceled + b.Counts.Expired
 }
 
-// find looks for a batch. It has no name, so that its answers tell, once it has ended.
+// find looks for a batch. Batches have no name, so its answers identify it once it has ended.
 func (p anthropic) find(ctx context.Context, to endpoint, b *made, known map[string]bool) (string, bool, error) {
 	sure := true
 	for after := ""; ; {
@@ -106,7 +106,7 @@ func (p anthropic) find(ctx context.Context, to endpoint, b *made, known map[str
 	}
 }
 
-// errEnough ends the reading of results.
+// errEnough stops the reading of results.
 var errEnough = errors.New("enough was read")
 
 func (anthropic) state(ctx context.Context, to endpoint, id string) (Status, end, error) {
@@ -115,10 +115,10 @@ func (anthropic) state(ctx context.Context, to endpoint, id string) (Status, end
 	return Status{Done: b.done(), Expires: b.Expires}, how, err
 }
 
-// A fault is why a request failed.
+// A fault is the reason why a request failed.
 type fault struct{ Type, Message string }
 
-// results calls each with the results, which have the type succeeded, errored, canceled or expired.
+// results calls each with every result, whose type is succeeded, errored, canceled or expired.
 func (anthropic) results(ctx context.Context, to endpoint, id string, each func(key, kind string, message json.RawMessage, f fault) error) error {
 	text, err := to.open(ctx, http.MethodGet, to.url+"/batches/"+url.PathEscape(id)+"/results", "", nil, true)
 	if err != nil {

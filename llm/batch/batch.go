@@ -19,32 +19,32 @@ import (
 
 // Config configures Run. Journal is required.
 type Config struct {
-	// Journal notes the batches beside the run: it is the journal of the run's Recorder.
+	// Journal stores the batches with the run. It must be the journal of the run's Recorder.
 	Journal journal.Journal
-	// NoWait has Run return as soon as the batches were sent, with an error that is kind.Waiting and says how
-	// far they are. Run continues the run later.
+	// NoWait makes Run return once the batches are sent, with an error that is kind.Waiting and describes their progress. A later
+	// Run continues.
 	NoWait bool
-	// Most bounds the requests of a batch, within the bounds of its provider; 0 sets no other.
+	// Most bounds the requests of a batch, in addition to the provider's limits; 0 means no other bound.
 	Most int
-	// Every is the pause before the first look at a batch; 0 means 1 s. Pauses grow to a minute, or 60 times that.
+	// Every is the pause before a batch is first polled; 0 means 1 s. Pauses grow to 60 times that, but at least a minute.
 	Every time.Duration
-	// Drain ends the waiting when it is closed, as the end of ctx does, but no step that runs; nil never does.
+	// Closing Drain ends the waiting but no running step. It may be nil.
 	Drain <-chan struct{}
-	// Watch is told how far the batches are after each look; it may be nil.
+	// Watch receives the progress of the batches after each poll; it may be nil.
 	Watch func([]Status)
 }
 
-// A Status says how far a batch is.
+// A Status is the progress of a batch.
 type Status struct {
 	Provider string    // "openai", "anthropic" or "gemini"
 	ID       string    // at the provider
-	Done     int       // requests that were answered, or failed
-	Total    int       // requests; texts in a batch of Gemini's vectors
-	Expires  time.Time // zero if it is not known
-	Why      string    // how it has ended, if requests had no answer: they are sent again
+	Done     int       // answered and failed requests
+	Total    int       // requests, or texts in a Gemini batch of vectors
+	Expires  time.Time // zero if unknown
+	Why      string    // how it ended, if some requests had no answer and are sent again
 }
 
-// String says it in one line: "batch b_1 of openai: 312 of 1000 done, expires in 21h".
+// String returns the status on one line: "batch b_1 of openai: 312 of 1000 done, expires in 21h".
 func (s Status) String() string {
 	line := fmt.Sprintf("batch %s of %s: %d of %d done", s.ID, s.Provider, s.Done, s.Total)
 	if left := time.Until(s.Expires); !s.Expires.IsZero() && left > 0 {
@@ -56,7 +56,7 @@ func (s Status) String() string {
 	return line
 }
 
-// rounded leaves out what nobody wants to know of a time.
+// rounded rounds a duration for people.
 func rounded(d time.Duration) string {
 	if d >= time.Hour {
 		return strings.TrimSuffix(d.Round(time.Hour).String(), "0m0s")
@@ -64,12 +64,12 @@ func rounded(d time.Duration) string {
 	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }
 
-// Run runs a pipeline, or resumes its run, and asks its models in batches; see the package comment. It returns what
-// stone.Run returns once no batch is left to wait for. If it ends before, the providers keep working on the batches: the error
-// is a *WaitingError, or says what a provider refused, and the run waits with a question of the name [Question], whose text is
-// that error. Run answers it when it continues. If ctx ends while steps run, the run is canceled, and its batches with it.
+// Run runs a pipeline, or resumes its run, and asks its models in batches; see the package comment. It returns the result of
+// stone.Run once no batch is left to wait for. If it returns earlier, the providers continue with the batches. The error is then
+// a *WaitingError or a provider's refusal, and the run waits with the question [Question], whose text is that error; the next Run
+// answers it. If ctx ends while steps run, the run and its batches are canceled.
 //
-// A process holds the run during a visit of the pipeline and while it makes batches, and leaves it while it waits for them.
+// A process holds the run's lease while steps run and while it makes batches, and releases it while it waits for them.
 func Run(ctx context.Context, p stone.Ashlar, run stone.Config, cfg Config) (stone.Result, error) {
 	s, err := open(ctx, &run, cfg)
 	if err != nil {
@@ -81,10 +81,10 @@ func Run(ctx context.Context, p stone.Ashlar, run stone.Config, cfg Config) (sto
 		if errors.Is(err, journal.ErrDrained) || errors.As(err, new(*journal.HeldError)) { // another process continues
 			return result, err
 		}
-		if err != nil && (ctx.Err() != nil || errors.Is(err, kind.Canceled)) { // also a run that was waiting when it was canceled
+		if err != nil && (ctx.Err() != nil || errors.Is(err, kind.Canceled)) { // also if the run was waiting when canceled
 			return result, errors.Join(err, s.abandon(ctx))
 		}
-		if !errors.Is(err, kind.Waiting) || !s.waits() { // it has ended, or waits for a person alone
+		if !errors.Is(err, kind.Waiting) || !s.waits() { // it has ended, or waits only for a person
 			if len(s.made) > 0 && !errors.Is(err, kind.Waiting) {
 				noted := s.hold(context.WithoutCancel(ctx), func(ctx context.Context) error { return s.settle(ctx, err) })
 				if noted != nil {
@@ -114,7 +114,7 @@ func Run(ctx context.Context, p stone.Ashlar, run stone.Config, cfg Config) (sto
 		switch info, err := s.Journal.Find(ctx, s.id); {
 		case err != nil:
 			return result, err
-		case info.State == journal.Canceled: // meanwhile: it does not continue by itself
+		case info.State == journal.Canceled: // canceled meanwhile: it does not continue by itself
 			return result, stone.Fail(kind.Canceled, "the run was canceled while it waited for its batches")
 		}
 	}
@@ -128,7 +128,7 @@ type WaitingError struct {
 	Batches []Status
 }
 
-// Error says how far the batches are.
+// Error returns the progress of the batches.
 func (e *WaitingError) Error() string {
 	lines := make([]string, len(e.Batches))
 	for i, s := range e.Batches {
@@ -158,14 +158,14 @@ func open(ctx context.Context, run *stone.Config, cfg Config) (*session, error) 
 	return s, nil
 }
 
-// context returns a context whose requests to models are held back, for another visit of the pipeline.
+// context returns a context for another visit of the pipeline, in which requests to models are held back.
 func (s *session) context(ctx context.Context) context.Context {
 	s.begin()
 	return transport.With(transport.WithBatches(ctx), s.over)
 }
 
-// await looks at the batches for which the run waits until one of them has ended, once if it does not wait. If again is set, it
-// leaves the rest to another process in any case: what ends at once without an answer is not sent again and again.
+// await polls the batches of the run until one has ended, or only once with NoWait. If again is set, it polls only once, so that
+// batches that end at once without an answer are not sent again and again.
 func (s *session) await(ctx context.Context, again bool) error {
 	for n := 1; ; n++ {
 		states, ended, err := s.look(ctx)
@@ -174,16 +174,16 @@ func (s *session) await(ctx context.Context, again bool) error {
 		}
 		switch refused := s.refused(); {
 		case ended && !(s.NoWait && again) && (refused == 0 || s.rest(ctx, refused)):
-			return nil // an error of another batch comes again
+			return nil // the error of another batch will recur
 		case err != nil && ctx.Err() == nil:
 			return err
-		case err != nil || ended || !s.rest(ctx, n): // also a look that ctx has ended
+		case err != nil || ended || !s.rest(ctx, n): // also if ctx ended the poll
 			return &WaitingError{states}
 		}
 	}
 }
 
-// rest waits after the n-th look. It returns false if there shall be no other one.
+// rest waits after the n-th poll. It returns false if no other should follow.
 func (s *session) rest(ctx context.Context, n int) bool {
 	if s.NoWait {
 		return false

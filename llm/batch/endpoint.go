@@ -17,39 +17,39 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A provider speaks the protocol of the batches of one provider.
+// A provider implements the batch protocol of one provider.
 type provider interface {
 	name() string
-	// bounds are the most inputs of a batch, and the most bytes of its requests.
+	// bounds returns the maximum inputs and bytes of a batch.
 	bounds() (inputs, bytes int)
-	// inputs is what a request counts towards the bound: one, but for requests of many texts.
+	// inputs returns the number of inputs in a request: one, except for requests with many texts.
 	inputs(line json.RawMessage) int
-	// speaks reports whether a request to one of its paths is one to a model.
+	// speaks reports whether a request to one of its paths asks a model.
 	speaks(h http.Header, body fields) bool
-	// line returns the body of a request for a batch, and the part that identifies it: without fields that
-	// depend on the rest of a budget.
+	// line returns the body of a request in a batch, and the part that identifies it, without fields that depend on the remaining
+	// budget.
 	line(body fields) (line, same json.RawMessage, err error)
 	model(line json.RawMessage) string
-	// make makes a batch and returns its id. An *llm.HTTPError below 500 says that it was not made.
+	// make makes a batch and returns its id. An *llm.HTTPError below 500 means that it was not made.
 	make(ctx context.Context, to endpoint, name string, group []*request) (id string, err error)
-	// find looks for a batch that may have been made, and is not one of the known ones. It is not sure while a
-	// batch that has not ended may be the one.
+	// find looks for a batch that may have been made and is not among the known ones. The result is uncertain while an unfinished
+	// batch may be the one.
 	find(ctx context.Context, to endpoint, b *made, known map[string]bool) (id string, sure bool, err error)
 	state(ctx context.Context, to endpoint, id string) (Status, end, error)
-	// answers calls each for every request that was answered, or failed by itself.
+	// answers calls each for every request that was answered or failed on its own.
 	answers(ctx context.Context, to endpoint, id string, each func(key string, a answer)) error
 	cancel(ctx context.Context, to endpoint, id string) error
 }
 
-// An end says whether and how a batch has ended.
+// An end describes whether and how a batch has ended.
 type end struct {
 	over     bool
 	canceled bool   // by somebody
-	refused  bool   // none of its requests was worked on
+	refused  bool   // none of its requests was processed
 	how      string // as "it has expired"
 }
 
-// An endpoint is where a request was to be sent, with its keys.
+// An endpoint is the destination of a request, with its keys.
 type endpoint struct {
 	provider provider
 	url      string // without query
@@ -92,11 +92,11 @@ func endpointOf(req *http.Request, next http.RoundTripper) (to endpoint, ok bool
 // base returns the URL without its last part.
 func (to endpoint) base(last string) string { return strings.TrimSuffix(to.url, last) }
 
-// tries is how often a request is sent that was refused for the moment.
+// tries bounds the attempts of a request after temporary refusals.
 const tries = 5
 
-// do sends a request with the keys of the endpoint and returns the body of its answer, at most 64 MB. It retries what
-// llm.Retryable allows: without safe only a refusal for its rate, since the provider may have carried out the rest.
+// do sends a request with the keys of the endpoint and returns the body of its answer, at most 64 MB. It retries errors that
+// llm.Retryable allows; without safe only rate limits, because the provider may have carried out any other request.
 func (to endpoint) do(ctx context.Context, method, url, contentType string, body []byte, safe bool) ([]byte, error) {
 	resp, err := to.open(ctx, method, url, contentType, body, safe)
 	if err != nil {
@@ -156,8 +156,8 @@ func (to endpoint) try(ctx context.Context, method, url, contentType string, bod
 	}
 	defer resp.Body.Close()
 	const most = 4 << 10
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, most)) // a part of it suffices
-	keys := new(redact.Set)                                // a server may repeat what it was sent
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, most)) // part of it suffices
+	keys := new(redact.Set)                                // a server may echo the request
 	for _, values := range to.header {
 		keys.NoteHeader(values...)
 	}
@@ -165,7 +165,7 @@ func (to endpoint) try(ctx context.Context, method, url, contentType string, bod
 	return nil, &llm.HTTPError{Status: resp.StatusCode, Body: strings.ToValidUTF8(keys.CleanCut(string(text)), "\uFFFD"), RetryAfter: retryafter.Read(resp.Header, time.Now())}
 }
 
-// get is a do that reads JSON.
+// get is like do and decodes JSON.
 func get[T any](ctx context.Context, to endpoint, url string) (v T, err error) {
 	data, err := to.do(ctx, http.MethodGet, url, "", nil, true)
 	if err != nil {

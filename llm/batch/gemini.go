@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// gemini makes batches of GenerateContent, or of EmbedContent for vectors, with the requests inline. A request for the vectors
-// of many texts becomes as many requests of the batch. Source: Gemini API reference, "Batch API".
+// gemini makes batches of GenerateContent, or of EmbedContent for vectors, with the requests inline. A request for the vectors of
+// many texts becomes one batch request per text. Source: Gemini API reference, "Batch API".
 type gemini struct{ vectors bool }
 
 // embeds is the method for the vectors of many texts.
@@ -51,10 +51,10 @@ func (gemini) line(f fields) (line, same json.RawMessage, err error) {
 	return line, same, err
 }
 
-// model is none: the endpoint names it.
+// model returns "", because the endpoint names it.
 func (gemini) model(json.RawMessage) string { return "" }
 
-// root is the URL below which batches are, as https://generativelanguage.googleapis.com/v1beta.
+// root is the URL above the batches, such as https://generativelanguage.googleapis.com/v1beta.
 func (gemini) root(to endpoint) string {
 	root, _, _ := strings.Cut(to.url, "/models/")
 	return root
@@ -200,7 +200,7 @@ func (g gemini) answers(ctx context.Context, to endpoint, id string, each func(s
 			if before := lists[key]; before == nil || before.all != nil {
 				each(key, refusal(cmp.Or(statusOf[one.Error.Code], http.StatusInternalServerError), one.Error.Status, one.Error.Message))
 			}
-			lists[key] = &vectors{} // the other texts of the request are of no use
+			lists[key] = &vectors{} // the other texts of the request are useless
 		case one.Response != nil && !g.vectors:
 			each(key, answer{http.StatusOK, one.Response})
 		case one.Response != nil:
@@ -225,7 +225,7 @@ type vectors struct {
 	all     map[int]json.RawMessage
 	most    int
 	tokens  int
-	counted bool // the provider has counted the tokens of all
+	counted bool // the provider has counted all tokens
 }
 
 // add adds the answer to a text, such as "0/64".
@@ -245,7 +245,7 @@ func (v *vectors) add(text string, data json.RawMessage) error {
 	return err
 }
 
-// body is the answer that the provider would have sent directly, nil as long as a text has none.
+// body returns the answer in the form of a direct one, or nil while a text has no answer.
 func (v *vectors) body() json.RawMessage {
 	if v.most == 0 || len(v.all) != v.most {
 		return nil
@@ -265,7 +265,7 @@ func (v *vectors) body() json.RawMessage {
 	return body
 }
 
-// statusOf are the HTTP statuses of the codes of google.rpc.Code that say that the request is at fault.
+// statusOf maps codes of google.rpc.Code that blame the request to HTTP statuses.
 var statusOf = map[int]int{3: http.StatusBadRequest, 5: http.StatusNotFound, 7: http.StatusForbidden, 8: http.StatusTooManyRequests, 9: http.StatusBadRequest}
 
 func (g gemini) cancel(ctx context.Context, to endpoint, id string) error {

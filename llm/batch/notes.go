@@ -14,15 +14,14 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// A made batch is noted in the journal. Its tries, the requests that it lost and its end are in the note, so that they hold for
-// whoever continues the run.
+// A made batch has a note in the journal with its tries, its lost requests and its end, for any process that continues the run.
 type made struct {
 	owed.Batch
-	endpoint endpoint // zero if the run does not ask for any of its requests
+	endpoint endpoint // zero if the run makes none of its requests
 	changed  bool     // since it was noted
 }
 
-// attempts is how often a request is sent that its batches do not answer.
+// attempts bounds how often an unanswered request is sent.
 const attempts = 3
 
 // Made reports whether batches were made for a run, perhaps by another process. If not, journal.Cancel cancels it.
@@ -35,7 +34,7 @@ func Made(ctx context.Context, j journal.Journal, run string) (bool, error) {
 	return len(all) > 0, err
 }
 
-// hold does work on the notes while this process has the run.
+// hold calls work while this process has the run.
 func (s *session) hold(ctx context.Context, work func(context.Context) error) error {
 	info, err := s.Journal.Acquire(ctx, s.id)
 	if err != nil {
@@ -49,7 +48,7 @@ func (s *session) hold(ctx context.Context, work func(context.Context) error) er
 	return errors.Join(err, s.Journal.Release(s.id))
 }
 
-// load reads the notes, which another process may have changed. Ends that this process has learnt and not noted stay.
+// load reads the notes, which another process may have changed. It keeps ends that this process has learnt but not yet noted.
 func (s *session) load(ctx context.Context) error {
 	all, err := s.notes.Batches(ctx, s.id)
 	if err != nil {
@@ -87,12 +86,12 @@ func (s *session) index() {
 	}
 }
 
-// add makes a batch the one that answers its keys. The caller has s.mu.
+// add records that a batch answers its keys. The caller has s.mu.
 func (s *session) add(b *made) {
 	for _, key := range b.Keys {
 		s.batches[key] = b
 		if r := s.asked[key]; r != nil {
-			b.endpoint = r.to // as it is now: another process may have made the batch
+			b.endpoint = r.to // the current endpoint, because another process may have made the batch
 		}
 	}
 }
@@ -103,9 +102,9 @@ func (s *session) note(ctx context.Context, b *made) error {
 	return s.notes.PutBatch(ctx, s.id, b.Batch)
 }
 
-// settle notes what a visit that ended with an error, or without, has done with, and what became of batches. Of a visit that
-// reached all that it could, what it does not ask for is recorded. What it was given is recorded if the run has ended, be it as a failure:
-// repeated later, it is another request. A visit that waits may have made something of several answers, and asks for them again.
+// settle notes, after a visit, which requests are done and how batches ended. If the visit was complete, answers that it did not
+// request are recorded by now. Answers that it received are recorded if the run has ended, even with a failure: repeated later,
+// they are new requests. A waiting visit may combine several answers, and requests them again.
 func (s *session) settle(ctx context.Context, ended error) error {
 	s.mu.Lock()
 	over := func(key string) bool {
@@ -133,7 +132,7 @@ func (s *session) settle(ctx context.Context, ended error) error {
 	return err
 }
 
-// end notes how a batch has ended: what it did not answer is lost, and free for the next one.
+// end notes how a batch ended: unanswered requests are lost and free for the next batch.
 func (s *session) end(b *made, e end) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,14 +144,15 @@ func (s *session) end(b *made, e end) {
 			continue
 		}
 		delete(s.batches, key)
-		if !b.Dropped { // by this program: what is asked again begins anew
+		if !b.Dropped { // canceled by this program: a repeated request starts afresh
 			b.Lost, s.lost[key] = append(b.Lost, key), append(s.lost[key], b)
 		}
 	}
 	b.Keys, b.Why, b.Canceled, b.Refused = answered, e.how, e.canceled, e.refused
 }
 
-// spent says why a request is not sent again: its batches had no answer, or somebody has canceled the last one. The caller has s.mu.
+// spent returns the reason why a request is not sent again: its batches had no answer, or somebody canceled the last one. The
+// caller has s.mu.
 func (s *session) spent(key string) string {
 	all := s.lost[key]
 	if len(all) == 0 {
@@ -167,8 +167,8 @@ func (s *session) spent(key string) string {
 	return ""
 }
 
-// fewer is how many requests the next batch of a request may have, after one that was refused as a whole; 0 sets no bound. The
-// caller has s.mu.
+// fewer returns the maximum size of a request's next batch after one was refused as a whole; 0 means unlimited. The caller has
+// s.mu.
 func (s *session) fewer(key string) (most int) {
 	for _, b := range s.lost[key] {
 		if b.Refused {
@@ -178,8 +178,8 @@ func (s *session) fewer(key string) (most int) {
 	return most
 }
 
-// refused returns how often requests that wait were in batches that were refused as a whole, without one that has them now. That may
-// pass, as a limit of queued tokens does, so the next one has to wait.
+// refused returns how often waiting requests without a current batch were in batches refused as a whole. The cause may be
+// temporary, such as a limit of queued tokens, so the next batch has to wait.
 func (s *session) refused() (most int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,10 +197,10 @@ func (s *session) refused() (most int) {
 	return most
 }
 
-// park has the run wait for its batches, for whoever looks at it.
+// park makes the run wait for its batches, with a visible question.
 func (s *session) park(why error) error {
 	if errors.As(why, new(*journal.HeldError)) || errors.Is(why, journal.ErrNoRun) {
-		return nil // who has it does so, or it was removed
+		return nil // the current owner does so, or the run was removed
 	}
 	ctx := context.Background() // the run's context may have ended
 	all, err := s.Journal.Questions(ctx, s.id)
@@ -208,7 +208,7 @@ func (s *session) park(why error) error {
 		return err
 	}
 	if slices.ContainsFunc(all, func(q journal.Question) bool { return q.Name == Question && q.Open() && q.Text == why.Error() }) {
-		return nil // nothing has changed since the last look
+		return nil // nothing has changed since the last poll
 	}
 	if err := s.wake(ctx); err != nil {
 		return err
@@ -219,7 +219,7 @@ func (s *session) park(why error) error {
 	return err
 }
 
-// wake answers what the parked run asks.
+// wake answers the question of a parked run.
 func (s *session) wake(ctx context.Context) error {
 	all, err := s.Journal.Questions(ctx, s.id)
 	for _, q := range all {

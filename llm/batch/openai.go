@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// openAI makes batches of Chat Completions, Responses or Embeddings: a file of requests is uploaded, and a file of answers is
-// made of it. Source: OpenAI, API reference, "Batch" and "Files".
+// openAI makes batches of Chat Completions, Responses or Embeddings: a file of requests is uploaded, and the batch produces a
+// file of answers. Source: OpenAI, API reference, "Batch" and "Files".
 type openAI struct{ path string }
 
 func (openAI) name() string       { return "openai" }
@@ -24,7 +24,7 @@ func (openAI) bounds() (int, int) { return 50_000, 190 << 20 }
 func (o openAI) inputs(line json.RawMessage) int {
 	var body struct{ Input []json.RawMessage }
 	if o.path != "/embeddings" || json.Unmarshal(line, &body) != nil {
-		return 1 // also for a single text
+		return 1 // a single text
 	}
 	return max(1, len(body.Input))
 }
@@ -42,7 +42,7 @@ func (openAI) line(f fields) (line, same json.RawMessage, err error) {
 
 func (openAI) model(line json.RawMessage) string { return modelOf(line) }
 
-// modelOf is the model that a body names.
+// modelOf returns the model named in a body.
 func modelOf(line json.RawMessage) string {
 	var body struct{ Model string }
 	_ = json.Unmarshal(line, &body) // it was decoded before
@@ -113,7 +113,7 @@ type openAIBatch struct {
 	} `json:"errors"`
 }
 
-// find looks for a batch by its name, among those that are as young.
+// find looks for a batch by its name among batches of the same age.
 func (o openAI) find(ctx context.Context, to endpoint, b *made, _ map[string]bool) (string, bool, error) {
 	for after := ""; ; {
 		page, err := get[struct {
@@ -139,7 +139,7 @@ func (o openAI) find(ctx context.Context, to endpoint, b *made, _ map[string]boo
 	}
 }
 
-// skew is how much the clock of a provider may be wrong.
+// skew bounds the error of a provider's clock.
 const skew = time.Hour
 
 func (o openAI) state(ctx context.Context, to endpoint, id string) (s Status, e end, err error) {
@@ -211,7 +211,7 @@ func (o openAI) answers(ctx context.Context, to endpoint, id string, each func(s
 	return nil
 }
 
-// refusal is the answer to a request that failed by itself.
+// refusal returns the answer to a request that failed on its own.
 func refusal(status int, code, message string) answer {
 	body, err := json.Marshal(map[string]any{"error": map[string]string{"type": code, "code": code, "message": message}})
 	if err != nil { // it has only text

@@ -23,27 +23,27 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// A session has the requests and the batches of a run while Run works.
+// A session holds the requests and batches of a run during Run.
 type session struct {
 	Config
 	id    string // of the run
 	notes owed.Store
 
 	mu      sync.Mutex
-	seen    map[string]int      // how often a request was made in this visit
-	asked   map[string]*request // in this visit, without an answer, by key
+	seen    map[string]int      // the number of times each request was made in this visit
+	asked   map[string]*request // unanswered requests of this visit, by key
 	given   map[string]bool     // answered in this visit
 	held    []hold              // their estimated costs
-	answers map[string]answer   // by key, of batches that have ended
-	batches map[string]*made    // by key, the newest that has it
-	lost    map[string][]*made  // by key, those that had no answer
+	answers map[string]answer   // answers of ended batches, by key
+	batches map[string]*made    // the newest batch of each key
+	lost    map[string][]*made  // the batches without an answer for each key
 	made    []*made             // in their order
 }
 
-// A request is held back.
+// A request is a held-back request.
 type request struct {
 	key  string
-	line json.RawMessage // its body, without what makes its answer a stream
+	line json.RawMessage // its body, without the fields that ask for a stream
 	to   endpoint
 	cost budget.Amount // estimated
 }
@@ -54,7 +54,7 @@ type answer struct {
 	body   json.RawMessage
 }
 
-// A hold is the amount that an account gets back when a visit is over. A request that waits has made no round trip.
+// A hold is an amount that its account gets back after the visit. A waiting request has made no round trip.
 type hold struct {
 	account *budget.Account
 	amount  budget.Amount
@@ -67,7 +67,7 @@ func (s *session) begin() {
 	s.seen, s.asked, s.given = map[string]int{}, map[string]*request{}, map[string]bool{}
 }
 
-// release refunds the amounts held during a visit. The next visit holds them again for the requests that it makes.
+// release refunds the amounts held during a visit. The next visit reserves them again for its requests.
 func (s *session) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,14 +77,14 @@ func (s *session) release() {
 	s.held = nil
 }
 
-// waits reports whether the run asked for anything that a batch has to answer.
+// waits reports whether the run made a request that needs a batch.
 func (s *session) waits() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.asked) > 0
 }
 
-// over returns a transport that holds requests to models back.
+// over returns a transport that holds back requests to models.
 func (s *session) over(next http.RoundTripper) http.RoundTripper { return holding{s, next} }
 
 type holding struct {
@@ -109,7 +109,7 @@ func (h holding) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	var f fields
-	if json.Unmarshal(body, &f) != nil || !to.provider.speaks(req.Header, f) { // another server has such a path, too
+	if json.Unmarshal(body, &f) != nil || !to.provider.speaks(req.Header, f) { // another server has the same path
 		other := req.Clone(req.Context())
 		other.Body = io.NopCloser(bytes.NewReader(body))
 		return h.next.RoundTrip(other)
@@ -132,7 +132,7 @@ func (h holding) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// held is the error of a request that is held back. Sent says that a batch has it.
+// held is the error of a held-back request. Sent means that a batch has it.
 type held struct{ sent bool }
 
 func (held) Error() string        { return "the request waits for a batch" }
@@ -141,8 +141,8 @@ func (held) Is(target error) bool { return target == kind.Waiting }
 func (held) Retryable() bool      { return false }
 func (h held) Sent() bool         { return h.sent }
 
-// ask returns the answer of a request, or notes that it is asked for. Same is what identifies the request at its
-// place in the run. Equal ones there are told apart by their order. Sent says that a batch has the request.
+// ask returns the answer to a request, or notes the request. Same identifies it at its place in the run; equal ones there are
+// distinguished by their order. Sent means that a batch has the request.
 func (s *session) ask(ctx context.Context, to endpoint, line, same json.RawMessage) (_ answer, ok, sent bool) {
 	body := stone.In(ctx)
 	sum := sha256.New()
@@ -165,7 +165,7 @@ func (s *session) ask(ctx context.Context, to endpoint, line, same json.RawMessa
 	amount, known := declared.Held[budget.Amount](ctx)
 	s.asked[key] = &request{key, line, to, amount}
 	account, back := budget.From(ctx), budget.Amount{Roundtrips: declared.Claimed[budget.Quote](ctx).Most.Roundtrips}
-	if amount.Roundtrips = 0; known { // the step has taken them
+	if amount.Roundtrips = 0; known { // the step has taken the answers
 		account.Charge(amount)
 		back.USD, back.Tokens = amount.USD, amount.Tokens
 	}
@@ -173,7 +173,7 @@ func (s *session) ask(ctx context.Context, to endpoint, line, same json.RawMessa
 	return answer{}, false, s.batches[key] != nil
 }
 
-// groups makes the batches of the requests that wait, within the bounds of their providers.
+// groups divides the waiting requests into batches, within the bounds of their providers.
 func (s *session) groups() (all [][]*request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// send makes the batches of the requests that wait, and returns how many.
+// send makes batches of the waiting requests and returns their number.
 func (s *session) send(ctx context.Context) (n int, err error) {
 	for _, group := range s.groups() {
 		if err := s.make(ctx, group); err != nil {
@@ -28,8 +28,8 @@ func (s *session) send(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// make notes a batch, makes it, and notes its id. If it is not known whether the provider has made it, the note stays as it is: to
-// look at the batch is to find it.
+// make notes a batch, makes it, and notes its id. If it is uncertain whether the provider made the batch, the note stays
+// unchanged: the next poll finds it.
 func (s *session) make(ctx context.Context, group []*request) error {
 	to := group[0].to
 	b := &made{Batch: owed.Batch{Number: 1, Provider: to.provider.name(), URL: to.url, Noted: time.Now(), State: owed.Making}}
@@ -63,7 +63,7 @@ func (s *session) make(ctx context.Context, group []*request) error {
 	return errors.Join(fmt.Errorf("%s makes no batch of %s: %w", b.Provider, b.URL, err), s.note(context.WithoutCancel(ctx), b))
 }
 
-// uncertain reports whether a request may have been carried out although it failed.
+// uncertain reports whether a failed request may have been carried out.
 func uncertain(err error) bool {
 	refused, ok := errors.AsType[*llm.HTTPError](err)
 	return !ok || refused.Status >= 500 || refused.Status == http.StatusRequestTimeout
@@ -81,7 +81,7 @@ func (s *session) free(b *made) {
 	b.Keys, b.State, b.Estimate, b.changed = nil, owed.Ended, budget.Amount{}, true
 }
 
-// find looks for a batch that may have been made. It is not sure while a batch that has not ended may be the one.
+// find looks for a batch that may have been made. The result is uncertain while an unfinished batch may be the one.
 func (s *session) find(ctx context.Context, b *made) (sure bool, err error) {
 	if b.State != owed.Making {
 		return true, nil
@@ -102,7 +102,7 @@ func (s *session) find(ctx context.Context, b *made) (sure bool, err error) {
 	return sure, nil
 }
 
-// wanted are the batches that have requests without an answer.
+// wanted returns the batches with unanswered requests.
 func (s *session) wanted() (all []*made) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +120,7 @@ func (s *session) wanted() (all []*made) {
 	return all
 }
 
-// look asks how far the batches are, and reads the answers of ended ones. It returns the errors of batches that cannot be read.
+// look polls the batches and reads the answers of ended ones. It returns the errors of batches that cannot be read.
 func (s *session) look(ctx context.Context) (states []Status, ended bool, err error) {
 	for _, b := range s.wanted() {
 		state, over, failed := s.lookAt(ctx, b)
@@ -150,7 +150,7 @@ func (s *session) lookAt(ctx context.Context, b *made) (state Status, over bool,
 		err = b.endpoint.provider.answers(ctx, b.endpoint, b.ID, func(key string, a answer) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if a.status == http.StatusTooManyRequests || a.status >= 500 { // a passing error: its requests are asked again in the next batch
+			if a.status == http.StatusTooManyRequests || a.status >= 500 { // a temporary error: its requests are sent again in the next batch
 				how.how = bounds.Cut(fmt.Sprintf("status %d: %s", a.status, a.body), 500)
 			} else if s.batches[key] == b {
 				s.answers[key] = a
@@ -170,7 +170,7 @@ func (s *session) lookAt(ctx context.Context, b *made) (state Status, over bool,
 	return state, true, nil
 }
 
-// cancel cancels the batches that have not ended, in which the run has requests.
+// cancel cancels the unfinished batches with requests of the run.
 func (s *session) cancel(ctx context.Context) (err error) {
 	for _, b := range s.wanted() {
 		if b.Dropped {
@@ -184,7 +184,7 @@ func (s *session) cancel(ctx context.Context) (err error) {
 	return err
 }
 
-// drop cancels a batch. One that has ended is left as it is.
+// drop cancels a batch unless it has ended.
 func (s *session) drop(ctx context.Context, b *made) error {
 	switch sure, err := s.find(ctx, b); {
 	case err != nil:
@@ -209,7 +209,7 @@ func (s *session) drop(ctx context.Context, b *made) error {
 	return nil
 }
 
-// abandon cancels the batches of a canceled run, as far as it asked for them in this visit.
+// abandon cancels the batches of a canceled run whose requests occurred in this visit.
 func (s *session) abandon(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()

@@ -17,7 +17,7 @@ import (
 // generativelanguage.googleapis.com with the key from the environment; the model must be named
 // here or in each request.
 type Config struct {
-	// Model is the default for requests that name none.
+	// Model is the default model of requests.
 	Model string
 	// URL is the server's base, with or without the version, or the path of a publisher at
 	// Vertex AI. Default: GEMINI_BASE_URL from the environment, or else
@@ -27,13 +27,11 @@ type Config struct {
 	// empty or on generativelanguage.googleapis.com; other servers get only a key that is set
 	// here. llm.NoKey sends none in any case.
 	Key llm.Secret
-	// KeyFunc returns a key that changes, in place of Key. It is called again before the key
-	// expires, and when the server refuses it. At Vertex AI it is
-	// sent as a bearer token.
+	// KeyFunc replaces Key for keys that change. It is called again before the key expires, and when the server refuses it. At
+	// Vertex AI it is sent as a bearer token.
 	KeyFunc llm.KeyFunc
-	// Edit changes or signs each request before it is sent, also when it is repeated:
-	// headers, address and, with GetBody, the body. With it, no key of the environment is sent.
-	// Errors are not cleaned of the secrets that it adds.
+	// Edit changes or signs each request, including repeated ones, before it is sent: headers, address and, with GetBody, the
+	// body. With it, no key of the environment is sent. Errors are not cleaned of the secrets that it adds.
 	Edit func(*http.Request) error
 	// Header is added to every request and replaces the package's own headers.
 	Header map[string]llm.Secret
@@ -57,8 +55,8 @@ type Config struct {
 	Timeouts         llm.Timeouts
 	Retry            llm.Retry
 	ProgressInterval time.Duration // between two Progress deltas; default llm.ProgressInterval
-	// Limiter bounds requests, tokens and concurrency of all models that share it. Nil is a
-	// Limiter of this Model alone, with no limits but the server's.
+	// Limiter bounds requests, tokens and concurrency of all models that share it. Nil means a Limiter for this Model alone, with
+	// only the server's limits.
 	Limiter    *llm.Limiter
 	HTTPClient *http.Client // default: one with a transport shared by all models
 }

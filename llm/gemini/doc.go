@@ -27,21 +27,18 @@
 //
 // # Formats
 //
-// The provider enforces the part of a response format's schema that it knows; descriptions tell the rest.
-// Models before Gemini 3 cannot have tools and a format in one request: the system text then tells
-// them the schema.
+// The provider enforces the part of a response format's schema that it supports; descriptions express the rest. Models before
+// Gemini 3 cannot have tools and a format in one request: their system text then contains the schema.
 //
 // # Tool calls
 //
-// Not every model gives its calls an ID. The package gives those without a unique one, and does not send it.
+// Not every model gives its calls an ID. The package adds missing unique IDs but does not send them.
 //
 // # Media
 //
-// A request may have images (PNG, JPEG, WebP, HEIC, HEIF) and media of any other kind, which the
-// model may refuse. In the result of a tool, Gemini 3
-// takes images (PNG, JPEG, WebP), PDF and text. Other media, and all media for older models, follow
-// the results of the turn, and a text says which is which. Pictures and sounds of an answer are
-// Reply.Media.
+// A request may have images (PNG, JPEG, WebP, HEIC, HEIF) and media of any other kind, which the model may refuse. In the result
+// of a tool, Gemini 3 takes images (PNG, JPEG, WebP), PDF and text. Other media, and all media for older models, follow the
+// results of the turn, and a text identifies them. Pictures and sounds of an answer are Reply.Media.
 //
 // # Blocked answers
 //

@@ -10,8 +10,8 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// media are the media of the protocol, which leaves all but pictures to the model. Source: Google,
-// Gemini API guide "Image understanding", section "Supported image formats".
+// media lists the media of the protocol, which leaves all but pictures to the model. Source: Google, Gemini API guide "Image
+// understanding", section "Supported image formats".
 func media(role llm.Role, m *llm.Media) error {
 	switch {
 	case role == llm.RoleAssistant && m.URL != "":
@@ -23,9 +23,9 @@ func media(role llm.Role, m *llm.Media) error {
 	return nil
 }
 
-// inResult reports which media a result of a tool can have. The rest follows it in a part of the
-// user. Source: Google, Gemini API guide "Function calling", section "Multimodal function
-// responses"; API reference, "FunctionResponsePart", which has no URL.
+// inResult reports whether a tool result can contain the media. Other media follow it in a part of the user. Source: Google,
+// Gemini API guide "Function calling", section "Multimodal function responses"; API reference, "FunctionResponsePart", which has
+// no URL.
 func inResult(model string) func(*llm.Media) bool {
 	return func(m *llm.Media) bool {
 		return !before3(model) && m.URL == "" &&

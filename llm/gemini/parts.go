@@ -35,7 +35,7 @@ type keptPart struct {
 	part
 	id   string // of the tool call
 	raw  json.RawMessage
-	text []byte // of unsigned text, which comes in pieces
+	text []byte // unsigned text, which arrives in pieces
 }
 
 // add handles a part of the answer.
@@ -50,7 +50,7 @@ func (d *decoder) add(out []llm.Delta, raw json.RawMessage) ([]llm.Delta, error)
 	case k.Inline != nil && !k.Thought:
 		return out, d.media(k)
 	case k.Text == nil:
-		d.parts = append(d.parts, k) // of a tool that the provider runs, or a picture in a thought
+		d.parts = append(d.parts, k) // from a provider's tool, or a picture in a thought
 		return out, nil
 	}
 	out = d.said(out, *k.Text, k.Thought)

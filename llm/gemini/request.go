@@ -84,7 +84,7 @@ func conversation(messages []llm.Message, instruction string) (system string, tu
 	if instruction != "" {
 		instructions = append(instructions, instruction)
 	}
-	asked := map[string]functionCall{} // by the ID of the tool call, the latest one
+	asked := map[string]functionCall{} // the latest call of each ID
 	for i, m := range messages {
 		role := "user"
 		var parts []any
@@ -157,14 +157,12 @@ func resultPart(m llm.Message, call functionCall) object {
 	return object{"functionResponse": result}
 }
 
-// substitute is the signature of a tool call that has none. Without it, newer models refuse the
-// calls of other models. It is base64 of "skip_thought_signature_validator"; source: Google, Gemini
-// API guide "Thought signatures", FAQ.
+// substitute is the signature of a tool call that has none. Without a signature, newer models refuse the calls of other models.
+// It is base64 of "skip_thought_signature_validator"; source: Google, Gemini API guide "Thought signatures", FAQ.
 const substitute = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
 
-// modelParts returns the parts of a model message, and notes its tool calls. They are the
-// received parts if these are kept and the message is unchanged. If it was changed, only the
-// received parts of its tool calls are.
+// modelParts returns the parts of a model message, and notes its tool calls. They are the received parts if these are kept and
+// the message is unchanged. If it was changed, only the received parts of its tool calls are used.
 func modelParts(m llm.Message, asked map[string]functionCall) []any {
 	kept := received(m)
 	calls := map[string]*keptPart{}

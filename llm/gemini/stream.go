@@ -26,7 +26,7 @@ type chunk struct {
 	Error json.RawMessage `json:"error"`
 }
 
-// candidate is a part of the answer: requests ask for one.
+// candidate is part of the answer: requests ask for one.
 type candidate struct {
 	Content struct {
 		Parts []json.RawMessage `json:"parts"`
@@ -48,11 +48,11 @@ type decoder struct {
 	parts     []keptPart
 	ids       wire.MadeIDs
 	usage     json.RawMessage // the last report
-	larger    json.RawMessage // one before it, if it may have more
-	grounding json.RawMessage // the last one, which has all of the answer
-	message   string          // of the provider about the stop reason
+	larger    json.RawMessage // an earlier one that may contain more
+	grounding json.RawMessage // the last one, which covers the whole answer
+	message   string          // the provider's message about the stop reason
 	filters   []string        // that blocked the answer
-	blocked   bool            // the prompt, not the answer
+	blocked   bool            // the prompt was blocked, not the answer
 	whole     bool            // the answer was one document
 }
 
@@ -181,7 +181,7 @@ func (d *decoder) End(out []llm.Delta) ([]llm.Delta, error) {
 	return out, nil
 }
 
-// explain returns the provider's own words on the stop reason, or else ours.
+// explain returns the provider's own words on the stop reason, or else the package's.
 func (d *decoder) explain(what string) string {
 	if d.message != "" {
 		return d.message
@@ -192,8 +192,8 @@ func (d *decoder) explain(what string) string {
 // Reply returns the reply received so far.
 func (d *decoder) Reply() *llm.Reply { return &d.reply }
 
-// finishUsage reads the last usage. The protocol counts thinking apart from the answer, and the
-// prompts of the provider's own tools apart from the prompt. It leaves out what is zero.
+// finishUsage reads the last usage. The protocol counts thinking apart from the answer, and the prompts of the provider's own
+// tools apart from the prompt. It omits zeros.
 func (d *decoder) finishUsage() {
 	if d.usage == nil {
 		return

@@ -78,7 +78,7 @@ func (m *Model) chatBody(req *llm.Request, model string, way wire.Way) (object, 
 		}
 	}
 	m.routed(body, req)
-	for i, field := range optional { // the server has refused them
+	for i, field := range optional { // omit the fields that the server has refused
 		if m.dropped.Load()&(1<<i) != 0 {
 			delete(body, field)
 		}
@@ -87,18 +87,18 @@ func (m *Model) chatBody(req *llm.Request, model string, way wire.Way) (object, 
 	return body, nil
 }
 
-// routed has the requests of a conversation answered where its prompt is cached. Other servers may refuse the
-// field. Source: OpenAI, guide "Prompt caching".
+// routed sends the requests of a conversation to the server that caches its prompt. Other servers may refuse the field. Source:
+// OpenAI, guide "Prompt caching".
 func (m *Model) routed(body object, req *llm.Request) {
 	if !req.Cache || req.Conversation == "" || !m.Own() {
 		return
 	}
-	sum := sha256.Sum256([]byte(req.Conversation)) // names of runs are nobody else's business
+	sum := sha256.Sum256([]byte(req.Conversation)) // hashed, because names of runs are private
 	body["prompt_cache_key"] = hex.EncodeToString(sum[:16])
 }
 
-// together adds a message, or joins it with the message of the user before it: templates of open models want users
-// and assistants in turn. By reports: "Conversation roles must alternate user/assistant/user/assistant/...".
+// together adds a message, or joins it with the message of the user before it: templates of open models expect users and
+// assistants in turn. Reported error: "Conversation roles must alternate user/assistant/user/assistant/...".
 func together(messages []object, next object) []object {
 	n := len(messages)
 	if n == 0 || messages[n-1]["role"] != llm.RoleUser || next["role"] != llm.RoleUser {
@@ -174,8 +174,7 @@ func chatTools(list []llm.Tool, strict bool) []object {
 // jsonMode asks for JSON without a schema, in both protocols.
 var jsonMode = object{"type": "json_object"}
 
-// jsonSchema returns the description of an answer that both protocols have, in strict mode if the
-// schema can be enforced.
+// jsonSchema returns the description of an answer for both protocols, in strict mode if the schema can be enforced.
 func jsonSchema(f *llm.Format, strict json.RawMessage) object {
 	schema := object{"name": cmp.Or(f.Name, "answer"), "schema": f.Schema}
 	if strict != nil {

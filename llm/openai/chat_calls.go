@@ -14,7 +14,7 @@ type call struct {
 	args     []byte
 }
 
-// toolCall handles a piece of a tool call, or a call of a document, which is always one of its own.
+// toolCall handles a piece of a tool call, or a complete call in a document.
 func (d *chatDecoder) toolCall(out []llm.Delta, in *callDelta, whole bool) []llm.Delta {
 	args := arguments(in.Function.Arguments)
 	at, again := -1, false
@@ -47,10 +47,10 @@ func (d *chatDecoder) toolCall(out []llm.Delta, in *callDelta, whole bool) []llm
 	return append(out, llm.Delta{Kind: llm.ToolInput, Index: at, Text: args})
 }
 
-// findCall returns the call that a piece continues, or -1 if it starts one. Calls are known by their ids, else by
-// their indexes, else by their order: servers may omit the index, count from one, give all calls the same index
-// or the same id, or send empty or repeated ids and names with every piece. It also reports whether the piece is a
-// call that was received before, which some servers send again at their end.
+// findCall returns the call that a piece continues, or -1 if it starts one. Calls are known by their ids, else by their indexes,
+// else by their order: servers may omit the index, count from one, give all calls the same index or the same id, or send empty or
+// repeated ids and names with every piece. It also reports whether the piece repeats a received call, as some servers do at the
+// end.
 func (d *chatDecoder) findCall(in *callDelta, args string) (at int, again bool) {
 	numbered := func(c *call) bool { return in.Index == nil || c.index == *in.Index }
 	at = d.last(func(c *call) bool { return in.ID != "" && c.given == in.ID && (numbered(c) || c.index < 0) })
@@ -74,7 +74,7 @@ func (d *chatDecoder) findCall(in *callDelta, args string) (at int, again bool) 
 	return at, false
 }
 
-// last returns the place of the last call that fits, or -1.
+// last returns the index of the last call that fits, or -1.
 func (d *chatDecoder) last(fits func(*call) bool) int {
 	for i := len(d.calls) - 1; i >= 0; i-- {
 		if fits(d.calls[i]) {

@@ -68,7 +68,7 @@ func (d *chatDecoder) keepMetadata() {
 	keep := func(key string, value any) {
 		raw, err := json.Marshal(value)
 		if err != nil {
-			return // came out of JSON and goes back into it
+			return // decoded from JSON and encoded again
 		}
 		if d.reply.Metadata == nil {
 			d.reply.Metadata = map[string]json.RawMessage{}
@@ -78,13 +78,13 @@ func (d *chatDecoder) keepMetadata() {
 	if d.details != nil {
 		keep(detailsKey, d.details)
 	}
-	if d.thought && d.details == nil { // which have the same text
+	if d.thought && d.details == nil { // the details have the same text
 		keep(reasoningKey, d.reply.Reasoning)
 	}
 }
 
-// usage reads the usage object under the different names of the vendors. Proxies before other protocols count
-// cached tokens beside the prompt: then there are more of them than of the prompt, or the total has them too.
+// usage reads the usage object under the different names of the vendors. Proxies for other protocols count cached tokens apart
+// from the prompt: then they exceed the prompt, or the total includes both.
 func usage(raw json.RawMessage) (llm.Usage, bool) {
 	v := wire.ReadCounts(raw)
 	if v == nil {
@@ -110,7 +110,7 @@ func usage(raw json.RawMessage) (llm.Usage, bool) {
 	return u, true
 }
 
-// vendorUsage keeps the usage in a vendor's own field, for answers that have no other.
+// vendorUsage keeps the usage from a vendor's own field, for answers without the standard one.
 func (d *chatDecoder) vendorUsage(c *chunk) {
 	if c.Groq != nil {
 		if u, ok := usage(c.Groq.Usage); ok {
@@ -134,8 +134,7 @@ func (d *chatDecoder) vendorUsage(c *chunk) {
 	}
 }
 
-// chunkError returns the error in a chunk, which may contain other fields as well. Fields that are there without
-// saying anything are none.
+// chunkError returns the error in a chunk, which may contain other fields as well. Empty fields are ignored.
 func (d *chatDecoder) chunkError(name string, data []byte, c *chunk) error {
 	bare := len(c.Choices) == 0 && name == "" && !d.finished && c.Object == "" && len(c.Usage) == 0 && (wire.Says(c.Message) || wire.Says(c.Detail))
 	if name == "error" || c.Object == "error" || wire.Says(c.Error) || bare {

@@ -11,8 +11,8 @@ func (d *chatDecoder) read(data []byte) (*chunk, error) {
 	return c, jsonv2.UnmarshalLenient(data, c)
 }
 
-// scan decodes an event into d.scanned as UnmarshalLenient would, at half the cost. If it returns
-// false, the event has to be unmarshalled.
+// scan decodes an event into d.scanned as UnmarshalLenient would, at half the cost. If it returns false, the event must be
+// unmarshalled.
 func (d *chatDecoder) scan(data []byte) bool {
 	s, c := &d.scanner, &d.scanned
 	*c = chunk{Choices: c.Choices[:0]}

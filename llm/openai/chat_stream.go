@@ -69,7 +69,7 @@ type choice struct {
 }
 
 type delta struct {
-	text             string          // of a content that is a string, when Content is empty
+	text             string          // content that is a string, when Content is empty
 	Content          json.RawMessage `json:"content"`
 	ReasoningContent json.RawMessage `json:"reasoning_content"`
 	Reasoning        json.RawMessage `json:"reasoning"`
@@ -102,11 +102,11 @@ type chatDecoder struct {
 	details   []map[string]any
 	thought   bool // the reasoning came as reasoning_content
 	cited     []json.RawMessage
-	vendor    llm.Usage // from a field of the vendor's own
+	vendor    llm.Usage // from the vendor's own field
 	finished  bool      // the server has sent a finish reason or [DONE]
 
 	scanner jsonv2.Scanner
-	scanned chunk // the event that the scanner has read last
+	scanned chunk // the last event that the scanner read
 }
 
 func newChatDecoder(c *Config, requestID string) *chatDecoder {
@@ -164,7 +164,7 @@ func (d *chatDecoder) full(out []llm.Delta, name string, data []byte) ([]llm.Del
 	return out, false, err
 }
 
-// spoken reports whether an event of a name is of the protocol, and not one of the server's own.
+// spoken reports whether the protocol has an event of the name; servers may send their own.
 func spoken(name string) bool {
 	return name == "" || name == "error" || name == "message" || name == "data"
 }

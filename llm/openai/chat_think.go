@@ -14,7 +14,7 @@ const (
 // thinkReader separates thinking between tags from the text that follows it. A tag may be
 // split over several pieces.
 type thinkReader struct {
-	past   bool   // in the text: no tag is expected any more
+	past   bool   // in the text, where no tag is expected
 	inside bool   // between the tags
 	held   string // possibly the beginning of a tag
 }
@@ -44,7 +44,7 @@ func (t *thinkReader) add(s string) []piece {
 		default:
 			body := strings.TrimLeft(s, " \t\r\n")
 			if strings.HasPrefix(openTag, body) {
-				t.held = s // white space, or a tag that is not whole yet
+				t.held = s // white space or an incomplete tag
 				return out
 			}
 			after, found := strings.CutPrefix(body, openTag)

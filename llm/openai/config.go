@@ -20,7 +20,7 @@ import (
 // Config configures a Model. The zero value sends requests to api.openai.com with the key
 // from the environment; the model must be named here or in each request.
 type Config struct {
-	// Model is the default for requests that name none.
+	// Model is the default model of requests.
 	Model string
 	// URL is the server's base, with or without the version ("http://localhost:8000",
 	// "https://api.groq.com/openai/v1"), or the full address that ends in
@@ -34,13 +34,11 @@ type Config struct {
 	// empty or on api.openai.com; other servers get only a key that is set here.
 	// llm.NoKey sends none in any case.
 	Key llm.Secret
-	// KeyFunc returns a key that changes, in place of Key. It is called again before the key
-	// expires, and when the server refuses it. For Azure, it can
-	// return tokens of Microsoft Entra.
+	// KeyFunc replaces Key for keys that change. It is called again before the key expires, and when the server refuses it. For
+	// Azure, it can return tokens of Microsoft Entra.
 	KeyFunc llm.KeyFunc
-	// Edit changes or signs each request before it is sent, also when it is repeated:
-	// headers, address and, with GetBody, the body. With it, no key of the environment is sent.
-	// Errors are not cleaned of the secrets that it adds.
+	// Edit changes or signs each request, including repeated ones, before it is sent: headers, address and, with GetBody, the
+	// body. With it, no key of the environment is sent. Errors are not cleaned of the secrets that it adds.
 	Edit func(*http.Request) error
 	// Header is added to every request and replaces the package's own headers.
 	Header map[string]llm.Secret
@@ -59,16 +57,14 @@ type Config struct {
 	// MaxTokensField is the name under which the limit is sent: "max_tokens", or
 	// "max_completion_tokens", which is the default for OpenAI's and Azure's own hosts.
 	MaxTokensField string
-	// ThinkTags determines how thinking between <think> and </think> in the text is found. By default
-	// thinking before the text is reasoning; tags within the text stay, since the text may be about
-	// them. "open" is for servers whose template contains the opening tag, so that an answer starts
-	// within the thinking. "keep" leaves all tags in the text.
+	// ThinkTags determines how thinking between <think> and </think> in the text is handled. By default thinking before the text
+	// is reasoning; tags within the text stay, since the text may be about them. "open" is for servers whose template contains
+	// the opening tag: answers start within the thinking. "keep" leaves all tags in the text.
 	ThinkTags string
 
-	// Stateful is for Responses only. The server then stores each response, and a request
-	// names the previous response and contains only the messages after it. The server
-	// remembers the rest as it was sent: later changes to older messages have no effect.
-	// By default nothing is stored, and each request contains the whole conversation.
+	// Stateful is for Responses only. The server then stores each response, and a request names the previous response and
+	// contains only the messages after it. Later changes to older messages have no effect. By default nothing is stored, and each
+	// request contains the whole conversation.
 	Stateful bool
 
 	// Repetition makes the watcher of each channel of an attempt; nil disables watching.
@@ -81,8 +77,8 @@ type Config struct {
 	Timeouts         llm.Timeouts
 	Retry            llm.Retry
 	ProgressInterval time.Duration // between two Progress deltas; default llm.ProgressInterval
-	// Limiter bounds requests, tokens and concurrency of all models that share it. Nil is a
-	// Limiter of this Model alone, with no limits but the server's.
+	// Limiter bounds requests, tokens and concurrency of all models that share it. Nil means a Limiter for this Model alone, with
+	// only the server's limits.
 	Limiter    *llm.Limiter
 	HTTPClient *http.Client // default: one with a transport shared by all models
 }
@@ -118,8 +114,8 @@ type Model struct {
 	config  Config
 	dialect *dialect
 	echo    echo
-	renamed atomic.Bool   // the server wants the other name of the limit of answers
-	dropped atomic.Uint32 // the optional fields that the server refuses, a bit for each
+	renamed atomic.Bool   // the server expects the other name of the answer limit
+	dropped atomic.Uint32 // one bit for each optional field that the server refuses
 }
 
 type common = wire.Model
@@ -186,7 +182,7 @@ func (c *Config) choose(s *wire.Setup) (*dialect, error) {
 	return d, nil
 }
 
-// learn reports whether a server refused a request because of a field that can be sent in another way, and notes it.
+// learn reports whether a server refused a field that can be sent in another way, and notes it.
 func (m *Model) learn(err error) bool {
 	if m.echo.learn(err) {
 		return true
@@ -203,7 +199,7 @@ func (m *Model) learn(err error) bool {
 	return rules.OtherField(refused.Body) && m.renamed.CompareAndSwap(false, true)
 }
 
-// optional are the fields that nobody has asked for, and that a request can do without.
+// optional are the fields that the caller did not set and that a request can omit.
 var optional = []string{"stream_options", "prompt_cache_key"}
 
 // maxField is the name of the limit of answers.

@@ -1,6 +1,6 @@
-// Package openai calls models over the two protocols of OpenAI. Responses is its own protocol of
-// today and the default for its servers. Chat Completions is the protocol that many servers speak:
-// vLLM, llama.cpp, ollama, LM Studio, Groq, Mistral, DeepSeek, xAI, OpenRouter, Azure and others.
+// Package openai calls models over the two protocols of OpenAI. Responses is the current one and the default for its own servers.
+// Chat Completions is the protocol that many servers speak: vLLM, llama.cpp, ollama, LM Studio, Groq, Mistral, DeepSeek, xAI,
+// OpenRouter, Azure and others.
 //
 //	model := openai.New(openai.Config{Model: "gpt-5-mini"})
 //	local := openai.New(openai.Config{
@@ -15,23 +15,21 @@
 //
 // # Responses
 //
-// A request contains the whole conversation, and the server stores nothing. The reasoning of a model
-// comes back encrypted. It is kept in the metadata of the reply and sent again, to the same server,
-// with the results of the tools, so that the model continues its thought. Reasoning that the model
-// summarizes is llm.Reasoning:
+// A request contains the whole conversation, and the server stores nothing. The reasoning of a model comes back encrypted. It is
+// kept in the metadata of the reply and sent again, to the same server, with the results of the tools, so the model can continue
+// its reasoning. Reasoning that the model summarizes is llm.Reasoning:
 //
 //	thinking := openai.New(openai.Config{
 //		Model: "gpt-5-mini",
 //		Extra: map[string]any{"reasoning": map[string]any{"effort": "high", "summary": "auto"}},
 //	})
 //
-// With [Config.Stateful] the server stores the conversation, and requests contain only what is new.
+// With [Config.Stateful] the server stores the conversation, and requests contain only new messages.
 //
 // Messages of the user and results of tools may have images and documents, also by URL, but no audio.
 //
-// The stop reason is "completed", or why the response is incomplete, such as "max_output_tokens".
-// A response that the server makes in the background is polled every two seconds, also one whose
-// stream was cut off, until it ends or Timeouts.Total has passed:
+// The stop reason is "completed" or the reason why the response is incomplete, such as "max_output_tokens". A background response
+// is polled every two seconds, even if its stream was cut off, until it ends or Timeouts.Total has passed:
 //
 //	slow := openai.New(openai.Config{
 //		Model: "gpt-5-pro",

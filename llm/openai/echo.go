@@ -9,10 +9,9 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// echo says in which messages a server of Chat Completions wants its thinking back as reasoning_content. By
-// default these are the messages that came with one: DeepSeek, Moonshot, Qwen and others refuse a conversation
-// with tools without it. Older models refuse it, and some want it in each message of the model, also in messages that
-// another server gave.
+// echo determines in which messages a Chat Completions server expects its thinking back as reasoning_content. By default these
+// are the messages that came with one: DeepSeek, Moonshot, Qwen and others refuse a conversation with tools without it. Older
+// models refuse it, and some expect it in every message of the model, even from another server.
 type echo struct{ mode atomic.Int32 }
 
 const (
@@ -36,8 +35,8 @@ func (e *echo) put(wired object, m llm.Message) {
 	}
 }
 
-// learn reports whether a server refused a request because of the field, and changes what is sent. By reports,
-// a server that wants the field says that it is missing or must be there, and any other wants none.
+// learn reports whether a server refused a request because of the field, and changes what is sent. According to reports, a server
+// that expects the field says that it is missing or required; any other refusal means it must be omitted.
 func (e *echo) learn(err error) bool {
 	refused, ok := errors.AsType[*llm.HTTPError](err)
 	if !ok || refused.Status != http.StatusBadRequest && refused.Status != http.StatusUnprocessableEntity || !strings.Contains(refused.Body, "reasoning_content") {

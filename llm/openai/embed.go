@@ -23,7 +23,7 @@ import (
 // Source: OpenAI, API reference, "Create embeddings": at most 2,048 texts of 8,192 tokens each, together
 // 300,000 tokens.
 func NewEmbedder(c Config) llm.Embedder {
-	for _, d := range dialects { // of a configuration that the models of the server share
+	for _, d := range dialects { // the configuration is shared with the server's models
 		c.URL = strings.TrimSuffix(strings.TrimRight(c.URL, "/"), d.endpoint)
 	}
 	s := c.setup()
@@ -35,7 +35,7 @@ func NewEmbedder(c Config) llm.Embedder {
 	own := s.Own()
 	return wire.NewEmbedder(s, []string{"Authorization"}, func(req *llm.EmbedRequest) object {
 		body := object{"model": c.Model, "input": req.Texts}
-		if own { // a quarter of the bytes of a list of numbers, which not every server can send
+		if own { // a quarter of the size of a list, but not all servers support it
 			body["encoding_format"] = "base64"
 		}
 		wire.Merge(body, c.Extra)

@@ -50,8 +50,8 @@ func responsesMedia(role llm.Role, m *llm.Media) error {
 	return nil
 }
 
-// content returns a string, or a list of parts if the message has more than text: texts of the
-// type, and what media makes of the rest.
+// content returns a string, or a list of parts if the message has more than text: texts of the given type, and the results of
+// media for the rest.
 func content(m llm.Message, text string, media func(*llm.Media) object) any {
 	if m.Media() == nil {
 		return m.Text()
@@ -89,7 +89,7 @@ func inputMedia(m *llm.Media) object {
 	return object{"type": "input_file", "filename": cmp.Or(m.Name, "file"), "file_data": address(m)}
 }
 
-// address returns the URL of a medium, one with the data itself if it has no other.
+// address returns the URL of a medium, or a data URL.
 func address(m *llm.Media) string {
 	if m.URL != "" {
 		return m.URL

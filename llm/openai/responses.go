@@ -19,7 +19,7 @@ const (
 	responseKey = "openai/response" // the id of a stored response
 )
 
-// encrypted asks for reasoning that can be sent again although the server has not stored it.
+// encrypted asks for reasoning that can be sent back to a server that has not stored it.
 const encrypted = "reasoning.encrypted_content"
 
 var responsesDialect = dialect{
@@ -85,8 +85,7 @@ func (m *Model) responsesBody(req *llm.Request, model string, way wire.Way) (obj
 	return body, nil
 }
 
-// reasons reports whether a model may reason. OpenAI's older models do not, and refuse to be
-// asked for encrypted reasoning.
+// reasons reports whether a model may reason. OpenAI's older models do not, and refuse requests for encrypted reasoning.
 func reasons(model string) bool {
 	if name, ok := strings.CutPrefix(model, "ft:"); ok {
 		model = name
@@ -116,7 +115,8 @@ func inputItems(m llm.Message) []any {
 	return []any{object{"type": "message", "role": m.Role, "content": content(m, "input_text", inputMedia)}}
 }
 
-// assistantItems returns the received items of a message if it is unchanged. Reasoning belongs to what followed it, so a changed message is sent without.
+// assistantItems returns the received items of a message if it is unchanged. Reasoning belongs to the items after it, so a
+// changed message is sent without it.
 func assistantItems(m llm.Message) []any {
 	if items := keptItems(m); items != nil {
 		return items
@@ -131,9 +131,8 @@ func assistantItems(m llm.Message) []any {
 	return items
 }
 
-// keptItems returns the received items of an unchanged message. Reasoning without encrypted
-// content cannot be sent again: the server looks for its id, and has stored nothing.
-// Neither can the ids of the items that depend on it.
+// keptItems returns the received items of an unchanged message. Reasoning without encrypted content cannot be sent again: the
+// server would look for its id but has stored nothing. The ids of dependent items cannot be sent either.
 func keptItems(m llm.Message) []any {
 	var list []map[string]json.RawMessage
 	if json.Unmarshal(m.Metadata[outputKey], &list) != nil {

@@ -118,7 +118,7 @@ type item struct {
 	fields   map[string]json.RawMessage
 }
 
-// at returns the item with this index, a new one if there is none.
+// at returns the item with this index, creating it if necessary.
 func (d *responsesDecoder) at(index int) *item {
 	if it := d.find(func(it *item) bool { return it.index == index }); it != nil {
 		return it
@@ -152,8 +152,8 @@ func (d *responsesDecoder) item(out []llm.Delta, index int, raw json.RawMessage,
 	return out, nil
 }
 
-// outcome handles an item of the response at its end. Most were received before. Some servers
-// send only these, and some number them differently.
+// outcome handles an item of the response at its end. Most have been received before, but some servers send only these or number
+// them differently.
 func (d *responsesDecoder) outcome(out []llm.Delta, index int, raw json.RawMessage) ([]llm.Delta, error) {
 	fields, err := itemFields(raw)
 	if err != nil {

@@ -48,7 +48,7 @@ type responsesDecoder struct {
 	calls      int
 	ids        wire.MadeIDs
 	finished   bool   // the server has sent the end of the response
-	waiting    bool   // the server has answered before the end
+	waiting    bool   // the server answered before the response ended
 	background string // the id of a response that the server makes even without a listener
 }
 
@@ -73,7 +73,7 @@ func (d *responsesDecoder) Event(out []llm.Delta, name string, data []byte) ([]l
 	}
 	var err error
 	switch e.Type {
-	case "": // the whole response in one event, or one of the server's own
+	case "": // the whole response in one event, or an event of the server's own
 		var r response
 		if jsonv2.UnmarshalLenient(data, &r) == nil && r.Object == "response" {
 			out, err = d.Whole(out, data)
@@ -164,7 +164,7 @@ func (d *responsesDecoder) End(out []llm.Delta) ([]llm.Delta, error) {
 // Reply returns the reply received so far.
 func (d *responsesDecoder) Reply() *llm.Reply { return &d.reply }
 
-// response handles the response as it is at this status. Events contain a copy of it.
+// response handles a copy of the response in an event.
 func (d *responsesDecoder) response(out []llm.Delta, raw json.RawMessage, status string) ([]llm.Delta, error) {
 	var r response
 	if err := jsonv2.UnmarshalLenient(raw, &r); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// annotation is a citation, whose places count the characters of the text. Chat Completions has the
-// fields of a URL in an object of their own.
+// annotation is a citation, whose places count the characters of the text. Chat Completions nests the fields of a URL in an
+// object.
 type annotation struct {
 	URL   string      `json:"url"`
 	Title string      `json:"title"`
@@ -21,7 +21,7 @@ type annotation struct {
 	Chat  *annotation `json:"url_citation"`
 }
 
-// sources returns what a text cites.
+// sources returns the citations of a text.
 func sources(list []json.RawMessage, text string) (out []llm.Source) {
 	chars := []rune(text)
 	for _, raw := range list {

@@ -6,9 +6,8 @@
 //		script.Text("The module is called stone."),
 //	)
 //
-// A script answers in process, as any llm.Model, and over HTTP: Model is also an
-// http.Handler for Chat Completions and Messages. It keeps all requests; Requests returns
-// them. Embedder does the same for vectors.
+// A script answers in process, like any llm.Model, and over HTTP: Model is also an http.Handler for Chat Completions and
+// Messages. It keeps all requests; Requests returns them. Embedder does the same for vectors.
 //
 // # Recordings
 //
@@ -21,11 +20,10 @@
 //	// … ask …
 //	err = rec.Close()
 //
-// A [Player] is the transport that answers from such a file. It identifies requests by method, path and body, and calls
-// (package call/rest) by the task and its input, without the ids of the run. A repeated request gets the next of its
-// answers, and after the last one always the last. A request that was not recorded is an error that shows the nearest
-// recorded one.
+// A [Player] is the transport that answers from such a file. It identifies requests by method, path and body, and calls (package
+// call/rest) by the task and its input, without the ids of the run. A repeated request gets its next answer, or the last one when
+// none is left. A request that was not recorded is an error that shows the nearest recorded one.
 //
-// A recording has the few headers of an answer that models read, such as its type and id. It has neither the headers nor
-// the query of a request, so that no key gets into the file.
+// A recording has the few headers of an answer that models read, such as its type and id. It omits the headers and the query of
+// requests, so no key gets into the file.
 package script

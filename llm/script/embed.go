@@ -21,7 +21,7 @@ import (
 // text has the same vector everywhere. It uses a token for each word. It answers in process, and over HTTP the
 // protocols of OpenAI and Gemini. The zero value is ready. It is safe for concurrent use.
 type Embedder struct {
-	Dimensions int // of the vectors; 0 means 256
+	Dimensions int // length of the vectors; 0 means 256
 	// Fail returns an error in place of the n-th answer, counted from 0; nil fails none. Over HTTP an
 	// *llm.HTTPError is sent, and any other error as status 500.
 	Fail func(n int, req *llm.EmbedRequest) error
@@ -78,7 +78,7 @@ func (e *Embedder) answer(req *llm.EmbedRequest) (*llm.Embedding, error) {
 	return got, nil
 }
 
-// vector adds up the directions of the words, and returns it with length 1, and the number of words.
+// vector returns the sum of the words' directions, scaled to length 1, and the number of words.
 func (e *Embedder) vector(text string) (v []float32, words int) {
 	if v = make([]float32, e.Dimensions); e.Dimensions == 0 {
 		v = make([]float32, 256)
@@ -140,5 +140,5 @@ func (e *Embedder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if gemini {
 		answer = object{"embeddings": all}
 	}
-	_ = json.NewEncoder(w).Encode(answer) // the client sees what is missing
+	_ = json.NewEncoder(w).Encode(answer) // the client notices truncation
 }

@@ -138,7 +138,7 @@ func (s *stream) gemini(a *Answer) {
 	}
 	for _, call := range r.ToolCalls {
 		var args any = call.Input
-		if call.Input == nil { // cut off: as servers send it that have arguments as a string
+		if call.Input == nil { // cut-off arguments, as servers that use strings send them
 			args = call.InputText
 		}
 		part(object{"functionCall": object{"id": call.ID, "name": call.Name, "args": args}})
@@ -157,7 +157,7 @@ func (s *stream) gemini(a *Answer) {
 	var usage object
 	if u := r.Usage; u.InputTokens != nil || u.OutputTokens != nil {
 		output := u.OutputTokens
-		if output != nil { // which the Gemini API counts without thinking
+		if output != nil { // the Gemini API counts it without thinking
 			output = new(*output - u.ReasoningTokens)
 		}
 		usage = object{"promptTokenCount": u.InputTokens, "candidatesTokenCount": output,

@@ -55,7 +55,7 @@ func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(h.RetryAfter.Seconds()))))
 		}
 		w.WriteHeader(h.Status)
-		io.WriteString(w, h.Body) // the client sees what is missing
+		io.WriteString(w, h.Body) // the client notices truncation
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -163,7 +163,7 @@ func (s *stream) messages(a *Answer) {
 	usage := object{}
 	if u := r.Usage; u.InputTokens != nil || u.OutputTokens != nil {
 		input := u.InputTokens
-		if input != nil { // which Messages counts without cached tokens
+		if input != nil { // Messages counts it without cached tokens
 			input = new(*input - u.CachedInputTokens - u.CacheWriteTokens)
 		}
 		usage = object{"input_tokens": input, "output_tokens": u.OutputTokens,

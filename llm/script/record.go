@@ -23,15 +23,15 @@ type exchange struct {
 	Status int               `json:"status"`
 	Header map[string]string `json:"header,omitempty"`
 	Pieces []piece           `json:"pieces"`
-	// Error is why the answer ended, "" if it ended regularly.
+	// Error is the reason why the answer ended, "" for a regular end.
 	Error string `json:"error,omitempty"`
 }
 
-// piece is the part of an answer that was read at once.
+// piece is a part of an answer, read at once.
 type piece struct {
 	After int64  `json:"ms"` // milliseconds since the request was sent
 	Text  string `json:"text,omitempty"`
-	Bytes []byte `json:"bytes,omitempty"` // in place of Text where a piece is not UTF-8
+	Bytes []byte `json:"bytes,omitempty"` // replaces Text in a piece that is not UTF-8
 }
 
 // keptHeaders are the headers of an answer that models read.
@@ -59,7 +59,7 @@ func Record(name string, next http.RoundTripper) (*Recorder, error) {
 	return &Recorder{next: next, file: file}, nil
 }
 
-// Client returns an HTTP client that is being recorded.
+// Client returns an HTTP client whose exchanges are recorded.
 func (r *Recorder) Client() *http.Client { return &http.Client{Transport: r} }
 
 // Close closes the file and returns the first error of writing it. All answers must have
@@ -201,7 +201,7 @@ func canonical(body []byte) json.RawMessage {
 	}
 	raw, err := json.Marshal(v)
 	if err != nil {
-		return json.RawMessage("null") // it came out of JSON
+		return json.RawMessage("null") // it was decoded from JSON
 	}
 	return raw
 }

@@ -36,7 +36,7 @@ func (e *NotRecordedError) Error() string {
 	return "replay: this request was not recorded; the nearest recorded one differs " + e.Differs
 }
 
-// FailureKind returns "runtime/not-recorded", the kind of failure of a call that makes the request.
+// FailureKind returns "runtime/not-recorded", the failure kind of a call with such a request.
 func (e *NotRecordedError) FailureKind() string { return "runtime/not-recorded" }
 
 // Retryable returns false: the recording does not change.
@@ -45,7 +45,7 @@ func (e *NotRecordedError) Retryable() bool { return false }
 // Player is an http.RoundTripper that answers from a recording. It is safe for concurrent
 // use.
 type Player struct {
-	// Speed is the factor by which the pieces come faster than recorded; 0 means at once.
+	// Speed is the factor by which pieces arrive faster than recorded; 0 means at once.
 	Speed float64
 
 	mu      sync.Mutex
@@ -87,7 +87,7 @@ func Replay(name string) (*Player, error) {
 // Client returns an HTTP client that replays the recording.
 func (p *Player) Client() *http.Client { return &http.Client{Transport: p} }
 
-// Mode returns llm.Replay, which llm.Info tells of a model with this transport.
+// Mode returns llm.Replay, which llm.Info reports for a model with this transport.
 func (p *Player) Mode() string { return llm.Replay }
 
 // RoundTrip answers a request.

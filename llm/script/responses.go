@@ -106,7 +106,7 @@ func (w *responses) event(name string, fields object) {
 	w.send(name, fields)
 }
 
-// end writes the end of the response. A stop reason other than "completed" is why it is incomplete.
+// end writes the end of the response. A stop reason other than "completed" means that it is incomplete.
 func (w *responses) end(r *llm.Reply) {
 	name := "response.completed"
 	w.response["status"], w.response["output"] = "completed", w.output
@@ -124,7 +124,7 @@ func (w *responses) end(r *llm.Reply) {
 	w.event(name, object{"response": w.response})
 }
 
-// item writes an item: its start, what deltas writes, and its end with the changed fields.
+// item writes an item: its start, the output of deltas, and its end with the changed fields.
 func (w *responses) item(start, end object, deltas func(at object)) {
 	index := len(w.output)
 	w.event("response.output_item.added", object{"output_index": index, "item": start})
@@ -137,7 +137,7 @@ func (w *responses) item(start, end object, deltas func(at object)) {
 func (w *responses) reasoning(text string) {
 	summary := object{"type": "summary_text", "text": text}
 	start := object{"type": "reasoning", "id": w.id("rs"), "summary": []object{}}
-	// What the model encrypts is of no concern to a test, but that it comes back is.
+	// A test does not depend on the encrypted content, only on its return.
 	w.item(start, object{"summary": []object{summary}, "encrypted_content": "script"}, func(at object) {
 		at["summary_index"] = 0
 		w.event("response.reasoning_summary_part.added", merged(at, object{"part": object{"type": "summary_text", "text": ""}}))

@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// contextLines is how many unchanged lines a difference shows around changed ones.
+// contextLines is the number of unchanged lines around changes in a difference.
 const contextLines = 3
 
 // difference shows people how a file changes: removed lines begin with "-", added ones
@@ -76,7 +76,7 @@ func (d *differ) same(from, to int) {
 	}
 }
 
-// line writes a line. What would not be seen in it is written out.
+// line writes a line with invisible characters escaped.
 func (d *differ) line(mark, line string) {
 	shown, ended := strings.CutSuffix(line, "\n")
 	shown = strings.ReplaceAll(shown, "\r", `\r`)

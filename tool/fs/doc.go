@@ -1,13 +1,11 @@
-// Package fs has tools of agents for files: read_file, view_file,
-// write_file, edit_file, delete_file, list_directory, mkdir and file_exists.
+// Package fs provides agents with tools for files: read_file, view_file, write_file, edit_file, delete_file, list_directory,
+// mkdir and file_exists.
 //
 //	root := fs.Root{Dir: "work", Only: []string{"src", "docs"}}
 //	agent.Config{Use: []agent.Middleware{fs.Read(root), fs.List(root), fs.Edit(root)}}
 //
-// A tool works below the [Root] that it was made with and nowhere else; two tools
-// of one agent may have different ones. Paths are relative to the root's directory
-// and have slashes, as ".github/ci.yml". An absolute path is accepted if it leads
-// there too.
+// A tool works only below its [Root]; two tools of one agent may have different roots. Paths are relative to the root's directory
+// and have slashes, as ".github/ci.yml". An absolute path is accepted if it leads below the root.
 //
 // # Refused paths
 //
@@ -17,15 +15,13 @@
 // second name (a hard link) may be outside the root. A file is never written through
 // a symbolic link: the model must name the link's target.
 //
-// Entries of .git and .stone, and names in Refuse, are neither read nor changed, also
-// not through a link: programs outside run commands from these directories. List them in
-// Only to allow them. Names that match ReadOnly are read and never changed: an agent that
-// repairs code may not repair its tests. All other files below Dir can be read, including a file .env.
+// Entries of .git and .stone, and names in Refuse, are neither read nor changed, not even through a link: other programs run
+// commands from these directories. List them in Only to allow them. Names that match ReadOnly are read and never changed: an
+// agent that repairs code may not repair its tests. All other files below Dir can be read, including a file .env.
 //
 // # Tools of your own
 //
-// A tool of your own that takes a path finds the file with [Root.Resolve]. The tool of
-// the example of that method counts lines.
+// A tool of your own that takes a path finds the file with [Root.Resolve]; its example counts lines.
 //
 // # Bounds
 //
@@ -35,9 +31,8 @@
 //
 // # Writing
 //
-// A file is replaced atomically: readers see the old text or the new one, also after a
-// crash. It keeps its permissions. Writes and edits of one program are serialized, so
-// concurrent edits are not lost.
+// A file is replaced atomically: readers see the old or the new text, even after a crash. It keeps its permissions. Writes and
+// edits of one program are serialized, so concurrent edits are not lost.
 //
 // # Tools
 //

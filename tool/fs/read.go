@@ -58,7 +58,7 @@ func Read(r Root) agent.Middleware {
 
 // A slice is some lines of a text.
 type slice struct {
-	from, limit, max int // first line, how many (0 is all), how many bytes
+	from, limit, max int // first line, number of lines (0 means all), bytes
 
 	text []byte
 	next int  // the line after the last one that was read
@@ -246,9 +246,8 @@ type viewInput struct {
 
 func (in viewInput) file() string { return in.Path }
 
-// View makes the tool view_file, which shows the model a picture, a PDF document, a sound or a
-// video of at most llm.MaxMedia. It is a tool of its own and not a part of read_file, because only
-// some models see and hear. A model is told if its protocol has no form for the file.
+// View makes the tool view_file, which shows the model a picture, a PDF document, a sound or a video of at most llm.MaxMedia. It
+// is separate from read_file, because only some models see and hear. A model is told if its protocol has no form for the file.
 func View(r Root) agent.Middleware {
 	return tool.Func("view_file", "Shows a file that is not text: a picture, a PDF document, a sound or a video.",
 		with(r.at, func(ctx context.Context, p *place, in viewInput) (agent.Result, error) {

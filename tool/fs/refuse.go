@@ -14,8 +14,8 @@ import (
 
 const maxLinks = 40
 
-// refuses returns a function that says why a name is refused below the directory base.
-// The names in the path of base itself are allowed.
+// refuses returns a function that returns why a name is refused below the directory base. The names in the path of base itself
+// are allowed.
 func (r Root) refuses(base string) func(name string) string {
 	named := parts(base)
 	return func(name string) string {
@@ -41,9 +41,8 @@ func parts(path string) []string {
 	return slices.DeleteFunc(strings.Split(path, string(filepath.Separator)), func(p string) bool { return p == "." || p == "" })
 }
 
-// settle goes to the directory of the file, so that the name of the place is one name,
-// or several if the directory does not exist yet. A link at the end stays a name, but
-// must not lead to a refused one either.
+// settle goes to the directory of the file, so that place.name is one name, or several if the directory does not exist yet. A
+// final link is not followed but must not lead to a refused name either.
 func (p *place) settle() error {
 	end := walk{place: p, todo: parts(p.name), last: true}
 	err := end.run()
@@ -72,7 +71,7 @@ type walk struct {
 	todo []string
 	last bool // follow a link at the end of the path
 
-	dirs  []*os.Root // on the way, below the place's
+	dirs  []*os.Root // on the way, below the place's root
 	links int
 }
 
@@ -115,7 +114,7 @@ func (w *walk) refusal(name string) error {
 	return nil
 }
 
-// step goes one name further and reports whether the walk continues.
+// step follows one more name and reports whether the walk continues.
 func (w *walk) step(name string) (on bool, err error) {
 	if name == ".." { // of a link
 		n := len(w.dirs) - 1
@@ -131,7 +130,7 @@ func (w *walk) step(name string) (on bool, err error) {
 	info, err := w.here().Lstat(name)
 	final := len(w.todo) == 1
 	switch {
-	case err != nil: // it does not exist, or its use will return the error
+	case err != nil: // it does not exist, or using it returns the error
 		return false, nil
 	case info.Mode()&os.ModeSymlink != 0 && (!final || w.last):
 		return w.follow(name)

@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/agent"
 )
 
-// Bounds of a [Root] that does not set its own, in bytes.
+// Default bounds of a [Root], in bytes.
 const (
 	defaultMaxRead = 1 << 20
 	defaultMaxFile = 16 << 20
@@ -25,16 +25,14 @@ const (
 type Root struct {
 	// Dir is the directory; a symbolic link is followed. Empty is ".".
 	Dir string
-	// DirFrom, if not nil, returns the directory for each call and replaces Dir. It is for
-	// a directory that the run itself makes, which a resumed run must find again: derive
-	// it from stone.In(ctx).RunID(), never from anything of this process.
+	// DirFrom, if not nil, replaces Dir and returns the directory for each call. Use it for a directory that the run itself
+	// makes. A resumed run must find it again: derive it from stone.In(ctx).RunID(), never from the process.
 	DirFrom func(ctx context.Context) (string, error)
-	// Only lists the directories below Dir that the tools may use, such as "src".
-	// Empty means all of Dir. Links do not lead from one into another.
+	// Only lists the directories below Dir that the tools may use, such as "src". Empty means all of Dir. Links do not lead from
+	// one directory into another.
 	Only []string
-	// Refuse are names of files and directories that the tools neither read nor change,
-	// beside .git and .stone. They are refused everywhere below Dir, in whatever case
-	// they are written, but not in a directory of Only that has the name in its path.
+	// Refuse are names of files and directories, in addition to .git and .stone, that the tools neither read nor change. They are
+	// refused everywhere below Dir, regardless of case, except in a directory of Only whose path contains the name.
 	Refuse []string
 	// ReadOnly are patterns of names, as in path.Match, of files and directories that the
 	// tools read and never make or change: "*_test.go". They apply as in Refuse.
@@ -57,14 +55,13 @@ type place struct {
 	name  string // in Root
 	shown string // its name for the model
 
-	refused func(name string) (why string) // "" if the name may be used
+	refused func(name string) (why string) // returns "" if the name may be used
 }
 
-// Resolve finds the file of a path, for tools of your own, with the checks that all tools
-// of this package make. It returns the directory that contains the file, and the name of
-// the file there; use the methods of dir, which also refuse a link that leads out, and
-// close it. The file may be a directory, and need not exist. If directories on the way do
-// not exist, the name contains them. The size of the file is not bounded.
+// Resolve finds the file of a path, for tools of your own, with the checks that all tools of this package make. It returns the
+// directory that contains the file, and its name there. Use the methods of dir, which also refuse links that lead out, and close
+// it. The file may be a directory, and need not exist. If directories on the way do not exist, the name contains them. The size
+// of the file is not bounded.
 func (r Root) Resolve(ctx context.Context, path string) (dir *os.Root, name string, err error) {
 	p, err := r.change(ctx, path)
 	if err != nil {
@@ -78,7 +75,7 @@ func (r Root) Resolve(ctx context.Context, path string) (dir *os.Root, name stri
 	return p.Root, p.name, nil
 }
 
-// change is at for a tool that may change the file.
+// change is like at, for a tool that may change the file.
 func (r Root) change(ctx context.Context, path string) (*place, error) {
 	for _, pattern := range r.ReadOnly {
 		if _, err := filepath.Match(pattern, ""); err != nil {
@@ -165,7 +162,7 @@ func (r Root) local(path string) (string, error) {
 	return name, nil
 }
 
-// base returns the directory of Only in which name lies, or "." if all are allowed.
+// base returns the directory of Only that contains name, or "." if all are allowed.
 func (r Root) base(name string) (string, error) {
 	if len(r.Only) == 0 {
 		return ".", nil
@@ -202,8 +199,7 @@ func (p *place) regular(info os.FileInfo) error {
 
 // open opens the file for reading.
 func (p *place) open() (*os.File, os.FileInfo, error) {
-	// Before opening, because even that can have an effect on a device; without
-	// blocking and once more afterwards, because the file may be another by then.
+	// Check before opening, which can affect a device, and again afterwards, because the file may have been replaced.
 	info, err := p.Stat(p.name)
 	if err != nil {
 		return nil, nil, explain(p.shown, err)

@@ -67,7 +67,7 @@ func (r Root) previewWrite(ctx context.Context, in writeInput) (string, error) {
 	return difference(p.shown, old, []byte(in.Content)), nil
 }
 
-// replace gives the file a new content in one step.
+// replace replaces the content of the file atomically.
 func (p *place) replace(data []byte, limit int64) error {
 	if int64(len(data)) > limit {
 		return fmt.Errorf("%s would have %d bytes, more than the %d that are allowed: split it", p.shown, len(data), limit)
@@ -114,7 +114,7 @@ func (p *place) write(name string, data []byte, perm os.FileMode) error {
 		err = f.Chmod(perm)
 	}
 	if err == nil {
-		err = f.Sync() // before the new name, or a power loss could leave an empty file
+		err = f.Sync() // sync before renaming, or a power loss could leave an empty file
 	}
 	return errors.Join(err, f.Close())
 }
@@ -172,10 +172,10 @@ func (p *place) edit(in editInput, limit int64) (old, edited []byte, at int, err
 	return old, append(append(bytes.Clone(old[:at]), in.New...), old[at+len(in.Old):]...), at, nil
 }
 
-// ending ends lines as in files of Windows.
+// ending converts line endings to those of Windows.
 var ending = strings.NewReplacer("\r\n", "\r\n", "\n", "\r\n")
 
-// load returns the file as a whole, if it is not larger than limit.
+// load returns the whole file if it is not larger than limit.
 func (p *place) load(limit int64) ([]byte, error) {
 	f, info, err := p.open()
 	if err != nil {
@@ -210,7 +210,7 @@ func only(shown string, text []byte, old, new string) (int, error) {
 	lines := []string{}
 	for at := first; ; {
 		lines = append(lines, fmt.Sprint(lineOf(text, at)))
-		// One byte further, not len(old): overlapping places count separately.
+		// One byte further, not len(old): overlapping occurrences count.
 		next := bytes.Index(text[at+1:], []byte(old))
 		if next < 0 || len(lines) > 10 {
 			break
@@ -254,7 +254,7 @@ func Delete(r Root, by tool.Approver) agent.Middleware {
 		}), tool.Effects("fs/write")), by)
 }
 
-// Mkdir makes the tool mkdir, which makes a directory and those above it.
+// Mkdir makes the tool mkdir, which makes a directory and its parents.
 func Mkdir(r Root) agent.Middleware {
 	return tool.Func("mkdir", "Makes a directory, with the directories above it that are missing.",
 		with(r.change, func(ctx context.Context, p *place, in pathInput) (agent.Result, error) {

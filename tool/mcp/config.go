@@ -47,7 +47,7 @@ type Config struct {
 	URL llm.Secret
 	// Header is sent with every request to the host of the URL, and to no other.
 	Header map[string]llm.Secret
-	// OAuth authorizes the requests with the account of a user; nil does not.
+	// OAuth authorizes the requests with the account of a user. It may be nil.
 	OAuth *OAuth
 	// Client makes the requests; the default is a new one. Unless it has a
 	// CheckRedirect, redirects to another server are not followed. Its Timeout bounds the
@@ -58,48 +58,44 @@ type Config struct {
 	// It is called for every start.
 	Transport func(context.Context) (sdk.Transport, error)
 
-	// Protocol is the version of the protocol by which the server is started, such as
-	// "2025-11-25". Empty finds it out: that takes seconds if the server ignores the first
-	// message of newer versions. "2024-11-05" is the older HTTP+SSE transport at a URL.
+	// Protocol is the version of the protocol with which the server is started, such as "2025-11-25". Empty detects it, which
+	// takes seconds if the server ignores the first message of newer versions. "2024-11-05" is the older HTTP+SSE transport at a
+	// URL.
 	Protocol string
 
-	// Prefix is added before the names of tools, to keep the tools of two servers
-	// apart, as "github_".
+	// Prefix is prepended to the names of tools, such as "github_", to distinguish the tools of several servers.
 	Prefix string
 	// Effects are the effects of the tools on the world. Reaching the server adds process
 	// for a command, and net otherwise.
 	Effects []string
-	// Approver decides on every call of a tool that is not in Harmless. The zero Approver is none: all
-	// calls run.
+	// Approver decides on every call of a tool that is not in Harmless. With the zero Approver, all calls run.
 	Approver tool.Approver
 	// Harmless lists tools, by the names that the server gives them, that change
 	// nothing: they run in parallel, without approval, and are called again if the
 	// first call was lost. The server's own annotations are not trusted.
 	Harmless []string
 
-	// Accept is called with the definitions of tools that are used for the first time, or that
-	// have changed. Its error refuses them. Nil accepts the first definition of each tool. See
-	// [Pinned].
+	// Accept is called with new and changed definitions of tools. Its error refuses them. Nil accepts the first definition of
+	// each tool. See [Pinned].
 	Accept func([]Definition) error
 
-	// StartTimeout bounds one start of the server, in all ways that it may understand, and the reading of its tools; the
-	// default is a minute. Timeout bounds a call; the default is two minutes.
+	// StartTimeout bounds one start of the server, with all versions of the protocol, and the reading of its tools; the default
+	// is a minute. Timeout bounds a call; the default is two minutes.
 	StartTimeout, Timeout time.Duration
-	// Idle is the time without calls after which the server is stopped, to be started
-	// again by the next call. Zero keeps it; in the lazy form it is a minute.
+	// Idle is the time without calls after which the server is stopped until the next call. Zero keeps it running; in the lazy
+	// form it means a minute.
 	Idle time.Duration
 
-	// MaxText bounds the text of a result that the model is given, in bytes; the default is
-	// 64 KiB. The agent keeps a longer one, see agent.Tool. MaxData bounds the media of a result
-	// and its data in Meta, in bytes; the default is 10,000,000. Parts beyond are left out and
-	// marked.
+	// MaxText bounds the text of a result for the model, in bytes; the default is 64 KiB. The agent keeps a longer one, see
+	// agent.Tool. MaxData bounds the media of a result and its data in Meta, in bytes; the default is 10,000,000. Further parts
+	// are omitted and marked.
 	MaxText, MaxData int
 
 	// Logger logs the data that the protocol library ignores, such as tools with
 	// annotations that it cannot read. The default discards it.
 	Logger *slog.Logger
 
-	login auth.OAuthHandler // of Login, in place of OAuth
+	login auth.OAuthHandler // for Login, in place of OAuth
 }
 
 const (

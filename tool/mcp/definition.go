@@ -23,8 +23,8 @@ type Definition struct {
 	Annotations  json.RawMessage `json:"annotations,omitempty"`
 }
 
-// definitionOf returns the definition of a tool. The protocol library has read its schemas, so
-// their JSON always has the same form.
+// definitionOf returns the definition of a tool. The protocol library has parsed its schemas, so their JSON always has the same
+// form.
 func definitionOf(t *sdk.Tool) (d Definition, err error) {
 	d = Definition{Name: t.Name, Title: t.Title, Description: t.Description}
 	for _, part := range []struct {
@@ -46,14 +46,13 @@ func definitionOf(t *sdk.Tool) (d Definition, err error) {
 func (d Definition) Digest() string {
 	raw, err := encode(d)
 	if err != nil {
-		return "" // which no pin is: a part is not JSON
+		return "" // no pin equals it: a part is not JSON
 	}
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:])
 }
 
-// Changes describes in one line what is different from an earlier definition. It is empty if
-// nothing is.
+// Changes describes the differences from an earlier definition on one line. It is empty if there are none.
 func (d Definition) Changes(from Definition) string {
 	var out []string
 	for _, part := range []struct{ name, was, is string }{
@@ -72,7 +71,7 @@ func (d Definition) Changes(from Definition) string {
 	return strings.Join(out, "; ")
 }
 
-// plain returns JSON in one form: a definition may have been kept in a file with others.
+// plain normalizes JSON, because definitions may have been stored in another form.
 func plain(raw json.RawMessage) string {
 	var v any
 	if json.Unmarshal(raw, &v) == nil {
@@ -88,7 +87,7 @@ const (
 	diffEdge = 30  // bytes before the first difference
 )
 
-// apart returns two texts, quoted, from a little before their first difference.
+// apart returns the parts of two texts around their first difference, quoted.
 func apart(a, b string) (string, string) {
 	at := 0
 	for at < len(a) && at < len(b) && a[at] == b[at] {
@@ -164,7 +163,7 @@ func (s *Server) verify(ctx context.Context, on *session, name string) (refused,
 		return nil, err
 	}
 	at := slices.IndexFunc(all, func(t *sdk.Tool) bool { return t.Name == name })
-	if at < 0 { // the server will answer that it does not have it
+	if at < 0 { // the server will report that it lacks the tool
 		return nil, nil
 	}
 	d, err := definitionOf(all[at])

@@ -21,10 +21,9 @@ var (
 type StartError struct {
 	// Server is its name.
 	Server string
-	// Stderr is the end of the command's standard error, and of the lines of its standard
-	// output that are no messages.
+	// Stderr is the end of the command's standard error and of its standard output outside messages.
 	Stderr string
-	// Err is the reason. It matches what errors.Is finds in the original error.
+	// Err is the reason. errors.Is finds the same errors in it as in the original.
 	Err error
 }
 

@@ -21,7 +21,7 @@ import (
 // call, since the protocol library reports only the text of a status.
 type fate struct {
 	sent   atomic.Bool  // the server may have seen it
-	status atomic.Int32 // of the answer, 0 without one
+	status atomic.Int32 // status of the answer, 0 without one
 	forgot atomic.Bool  // the server does not know the session
 }
 
@@ -38,7 +38,7 @@ type roundTripper struct {
 	origin *url.URL
 	header map[string]llm.Secret
 	tokens oauth2.TokenSource // nil if the protocol library adds them
-	old    bool               // the answers come in a stream of events
+	old    bool               // answers arrive in an event stream
 }
 
 // httpTransport returns the transport to the URL for a version of the protocol.
@@ -84,8 +84,7 @@ func (s *session) httpTransport(c Config, version string, secrets *redact.Set) (
 	}, nil
 }
 
-// A stream is the transport of the oldest version, whose connection is one long answer: it lasts
-// until the session ends, not until the session is ready.
+// A stream is the transport of the oldest version, whose connection is one long answer that lasts until the session ends.
 type stream struct {
 	sdk.SSEClientTransport
 	life context.Context
@@ -116,7 +115,7 @@ const maxRedirects = 10
 func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	f, _ := req.Context().Value(fateKey{}).(*fate)
 	if req.Method != http.MethodPost {
-		f = nil // a resumed stream, long after the call was received
+		f = nil // a resumed stream: the call was received long ago
 	}
 	if f != nil {
 		req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
@@ -153,11 +152,11 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	isStream := strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream")
 	switch {
 	case method == methodListen && !isStream && resp.StatusCode < 400:
-		// The protocol library would end the connection, which does without this stream.
+		// The protocol library would end the connection, which works without this stream.
 		resp.Body.Close()
 		return nil, errors.New("no stream of notifications")
 	case method == "notifications/initialized" && (resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest):
-		resp.StatusCode = http.StatusAccepted // some servers refuse it, and serve the requests that follow
+		resp.StatusCode = http.StatusAccepted // some servers refuse it but serve later requests
 	}
 	if !isStream {
 		resp.Body = http.MaxBytesReader(nil, resp.Body, maxFrame)

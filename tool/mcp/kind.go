@@ -24,7 +24,7 @@ type configured struct {
 	server      *OnDemand
 }
 
-// Part gives programs the kind mcp, and servers in their configuration.
+// Part provides the kind mcp, and servers in the configuration.
 var Part = kinds.Kind{Name: "mcp", Read: readKind, Section: "servers", ReadSection: readServers}
 
 // servers returns the servers that r has read.
@@ -80,7 +80,7 @@ func readServer(r *kinds.Reader, m *form.Map, s *configured) {
 	s.server = NewOnDemand(s.cfg, r.Scope(m))
 }
 
-// readOAuth reads how the user logs in to the server.
+// readOAuth reads the settings of a login.
 func readOAuth(r *kinds.Reader, m *form.Map, s *configured) {
 	m.At("oauth").Map(func(m *form.Map) {
 		o := &OAuth{Hint: "run: stone login " + quoted(s.name)}

@@ -24,17 +24,17 @@ import (
 // OAuth authorizes the requests to a server over HTTP with the account of a user, who has logged
 // in with [Login].
 type OAuth struct {
-	// Load returns what Save was given last, or nothing. Save keeps the tokens of the user, which
-	// are secret: after Login, and when they are renewed. Both are required.
+	// Save stores the user's secret tokens after Login and when they are renewed. Load returns the value last saved, or nothing.
+	// Both are required.
 	Load func() ([]byte, error)
 	Save func([]byte) error
-	// Client and Secret identify the program to the server of logins, if it has registered the
-	// program. Otherwise Login registers it, if that server permits it.
+	// Client and Secret identify the program to the authorization server, if it is registered there. Otherwise Login registers
+	// it, if the server permits it.
 	Client string
 	Secret llm.Secret
 	// Scopes replace the scopes that the server names.
 	Scopes []string
-	// Hint tells how to log in, such as "run: stone login files". It is in the errors.
+	// Hint explains how to log in, such as "run: stone login files". Errors contain it.
 	Hint string
 }
 
@@ -51,7 +51,7 @@ func (o *OAuth) needed(why string) error {
 
 // A grant holds the tokens that a user granted to the program, and how to renew them.
 type grant struct {
-	URL      string           `json:"url"` // of the tools, which alone get the tokens
+	URL      string           `json:"url"` // URL of the tools, the only recipient of the tokens
 	Client   string           `json:"client"`
 	Secret   string           `json:"secret,omitempty"`
 	TokenURL string           `json:"token-url"`
@@ -60,8 +60,8 @@ type grant struct {
 	Token    *oauth2.Token    `json:"token"`
 }
 
-// An account is the OAuthHandler of a server's sessions. It reads and renews tokens, and never opens a browser, for
-// which a run must not wait.
+// An account is the OAuthHandler of a server's sessions. It reads and renews tokens, and never opens a browser, because a run
+// must not wait for one.
 type account struct {
 	*OAuth
 	url     string
@@ -71,10 +71,10 @@ type account struct {
 	mu     sync.Mutex
 	grant  *grant // that source renews
 	source oauth2.TokenSource
-	forced time.Time // the last renewal because the server had refused a token
+	forced time.Time // the last renewal after a refused token
 }
 
-// patience is the time in which a second refusal is not answered by another renewal.
+// patience is the time after a renewal in which a refusal does not cause another.
 const patience = time.Minute
 
 // loginTimeout bounds a request for tokens.
@@ -90,8 +90,8 @@ func newAccount(c Config, base http.RoundTripper, secrets *redact.Set) *account 
 // TokenSource returns the source of the tokens for requests.
 func (a *account) TokenSource(context.Context) (oauth2.TokenSource, error) { return a, nil }
 
-// Authorize is called if the server refuses the token. It was revoked, or has expired without
-// saying when: it is renewed, unless another process or call has done so.
+// Authorize is called if the server refuses the token. It was revoked or expired without a stated time. Authorize renews it
+// unless another process or call has done so.
 func (a *account) Authorize(_ context.Context, req *http.Request, resp *http.Response) error {
 	resp.Body.Close()
 	if resp.StatusCode == http.StatusForbidden {
@@ -131,7 +131,7 @@ func (a *account) token() (*oauth2.Token, error) {
 	}
 	token, err := a.source.Token()
 	if err != nil {
-		// Another process may have renewed the token, which ends the one that we know.
+		// Another process may have renewed the token, which invalidates the known one.
 		known := a.grant.Token.RefreshToken
 		if err := a.load(); err != nil {
 			return nil, err
@@ -181,7 +181,7 @@ func (a *account) load() error {
 	return nil
 }
 
-// use makes the source of the grant's tokens, which begins with this one.
+// use makes the source of the grant's tokens, starting with this one.
 func (a *account) use(token *oauth2.Token) {
 	g := a.grant
 	cfg := &oauth2.Config{ClientID: g.Client, ClientSecret: g.Secret, Scopes: g.Scopes, Endpoint: oauth2.Endpoint{TokenURL: g.TokenURL, AuthStyle: g.Style}}
@@ -234,7 +234,7 @@ func Login(ctx context.Context, cfg Config, show func(address string) error) err
 	defer cancel()
 	handler, err := auth.NewAuthorizationCodeHandler(a.flow(back, func() {
 		kept = true
-		time.AfterFunc(loginTimeout, cancel) // what the server answers now is no part of the login
+		time.AfterFunc(loginTimeout, cancel) // later answers of the server are not part of the login
 	}))
 	if err != nil {
 		return fmt.Errorf("mcp: %w", err)
@@ -268,7 +268,7 @@ func (a *account) flow(back *callback, kept func()) *auth.AuthorizationCodeHandl
 				return nil, err
 			}
 			kept()
-			return a, nil // which keeps renewed tokens too
+			return a, nil // it also keeps renewed tokens
 		},
 	}
 	if a.Scopes != nil {
@@ -288,14 +288,13 @@ func (a *account) flow(back *callback, kept func()) *auth.AuthorizationCodeHandl
 	return c
 }
 
-// guarded sends requests for tokens by https only. Servers on this machine may do without, if the
-// server of the tools is one.
+// guarded sends requests for tokens only by https, except to this machine if the server of the tools is there too.
 type guarded struct {
 	base http.RoundTripper
 	here bool
 }
 
-// maxLogin bounds an answer of the server of logins.
+// maxLogin bounds an answer of the authorization server.
 const maxLogin = 1 << 20
 
 // RoundTrip implements [http.RoundTripper].
@@ -329,7 +328,7 @@ type callback struct {
 	failed  chan error
 
 	mu    sync.Mutex
-	state string // of the flow that runs
+	state string // state of the current flow
 }
 
 func newCallback(show func(string) error) (*callback, error) {
@@ -352,8 +351,7 @@ func (c *callback) close() {
 	}
 }
 
-// answer takes the answer to the flow that runs, and ignores all other requests: any page in the
-// browser can send one.
+// answer accepts the answer to the current flow and ignores all other requests, because any page in the browser can send one.
 func (c *callback) answer(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	c.mu.Lock()

@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	maxResult = 8 << 20 // bytes of text, and by default of data
+	maxResult = 8 << 20 // bytes of text and, by default, of data
 )
 
-// OnDemand is a server whose tools are capabilities. It is started or reached when the first of its tools is used, and
-// released after a minute without calls. The next call starts it again, also if it has died. Its methods may be called
-// from several goroutines.
+// OnDemand is a server whose tools are capabilities. It is started or reached when the first of its tools is used, and released
+// after a minute without calls. The next call starts it again, even if it has died. Its methods may be called from several
+// goroutines.
 type OnDemand struct {
 	cfg   Config
 	open  func(Config) (Config, error) // adds the secrets for a connection; nil adds none
@@ -83,7 +83,7 @@ func (s *OnDemand) Check() error {
 	case s.cfg.URL != "":
 		u, err := url.Parse(string(s.cfg.URL))
 		if err != nil {
-			return errors.New("mcp: URL is not a URL") // the error of url.Parse would show it
+			return errors.New("mcp: URL is not a URL") // the error of url.Parse would show the URL
 		}
 		return s.scope.Net.Check(u)
 	case s.cfg.Transport == nil:

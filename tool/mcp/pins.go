@@ -9,8 +9,8 @@ import (
 	"github.com/stonelayer/stone/internal/trust"
 )
 
-// pins returns an Accept that keeps the first definition of each tool of a server in the user's
-// configuration directory, and refuses another one until the user has accepted it.
+// pins returns an Accept that keeps the first definition of each tool of a server in the user's configuration directory, and
+// refuses a changed one until the user accepts it.
 func pins(dir, server string) func([]Definition) error {
 	return func(all []Definition) error {
 		store, err := trust.Open()
@@ -76,5 +76,5 @@ func tokens(dir, server string) (load func() ([]byte, error), save func([]byte) 
 	}
 }
 
-// quoted returns a word as a shell takes it.
+// quoted quotes a word for a shell.
 func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }

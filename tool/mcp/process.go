@@ -28,8 +28,8 @@ const (
 	maxStderr = 4096
 )
 
-// inherited are the variables of this process that a command gets besides the variables of
-// every command. An unconfined one gets the variables of directories too.
+// inherited lists variables of this process that a command gets in addition to the common ones. An unconfined command also gets
+// the directory variables.
 var (
 	inherited  = []string{"LOGNAME", "SHELL", "TERM", "USER", "PATHEXT", "PROGRAMFILES", "SYSTEMDRIVE", "SYSTEMROOT", "USERNAME"}
 	unconfined = []string{"HOME", "TMPDIR", "APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "TEMP", "USERPROFILE"}
@@ -46,23 +46,23 @@ func environment(c Config) []string {
 	return env
 }
 
-// method returns how the command is confined, or empty if the server is no command.
+// method returns the method that confines the command, or "" if the server is no command.
 func (s *Server) method() sandbox.Method {
 	m := s.cfg.Sandbox.Method
 	if m == "" && s.needs[0] == effect.Process {
-		m, _ = sandbox.Find() // without one the command does not start
+		m, _ = sandbox.Find() // without a sandbox the command does not start
 	}
 	return m
 }
 
 // A process is a running command with its descendants.
 type process struct {
-	end    context.CancelFunc // asks it to end, then kills it
+	end    context.CancelFunc // asks the process to end, then kills it
 	stdin  *os.File
 	stdout *os.File
 	stderr tail
-	exited chan struct{} // closed when it has ended and its stderr has been read
-	err    error         // of the exit, readable when exited is closed
+	exited chan struct{} // closed after its end, when stderr has been read
+	err    error         // the exit error, readable when exited is closed
 }
 
 // startProcess starts the command. It does not use the pipes of os/exec: those close the
@@ -125,8 +125,7 @@ func (p *process) ended(within time.Duration) bool {
 	}
 }
 
-// messages returns the standard output without lines that are no messages: banners and lines of a log,
-// which are kept beside the standard error.
+// messages returns the messages in the standard output. Other lines, such as banners and logs, are kept with the standard error.
 func (p *process) messages() io.ReadCloser {
 	return &messages{ReadCloser: p.stdout, lines: newLines(p.stdout), noise: &p.stderr}
 }
@@ -138,7 +137,7 @@ type messages struct {
 	lines *bufio.Reader
 	noise io.Writer
 	rest  []byte // of the current message
-	some  bool   // there has been a message
+	some  bool   // a message has been read
 }
 
 // Read implements [io.Reader].
@@ -192,7 +191,7 @@ func (m *messages) isMessage(line []byte) bool {
 	} else if len(line) == 0 || json.Unmarshal(line, &one) != nil {
 		return false
 	}
-	// An error about no request ends a start at once; later, other requests go on.
+	// An error without a request ends a start at once; later, other requests continue.
 	about := one.Method != "" || len(one.ID) > 0 && string(one.ID) != "null" || !m.some
 	return one.Version == "2.0" && about
 }
@@ -213,7 +212,7 @@ func (w *timedWriter) Write(b []byte) (int, error) {
 		return 0, fmt.Errorf("%w: %w", errUnsent, err)
 	}
 	n, err := w.File.Write(b)
-	if err != nil && n < len(b)-1 { // a message that lacks only the end of its line may be understood
+	if err != nil && n < len(b)-1 { // a message without its final line end may be understood
 		err = fmt.Errorf("%w: %w", errUnsent, err)
 	}
 	return n, err

@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/internal/redact"
 )
 
-// A reporter passes the progress that servers report on to the runs that it concerns.
+// A reporter passes the progress reports of servers on to their runs.
 type reporter struct {
 	mu    sync.Mutex
 	last  uint64
@@ -24,8 +24,8 @@ type reported struct {
 	secrets *redact.Set
 }
 
-// follow makes a call report its progress to the place of ctx in a run. The function it
-// returns ends that. Without a watcher, the server is not asked to report.
+// follow makes a call report its progress to the place of ctx in a run. The returned function ends that. Without a watcher, the
+// server is not asked to report.
 func (r *reporter) follow(ctx context.Context, call *sdk.CallToolParams) (end func()) {
 	to := event.At(ctx).Report()
 	if to == nil {
@@ -47,7 +47,7 @@ func (r *reporter) follow(ctx context.Context, call *sdk.CallToolParams) (end fu
 	}
 }
 
-// hear takes the reports of a server. A call that is over hears nothing more.
+// hear receives the reports of a server. A finished call gets none.
 func (r *reporter) hear(_ context.Context, n *sdk.ProgressNotificationClientRequest) {
 	token, _ := n.Params.ProgressToken.(string)
 	r.mu.Lock()

@@ -96,7 +96,7 @@ func (r reader) result(ctx context.Context, res *sdk.CallToolResult) (agent.Resu
 	return out, nil
 }
 
-// structured returns the lines for structured content that the text does not have.
+// structured returns the lines for structured content that the text lacks.
 func (r reader) structured(ctx context.Context, res *sdk.CallToolResult, data []byte) (lines []string) {
 	if !said(res) {
 		lines = append(lines, string(data))
@@ -113,9 +113,8 @@ func (r reader) structured(ctx context.Context, res *sdk.CallToolResult, data []
 	return lines
 }
 
-// said reports whether the text parts have the structured content. The protocol asks servers to
-// write both. A library for servers wraps what is no object as {"result": …}, and writes each
-// element of a list as a part.
+// said reports whether the text parts contain the structured content. The protocol asks servers to write both. A server library
+// wraps values other than objects as {"result": …}, and writes each element of a list as a part.
 func said(res *sdk.CallToolResult) bool {
 	whole, inner := res.StructuredContent, res.StructuredContent
 	if m, ok := whole.(map[string]any); ok && len(m) == 1 {
@@ -125,7 +124,7 @@ func said(res *sdk.CallToolResult) bool {
 	}
 	list, isList := inner.([]any)
 	var texts int
-	same := true // each part so far is the element of the list
+	same := true // each part so far is an element of the list
 	for _, part := range res.Content {
 		text, ok := part.(*sdk.TextContent)
 		if !ok {
@@ -149,8 +148,7 @@ func tells(text string, v any) bool {
 	return json.Unmarshal([]byte(text), &read) == nil && reflect.DeepEqual(read, v)
 }
 
-// inexact reports whether a number may differ from the server's: the protocol library
-// reads all of them as float64.
+// inexact reports whether a number may differ from the server's, because the protocol library reads numbers as float64.
 func inexact(v any) bool {
 	switch v := v.(type) {
 	case float64:

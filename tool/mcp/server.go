@@ -24,8 +24,7 @@ const (
 	maxPause   = 5 * time.Second
 )
 
-// A Server is a connection to a server, which a call opens again if necessary. Its
-// methods may be called from several goroutines.
+// A Server is a connection to a server. A call reopens it if necessary. Its methods may be called from several goroutines.
 type Server struct {
 	cfg     Config   // without what opener needs
 	needs   []string // effects
@@ -37,7 +36,7 @@ type Server struct {
 	turn   chan struct{} // held by the goroutine that starts a session
 
 	accepting sync.Mutex
-	known     map[string]Definition // accepted ones, by the name of the tool
+	known     map[string]Definition // accepted definitions by tool name
 
 	mu       sync.Mutex
 	current  *session // or nil
@@ -228,10 +227,9 @@ func (s *Server) interrupted(ctx context.Context) error {
 	return ErrClosed
 }
 
-// call calls a tool of the server once. It repeats the call only if the first one was
-// not done or a second one does no harm.
+// call calls a tool of the server once. It repeats the call only if the first was not carried out or repeating is harmless.
 func (s *Server) call(ctx context.Context, name string, repeatable bool, input json.RawMessage) (*sdk.CallToolResult, error) {
-	var before error // why an earlier attempt was lost
+	var before error // the reason why an earlier attempt was lost
 	for sent := 1; ; sent++ {
 		session, err := s.acquire(ctx, starts)
 		if err != nil {

@@ -16,7 +16,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// lifeSign bounds the wait for the answer to a ping after a call that took too long.
+// lifeSign bounds the wait for a ping after a call that exceeded its timeout.
 const lifeSign = 5 * time.Second
 
 // closing bounds the time until a broken connection is noticed.
@@ -45,7 +45,7 @@ type session struct {
 
 	listing chan struct{} // a lock for listed
 	listed  []*sdk.Tool
-	stale   *atomic.Bool // listed is missing, or the server has changed its tools
+	stale   *atomic.Bool // listed is unset or outdated
 }
 
 // status is the HTTP status of the last answer to the first messages, or 0.
@@ -119,7 +119,7 @@ func (s *session) end() {
 		p.stdout.Close()
 	}
 	if s.client != nil {
-		s.client.Close() // its error has no consequence
+		s.client.Close() // the error does not matter
 		<-s.gone
 	}
 	s.done()
@@ -130,11 +130,11 @@ type knowledge int
 
 const (
 	refused   knowledge = iota // the server answered, with an error
-	unreached                  // it was not done, and this session no longer works
-	denied                     // it was not done, and a repetition would not be either
+	unreached                  // not carried out; this session no longer works
+	denied                     // not carried out, nor would a repetition be
 	late                       // no answer in time
-	unread                     // it was done, and the answer cannot be read
-	lost                       // no answer, and none to come
+	unread                     // carried out, but the answer is unreadable
+	lost                       // no answer will come
 	ended                      // by our side
 )
 
@@ -167,8 +167,7 @@ func (s *session) judge(f *fate, err error) knowledge {
 	case errors.Is(err, errUnsent), f.forgot.Load(), s.http && !f.sent.Load():
 		return unreached
 	case errors.Is(err, sdk.ErrConnectionClosed):
-		// The library returns this before it sends on an ended connection, and also
-		// when the server answers with one of two codes that servers may use freely.
+		// The library returns this error for an ended connection, and also for two error codes that servers may use freely.
 		if s.goesDown(closing) {
 			return unreached
 		}
@@ -190,8 +189,8 @@ func unreadable(err error) bool {
 	return encoding || shape || strings.Contains(err.Error(), "unrecognized content type")
 }
 
-// codeRejected is the code of errors that the protocol library makes itself when a
-// transport could not send a call. They look like answers of the server.
+// codeRejected is the code with which the protocol library reports a call that its transport could not send. The error looks like
+// the server's answer.
 const codeRejected = -32005
 
 func answered(err error) bool {

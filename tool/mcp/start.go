@@ -30,12 +30,12 @@ var versions = []string{oldest, "2025-03-26", "2025-06-18", initialize, discover
 // probing bounds the wait for an answer to server/discover, which older servers may ignore.
 const probing = 5 * time.Second
 
-// A starter starts the sessions of a server. Only it has the secrets of the configuration.
+// A starter starts the sessions of a server. No other type has the secrets of the configuration.
 type starter struct {
 	Config
 	client  *sdk.Client
 	secrets *redact.Set
-	known   string // the version by which the last session was started, or empty
+	known   string // the version of the last started session, or ""
 }
 
 // opener returns a function that starts a session with the server of the configuration. It
@@ -72,8 +72,8 @@ func opener(c Config, secrets *redact.Set) func(context.Context) (*session, erro
 	}
 }
 
-// listenBeside does not wait for the stream of notifications: a proxy may hold back its head for
-// as long as nothing has changed. It tells the transport which message it sends.
+// listenBeside does not wait for the stream of notifications, whose head a proxy may hold back until a change. It also tells the
+// transport which message it sends.
 func listenBeside(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		ctx = context.WithValue(ctx, methodKey{}, method)
@@ -85,10 +85,9 @@ func listenBeside(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// start starts a session in the way that the server is known to understand. If none is known, it
-// tries the ways of all versions, since servers of before 2026-07-28 answer server/discover with
-// anything, or end. The way that worked is not kept on disk: a server that was updated would start wrongly until
-// somebody deleted it. A session returned with an error has ended.
+// start starts a session with the known version of the server. If none is known, it tries all versions, because older servers
+// than 2026-07-28 may answer server/discover with anything, or end. The version is not kept on disk: an updated server would
+// start wrongly until somebody deleted it. A session returned with an error has ended.
 func (b *starter) start(ctx context.Context) (*session, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, b.StartTimeout, errTimeout)
 	defer cancel()
@@ -121,7 +120,7 @@ func (b *starter) start(ctx context.Context) (*session, error) {
 	return second, err
 }
 
-// denies reports whether a status is about the account, not about the message.
+// denies reports whether a status concerns the account, not the message.
 func denies(status int32) bool {
 	return status == http.StatusUnauthorized || status == http.StatusForbidden
 }
@@ -167,7 +166,7 @@ func (b *starter) try(ctx context.Context, version string) (*session, error) {
 	switch {
 	case context.Cause(ctx) == errTimeout:
 		err = fmt.Errorf("no answer within %v: %w", b.StartTimeout, context.DeadlineExceeded)
-	case s.cmd != nil && s.cmd.ended(2*drainGrace): // its output ends a little before it does
+	case s.cmd != nil && s.cmd.ended(2*drainGrace): // its output ends shortly before the process
 		err = fmt.Errorf("the command ended: %w", exit(s.cmd.err))
 	}
 	s.end()
@@ -221,13 +220,13 @@ func (l *line) cut() {
 	}
 }
 
-// trouble is how programs begin the line that says why they ended, which is seldom their last one.
+// trouble matches the line in which a program explains its end, which is seldom the last.
 var trouble = regexp.MustCompile(`(?i)^\W*[\w.: '-]*(error|exception|panic|panicked|fatal)\b`)
 
 // offline lists messages of programs that cannot reach the network.
 var offline = regexp.MustCompile(`(?i)ENOTFOUND|EAI_AGAIN|ENETUNREACH|name resolution|name or service not known|(could not|failed to) resolve|network is unreachable|dns error|no such host|fetch failed|failed to lookup address`)
 
-// reason returns the line of a program's output that tells why it ended, or else its last line.
+// reason returns the line of a program's output that explains its end, or else its last line.
 func reason(output string) string {
 	lines := strings.Split(strings.TrimSpace(output), "\n")
 	for i := len(lines) - 1; i >= 0; i-- {

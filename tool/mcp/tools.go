@@ -52,12 +52,10 @@ func Tools(cfg Config, names ...string) []agent.Middleware {
 	})}
 }
 
-// Tools returns the tools with these names, which are the server's, or all tools. They
-// work until Close. The model gets the names with Config.Prefix, and with "_" for
-// characters that providers refuse. A tool is Parallel if it is in Config.Harmless. A
-// name that the server does not have, here or in Harmless, is an error. A tool whose schema
-// cannot be read is left out, and Validate warns of it; keywords that cannot be read are not
-// checked.
+// Tools returns the server's tools with these names, or all. They work until Close. The model gets the names with Config.Prefix,
+// and with "_" for characters that providers refuse. A tool is Parallel if it is in Config.Harmless. An unknown name, here or in
+// Harmless, is an error. A tool whose schema cannot be read is left out, and Validate warns of it; keywords that cannot be read
+// are not checked.
 func (s *Server) Tools(ctx context.Context, names ...string) ([]agent.Middleware, error) {
 	all, err := s.list(ctx)
 	if err != nil {
@@ -154,7 +152,7 @@ func (s *session) list(ctx context.Context, timeout time.Duration) (all []*sdk.T
 			return nil, err
 		}
 		if known[t.Name] {
-			if again++; again > len(all) { // some servers give the same page for ever
+			if again++; again > len(all) { // some servers return the same page forever
 				break
 			}
 			continue
@@ -170,7 +168,7 @@ func (s *session) list(ctx context.Context, timeout time.Duration) (all []*sdk.T
 	return all, nil
 }
 
-// sizeOf is the size of a tool's description by its server, in bytes.
+// sizeOf returns the size of a tool's definition in bytes.
 func sizeOf(t *sdk.Tool) int {
 	data, err := encode(t)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package plan has a tool with which the model of an agent runs plans that it writes.
+// Package plan provides a tool with which an agent's model runs plans that it writes.
 package plan
 
 import (
@@ -17,32 +17,32 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Options say what plans may use. The zero value gives them the intents that need no effect.
+// Options determine what plans may use. With the zero value they use only intents that need no effects.
 type Options struct {
 	// Effects are the most that a plan may have. The run must grant them.
 	Effects []string
 	// Slots are the names of node types of the agent's DAG that plans read as slots.
 	Slots []string
-	// Limits bound the plans, as of any that a capability returns.
+	// Limits bound the plans, like plans returned by capabilities.
 	Limits plan.Limits
 }
 
-// Tool makes a tool with which an agent runs plans over the intents of app. A plan does in one call what takes many
-// turns otherwise, and its intermediate values never reach the conversation:
+// Tool makes a tool with which an agent runs plans over the intents of app. A plan replaces many turns by one call, and its
+// intermediate values never reach the conversation:
 //
 //	assistant := agent.New("assistant", Report, model, agent.Config{
 //		User: …,
 //		Use:  []agent.Middleware{plan.Tool("run_plan", app, plan.Options{Effects: []string{"net/http"}})},
 //	})
 //
-// The system text of each turn says how plans are written, and what they may use. A plan is checked as a whole before it
-// runs. If it cannot run, the model is told every finding, and can call the tool again. The plan draws on the account of the agent. Its last
-// emission is the result of the call.
+// The system text of each turn explains how to write plans and what they may use. A plan is checked as a whole before it runs. If
+// it cannot run, the model is told every finding, and can call the tool again. The plan draws on the account of the agent. Its
+// last emission is the result of the call.
 func Tool(name string, app *call.Applicator, opts Options) agent.Middleware {
 	own := *app
 	planner := plan.Planner(plan.Options{Slots: opts.Slots, Limits: opts.Limits})
 	own.Plans = planner
-	effects := append([]string{}, opts.Effects...) // not nil, which would be those that a candidate needs
+	effects := append([]string{}, opts.Effects...) // not nil, which would allow a candidate's needs
 	queries, slots := []dag.Querier{arguments}, map[string]any{}
 	for _, slot := range opts.Slots {
 		queries, slots[slot] = append(queries, dag.NewType[json.RawMessage](slot).Query().Optional()), nil
@@ -79,7 +79,7 @@ func Tool(name string, app *call.Applicator, opts Options) agent.Middleware {
 	return m
 }
 
-// A guiding call.Planner says how its plans are written.
+// A guiding call.Planner explains how its plans are written.
 type guiding interface {
 	Guide(app *call.Applicator, req *call.Request, d dag.DAG, passed []dag.Query) *call.Guide
 }
@@ -108,7 +108,7 @@ func planIn(input json.RawMessage) []byte {
 	return fields["plan"]
 }
 
-// findingsIn returns the findings about the plan because of which a call failed, now or as recorded.
+// findingsIn returns the findings about the plan that made a call fail, live or recorded.
 func findingsIn(err error) stone.Findings {
 	if refused, ok := errors.AsType[*call.Error](err); ok && refused.Type == reasons.PlanInvalid {
 		return refused.Findings()
@@ -124,7 +124,7 @@ func findingsIn(err error) stone.Findings {
 	return slices.Clone(record.Tried[len(record.Tried)-1].Findings)
 }
 
-// A refusedError is a plan that cannot run, as the model is told of it.
+// A refusedError describes a plan that cannot run to the model.
 type refusedError struct {
 	told string
 	error

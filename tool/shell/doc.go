@@ -1,5 +1,4 @@
-// Package shell has tools of agents for commands: run_command,
-// start_command, check_command and wait_commands.
+// Package shell provides agents with tools for commands: run_command, start_command, check_command and wait_commands.
 //
 //	session := shell.New(shell.Config{Dir: "work"})
 //	defer session.Close()
@@ -20,11 +19,9 @@
 //		Env:      []string{"GOMODCACHE=" + modcache, "GOCACHE=" + gocache, "GOFLAGS=-mod=readonly"},
 //	}
 //
-// Bubblewrap (the program bwrap) enforces this. If it does not work, Landlock does,
-// which is a part of Linux and somewhat weaker: a command then sees the names of all
-// files and processes, cannot use /tmp or change modes by path, and opens no socket
-// unless Network and Loopback are set. If neither works, commands are refused and the agent halts,
-// unless the author sets Unconfined.
+// Bubblewrap (the program bwrap) enforces this. If it does not work, Landlock does, which is part of Linux and somewhat weaker: a
+// command then sees the names of all files and processes, cannot use /tmp or change modes by path, and opens no socket unless
+// Network and Loopback are set. If neither works, commands are refused and the agent halts, unless the author sets Unconfined.
 //
 // # End
 //

@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/sandbox"
 )
 
-// Limits of a [Config] that does not set its own.
+// Default limits of a [Config].
 const (
 	defaultRunTimeout   = 60 * time.Second
 	defaultStartTimeout = 300 * time.Second
@@ -35,9 +35,8 @@ type Config struct {
 	// Dir is the working directory of commands. They may change its contents, except
 	// for .git and .stone: see [sandbox.Policy].
 	Dir string
-	// Writable are further paths that commands may change; they must exist. ReadOnly
-	// are paths that they may only read, also within writable directories; missing paths are
-	// ignored.
+	// Writable are further paths that commands may change; they must exist. ReadOnly are paths that they may only read, even
+	// within writable directories; missing paths are ignored.
 	Writable, ReadOnly []string
 	// Env are variables that commands get besides PATH, HOME, TMPDIR, TZ and the variables of
 	// the language: as NAME=value, or as NAME to pass on the value of this program.
@@ -50,8 +49,8 @@ type Config struct {
 	// Limits bound what each command consumes.
 	Limits sandbox.Limits
 
-	// RunTimeout and StartTimeout bound the duration of a command of run_command and
-	// start_command. They are also the defaults if the model gives no time.
+	// RunTimeout and StartTimeout bound the duration of a command of run_command and start_command. They are also the defaults if
+	// the model states no time.
 	RunTimeout, StartTimeout time.Duration
 	// MaxOutput bounds the kept bytes of standard output, and of standard error
 	// separately.
@@ -63,13 +62,13 @@ type Config struct {
 type Session struct {
 	config Config
 	find   func() (sandbox.Method, error)
-	ctx    context.Context // of the session; done when it is closed
+	ctx    context.Context // the session's context; done when it is closed
 	cancel context.CancelFunc
 	active sync.WaitGroup
 
 	mu       sync.Mutex
 	closed   bool
-	scratch  string // this and the next two are set for the first command
+	scratch  string // this and the next two fields are set for the first command
 	dir      string
 	policy   sandbox.Policy
 	started  int
@@ -103,7 +102,7 @@ func (s *Session) Close() error {
 	return os.RemoveAll(scratch)
 }
 
-// errSetup means that no command can run here, which no model can repair.
+// errSetup means that no command can run here; a model cannot repair this.
 type errSetup struct{ error }
 
 func (e errSetup) Unwrap() error { return e.error }

@@ -12,8 +12,7 @@ import (
 	"github.com/stonelayer/stone/tool"
 )
 
-// noCommands is the reason why an agent halts whose commands cannot run on this
-// machine.
+// noCommands is the reason for halting an agent whose commands cannot run on this machine.
 const noCommands = "commands-refused"
 
 type runInput struct {
@@ -21,7 +20,7 @@ type runInput struct {
 	Timeout int    `json:"timeout_seconds,omitempty" jsonschema:"seconds after which it is killed"`
 }
 
-// limit returns the time limit that the model asks for, or an error if it exceeds most.
+// limit returns the model's time limit, or an error if it exceeds most.
 func (in runInput) limit(most time.Duration) (time.Duration, error) {
 	limit := time.Duration(in.Timeout) * time.Second
 	switch {
@@ -54,8 +53,7 @@ func Run(s *Session) agent.Middleware {
 		}, s.effects())
 }
 
-// Start makes the tool start_command, which starts a command in the background. It
-// ends at the latest with the session.
+// Start makes the tool start_command, which starts a command in the background. It ends no later than the session.
 func Start(s *Session) agent.Middleware {
 	most := cmp.Or(s.config.StartTimeout, defaultStartTimeout)
 	return tool.Func("start_command", fmt.Sprintf("Starts a shell command in the background and returns its id. It is killed after %v.", most),

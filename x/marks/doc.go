@@ -23,7 +23,8 @@
 //     the marks of the conversation. A tool that declares no effects gets no marked text, and its results have all marks.
 //   - A tool that the provider of the model runs acts before the agent hears of it. Validate refuses it unless all marks that the
 //     conversation may get allow the effect net.
-//   - A plan is checked with the marks of what it reads. If the planner has read marked text, all nodes of the plan have its marks.
+//   - A plan is checked with the marks of what it reads, and a model that wrote it is told which of its nodes the text must
+//     not reach. If the planner has read marked text, all nodes of the plan have its marks.
 //   - A child in another process gets the grant of the leaf that starts it.
 //
 // # What lifts a mark
@@ -200,6 +201,7 @@ type place struct {
 	reads map[stone.Ashlar]set // what each leaf reads
 	types map[string]set       // what each type may have
 	now   *set                 // of the text that the body works with, if it says so
+	given string               // the type of the node that the body makes of it for a pipeline
 }
 
 func placeIn(ctx context.Context) *place {
@@ -227,7 +229,13 @@ func (pl *place) with(ctx context.Context, s set) context.Context {
 
 // Enter implements stone.Policy.
 func (p Policy) Enter(ctx context.Context, a stone.Ashlar, g stone.Given) (context.Context, stone.Findings) {
-	w := newWalker(p.numbered())
+	w := p.numbered().walk(ctx, a, g)
+	return marked.At(ctx, &place{policy: w.policy, reads: w.reads, types: w.types}), append(p.mistakes(), w.found...)
+}
+
+// walk walks what a run or the body of ctx runs.
+func (p *policy) walk(ctx context.Context, a stone.Ashlar, g stone.Given) *walker {
+	w := newWalker(p)
 	if up := placeIn(ctx); up != nil {
 		w.within(ctx, up, a)
 	}
@@ -237,7 +245,12 @@ func (p Policy) Enter(ctx context.Context, a stone.Ashlar, g stone.Given) (conte
 		}
 	}
 	w.visit(a, pathOf("", a, 1))
-	return marked.At(ctx, &place{policy: w.policy, reads: w.reads, types: w.types}), append(p.mistakes(), w.found...)
+	return w
+}
+
+// Check implements marked.Place.
+func (pl *place) Check(ctx context.Context, a stone.Ashlar, g stone.Given) stone.Findings {
+	return pl.walk(ctx, a, g).found
 }
 
 // Narrow implements stone.Policy.
@@ -265,10 +278,14 @@ func (pl *place) With(ctx context.Context, s set) context.Context {
 }
 
 // Admit implements marked.Place.
-func (pl *place) Admit(ctx context.Context, name string, effects []string, arguments json.RawMessage, p stone.Ashlar) (within context.Context, refusal string, asks bool) {
+func (pl *place) Admit(ctx context.Context, name string, effects []string, arguments json.RawMessage, p stone.Ashlar, in string) (within context.Context, refusal string, asks bool) {
+	at := *pl
+	at.given = in
+	pl = &at
 	s := pl.here(ctx)
+	within = pl.with(ctx, s)
 	if s == 0 {
-		return ctx, "", false
+		return within, "", false
 	}
 	bad, why := pl.forbids(s, effects), ""
 	switch {
@@ -285,7 +302,7 @@ func (pl *place) Admit(ctx context.Context, name string, effects []string, argum
 		why = name + " needs " + list(grants.Missing(effects, append([]string{}, pl.may(bad)...)))
 	}
 	if bad == 0 {
-		return ctx, "", false
+		return within, "", false
 	}
 	within = pl.with(ctx, s&^bad)
 	if bad&^pl.lifted(byList) == 0 && closedSet(arguments) {

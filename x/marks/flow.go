@@ -90,6 +90,9 @@ func (w *walker) within(ctx context.Context, up *place, p stone.Ashlar) {
 			w.ever[t.Name()] |= here
 		}
 	}
+	if up.given != "" {
+		w.near[up.given] = here
+	}
 	maps.Copy(w.types, w.near)
 	if !slices.Contains(stone.In(ctx).Ashlar().Children(), p) {
 		w.base = here

@@ -33,6 +33,10 @@ func TestUsefulTasks(t *testing.T) {
 		{attack{"read in three places", map[string]string{"mail": "a", "file": "b", "ticket": "c"}, asked(`DO read_mail {} DO read_file {} DO read_tickets {}`, "read_mail", "read_file", "read_tickets", "pay")}, ""},
 		{attack{"send what the user says", nil, asked(`DO send_mail {"To":"ann","Text":"hello"}`, "read_mail", "send_mail")}, "send_mail {ann hello}"},
 		{attack{"send first, read later", text("mail", "thanks"), asked(`DO send_mail {"To":"ann","Text":"hello"} DO read_mail {}`, "read_mail", "send_mail")}, "send_mail {ann hello}"},
+		{attack{"send by a pipeline first, read later", text("mail", "thanks"), func(t *testing.T, w *world, policy marks.Policy) error {
+			post := stone.Func("post", Letter, Sent, func(_ context.Context, l letter) (string, error) { w.did("post %v", l); return "ok", nil }, stone.Effects("mail/send"))
+			return run(t, assistant("assistant", append(w.tools("read_mail"), agent.AsTool("post", "Posts.", post, Letter, Sent))...), `DO post {"To":"ann","Text":"hello"} DO read_mail {}`, policy)
+		}}, "post {ann hello}"},
 		{attack{"keep a note of a mail", text("mail", "thanks"), asked(`DO read_mail {} DO save_memory {"Text":"Ann thanks"}`, "read_mail", "save_memory")}, ""},
 		{attack{"label a ticket", text("ticket", "It crashes."), asked(`DO read_tickets {} DO label {"Label":"bug"}`, "read_tickets", "label")}, "label {bug}"},
 		{attack{"answer a mail, approved by a person", text("mail", "When?"), yes(func(w *world) stone.Ashlar {

@@ -170,6 +170,7 @@ var (
 	Report = dag.NewType[agent.Text]("report")
 	Reply  = dag.NewType[agent.Text]("reply")
 	Sent   = dag.NewType[string]("sent")
+	Letter = dag.NewType[letter]("letter")
 	Said   = dag.NewType[stone.Answer]("said")
 )
 

@@ -8,18 +8,17 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// sighting is a lease, when it was first seen in this state, and when last.
+// sighting is an observed lease, with the times at which this state was first and last seen.
 type sighting struct {
 	lease
 	since, last time.Time
 }
 
-// busy is a gap between two looks that a busy machine explains.
+// busy is the longest gap between two observations that a busy machine explains.
 const busy = 250 * time.Millisecond
 
-// again returns the sighting of a lease now. While a database is down, no owner can give a
-// sign of life. So the watch starts anew after a gap, and only an owner that is silent
-// although the database answers is given up.
+// again returns the sighting of a lease now. While a database is down, no owner can renew its lease. So a gap restarts the watch,
+// and only an owner that is silent while the database answers is given up.
 func (s sighting) again(now lease) sighting {
 	at := time.Now()
 	if s.lease != now || at.Sub(s.last) > max(now.patience()/2, busy) {
@@ -32,14 +31,11 @@ func (s sighting) again(now lease) sighting {
 // over reports whether the owner has been silent for the time of the lease.
 func (s sighting) over() bool { return s.last.Sub(s.since) > s.patience() }
 
-// Abandoned yields the runs that can continue and have no live owner, as it finds them,
-// until ctx is done: those whose owner gave no sign of life for the time of its lease, and
-// those that their owner left before the end, drained ones included. It looks eight times per lease, and yields a
-// run each time until somebody takes it. Acquire then takes the run without watching its
-// owner once more, so a process that ranges over Abandoned has the run of a dead process
-// within 1.25 times the lease. Of several processes one gets the run; the others get a
-// [*journal.HeldError]. A run that the lease of an outer run covers is not yielded. After
-// an error Abandoned looks again.
+// Abandoned yields, until ctx is done, the runs that can continue and have no live owner: those whose owner did not renew its
+// lease, and those released before their end, including drained ones. It looks eight times per lease, and yields a run each time
+// until a process takes it. Acquire then takes the run without watching its owner again, so a process that ranges over Abandoned
+// has the run of a dead process within 1.25 times the lease. One of several processes gets the run; the others get a
+// [*journal.HeldError]. Runs covered by the lease of an outer run are not yielded. After an error Abandoned looks again.
 //
 // Runs whose questions have been answered are in journal.Resumable.
 func (j *Journal) Abandoned(ctx context.Context) iter.Seq2[journal.RunInfo, error] {
@@ -70,8 +66,7 @@ func (j *Journal) Abandoned(ctx context.Context) iter.Seq2[journal.RunInfo, erro
 	}
 }
 
-// silent looks at the leases of all runs that can continue, and returns those without a
-// live owner.
+// silent returns the runs that can continue and have no live owner.
 func (j *Journal) silent(ctx context.Context) (found []*Run, err error) {
 	seen := map[string]sighting{}
 	for r, err := range j.data.Runs(ctx, RunSelection{States: []string{string(journal.Running), string(journal.Drained)}}) {
@@ -96,7 +91,7 @@ func (j *Journal) silent(ctx context.Context) (found []*Run, err error) {
 	return found, nil
 }
 
-// sighted returns how Abandoned saw the lease of a run last, if it did.
+// sighted returns the last sighting of a run's lease by Abandoned, if any.
 func (j *Journal) sighted(id string) sighting {
 	j.mu.Lock()
 	defer j.mu.Unlock()

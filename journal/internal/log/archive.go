@@ -36,12 +36,12 @@ func (j *Journal) Find(ctx context.Context, prefix string) (journal.RunInfo, err
 	return j.described(ctx, found[0], true)
 }
 
-// described returns the facts about a run as others see it. Of a damaged run that is not much.
+// described returns the facts about a run for other processes, few if it is damaged.
 func (j *Journal) described(ctx context.Context, r *Run, shape bool) (journal.RunInfo, error) {
 	return j.seen(ctx, j.facts(r, shape), r, func() (bool, error) { return asks(ctx, j.data, QuestionSelection{Run: r.Row, Open: true}) })
 }
 
-// listed is like described for a run of a list.
+// listed is like described, for a run in a list.
 func (j *Journal) listed(ctx context.Context, r *Run) (journal.RunInfo, error) {
 	return j.seen(ctx, j.facts(r, false), r, func() (bool, error) { return r.Asks, nil })
 }
@@ -65,7 +65,7 @@ func asks(ctx context.Context, from Reader, s QuestionSelection) (bool, error) {
 	return false, nil
 }
 
-// seen completes the facts about a run with the state of its owner, and with whether it asks.
+// seen completes the facts about a run with the state of its owner and of its questions.
 func (j *Journal) seen(ctx context.Context, info journal.RunInfo, r *Run, asks func() (bool, error)) (journal.RunInfo, error) {
 	owner, held := r.Owner, r.Lease > 0
 	if r.Outer != "" {
@@ -202,7 +202,7 @@ func selected(q journal.Query) RunSelection {
 	return s
 }
 
-// plain reports whether databases fold the case of a text as Go does.
+// plain reports whether databases fold the case of a text like Go.
 func plain(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf || r == 0 })
 }
@@ -215,8 +215,8 @@ func millis(at time.Time) int64 {
 	return at.UnixMilli()
 }
 
-// selects reports whether a query selects a run that the database has selected. Of a damaged run
-// only the database knows more than the state.
+// selects reports whether a query selects a run that the database has selected. For a damaged run, only the state can be checked
+// here.
 func selects(q journal.Query, info journal.RunInfo) bool {
 	if info.State != journal.Damaged {
 		return q.Selects(info)
@@ -262,7 +262,7 @@ func (j *Journal) Remove(ctx context.Context, id string) error {
 
 // removeFree removes a run that nobody holds, and reports whether it did.
 func (j *Journal) removeFree(id string) (gone bool, err error) {
-	removed := false // written by the writer, which may go on after an error
+	removed := false // set by the writer, which may continue after an error
 	err = j.out.write(&write{also: id, do: func(t *transaction) error {
 		row, now, err := j.lease(background, t, id)
 		if removed = err == nil && row != nil && now.free(); !removed {
@@ -276,17 +276,17 @@ func (j *Journal) removeFree(id string) (gone bool, err error) {
 	return removed, nil
 }
 
-// AtOnce bounds the records that one transaction removes, since other runs wait for it.
+// AtOnce bounds the records that one transaction removes, because other runs wait for it.
 var AtOnce int64 = 10_000
 
-// removing is the failure kind of a run whose removal has started. The run cannot be resumed, since records are missing.
+// removing is the failure kind of a run whose removal has started. The run cannot be resumed, because records are missing.
 const removing = "removed"
 
 const interrupted = "its removal was interrupted: remove it again"
 
 func isRemoving(o journal.Outcome) bool { return o.Failure != nil && o.Failure.Kind == removing }
 
-// shrink removes the records of a large run but for a few, in several transactions. If that is interrupted, the run says so.
+// shrink removes most records of a large run in several transactions. The run records an interruption.
 func (j *Journal) shrink(ctx context.Context, r *run, rows int64) error {
 	ended := j.now()
 	text, err := json.Marshal(journal.Outcome{State: journal.Failed, Ended: ended, Failure: &journal.Failure{Kind: removing, Reason: interrupted}})

@@ -12,14 +12,12 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// A process may be given up while it works: it was stopped, or cut off from the database.
-// It must not write records of the run any more, but its answers were paid for. So it puts
-// the result of a step aside, and increments the beat of the run. The holder sees from the
-// beat that somebody else wrote, and looks for results aside before it works on a step.
+// A process that was stopped, or cut off from the database, may lose its run while it works. It must no longer write records of
+// the run, but its answers were paid for. So it puts the result of a step aside and increments the beat of the run. The beat
+// tells the holder to look for results aside before it works on a step.
 
-// putAside puts a result aside for the holder of a run, since this Journal cannot record it
-// itself, and returns why. The first result of a step wins; failures are not kept. It is retried as
-// long as other results are: it may have been paid for.
+// putAside puts aside a result that this Journal cannot record itself, and returns the reason. The first result of a step wins;
+// failures are not kept. It is retried like other results, because it may have been paid for.
 func (j *Journal) putAside(r *run, result *result, why error) error {
 	if result.failed {
 		return why
@@ -65,15 +63,14 @@ func (j *Journal) asideWrite(r *run, result *result) *write {
 	}}
 }
 
-// aside are the results that were put aside for a run.
+// aside holds the results put aside for a run.
 type aside struct {
 	stale atomic.Bool // there may be new ones
 	mu    sync.Mutex
 	found map[dag.ID]step.Record
 }
 
-// fromAside records the result that was put aside for a step, and returns it. Otherwise it
-// returns a zero Record. A damaged result is ignored.
+// fromAside records and returns the result put aside for a step, or returns a zero Record. It ignores damaged results.
 func (j *Journal) fromAside(ctx context.Context, r *run, key step.Key) (step.Record, error) {
 	rec, ok, err := j.lookAside(r, key.Digest)
 	if !ok || err != nil {
@@ -109,7 +106,7 @@ func (j *Journal) lookAside(r *run, digest dag.ID) (rec step.Record, ok bool, er
 	return rec, ok, nil
 }
 
-// clearAside removes what was put aside for a run.
+// clearAside removes the results put aside for a run.
 func (t *transaction) clearAside(row int64) error {
 	_, err := t.Delete(row, Aside, 2*Aside-1)
 	return err

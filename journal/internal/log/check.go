@@ -23,11 +23,10 @@ type Verifier interface {
 	Verify(ctx context.Context, found func(fault string)) error
 }
 
-// Check reads everything that the journal has and calls found with each damage. It returns the
-// numbers of runs and records. The checksums of records, questions, outlines and facts about runs must
-// match, no record may be missing, the address of each node must be the hash of its content, parents
-// and type, and its parents must come before it. The journal may be in use meanwhile. What accounts
-// have spent has no checksum.
+// Check reads the whole journal and calls found with each damage. It returns the numbers of runs and records. The checksums of
+// records, questions, outlines and facts about runs must match, no record may be missing, the address of each node must be the
+// hash of its content, parents and type, and its parents must come before it. The journal may be in use meanwhile. The spending
+// of accounts has no checksum.
 func (j *Journal) Check(ctx context.Context, found func(*journal.DamageError)) (runs, records int, err error) {
 	c := &checker{Journal: j, found: found}
 	if v, ok := j.data.(Verifier); ok {
@@ -65,16 +64,16 @@ func (c *checker) report(run, reason string) {
 	c.found(&journal.DamageError{Where: c.data.Name(), Run: run, Reason: reason})
 }
 
-// unreadable reports rows that cannot be read, and returns errors that say nothing about the rows.
+// unreadable reports unreadable rows, and returns errors that do not concern rows.
 func (c *checker) unreadable(ctx context.Context, run string, err error) error {
-	if err == nil || ctx.Err() != nil || c.data.Passing(err) || errors.Is(err, journal.ErrUnavailable) || errors.Is(err, ErrClosed) {
+	if err == nil || ctx.Err() != nil || c.data.Passing(err) || errors.Is(err, journal.ErrUnavailable) || errors.Is(err, journal.ErrClosed) {
 		return cmp.Or(context.Cause(ctx), c.data.Explain(err))
 	}
 	c.report(run, "cannot be read: "+strings.Join(strings.Fields(err.Error()), " "))
 	return nil
 }
 
-// run checks a run that was found in the list of all.
+// run checks a run from the list of all runs.
 func (c *checker) run(ctx context.Context, listed *Run) error {
 	name := listed.ID
 	before, err := c.data.Run(ctx, name)

@@ -21,17 +21,16 @@ type Database interface {
 	// else may change the rows that f reads before the transaction ends. The error of f is
 	// returned unchanged. An *UnknownError means that the transaction may be durable.
 	Update(f func(Tx) error) error
-	// Listen is called at most once. From then on until Close the Database calls wake soon
-	// after other processes have committed, if it hears of that.
+	// Listen is called at most once. Until Close, the Database then calls wake soon after other processes commit, if it is
+	// notified.
 	Listen(wake func())
 	// Idle is called when nothing has been written for a while.
 	Idle() error
 	// Check reports that the database was removed or replaced.
 	Check() error
-	// Passing reports whether an error may go away by itself, as a full disk does.
+	// Passing reports whether an error may be temporary, such as a full disk.
 	Passing(err error) bool
-	// Explain turns a database error into a Trouble. It returns other errors, and
-	// what it has explained before, as they are.
+	// Explain turns a database error into a Trouble. It returns other errors, and a Trouble, unchanged.
 	Explain(err error) error
 	// Name names the database in errors, as "database stone.db".
 	Name() string
@@ -45,7 +44,7 @@ type Trouble struct {
 	Passing bool // a later attempt may succeed
 }
 
-// Error says everything in one line. A client that tried with TLS and without may say the same twice.
+// Error returns one line, without repetitions by a client that tried with and without TLS.
 func (t *Trouble) Error() string {
 	var lines []string
 	for line := range strings.Lines(t.Err.Error()) {
@@ -64,8 +63,7 @@ func (t *Trouble) Is(target error) bool { return t.Passing && target == journal.
 // UnknownError is the error of a transaction that was lost while it was committed.
 type UnknownError struct {
 	Err error // Passing
-	// Committed asks the database whether the transaction is durable. It is final: a
-	// transaction that is not will never be.
+	// Committed asks the database whether the transaction is durable. The answer is final.
 	Committed func() (bool, error)
 }
 
@@ -94,11 +92,11 @@ type Reader interface {
 	Questions(ctx context.Context, s QuestionSelection) iter.Seq2[*Question, error]
 	// CountQuestions counts the questions of a selection, without Most.
 	CountQuestions(ctx context.Context, s QuestionSelection) (int64, error)
-	// Notes returns what a run has in a table beside its records, by name.
+	// Notes returns a run's rows in a table beside its records, by name.
 	Notes(ctx context.Context, table Beside, run int64) ([]*Note, error)
 	// Outstanding returns the open batches of all runs.
 	Outstanding(ctx context.Context) ([]*Outstanding, error)
-	// Due returns up to most notices whose Next is at most now or more than far, the smallest first, without those for the
+	// Due returns up to most notices whose Next is at most now or greater than far, smallest first, except those for the
 	// receivers in but.
 	Due(ctx context.Context, now, far int64, but []string, most int) ([]*Notice, error)
 	// Block returns a block of a run's outline, or nil.
@@ -123,37 +121,36 @@ type Selection struct {
 	Seq    int64      // with this number
 	Seqs   []int64    // with these numbers
 	Path   string     // results of the step with this path
-	Paths  []string   // the first result of each step with one of these paths; only After goes with it
-	Prefix string     // results of steps whose paths begin with this, by the index of paths and in any order; nothing goes with it
+	Paths  []string   // the first result of each step with one of these paths; combines only with After
+	Prefix string     // results of steps whose paths begin with this, by the index of paths, in any order; combines with nothing
 	Under  string     // results only of steps whose paths begin with this
-	Node   *[2]dag.ID // with a node whose id is between the two, both included
+	Node   *[2]dag.ID // with a node whose id is in this range, inclusive
 	Nodes  bool       // with a node
-	Steps  bool       // of steps only: results and intents
+	Steps  bool       // only results and intents of steps
 	Heads  bool       // results without their Content
-	Aside  bool       // with numbers from Aside on; otherwise only with lower ones
+	Aside  bool       // with numbers from Aside on; otherwise only lower ones
 	Most   int        // only the first ones, all if 0
 }
 
 // A Tx is a transaction. Its Reader sees what it has written.
 type Tx interface {
 	Reader
-	// Lock makes other transactions that change one of these runs wait until this one ends.
-	// Runs that do not exist are left out. It may read those in read as well, for Run.
+	// Lock makes other transactions that change one of these runs wait until this one ends. It ignores missing runs. It may also
+	// read the runs in read, for Run.
 	Lock(ids, read []string) error
-	// Insert stores a new run and sets its Row. It fails with an error that may pass if another process has made the run meanwhile.
+	// Insert stores a new run and sets its Row. It fails with a temporary error if another process has made the run meanwhile.
 	Insert(r *Run) error
 	// Put replaces fields of a run.
 	Put(r *Run, which Fields) error
 	// Label replaces the labels of a run, by which Runs selects it: see Column.
 	Label(run int64, labels map[string]string) error
-	// Spend adds to the sum of a budget, which is never less than zero. Remove does not change it.
+	// Spend adds to the sum of a budget, which never falls below zero. Remove does not change it.
 	Spend(k flight.Key, more budget.Amount) error
-	// ForgetSpending removes the budgets of periods that began more than so many days before the last day before today on
-	// which something was spent: a clock that is wrong for a while, and years ahead, removes nothing.
+	// ForgetSpending removes the budgets of periods that began more than kept days before the last day, before today, with
+	// spending. So a clock that is temporarily years ahead removes nothing.
 	ForgetSpending(today, kept int64) error
-	// Advance increments the beats of runs and sets the numbers of their records. It sets
-	// each Now, to 0 for a run that has another owner, which it does not change. Until the
-	// transaction ends no other one can change the owners.
+	// Advance increments the beats of runs and sets the numbers of their records. It sets each Now; for a run with another owner
+	// it sets 0 and changes nothing else. Until the transaction ends no other can change the owners.
 	Advance(beats []*Beat) error
 	// Count sets the numbers of the records of runs that this transaction has advanced or inserted.
 	Count(beats []*Beat) error
@@ -172,11 +169,11 @@ type Tx interface {
 	DropReceiver(run int64, name string) error
 	// Owe stores a notice, unless there is one with its Run, Receiver, Event and Name.
 	Owe(n *Notice) error
-	// OweReceivers does so for each receiver of a run.
+	// OweReceivers does the same for each receiver of a run.
 	OweReceivers(run int64, event string, at int64) error
-	// PutNotice changes Next, Tries and Body of a notice that has so many tries and a Next, and reports whether there is one.
+	// PutNotice changes Next, Tries and Body of a notice that has the given tries and a Next, and reports whether it exists.
 	PutNotice(n *Notice, tries int64) (bool, error)
-	// Remove removes a run with its records, questions and outline, and what it has beside.
+	// Remove removes a run with its records, questions, outline and rows in other tables.
 	Remove(run int64) error
 	// PutQuestion stores a question, or replaces the one with its Run and Path.
 	PutQuestion(q *Question) error
@@ -184,26 +181,26 @@ type Tx interface {
 
 // A RunReader is a Tx that reads a run and records of it in one round trip.
 type RunReader interface {
-	// RunWith returns what Run does, and the rows that Rows returns for the Paths of a run with a number. It
-	// reports whether these are all.
+	// RunWith returns the results of Run, and of Rows for the Paths of a run with a number. It reports whether these are all
+	// rows.
 	RunWith(id string, run int64, paths []string) (r *Run, found []*Row, whole bool, err error)
 }
 
-// A Fencer is a Tx that does not wait for the answer to Advance: most transactions then are one round trip.
+// A Fencer is a Tx that does not wait for the answer to Advance, so most transactions take one round trip.
 type Fencer interface {
-	// Fence is like Advance, but sets each Now, which is the last known beat before, by the end of the
-	// transaction. If a run has another owner or an older beat, the transaction fails with ErrFenced.
+	// Fence is like Advance, but each Now holds the last known beat and is set only at the end of the transaction. If a run has
+	// another owner or an older beat, the transaction fails with ErrFenced.
 	Fence(beats []*Beat) error
 }
 
-// ErrFenced is the error of a transaction that changed nothing because of a Fence. Advance tells which run is lost.
+// ErrFenced is the error of a transaction that changed nothing because of a Fence. Advance then identifies the lost run.
 var ErrFenced = errors.New("a run was lost")
 
 // Beat is a sign of life of a run.
 type Beat struct {
 	Run   int64
-	Owner string // that the run must have
-	Rows  int64  // number of its records, which is kept if this is negative
+	Owner string // required owner of the run
+	Rows  int64  // number of its records; negative keeps the stored number
 	Now   int64  // the beat
 }
 
@@ -213,7 +210,7 @@ const Aside = 1 << 31
 
 // Run is a run as a database keeps it.
 type Run struct {
-	Row   int64 // its number, which no other run ever gets; newer runs have higher ones
+	Row   int64 // its number, never reused; newer runs have higher numbers
 	ID    string
 	Owner string // the present or last holder
 	Beat  int64  // grows as long as the owner lives
@@ -223,7 +220,7 @@ type Run struct {
 	Asks  bool   // it waits and has an open question; set only by Reader.Runs
 
 	State    string // of the Outcome
-	Pipeline string // for RunSelection, as the next two
+	Pipeline string // this and the next two are for RunSelection
 	Started  int64
 	Ended    int64
 	Info     []byte // JSON, nil until the run is started
@@ -231,7 +228,7 @@ type Run struct {
 	Outcome  []byte // JSON
 	Tail     int64  // the numbers of the first
 	Tip      int64  // and last record that belong only to the Outcome
-	Seal     []byte // of the fields from State on, nil until the run is started
+	Seal     []byte // seal of the fields from State on, nil until the run is started
 }
 
 // Row is a record. With a Digest it is the result of a step, with only a Node a node that
@@ -240,12 +237,12 @@ type Row struct {
 	Run, Seq int64
 
 	Digest  []byte
-	Reuse   []byte // nil also for a failure
+	Reuse   []byte // also nil for a failure
 	Node    []byte // id
 	Parents []byte // ids, 32 bytes each
-	Path    string // of the step that has a result
+	Path    string // path of the step that has a result
 	Head    []byte // JSON: everything but the content
-	Seal    []byte // of the fields from Digest on
+	Seal    []byte // seal of the fields from Digest on
 	Content []byte // JSON, or the digests of the steps that start
 }
 
@@ -254,29 +251,27 @@ type Block struct {
 	Parent, Slot string
 	Counts       []byte
 	Data         []byte
-	Seal         []byte // of the other fields, then of Data
+	Seal         []byte // seal of the other fields, then of Data
 }
 
 // Question is a question as a database keeps it.
 type Question struct {
-	Seq  int64  // its number, which no other question ever gets; later questions have higher ones. PutQuestion does not read it
+	Seq  int64  // its number, never reused; later questions have higher numbers; not read by PutQuestion
 	Run  int64  // its run
 	Of   string // id of the run, set only by Reader.Questions
 	Path string
 	Open bool
 	Text []byte // JSON
-	Seal []byte // of Run, Path, Open and Text
+	Seal []byte // seal of Run, Path, Open and Text
 }
 
-// firstPage is the number of rows of a first page if the caller does not say how many it needs,
-// since many callers need few. Each later page has up to 8 times as many as the one before.
+// firstPage is the size of the first page if the caller does not state a number, because many callers need few rows. Each later
+// page has up to 8 times as many.
 const firstPage = 64
 
-// Pages ranges over up to total rows, or over all if total is 0. Next returns a page of up to limit
-// rows after a row, from the start if after is nil, and whether more may follow. No page has more
-// than most rows. A page is read completely before the caller of the range gets its first row. So
-// no connection is in use while the caller works, and a caller that reads again needs no second
-// one.
+// Pages ranges over up to total rows, or over all if total is 0. Next returns a page of up to limit rows after a row, from the
+// start if after is nil, and whether more may follow. No page has more than most rows. A page is read completely before its first
+// row is yielded, so no connection is in use while the caller works, and a nested read needs no second one.
 func Pages[T any](most, total int, next func(after *T, limit int) (page []T, more bool, err error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var last *T
@@ -295,7 +290,7 @@ func Pages[T any](most, total int, next func(after *T, limit int) (page []T, mor
 				if last = &row; !yield(row, nil) {
 					return
 				}
-				clear(page[i : i+1]) // what the caller reads need not stay in memory
+				clear(page[i : i+1]) // rows already yielded need not stay in memory
 			}
 			if left -= len(page); !more || len(page) == 0 || left == 0 {
 				return

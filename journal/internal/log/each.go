@@ -15,8 +15,8 @@ import (
 // Small is the number of rows up to which a run is read at once.
 var Small int64 = 10_000
 
-// EachStep implements [journal.Journal]. The first rows of the steps are in the order in which they are yielded. Where the
-// later rows of each step are is found out before, since a step may end long after it started.
+// EachStep implements [journal.Journal]. Steps are yielded in the order of their first rows. The places of their later rows are
+// determined first, because a step may end long after it started.
 func (j *Journal) EachStep(ctx context.Context, run string) iter.Seq2[journal.Step, error] {
 	return func(yield func(journal.Step, error) bool) {
 		r, err := j.data.Run(ctx, run)
@@ -48,7 +48,7 @@ func (e *eachStep) steps(row *Row, f func(dag.ID)) error {
 	switch {
 	case row.isResult():
 		f(id(row.Digest))
-	case bytes.Contains(row.Head[:min(len(row.Head), 40)], []byte(`,"started":[`)): // as intentRow writes it: spares the decoder
+	case bytes.Contains(row.Head[:min(len(row.Head), 40)], []byte(`,"started":[`)): // in the form of intentRow: avoids decoding
 		for digest := range ids(row.Content) {
 			f(digest)
 		}
@@ -66,7 +66,7 @@ func (e *eachStep) steps(row *Row, f func(dag.ID)) error {
 	return nil
 }
 
-// find reads where the rows of each step are.
+// find determines the rows of each step.
 func (e *eachStep) find() error {
 	for row, err := range e.data.Rows(e.ctx, e.run.Row, Selection{Steps: true, Heads: true}) {
 		if err != nil {
@@ -120,7 +120,7 @@ type read struct {
 	open bool
 }
 
-// some yields the steps whose first rows are among some rows.
+// some yields the steps whose first rows are among the given rows.
 func (e *eachStep) some(rows []*Row) error {
 	type one struct {
 		digest dag.ID
@@ -175,7 +175,7 @@ func (e *eachStep) some(rows []*Row) error {
 	return nil
 }
 
-// step makes a step of its rows.
+// step makes a step from its rows.
 func (e *eachStep) step(digest dag.ID, numbers []uint32, from map[uint32]*read) (s journal.Step, err error) {
 	for _, n := range numbers {
 		r := from[n]
@@ -259,7 +259,7 @@ func (j *Journal) reachable(ctx context.Context, r *Run) (rows []uint32, err err
 		return nil, err
 	}
 	index := record.NewIndex(j.stepsOf(r))
-	var parents, ends []uint32 // of all nodes, and where those of each end
+	var parents, ends []uint32 // parents of all nodes, and their end for each node
 	for row, err := range j.data.Rows(ctx, r.Row, Selection{Nodes: true, Heads: true}) {
 		if err != nil {
 			return nil, err
@@ -304,7 +304,7 @@ func (j *Journal) reachable(ctx context.Context, r *Run) (rows []uint32, err err
 	return rows[:n], nil
 }
 
-// stepsOf estimates the number of steps of a run, 0 if it is not known.
+// stepsOf estimates the number of steps of a run, 0 if unknown.
 func (j *Journal) stepsOf(r *Run) int {
 	info, err := j.opened(r, false)
 	if err != nil {

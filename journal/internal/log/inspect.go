@@ -17,7 +17,7 @@ import (
 
 // existing returns the row of a run, or journal.ErrNoRun.
 func (j *Journal) existing(ctx context.Context, id string) (*Run, error) {
-	found, err := j.data.Named(ctx, id, 1) // nothing sorts before the id itself
+	found, err := j.data.Named(ctx, id, 1) // no other id sorts before the id itself
 	if err != nil {
 		return nil, j.data.Explain(err)
 	}
@@ -72,8 +72,8 @@ func padded(prefix, digit string) (dag.ID, error) {
 
 var errEnough = errors.New("enough rows were read")
 
-// A record of steps that start yields several rows of Follow. So the position of a row is
-// the number of its record, followed by its place in the record.
+// A record of starting steps yields several rows of Follow, so a position consists of the number of the record and the index
+// within it.
 const (
 	placeBits = 16
 	maxPlaces = 1 << placeBits // steps in a record
@@ -84,8 +84,8 @@ type follower struct {
 	*Journal
 	id    string
 	run   int64     // its number
-	after int64     // of the last row that was yielded
-	whole int64     // number of the last record all of whose rows were yielded
+	after int64     // position of the last yielded row
+	whole int64     // number of the last record that was yielded completely
 	seen  lease     // the lease when it was last read
 	since time.Time // when it changed
 }
@@ -157,8 +157,7 @@ func (j *Journal) Last(ctx context.Context, run string) (int64, error) {
 	}
 }
 
-// read returns the next rows. They are read before the caller gets the first one:
-// a slow caller must not keep a connection.
+// read returns the next rows. They are read before the first is yielded, because a slow caller must not keep a connection.
 func (f *follower) read(ctx context.Context) (rows []journal.Row, err error) {
 	const most = 256 // records
 	s := Selection{After: max(f.after>>placeBits-1, f.whole), Steps: true, Heads: true, Most: most}
@@ -194,8 +193,8 @@ func followed(record *Row, h head) []journal.Row {
 	return []journal.Row{row}
 }
 
-// left reports whether the run has no holder any more. As for Acquire, an owner in
-// another process is gone when it was silent for the time of its lease.
+// left reports whether the run no longer has a holder. As in Acquire, an owner in another process is gone after it was silent for
+// the time of its lease.
 func (f *follower) left(ctx context.Context) (bool, error) {
 	row, now, err := f.lease(ctx, f.data, f.id)
 	if err != nil {
@@ -213,10 +212,11 @@ func (f *follower) left(ctx context.Context) (bool, error) {
 	return !lives(now.owner) || time.Since(f.since) > now.patience(), nil
 }
 
-// await returns when this Journal has committed, or another process may have. The first call begins to listen to those.
+// await returns after a commit of this Journal, or a possible one of another process. The first call starts listening to other
+// processes.
 func (j *Journal) await(ctx context.Context, news <-chan struct{}) error {
 	j.listening.Do(func() { j.data.Listen(j.out.tell) })
-	timer := time.NewTimer(j.opts.Poll + rand.N(j.opts.Poll/8+1)) // processes do not poll in step
+	timer := time.NewTimer(j.opts.Poll + rand.N(j.opts.Poll/8+1)) // keeps processes from polling in step
 	defer timer.Stop()
 	select {
 	case <-news:

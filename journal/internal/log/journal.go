@@ -21,7 +21,7 @@ import (
 
 // Options of a Journal. All must be set.
 type Options struct {
-	Lease        time.Duration    // how long a sign of life is valid
+	Lease        time.Duration    // validity of a lease after a renewal
 	Retry        time.Duration    // how long a failed write is retried
 	RetryResults time.Duration    // how long a failed result of a step is retried
 	Poll         time.Duration    // how often Follow looks for rows of other processes
@@ -41,14 +41,14 @@ type Journal struct {
 
 	listening sync.Once
 	flight    flight.Flight // of budgets over several runs
-	day       int64         // on which the writer has forgotten old spending
+	day       int64         // day on which the writer last forgot old spending
 
 	mu     sync.Mutex
 	runs   map[string]*run
 	closed bool
 
 	sightings map[string]sighting // by Abandoned
-	losses    map[string]int      // how often in a row this process has lost a run while it was alive
+	losses    map[string]int      // consecutive losses of a run while this process was alive
 }
 
 // New returns a Journal over a database, which it closes when it is closed.
@@ -90,9 +90,8 @@ func (j *Journal) held(run, owner string) error {
 	return &journal.HeldError{Where: j.data.Name(), Run: run, Owner: owner}
 }
 
-// lives reports whether an owner may still live: only a process of this host can be known
-// to be gone. The result is for people. It never justifies taking a lease over, since two
-// hosts may share a name.
+// lives reports whether an owner may still live: only a process of this host can be known to be gone. The result is only for
+// people and never justifies taking over a lease, because two hosts may share a name.
 func lives(owner string) bool {
 	parts := strings.Split(owner, "/")
 	if len(parts) != 3 || parts[0] != hostname() {
@@ -114,8 +113,8 @@ func hostname() string {
 	return strings.ReplaceAll(host, "/", "_")
 }
 
-// Points calls a function of tests at the points of a step and of a commit. Goroutines of the journal
-// reach them while a test changes the function.
+// Points calls a test's function at the points of a step and of a commit. The test may change the function while goroutines of
+// the journal call it.
 type Points struct {
 	call atomic.Pointer[func(point string)]
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Fields of a run that change together, each with those before it. A database writes the indexes of all columns that a statement
-// names, even if their values stay: a change of holder names none, and an end names no field of a start.
+// Fields of a run that change together, each including the previous. A database updates the indexes of all columns in a
+// statement, even of unchanged ones: a change of holder includes none, and an end no field of a start.
 type Fields int
 
 // The fields of a run, except for its ID, Beat and Rows.
@@ -23,7 +23,7 @@ const (
 	All                   // Pipeline, Started, Info and Shape
 )
 
-// columns are the columns of the fields; of those before it come first.
+// columns are the columns of the fields; columns of earlier fields come first.
 var columns = [...][]string{Holding: {"owner", "lease", "outside"}, Ending: {"state", "outcome", "ended", "tail", "tip", "seal"}, All: {"pipeline", "started", "info", "shape"}}
 
 // Putting returns the statement that stores fields of a run with a number, $1. Schema is the prefix of tables.
@@ -44,7 +44,7 @@ func Inserting(schema string) string {
 	return fmt.Sprintf("INSERT INTO %sruns (%s) VALUES (%s) RETURNING run", schema, names, places)
 }
 
-// Arguments returns a key, and the fields as the statements of Putting and Inserting take them.
+// Arguments returns a key and the fields as arguments for the statements of Putting and Inserting.
 func (r *Run) Arguments(key any, which Fields) []any {
 	text := func(b []byte) any {
 		if b == nil {
@@ -66,25 +66,24 @@ func (r *Run) Arguments(key any, which Fields) []any {
 type RunSelection struct {
 	Before   int64             // older than the run with this number
 	States   []string          // in one of these states
-	Answered bool              // of the waiting ones, only those without an open question
+	Answered bool              // of waiting runs, only those without an open question
 	Asking   bool              // with an open question
 	Pipeline string            // see Column
 	Labels   map[string]string // with all of these, see Column
 	Started  int64             // at or after this time, in milliseconds of Unix time
 	Until    int64             // started at or before this time
 	Ended    int64             // at or after this time
-	Cost     float64           // of at least this cost in USD, if not 0
+	Cost     float64           // with at least this cost in USD, if not 0
 	Failed   bool              // with a failure
 	Failure  string            // with this text in its failure, in lower case
 	Most     int               // only the newest, all if 0
-	All      bool              // also runs that nobody has started; no times go with it
+	All      bool              // also runs never started; does not combine with times
 }
 
-// unfinished are the states of few runs.
+// unfinished lists states that few runs are in.
 var unfinished = []string{"", string(journal.Running), string(journal.Waiting), string(journal.Drained)}
 
-// Column returns a text as columns with an index have it. An index has a maximum size, and
-// databases refuse some characters.
+// Column returns a text in the form of indexed columns. An index has a maximum size, and databases refuse some characters.
 func Column(s string) string {
 	const most = 100 // characters, as in the migrations
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, string(utf8.RuneError)), "\x00", string(utf8.RuneError))
@@ -97,16 +96,16 @@ func Column(s string) string {
 	return s
 }
 
-// Visible is the condition that others may see a run r. Schema is the prefix of tables.
+// Visible returns the condition that others may see a run r. Schema is the prefix of tables.
 func Visible(schema string) string {
 	return fmt.Sprintf("(r.info IS NOT NULL OR r.rows > 0 OR EXISTS (SELECT 1 FROM %squestions q WHERE q.run = r.run))", schema)
 }
 
-// Keys returns a query for the numbers of up to limit runs, the newest first, and its arguments.
-// Schema is the prefix of tables. The query reads one index, from the newest run on, until it has
-// enough: the index of open questions, unfinished states, labels, pipelines, states or failures. If only times
-// or a cost that few runs have are given, it sorts these runs, and reads nothing but the index. An expression instead of a column keeps a database from
-// choosing another index. What an index leaves out, such as a cost of zero, is excluded in the same words.
+// Keys returns a query for the numbers of up to limit runs, the newest first, and its arguments. Schema is the prefix of tables.
+// The query reads one index, from the newest run on, until it has enough: the index of open questions, unfinished states, labels,
+// pipelines, states or failures. If only times or a rare cost are given, it sorts these runs and reads only the index. An
+// expression instead of a column keeps a database from choosing another index. The query excludes the values that an index omits,
+// such as a cost of zero, with the same expression.
 func (s RunSelection) Keys(schema string, limit int) (text string, args []any) {
 	place := func(value any) string {
 		args = append(args, value)
@@ -203,7 +202,7 @@ func (s RunSelection) Keys(schema string, limit int) (text string, args []any) {
 		is := "r.state = " + place(state)
 		switch {
 		case pipeline == "":
-		case state == "" || state == string(journal.Running): // few, and not in the index of both
+		case state == "" || state == string(journal.Running): // few, and in no index of both
 			is += " AND r.pipeline || '' = " + pipeline
 		default:
 			is += " AND r.pipeline = " + pipeline + " AND r.state NOT IN ('', 'running')"
@@ -229,8 +228,8 @@ func (s RunSelection) CountKeys(schema string) (text string, args []any) {
 		GROUP BY pipeline, state, held, holder, outside, asks`, Asks(schema), schema, keys), args
 }
 
-// byCost returns a query for runs that cost something. Of few it reads the index of costs, and sorts them; of many it
-// reads the newest runs until it has enough. The other part has a limit of 0, and reads nothing.
+// byCost returns a query for runs that cost something. If they are few, it reads the index of costs and sorts them; if many, it
+// reads the newest runs until it has enough. The other part has a limit of 0 and reads nothing.
 func byCost(schema, order, least string, one func(order, more, limit string) string, limit int) string {
 	const few = 1000
 	are := func(how string) string {
@@ -276,7 +275,7 @@ func (s QuestionSelection) Where(schema string) (text string, args []any) {
 	if s.Open || s.Due {
 		and("q.open")
 	}
-	if s.Due { // other parts of a question may have these letters, too
+	if s.Due { // other parts of a question may contain these letters too
 		and("strpos(q.question, %s) > 0", `"due":"`)
 	}
 	if s.After != 0 {

@@ -11,13 +11,13 @@ type half = record.Half
 
 func halfOf(id dag.ID) half { return record.HalfOf(id) }
 
-// known has the steps of a run that have a result.
+// known holds the steps of a run that have a result.
 type known struct {
 	rows    map[half]uint32 // the numbers of their rows, which are below Aside
-	places  map[half]uint32 // the same by place; the last one counts
-	pending map[half]*write // the ones that are not on disk yet
+	places  map[half]uint32 // the same by place; the last counts
+	pending map[half]*write // results not yet on disk
 	ahead   ahead
-	next    int64 // 1 more than the number of the last row that was read again
+	next    int64 // the number of the last re-read row, plus 1
 }
 
 func newKnown() known {
@@ -30,7 +30,7 @@ func (k *known) has(digest dag.ID) bool {
 	return ok || k.pending[h] != nil
 }
 
-// mostAhead bounds the bytes of rows that were read ahead and that no caller has taken yet.
+// mostAhead bounds the bytes of rows read ahead and not yet taken.
 const mostAhead = 4 << 20
 
 // ahead has rows that were read before a caller needs them.
@@ -61,7 +61,7 @@ func (a *ahead) take(digest half) *Row {
 	return r
 }
 
-// trim forgets the oldest rows until at most so many bytes are left.
+// trim forgets the oldest rows until at most the given bytes are left.
 func (a *ahead) trim(most int) {
 	for len(a.order) > 0 && (a.size > most || a.rows[a.order[0]] == nil) {
 		a.take(a.order[0])
@@ -71,6 +71,6 @@ func (a *ahead) trim(most int) {
 
 // size estimates the memory of the row.
 func (r *Row) size() int {
-	const fixed = 512 // the fields, and its place in a map
+	const fixed = 512 // the fields and a map entry
 	return fixed + len(r.Head) + len(r.Content) + 2*len(r.Path)
 }

@@ -21,7 +21,7 @@ type lease struct {
 
 func (l lease) free() bool { return l.time == 0 }
 
-// patience is how long the owner may be silent.
+// patience returns how long the owner may be silent.
 func (l lease) patience() time.Duration { return time.Duration(l.time) * time.Millisecond }
 
 // lease reads the lease of a run: its own, or its outer run's.
@@ -49,9 +49,8 @@ const mostDoubled = 3
 // mostLosses bounds how many lost runs a process remembers.
 const mostLosses = 10_000
 
-// term returns the time of the lease with which this process takes a run. A process that lost the run was
-// too slow for its lease: it takes the run with twice the time, so that it gets on, and others wait
-// longer before they take the run over.
+// term returns the lease time with which this process takes a run. A process that lost the run was too slow for its lease: it
+// then takes twice the time, and others wait longer before they take over the run.
 func (j *Journal) term(id string) time.Duration {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -70,13 +69,13 @@ func (j *Journal) Acquire(ctx context.Context, id string) (journal.RunInfo, erro
 	} else {
 		info, err = j.info(ctx, r)
 	}
-	if err != nil { // the caller does not release what it did not get
+	if err != nil { // the caller does not release a lease that it did not get
 		return journal.RunInfo{}, errors.Join(err, j.Release(id))
 	}
 	return info, nil
 }
 
-// hold takes the lease of a run. It returns the row of the run, if it has read that; the facts in it may be damaged.
+// hold takes the lease of a run. It returns the row of the run if it has read it; its facts may be damaged.
 func (j *Journal) hold(ctx context.Context, id string) (*run, *Run, error) {
 	r, err := j.entry(id)
 	if err != nil {
@@ -142,11 +141,11 @@ func (j *Journal) acquire(ctx context.Context, r *run) (*Run, error) {
 	}
 }
 
-// take takes the lease, unless it has changed since it was seen. It returns the row of the run, nil for a run that begins: its
-// lease is taken by the write of its start.
+// take takes the lease, unless it has changed since it was observed. It returns the row of the run, or nil for a new run, whose
+// start takes the lease.
 func (j *Journal) take(r *run, seen lease, begins bool) (row *Run, taken bool, err error) {
 	term := j.term(r.id)
-	var has *Run   // the writer owns this variable and the next one until it has answered
+	var has *Run   // the writer owns this variable and the next until it has answered
 	var still bool // the lease has not changed
 	x := &write{run: r, free: true, do: func(t *transaction) error {
 		row, now, err := j.lease(background, t, r.id)
@@ -242,7 +241,7 @@ func (j *Journal) Release(id string) error {
 		j.flight.Leave(id, false)
 		if delete(j.runs, id); lost {
 			if len(j.losses) >= mostLosses {
-				clear(j.losses) // runs that others hold now are in the way of none here
+				clear(j.losses) // losses no longer matter
 			}
 			j.losses[id]++
 		}
@@ -266,7 +265,7 @@ func (j *Journal) Release(id string) error {
 	return cmp.Or(j.out.wait(x), r.failure())
 }
 
-// left forgets a run that this Journal has left. It waits if it may be about to make batches of its requests.
+// left forgets a run that this Journal has released. It waits if the run may be about to make batches.
 func (j *Journal) left(r *run, waits bool) {
 	j.flight.Leave(r.id, waits)
 	r.endTenure(j.notHeld(r.id))

@@ -11,21 +11,20 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// loading reads the records of a run while the run already continues: the run needs
-// nearly all of them, in about the same order, and reading them one by one costs several
-// times as much. A caller that needs a step waits until it is found, or all is read. So
-// that a long run fits into memory, reading pauses while enough is read ahead.
+// loading reads the records of a run while the run already continues: the run needs nearly all of them in about the same order,
+// and reading them individually costs several times as much. A caller that needs a step waits until it is found or everything is
+// read. Reading pauses while enough is read ahead, so a long run fits into memory.
 type loading struct {
 	stop    context.CancelFunc
 	stopped bool
-	over    bool // err is final; these are under the lock of the run
+	over    bool // err is final; these fields are under the lock of the run
 	err     error
 	waiting int       // callers that wait for more
-	taken   int       // number of rows that callers have taken
-	resume  sync.Cond // signals changes of the fields above and of the rows that are read ahead
+	taken   int       // number of rows taken by callers
+	resume  sync.Cond // signals changes of the fields above and of the rows read ahead
 }
 
-// batch is how many rows are read before waiting callers are told.
+// batch is the number of rows read before waiting callers are woken.
 const batch = 64
 
 // startLoading is called with the lock of the run.
@@ -114,12 +113,11 @@ func (r *run) met(rows []*Row) (enough bool) {
 	return r.known.ahead.size > mostAhead
 }
 
-// idle is the time without a taken row after which rows read ahead are dropped, if callers wait
-// for other ones.
+// idle is the time without a taken row after which rows read ahead are dropped if callers wait for others.
 const idle = time.Millisecond
 
-// pause waits until callers have taken half of the rows that were read ahead. If callers wait for
-// later rows and none is taken, it drops rows instead. It returns false if the loading was stopped.
+// pause waits until callers have taken half of the rows read ahead. If callers wait for later rows and take none, it drops rows
+// instead. It returns false if the loading was stopped.
 func (r *run) pause(l *loading) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -154,7 +152,7 @@ func (j *Journal) load(ctx context.Context, r *run, l *loading) error {
 			return context.Canceled
 		}
 	}
-	after, err := j.data.Run(ctx, r.id) // a result of this Journal may have been written meanwhile
+	after, err := j.data.Run(ctx, r.id) // this Journal may have written a result meanwhile
 	if err != nil || after == nil {
 		return j.data.Explain(err)
 	}
@@ -213,10 +211,10 @@ func (l *reading) next(ctx context.Context) (more bool, err error) {
 // mostGathering bounds how long the writer waits for callers. Changed by tests.
 var mostGathering = 5 * time.Millisecond
 
-// gather lets callers woken by the last commit join the next one: every commit waits for the disk. It waits for as many
-// as came the last time, but no longer than the last commit took. If they do not come, it soon expects no one. With 32
-// runs on PostgreSQL this makes 3,983 steps a second instead of 3,619. A second writer does not help: a commit costs
-// the server 0.26 ms whatever it contains, so half-sized groups cost more than their overlap saves.
+// gather lets callers woken by the last commit join the next, because every commit waits for the disk. It waits for as many as
+// last time, but no longer than the last commit took. If they do not come, it soon stops waiting. With 32 runs on PostgreSQL this
+// makes 3,983 steps a second instead of 3,619. A second writer does not help: a commit costs the server 0.26 ms whatever it
+// contains, so half-sized groups cost more than their overlap saves.
 func (w *writer) gather() {
 	came := 0
 	for before := -1; came > before; {
@@ -240,7 +238,7 @@ func (w *writer) gather() {
 	w.expected = max(came, (came+w.expected)/2)
 }
 
-// waiting returns how many callers wait, and sets how many there must be to wake the writer.
+// waiting returns the number of waiting callers, and sets the number that wakes the writer.
 func (w *writer) waiting(wanted int) int {
 	w.queued.Lock()
 	defer w.queued.Unlock()

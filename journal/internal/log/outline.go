@@ -13,16 +13,14 @@ import (
 	"github.com/stonelayer/stone/journal/internal/outline"
 )
 
-// The holder of a large run keeps an outline beside its records. After every outlineEvery
-// records it adds their steps to the outline, in the transaction that writes the last of
-// them. Readers add newer records in memory. Smaller runs have no stored outline and cost
-// nothing. Folding into blocks costs 2 µs of CPU a step; a row of sums for each branch,
-// added to by UPSERT, costs 7 to 10 µs.
+// The holder of a large run keeps an outline beside its records. After every outlineEvery records it adds their steps to the
+// outline, in the transaction of the last one. Readers add newer records in memory. Smaller runs have no stored outline and cost
+// nothing. Folding into blocks costs 2 µs of CPU a step; a row of sums for each branch, added to by UPSERT, costs 7 to 10 µs.
 
-// outlineEvery is how many records are added to an outline at once.
+// outlineEvery is the number of records added to an outline at once.
 const outlineEvery = 4096
 
-// recent has the steps that are not yet in the outline of a run.
+// recent holds the steps not yet in the outline of a run.
 type recent struct {
 	after  int64 // events has all steps after the record with this number
 	events []outline.Event
@@ -66,8 +64,7 @@ func (b *Block) check(data bool) error {
 	return nil
 }
 
-// summarise adds the latest records of a run to its outline. An outline that cannot be read
-// is made again.
+// summarise adds the latest records of a run to its outline. An unreadable outline is made again.
 func (t *transaction) summarise(p *part) error {
 	tree, err := outline.Open(background, blockStore{t, p.row})
 	if err == nil {
@@ -77,7 +74,7 @@ func (t *transaction) summarise(p *part) error {
 	case errors.Is(err, outline.ErrForm) || errors.Is(err, outline.ErrMoved):
 		p.recent, p.outlined = recent{after: p.next}, 0
 		return t.RemoveBlocks(p.row)
-	case errors.As(err, new(*journal.DamageError)): // readers of the record report it
+	case errors.As(err, new(*journal.DamageError)): // readers of the record report the damage
 		p.recent, p.outlined = recent{after: p.next}, p.next
 		return nil
 	}

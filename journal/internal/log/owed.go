@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// A Beside is a table of rows that belong to a run and are no records of it.
+// A Beside is a table of rows that belong to a run but are not records.
 type Beside string
 
 // The tables.
@@ -21,7 +21,7 @@ const (
 	Receivers Beside = "receivers"
 )
 
-// Note is a row of such a table.
+// Note is a row of a Beside table.
 type Note struct {
 	Run  int64
 	Name string
@@ -49,13 +49,13 @@ func (n *Note) fields() [][]byte {
 type Notice struct {
 	Run                   int64
 	Receiver, Event, Name string
-	ID                    string // of the run, from a reader
+	ID                    string // id of the run, from a reader
 	At, Next              int64  // milliseconds of Unix time; nothing is owed if Next is 0
 	Tries                 int64
 	Body                  []byte
 }
 
-// notes reads the rows that a run has in a table.
+// notes reads the rows of a run in a table.
 func notes[T any](ctx context.Context, j *Journal, from Reader, table Beside, run string, row int64) (all []T, err error) {
 	found, err := from.Notes(ctx, table, row)
 	for _, n := range found {
@@ -68,7 +68,7 @@ func notes[T any](ctx context.Context, j *Journal, from Reader, table Beside, ru
 	return all, j.data.Explain(err)
 }
 
-// notesOf is notes for the id of a run.
+// notesOf is like notes, for the id of a run.
 func notesOf[T any](ctx context.Context, j *Journal, table Beside, run string) ([]T, error) {
 	row, err := j.data.Run(ctx, run)
 	if err != nil || row == nil {
@@ -141,7 +141,7 @@ func (j *Journal) PutReceiver(_ context.Context, run string, to owed.Receiver) e
 		if err != nil {
 			return refused{err}
 		}
-		return t.OweReceivers(row.Row, owed.Stopped(row.State, info.Ended), millis(t.j.now())) // those that were told stay so
+		return t.OweReceivers(row.Row, owed.Stopped(row.State, info.Ended), millis(t.j.now())) // receivers already notified stay so
 	}})
 }
 
@@ -156,7 +156,7 @@ func (j *Journal) DropReceiver(_ context.Context, run, name string) error {
 	}})
 }
 
-// stopped reports whether receivers are told that a run has ended in this state, or waits.
+// stopped reports whether receivers are notified when a run ends or waits in this state.
 func stopped(state string) bool {
 	switch journal.State(state) {
 	case journal.Done, journal.Failed, journal.Canceled, journal.Refused, journal.Waiting:
@@ -165,7 +165,7 @@ func stopped(state string) bool {
 	return false
 }
 
-// stops notes the notices that are owed for the end of a run. Inner runs are started by no server.
+// stops adds the notices owed for the end of a run, except inner runs, which no server starts.
 func (t *transaction) stops(r *run, row *Run, o journal.Outcome) error {
 	if r.outer != nil || !stopped(string(o.State)) {
 		return nil
@@ -183,7 +183,7 @@ func (t *transaction) stops(r *run, row *Run, o journal.Outcome) error {
 			if err != nil {
 				return err
 			}
-			if q, err := t.j.asked(one, row.ID); err == nil { // whoever looks at the run is told of the others
+			if q, err := t.j.asked(one, row.ID); err == nil { // pages of the run show the other questions
 				events = append(events, owed.Asked(q.Path, q.Problem, q.Asked))
 			}
 		}
@@ -209,7 +209,7 @@ func (j *Journal) Due(ctx context.Context, at time.Time, but []string, most int)
 
 // PutNotice implements [owed.Store].
 func (j *Journal) PutNotice(_ context.Context, n owed.Notice, tries int) (still bool, err error) {
-	var is bool // the writer owns it until it has answered
+	var is bool // owned by the writer until it has answered
 	err = j.out.write(&write{also: n.Run, do: func(t *transaction) error {
 		row, err := t.Run(background, n.Run)
 		if err != nil || row == nil {

@@ -183,7 +183,7 @@ func (j *Journal) CountQuestions(ctx context.Context, q journal.QuestionQuery) (
 	return int(n), j.data.Explain(err)
 }
 
-// labelled reports whether a run that was selected by labels has them: see [Column].
+// labelled reports whether a run selected by labels really has them: see [Column].
 func (j *Journal) labelled(ctx context.Context, run string, labels map[string]string) bool {
 	for name, value := range labels {
 		if Column(name) != name || Column(value) != value {

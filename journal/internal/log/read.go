@@ -64,7 +64,7 @@ func (j *Journal) Steps(ctx context.Context, run string) ([]journal.Step, error)
 	return steps, nil
 }
 
-// fold adds a row to its steps. It leaves out those for which step returns nil.
+// fold adds a row to its steps, except those for which step returns nil.
 func (j *Journal) fold(run string, row *Row, h head, step func(digest dag.ID, path, kind, name string) *journal.Step) error {
 	at := time.UnixMilli(h.At)
 	for _, i := range h.Started {
@@ -97,8 +97,8 @@ func (j *Journal) fold(run string, row *Row, h head, step func(digest dag.ID, pa
 	return nil
 }
 
-// end completes a step with its result, which may be at another place than an attempt before it: a body that is repeated
-// in another order counts equal steps anew.
+// end completes a step with its result, which may be at another place than an earlier attempt: a body repeated in another order
+// counts equal steps again.
 func end(s *journal.Step, row *Row, h head, at time.Time) {
 	rec := h.Record
 	s.Path, s.Recorded, s.From, s.Time, s.Ended, s.Type, s.Node, s.Sum = row.Path, true, h.From, rec.Time, at, rec.Type, id(row.Node), rec.Sum
@@ -176,8 +176,8 @@ func (j *Journal) reached(run string, d dag.DAG, ids []dag.ID) (dag.DAG, error) 
 	return record.Reached(heads)
 }
 
-// writeNodes writes nodes in the format of dag.Read. It returns the row at which it
-// ended: a pipe has no buffer, so that is the one that the reader refused.
+// writeNodes writes nodes in the format of dag.Read. It returns the last row, which is the one that the reader refused, because a
+// pipe has no buffer.
 func (j *Journal) writeNodes(ctx context.Context, w io.Writer, run string) (at *Row, err error) {
 	err = j.rows(ctx, run, Selection{Nodes: true}, func(row *Row, h head) error {
 		at = row

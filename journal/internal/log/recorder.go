@@ -76,8 +76,8 @@ func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Contex
 	return j.keep(ctx, r, key, result, rec, later&queue.Result != 0)
 }
 
-// announce writes an intent. Before work whose repetition matters it waits until the intent, and everything that the run
-// has recorded before it, is durable.
+// announce writes an intent. Before work whose repetition matters it waits until the intent and all earlier records of the run
+// are durable.
 func (j *Journal) announce(r *run, i *intent, queued bool) error {
 	x := &write{run: r, intent: i}
 	if !queued || i.Declared != nil || i.claim != (flight.Claim{}) {
@@ -86,8 +86,8 @@ func (j *Journal) announce(r *run, i *intent, queued bool) error {
 	return j.queue(x)
 }
 
-// value makes and queues the record of a value. It is not announced, and not waited for: a value that
-// is lost is made again, and no later record of the run is written before it.
+// value makes and queues the record of a value. It has no intent and nobody waits for it: a lost value is made again, and no
+// later record of the run is written before it.
 func (j *Journal) value(ctx context.Context, r *run, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	rec, err := work(ctx)
 	if err != nil {
@@ -114,7 +114,7 @@ func (j *Journal) ended(ctx context.Context, r *run, key step.Key, cause error) 
 	return nil
 }
 
-// attempted records an attempt that has no result, with its usage. Why is nil if it has one that was put aside.
+// attempted records an attempt that has no result, with its usage. Why is nil if its result was put aside.
 func (j *Journal) attempted(r *run, key step.Key, used budget.Usage, why error) error {
 	row := new(Row)
 	h := head{Kind: key.Kind, Name: key.Name, At: j.now().UnixMilli(), Usage: used, Step: key.Digest.String(), Path: key.Path}
@@ -135,8 +135,8 @@ func (j *Journal) attempted(r *run, key step.Key, used budget.Usage, why error) 
 // mostUnwritten bounds the results of a run that wait in the queue.
 const mostUnwritten = 1024
 
-// keep writes a result. If the step already has one, keep returns that. A result that is only queued is durable before the
-// next intent for which a caller waits.
+// keep writes a result. If the step already has one, keep returns that. A queued result becomes durable before the next intent
+// for which a caller waits.
 func (j *Journal) keep(ctx context.Context, r *run, key step.Key, result *result, rec step.Record, lazy bool) (step.Record, error) {
 	lazy = lazy && r.unwritten.Load() < mostUnwritten
 	for {
@@ -168,7 +168,7 @@ func (j *Journal) keep(ctx context.Context, r *run, key step.Key, result *result
 	}
 }
 
-// late puts a queued result aside that this Journal cannot record any more. The writer calls it. The run has failed already.
+// late puts aside a queued result that this Journal can no longer record. The writer calls it; the run has already failed.
 func (j *Journal) late(r *run, result *result, err error) {
 	if result.failed || !errors.As(err, new(*journal.HeldError)) && !errors.Is(err, errStale) {
 		return
@@ -184,8 +184,7 @@ func (j *Journal) late(r *run, result *result, err error) {
 	}
 }
 
-// put queues a result, unless the step already has one. It never takes a run that was lost: nobody
-// would release it.
+// put queues a result, unless the step already has one. It never takes back a lost run, which nobody would release.
 func (j *Journal) put(r *run, digest dag.ID, x *write) (first bool, err error) {
 	first, ready, err := r.put(digest, x, j.out)
 	if !ready && err == nil {
@@ -238,7 +237,7 @@ func (j *Journal) find(ctx context.Context, r *run, key step.Key) (step.Record, 
 	switch {
 	case err != nil || k == place{}:
 		return step.Record{}, err
-	case k.pending != nil: // a caller gave up waiting for it
+	case k.pending != nil: // a caller stopped waiting for it
 		if err := j.out.wait(k.pending); err != nil {
 			return step.Record{}, err
 		}
@@ -248,7 +247,7 @@ func (j *Journal) find(ctx context.Context, r *run, key step.Key) (step.Record, 
 		rec.Differs = k.differs
 		return rec, err
 	}
-	row, err := j.reread(context.WithoutCancel(ctx), r, k.seq) // the rest of the step does not end with ctx either
+	row, err := j.reread(context.WithoutCancel(ctx), r, k.seq) // nor does the rest of the step end with ctx
 	if err == nil && row == nil {
 		err = j.damage(r.id, &Row{Path: key.Path}, errLost)
 	}
@@ -297,8 +296,8 @@ func (j *Journal) reread(ctx context.Context, r *run, seq int64) (row *Row, err 
 	return rows[0], nil
 }
 
-// inOrder reports whether the row with a number closely follows the rows that were read last.
-// Callers in several lanes ask for rows in about the order of their numbers.
+// inOrder reports whether the row with a number closely follows the rows read last. Callers in several lanes ask for rows in
+// about the order of their numbers.
 func (r *run) inOrder(seq int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -312,7 +311,7 @@ func (r *run) inOrder(seq int64) bool {
 // place locates a result. The zero value is no place.
 type place struct {
 	seq     int64
-	row     *Row // nil if it has to be read
+	row     *Row // nil if it must be read
 	pending *write
 	differs bool // see step.Record
 }
@@ -343,9 +342,8 @@ func (r *run) look(key step.Key) (place, error) {
 	}
 }
 
-// reuse returns the record of another run with the same Reuse, if this run may use it. It
-// records it here too, since the other run may be removed. A damaged record is not
-// reused.
+// reuse returns the record of another run with the same Reuse, if this run may use it. It also records it here, because the other
+// run may be removed. A damaged record is not reused.
 func (j *Journal) reuse(ctx context.Context, r *run, key step.Key) (step.Record, error) {
 	r.mu.Lock()
 	from := r.reuse
@@ -390,8 +388,8 @@ func (j *Journal) reuse(ctx context.Context, r *run, key step.Key) (step.Record,
 	return j.keep(ctx, r, key, own, rec, false)
 }
 
-// fromOrigin returns the record of the run from which this one was forked, and records it here too. A damaged record is
-// made anew.
+// fromOrigin returns the record of the run from which this one was forked, and also records it here. The step of a damaged record
+// is repeated.
 func (j *Journal) fromOrigin(ctx context.Context, r *run, key step.Key) (step.Record, error) {
 	o := record.OriginOf(ctx)
 	if o.Run == "" {
@@ -431,8 +429,7 @@ func (j *Journal) fromOrigin(ctx context.Context, r *run, key step.Key) (step.Re
 	return j.keep(ctx, r, key, own, rec, true)
 }
 
-// origins are the number of the run from which results may be taken, 0 for all, and of
-// the run from which they must not be taken.
+// origins holds the number of the run from which results may be taken, 0 for all, and of the run from which they must not.
 type origins struct{ from, but int64 }
 
 // originsOf is like origins, but remembers the result in the run.

@@ -21,27 +21,26 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// result is a row to be written, and the node of the record, if it has one.
+// result is a row to be written, with the node of the record, if any.
 type result struct {
 	*Row
 	made   *dag.Node
 	failed bool
-	costs  bool // the step has declared a cost, and its result is its own
+	costs  bool // the step declared a cost, and the result is not reused
 	child  bool // the step has waited for a run elsewhere
 	event  outline.Event
 }
 
-// head is the JSON of a row: the fields that the database does not need. Record lacks its
-// Content, which is in the row.
+// head is the JSON of a row: the fields that the database does not need. The Content of Record is in the row.
 type head struct {
-	Kind    string       `json:"kind,omitempty"`  // place reads these two without a decoder
+	Kind    string       `json:"kind,omitempty"`  // place reads these two fields without a decoder
 	Loose   bool         `json:"loose,omitempty"` // see step.Key
 	Name    string       `json:"name,omitempty"`
 	From    string       `json:"from,omitempty"` // run from which it was reused
 	At      int64        `json:"at"`             // milliseconds of Unix time, for people
-	Usage   budget.Usage `json:"usage,omitzero"` // of a step that declared a cost
+	Usage   budget.Usage `json:"usage,omitzero"` // for a step that declared a cost
 	Record  *step.Record `json:"record,omitempty"`
-	Started []intent     `json:"started,omitempty"` // in a row whose content is their digests
+	Started []intent     `json:"started,omitempty"` // for a row whose content is their digests
 
 	// Of a detached row, which has no digest of its own.
 	Step string `json:"step,omitempty"` // its digest
@@ -55,7 +54,7 @@ type intent struct {
 	Kind   string `json:"kind"`
 	Name   string `json:"name"`
 
-	Declared *budget.Amount `json:"declared,omitempty"` // what it may cost; nil if nothing was declared
+	Declared *budget.Amount `json:"declared,omitempty"` // declared cost; nil if none
 
 	text  []byte // JSON
 	claim flight.Claim
@@ -92,7 +91,7 @@ func intentRow(starting []*intent, at time.Time) *Row {
 	return r
 }
 
-// ids ranges over the ids that are concatenated in a column.
+// ids ranges over the ids concatenated in a column.
 func ids(column []byte) iter.Seq[dag.ID] {
 	return func(yield func(dag.ID) bool) {
 		for ; len(column) >= len(dag.ID{}); column = column[len(dag.ID{}):] {
@@ -215,10 +214,10 @@ func (r *Row) open() (head, error) {
 	return h, nil
 }
 
-const sealBytes = 8 // of the fields, and of the content
+const sealBytes = 8 // for the fields, and for the content
 
-// seal returns a checksum of fields and a content. The content has a half of its own, so
-// that the fields can be checked without it. It is short: it detects accidents, not attacks.
+// seal returns a checksum of fields and a content. The content has its own half, so the fields can be checked without it. It is
+// short: it detects accidents, not attacks.
 func seal(content []byte, fields ...[]byte) []byte {
 	sum := sha256.Sum256(content)
 	return append(sealFields(sum[:sealBytes], fields), sum[:sealBytes]...)

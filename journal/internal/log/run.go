@@ -13,14 +13,14 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// run is a run whose lease this Journal has, or wants.
+// run is a run whose lease this Journal has or wants.
 type run struct {
 	id    string
 	outer *run // the run whose lease covers it, nil for its own
 
-	acquired bool        // by Acquire; under the lock of the Journal, as is leaving
-	leaving  *write      // the write that gives it up; queued behind its results
-	held     atomic.Bool // the writer gives signs of life
+	acquired bool        // set by Acquire; under the lock of the Journal, like leaving
+	leaving  *write      // the write that releases it, queued after its results
+	held     atomic.Bool // the writer renews the lease
 
 	unwritten atomic.Int64 // results in the queue
 	aside     aside
@@ -36,19 +36,19 @@ type run struct {
 	beat     int64
 	nodes    map[half]bool
 	recent   recent
-	outlined int64 // number of the last record in its outline, 0 if that is unknown
+	outlined int64 // number of the last record in its outline, 0 if unknown
 
 	mu      sync.Mutex
 	tenure  tenure
 	news    sync.Cond // of known and loading
 	ready   bool      // loading has started
 	fresh   bool      // made by this Journal, so it needs no loading
-	begun   bool      // while it is fresh, and is no inner run: the fields from over on are known
+	begun   bool      // while fresh and not an inner run: the fields from over on are known
 	over    bool      // done and not started again, so it takes no more steps
-	failed  error     // of a write without a waiting caller: no step starts and the run does not end until it is acquired again
-	last    *write    // the last such write, nil if it is settled
-	opening *write    // the queued write with which the run starts, until it is settled
-	reuse   string    // from which run results are taken, as in journal.RunInfo
+	failed  error     // error of a write without a waiting caller: no step starts and the run does not end until it is acquired again
+	last    *write    // the last such write, nil once settled
+	opening *write    // the queued start of the run, until it is settled
+	reuse   string    // as in journal.RunInfo
 	account string    // as in journal.RunInfo
 	shared  []budget.Shared
 	known   known
@@ -57,7 +57,7 @@ type run struct {
 	attempts map[dag.ID]int // of steps without a result
 
 	origins map[string]*origins // of reused results, by RunInfo.Reuse
-	names   map[int64]string    // of the runs that results were taken from
+	names   map[int64]string    // names of the runs from which results were taken
 }
 
 // tenure is the time during which a run is ours. Its methods are called with the lock of the run.
@@ -86,7 +86,7 @@ func (r *run) lastTenure() context.Context {
 	return r.tenure.Context
 }
 
-// endTenure tells everyone who has the context of the tenure why this Journal leaves the run.
+// endTenure ends the context of the tenure with the reason why this Journal leaves the run.
 func (r *run) endTenure(why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,9 +107,8 @@ func (r *run) owner(us string) string {
 	return us
 }
 
-// entry returns the run with the id, and makes it if this Journal does not know it. It
-// waits for a run that is being left. Afterwards the Journal is locked, unless there is
-// an error.
+// entry returns the run with the id, and makes it if necessary. It waits for a run that is being released. Afterwards the Journal
+// is locked, unless there is an error.
 func (j *Journal) entry(id string) (*run, error) {
 	for {
 		j.mu.Lock()
@@ -226,7 +225,7 @@ func (r *run) settled(x *write) {
 		r.tenure.end(x.err)
 	}
 	if x.lazy && x.err != nil && r.failed == nil && (x.result != nil || !errors.Is(x.err, errStale)) { // a step within a stale intent announces itself
-		r.failed = x.err // before the run counts as settled
+		r.failed = x.err // set before the run counts as settled
 	}
 	if r.last == x {
 		r.last = nil
@@ -274,8 +273,8 @@ func (r *run) forgive() {
 	}
 }
 
-// queue queues a write for which no caller waits. The writer takes it with the next write that somebody waits for, or
-// soon. After its error the run has failed.
+// queue queues a write for which no caller waits. The writer takes it soon, or with the next write that a caller waits for. If it
+// fails, the run has failed.
 func (j *Journal) queue(x *write) error {
 	x.lazy, x.done = true, make(chan struct{})
 	x.run.mu.Lock()
@@ -312,7 +311,7 @@ func (j *Journal) Settled(id string) (wait func(now bool) error) {
 	}
 }
 
-// settle waits until everything is durable that a run has recorded.
+// settle waits until all records of a run are durable.
 func (j *Journal) settle(id string) error {
 	if wait := j.Settled(id); wait != nil {
 		return wait(true)

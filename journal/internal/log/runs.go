@@ -18,7 +18,7 @@ import (
 	"github.com/stonelayer/stone/journal/internal/outline"
 )
 
-// seal seals the facts about a run. The shape has half of the seal to itself.
+// seal seals the facts about a run. The shape has its own half of the seal.
 func (r *Run) seal() { r.Seal = seal(r.Shape, r.fields()...) }
 
 func (r *Run) fields() [][]byte {
@@ -34,7 +34,7 @@ func (j *Journal) opened(r *Run, shape bool) (info journal.RunInfo, err error) {
 	if !unbroken(r.Seal, r.Shape, shape, r.fields()...) {
 		err = errChanged
 	} else if err = jsonv2.UnmarshalV1(r.Info, &info); err == nil {
-		info.Outcome = journal.Outcome{} // what the last outcome leaves out is zero, whatever the one before it was
+		info.Outcome = journal.Outcome{} // fields missing in the last outcome are zero, whatever their earlier values
 		if err = jsonv2.UnmarshalV1(r.Outcome, &info.Outcome); err == nil && shape {
 			err = jsonv2.UnmarshalV1(r.Shape, &info.Shape)
 		}
@@ -133,7 +133,7 @@ func (j *Journal) Begin(ctx context.Context, info journal.RunInfo, input dag.DAG
 // records that only belonged to its outcome, and the failures to retry.
 func (t *transaction) begin(r *run, as Run, labels map[string]string, input *result, opens bool) error {
 	p := t.find(r)
-	if p.row != 0 && opens { // this process may have lost it, and somebody may have removed it since
+	if p.row != 0 && opens { // this process may have lost the run, which may have been removed since
 		switch row, err := t.Run(background, r.id); {
 		case err != nil:
 			return err
@@ -154,7 +154,7 @@ func (t *transaction) begin(r *run, as Run, labels map[string]string, input *res
 		case !now.free() || row.Info != nil || row.Rows > 0:
 			return refused{t.j.held(r.id, cmp.Or(now.owner, "another process"))}
 		}
-		if _, err := t.take(r, row, time.Duration(as.Lease)*time.Millisecond); err != nil { // it only has a question
+		if _, err := t.take(r, row, time.Duration(as.Lease)*time.Millisecond); err != nil { // the run only has a question
 			return err
 		}
 		p.rows, p.next = 0, 0
@@ -179,7 +179,7 @@ func (t *transaction) begin(r *run, as Run, labels map[string]string, input *res
 		if removed, err = t.Delete(row.Row, row.Tail, row.Tip); err != nil {
 			return err
 		}
-		clear(r.nodes) // also those in memory: what is left is read again before the run ends
+		clear(r.nodes) // also in memory: the rest is read again before the run ends
 	}
 	if before.State == journal.Failed {
 		if err := t.forget(p, row, before.Retry); err != nil {
@@ -210,7 +210,7 @@ func (t *transaction) begin(r *run, as Run, labels map[string]string, input *res
 	return err
 }
 
-// make records that a new run starts, which takes its lease.
+// make records the start of a new run, which takes its lease.
 func (t *transaction) make(p *part, as Run, labels map[string]string, input *result) error {
 	as.seal()
 	if err := t.Insert(&as); err != nil {
@@ -248,8 +248,7 @@ func (t *transaction) beginWith(p *part, input *result) error {
 	return nil
 }
 
-// forget detaches the failures of the steps with the paths from the steps. Their rows
-// remain, for the cost of the attempts.
+// forget detaches failures from the steps with the given paths. Their rows remain, for the cost of the attempts.
 func (t *transaction) forget(p *part, r *Run, paths []string) error {
 	var events []outline.Event
 	for _, path := range paths {
@@ -407,7 +406,7 @@ func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 	return j.data.Check()
 }
 
-// possible pays what the lost attempts of a run may have cost, which is known now.
+// possible charges the estimated cost of a run's lost attempts, which is now known.
 func (t *transaction) possible(p *part, row *Run, o journal.Outcome) error {
 	var before journal.Outcome
 	if err := json.Unmarshal([]byte(cmp.Or(string(row.Outcome), "{}")), &before); err != nil {
@@ -418,7 +417,7 @@ func (t *transaction) possible(p *part, row *Run, o journal.Outcome) error {
 	return nil
 }
 
-// refuse records an outcome that keeps the nodes of the last one.
+// refuse records an outcome that keeps the nodes of the previous one.
 func (j *Journal) refuse(ctx context.Context, r *run, o journal.Outcome) error {
 	text, err := json.Marshal(o)
 	if err != nil {
@@ -428,7 +427,7 @@ func (j *Journal) refuse(ctx context.Context, r *run, o journal.Outcome) error {
 	if err != nil {
 		return err
 	}
-	r.mu.Lock() // it does not begin, which would say who pays
+	r.mu.Lock() // the run does not begin, which would name its payer
 	r.account, r.shared = info.Account, named(info.Budgets)
 	r.mu.Unlock()
 	return j.send(&write{run: r, do: func(t *transaction) error {

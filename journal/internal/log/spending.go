@@ -18,7 +18,7 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// admit refuses a step that starts, unless the budgets of its run have room for it.
+// admit refuses a starting step for which the run's budgets have no room.
 func (t *transaction) admit(r *run, i *intent) (refused, err error) {
 	of := r.budgets()
 	if len(of) == 0 || i.claim == (flight.Claim{}) {
@@ -31,13 +31,14 @@ func (t *transaction) admit(r *run, i *intent) (refused, err error) {
 	return refused, err
 }
 
-// ended is a step that has started in this transaction, or ended.
+// ended is a step that started or ended in this transaction.
 type ended struct {
 	run  string
 	step dag.ID
 }
 
-// within is a [flight.Reader] within a transaction, which reads once. What it adds is written at its end, and is in flight until then.
+// within is a [flight.Reader] within a transaction, which reads once. Its additions are written at the end of the transaction,
+// and are in flight until then.
 type within struct{ *transaction }
 
 func (t within) Spent(k flight.Key) (sum budget.Amount, err error) {
@@ -88,8 +89,8 @@ func (j *Journal) estimates(open []*Outstanding, b budget.Shared) (map[string]bu
 	return found, nil
 }
 
-// end notes that an attempt of a step ends with this transaction, with a result or an error whose cost is known. A request
-// that waits for a batch stays in flight.
+// end notes that an attempt ends with this transaction, with a result or an error of known cost. A request that waits for a batch
+// stays in flight.
 func (t *transaction) end(p *part, step dag.ID, why error) {
 	if why == nil || !errors.Is(why, kind.Waiting) {
 		p.paid.Roundtrips += t.j.flight.Most(p.run.id, step).Roundtrips
@@ -162,7 +163,7 @@ func (r reads) Outstanding(b budget.Shared) (map[string]budget.Amount, error) {
 	return r.estimates(open, b)
 }
 
-// budgets returns those on which the run draws, or its outer run.
+// budgets returns the budgets of the run or its outer run.
 func (r *run) budgets() []budget.Shared {
 	r.mu.Lock()
 	of := r.shared
@@ -173,7 +174,7 @@ func (r *run) budgets() []budget.Shared {
 	return of
 }
 
-// payers returns the budgets of a run, and the one of everything that its account spends on a day.
+// payers returns the budgets of a run, and the daily budget of its account.
 func (r *run) payers() []budget.Shared {
 	of := r.budgets()
 	if payer := r.payer(); payer != "" {
@@ -182,7 +183,7 @@ func (r *run) payers() []budget.Shared {
 	return of
 }
 
-// named returns budgets with names that columns can have.
+// named returns budgets with names that fit into columns.
 func named(of []budget.Shared) []budget.Shared {
 	of = slices.Clone(of)
 	for i := range of {

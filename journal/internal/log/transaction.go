@@ -26,7 +26,7 @@ type transaction struct {
 	sums     map[flight.Key]budget.Amount // that were read
 	open     []*Outstanding               // that were read
 	admitted []ended                      // steps that start
-	over     []ended                      // steps that are in flight no longer
+	over     []ended                      // steps no longer in flight
 }
 
 // part is the part of a transaction that belongs to one run.
@@ -36,15 +36,15 @@ type part struct {
 	rows    int64 // number of records, negative until it is loaded
 	next    int64 // number of a record
 	beat    int64
-	now     *Beat // set by Fence: has the beat when the transaction is committed
+	now     *Beat // set by Fence: holds the beat once the transaction is committed
 	aside   bool  // a former holder may have put results aside
-	touched bool  // written to, so it must be ours
+	touched bool  // changed, so the run must be ours
 	ours    bool  // until the transaction ends
-	counted int64 // number of records that the database knows
+	counted int64 // number of records known to the database
 	gone    bool  // removed from the database
 	intents []*intent
 	nodes   []half        // new in the database
-	paid    budget.Amount // by the rows to be appended, less what was not paid after all
+	paid    budget.Amount // paid by the rows to be appended, less estimates not spent
 
 	recent   recent
 	outlined int64
@@ -54,7 +54,7 @@ type part struct {
 // process's records are not known yet.
 var errStale = errors.New("the run was lost meanwhile")
 
-// errAbandoned is the error of a write for which nobody waits any more.
+// errAbandoned is the error of a write whose caller no longer waits.
 var errAbandoned = fmt.Errorf("was not written in time: %w", journal.ErrUnavailable)
 
 // refused is an error of one write that changed nothing.
@@ -69,8 +69,8 @@ type lostError struct {
 
 func (e *lostError) Error() string { return e.why.Error() }
 
-// rewoundError reports that the beat of a run is older than the last committed one. The database has
-// lost commits that this process relies on, so the process gives the run up.
+// rewoundError reports that the beat of a run is older than the last committed one. The database has lost commits that this
+// process relies on, so the process gives up the run.
 type rewoundError struct{ run *journal.HeldError }
 
 func (e *rewoundError) Error() string {
@@ -95,7 +95,7 @@ func (t *transaction) part(r *run) *part {
 }
 
 func (t *transaction) find(r *run) *part {
-	for _, p := range t.parts { // there are few, usually one
+	for _, p := range t.parts { // a transaction has few parts, usually one
 		if p.run == r {
 			return p
 		}
@@ -105,8 +105,8 @@ func (t *transaction) find(r *run) *part {
 	return p
 }
 
-// lock locks the runs that a group writes to, and reads those that it changes. All processes lock in
-// the same order, since two that write to each other's runs could otherwise deadlock.
+// lock locks the runs to which a group writes, and reads those that it changes. All processes lock in the same order, because two
+// that write to each other's runs could otherwise deadlock.
 func (t *transaction) lock(group []*write) error {
 	ids, read := map[string]bool{}, map[string]bool{}
 	of := func(id string, changes bool) {
@@ -132,14 +132,14 @@ func (t *transaction) lock(group []*write) error {
 	return t.Lock(slices.Sorted(maps.Keys(ids)), slices.Sorted(maps.Keys(read)))
 }
 
-// apply executes the writes of a group. What comes before the first change of its run is written first, with a
-// sign of life for each run that will be changed: one round trip for all.
+// apply executes the writes of a group. Writes before the first change of their run come first, with a renewal for each run that
+// will be changed: one round trip for all.
 func (t *transaction) apply(group []*write) error {
 	if err := t.lock(group); err != nil {
 		return err
 	}
 	var later []*write
-	changed := map[*run]bool{} // true for those that must be ours before
+	changed := map[*run]bool{} // true for runs that must already be ours
 	for _, x := range group {
 		x.err = nil
 		_, after := changed[x.run]
@@ -196,7 +196,7 @@ func (t *transaction) write(x *write) error {
 	case t.part(x.run).rows < 0:
 		x.err = errStale
 	case x.intent != nil:
-		if x.err = x.run.failure(); x.err != nil { // no step starts without what the run has recorded before
+		if x.err = x.run.failure(); x.err != nil { // no step starts without the earlier records of the run
 			return nil
 		}
 		var err error
@@ -231,7 +231,7 @@ func (t *transaction) record(p *part, r *result) error {
 	}
 	before := p.paid
 	t.append(p, r.Row, r.event)
-	if r.child { // sums over several runs have its cost from the run elsewhere
+	if r.child { // Shared budgets already have its cost from the run elsewhere
 		p.paid = before
 		t.over = append(t.over, ended{p.run.id, id(r.Digest)})
 		return nil
@@ -307,7 +307,7 @@ func (t *transaction) flush() error {
 	return nil
 }
 
-// advance gives a sign of life for each run that is written to, and counts its records.
+// advance renews the lease of each changed run and counts its records.
 func (t *transaction) advance() error {
 	var beats, counts []*Beat
 	var parts []*part
@@ -353,10 +353,10 @@ func (t *transaction) advance() error {
 	return nil
 }
 
-// fence notes that the run cannot be lost any more in this transaction.
+// fence notes that the run can no longer be lost in this transaction.
 func (p *part) fence() { p.touched, p.ours, p.counted = false, true, p.rows }
 
-// heard notes the beat of the run. Only who puts a result aside advances a run that is not its own.
+// heard notes the beat of the run. A process advances another's run only to put a result aside.
 func (p *part) heard(beat int64) {
 	p.aside = p.aside || p.beat+1 != beat
 	p.beat = beat
@@ -407,7 +407,7 @@ func (t *transaction) finish(ok bool) {
 			if p.aside {
 				p.run.aside.stale.Store(true)
 			}
-			if p.gone { // it gives no more signs of life
+			if p.gone { // its lease is no longer renewed
 				p.run.held.Store(false)
 			}
 			continue

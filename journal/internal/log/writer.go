@@ -11,19 +11,18 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// A write is an intent, a result, another change or, if it is none of these, a sign of
-// life.
+// A write is an intent, a result, another change or otherwise a renewal of a lease.
 type write struct {
 	run    *run
 	also   string // id of another run that do changes
 	intent *intent
 	result *result
 	do     func(*transaction) error
-	free   bool            // do finds out itself whether the run is ours
-	then   func(err error) // called after do was committed, or failed
+	free   bool            // do itself checks whether the run is ours
+	then   func(err error) // called after do was committed or has failed
 	stays  bool            // is retried although no caller waits for it
 	paid   bool            // its caller waits as long as for a result
-	lazy   bool            // it may wait a moment for a write that somebody waits for
+	lazy   bool            // may wait a moment for a write with a waiting caller
 
 	abandoned atomic.Bool   // no caller waits for it any more
 	done      chan struct{} // closed when err is set
@@ -39,9 +38,9 @@ type writer struct {
 
 	queued    sync.Mutex
 	queue     []*write
-	callers   int   // that wait for writes in the queue
+	callers   int   // callers that wait for writes in the queue
 	trouble   error // why the last transaction failed, or nil
-	broken    error // why no other one will start
+	broken    error // why no other transaction will start
 	closed    bool
 	committed chan struct{} // closed by the next commit, nil if no caller waits for it
 
@@ -51,7 +50,7 @@ type writer struct {
 	took     time.Duration // by the last commit
 	expected int           // how many callers join the next one
 	using    sync.Mutex    // in a transaction
-	idle     bool          // nothing was written since the last sign of life
+	idle     bool          // nothing was written since the last renewal
 	lost     error         // the error for writes that close could not write
 }
 
@@ -97,15 +96,15 @@ func (w *writer) rouse() {
 	}
 }
 
-// mostLingering bounds how long a lazy write stays in the queue before the writer starts. A run comes to its next intent
-// or its end in less. Changed by tests.
+// mostLingering bounds how long a lazy write stays in the queue before the writer starts. A run reaches its next intent or its
+// end sooner. Changed by tests.
 var mostLingering = time.Millisecond
 
-// lazily is the time of the lazy writes in the queue. Its fields are under the lock of the queue.
+// lazily times the lazy writes in the queue. Its fields are under the lock of the queue.
 type lazily struct {
 	timer *time.Timer
 	armed bool
-	since time.Time // of the oldest one, zero for none
+	since time.Time // time of the oldest, zero for none
 }
 
 // linger starts the writer later.
@@ -141,8 +140,7 @@ func (w *writer) lingered() {
 	w.rouse()
 }
 
-// patience is how many times longer a caller waits for a write to which the disk does not
-// respond than for one that fails: the disk may be busy.
+// patience is the factor by which a caller waits longer for an unresponsive disk than for a failing one: the disk may be busy.
 const patience = 12
 
 // wait waits until x is on the disk, but not forever.
@@ -176,7 +174,7 @@ func (w *writer) wait(x *write) error {
 	}
 }
 
-// abandon gives up waiting for a write. What nobody knows of then does not start a run later.
+// abandon stops waiting for a write, and keeps it from starting an unknown run later.
 func (x *write) abandon() {
 	x.abandoned.Store(true)
 	if x.run == nil {
@@ -197,15 +195,15 @@ func (w *writer) write(x *write) error {
 	return w.wait(x)
 }
 
-// loop commits the queue. It keeps failed writes and retries them. It logs once, with
-// [slog.Default], that they have failed for as long as Retry, so that somebody can help.
+// loop commits the queue. It keeps failed writes and retries them. Once they have failed for as long as Retry, it logs that once
+// with [slog.Default].
 func (w *writer) loop() {
 	defer close(w.ended)
 	beats := time.NewTicker(max(w.opts.Lease/4, time.Millisecond))
 	defer beats.Stop()
 	var kept []*write
 	var pause time.Duration
-	var since time.Time // the first failure of those in a row
+	var since time.Time // the first of consecutive failures
 	var told bool
 	for stopped := false; !stopped; {
 		var again <-chan time.Time
@@ -245,13 +243,13 @@ func (w *writer) loop() {
 	w.giveUp(kept)
 }
 
-// longest is the longest pause before a write is tried again. After an outage the owner of a
-// run must write before its watchers give it up.
+// longest is the longest pause before a write is tried again. After an outage, the owner of a run must write before its watchers
+// give up on it.
 func (w *writer) longest() time.Duration {
 	return min(max(w.opts.Lease/8, 5*time.Millisecond), time.Second)
 }
 
-// signs checks the database, and returns a sign of life for every run.
+// signs checks the database, and returns a renewal for every run.
 func (w *writer) signs() []*write {
 	if err := w.data.Check(); err != nil {
 		w.queued.Lock()
@@ -262,19 +260,17 @@ func (w *writer) signs() []*write {
 	defer w.mu.Unlock()
 	signs := []*write{}
 	for _, r := range w.runs {
-		if r.held.Load() && r.outer == nil && r.row != 0 { // else its start is in the queue
+		if r.held.Load() && r.outer == nil && r.row != 0 { // otherwise its start is in the queue
 			signs = append(signs, &write{run: r})
 		}
 	}
 	return signs
 }
 
-// rest lets the database clean up after some work, if nothing was written between two
-// signs of life.
+// rest lets the database clean up after some work, if nothing was written between two renewals.
 func (w *writer) rest(nothing, sign bool) {
 	if nothing && sign && !w.idle {
-		// It retries after more work, and an error that matters is reported by the next
-		// commit.
+		// It is retried after more work, and the next commit reports errors that matter.
 		_ = w.data.Idle()
 	}
 	if sign || !nothing {
@@ -332,7 +328,7 @@ func (w *writer) commit(group []*write) (kept []*write) {
 		for _, x := range group {
 			if x.result != nil || x.stays || (x.intent != nil || x.do != nil) && !x.abandoned.Load() {
 				kept = append(kept, x)
-			} else if x.lazy { // it is the start of a run
+			} else if x.lazy { // the start of a run
 				x.settle(w.data.Explain(err))
 			}
 		}
@@ -396,8 +392,8 @@ func (w *writer) transact(group []*write) ([]*write, error) {
 	}
 }
 
-// lookUp asks until it is known whether a transaction was committed. If it was not, it
-// returns the error of the transaction, which is then written again.
+// lookUp asks until it is certain whether a transaction was committed. If not, it returns the transaction's error, and the writes
+// are repeated.
 func (w *writer) lookUp(u *UnknownError) error {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, w.longest()) {
 		committed, err := u.Committed()

@@ -10,13 +10,13 @@ import (
 	"github.com/stonelayer/stone/budget"
 )
 
-// form is the version of the encoding. Trees in other versions are made anew.
+// form is the version of the encoding. Trees in other versions are rebuilt.
 const form = 1
 
 var (
 	// ErrForm means that a block cannot be read.
 	ErrForm = errors.New("a block of the outline cannot be read")
-	// ErrMoved means that the tree was changed in its store since it was opened.
+	// ErrMoved means that the tree has changed in its store since it was opened.
 	ErrMoved = errors.New("the outline was changed meanwhile")
 )
 
@@ -76,7 +76,7 @@ func (n *node) flush(path string, at int64, put func(Block) error) error {
 	return nil
 }
 
-// inside returns the number of nodes that are stored with a node.
+// inside returns the number of nodes stored with a node.
 func (n *node) inside() (sum int) {
 	for _, k := range n.kids {
 		sum += 1 + k.inside()

@@ -16,7 +16,7 @@ type Branch struct {
 	Own   []Own
 }
 
-// Level is a page of the branches right below a path.
+// Level is a page of the branches directly below a path.
 type Level struct {
 	Sums
 	Branches []Branch
@@ -36,7 +36,7 @@ type Page struct {
 // sorted by name and number.
 const inOrder = 2000
 
-// Level returns a page of the branches right below a path.
+// Level returns a page of the branches directly below a path.
 func (t *Tree) Level(ctx context.Context, path string, p Page) (l Level, err error) {
 	n := t.root
 	for start := 0; start < len(path) && n != nil && err == nil; {
@@ -190,7 +190,7 @@ func (t *Tree) counts(ctx context.Context, n *node, path string) (map[string]Cou
 // Check reads every block once and keeps none. It returns ErrForm if the outline is damaged.
 func (t *Tree) Check(ctx context.Context) error { return t.check(ctx, t.root, "") }
 
-// check checks what is below the node at a path.
+// check checks everything below the node at a path.
 func (t *Tree) check(ctx context.Context, n *node, path string) error {
 	below := func(kids []*node) error {
 		for _, k := range kids {

@@ -1,11 +1,10 @@
-// Package outline sums up the steps of a run, branch by branch. A journal keeps the sums
-// beside the records, so a page about a run of a million steps reads a few of them.
+// Package outline sums up the steps of a run, branch by branch. A journal keeps the sums beside the records, so a page about a
+// run of a million steps reads only a few.
 //
-// A [Tree] has a node for each path that leads to a step. As long as a node has few nodes
-// below it, it is stored in the block of its parent. Otherwise its children are stored in
-// blocks of their own, up to 128 neighbours in each: see [Block]. The outline of a fan-out
-// of a million lanes is thus one small node and 8,000 blocks. A page of lanes reads one or
-// two of them, and recording a step changes one.
+// A [Tree] has a node for each path that leads to a step. A node with few nodes below it is stored in the block of its parent.
+// Otherwise its children have their own blocks, each with up to 128 neighbours: see [Block]. The outline of a fan-out of a
+// million lanes is thus one small node and 8,000 blocks. A page of lanes reads one or two of them, and recording a step changes
+// one.
 //
 // A Tree depends only on the rows of the run. To complete it, a reader folds the rows after
 // its position, or all rows if the run has no tree.
@@ -46,7 +45,7 @@ type Event struct {
 // number.
 type Block struct {
 	Parent, Slot string
-	Counts       []byte // of the children, by state
+	Counts       []byte // numbers of children by state
 	Data         []byte
 }
 
@@ -86,7 +85,7 @@ type Own struct {
 	What     What // Started, Done or Failed
 	Attempts int
 	Failures int
-	Seq      int64 // of its result, or of its last start
+	Seq      int64 // number of its result or its last start
 	Usage    budget.Usage
 }
 
@@ -111,7 +110,7 @@ type node struct {
 	out    bool             // its children are in blocks
 	counts Counts           // of its children
 	top    string           // its last slot
-	slots  map[string]*slot // the ones that were read or changed
+	slots  map[string]*slot // blocks that were read or changed
 }
 
 // slot is a decoded Block.
@@ -141,14 +140,14 @@ func Open(ctx context.Context, store Store) (*Tree, error) {
 }
 
 const (
-	mostInside = 16 // nodes below one that is not out
-	placeBits  = 16 // of a place in a row
+	mostInside = 16 // nodes below a node that is not out
+	placeBits  = 16 // bits of a place in a row
 	slotBits   = 7
 )
 
 // Fold adds an event.
 func (t *Tree) Fold(ctx context.Context, e Event) error {
-	if e.Kind == step.Value { // a part of what its step has done
+	if e.Kind == step.Value { // part of the work of its step
 		t.At = max(t.At, e.Seq)
 		return nil
 	}
@@ -184,7 +183,7 @@ func (t *Tree) Fold(ctx context.Context, e Event) error {
 	return nil
 }
 
-// link is a node on a path, and the block in which its parent has it, if it has blocks.
+// link is a node on a path, with its block in the parent, if the parent has blocks.
 type link struct {
 	*node
 	slot *slot
@@ -192,7 +191,7 @@ type link struct {
 
 func (n *node) known() bool { return n.Open+n.Recorded > 0 }
 
-// next returns where the path segment from start ends.
+// next returns the end of the path segment at start.
 func next(path string, start int) int {
 	if end := strings.IndexAny(path[start+1:], "/[~"); end >= 0 {
 		return start + 1 + end
@@ -200,7 +199,7 @@ func next(path string, start int) int {
 	return len(path)
 }
 
-// delta is how an event changes numbers of steps.
+// delta is the change of step counts by an event.
 type delta struct {
 	fresh, open, recorded, failed int
 	anew                          bool // the step had a result
@@ -300,7 +299,7 @@ func (n *node) state() State {
 	return IsPartly
 }
 
-// kid returns the child of the node at a path. If there is none, it makes one unless first is 0.
+// kid returns the child of the node at a path. It makes a missing child unless first is 0.
 func (t *Tree) kid(ctx context.Context, n *node, path, rest string, first int64) (link, error) {
 	if !n.out {
 		for _, k := range n.kids {
@@ -339,7 +338,7 @@ func (t *Tree) kid(ctx context.Context, n *node, path, rest string, first int64)
 	return link{k, s}, nil
 }
 
-// slot returns a block of the node at a path, or nil if there is none with the name.
+// slot returns the named block of the node at a path, or nil.
 func (t *Tree) slot(ctx context.Context, n *node, path, name string) (*slot, error) {
 	if s := n.slots[name]; s != nil || name > n.top {
 		return s, nil

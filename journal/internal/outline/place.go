@@ -12,7 +12,7 @@ type Place struct {
 	Path                   string
 	Open, Recorded, Failed int
 	First                  string // path of the first step
-	Visits                 int    // of a loop or fan-out, 1 more than the highest number of a round or lane
+	Visits                 int    // for a loop or fan-out, the highest number of a round or lane plus 1
 	Usage                  budget.Usage
 }
 
@@ -58,7 +58,7 @@ func (t *Tree) visit(path string) {
 	}
 }
 
-// placeAt returns the place at a path, or the one that sums it up.
+// placeAt returns the place at a path, or the place that includes it.
 func (t *Tree) placeAt(at string) *Place {
 	if t.places[at] == nil && len(t.places) >= mostPlaces {
 		at = address.Parent(at) + "/…"

@@ -55,9 +55,9 @@ func (k key) compare(o key) int {
 	return cmp.Or(strings.Compare(k.name, o.name), cmp.Compare(k.number, o.number), strings.Compare(k.rest, o.rest))
 }
 
-// find returns where a child is, or belongs.
+// find returns the index at which a child is or belongs.
 func (s *slot) find(k key) (at int, found bool) {
-	if n := len(s.kids); n > 0 { // usually keys come in order, without gaps
+	if n := len(s.kids); n > 0 { // usually keys arrive in order, without gaps
 		if last := s.kids[n-1].key; last.compare(k) < 0 {
 			return n, false
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A wording is how a server says something.
+// A wording is a server's phrasing of a message.
 type wording struct{ pattern, source string }
 
 // tooLong are the refusals of requests that are longer than the model's window.
@@ -28,14 +28,14 @@ var tooLong = alternatives([]wording{
 	{`input (tokens )?exceeds the (maximum|limit)|exceeds (the )?maximum (allowed )?(input|prompt) (length|tokens)`, "Amazon Bedrock, NVIDIA NIM, reports, 2026-11"},
 })
 
-// tooOften are the words of refusals because of a rate, which may name tokens and lengths too.
+// tooOften are wordings of rate limit refusals, which may also mention tokens and lengths.
 var tooOften = alternatives([]wording{
 	{`rate.?limit|throttl|per (minute|day)|quota|try again later`, "OpenAI, Groq, Amazon, Google, reports, 2026-11"},
 	{`tokens per min|too many tokens, please wait|\((TPM|RPM|TPD)\)`, "OpenAI, Amazon Bedrock, reports, 2026-11"},
 })
 
-// answers are refusals of an answer limit, with the limit that the server accepts ("most"; "below" is
-// one more), or with the window and the input that leave less room.
+// answers are refusals of an answer limit, with the limit that the server accepts ("most"; "below" is one more), or with the
+// window and the input that limit it.
 var answers = patterns([]wording{
 	{`supports at most (?P<most>\d+) completion tokens`, "OpenAI, report, 2026-11"},
 	{`max_tokens: \d+ > (?P<most>\d+)`, "Anthropic, report, 2026-11"},
@@ -67,8 +67,8 @@ func patterns(list []wording) (all []*regexp.Regexp) {
 	return all
 }
 
-// TooLong reports whether a refusal says that the request is longer than the model's window. A limit of the
-// answer that leaves too little room beside a short request is another fault: see AnswerLimit.
+// TooLong reports whether a refusal says that the request is longer than the model's window. A limit of the answer that is too
+// large for a short request is another fault: see AnswerLimit.
 func TooLong(said string) bool {
 	if !tooLong.MatchString(said) || tooOften.MatchString(said) {
 		return false
@@ -77,8 +77,8 @@ func TooLong(said string) bool {
 	return !answer
 }
 
-// AnswerLimit reports whether a refusal says that the limit of the answer is too high, and returns the limit that the
-// server accepts, for any request or only beside the one that it refused.
+// AnswerLimit reports whether a refusal says that the limit of the answer is too high, and returns the limit that the server
+// accepts, for any request or only for the refused one.
 func AnswerLimit(said string) (most int, any, refused bool) {
 	for _, p := range answers {
 		found := p.FindStringSubmatch(said)
@@ -87,7 +87,7 @@ func AnswerLimit(said string) (most int, any, refused bool) {
 		}
 		number := map[string]int{}
 		for i, name := range p.SubexpNames() {
-			number[name], _ = strconv.Atoi(found[i]) // "" and what is too large are 0
+			number[name], _ = strconv.Atoi(found[i]) // "" and numbers that are too large become 0
 		}
 		if window := number["window"]; window > 0 {
 			return window - number["input"], false, number["input"] <= window/4*3

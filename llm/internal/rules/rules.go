@@ -1,6 +1,6 @@
-// Package rules lists the known messages, requirements and limits of providers. It is data: a server that says the
-// same in another way is a new row. Each row has its source and the month in which it was read. "Report" means
-// an error text quoted in a public issue, where the provider has no page about it.
+// Package rules lists the known messages, requirements and limits of providers. It is data: another wording is a new row. Each
+// row has its source and the month in which it was read. "Report" means an error text quoted in a public issue, where the
+// provider has no page about it.
 package rules
 
 import (
@@ -21,12 +21,12 @@ type Ending uint8
 
 // The endings.
 const (
-	Cut     Ending = iota // by a limit, or for an unknown reason
+	Cut     Ending = iota // ended by a limit, or for an unknown reason
 	Whole                 // the model has finished
-	Paused                // the provider continues when it gets the same messages again
-	Refused               // by the model or a filter
+	Paused                // the provider continues if it gets the same messages again
+	Refused               // refused by the model or a filter
 	Failed                // the provider could not complete the answer
-	Retry                 // the same, and it may succeed the next time
+	Retry                 // failed, but may succeed next time
 )
 
 // endings are the known stop reasons in lower case. Protocols do not contradict each other.
@@ -78,15 +78,15 @@ func EndingOf(reason string) Ending {
 	return endings[strings.ToLower(reason)]
 }
 
-// A Naming is the form in which a server accepts ids of tool calls and names of tools.
+// A Naming is a server's rule for ids of tool calls and names of tools.
 type Naming struct {
 	ID, Name *regexp.Regexp
 	MaxName  int
-	OneModel bool // signatures are valid for the model that made them alone
+	OneModel bool // signatures are valid only for the model that made them
 }
 
 var namings = []struct {
-	protocol, host string // an empty host is any other
+	protocol, host string // an empty host means any other
 	id, name       string
 	maxName        int
 	oneModel       bool
@@ -129,7 +129,7 @@ func (n *Naming) Named(name string) string {
 	return "_" + plain[:min(len(plain), n.MaxName-1)]
 }
 
-// A Picture is the form in which a protocol accepts pictures.
+// A Picture is a protocol's rule for pictures.
 type Picture struct {
 	MaxBytes int // of its base64
 	MaxSide  int // pixels
@@ -145,7 +145,7 @@ var Pictures = map[string]Picture{
 	Gemini:    {0, 0, []string{"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}, "Google, guide \"Image understanding\", 2026-11"},
 }
 
-// otherField are the refusals of one name of the limit of answers, which the server takes under the other.
+// otherField lists refusals of a name of the answer limit, whose other name the server accepts.
 var otherField = alternatives([]wording{
 	{`'?max_(completion_)?tokens'? is not supported with this model`, "OpenAI and proxies before it, report, 2026-11"},
 	{`extra_forbidden.{0,60}max_(completion_)?tokens`, "vLLM, Mistral, report, 2026-11"},

@@ -30,8 +30,8 @@ type Options struct {
 	Timeouts         llm.Timeouts
 	Retry            llm.Retry
 	ProgressInterval time.Duration
-	Limiter          *limit.Limiter // nil for one without limits
-	FreeCache        bool           // tokens that are read from a cache count towards no limit
+	Limiter          *limit.Limiter // nil means no limits
+	FreeCache        bool           // tokens read from a cache do not count towards limits
 }
 
 // Client sends requests to one endpoint. It is safe for concurrent use.
@@ -184,16 +184,15 @@ func (c *Client) redact(ctx context.Context, err error) error {
 // finished.
 type Unfinished interface {
 	Decoder
-	// Rest returns the path, below the endpoint, where the server has the answer as one
-	// document, or "" if it has no more to say than what was received. It is called after
-	// End. The Decoder then handles that document, and End again.
+	// Rest returns the path, below the endpoint, of the whole answer as one document, or "" if all of it was received. It is
+	// called after End. The Decoder then handles that document, and End is called again.
 	Rest() string
 }
 
 // restEvery is the time between two requests for the rest of an answer.
 const restEvery = 2 * time.Second
 
-// path returns where the rest of the answer is, if the server has not sent all of it.
+// path returns the path of the rest of the answer, if the server has not sent all of it.
 func (s *session) path(err error) string {
 	d, ok := s.decoded.(Unfinished)
 	_, cut := errors.AsType[*llm.TruncatedError](err)

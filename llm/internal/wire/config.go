@@ -82,8 +82,8 @@ func Merge(body, extra map[string]any) {
 	}
 }
 
-// Hosted separates the functions among the tools from the provider's own tools. It returns the
-// latter's own objects for the protocol, and an error if one has none.
+// Hosted separates the functions among the tools from the provider's own tools. It returns the provider tools' objects for the
+// protocol, or an error if one has none.
 func Hosted(protocol string, list []llm.Tool) (functions []llm.Tool, hosted []map[string]any, err error) {
 	for _, tool := range list {
 		if tool.Provider == nil {
@@ -140,7 +140,7 @@ func ToolCall(id, name string, args []byte, ended bool) llm.ToolCall {
 	return call
 }
 
-// Says reports whether the field of an error has a value: servers send fields that say nothing.
+// Says reports whether the field of an error has a value: some servers send empty fields.
 func Says(raw json.RawMessage) bool {
 	switch string(raw) {
 	case "", "null", "{}", "[]", `""`, "false", "0":

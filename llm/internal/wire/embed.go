@@ -21,18 +21,18 @@ type Embedder struct {
 	body   func(req *llm.EmbedRequest) map[string]any
 	client func() *Client // of the endpoint
 	read   func(data []byte) (Vectors, error)
-	most   atomic.Int32 // texts of a request, as far as the server has refused more; 0 is unknown
+	most   atomic.Int32 // most texts that the server accepts; 0 means unknown
 }
 
-// Vectors is an answer as a provider gives it.
+// Vectors is a provider's answer.
 type Vectors struct {
 	Vectors [][]float32
 	Model   string
-	Tokens  *int // of the input; nil if the server does not say
+	Tokens  *int // tokens of the input; nil if the server does not say
 }
 
-// NewEmbedder returns an Embedder of a Setup that has its Defaults. Body makes the body of a request, and read
-// reads its answer. Below names the client of the method, nil if it is the endpoint.
+// NewEmbedder returns an Embedder for a Setup that has its Defaults. Body makes the body of a request, and read reads its answer.
+// Below returns the client of the method; nil means the endpoint itself.
 func NewEmbedder(s Setup, keyed []string, body func(*llm.EmbedRequest) map[string]any, read func([]byte) (Vectors, error), below func(*Client) *Client) *Embedder {
 	e := &Embedder{body: body, read: read}
 	if s.Model == "" {
@@ -48,8 +48,8 @@ func NewEmbedder(s Setup, keyed []string, body func(*llm.EmbedRequest) map[strin
 	return e
 }
 
-// Embed implements llm.Embedder. Servers take 10, 32 or 2,048 texts at once, and so many bytes: what one refuses is
-// halved, and the number that it took is kept.
+// Embed implements llm.Embedder. Servers accept 10, 32 or 2,048 texts at once, and limited bytes: a refused request is halved,
+// and the accepted number remembered.
 func (e *Embedder) Embed(ctx context.Context, req *llm.EmbedRequest) (*llm.Embedding, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
@@ -100,8 +100,7 @@ func (e *Embedder) all(ctx context.Context, req *llm.EmbedRequest, texts []strin
 	return nil
 }
 
-// tooMany reports whether a server may have refused a request because of its texts: of their number, or the length
-// of one.
+// tooMany reports whether a server may have refused a request because of the number or length of its texts.
 func tooMany(err error) bool {
 	refused, ok := errors.AsType[*llm.HTTPError](err)
 	return ok && slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, refused.Status)
@@ -183,7 +182,7 @@ func (e *Embedder) Check() error { return e.model.Check() }
 // Info names the model.
 func (e *Embedder) Info() llm.Info { return e.model.Info() }
 
-// String names the model and where it is, for every verb of package fmt.
+// String returns the model and its address, for every verb of package fmt.
 func (e *Embedder) String() string {
 	info := e.Info()
 	return fmt.Sprintf("%s.Embedder(%s at %s)", info.Provider, info.Model, info.Endpoint)

@@ -36,7 +36,7 @@ type question struct {
 	url    *url.URL
 	body   []byte
 	tokens int  // estimated
-	answer bool // of a model is wanted, which is asked once more after an empty one
+	answer bool // the request asks a model; an empty answer is retried once
 }
 
 // exchange is one request and its answer. Its own goroutine sends and reads, so that the
@@ -55,7 +55,7 @@ type head struct {
 	status    int
 	mediaType string
 	requestID string
-	quota     limit.Answer // what the server says about its limits
+	quota     limit.Answer // the server's statement about its limits
 	err       error
 }
 

@@ -14,19 +14,19 @@ import (
 	"github.com/stonelayer/stone/llm/internal/rules"
 )
 
-// serverKey is the key of Message.Metadata for the address of the server that gave the rest of it, with the model
-// where another one cannot read it. Another server, which a fallback may ask, has neither its keys nor its signatures.
+// serverKey is the key of Message.Metadata for the address of the server that sent the other metadata, with the model if only
+// that can read it. Another server, such as a fallback's, has neither its keys nor its signatures.
 const serverKey = "stone/server"
 
-// fitted is a request as the server accepts it.
+// fitted is a request in the form that the server accepts.
 type fitted struct {
 	req    *llm.Request
-	server string            // that its metadata must be of
-	back   map[string]string // the names of tools by the names that the server gets; nil if all are the same
+	server string            // the server whose metadata is kept
+	back   map[string]string // tool names by the names sent to the server; nil if all are equal
 }
 
-// fit returns the request with ids of calls, names of tools and media that the server accepts, and without what
-// only another server understands. It changes nothing in req.
+// fit returns the request with ids of calls, names of tools and media that the server accepts, and without fields that only
+// another server understands. It changes nothing in req.
 func (m *Model) fit(req *llm.Request) fitted {
 	f := fitted{req: req}
 	naming := rules.NamingOf(m.setup.Protocol, hostOf(m.setup.URL))
@@ -53,7 +53,7 @@ func (m *Model) fit(req *llm.Request) fitted {
 				f.calls(i)[j].Name = name
 			}
 			if string(msg.ToolCalls[j].Input) == "null" {
-				f.calls(i)[j].Input = nil // it was cut off, and has been JSON since
+				f.calls(i)[j].Input = nil // it was cut off before a round trip through JSON
 			}
 		}
 	}
@@ -70,13 +70,13 @@ func (m *Model) without(metadata map[string]json.RawMessage) map[string]json.Raw
 	return kept
 }
 
-// message returns a message of the request that may be changed.
+// message returns a modifiable message of the request.
 func (f *fitted) message(i int) *llm.Message {
 	f.own()
 	return &f.req.Messages[i]
 }
 
-// own makes the messages the request's own.
+// own copies the messages, so that they may be changed.
 func (f *fitted) own() {
 	if f.back == nil { // the mark of a copy
 		req := *f.req
@@ -85,14 +85,14 @@ func (f *fitted) own() {
 	}
 }
 
-// calls returns the calls of a message that may be changed.
+// calls returns the modifiable calls of a message.
 func (f *fitted) calls(i int) []llm.ToolCall {
 	msg := f.message(i)
 	msg.ToolCalls = slices.Clone(msg.ToolCalls)
 	return msg.ToolCalls
 }
 
-// names replaces the names of tools that the server refuses, and returns the new names by the old.
+// names replaces tool names that the server refuses, and returns the new names by the old.
 func (f *fitted) names(n *rules.Naming) map[string]string {
 	var names map[string]string
 	for i := range f.req.Tools {
@@ -121,11 +121,11 @@ func (f *fitted) taken(name string) bool {
 	return slices.ContainsFunc(f.req.Tools, func(t llm.Tool) bool { return t.Name == name })
 }
 
-// ids replaces ids of calls that the server refuses, and repeated ids: servers that count
-// the calls of each answer give the same ones again. Results follow their calls.
+// ids replaces ids of calls that the server refuses, and repeated ids: servers that number the calls of each answer repeat them.
+// Results follow their calls.
 func (f *fitted) ids(n *rules.Naming) {
 	seen := map[string]bool{}
-	var turn []llm.ToolCall // the calls of the last turn, as they were
+	var turn []llm.ToolCall // the calls of the last turn, unchanged
 	var now []string        // their ids
 	for i := range f.req.Messages {
 		msg := &f.req.Messages[i]
@@ -152,14 +152,14 @@ func (f *fitted) ids(n *rules.Naming) {
 				f.message(i).CallID = now[at]
 			}
 			if again := slices.IndexFunc(turn[at+1:], func(c llm.ToolCall) bool { return c.ID == turn[at].ID }); again >= 0 {
-				turn[at].ID = "\x00" // the next result is of the next call with the id
+				turn[at].ID = "\x00" // the next result belongs to the next call with the id
 			}
 		}
 	}
 }
 
-// media gives media the type that its bytes have. What a server cannot be shown of a tool's result is told in
-// words, since the result may be of a record that every request repeats.
+// media corrects the type of media from its bytes. Media of a tool result that the server does not accept become a text, because
+// the result may belong to a record that every request repeats.
 func (f *fitted) media(m *Model, i, j int, media *llm.Media) {
 	role := f.req.Messages[i].Role
 	right := sniffed(media)
@@ -185,7 +185,7 @@ func sniffed(media *llm.Media) *llm.Media {
 	return &right
 }
 
-// reply puts the names of tools into a reply as the caller knows them, and notes which server gave its metadata.
+// reply restores the caller's tool names in a reply and notes the server of its metadata.
 func (f *fitted) reply(r *llm.Reply) *llm.Reply {
 	if r == nil {
 		return nil
@@ -199,7 +199,7 @@ func (f *fitted) reply(r *llm.Reply) *llm.Reply {
 	return r
 }
 
-// delta puts the name of a tool into a delta as the caller knows it.
+// delta restores the caller's tool name in a delta.
 func (f *fitted) delta(d *llm.Delta) {
 	if d.Kind == llm.ToolCallStart && f.back[d.Call.Name] != "" {
 		d.Call = &llm.ToolCall{ID: d.Call.ID, Name: f.back[d.Call.Name]}

@@ -15,21 +15,21 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A Way is how a request asks for its response format.
+// A Way is a way to request a response format.
 type Way int
 
 // The ways, from the strictest.
 const (
 	Enforced Way = iota // the request has the schema
-	JSONMode            // the request asks for any JSON object, and the system text tells the schema
-	Told                // the system text tells the schema
+	JSONMode            // the request asks for any JSON object, and the system text has the schema
+	Told                // only the system text has the schema
 )
 
 // formatKey is the context key of the Way that the table of models permits.
 type formatKey struct{}
 
-// Schema returns the schema of a response format as the provider enforces it, nil if it does not,
-// and the system text, which tells the model the schema unless the provider's own server does.
+// Schema returns the schema of a response format that the provider enforces, or nil, and the system text, which contains the
+// schema unless the provider's own server adds it.
 func (m *Model) Schema(d *structured.Dialect, f *llm.Format, way Way, system string) (json.RawMessage, string) {
 	if way > Enforced {
 		return nil, structured.System(system, f, false)
@@ -43,14 +43,12 @@ type Question struct {
 	Fields  func(req *llm.Request, model string, way Way) (map[string]any, error)
 	Decoder func(requestID string) Decoder
 	Client  func(model string) *Client // nil means the Model's client
-	// Relax reports that the next Fields leave out what the server refused with the error; nil is
-	// never.
+	// Relax reports whether the next Fields omit the field that the server refused with the error; nil never does.
 	Relax func(error) bool
 }
 
-// Ask streams the answer to a request, as Client.Stream does. If the server refuses the response
-// format, it is asked for in the next way. The model remembers the way that the server took, and likewise
-// a limit of the answer that it refused.
+// Ask streams the answer to a request, as Client.Stream does. If the server refuses the response format, the request is repeated
+// in the next way. The model remembers the accepted way, and likewise a refused limit of the answer.
 func (m *Model) Ask(ctx context.Context, req *llm.Request, q Question, yield func(llm.Delta, error) bool) *llm.Reply {
 	if m.err != nil {
 		yield(llm.Delta{Reply: &llm.Reply{}}, m.err)
@@ -101,14 +99,14 @@ type asking struct {
 	name    string
 	format  *llm.Format
 	way     Way
-	earlier error // why the way before was refused
+	earlier error // the reason why the previous way was refused
 	yield   func(llm.Delta, error) bool
 	relax   func(error) bool
 	fit     *fitted
 	body    map[string]any
 	said    bool // a piece of the answer was handed on
 	relaxed bool
-	refused error // the server takes the format in no such way
+	refused error // the server's refusal of all these ways
 }
 
 // pass hands on a delta, unless it is the refusal of the format. A refusal with a status for which
@@ -138,14 +136,13 @@ func (a *asking) pass(d llm.Delta, err error) bool {
 	return a.yield(d, err)
 }
 
-// String says in a few words how the format is asked for.
+// String describes the way in a few words.
 func (w Way) String() string {
 	return [...]string{"enforced", "asked for in JSON mode", "told in the system text"}[w]
 }
 
-// aboutFormat matches how servers name the response format when they refuse it. The sources are the
-// answers of DeepSeek, OpenAI, Azure, Groq, LM Studio, llama.cpp, vLLM, Gemini and Anthropic in
-// public issues of clients.
+// aboutFormat matches servers' names for the response format in refusals. The sources are the answers of DeepSeek, OpenAI, Azure,
+// Groq, LM Studio, llama.cpp, vLLM, Gemini and Anthropic in public issues of clients.
 var aboutFormat = regexp.MustCompile(`(?i)response.?format|json.?(schema|object|mode)|text\.format|output.?(config|format)|` +
 	`structured.?output|response.?(json.?)?schema|response.?mime.?type|guided.?(json|decoding)|grammar`)
 
@@ -167,22 +164,22 @@ func refusesFormat(err error) bool {
 	switch answer.Status {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
 		return aboutFormat.MatchString(answer.Body) || aboutSchema.MatchString(answer.Body)
-	case http.StatusInternalServerError, http.StatusNotImplemented: // it may pass, unless it names the field
+	case http.StatusInternalServerError, http.StatusNotImplemented: // may be temporary, unless it names the field
 		return strings.Contains(answer.Body, "response_format")
 	}
 	return false
 }
 
-// maxWays bounds what is remembered.
+// maxWays bounds the remembered ways.
 const maxWays = 100
 
-// ways are the ways that a server takes, if they are not the first.
+// ways remembers the ways that a server accepts, unless it is the first.
 type ways struct {
 	mu    sync.Mutex
 	known map[asked]Way
 }
 
-// asked is a model of the server, and a schema or "" for all.
+// asked is a model of the server and a schema, or "" for all schemas.
 type asked struct{ model, schema string }
 
 func (w *ways) of(model string, f *llm.Format) Way {

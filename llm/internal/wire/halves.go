@@ -21,7 +21,7 @@ var (
 
 const halfSize = 6 // \ud83d
 
-// join returns the event with the first half of an earlier one, and without the half that ends a text of it.
+// join returns the event with the first half of an earlier one, and without a half at the end of a text.
 func (h *halves) join(data []byte) []byte {
 	if !bytes.Contains(data, escape) {
 		return data

@@ -12,13 +12,13 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// keys has the key of requests, from the function of a configuration.
+// keys holds the key of requests from a KeyFunc.
 type keys struct {
 	read llm.KeyFunc
-	busy chan struct{} // a lock for which a request waits no longer than its context
+	busy chan struct{} // a lock whose waiters respect their contexts
 	key  llm.Secret
 	end  time.Time // when it is read again; zero means after it is refused
-	// secret has the key and the one before it, which a late error may quote.
+	// secret holds the key and the previous one, which a late error may quote.
 	secret atomic.Pointer[redact.Set]
 }
 
@@ -29,8 +29,7 @@ func newKeys(read llm.KeyFunc) *keys {
 	return &keys{read: read, busy: make(chan struct{}, 1)}
 }
 
-// early is how long before its end a key is read again, or a tenth of its life if that is
-// shorter.
+// early is the time before its expiry at which a key is read again, or a tenth of its life if shorter.
 const early = time.Minute
 
 // get returns the key, and reads it if there is none, it expires, or the server refused it.
@@ -88,7 +87,7 @@ func (c *Client) keyed(ctx context.Context, send func(key llm.Secret) (*http.Res
 	return send(renewed)
 }
 
-// key returns the key, which is a secret of the run from then on.
+// key returns the key and makes it a secret of the run.
 func (c *Client) key(ctx context.Context, refused llm.Secret) (llm.Secret, error) {
 	key, err := c.keys.get(ctx, refused)
 	if err == nil {

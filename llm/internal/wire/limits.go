@@ -10,8 +10,7 @@ import (
 	"github.com/stonelayer/stone/llm/internal/rules"
 )
 
-// limits are the longest answers that the server gives, by model, as far as it has refused longer ones. A
-// negative limit means that requests set none.
+// limits holds the answer limits learnt from refusals, by model. A negative limit means that requests set none.
 type limits struct {
 	mu    sync.Mutex
 	known map[string]int
@@ -42,7 +41,7 @@ func (l *limits) learn(model string, sent int, required bool, err error) bool {
 		return false
 	}
 	if !any && !required {
-		most = -1 // the server knows the room beside each request
+		most = -1 // the server knows the rest of the window
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,7 +63,7 @@ func (s *Setup) limit(body map[string]any) int {
 	return n
 }
 
-// least returns the smaller of two limits, where 0 is none.
+// least returns the smaller of two limits; 0 means none.
 func least(a, b int) int {
 	if a == 0 || b > 0 && b < a {
 		return b

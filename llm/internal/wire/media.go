@@ -16,8 +16,8 @@ import (
 	"github.com/stonelayer/stone/llm/internal/rules"
 )
 
-// MediaRule returns the reason why a protocol has no form for media in messages of a role, or nil.
-// Media in messages of the system never gets to it.
+// MediaRule returns the reason why a protocol has no form for media in messages of a role, or nil. It is never called for the
+// system role.
 type MediaRule func(role llm.Role, m *llm.Media) error
 
 // CheckMedia returns an error for media that the provider does not take in messages of a role.
@@ -55,12 +55,12 @@ func checkPicture(rule rules.Picture, media *llm.Media) error {
 	return nil
 }
 
-// Misplaced returns the error for media in a message of a role that has none.
+// Misplaced returns the error for media in a message whose role allows none.
 func Misplaced(role llm.Role, m *llm.Media) error {
 	return fmt.Errorf("media of type %q in a message of the role %s: put it into a message of the user", m.Type, role)
 }
 
-// checkMessages returns an error for the first message that the protocol has no form for.
+// checkMessages returns an error for the first message that the protocol cannot express.
 func (m *Model) checkMessages(messages []llm.Message) error {
 	for i := range messages {
 		switch msg := &messages[i]; msg.Role {
@@ -80,9 +80,8 @@ func (m *Model) checkMessages(messages []llm.Message) error {
 	return nil
 }
 
-// AfterResults returns the messages of a request with media moved out of the results of tools, if
-// they cannot have it there: into a message of the user after the results of the turn. Both say
-// which media it is.
+// AfterResults returns the messages of a request with media moved out of the results of tools, if they cannot have it there: into
+// a message of the user after the results of the turn. Both messages identify the media.
 func AfterResults(messages []llm.Message, fits func(*llm.Media) bool) []llm.Message {
 	for i := range messages {
 		for j := range messages[i].Content {
@@ -94,7 +93,7 @@ func AfterResults(messages []llm.Message, fits func(*llm.Media) bool) []llm.Mess
 	return messages
 }
 
-// moves reports whether a part is media in a result that cannot have it.
+// moves reports whether a part is media in a result that cannot contain it.
 func moves(m *llm.Message, part int, fits func(*llm.Media) bool) bool {
 	media := m.Content[part].Media
 	return m.Role == llm.RoleTool && media != nil && !fits(media)
@@ -125,7 +124,7 @@ func afterResults(messages []llm.Message, fits func(*llm.Media) bool) []llm.Mess
 	return out
 }
 
-// OneOf reports whether a media type is one of a list, whose entries may end in *.
+// OneOf reports whether a media type is in a list, whose entries may end in *.
 func OneOf(mediaType string, list ...string) bool {
 	for _, one := range list {
 		prefix, any := strings.CutSuffix(one, "*")

@@ -15,17 +15,16 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Setup is the part of a provider's Config that all providers have, and the names
-// that differ.
+// Setup is the common part of the providers' Configs, with the names that differ.
 type Setup struct {
 	Provider   string // the package, as "openai"
-	Env        string // with _API_KEY and _BASE_URL it names variables of the environment
+	Env        string // prefix of environment variables: _API_KEY, _BASE_URL
 	DefaultURL string
-	Version    string   // of the API, for a base URL without one; default "v1"
+	Version    string   // version of the API for base URLs without one; default "v1"
 	Endpoint   string   // the path behind the base URL
 	Reserved   []string // fields of the body that Extra must not set
 	Params     ParamRules
-	ParamsOf   func(model string) ParamRules // in place of Params, if they depend on the model
+	ParamsOf   func(model string) ParamRules // replaces Params if they depend on the model
 	Media      MediaRule
 	Protocol   string   // its name in package rules
 	Kept       []string // keys of metadata that only the server that sent them understands
@@ -39,14 +38,14 @@ type Setup struct {
 	Repetition func() *llm.Watcher
 	MaxRetries int
 	MaxTokens  int   // the configured limit of answers, 0 for none
-	DefaultMax int   // the limit of answers for which nothing else is known, 0 for none
-	Fault      error // of the provider's own fields
+	DefaultMax int   // the limit of answers if nothing else is known, 0 for none
+	Fault      error // a fault in the provider's own fields
 	keyless    bool  // the Key is llm.NoKey
 	Options          // URL is the base; Header is set by Init
 }
 
-// Defaults sets the URL and the key from the environment. That key goes only to the
-// provider's own servers, and to the server that the environment names beside it.
+// Defaults sets the URL and the key from the environment. That key goes only to the provider's own servers and to the server
+// named in the environment.
 func (s *Setup) Defaults() {
 	environment := s.URL == ""
 	s.Version = cmp.Or(s.Version, "v1")
@@ -62,8 +61,7 @@ func (s *Setup) Defaults() {
 	}
 }
 
-// base returns the URL of the configuration, or else of the environment, or else of the
-// provider.
+// base returns the URL from the configuration, the environment or the provider, in this order.
 func (s *Setup) base() string {
 	return cmp.Or(s.URL, os.Getenv(s.Env+"_BASE_URL"), s.DefaultURL)
 }
@@ -90,7 +88,7 @@ func (m *Model) Own() bool { return ownHost(m.setup.URL, m.setup.DefaultURL) }
 
 // Model is the part that all providers' models share.
 type Model struct {
-	Client *Client // nil if the configuration is bad
+	Client *Client // nil if the configuration is invalid
 	setup  Setup
 	err    error     // of the configuration
 	asked  llm.Model // with a guard if one is configured
@@ -134,7 +132,7 @@ type Body struct {
 	json   []byte
 	tokens int
 	fields map[string]any // of json
-	answer bool           // of a model is wanted
+	answer bool           // the request asks a model
 }
 
 // Body returns the body of a request; build makes the provider's own fields.
@@ -183,7 +181,7 @@ func (m *Model) Info() llm.Info {
 // Longest returns the configured limit of answers, 0 for none.
 func (m *Model) Longest() int { return m.setup.MaxTokens }
 
-// Asks returns how often a request is made at most because its answers repeat themselves.
+// Asks returns the most requests that are made if answers repeat themselves.
 func (m *Model) Asks() int {
 	if m.setup.Repetition == nil {
 		return 1
@@ -221,7 +219,7 @@ func (m *Model) bounded(req *llm.Request, spec llm.Spec) *llm.Request {
 	return &bounded
 }
 
-// String names the model and where it is, for every verb of package fmt.
+// String returns the model and its address, for every verb of package fmt.
 func (m *Model) String() string {
 	info := m.Info()
 	return fmt.Sprintf("%s.Model(%s at %s)", info.Provider, info.Model, info.Endpoint)

@@ -39,7 +39,7 @@ func (s *session) enter(ctx context.Context, tokens int) error {
 		},
 	})
 	switch {
-	case err == nil && waiting.Err() != nil: // it ended while it was let in
+	case err == nil && waiting.Err() != nil: // the context ended as the request was admitted
 		place.Leave(0)
 		err = context.Cause(waiting)
 	case err == nil:
@@ -55,16 +55,16 @@ func (s *session) enter(ctx context.Context, tokens int) error {
 	return fmt.Errorf("llm: %w", err)
 }
 
-// leave gives the place back, with what the server said by its error and by the reported usage. Wait is the
-// time until the next attempt, 0 if there is none.
+// leave returns the place, with the server's statements in its error and the reported usage. Wait is the time until the next
+// attempt, 0 if there is none.
 func (s *session) leave(err error, wait time.Duration) {
-	if s.place == nil { // of a request that no limit held
+	if s.place == nil { // no limiter admitted the request
 		return
 	}
 	if refused(err) {
 		after := llm.RetryAfter(err)
 		if after > 0 {
-			// It says when to come back, the other headers when everything is renewed.
+			// Retry-After says when to retry; the other headers say when everything is renewed.
 			s.quota = limit.Answer{}
 		}
 		s.quota.Refused, s.quota.Pause = true, cmp.Or(after, wait, s.client.retry.Wait)

@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// quotaOf returns what the headers of an answer say about the limits of the server. Gemini sends none.
+// quotaOf reads the limits of the server from the headers of an answer. Gemini sends none.
 //
 // OpenAI and those who follow it: x-ratelimit-remaining-requests and -reset-requests, the same of
 // tokens, with a duration as "6m0s" until the limit is whole again (OpenAI's page "Rate limits"); Azure
@@ -28,7 +28,7 @@ func quotaOf(h http.Header, now time.Time) (a limit.Answer) {
 	return a
 }
 
-// fewest returns the quota with the least left among pairs of headers, each the rest and when it is renewed.
+// fewest returns the quota with the least left among pairs of headers: the rest and its renewal.
 func fewest(h http.Header, now time.Time, pairs ...[2]string) (least limit.Quota) {
 	for _, pair := range pairs {
 		left, err := strconv.Atoi(h.Get(pair[0]))

@@ -41,12 +41,11 @@ const (
 	maxStream = 512 << 20
 )
 
-// errStopped means that the consumer wants no more.
+// errStopped means that the consumer has stopped.
 var errStopped = errors.New("stopped")
 
-// Stream posts the body and yields the deltas, with all the attempts that the client's
-// settings allow. The function decoder returns a fresh Decoder for each attempt. Stream
-// returns the reply on success. It returns nil after it has yielded an error or the
+// Stream posts the body and yields the deltas, with as many attempts as the client's settings allow. The function decoder returns
+// a fresh Decoder for each attempt. Stream returns the reply on success. It returns nil after it has yielded an error or the
 // consumer has stopped.
 func (c *Client) Stream(ctx context.Context, body Body, decoder func(requestID string) Decoder, yield func(llm.Delta, error) bool) *llm.Reply {
 	if total := c.timeouts.Total; total > 0 {
@@ -57,7 +56,7 @@ func (c *Client) Stream(ctx context.Context, body Body, decoder func(requestID s
 	redact.From(ctx).Join(c.own)
 	start := time.Now()
 	q := question{http.MethodPost, c.url, body.json, body.tokens, body.answer}
-	var rest Decoder // of an answer whose rest is requested
+	var rest Decoder // the decoder of an answer whose rest is requested
 	for attempt := 1; ; attempt++ {
 		s := &session{client: c, decoder: decoder, rest: rest, yield: yield, start: start, reply: &llm.Reply{}}
 		o := s.attempt(ctx, q, attempt)
@@ -76,9 +75,8 @@ func (c *Client) Stream(ctx context.Context, body Body, decoder func(requestID s
 	}
 }
 
-// follows waits as the outcome demands and reports whether another attempt follows. If none does, the
-// consumer has stopped or has received the error. Like others here it is a separate function, to keep
-// the stack of a waiting request small.
+// follows waits as the outcome demands and reports whether another attempt follows. If not, the consumer has stopped or has
+// received the error. It is a separate function to keep the stack of a waiting request small.
 func (s *session) follows(ctx context.Context, o *outcome, attempt int) bool {
 	switch {
 	case errors.Is(o.err, errStopped):
@@ -94,7 +92,7 @@ func (s *session) follows(ctx context.Context, o *outcome, attempt int) bool {
 		return false
 	}
 	if refused(o.err) {
-		return true // it waits for a place, as all other requests do
+		return true // it waits for a place like other requests
 	}
 	err := s.sleep(ctx, o.wait)
 	if err != nil && err != errStopped {
@@ -103,10 +101,10 @@ func (s *session) follows(ctx context.Context, o *outcome, attempt int) bool {
 	return err == nil
 }
 
-// outcome is how an attempt ended.
+// outcome describes how an attempt ended.
 type outcome struct {
 	err   error
-	path  string // where the rest of the answer is, "" if there is no more
+	path  string // the path of the rest of the answer, "" if complete
 	wait  time.Duration
 	again bool // another attempt follows after wait
 }
@@ -123,7 +121,7 @@ func (s *session) attempt(ctx context.Context, q question, n int) (o outcome) {
 		return o
 	}
 	if o.err == nil && o.path == "" && q.answer && n == 1 && s.client.retry.Max > 0 && rules.EndingOf(s.reply.StopReason) == rules.Whole {
-		if o.err = s.reply.CheckContent(); o.err != nil { // by reports once in some hundred turns, and not again
+		if o.err = s.reply.CheckContent(); o.err != nil { // reported once in a few hundred turns, not twice in a row
 			o.wait, o.again = retryafter.Pause(n, s.client.retry.Wait, s.client.retry.MaxWait, 0), true
 			return o
 		}
@@ -139,7 +137,7 @@ func (c *Client) again(ctx context.Context, attempt int, s *session, err error) 
 		return 0, false
 	}
 	if _, said := errors.AsType[*llm.ProviderError](err); said && s.rest != nil {
-		return 0, false // what the model made in the background has failed
+		return 0, false // the model failed in the background
 	}
 	if e, ok := errors.AsType[*llm.TimeoutError](err); ok && e.Phase != "connect" && !s.handed {
 		return 0, false // the server may be working on it, and will bill it
@@ -154,22 +152,22 @@ func (c *Client) again(ctx context.Context, attempt int, s *session, err error) 
 type session struct {
 	client  *Client
 	decoder func(requestID string) Decoder
-	rest    Decoder // not nil: the answer continues what it has decoded
+	rest    Decoder // if not nil, the answer continues this one
 	decoded Decoder // nil until the answer has started
 	yield   func(llm.Delta, error) bool
 	start   time.Time
 
 	place     *limit.Place
-	quota     limit.Answer // what the server says about its limits, until the place has heard it
+	quota     limit.Answer // the server's limits, until passed to the place
 	x         *exchange
 	progress  *time.Ticker
 	quiet     *time.Timer // expires when the current phase takes too long
 	phase     string      // the current phase, as in TimeoutError
 	limit     time.Duration
 	requestID string
-	handed    bool      // the consumer has got a part of the answer: text, reasoning, a refusal or a call
-	spoke     time.Time // when the answer last went on
-	went      bool      // it went on since spoke
+	handed    bool      // the consumer has received part of the answer: text, reasoning, a refusal or a call
+	spoke     time.Time // time of the last progress of the answer
+	went      bool      // it progressed since spoke
 	deltas    []llm.Delta
 	halves    halves
 	said      int        // bytes of text and arguments
@@ -198,8 +196,8 @@ func (s *session) run(ctx context.Context, q question) error {
 	return err
 }
 
-// body decodes the body. Its first byte tells what it is, since media types of proxies are often wrong: an
-// object or a list is a document, also where a stream was asked for.
+// body decodes the body. Its first byte identifies it, because media types of proxies are often wrong: an object or a list is a
+// document, even if a stream was requested.
 func (s *session) body(ctx context.Context, d Decoder, mediaType string) error {
 	var first []byte
 	for len(first) == 0 {
@@ -265,7 +263,7 @@ func (s *session) events(ctx context.Context, d Decoder, first []byte) error {
 				return s.finish(d, err)
 			}
 		}
-		if s.went { // the clock is read once a piece, which has many events
+		if s.went { // the clock is read once per piece, which has many events
 			s.spoke, s.went = time.Now(), false
 		}
 		next, ok, err := s.await(ctx)
@@ -354,8 +352,7 @@ func (s *session) whole(ctx context.Context, d Decoder, first []byte) error {
 	return s.finish(d, err)
 }
 
-// documents returns the JSON documents of a body, which most often is one. What an event stream may have after
-// its end is left out.
+// documents returns the JSON documents of a body, usually one. It ignores text after the end of an event stream.
 func documents(body []byte) (docs [][]byte) {
 	if json.Valid(body) {
 		return [][]byte{body}
@@ -423,8 +420,8 @@ func (s *session) expect(phase string, limit time.Duration) {
 	s.quiet.Reset(limit)
 }
 
-// pings is how many times Silence an answer may stand still while the server shows that it lives: a model
-// that thinks in secret sends nothing else, and a broken one may send it for ever.
+// pings is how many times Silence an answer may make no progress while the server sends keep-alives: a model with hidden thinking
+// sends nothing else, and a broken one may send them forever.
 const pings = 5
 
 // alive starts the wait for the next piece.
@@ -508,7 +505,7 @@ func (s *session) sleep(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// tick yields a Progress. Waits says what the request waits for, "" if it is running.
+// tick yields a Progress. Waits is the reason why the request waits, "" if it is running.
 func (s *session) tick(waits string) bool {
 	return s.yield(llm.Delta{Kind: llm.Progress, Elapsed: time.Since(s.start), Text: waits}, nil)
 }
@@ -517,7 +514,7 @@ func (s *session) timeout() error {
 	return &llm.TimeoutError{Phase: s.phase, Limit: s.limit, RequestID: s.requestID}
 }
 
-// ended returns why the context ended: the total timeout, or the caller's reason.
+// ended returns the reason why the context ended: the total timeout or the caller's.
 func (s *session) ended(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if e, ok := errors.AsType[*llm.TimeoutError](cause); ok {

@@ -8,10 +8,10 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Counts is an object of numbers, as the usage of an answer. What cannot be read loses only itself.
+// Counts is an object of numbers, such as the usage of an answer. A malformed field does not affect the others.
 type Counts map[string]json.RawMessage
 
-// ReadCounts reads an object of numbers; anything else has none.
+// ReadCounts reads an object of numbers; for anything else it returns no counts.
 func ReadCounts(raw json.RawMessage) Counts {
 	if len(raw) == 0 || raw[0] != '{' { // most events have none
 		return nil
@@ -26,7 +26,7 @@ func ReadCounts(raw json.RawMessage) Counts {
 // In returns the object in a field.
 func (c Counts) In(name string) Counts { return ReadCounts(c[name]) }
 
-// Known returns the number in a field, nil if it has none. Some servers write numbers of tokens as fractions.
+// Known returns the number in a field, or nil. Some servers write numbers of tokens as fractions.
 func (c Counts) Known(name string) *int {
 	raw := c[name]
 	if len(raw) == 0 || raw[0] == 'n' {

@@ -25,6 +25,42 @@ type comparison struct {
 	MoreWorks   int           // that are not shown
 	Evals       *[2]evaluated // of two evaluations
 	Unread      bool          // a run is too large: what its steps took was not read, or not of all of them
+	Whole       bool          // the results of large runs are compared
+	Places      []places      // of large runs, whose results are compared only if that is asked for
+}
+
+// places is a place of the pipeline in both runs.
+type places struct {
+	Path string
+	Of   [2]journal.Place
+}
+
+// Differ reports whether the runs have different numbers there.
+func (p places) Differ() bool {
+	a, b := p.Of[0], p.Of[1]
+	return a.Recorded != b.Recorded || a.Failed != b.Failed || a.Open != b.Open || a.Usage.USD != b.Usage.USD
+}
+
+// placesOf aligns the places of two runs.
+func placesOf(ctx context.Context, v View, runs ...string) (all []places, err error) {
+	for i, run := range runs {
+		o, err := v.Journal.Outline(ctx, run)
+		if err != nil {
+			return nil, err
+		}
+		found, err := o.Places(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range found {
+			at := slices.IndexFunc(all, func(q places) bool { return q.Path == p.Path })
+			if at < 0 {
+				at, all = len(all), append(all, places{Path: p.Path})
+			}
+			all[at].Of[i] = p
+		}
+	}
+	return slices.DeleteFunc(all, func(p places) bool { return p.Of[0].Recorded+p.Of[0].Open+p.Of[1].Recorded+p.Of[1].Open == 0 }), nil
 }
 
 // lettered is one of two runs.
@@ -39,6 +75,9 @@ func (c comparison) Runs() []lettered { return []lettered{{c.A, "A"}, {c.B, "B"}
 // URL is the address of one part of a comparison.
 func (c comparison) URL(query ...string) string {
 	values := url.Values{"a": {c.A.ID}, "b": {c.B.ID}}
+	if c.Whole {
+		values.Set("all", "yes")
+	}
 	for i := 0; i+1 < len(query); i += 2 {
 		values.Set(query[i], query[i+1])
 	}
@@ -70,17 +109,21 @@ type compared struct {
 // mostCompared bounds the differences that are kept.
 const mostCompared = 10_000
 
-// differences returns where two runs differ.
-func (p *pages) differences(ctx context.Context, v View, a, b journal.RunInfo) ([]journal.Difference, error) {
+// differences returns where two runs differ. Of large runs it returns only differences that are kept, and otherwise false, unless all
+// are asked for.
+func (p *pages) differences(ctx context.Context, v View, a, b journal.RunInfo, whole bool) ([]journal.Difference, bool, error) {
 	of := [5]string{v.Tenant, a.ID, seen(a), b.ID, seen(b)}
 	if last := p.last.Load(); last != nil && last.of == of {
-		return last.all, nil
+		return last.all, true, nil
+	}
+	if !whole && max(a.Steps, b.Steps) > view.Small {
+		return nil, false, nil
 	}
 	all, err := journal.Diff(ctx, v.Journal, a.ID, b.ID)
 	if err == nil && final(a) && final(b) && len(all) <= mostCompared {
 		p.last.Store(&compared{of, all})
 	}
-	return all, err
+	return all, true, err
 }
 
 func final(info journal.RunInfo) bool {
@@ -96,7 +139,7 @@ func (p *pages) compare(w http.ResponseWriter, r *http.Request, v View) error {
 	} else if len(chosen) > 0 {
 		return missing("Choose two runs on the page of all runs: %s chosen.", isAre(len(chosen)))
 	}
-	body := comparison{Under: query.Get("under")}
+	body := comparison{Under: query.Get("under"), Whole: query.Has("all")}
 	for at, run := range map[string]*runRow{"a": &body.A, "b": &body.B} {
 		if query.Get(at) == "" {
 			return missing("Choose two runs on the page of all runs: the address has no run %q.", at)
@@ -117,7 +160,10 @@ func (p *pages) compare(w http.ResponseWriter, r *http.Request, v View) error {
 	if body.Evals, err = body.evals(r.Context(), v); err != nil {
 		return err
 	}
-	all, err := p.differences(r.Context(), v, body.A.RunInfo, body.B.RunInfo)
+	all, read, err := p.differences(r.Context(), v, body.A.RunInfo, body.B.RunInfo, body.Whole)
+	if err == nil && !read {
+		body.Places, err = placesOf(r.Context(), v, body.A.ID, body.B.ID)
+	}
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ type drawing struct {
 	Width, Height int
 	Boxes         []box
 	Arrows        []arrow
+	rescued       bool // the run has its result: what failed in it is marked alone, not what it is in
 }
 
 // box is an ashlar: a leaf, or a frame around its children.
@@ -90,7 +91,7 @@ func draw(info journal.RunInfo, at []journal.Place) *drawing {
 			}
 		}
 	}
-	d := &drawing{}
+	d := &drawing{rescued: info.State == journal.Done}
 	w, h := d.lay(root, info.ID, 1, 1)
 	d.Width, d.Height = w+2, h+2
 	return d
@@ -132,6 +133,9 @@ func (d *drawing) lay(p *place, run string, x, y int) (w, h int) {
 		return b.W, b.H
 	}
 	b.Frame, b.Note = true, p.note()
+	if d.rescued && b.State == "failed" {
+		b.State = "partly"
+	}
 	at := len(d.Boxes)
 	d.Boxes = append(d.Boxes, b)
 	x0, y0 := x+frameSide, y+frameTop

@@ -43,6 +43,11 @@ func TestDraw(t *testing.T) {
 		`again "loop, 2 of at most 5 rounds" "✓ 2" done true; try "" "✓ 2" done false; `; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
+	info.State = journal.Done // what failed was rescued
+	if d := draw(info, places); d.Boxes[0].State != "partly" || d.Boxes[3].State != "failed" {
+		t.Errorf("a done run is drawn as %v", d.Boxes)
+	}
+	info.State = ""
 	if draw(journal.RunInfo{}, nil) != nil {
 		t.Error("a run without a shape has a drawing")
 	}

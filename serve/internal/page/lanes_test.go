@@ -15,8 +15,8 @@ import (
 	"github.com/stonelayer/stone/serve/internal/page"
 )
 
-// TestManyLanes opens each page of runs with 100,000 lanes. Opened again, it takes at most 150 ms of CPU time, but a search, which reads
-// 20,000 steps, 3 s.
+// TestManyLanes opens each page of runs with 100,000 lanes. It takes at most 150 ms of CPU time, and a part of a search 300 ms. The
+// comparison of all results takes that only when it is opened again.
 func TestManyLanes(t *testing.T) {
 	need.Time(t)
 	db, err := sqlite.Open(filepath.Join(t.TempDir(), "stone.db"), sqlite.Options{})
@@ -35,7 +35,7 @@ func TestManyLanes(t *testing.T) {
 	for _, at := range []string{
 		"/", "/?q=pipeline:fan", "/overview", "/pipelines/fan", "/questions", "/runs/fan", "/runs/fan?at=fan/things", "/runs/fan?at=fan/things&from=fan/things[50000]",
 		"/runs/fan?at=fan/things&only=failed", "/runs/fan?at=fan/things[777]", "/runs/fan?view=graph", "/runs/fan?q=thing+99999", "/runs/fan?q=cannot+be+measured",
-		"/runs/fan/step?path=fan/things[777]/measure", "/compare?a=fan&b=other", "/compare?a=fan&b=other&under=fan/things[500]",
+		"/runs/fan/step?path=fan/things[777]/measure", "/compare?a=fan&b=other", "/compare?a=fan&b=other&all=yes", "/compare?a=fan&b=other&under=fan/things[500]",
 	} {
 		best, status := time.Hour, 0
 		for range 2 { // the first one opens the journal, and another test may run
@@ -46,7 +46,7 @@ func TestManyLanes(t *testing.T) {
 		}
 		most := most
 		if strings.Contains(at, "?q=thing") || strings.Contains(at, "?q=cannot") {
-			most = 3 * time.Second
+			most *= 2
 		}
 		t.Logf("%6.1f ms %s", best.Seconds()*1000, at)
 		if best > most || status != 200 {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/stonelayer/stone/budget"
@@ -26,6 +27,7 @@ type runPage struct {
 	Retried budget.Usage // what they cost before
 	Result  *piece
 	Asked   asked
+	Parent  *journal.RunInfo // that started it, if the journal has it
 	Tree    tree
 	Answers bool   // questions can be answered
 	Resumes bool   // it can be resumed here
@@ -61,13 +63,16 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 	if err != nil {
 		return err
 	}
-	if body.Asked, err = askedOf(ctx, v.Journal, read); err != nil {
+	if body.Asked, err = askedOf(ctx, v, read); err != nil {
+		return err
+	}
+	if body.Parent, err = parentOf(ctx, v, info.ID); err != nil {
 		return err
 	}
 	if body.Tree, err = readTree(ctx, read, partOf(r.URL.Query())); err != nil {
 		return err
 	}
-	if err := body.look(ctx, v, read, r.URL.Query().Get("q")); err != nil {
+	if err := body.look(ctx, v, read, r.URL.Query()); err != nil {
 		return err
 	}
 	body.Results, body.Cost = read.Recorded, read.Cost
@@ -107,12 +112,15 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 }
 
 // look adds the summary of the run and the results of a search in it.
-func (b *runPage) look(ctx context.Context, v View, read *view.Run, words string) (err error) {
+func (b *runPage) look(ctx context.Context, v View, read *view.Run, query url.Values) (err error) {
 	for i := range b.Asked.Open {
-		b.Asked.Open[i].Answers = b.Answers
+		if b.Asked.Open[i].Answers = b.Answers; b.Parent != nil && !view.Over(b.Parent.State) {
+			b.Asked.Open[i].Answers, b.Asked.Open[i].Parent = false, b.Parent.ID
+		}
 	}
-	if strings.TrimSpace(words) != "" {
-		if b.Within, err = searchWithin(ctx, v, read, words); err != nil {
+	if words := query.Get("q"); strings.TrimSpace(words) != "" {
+		after, _ := strconv.ParseInt(query.Get("after"), 10, 64) // 0 if it is none
+		if b.Within, err = searchWithin(ctx, v, read, words, after); err != nil {
 			return err
 		}
 		b.Tree.Within = b.Within

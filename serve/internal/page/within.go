@@ -3,18 +3,22 @@ package page
 import (
 	"context"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/view"
+	"github.com/stonelayer/stone/journal"
 )
 
 // A search within a run finds words in the names, prompts and results of its steps.
 type within struct {
-	Words string
-	Hits  []found
-	Cut   bool // not everything was searched, or there are more hits
+	Words  string
+	Hits   []found
+	After  int64 // the position after which it begins
+	Next   int64 // and after which it goes on, 0 if it has seen all
+	Looked int   // steps with a result
 }
 
 // found is where a step has the words.
@@ -22,20 +26,22 @@ type found struct {
 	Name, URL            string
 	In                   string // "name", "failure", "prompt" or "result"
 	Before, Found, After string
+	kind                 string // of the row
 }
 
-// Bounds of a search within a run.
+// Bounds of a page of a search within a run: it takes 0.2 seconds.
 const (
 	mostHits       = 50
-	mostSearched   = 20_000   // steps
-	bytesSearched  = 64 << 20 // of contents
+	mostSearched   = 2500     // results
+	bytesSearched  = 16 << 20 // of contents
 	aroundHit      = 90       // bytes of the text on each side
 	mostSearchText = 200      // bytes
 )
 
-// searchWithin searches a run, step by step. It looks at each step once: in its name, its failure, its prompt, its result.
-func searchWithin(ctx context.Context, v View, run *view.Run, words string) (*within, error) {
-	w := &within{Words: strings.TrimSpace(words)}
+// searchWithin searches the rows of a run after a position, as far as a page goes. A step is found once: in its name when it starts,
+// or in its failure, its prompt or its result.
+func searchWithin(ctx context.Context, v View, run *view.Run, words string, after int64) (*within, error) {
+	w := &within{Words: strings.TrimSpace(words), After: after}
 	if len(w.Words) > mostSearchText {
 		return nil, unreadable("the search has %d bytes: want at most %d", len(w.Words), mostSearchText)
 	}
@@ -43,64 +49,79 @@ func searchWithin(ctx context.Context, v View, run *view.Run, words string) (*wi
 	if err != nil {
 		return nil, unreadable("the search is not UTF-8")
 	}
-	looked, left := 0, bytesSearched
-	for s, err := range v.Journal.EachStep(ctx, run.ID) {
+	last, err := v.Journal.Last(ctx, run.ID)
+	if err != nil || after >= last {
+		return w, err
+	}
+	left := bytesSearched
+	for r, err := range v.Journal.Follow(ctx, run.ID, after) {
 		if err != nil {
 			return nil, err
 		}
-		if looked++; looked > mostSearched || left <= 0 || len(w.Hits) == mostHits {
-			w.Cut = true
+		size, err := w.read(ctx, v, run, pattern, r)
+		if err != nil {
+			return nil, err
+		}
+		if left -= size; r.Seq >= last { // of a run that is running, Follow would wait for more
 			break
 		}
-		path := s.Path
-		if s.Kind == "value" { // it has no page of its own
-			path = address.Parent(path)
+		if w.Looked == mostSearched || left <= 0 || len(w.Hits) == mostHits {
+			w.Next = r.Seq
+			break
 		}
-		name, err := run.Lanes.Shown(ctx, path)
-		if err != nil {
-			return nil, err
-		}
-		name = address.Readable(name)
-		look := func(in, where string) bool {
-			return w.look(pattern, found{Name: name, URL: stepURL(run.ID, path), In: in}, where)
-		}
-		if s.Kind != "value" && look("name", address.Last(name)) || s.Failure != "" && look("failure", s.Failure+": "+s.Reason) || !s.Recorded {
-			continue
-		}
-		rec, err := view.Record(ctx, v.Journal, run.ID, s.Path, s.Kind)
-		if err != nil {
-			return nil, err
-		}
-		if rec == nil {
-			continue
-		}
-		left -= len(rec.Content)
-		sent := view.SentIn(*rec)
-		if sent != nil && look("prompt", sent.System+"\n"+sent.Input) {
-			continue
-		}
-		in := "result"
-		if s.Kind == "value" {
-			in = "prompt"
-		}
-		content := []byte(rec.Content)
-		if out := view.OutIn(content); out != nil {
-			content = out
-		}
-		look(in, spoken(content))
 	}
 	return w, nil
 }
 
-// look adds the first place in a text that has the words, and reports whether there is one.
+// read searches a row, and returns the size of its content.
+func (w *within) read(ctx context.Context, v View, run *view.Run, pattern *regexp.Regexp, r journal.Row) (size int, err error) {
+	path, in := r.Path, "result"
+	if r.Kind == "value" { // it has no page of its own
+		path, in = address.Parent(path), "prompt"
+	}
+	name, err := run.Lanes.Shown(ctx, path)
+	if err != nil {
+		return 0, err
+	}
+	name = address.Readable(name)
+	look := func(in, where string) bool {
+		return w.look(pattern, found{Name: name, URL: stepURL(run.ID, path), In: in, kind: r.Kind}, where)
+	}
+	if !r.Ended || r.From != "" { // a reused result has no start
+		if r.Kind != "value" && look("name", address.Last(name)) || !r.Ended {
+			return 0, nil
+		}
+	}
+	w.Looked++
+	if r.Failure != "" && look("failure", r.Failure+": "+r.Reason) {
+		return 0, nil
+	}
+	rec, err := view.Record(ctx, v.Journal, run.ID, r.Path, r.Kind)
+	if rec == nil {
+		return 0, err
+	}
+	if sent := view.SentIn(*rec); sent != nil && look("prompt", sent.System+"\n"+sent.Input) {
+		return len(rec.Content), nil
+	}
+	content := []byte(rec.Content)
+	if out := view.OutIn(content); out != nil {
+		content = out
+	}
+	look(in, spoken(content))
+	return len(rec.Content), nil
+}
+
+// look adds the first place in a text that has the words, unless the step was found before, and reports whether there is one.
 func (w *within) look(pattern *regexp.Regexp, one found, where string) bool {
 	at := pattern.FindStringIndex(where)
 	if at == nil {
 		return false
 	}
-	one.Found = where[at[0]:at[1]]
-	one.Before, one.After = flat(where[max(at[0]-aroundHit, 0):at[0]]), flat(where[at[1]:min(at[1]+aroundHit, len(where))])
-	w.Hits = append(w.Hits, one)
+	if one.kind == "value" || !slices.ContainsFunc(w.Hits, func(f found) bool { return f.URL == one.URL && f.kind == one.kind }) {
+		one.Found = where[at[0]:at[1]]
+		one.Before, one.After = flat(where[max(at[0]-aroundHit, 0):at[0]]), flat(where[at[1]:min(at[1]+aroundHit, len(where))])
+		w.Hits = append(w.Hits, one)
+	}
 	return true
 }
 

@@ -30,7 +30,7 @@ const (
 type Error struct {
 	Line, Column int // from 1, the column in characters; 0 if unknown
 	Reason       string
-	Cause        error // of an evaluation that was stopped
+	Cause        error // the cause of a stopped evaluation
 }
 
 // Error returns one line.

@@ -12,9 +12,8 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Schema returns what is known of the value before the expression is evaluated: the
-// fields of a map that the expression writes out, the types that functions return. A part
-// that depends on the type of a variable may be anything.
+// Schema returns the shape of the value that is known before evaluation: the fields of a map literal, the result types of
+// functions. A part that depends on the type of a variable may be anything.
 func (p *Program) Schema() (*schema.Schema, error) {
 	text, err := json.Marshal(shapeOf(p.checked, p.checked.Expr()))
 	if err != nil {
@@ -46,7 +45,7 @@ func shapeOf(checked *ast.AST, e ast.Expr) shape {
 
 func literalShape(v ref.Val) shape {
 	text, err := appendJSON(nil, v, 0)
-	if err != nil { // bytes, which JSON cannot hold
+	if err != nil { // bytes have no JSON form
 		return shape{}
 	}
 	return shape{"const": json.RawMessage(text)}

@@ -38,15 +38,15 @@ var limits = []cel.ProgramOption{
 	cel.MemoryTracking(
 		types.MemoryTrackerSizeCalculator(types.NewSizeCalculator(
 			types.SizeCalculatorMaxDepth(maxNesting), types.SizeCalculatorMaxTraversal(maxMemory))),
-		// Otherwise a list that a macro builds would be measured whenever it grows.
+		// Otherwise a list built by a macro would be measured whenever it grows.
 		types.MemoryTrackerSampleInterval(500),
 	),
 	cel.InterruptCheckFrequency(100),
 	cel.EvalOptions(cel.OptOptimize),
 }
 
-// A world is shared by all expressions: everything but their variables. Making one takes
-// a hundred times as long as compiling an expression.
+// A world is everything that all expressions share, except variables. Making one takes a hundred times as long as compiling an
+// expression.
 type world struct {
 	env     *cel.Env
 	checker *checker.Env
@@ -105,8 +105,7 @@ var (
 	errTooLong  = errors.New("the arguments are too large")
 )
 
-// guards refuse calls whose work is not in proportion to their arguments: the cost of a
-// function is counted only after its call.
+// guards refuse calls that could be disproportionately costly: the cost of a function is counted only after its call.
 var guards = map[string]func(args []ref.Val) error{
 	"replace":         replaceable,
 	"join":            joinable,
@@ -202,8 +201,7 @@ func joinable(args []ref.Val) error {
 	return nil
 }
 
-// pairs refuses calls that compare each element of one argument with each of another, or
-// of itself.
+// pairs refuses calls that compare each element of one argument with each element of another or of itself.
 func pairs(args []ref.Val) error {
 	other := args[0]
 	if len(args) > 1 {

@@ -52,8 +52,25 @@
 		show();
 	}
 
+	// A page of a search reads a part of a large run. The next parts are added until there is enough to read.
+	async function searchOn(found) {
+		for (let next; (next = found.querySelector("a[rel=next]")) && found.querySelectorAll("tbody tr").length < 50;) {
+			next.textContent = "Searching the rest …";
+			const reply = await fetch(next.href, { headers: { Accept: "text/html" } });
+			const fresh = new DOMParser().parseFromString(await reply.text(), "text/html").getElementById("found"), rows = found.querySelector("tbody");
+			if (!fresh) { next.textContent = "Search the rest"; return; }
+			if (!rows) { found.replaceChildren(...fresh.childNodes); continue; }
+			rows.append(...fresh.querySelectorAll("tbody tr"));
+			next.closest("p").replaceWith(fresh.querySelector(".foot") || "");
+		}
+	}
+
 	const { stream, poll } = document.body.dataset;
-	if (!stream && poll === undefined) return;
+	if (!stream && poll === undefined) {
+		const found = document.getElementById("found");
+		if (found) searchOn(found).catch(() => {}); // the link stays
+		return;
+	}
 	const live = document.getElementById("live");
 	let source, last = "", timer, asking = false, again = false, hurry = false, pause = 100;
 
