@@ -30,4 +30,11 @@
 //
 // Config.Access identifies callers. A caller with a tenant sees and starts only runs of that tenant; to it other
 // tenants' runs do not exist.
+//
+// The roles of a caller range from [Read] to [Act], with [Scrape] for metrics alone.
+//
+// # Notices
+//
+// A [Webhook] receives a notice when a run ends, waits or is refused. A protocol that lets its callers ask for notices, such as A2A,
+// adds a [Receiver] for one run. [WriteHTML] writes a run as one page that needs no server.
 package serve

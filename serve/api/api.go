@@ -17,6 +17,8 @@
 // If no server answers, or the server is closing or busy, the client retries requests that are
 // safe to repeat, for up to Patience. These are all requests except Answer, Cancel, Resume,
 // Remove, and Act without an id. Result and Events wait for as long as the run takes.
+//
+// [Client.Stream] yields the answer of a capability as it arrives, in a [Chunk] for each piece.
 package api
 
 import (

@@ -22,6 +22,7 @@ import (
 
 var (
 	update  = flag.Bool("update", false, "write the pictures of docs/images")
+	shapes  = flag.Bool("shapes", false, "write the shapes of the views, of which TestBrowser allows no others")
 	gallery = flag.String("gallery", "", "write a picture of each view at two widths in both themes to this `folder`")
 )
 
@@ -94,6 +95,13 @@ func TestBrowser(t *testing.T) {
 			t.Fatal(err)
 		}
 		specs.Env = append(specs.Env, "GALLERY="+pictures)
+	}
+	if *shapes {
+		file, err := filepath.Abs("testdata/browser/shapes.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		specs.Env = append(specs.Env, "SHAPES="+file)
 	}
 	if *gallery != "" {
 		if err := os.MkdirAll(*gallery, 0o755); err != nil {

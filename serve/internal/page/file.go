@@ -59,7 +59,7 @@ func Write(ctx context.Context, w io.Writer, j journal.Journal, run string) erro
 		return err
 	}
 	body.Results, body.Cost = read.Recorded, read.Cost
-	if body.Asked, err = askedOf(ctx, j, read); err != nil {
+	if body.Asked, err = askedOf(ctx, v, read); err != nil {
 		return err
 	}
 	steps, whole, more, err := firstOf(ctx, j, read)

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,6 +45,7 @@ type piece struct {
 	Paid    bool   // its step is possibly paid
 	AllURL  string // address of the complete page
 	Forks   bool   // the command can fork the run at its step
+	Child   string // the run that its step has started, if the journal has it
 }
 
 // reader is a node that was made from a piece.
@@ -147,6 +149,13 @@ func (p *pages) showPiece(w http.ResponseWriter, r *http.Request, v View, info j
 			return err
 		}
 		title = address.Readable(n.Step.Path)
+		if child := cmp.Or(n.Meta["child"], n.Step.Name); strings.HasPrefix(child, childPrefix) {
+			if started, err := known(r.Context(), v, child); err != nil {
+				return err
+			} else if started != nil {
+				n.Child = child
+			}
+		}
 		n.Paid = view.Paid(info, journal.Branch{Step: n.Step, Below: n.Inside}, n.Asked).Attempts > 0
 	}
 	f := frame{Title: title + " · " + n.Run, Here: "runs", Body: n}

@@ -2,6 +2,7 @@ package page
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -20,9 +21,10 @@ import (
 type question struct {
 	journal.Question
 	Form    answers.Form
-	Answers bool // it can be answered here
-	Inbox   bool // the next question is shown after its answer
-	Saw     *saw // nil without a tool call
+	Answers bool   // it can be answered here
+	Inbox   bool   // the next question is shown after its answer
+	Saw     *saw   // nil without a tool call
+	Parent  string // that asks it too, and is answered
 }
 
 // saw is the context in which an agent wants to call a tool, and the call.
@@ -72,13 +74,50 @@ const (
 	openBytes = 1 << 20
 )
 
-// openOf returns the first open questions of a query, and whether there are more.
-func openOf(ctx context.Context, j journal.Journal, run string) (open []question, more bool, err error) {
-	page, more, err := view.Page(j.EachQuestion(ctx, journal.QuestionQuery{Run: run, Open: true}), mostOpen, openBytes)
+// openOf returns the first open questions of a run, or of all runs, and whether there are more. Of all runs it leaves out those of
+// children, which their parents ask.
+func openOf(ctx context.Context, v View, run string) (open []question, more bool, err error) {
+	page, more, err := view.Page(func(yield func(journal.Question, error) bool) {
+		for q, err := range v.Journal.EachQuestion(ctx, journal.QuestionQuery{Run: run, Open: true}) {
+			var parent *journal.RunInfo
+			if err == nil && run == "" {
+				parent, err = parentOf(ctx, v, q.Run)
+			}
+			if (parent == nil || view.Over(parent.State)) && !yield(q, err) {
+				return
+			}
+		}
+	}, mostOpen, openBytes)
 	for _, q := range page {
 		open = append(open, questionOf(q))
 	}
 	return open, more, err
+}
+
+// childPrefix begins the ids of runs that other runs have started.
+const childPrefix = "child-"
+
+// parentOf returns the run that has started a child. It is nil for other runs, and if the journal does not have it.
+func parentOf(ctx context.Context, v View, id string) (info *journal.RunInfo, err error) {
+	if strings.HasPrefix(id, childPrefix) {
+		if info, err = known(ctx, v, id); info != nil {
+			return known(ctx, v, strings.TrimPrefix(info.Labels[journal.Parent], v.Tenant+"."))
+		}
+	}
+	return info, err
+}
+
+// known returns the run with exactly the id, nil if there is none.
+func known(ctx context.Context, v View, id string) (*journal.RunInfo, error) {
+	info, err := find(ctx, v, id)
+	var p *api.Problem
+	switch {
+	case errors.As(err, &p) && p.Status == http.StatusNotFound:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return &info, nil
 }
 
 // asked lists the questions of a run.
@@ -90,7 +129,7 @@ type asked struct {
 }
 
 // askedOf returns the questions of a run.
-func askedOf(ctx context.Context, j journal.Journal, read *view.Run) (out asked, err error) {
+func askedOf(ctx context.Context, v View, read *view.Run) (out asked, err error) {
 	for _, q := range read.Questions {
 		if !q.Open() {
 			out.Answered = append(out.Answered, q)
@@ -99,7 +138,7 @@ func askedOf(ctx context.Context, j journal.Journal, read *view.Run) (out asked,
 	out.Earlier = max(len(out.Answered)-mostAnswered, 0)
 	out.Answered = out.Answered[out.Earlier:]
 	if len(read.Questions) > len(out.Answered)+out.Earlier {
-		out.Open, out.More, err = openOf(ctx, j, read.ID)
+		out.Open, out.More, err = openOf(ctx, v, read.ID)
 	}
 	return out, err
 }
@@ -123,7 +162,7 @@ type inbox struct {
 func (p *pages) questions(w http.ResponseWriter, r *http.Request, v View) error {
 	body := inbox{Answers: v.Answer != nil}
 	var err error
-	if body.Questions, body.More, err = openOf(r.Context(), v.Journal, ""); err != nil {
+	if body.Questions, body.More, err = openOf(r.Context(), v, ""); err != nil {
 		return err
 	}
 	for i := range body.Questions {

@@ -27,6 +27,7 @@ type runPage struct {
 	Retried budget.Usage // what they cost before
 	Result  *piece
 	Asked   asked
+	Parent  *journal.RunInfo // that started it, if the journal has it
 	Tree    tree
 	Answers bool   // questions can be answered
 	Resumes bool   // it can be resumed here
@@ -61,7 +62,10 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 	if err != nil {
 		return err
 	}
-	if body.Asked, err = askedOf(ctx, v.Journal, read); err != nil {
+	if body.Asked, err = askedOf(ctx, v, read); err != nil {
+		return err
+	}
+	if body.Parent, err = parentOf(ctx, v, info.ID); err != nil {
 		return err
 	}
 	if body.Tree, err = readTree(ctx, read, partOf(r.URL.Query())); err != nil {
@@ -109,7 +113,9 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 // look adds the summary of the run and the results of a search in it.
 func (b *runPage) look(ctx context.Context, v View, read *view.Run, query url.Values) (err error) {
 	for i := range b.Asked.Open {
-		b.Asked.Open[i].Answers = b.Answers
+		if b.Asked.Open[i].Answers = b.Answers; b.Parent != nil && !view.Over(b.Parent.State) {
+			b.Asked.Open[i].Answers, b.Asked.Open[i].Parent = false, b.Parent.ID
+		}
 	}
 	if words := query.Get("q"); strings.TrimSpace(words) != "" {
 		after, _ := strconv.ParseInt(query.Get("after"), 10, 64) // 0 if it is none

@@ -4,8 +4,9 @@ import { createRequire } from "node:module";
 import { spawn } from "node:child_process";
 import { strict as assert } from "node:assert";
 import { readFileSync, writeFileSync } from "node:fs";
+import { differences, faultsOf, mutations, shapeOf } from "./shape.mjs";
 
-const { MODULES, CHROMIUM, INSPECT, ANSWER, SERVE, FAILS, SLOW, SPEAKS, PRICED, LIBRARY, CALLFILE, REPORT, HOUSE, DB, FILE, SPEC, LARGE, SIGNIN, GALLERY, DESIGN, VIEWS } = process.env;
+const { MODULES, CHROMIUM, INSPECT, ANSWER, SERVE, FAILS, SLOW, SPEAKS, PRICED, LIBRARY, CALLFILE, REPORT, HOUSE, DB, FILE, SPEC, LARGE, SIGNIN, GALLERY, DESIGN, VIEWS, SHAPES } = process.env;
 const require = createRequire(MODULES + "/");
 const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
@@ -876,8 +877,10 @@ for (const [question, [run, want, click]] of Object.entries(answers))
 		if (click) await page.click(click);
 		await page.waitForFunction(([source]) => new RegExp(source).test(document.querySelector("main").innerText), [want.source]);
 	});
-// Every view, at the width of a desk and of a phone, in both themes: axe finds nothing, nothing lies beyond the edge, the page is
-// small. VIEWS names a folder for their pictures.
+// Every view, at the width of a desk and of a phone, in both themes: axe finds nothing, nothing lies beyond the edge or on something
+// else, the page is small and has its shape. VIEWS names a folder for their pictures, SHAPES a file that the shapes are written to.
+const shapes = JSON.parse(readFileSync(new URL("shapes.json", import.meta.url)));
+const wrong = async (page, name, width) => [...await page.evaluate(faultsOf), ...differences(await page.evaluate(shapeOf), shapes[`${name} ${width}`])];
 const views = {
 	runs: [ANSWER, "/"], "runs-failed": [ANSWER, "/?q=state:failed"], overview: [ANSWER, "/overview"], pipeline: [ANSWER, "/pipelines/tickets"], "pipeline-start": [SERVE, "/pipelines/article"], "pipeline-price": [PRICED, "/pipelines/tickets"],
 	"run-done": [ANSWER, "/runs/cascade"], "run-failed": [ANSWER, "/runs/failing"], "run-refused": [ANSWER, "/runs/refused"], "run-lanes": [ANSWER, "/runs/fan"], lanes: [ANSWER, "/runs/fan?at=fan/things"],
@@ -901,10 +904,27 @@ for (const [name, [at, path]] of Object.entries(views))
 				await page.emulateMedia({ colorScheme });
 				const { violations } = await page.evaluate("axe.run()");
 				assert.deepEqual(violations.map((v) => `${width} ${colorScheme} ${v.id}: ${v.nodes.map((n) => n.html).join(" ").slice(0, 300)}`), []);
+				if (SHAPES) shapes[`${name} ${width}`] = await page.evaluate(shapeOf);
+				if (name !== "pipeline-start") assert.deepEqual(await wrong(page, name, width), [], `${width} ${colorScheme}`); // it has the runs of other specs
 				if (VIEWS) writeFileSync(`${VIEWS}/${name}-${width}-${colorScheme}.png`, await page.screenshot({ fullPage: true }));
 			}
 		}
 	});
+spec("a page that is broken has another shape, and one in another font has not", async (page) => {
+	const found = {};
+	for (const [name, width] of [["run-done", 1280], ["run-done", 390], ["call", 1280], ["call", 390], ["evaluation", 1280], ["runs", 1280]]) {
+		await page.setViewportSize({ width, height: 900 });
+		for (const [what, mutate] of Object.entries({ nothing: () => {}, "another font": () => { document.body.style.fontFamily = "serif"; document.documentElement.style.fontSize = "104%"; }, ...mutations })) {
+			await page.goto(views[name][0] + views[name][1]);
+			await page.evaluate(mutate).catch(() => {}); // the page has nothing of the kind
+			(found[what] ||= []).push(...(await wrong(page, name, width)).map((fault) => `${name} ${width}: ${fault}`));
+		}
+	}
+	for (const [what, faults] of Object.entries(found))
+		if (what === "nothing" || what === "another font") assert.deepEqual(faults, [], what);
+		else assert.ok(faults.length, what + " is not noticed");
+	return Object.entries(found).map(([what, faults]) => `${what}: ${faults.length} faults, such as ${faults[0]}`).join("\n");
+});
 spec("all scripts have at most 20 KB", async (page) => {
 	await page.goto(INSPECT);
 	const scripts = await page.locator("script").evaluateAll((all) => all.map((s) => s.src));
@@ -933,4 +953,5 @@ for (const [name, [at, path]] of Object.entries(gallery))
 await Promise.all([1, 2, 3].map(async () => {
 	for (let next; next = specs.shift();) await next();
 }));
+if (SHAPES) writeFileSync(SHAPES, "{\n" + Object.keys(shapes).sort().map((at) => `${JSON.stringify(at)}: [\n\t${shapes[at].map((one) => JSON.stringify(one)).join(",\n\t")}]`).join(",\n") + "\n}\n");
 await browser.close();
