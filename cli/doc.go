@@ -75,4 +75,8 @@
 // running steps may finish within --grace and are recorded. A second signal of the same
 // kind ends the process at once; a second SIGTERM must come at least one second after the
 // first.
+//
+// # Exit status
+//
+// A command ends with [Done], [Failed], [Usage], [Waiting], or, of eval with a gate, [GateFailed] or [CannotTell].
 package cli

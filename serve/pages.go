@@ -45,7 +45,7 @@ func (s *Server) pageRoutes() (routes []route) {
 	return routes
 }
 
-// view returns what a caller sees on pages.
+// view returns a caller's view of the pages.
 func (s *Server) view(r *http.Request) page.View {
 	who, _ := r.Context().Value(callerKey{}).(Principal)
 	v := page.View{Journal: tenantJournal{server: s, who: who}, Tenant: who.Tenant}
@@ -134,7 +134,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 // tokenQuery is the query parameter that holds a token in a page's address.
 const tokenQuery = "token"
 
-// signsIn lets the address of a page sign a person in, as one that "stone serve" prints.
+// signsIn signs a person in by the address of a page, such as the one that "stone serve" prints.
 func (s *Server) signsIn(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
