@@ -85,6 +85,13 @@ func (s *Server) view(r *http.Request) page.View {
 			_, _, err := s.start(ctx, who, id, req)
 			return err
 		}
+		v.Foresee = func(ctx context.Context, run, at string) (page.Forecast, error) { return s.foresee(ctx, who, run, at) }
+		v.Fork = func(ctx context.Context, id, run, at string) error {
+			if !runName.MatchString(id) {
+				return badID(id)
+			}
+			return s.fork(ctx, who, id, run, at)
+		}
 		v.Runs = func(info journal.RunInfo) bool {
 			_, _, ok := s.publishedOf(info)
 			return ok
