@@ -139,4 +139,13 @@
 //
 // One interpreter runs every pipeline, and records leaves, decisions and steps with a [step.Recorder]. Package journal provides
 // the durable one.
+//
+// A recorder that opens and resumes whole runs, as journal.Keep returns one, is a [RunRecorder]; a [RunRecord] is a run that it
+// has opened.
+//
+// # Options
+//
+// Most constructors take options after the parts that they need. A leaf takes a [LeafOption], a fan-out a [FanOption] such as
+// [AllowEmpty], and [Ask] an [AskOption]. A lane and an option of [Parallel] are both a [FanPart]. [Match] takes an [Extractor],
+// from [Lens] or [On], and a [Branch] for each value. [Func2] and [Func3] make leaves of functions with several inputs.
 package stone

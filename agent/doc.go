@@ -119,4 +119,14 @@
 // wants event.LevelDelta gets the answers as they arrive. An answer that the model
 // starts again, that does not fit the schema or that the adversary rejects is
 // retracted.
+//
+// # Decisions and tools
+//
+// After each turn, Config.Decide chooses an [Action] from the [Recommendation] of each tool: [ContinueOnToolUse], the default,
+// takes another turn after a tool call, and [ToolDirected] only if a tool recommends [Loop]. [Compact], with a [CompactConfig],
+// shortens a conversation that outgrows the model's window. [AsTool] makes a tool of a pipeline; [Made] reads what such
+// tools have made. In a tool, [CallIn] returns the call that it answers.
+//
+// [Finalize] returns a [Finalizer] for Config.Finalize. [ConfigOf] returns the configuration of an agent, and [Rebuild] the
+// same agent with other middlewares, as stonetest needs for its stubs.
 package agent

@@ -3,6 +3,9 @@
 //
 // A [Channel] passes the questions to the program around a run. Package cli asks them at the terminal; package serve offers them
 // on pages and over an API, MCP and webhooks, and its answers outlive the process.
+//
+// A choice that ends in "…" accepts any text after it: [Blank] returns the text before, and [Chosen] says whether a response is one
+// of the choices. The name of the person who answers has at most [MaxBy] bytes.
 package ask
 
 import (

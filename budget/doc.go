@@ -16,5 +16,14 @@
 // estimate from the outputs of similar steps in the run, see [WithOutputs]. An account that limits money rejects models whose
 // [Price] is not known.
 //
-// A step in another process spends a [Slice] of the account.
+// # For packages of steps
+//
+// A package whose steps cost money quotes each one with a [Quote], and notes the cost of a failed attempt with [Costly], which
+// [CostOf] reads. A [Bound] is the most that work can cost: [AtMost] an amount, or [Unbounded] for a reason.
+//
+// # Several runs
+//
+// A [Shared] budget applies to all runs that its [Rule] selects, for a [Period] such as a [Day] or a [Month]; [Ever] is never renewed.
+// [Drawn] selects the budgets of a run, for journal.Options.Budgets, and [Observe] and [Earlier] tell an account what earlier
+// processes of a run have spent. A [Balance] is what is left.
 package budget

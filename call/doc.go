@@ -38,12 +38,12 @@
 // same list without invoking anything. With Spec.CapFrom or Spec.CandidatesFrom, the ids are
 // values of the run; until the call is made, every capability counts as a candidate.
 //
-//   - A cascade invokes one candidate after the other. A failed attempt is repeated with
+//   - A [Cascade] invokes one candidate after the other. A failed attempt is repeated with
 //     the same capability and then with the next, within the bounds of Retry and SwitchOn.
-//   - A tournament invokes all at once and takes the best answer.
-//   - A race takes the first answer that passes and cancels the others. With Hedge, each
+//   - A [Tournament] invokes all at once and takes the best answer.
+//   - A [Race] takes the first answer that passes and cancels the others. With Hedge, each
 //     starts only when the one before it is late.
-//   - An agreement invokes the first two, or more, at once: see [Agree]. If their answers pass
+//   - An [Agreement] invokes the first two, or more, at once: see [Agree]. If their answers pass
 //     the gate and agree, the first one wins. Otherwise the others follow as a cascade.
 //
 // # The gate
@@ -108,4 +108,17 @@
 //
 // [ReadRequest] reads the envelope of a request, in EDN or JSON, and [Applicator.Act] answers it in a pipeline with that one
 // call.
+//
+// # Reading calls
+//
+// [SpecOf] returns the Spec of a call, and [TurnOf] that of an agent's [Model]. [RecordIn] reads the Record in the meta of a
+// recorded step. [AsError] makes an *[Error] of any error. The node of [Admit] is of type [Admitted] and contains an [Admission].
+// A [Rejection] says why a candidate was not asked. [Requires] filters candidates, and a [Rule] of [Roles] says who may use an effect.
+// A [Handle] is a capability as a value that one call passes to another. A [Frame] of a [Request] is a call that its own call is nested in.
+//
+// # For kinds of capabilities
+//
+// [ReadOutput] reads what a program wrote, an envelope or plain text, and [ReadReply] an envelope alone, of at most [MaxEnvelope] bytes.
+// [VoiceWriter] streams the output of a program. [BuiltIn] returns a check of the list above, and [CheckBy] makes a check of a capability;
+// [BuiltInChecks] and [BuiltInSchemas] list the names. A [Tally] of [Counters] has the counts, and [KPIs] their rates.
 package call

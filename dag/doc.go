@@ -42,4 +42,12 @@
 // A failure travels in flight: [DAG.WithFailure] returns a DAG with the same
 // nodes, for which InFlight is true and Latest is the failure node.
 // [DAG.RecordFailure] adds that node to the graph. [DAG.Failed] is true in both cases.
+//
+// # Making nodes
+//
+// [Type.Append] and [Type.With] make nodes of a type. [NewNode] makes a node of a [Spec], for code that knows a type only by
+// name or as an [AnyType]. [NewFailure] makes a failure node, [Extend] adds nodes to a DAG, and [ParseID] reads the text of an
+// id. [ReaderFunc] makes a reader of a function. [Lost] returns each [LostLane] of a fan-out.
+// [Derive2] and [Derive3] make one reader of several. [Lanes2] and [Lanes3] read a [Row2] or [Row3] for each lane. [OwnContent] is
+// a content without what is kept beside it.
 package dag

@@ -3,6 +3,7 @@
 // A name is a family, such as "net", or a member of one, such as "net/http". A family covers its members: a run that grants "net"
 // grants "net/http". The families fs, net, process and ask belong to Stone. A program may add its own families, such as
 // "db/write".
+// For example, [FSWrite] is a member of [FS].
 package effect
 
 const (

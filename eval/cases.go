@@ -208,9 +208,11 @@ func (e *evaluation) answer() stone.Ashlar {
 	}, stone.Queries(visited, prompts.Reader), stone.Children(stone.Walk{}.Reads().Writes(e.data.types()...).InOrder(p)), stone.Reusable())
 }
 
-// node returns the node of an answer and reports it to watchers.
+// node returns the node of an answer and reports it to watchers, unless a recorded run gave it.
 func (a *answer) node(ctx context.Context, d dag.DAG, p paid) (*dag.Node, error) {
-	stone.In(ctx).Event(slog.LevelInfo, answerEvent, slog.Bool("failed", a.Failure != nil))
+	if a.Trial > 0 {
+		stone.In(ctx).Event(slog.LevelInfo, answerEvent, slog.Bool("failed", a.Failure != nil))
+	}
 	cost, err := json.Marshal(p)
 	if err != nil {
 		return nil, err

@@ -38,4 +38,15 @@
 //
 // A [Tuning] chooses the order and the threshold of a cascade within a cost per case. It is a
 // pipeline, too.
+//
+// # Reading results
+//
+// A [Report] has a [ScoreReport] for each scorer and each [Slice] of the data, with the verdicts [Right], [Wrong] and [NoAnswer]. Against a [Baseline], from
+// [ReadBaseline] or [BaselineOf], it has a [Comparison]: a [ScoreCompared] for each score, a [SliceCompared] for each value of a
+// column, and each case whose verdict [Turned]. [Whole] estimates the cost of all cases from a sample. A [Gate], from [ReadGate], returns a
+// [Verdict] of [Passed], [GateFailed] or [CannotTell], with a line for each [Rule].
+//
+// A [Routing] ends with a [RoutingReport] of each [Way], which the [RoutingRules] of a gate bound. A Tuning ends with a [Choice] among
+// [Setting] values. An [Improving] works on the rows of the split [DevSplit] and tests on [TestSplit], see [TestOf]; it ends with
+// the [Revision] of type [Improved], which lists each [Round].
 package eval

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/address"
 )
 
 // Progress counts the answers of an evaluation.
@@ -67,9 +68,11 @@ func (w *progress) Watch(_ context.Context, e event.Event) {
 		}
 	case event.StepReplayed:
 		n := 0
-		switch {
-		case strings.HasSuffix(e.Path, "/case/answer") && strings.Count(e.Path, "/case/answer") == 1:
-			n = 1
+		switch at, answer := strings.CutSuffix(e.Path, "/case/answer"); {
+		case answer && !strings.Contains(at, "/case/answer"):
+			if x := w.size; x.prior == 0 || address.Parse(address.Last(at)).Number()%(x.trials+x.prior) >= x.prior {
+				n = 1
+			}
 		case strings.HasSuffix(e.Path, "]/group"): // finished, with all its answers
 			n = w.size.of(e.Path)
 		}
@@ -85,6 +88,7 @@ func (w *progress) Watch(_ context.Context, e event.Event) {
 type extent struct {
 	groups []int
 	trials int
+	prior  int // answers of the recorded run of a case, which do not count
 	test   string
 }
 
@@ -93,7 +97,7 @@ type extent struct {
 func TestOf(p stone.Ashlar) string { return extentOf(p).test }
 
 func (e *evaluation) extent() extent {
-	x := extent{trials: e.Trials, test: e.data.test}
+	x := extent{trials: e.Trials, prior: e.prior, test: e.data.test}
 	names, rows := e.groups()
 	for _, name := range names {
 		x.groups = append(x.groups, len(rows[name])*e.Trials)
@@ -129,7 +133,7 @@ func extentOf(p stone.Ashlar) (x extent) {
 	}
 	for _, child := range p.Children() {
 		of := extentOf(child)
-		x.groups, x.test = append(x.groups, of.groups...), cmp.Or(x.test, of.test)
+		x.groups, x.trials, x.prior, x.test = append(x.groups, of.groups...), cmp.Or(x.trials, of.trials), cmp.Or(x.prior, of.prior), cmp.Or(x.test, of.test)
 	}
 	return x
 }

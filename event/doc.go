@@ -83,4 +83,7 @@
 //
 // Bodies of steps send their own events with the Event method of stone.In. Packages that build on stone use [At], which returns
 // the [Place] of a context in its run, and [Place.Speak], which streams an answer.
+//
+// An [Event] is numbered by the [Stream] of its run, which [NewStream] makes; the reference page docs/reference/events.md lists
+// all types. A context has the [Sender] of its place under [Key].
 package event

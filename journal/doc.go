@@ -84,4 +84,21 @@
 // addresses. They are also found in JSON, URLs, hexadecimal and base64. Failures, questions, events and streamed text are
 // redacted in the same way. An input DAG that contains a secret is refused. Names and paths of steps are not searched. [Redact]
 // returns the recorder for runs that are not kept.
+//
+// # Looking at runs
+//
+// [Journal] has methods that list runs as [RunInfo], steps, questions and nodes as [NodeInfo]; a page of runs has [DefaultLimit]. [Diff]
+// returns each [Difference] of two runs. A run is in one [State]: [Running], [Waiting], [Answered], [Done], [Failed], [Canceled],
+// [Drained], [Interrupted], [Refused] or [Damaged]. [Resumable] returns the runs that can continue without a person, and [Expire]
+// answers the questions whose deadline has passed. The [Outline] of a run shows it as a tree: each [Branch] sums up the steps below
+// a path, with a [BranchState] such as [BranchDone], [BranchOpen], [BranchPartly] or [BranchFailed]. [OutlineOf] makes one of steps.
+//
+// # Runs elsewhere
+//
+// [Elsewhere] is a leaf that runs a pipeline as a run of its own. A [Starter] starts the [Child] and reports its [ChildState].
+//
+// # For implementations
+//
+// A store records each [Row], the input of a run as its [InputStep] and the [Shape] of its pipeline. [RemoveChildren] removes the
+// children of a removed run, and [NodesOf] yields the nodes of a DAG.
 package journal

@@ -285,6 +285,8 @@ var (
 	// ErrGone means that the store was removed or replaced while it was in use, so that runs in it
 	// cannot be resumed.
 	ErrGone = errors.New("the store is gone")
+	// ErrClosed is the error of every use of a store after Close.
+	ErrClosed = errors.New("the journal is closed: open it again")
 	// ErrNoRun means that no run has the id.
 	ErrNoRun = errors.New("no such run: list the runs to see their names")
 	// ErrNoStep means that the run has no result of such a step.

@@ -63,4 +63,23 @@
 // the name of the protocol ("anthropic/content", "openai/reasoning_details").
 // Messages can therefore be stored as JSON, and one provider's state is never
 // sent to another.
+//
+// # Messages and models
+//
+// [User], [Assistant] and [ToolResult] make messages, with the roles [RoleUser], [RoleSystem] and others. [NewMedia], [ReadMedia] and
+// [MediaURL] make media; [AnyImage] is the type of a picture whose format is unknown. Deltas such as [ToolCallStart] and [ToolInput]
+// carry the pieces of a reply. A [Format] requires JSON of a schema. An [EmbedRequest] has texts for an [Embedder], which
+// returns an [Embedding]. [Informer] and [Checker] are optional interfaces of a model. A [Table] names the [Abilities] of models.
+//
+// # Repetition
+//
+// [Guard] stops a model that repeats itself. [NewWatcher] returns the [Watcher] that it needs, with an [NGram] and a [Compression]
+// detector at their defaults.
+//
+// # For packages of models and agents
+//
+// [Quote] and [QuoteEmbed] estimate the cost of a request; a [Meter], from [NewMeter] or [NewEmbedMeter], measures it, from its [Prefix] on.
+// [CheckFit] and [CheckParams] refuse a request that the model cannot answer, and [TooLong] recognises the refusal of a provider.
+// [InfoOf], [SpecOf] and [SpecOfEmbedder] say what is known about a model. [NewReport] sends the events of a request, and [Recall]
+// those of a recorded one. [ProgressInterval] is the time between two Progress deltas.
 package llm

@@ -217,6 +217,7 @@ var planWords = strings.NewReplacer(
 	", or read the ones that exist with dag.All", "",
 	", or read all of them with dag.All", "",
 	"use its body without Reduce", "leave the reduce out",
+	"a sequence needs at least one step", "it needs at least one node: an emit of null does nothing",
 	"use one dag.Type for one name", "use one schema for one name",
 	"stone.Reduce", "a node {:op :reduce …}",
 )

@@ -92,4 +92,7 @@
 // Such a plan reads the slots of the enclosing plan, the context of the request as the
 // slot "context", and the bindings that came with it. A binding hides a context or slot
 // of the same name, and the context hides a slot.
+//
+// Options.Mode is one of [Hybrid], [Strict] and [Lazy]. A plan that a capability returned
+// may invoke capabilities [DefaultRoundtrips] times, unless Options say otherwise.
 package plan

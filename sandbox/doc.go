@@ -68,4 +68,6 @@
 // recognizes, so main never runs in it. Before the first command it calls
 // prctl(PR_SET_DUMPABLE, 0): other processes of the same user then can neither read
 // this one's memory and environment nor trace it, and it writes no core dumps.
+//
+// [Command] returns a [Cmd], which is run once.
 package sandbox

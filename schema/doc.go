@@ -35,4 +35,10 @@
 //
 // A schema is applied once to a place of a value, however many references lead to it. The work is bounded by the size of the
 // schema times the size of the value, even for hostile ones.
+//
+// # For packages of providers
+//
+// A [Subset] projects a schema onto the part that a provider enforces, within [SubsetLimits]; [SizeOf] measures the result. [Cycles]
+// says where it may refer to itself: [OptionalCycles] or [AllCycles]. [ParseForeign] reads schemas of other programs, which may use keywords
+// that are not checked. [ForType] is [For] for a reflect.Type, and [ListsOf] its closed lists of values.
 package schema

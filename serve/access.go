@@ -19,12 +19,12 @@ type Access interface {
 // Role is a permission of a caller.
 type Role string
 
-// The roles. None includes another.
+// The roles. No role includes another.
 const (
 	Read   Role = "read"   // see pipelines, runs, nodes and questions
 	Start  Role = "start"  // start, cancel, resume and remove runs
 	Force  Role = "force"  // with Start: resume runs although their pipeline changed
-	Grant  Role = "grant"  // with Start: narrow the grant of a run, as parents of children do
+	Grant  Role = "grant"  // with Start: narrow the grant of a run, like parents of children
 	Answer Role = "answer" // answer questions
 	Act    Role = "act"    // ask capabilities
 	Scrape Role = "scrape" // read /metrics, which covers all tenants
@@ -37,22 +37,21 @@ type Principal struct {
 	By     string
 	Tenant string // up to 64 of a-z, A-Z, 0-9, "-" and "_"; empty means no tenant: it sees all runs
 	Roles  []Role // nil means all
-	// Grant narrows the effects of the runs that it starts; nil does not.
+	// Grant narrows the effects of the runs that the caller starts; nil means unchanged.
 	Grant []string
-	// Limits bound each of the runs that it starts.
+	// Limits bound each run that the caller starts.
 	Limits budget.Limits
-	// PerMinute limits its requests, and Runs its concurrent runs, in each server. Nil means
-	// unlimited. Callers with the same Name share both limits.
+	// PerMinute limits the caller's requests, and Runs its concurrent runs, in each server. Nil means unlimited. Callers with the
+	// same Name share both limits.
 	PerMinute, Runs *int
-	// Streams limits its open streams of events, watched lists and waits for results, in each
-	// server; Config.Streams if zero. Callers with the same Name share the limit.
+	// Streams limits the caller's open event streams, watched lists and waits for results, in each server; Config.Streams if
+	// zero. Callers with the same Name share the limit.
 	Streams int
-	// Interactive permits api.Start.Interactive: where a model limits requests, such a run goes
-	// before the others, and a positive api.Start.Priority. Without it they have no effect.
+	// Interactive permits api.Start.Interactive, with which a run goes first where requests to a model are limited, and a
+	// positive api.Start.Priority. Without it they have no effect.
 	Interactive bool
-	// USDADay limits the cost of everything that the caller starts on a day (UTC), in all
-	// servers that share the journal. Nil means unlimited. With a limit, answers to its capability requests are kept,
-	// so that they count after a restart.
+	// USDADay limits the daily (UTC) cost of everything that the caller starts, in all servers that share the journal. Nil means
+	// unlimited. With a limit, answers to its capability requests are kept, so that they count after a restart.
 	USDADay *float64
 }
 
@@ -78,7 +77,7 @@ func (p Principal) sees(run journal.RunInfo) bool {
 	return p.Tenant == "" || run.Labels[tenantLabel] == p.Tenant
 }
 
-// everyone is the Access without one.
+// everyone is the Access if none is configured.
 type everyone struct{}
 
 func (everyone) Principal(*http.Request) (Principal, error) {

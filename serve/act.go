@@ -29,11 +29,10 @@ func (s *Server) actRoutes() []route {
 	return []route{{"POST /v1/act", Act, s.postAct}, {"GET /v1/caps", Act, s.listCaps}, {"POST /v1/search", Act, s.postSearch}}
 }
 
-// postAct answers the envelope of a request in its notation. With the parameter id or an
-// Idempotency-Key, the run of that name keeps the answer: the same request again gets it, or waits for it, or
-// continues where a server was stopped, and another request is a conflict. Without the parameter
-// a client that goes cancels its request. A client that accepts
-// text/event-stream gets the pieces of the answer before the envelope.
+// postAct answers the envelope of a request in its notation. With the parameter id or an Idempotency-Key, the run of that name
+// keeps the answer: the same request gets it again, waits for it, or continues after a server was stopped; another request is a
+// conflict. Without the parameter, a client that disconnects cancels its request. A client that accepts text/event-stream gets
+// the pieces of the answer before the envelope.
 func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) error {
 	if s.cfg.Applicator == nil {
 		return notFound("this server has no capabilities")
@@ -55,7 +54,7 @@ func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) 
 	}
 	request := r.Context()
 	if named {
-		request = context.WithoutCancel(request) // the client may come back for the answer
+		request = context.WithoutCancel(request) // the client may reconnect for the answer
 	}
 	ctx, done, err := s.work(request, who)
 	if err != nil {
@@ -86,7 +85,7 @@ func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) 
 	return nil
 }
 
-// counted returns the name of the run that keeps the answer to a request, "" for none. Budgets count only what is kept.
+// counted returns the name of the run that keeps the answer to a request, or "". Budgets count only kept answers.
 func (s *Server) counted(ctx context.Context, who Principal, id string) (string, error) {
 	if who.USDADay != nil || len(s.cfg.Budgets) > 0 {
 		id = cmp.Or(id, freshID())
@@ -106,7 +105,7 @@ func notation(edn bool) string {
 	return "json"
 }
 
-// sentLines sends each line as an event of its own.
+// sentLines sends each line as a separate event.
 type sentLines struct{ *eventStream }
 
 func (s sentLines) Write(line []byte) (int, error) {
@@ -127,8 +126,8 @@ func rawBody(r *http.Request, types ...string) ([]byte, error) {
 	return data, err
 }
 
-// answerOnce answers a request. If the same request is being answered already, it waits for that
-// answer as long as its client does.
+// answerOnce answers a request. If the same request is already being answered, it waits for that answer as long as the client
+// does.
 func (s *Server) answerOnce(ctx context.Context, r *http.Request, who Principal, id string, data []byte, cfg stone.Config) call.Response {
 	for {
 		resp := s.answerRequest(ctx, who, id, s.cfg.Applicator, data, cfg)
@@ -145,7 +144,7 @@ func (s *Server) answerRequest(ctx context.Context, who Principal, id string, ap
 		return call.Response{Trace: respond.TraceIn(data), Err: err}
 	}
 	if err := app.CheckRequest(spec); err != nil {
-		return call.Response{Trace: trace, Err: err} // nothing of it is kept
+		return call.Response{Trace: trace, Err: err} // nothing was kept
 	}
 	recorded, info := false, journal.RunInfo{Pipeline: "act"}
 	if id != "" {
@@ -176,7 +175,7 @@ func (s *Server) answerRequest(ctx context.Context, who Principal, id string, ap
 	return resp
 }
 
-// actStatus is the status of an answer whose error is err.
+// actStatus returns the HTTP status of an answer with error err.
 func actStatus(err error) int {
 	if err == nil {
 		return http.StatusOK
@@ -193,9 +192,8 @@ func actStatus(err error) int {
 	return http.StatusBadGateway
 }
 
-// work counts a request that is not a run of a pipeline among its caller's requests, until
-// done is called. The context has the values of Config.Base, and ends with the request, or
-// when the server ends and its grace is over.
+// work counts a request without a pipeline among its caller's requests, until done is called. The context has the values of
+// Config.Base, and ends with the request or after the server's grace period.
 func (s *Server) work(request context.Context, who Principal) (ctx context.Context, done func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -63,7 +63,7 @@ func (s *Server) askedSelection(ctx context.Context, who Principal, values url.V
 					return q, 0, unreadable("the parameter from is none of this server: want the next of a page")
 				}
 				info, err := s.owned(ctx, who, run)
-				if errors.Is(err, journal.ErrNoRun) { // which the client has not named
+				if errors.Is(err, journal.ErrNoRun) { // the client did not name the run
 					return q, 0, conflict("the list has changed: read it from the start")
 				}
 				if err != nil {
@@ -93,8 +93,8 @@ type askedCount struct {
 	at   time.Time
 }
 
-// asksFew returns an error if the runs of a tenant ask so many questions that it may start no more. Callers without a tenant see
-// the runs of all, and are not counted.
+// asksFew returns an error if a tenant has so many open questions that it may start no more runs. Callers without a tenant are
+// not limited.
 func (s *Server) asksFew(ctx context.Context, t *task) error {
 	tenant := t.who.Tenant
 	if tenant == "" {
@@ -119,8 +119,7 @@ func (s *Server) asksFew(ctx context.Context, t *task) error {
 	return nil
 }
 
-// askedPage reads a page of questions, which ends at the limit, or where it has become large: no text is cut, since a
-// person answers what it says.
+// askedPage reads a page of questions, which ends at the limit or when it is large: no text is cut, because a person answers it.
 func (s *Server) askedPage(ctx context.Context, who Principal, q journal.QuestionQuery, limit int) (out api.Questions, err error) {
 	page, more, err := view.Page(s.cfg.Journal.EachQuestion(ctx, q), limit, pageBytes)
 	out.Questions = []api.Question{}
@@ -218,13 +217,12 @@ func (s *Server) answer(ctx context.Context, who Principal, info journal.RunInfo
 	}
 	run, err := s.resume(ctx, info, task{})
 	if stopped := info.State == journal.Waiting || info.State == journal.Answered || info.State == journal.Refused; err == nil && stopped {
-		_ = waitFor(ctx, run.started) // the state says whether it was refused
+		_ = waitFor(ctx, run.started) // the state shows whether it was refused
 	}
-	return nil // where the pipeline is not published here, another process resumes it
+	return nil // if the pipeline is not published here, another process resumes it
 }
 
-// saidAlready reports whether a question has just this answer, as when a client lost the reply and
-// sends it again.
+// saidAlready reports whether a question already has this answer, as when a client lost the reply and sends it again.
 func (s *Server) saidAlready(ctx context.Context, run string, a api.Answer) bool {
 	for q, err := range s.cfg.Journal.EachQuestion(ctx, journal.QuestionQuery{Run: run}) {
 		if err == nil && (q.Path == a.Question || q.Name == a.Question) && !q.Open() && q.Response == a.Response && (a.Version == "" || a.Version == q.Version) {

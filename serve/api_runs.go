@@ -88,12 +88,12 @@ func run(who Principal, info journal.RunInfo) api.Run {
 	}
 }
 
-// find returns the run that the path of a request names.
+// find returns the run named in the path of a request.
 func (s *Server) find(r *http.Request, who Principal) (journal.RunInfo, error) {
 	return s.owned(r.Context(), who, r.PathValue("id"))
 }
 
-// owned returns the run that the caller calls id.
+// owned returns the run with the caller's id.
 func (s *Server) owned(ctx context.Context, who Principal, id string) (journal.RunInfo, error) {
 	if !view.IsText(id) {
 		return journal.RunInfo{}, journal.ErrNoRun
@@ -121,8 +121,8 @@ func (s *Server) selected(ctx context.Context, who Principal, values url.Values)
 	return q, nil
 }
 
-// listRuns lists runs as its query says: state, pipeline, text, min-usd, since, until,
-// ended-since, before, limit, and label.NAME.
+// listRuns lists runs by the parameters of the query: state, pipeline, text, min-usd, since, until, ended-since, before, limit,
+// and label.NAME.
 func (s *Server) listRuns(w http.ResponseWriter, r *http.Request, who Principal) error {
 	values := r.URL.Query()
 	if streams(r) {
@@ -150,12 +150,12 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request, who Principal)
 
 const (
 	maxPage   = filter.MaxPage
-	pageBytes = 4 << 20 // about, of what the journal has of the runs on a page
-	somePage  = 16      // runs that are read at once, as long as nothing is known of their size
+	pageBytes = 4 << 20 // approximate bytes of the runs on a page
+	somePage  = 16      // runs read at once while their size is unknown
 )
 
-// pageOf reads the runs of a page, and reports whether there may be more: a page ends at the limit, or
-// where it has become large. Few runs are in memory at once if they are large.
+// pageOf reads the runs of a page and reports whether there may be more: a page ends at the limit or when it is large. Only a few
+// large runs are in memory at once.
 func pageOf(ctx context.Context, a journal.Journal, q journal.Query) (runs []journal.RunInfo, more bool, err error) {
 	limit, before, some, size := q.Limit, q.Before, somePage, 0
 	for {
@@ -184,7 +184,7 @@ func pageOf(ctx context.Context, a journal.Journal, q journal.Query) (runs []jou
 	}
 }
 
-// sizeOf is about how many bytes the journal has of a run.
+// sizeOf returns the approximate bytes of a run in the journal.
 func sizeOf(r journal.RunInfo) int {
 	n := 256 + len(r.ID) + len(r.Pipeline) + len(r.Source) + len(r.Revision) + len(dag.ID{})*len(r.Heads)
 	for name, value := range r.Labels {
@@ -258,7 +258,7 @@ func (s *Server) getResult(w http.ResponseWriter, r *http.Request, who Principal
 	return reply(w, status, out)
 }
 
-// await returns the run, with its result, when it has stopped, or as it is when ctx ends.
+// await returns the run, with its result, when it has stopped or ctx ends.
 func (s *Server) await(ctx context.Context, who Principal, info journal.RunInfo) (out api.Run, err error) {
 	for (goesOn(info.State) || s.runs(info.ID)) && ctx.Err() == nil {
 		if info, err = s.settled(ctx, info); err != nil {
@@ -287,24 +287,23 @@ func goesOn(state journal.State) bool {
 	return false
 }
 
-// runs reports whether this process runs a run. It is about to continue even if the journal
-// says that it waits.
+// runs reports whether this process runs a run, even if the journal still has it as waiting.
 func (s *Server) runs(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.active[key] != nil
 }
 
-// pollEvery is how often a run of another process is looked at.
+// pollEvery is the interval at which a run of another process is polled.
 const pollEvery = 200 * time.Millisecond
 
-// settled returns the run when it has stopped or a moment has passed.
+// settled returns the run when it has stopped, or after a moment.
 func (s *Server) settled(ctx context.Context, info journal.RunInfo) (journal.RunInfo, error) {
 	s.mu.Lock()
 	run := s.active[info.ID]
 	s.mu.Unlock()
 	if run != nil {
-		if waitFor(ctx, run.ended) == nil { // else the state shows its progress
+		if waitFor(ctx, run.ended) == nil { // otherwise the state shows its progress
 			return s.left(context.WithoutCancel(ctx), run)
 		}
 	} else {
@@ -367,7 +366,7 @@ func (s *Server) resumeRun(w http.ResponseWriter, r *http.Request, who Principal
 	return reply(w, http.StatusAccepted, run(who, info))
 }
 
-// restart resumes a run for a caller. It returns when the run has started, or why it was refused.
+// restart resumes a run for a caller. It returns when the run has started or was refused.
 func (s *Server) restart(ctx context.Context, who Principal, info journal.RunInfo, how api.Resume) error {
 	if how.Force && !who.may(Force) {
 		return lacking(Force)
@@ -425,5 +424,5 @@ func (s *Server) remove(ctx context.Context, who Principal, id string) error {
 	if running {
 		return conflict("the run has not ended: cancel it first")
 	}
-	return s.cfg.Journal.Remove(context.WithoutCancel(ctx), info.ID) // also if the client goes meanwhile
+	return s.cfg.Journal.Remove(context.WithoutCancel(ctx), info.ID) // even if the client disconnects meanwhile
 }

@@ -11,10 +11,10 @@ import (
 
 // This file runs pipelines whose models answer in batches. A waiting run occupies no process; the server polls it.
 
-// batchLabel is the label of such a run, by which it is found.
+// batchLabel is the label by which such runs are found.
 const batchLabel = "batch"
 
-// batched says how a run is visited whose models answer in batches, or that is canceled.
+// batched configures the visits of a run with batches, or of a canceled run.
 func (s *Server) batched(_ context.Context, t *task) error {
 	if t.start.Batch {
 		t.source.Batch, t.keep.Labels[batchLabel] = true, "true"
@@ -28,8 +28,8 @@ func (s *Server) batched(_ context.Context, t *task) error {
 	return nil
 }
 
-// cancelStopped cancels a run that nobody runs by its records. Its tasks at other agents and its batches are canceled with its
-// pipeline.
+// cancelStopped cancels a stopped run from its records. It uses the pipeline to cancel the run's tasks at other agents and its
+// batches.
 func (s *Server) cancelStopped(ctx context.Context, t task) error {
 	if !t.Ashlar.IsZero() {
 		run := t.run
@@ -50,7 +50,7 @@ func (s *Server) cancelStopped(ctx context.Context, t task) error {
 	return s.inBatches(ctx, t)
 }
 
-// inBatches visits a run once, after it has canceled its batches if it is to be canceled.
+// inBatches visits a run once. If the run is to be canceled, it first cancels the batches.
 func (s *Server) inBatches(ctx context.Context, t task) error {
 	cfg := batch.Config{Journal: s.cfg.Journal.(timed).Journal, NoWait: true}
 	if t.cancel {
@@ -71,7 +71,7 @@ func (s *Server) look(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if since := time.Since(info.Ended); since >= 0 && since < lookAfter(info, s.cfg.Scan) || s.busy() >= resumeAtOnce { // a clock that was set back holds up none
+		if since := time.Since(info.Ended); since >= 0 && since < lookAfter(info, s.cfg.Scan) || s.busy() >= resumeAtOnce { // a clock set back must not delay runs
 			continue
 		}
 		if src, ok := sourceOf(info); ok && src.Batch {
@@ -87,5 +87,5 @@ func lookAfter(info journal.RunInfo, scan time.Duration) time.Duration {
 	return min(max(info.Ended.Sub(info.Started)/8, scan), max(10*time.Minute, scan))
 }
 
-// asksForBatch reports whether a question waits for a batch, and not for a person.
+// asksForBatch reports whether a question waits for a batch, not for a person.
 func asksForBatch(src source, q journal.Question) bool { return src.Batch && q.Name == batch.Question }

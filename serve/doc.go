@@ -14,14 +14,12 @@
 //
 // # Runs
 //
-// A run is started with PUT /v1/runs/ID, where the caller chooses the id, or with
-// POST /v1/runs. It is in the journal before the reply. The same request again is the
-// same run, in whichever process; another request with that id is a conflict. So a
-// caller that lost a reply sends its request again.
+// A run is started with PUT /v1/runs/ID, where the caller chooses the id, or with POST /v1/runs. It is in the journal before the
+// reply. Repeating the request returns the same run, in any process; another request with that id is a conflict. So a caller that
+// lost a reply sends its request again.
 //
-// Several servers may share a journal. Each resumes the runs of published pipelines
-// that nobody holds: runs of a server that was stopped or died, and runs whose
-// questions have been answered, wherever that happened.
+// Several servers may share a journal. Each resumes unheld runs of published pipelines: runs of a server that was stopped or
+// died, and runs whose questions have been answered.
 //
 // # Protocols
 //
@@ -32,4 +30,11 @@
 //
 // Config.Access identifies callers. A caller with a tenant sees and starts only runs of that tenant; to it other
 // tenants' runs do not exist.
+//
+// The roles of a caller range from [Read] to [Act], with [Scrape] for metrics alone.
+//
+// # Notices
+//
+// A [Webhook] receives a notice when a run ends, waits or is refused. A protocol that lets its callers ask for notices, such as A2A,
+// adds a [Receiver] for one run. [WriteHTML] writes a run as one page that needs no server.
 package serve

@@ -11,17 +11,15 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// beat is how often an idle stream gets a comment, so that proxies keep the connection open.
+// beat is the interval of comments on an idle stream, with which proxies keep the connection open.
 const beat = 15 * time.Second
 
-// getEvents streams a run: an event "step" for each start and end of a step, and an event
-// "state" for each state in which the run stops. The stream ends when the run is over, or
-// the server ends. A client that comes back with Last-Event-ID, to any server of the
-// journal, misses nothing and gets nothing twice. If the run has no such place, because it was
-// removed and started again or the journal lost rows, the stream has an event "reset" and then
-// everything from the first step. With said=true, the stream also has events "said" with the answers that models
-// are writing, as far as this process runs the run. A client that comes back after the end gets 204 and no stream, after
-// which an EventSource does not come back.
+// getEvents streams a run: an event "step" for each start and end of a step, and an event "state" for each state in which the run
+// stops. The stream ends when the run is over, or the server ends. A client that reconnects with Last-Event-ID, to any server of
+// the journal, gets every event once. If the run has no such place, because it was removed and started again or the journal lost
+// rows, the stream has an event "reset" and then everything from the first step. With said=true, the stream also has events
+// "said" with the answers that models are writing, if this process runs the run. A client that reconnects after the end gets 204
+// and no stream, which stops an EventSource.
 func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, who Principal) error {
 	info, err := s.find(r, who)
 	if err != nil {
@@ -42,7 +40,7 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, who Principal
 		return err
 	}
 	if at.state != "" && !reset && r.Header.Get("Last-Event-ID") != "" && s.nothingAfter(r.Context(), info, at) {
-		w.WriteHeader(http.StatusNoContent) // which ends the reconnection of an EventSource
+		w.WriteHeader(http.StatusNoContent) // ends the reconnection of an EventSource
 		return nil
 	}
 	f, leave, err := s.join(who, info.ID, at)
@@ -67,10 +65,10 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, who Principal
 	}
 	out.send()
 	s.stream(r, who, f, out, &listens)
-	return nil // or the client has gone, or comes back
+	return nil // the client is gone or will reconnect
 }
 
-// nothingAfter reports whether the state at a place is the last that a run has to tell.
+// nothingAfter reports whether the state at a place is the last event of a run.
 func (s *Server) nothingAfter(ctx context.Context, info journal.RunInfo, at place) bool {
 	last, err := s.cfg.Journal.Last(ctx, info.ID)
 	return err == nil && last == at.seq && info.State == at.state && api.Run{State: info.State}.Over()
@@ -101,7 +99,7 @@ func (s *Server) placeOf(r *http.Request, run string) (at place, reset bool, err
 	return at, false, nil
 }
 
-// still reports whether a caller may read what it could when its stream began.
+// still reports whether a caller may still read its stream.
 func (s *Server) still(r *http.Request, who Principal) bool {
 	if _, inside := r.Context().Value(callerKey{}).(Principal); inside {
 		return true
@@ -124,8 +122,8 @@ func newPulse(s *Server, r *http.Request, who Principal) pulse {
 
 func (p pulse) stop() { p.beats.Stop() }
 
-// wait returns true after news, something that was said, or a beat. It returns false if the stream must end: the client has
-// gone or may no longer read it, or the server is closing.
+// wait returns true after news, a piece of an answer, or a beat. It returns false if the stream must end: the client is gone or
+// may no longer read it, or the server is closing.
 func (p pulse) wait(out *eventStream, news, said <-chan struct{}) bool {
 	select {
 	case <-news:
@@ -144,8 +142,7 @@ func (p pulse) wait(out *eventStream, news, said <-chan struct{}) bool {
 	return true
 }
 
-// stream sends the events of a feed until there are no more, the client has gone or may
-// read them no more, or the server ends.
+// stream sends the events of a feed until there are no more, the client is gone or may no longer read them, or the server ends.
 func (s *Server) stream(r *http.Request, who Principal, f *feed, out *eventStream, listens *listener) {
 	p := newPulse(s, r, who)
 	defer p.stop()
@@ -172,8 +169,8 @@ func (s *Server) stream(r *http.Request, who Principal, f *feed, out *eventStrea
 	}
 }
 
-// catchUp sends rows from the journal that the feed does not have any more. If the journal has none,
-// the stream continues where the feed starts, so that each call gets the client further.
+// catchUp sends rows from the journal that the feed no longer has. If the journal has none, the stream continues at the start of
+// the feed, so each call advances the client.
 func (s *Server) catchUp(ctx context.Context, f *feed, out *eventStream) error {
 	from := f.oldest()
 	frames, err := s.earlier(ctx, f, out.at)
@@ -190,8 +187,8 @@ func (s *Server) catchUp(ctx context.Context, f *feed, out *eventStream) error {
 	return out.err
 }
 
-// earlier reads the next rows after a place, up to the first row of the feed. It reads them before
-// they are sent: a slow client must not keep others from catching up.
+// earlier reads the next rows after a place, up to the first row of the feed. It reads them before sending, so a slow client does
+// not delay others.
 func (s *Server) earlier(ctx context.Context, f *feed, at place) (frames []frame, err error) {
 	leave, err := s.places.enter(ctx, s.drain, f.who.Tenant)
 	if err != nil {
@@ -241,7 +238,7 @@ func (e *eventStream) write(text []byte) {
 	if e.err != nil {
 		return
 	}
-	// A client that reads nothing must not hold the server.
+	// A client that reads nothing must not block the server.
 	_ = e.flush.SetWriteDeadline(time.Now().Add(bodyTime))
 	_, e.err = e.w.Write(text)
 }
@@ -253,7 +250,7 @@ func (e *eventStream) send() {
 	}
 }
 
-// over reports whether nothing more happens to a run in the state by itself.
+// over reports whether a run in the state does not continue by itself.
 func over(state journal.State) bool {
 	return state == journal.Done || state == journal.Failed || state == journal.Canceled
 }

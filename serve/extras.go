@@ -13,21 +13,21 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// An extra surrounds the runs of a server: starts and resumes know none by name. Each of its functions may be nil.
+// An extra adds to the starts and resumes of runs, which know no extra by name. Each function may be nil.
 type extra struct {
-	// Before checks a run that is about to be started, or resumed if its journal.Options say so, and adds to what is kept with it.
+	// Before checks a run that is about to be started, or resumed if its journal.Options say so, and may add to its record.
 	Before func(ctx context.Context, t *task) error
-	// Watch returns what watches the run in this process, or nil. Its method End, if it has one, is called after the
-	// run has stopped here. See watcherOf.
+	// Watch returns a watcher for the run in this process, or nil. Its optional method End is called after the run has stopped
+	// here. See watcherOf.
 	Watch func(ctx context.Context, t *task) event.Watcher
-	// After is called when the run has stopped further on than before.
+	// After is called when the run has stopped after progress.
 	After func(t *task, info journal.RunInfo)
 }
 
 // An ender is a watcher that is told when its run has stopped in this process.
 type ender interface{ End() }
 
-// surrounding returns the extras of a server. Each Before sees what those above it have added.
+// surrounding returns the extras of a server. Each Before sees the additions of earlier ones.
 func (s *Server) surrounding() []extra {
 	return []extra{
 		{Before: atStart(s.shows)},
@@ -58,7 +58,7 @@ func atStart(check func(context.Context, *task) error) func(context.Context, *ta
 	}
 }
 
-// before has the extras check a run.
+// before calls the Before of each extra.
 func (s *Server) before(ctx context.Context, t *task) error {
 	for _, e := range s.extras {
 		if e.Before == nil {
@@ -97,7 +97,7 @@ func labeled(_ context.Context, t *task) error {
 	return nil
 }
 
-// granted narrows the effects of a run to the ones that its pipeline, its caller and its request all allow.
+// granted narrows the effects of a run to those allowed by its pipeline, its caller and its request.
 func granted(_ context.Context, t *task) error {
 	if t.start.Grant != nil && !t.who.may(Grant) {
 		return problem(problems.Forbidden, http.StatusForbidden, "a grant needs the role %q, which the caller does not have", Grant)

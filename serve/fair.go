@@ -9,7 +9,7 @@ import (
 // mostPriority bounds priorities.
 const mostPriority = 100
 
-// prioritized gives a run its priority. Callers that no person waits for have none above 0.
+// prioritized gives a run its priority, at most 0 for callers that are not interactive.
 func prioritized(_ context.Context, t *task) error {
 	if t.source.Priority = t.start.Priority; max(t.source.Priority, -t.source.Priority) > mostPriority {
 		return unreadable("priority %d: want -%d to %[2]d", t.source.Priority, mostPriority)
@@ -20,7 +20,7 @@ func prioritized(_ context.Context, t *task) error {
 	return nil
 }
 
-// turnOf returns among whom a run takes turns: its tenant, else its caller, else its pipeline.
+// turnOf returns the group in which a run takes turns: its tenant, caller or pipeline, in this order.
 func turnOf(src source, tenant string) string {
 	switch {
 	case tenant != "":
@@ -31,9 +31,8 @@ func turnOf(src source, tenant string) string {
 	return "pipeline " + src.Published
 }
 
-// fair returns the runs that are due in the order in which they are resumed, as far as there is room: tenants take turns,
-// and each has its highest priority first. So a run waits for one of each other tenant, and for no
-// more than its own tenant has before it.
+// fair returns the due runs in the order of their resumption, as far as there is room: tenants take turns, each starting with its
+// highest priority. So a run waits for at most one run of each other tenant per run of its own tenant.
 func fair(due []dueRun) []dueRun {
 	type place struct {
 		dueRun

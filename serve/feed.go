@@ -35,7 +35,7 @@ func readPlace(text string) (p place, err error) {
 	return p, nil
 }
 
-// A frame is an event as it is sent.
+// A frame is an event in its sent form.
 type frame struct {
 	place
 	text []byte
@@ -50,7 +50,7 @@ func stepFrame(row journal.Row) (frame, error) {
 	return newFrame(place{seq: row.Seq}, "step", api.Event{Step: &row})
 }
 
-// The frames that a feed keeps for clients that are slower, or come back.
+// The frames that a feed keeps for slow or reconnecting clients.
 const (
 	maxFrames     = 1024
 	maxFrameBytes = 1 << 20
@@ -78,7 +78,7 @@ type feed struct {
 // A feedKey names a feed. Tenants call a run by different names.
 type feedKey struct{ tenant, run string }
 
-// join returns the feed of a run for a client that is at a place, and what leaves it.
+// join returns the feed of a run for a client at a place, and a function that leaves it.
 func (s *Server) join(who Principal, run string, at place) (f *feed, leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,8 +126,8 @@ func (f *feed) lower(at place) {
 	}
 }
 
-// after returns the frames after a place. If there are none, news is closed when
-// something changes. Behind means that the feed does not have the next ones; the journal may.
+// after returns the frames after a place. If there are none, news is closed when something changes. Behind means that the feed
+// lacks the next ones; the journal may have them.
 func (f *feed) after(at place) (frames []frame, news <-chan struct{}, behind, over bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -151,7 +151,7 @@ func (f *feed) oldest() place {
 	return f.from
 }
 
-// start returns where the follower begins, and a context that lower ends.
+// start returns the starting place of the follower, and a context that lower ends.
 func (f *feed) start(ctx context.Context) (context.Context, place) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -179,14 +179,13 @@ func (f *feed) add(after place, next frame) bool {
 	return true
 }
 
-// wake tells the clients. Its caller has f.mu.
+// wake wakes the clients. The caller holds f.mu.
 func (f *feed) wake() {
 	close(f.news)
 	f.news = make(chan struct{})
 }
 
-// follow makes the frames until the run is over, or ctx is. A client that comes back
-// begins a new feed after an error.
+// follow makes the frames until the run is over, or ctx is. After an error, a client that reconnects starts a new feed.
 func (f *feed) follow(ctx context.Context) {
 	defer func() {
 		f.cancel()
@@ -211,7 +210,7 @@ func (f *feed) follow(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		// A state is told when the rows before it were: nothing happened since they were read.
+		// A state is sent after the rows before it: nothing has happened since they were read.
 		if rows.Err() == nil && info.State != journal.Running && info.State == was.State && info.Ended.Equal(was.Ended) {
 			if told := (place{at.seq, info.State}); told != at {
 				described := run(f.who, info)

@@ -2,9 +2,7 @@ package serve
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/stonelayer/stone"
@@ -14,45 +12,38 @@ import (
 	"github.com/stonelayer/stone/serve/internal/page"
 )
 
-// forkable returns a run with its pipeline of today.
-func (s *Server) forkable(ctx context.Context, who Principal, run string) (info journal.RunInfo, p *Pipeline, err error) {
-	if info, err = s.owned(ctx, who, run); err != nil {
-		return info, nil, err
+// fork starts a run with an id that repeats a step of another run, with the same input. Without an id it predicts what that would do.
+func (s *Server) fork(ctx context.Context, who Principal, run, at, id string) (*page.Forecast, error) {
+	info, err := s.owned(ctx, who, run)
+	if err != nil {
+		return nil, err
 	}
 	p, adopted, ok := s.publishedOf(info)
 	switch {
 	case !ok || adopted:
-		err = notPublished(info)
+		return nil, notPublished(info)
 	case info.State == journal.Running:
-		err = conflict("the run is running: fork it when it has ended or waits")
+		return nil, conflict("the run is running: fork it when it has ended or waits")
 	}
-	return info, p, err
-}
-
-// foresee predicts what a fork of a run does.
-func (s *Server) foresee(ctx context.Context, who Principal, run, at string) (f page.Forecast, err error) {
-	info, p, err := s.forkable(ctx, who, run)
-	if err != nil {
-		return f, err
+	fork, f := journal.Fork{Run: info.ID, At: at}, new(page.Forecast)
+	if f.Anew, f.Perhaps, f.Shared, err = fork.Forecast(ctx, s.cfg.Journal, p.Ashlar, dag.DAG{}); err != nil {
+		return nil, err
 	}
-	f.Anew, f.Perhaps, f.Shared, err = journal.Fork{Run: info.ID, At: at}.Forecast(ctx, s.cfg.Journal, p.Ashlar, dag.DAG{})
-	f.Effects = view.SideEffects(p.Ashlar, slices.Concat(f.Anew, f.Perhaps))
-	return f, err
-}
-
-// fork starts a run with an id that repeats a step of another run, with its input.
-func (s *Server) fork(ctx context.Context, who Principal, id, run, at string) error {
-	info, p, err := s.forkable(ctx, who, run)
-	if err != nil {
-		return err
+	all := slices.Concat(f.Anew, f.Perhaps)
+	if !slices.ContainsFunc(all, func(s journal.Step) bool { return s.Path == at }) {
+		return nil, notFound("the run has no step %q", at)
 	}
-	input, err := journal.Input(ctx, s.cfg.Journal, info)
-	if err != nil && !errors.Is(err, journal.ErrNoInput) {
-		return err
+	if f.Effects = view.SideEffects(p.Ashlar, all); id == "" {
+		return f, nil
 	}
-	t := task{Pipeline: p, who: who, most: who.Runs, run: stone.Config{RunID: keyOf(who, id), Input: input}}
-	t.keep.Fork = &journal.Fork{Run: info.ID, At: at}
-	t.source = source{Published: p.Name, Request: fmt.Sprintf("%x", sha256.Sum256([]byte(info.ID+"\x00"+at))), Owner: who.Name}
+	t := task{Pipeline: p, who: who, most: who.Runs, keep: journal.Options{Fork: &fork}}
+	if t.run = (stone.Config{RunID: keyOf(who, id)}); !runName.MatchString(id) {
+		return nil, badID(id)
+	}
+	if t.run.Input, err = journal.Input(ctx, s.cfg.Journal, info); err != nil && !errors.Is(err, journal.ErrNoInput) {
+		return nil, err
+	}
+	t.source = source{Published: p.Name, Request: "fork of " + info.ID + " at " + at, Owner: who.Name}
 	_, _, err = s.begin(ctx, t)
-	return err
+	return f, err
 }

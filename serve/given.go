@@ -16,8 +16,8 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// give appends to the input of a run what no client may give: the contents that a protocol gives, and what the
-// earlier run of the pipeline said that the request names.
+// give appends to the input of a run the contents that clients cannot supply: those of a protocol, and those of the earlier run
+// named in the request.
 func (s *Server) give(ctx context.Context, t *task) error {
 	var specs []dag.Spec
 	if t.start.After != "" {
@@ -53,8 +53,8 @@ func (p *Pipeline) makes(in tree.Input) bool {
 	return in.Inner && slices.ContainsFunc(p.Ashlar.ProducesAll(), func(t dag.AnyType) bool { return t.Name() == in.Type.Name() })
 }
 
-// earlierRun returns what a run of the pipeline gives to the next one: the answers of its agents with their conversations, and
-// the results of tools that these kept. Of a run without a result it has the actions of its agent.
+// earlierRun returns the contents that a run of the pipeline passes to the next: its agents' answers with their conversations,
+// and their kept tool results. For a run without a result it has the actions of its agent.
 func (s *Server) earlierRun(ctx context.Context, who Principal, p *Pipeline, after string) (specs []dag.Spec, err error) {
 	info, err := s.owned(ctx, who, after)
 	inputs := slices.DeleteFunc(tree.Inputs(p.Ashlar), func(in tree.Input) bool { return !in.Inner })
@@ -79,7 +79,7 @@ func (s *Server) earlierRun(ctx context.Context, who Principal, p *Pipeline, aft
 	for _, in := range inputs {
 		nodes, _ := d.All(in.Type.Name())
 		if !in.Many && !p.makes(in) {
-			continue // tools of a client, which is another one now
+			continue // tools of a client, which may have changed
 		}
 		if !in.Many && len(nodes) > 1 {
 			nodes = nodes[len(nodes)-1:]
@@ -118,6 +118,6 @@ func bareOf(n *api.Node) *api.Node {
 	for name := range strings.SplitSeq(n.Meta[terms.Beside], ",") {
 		delete(object, name)
 	}
-	out.Content, _ = json.Marshal(object) // it was read from JSON
+	out.Content, _ = json.Marshal(object) // it was decoded from JSON
 	return &out
 }

@@ -13,16 +13,16 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// health holds the results of journal operations, which tell about its store. /readyz answers from it, and so
-// at once, whatever the store does.
+// health holds the results of journal operations, which show the state of its store. So /readyz answers at once, whatever the
+// store does.
 type health struct {
 	log *slog.Logger
 
 	mu      sync.Mutex
 	asked   chan struct{} // closed when the first read ended; nil before it started
-	asking  time.Time     // when the present read for /readyz started; zero if there is none
+	asking  time.Time     // start of the current read for /readyz, or zero
 	read    error         // of the last read
-	write   error         // of a write that failed, until one like it succeeds
+	write   error         // error of a failed write, until a similar one succeeds
 	failed  writing       // that write
 	written time.Time     // when it failed
 	pause   time.Duration // how long it keeps the server from being ready
@@ -32,17 +32,17 @@ type health struct {
 // A writing is a write to the store.
 type writing struct {
 	operation string
-	size      int // about, in units of 16 KB
+	size      int // approximate size in units of 16 KB
 }
 
 const (
-	// unwritable is how long a failed write keeps a server from being ready, unless one like it succeeds before: on a full disk, a
-	// small one may. Then the requests that it gets are the next try, after which it is twice as long.
+	// unwritable is the time for which a failed write makes a server unready, unless a similar one succeeds first: on a full
+	// disk, a small write may succeed. The next requests then are another try; if they fail, the time doubles.
 	unwritable     = 10 * time.Second
 	longUnwritable = 5 * time.Minute
-	// unanswered is how long a read may take before the server is not ready.
+	// unanswered is the time after which a pending read makes the server unready.
 	unanswered = 2 * time.Second
-	// retryAfter is when a client should repeat a request that the store could not answer.
+	// retryAfter is the delay before a client should repeat a request that the store could not answer.
 	retryAfter = "5"
 )
 
@@ -51,7 +51,7 @@ func (h *health) reads(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err != nil && !errors.Is(err, journal.ErrUnavailable) {
-		return // it says something about a run, and nothing about the store
+		return // it concerns a run, not the store
 	}
 	h.read = err
 	h.tell(err)
@@ -63,7 +63,7 @@ func (h *health) writes(w writing, err error) {
 	defer h.mu.Unlock()
 	switch {
 	case errors.Is(err, journal.ErrUnavailable):
-		if h.write == nil || time.Since(h.written) >= h.pause { // else it is the same trouble
+		if h.write == nil || time.Since(h.written) >= h.pause { // otherwise it is the same trouble
 			h.pause = min(max(2*h.pause, unwritable), longUnwritable)
 		}
 		h.write, h.failed, h.written = err, w, time.Now()
@@ -77,8 +77,8 @@ func (h *health) writes(w writing, err error) {
 	h.tell(err)
 }
 
-// tell logs that the store is in trouble, and that it no longer is. Requests do not write to the log
-// each time. The caller holds h.mu.
+// tell logs the beginning and the end of trouble with the store, so that requests need not log it each time. The caller holds
+// h.mu.
 func (h *health) tell(err error) {
 	switch {
 	case err != nil && !h.down:
@@ -90,8 +90,7 @@ func (h *health) tell(err error) {
 	}
 }
 
-// ask starts a read unless there is one, and returns a channel that is closed when the first one has
-// ended.
+// ask starts a read unless one is running, and returns a channel that is closed when the first read has ended.
 func (h *health) ask(read func(context.Context) error) <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -108,7 +107,7 @@ func (h *health) ask(read func(context.Context) error) <-chan struct{} {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			if h.asking = (time.Time{}); h.read == nil {
-				h.read = err // any error: a store that is gone for good does no work either
+				h.read = err // any error, because a removed store does no work either
 			}
 			if first {
 				close(h.asked)
@@ -118,7 +117,7 @@ func (h *health) ask(read func(context.Context) error) <-chan struct{} {
 	return h.asked
 }
 
-// trouble returns why the store does not take work, or nil.
+// trouble returns the reason why the store accepts no work, or nil.
 func (h *health) trouble() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -133,8 +132,8 @@ func (h *health) trouble() error {
 	return nil
 }
 
-// ready says whether the server takes work: it is not closing, and its journal can be read and
-// written. It waits for the journal only if that was never read, at most for a moment.
+// ready returns nil if the server accepts work: it is not closing, and its journal can be read and written. It waits for the
+// journal, for a moment, only before the first read.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	if s.closing() {
 		s.fail(w, r, closing())
@@ -158,7 +157,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// unavailable is the problem of a request that the store could not answer, though it may later.
+// unavailable returns the problem of a request that the store may be able to answer later.
 func unavailable() *api.Problem {
 	return problem(problems.Unavailable, http.StatusServiceUnavailable, "the database does not answer, or cannot be written: send the request again")
 }

@@ -30,7 +30,7 @@ type active struct {
 	started  chan struct{} // closed when the run is in the journal, or has ended
 	ended    chan struct{}
 	watchers []event.Watcher // of the extras
-	noted    noted           // what it has told the journal
+	noted    noted           // its last state in the journal
 	err      error           // why it did not start; valid after ended
 }
 
@@ -40,17 +40,17 @@ type task struct {
 	run     stone.Config
 	source  source
 	keep    journal.Options
-	who     Principal // who starts it; zero for a run that is resumed, as is start
+	who     Principal // the caller; zero for a resumed run, like start
 	start   protocol.Run
 	visit   func(ctx context.Context, t task) error // nil is stone.Run
 	cancel  bool                                    // cancel the run as soon as it has started
 	adopted bool                                    // another program started the run
-	quiet   bool                                    // its failure was logged before
-	before  journal.Outcome                         // of its last stop, which was counted then
+	quiet   bool                                    // its failure has already been logged
+	before  journal.Outcome                         // outcome at its last stop, already counted
 	most    *int                                    // maximum of concurrent runs of its owner; nil means unlimited
 }
 
-// launch runs a task in the background. If this process is running it already, fresh is false.
+// launch runs a task in the background. Fresh is false if this process is already running it.
 func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +76,7 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 	if t.keep.Source, err = json.Marshal(t.source); err != nil { // it contains only text and numbers
 		panic(err)
 	} else if t.adopted {
-		t.keep.Source = nil // as the program that started it has written it
+		t.keep.Source = nil // keeps the source written by the program that started it
 	}
 	t.run.Policy = s.cfg.Policy
 	t.run.Recorder = journal.Keep(s.cfg.Journal.(timed).of(t.Name, &run.noted), t.keep)
@@ -112,8 +112,7 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 	return run, true, nil
 }
 
-// mayRun returns an error if the owner has most concurrent runs already. Nil means unlimited. The
-// caller holds s.mu.
+// mayRun returns an error if the owner already has most concurrent runs. Nil means unlimited. The caller holds s.mu.
 func (s *Server) mayRun(owner string, most *int) error {
 	n := 0
 	for _, run := range s.active {
@@ -129,7 +128,7 @@ func (s *Server) mayRun(owner string, most *int) error {
 
 // run runs a pipeline to its end, within its budget.
 func (s *Server) run(ctx context.Context, run *active, t task) error {
-	if t.keep.Resume { // nobody else of this process can change it now
+	if t.keep.Resume { // no other goroutine can change it now
 		if info, err := s.exactly(context.WithoutCancel(ctx), t.run.RunID); err == nil {
 			t.before, t.quiet = info.Outcome, t.quiet || info.State == journal.Refused
 		}
@@ -162,7 +161,7 @@ func (s *Server) stopped(t *task, run *active, err error) {
 	}
 	info, err := s.left(context.Background(), run)
 	if err != nil || info.Ended.Equal(t.before.Ended) {
-		return // it never started, was removed, or did not get any further
+		return // never started, removed, or without progress
 	}
 	for _, e := range s.extras {
 		if e.After != nil {
@@ -194,8 +193,8 @@ type abandoner interface {
 	Abandoned(ctx context.Context) iter.Seq2[journal.RunInfo, error]
 }
 
-// abandoned sends the runs whose process died, as the journal finds them, and closes the channel
-// when ctx is done. The channel is nil for a journal that does not find them.
+// abandoned sends the runs whose process died, and closes the channel when ctx is done. The channel is nil if the journal cannot
+// find them.
 func (s *Server) abandoned(ctx context.Context) <-chan journal.RunInfo {
 	if s.died == nil {
 		return nil
@@ -217,7 +216,7 @@ func (s *Server) abandoned(ctx context.Context) <-chan journal.RunInfo {
 	return found
 }
 
-// resumeAtOnce bounds the runs that a server resumes by itself at the same time.
+// resumeAtOnce bounds the concurrent runs that a server resumes by itself.
 const resumeAtOnce = 256
 
 // busy counts the runs of this process.
@@ -252,7 +251,7 @@ func (s *Server) resume(ctx context.Context, info journal.RunInfo, t task) (run 
 	switch {
 	case !ok && !t.cancel:
 		return nil, notPublished(info)
-	case !ok: // its records alone suffice, unless it has batches
+	case !ok: // its records suffice, unless it has batches
 		p = &Pipeline{Name: info.Pipeline}
 	}
 	if adopted {
@@ -269,10 +268,10 @@ func (s *Server) resume(ctx context.Context, info journal.RunInfo, t task) (run 
 		if err != nil || fresh {
 			return run, err
 		}
-		// The run has stopped in the journal but not yet here, or it was resumed meanwhile.
+		// The run has stopped in the journal but not here, or it was resumed meanwhile.
 		select {
 		case <-run.ended:
-			// What waited may have gone on since, and failed, with the answer for which it is resumed: it is not asked again.
+			// A waiting run may meanwhile have continued with the answer and failed: then it is not resumed again.
 			now, err := s.exactly(ctx, info.ID)
 			waited := info.State == journal.Waiting || info.State == journal.Answered || info.State == journal.Running
 			if err == nil && waited && !now.Ended.Equal(info.Ended) && now.State != journal.Answered && now.State != journal.Interrupted {
@@ -288,8 +287,7 @@ func (s *Server) resume(ctx context.Context, info journal.RunInfo, t task) (run 
 	}
 }
 
-// stop cancels a run. The server may have resumed it, to look at its batches or answers: then it is canceled after
-// that.
+// stop cancels a run. If the server has just resumed it to check batches or answers, it is canceled afterwards.
 func (s *Server) stop(ctx context.Context, info journal.RunInfo) error {
 	const most = 5
 	for n := 1; ; n++ {

@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// purse returns the budget of everything that a caller spends on a day.
+// purse returns the daily budget of a caller.
 func purse(owner string, usdADay *float64) budget.Shared {
 	return budget.Shared{Name: owner, Per: budget.Day, Payer: true, Limits: budget.Limits{USD: usdADay}}
 }
@@ -31,8 +31,8 @@ func shared(rules []budget.Rule) (all []budget.Shared) {
 	return all
 }
 
-// drawn returns the budgets on which a run draws, and its parent in the same journal and tenant, if it is a child. They are never
-// nil: a resumed run draws on the budgets of this server.
+// drawn returns the budgets of a run and, for a child, of its parent in the same journal and tenant. The result is never nil: a
+// resumed run draws on the budgets of this server.
 func (s *Server) drawn(ctx context.Context, pipeline string, labels map[string]string, owner string, usdADay *float64) ([]budget.Shared, error) {
 	of := budget.Drawn(s.cfg.Budgets, pipeline, labels)
 	if usdADay != nil && owner != "" {
@@ -54,7 +54,7 @@ func (s *Server) drawn(ctx context.Context, pipeline string, labels map[string]s
 	return of, err
 }
 
-// draws refuses the run of a caller that has spent its daily limit, and says on which budgets a run draws.
+// draws refuses the run of a caller that has spent its daily limit, and otherwise sets the budgets of the run.
 func (s *Server) draws(ctx context.Context, t *task) (err error) {
 	if !t.keep.Resume {
 		t.source.USDADay = t.who.USDADay
@@ -100,7 +100,7 @@ func (s *Server) listBudgets(w http.ResponseWriter, r *http.Request, who Princip
 	return reply(w, http.StatusOK, out)
 }
 
-// spentError says that a caller has spent its daily limit: a retry succeeds on the next day.
+// spentError reports that a caller has spent its daily limit: a retry succeeds on the next day.
 type spentError struct{ *api.Problem }
 
 func (e spentError) Unwrap() error { return e.Problem }
@@ -123,7 +123,7 @@ func (s *Server) solvent(ctx context.Context, owner string, usd *float64) error 
 	return spentError{problem(problems.TooMuch, http.StatusTooManyRequests, "the caller has spent its daily limit of %s USD: the next day begins at 00:00 UTC", money.Exact(max(*usd, 0)))}
 }
 
-// within returns the context of a run, or of a request for a capability, with its own budget. Call release when it is over.
+// within returns the context of a run, or of a capability request, with its own budget. Call release when it is over.
 func within(ctx context.Context, own *api.Budget) (_ context.Context, release context.CancelFunc) {
 	l := limitsOf(own)
 	if l == (budget.Limits{}) {

@@ -74,7 +74,7 @@ type watched struct {
 	clients int // guarded by Server.mu
 
 	mu    sync.Mutex
-	id    string // of the event; empty until the list was read
+	id    string // id of the event; empty until the list was read
 	event []byte
 	news  chan struct{} // closed when anything changes
 	over  bool          // the list cannot be read
@@ -108,7 +108,7 @@ func (s *Server) watch(who Principal, l list) (w *watched, leave func(), err err
 	}, nil
 }
 
-// listsOf returns the number of lists that are watched for a tenant.
+// listsOf returns the number of a tenant's watched lists.
 func (s *Server) listsOf(tenant string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +132,7 @@ func (w *watched) ended() bool {
 	return over
 }
 
-// set changes what now returns.
+// set sets the result of now.
 func (w *watched) set(id string, event []byte, over bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -189,7 +189,7 @@ func (s *Server) readList(ctx context.Context, l list) (id string, event []byte,
 	return id, fmt.Appendf(nil, "id: %s\nevent: list\ndata: %s\n\n", id, text), nil
 }
 
-// each yields the runs that a query selects, and reads Limit of them at once. An error is the last thing that it yields.
+// each yields the runs that a query selects, reading Limit at once. An error is yielded last.
 func each(ctx context.Context, from journal.Journal, q journal.Query) iter.Seq2[journal.RunInfo, error] {
 	return func(yield func(journal.RunInfo, error) bool) {
 		for q.Limit = cmp.Or(q.Limit, maxPage); ; {

@@ -15,8 +15,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// meters count what this server does. Labels are the names of pipelines, routes and states, of
-// which there are few, and never of callers, runs or questions.
+// meters count the work of this server. Labels are the names of pipelines, routes and states, which are few, never of callers,
+// runs or questions.
 type meters struct {
 	set      metrics.Set
 	requests metrics.Counter
@@ -34,7 +34,7 @@ type meters struct {
 	budgets                                metrics.Gauge
 
 	mu      sync.Mutex
-	counted time.Time // when the journal was last asked for the gauges
+	counted time.Time // last time the journal was read for the gauges
 }
 
 // buckets of durations, in seconds.
@@ -72,7 +72,8 @@ func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request, who Principa
 	return nil
 }
 
-// gauge reads the gauges. While the journal does not answer, its gauges have no values: the counters are needed most then.
+// gauge reads the gauges. While the journal does not answer, its gauges have no values, so the counters, then needed most, stay
+// available.
 func (s *Server) gauge(ctx context.Context) {
 	m := s.meters
 	m.mu.Lock()
@@ -85,7 +86,7 @@ func (s *Server) gauge(ctx context.Context) {
 	}
 	s.mu.Unlock()
 	m.active.Set(active...)
-	const patience = 5 * time.Second // half as long as Prometheus waits
+	const patience = 5 * time.Second // half of Prometheus's timeout
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if s.gaugeJournal(ctx) == nil {
@@ -127,7 +128,7 @@ func (s *Server) gaugeJournal(ctx context.Context) error {
 			if q.Asking {
 				questions = append(questions, metrics.Reading{Value: float64(c.Runs), Labels: []string{c.Pipeline}})
 			}
-			if q.Asking == (c.State == journal.Waiting) { // a refused run comes again
+			if q.Asking == (c.State == journal.Waiting) { // a refused run stops repeatedly
 				unfinished = append(unfinished, metrics.Reading{Value: float64(c.Runs), Labels: []string{c.Pipeline, string(c.State)}})
 			}
 		}
@@ -169,7 +170,7 @@ func (m *meters) step(pipeline string, rec step.Record) {
 	}
 }
 
-// ran counts a run that has stopped, and its cost since it stopped before.
+// ran counts a stopped run, and its cost since its last stop.
 func (m *meters) ran(t *task, info journal.RunInfo) {
 	pipeline, before, after := t.Name, t.before.Usage, info.Usage
 	m.stopped.Add(1, pipeline, string(info.State))

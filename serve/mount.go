@@ -12,11 +12,10 @@ import (
 // the server is made.
 type Mount func(*Server) (Handler, error)
 
-// Handler handles a request of a caller that was let in and has not sent too many. What
-// the caller may do is checked by the handler of [Server.As].
+// Handler handles a request of an admitted caller within its rate. The handler of [Server.As] checks the caller's roles.
 //
-// A pattern with the segment .well-known is public: its handler also gets the requests of those
-// who are not let in, with a Principal that has no roles.
+// A pattern with the segment .well-known is public: its handler also gets the requests of unknown callers, with a Principal
+// without roles.
 type Handler func(w http.ResponseWriter, r *http.Request, who Principal)
 
 // mount adds the handlers of Config.Mounts.
@@ -37,7 +36,7 @@ func (s *Server) mount(mux *http.ServeMux) error {
 			continue
 		}
 		mux.HandleFunc(pattern, s.serve(route{pattern, "", func(w http.ResponseWriter, r *http.Request, who Principal) error {
-			if r.Method == http.MethodGet { // which these protocols use for streams alone
+			if r.Method == http.MethodGet { // these protocols use it only for streams
 				leave, err := s.hold(who)
 				if err != nil {
 					return err
@@ -54,8 +53,8 @@ func (s *Server) mount(mux *http.ServeMux) error {
 // callerKey is the key of the caller in the context of a request to [Server.As] or for a page.
 type callerKey struct{}
 
-// As returns the API for requests of a caller that was let in, without the checks of
-// hosts, origins and rates: for other protocols and for use within a program.
+// As returns the API for requests of an admitted caller, without the checks of hosts, origins and rates, for other protocols and
+// for use within a program.
 func (s *Server) As(who Principal) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.inner.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// document is the OpenAPI 3.1 document of the routes, which internal/test/openapi makes:
+// document is the OpenAPI 3.1 document of the routes, made by internal/test/openapi:
 //
 //	go test ./serve -run TestOpenAPI -update
 //

@@ -29,7 +29,7 @@ type outbox struct {
 	wake      chan struct{}         // something may be due
 
 	mu        sync.Mutex
-	receivers map[string]*receiver // what this server has learned of them
+	receivers map[string]*receiver // state of receivers known to this server
 	tenants   map[string]int       // attempts under way at receivers of runs
 	sending   int                  // attempts under way
 }
@@ -37,18 +37,18 @@ type outbox struct {
 var errNoOutbox = errors.New("the journal keeps no notices: want a journal of package journal, not a wrapper of one")
 
 const (
-	mostSending = 128             // attempts at the same time
-	sendingTo   = 8               // of those to one receiver, or to the receivers of the runs of a tenant
-	claimed     = time.Minute     // until another server may take a claimed notice: longer than an attempt takes
+	mostSending = 128             // concurrent attempts
+	sendingTo   = 8               // concurrent attempts to one receiver, or to all receivers of a tenant's runs
+	claimed     = time.Minute     // until another server may take a claimed notice: longer than an attempt
 	retryFor    = 72 * time.Hour  // how long a notice is tried
 	downAfter   = 3               // failed attempts
 	maxProbe    = 5 * time.Minute // the longest pause between the attempts at a receiver that is down
 	duePage     = 64
-	mostKnown   = 10_000 // receivers of which a server remembers that they failed
+	mostKnown   = 10_000 // failed receivers that a server remembers
 )
 
-// A receiver is a receiver of notices as this server knows it. While it is down, one notice at a time is tried, with growing pauses. The
-// others wait without a write.
+// A receiver is this server's state of a receiver of notices. While it is down, one notice at a time is tried, with growing
+// pauses. The others wait without a write.
 type receiver struct {
 	sending int
 	failed  int           // attempts since the last one that was answered
@@ -61,7 +61,7 @@ func newOutbox(s *Server, j journal.Journal) *outbox {
 	return &outbox{s: s, store: store, hooks: map[string]*hook{}, protocols: map[string]*Receivers{}, wake: make(chan struct{}, 1), receivers: map[string]*receiver{}, tenants: map[string]int{}}
 }
 
-// hurry has the loop look for due notices.
+// hurry makes the loop look for due notices.
 func (o *outbox) hurry() {
 	select {
 	case o.wake <- struct{}{}:
@@ -88,7 +88,7 @@ func (o *outbox) run(ctx context.Context) {
 	}
 }
 
-// send starts attempts at what is due, as far as there are places.
+// send starts attempts for due notices, as far as there are places.
 func (o *outbox) send(ctx context.Context) error {
 	var but []string // receivers that must wait
 	for {
@@ -132,7 +132,7 @@ func (o *outbox) admits(n owed.Notice) bool {
 	defer o.mu.Unlock()
 	r := o.receivers[n.Receiver]
 	if r == nil {
-		if len(o.receivers) >= mostKnown { // what is forgotten is learned again
+		if len(o.receivers) >= mostKnown { // forgotten state is learned again
 			maps.DeleteFunc(o.receivers, func(_ string, r *receiver) bool { return r.sending == 0 })
 		}
 		r = &receiver{}
@@ -154,7 +154,7 @@ func (o *outbox) admits(n owed.Notice) bool {
 	return true
 }
 
-// tenantOf returns what shares the places of the receivers of runs: a tenant within a protocol.
+// tenantOf returns the group that shares places for receivers of runs: a tenant within a protocol.
 func tenantOf(n owed.Notice) string {
 	tenant, _, _ := strings.Cut(n.Receiver, " ")
 	if n.Name == "" {
@@ -187,7 +187,7 @@ type target struct {
 	keys   [][]byte
 }
 
-// claim starts an attempt at a notice, unless nothing is owed any more or another server makes it.
+// claim starts an attempt at a notice, unless it is no longer owed or another server has claimed it.
 func (o *outbox) claim(ctx context.Context, n owed.Notice) (started bool, err error) {
 	tries := n.Tries
 	to, owes, err := o.target(ctx, n)
@@ -197,7 +197,7 @@ func (o *outbox) claim(ctx context.Context, n owed.Notice) (started bool, err er
 	switch n.Tries++; {
 	case errors.Is(err, journal.ErrUnavailable) || ctx.Err() != nil:
 		return false, err
-	case err != nil: // it says something about this run, as that it is damaged: the others get their notices
+	case err != nil: // it concerns only this run, such as damage: others get their notices
 		o.s.cfg.Log.Error("a webhook was not sent", "run", n.Run, "error", err)
 		if n.Next, n.Body = time.Now().Add(owed.LongestPause/2), nil; time.Since(n.At) > retryFor {
 			n.Next = time.Time{}
@@ -262,13 +262,13 @@ func (o *outbox) tried(n owed.Notice, err error) (down bool) {
 	return r.failed >= downAfter
 }
 
-// answered reports whether a receiver read the notice and did not want it.
+// answered reports whether a receiver read and rejected the notice.
 func answered(err error) bool {
 	status, ok := errors.AsType[webhook.StatusError](err)
 	return ok && (status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge || status == http.StatusUnprocessableEntity)
 }
 
-// target returns where a notice goes. It owes nothing to a receiver that was removed.
+// target returns the destination of a notice. A removed receiver is owed nothing.
 func (o *outbox) target(ctx context.Context, n owed.Notice) (to target, owes bool, err error) {
 	if n.Name == "" {
 		h := o.hooks[n.Receiver]
@@ -286,7 +286,7 @@ func (o *outbox) target(ctx context.Context, n owed.Notice) (to target, owes boo
 	return to, false, err
 }
 
-// body makes a notice. It owes nothing if its run has gone on, or its question is answered.
+// body makes a notice. Nothing is owed if the run has continued or the question is answered.
 func (o *outbox) body(ctx context.Context, n owed.Notice) (body []byte, owes bool, err error) {
 	info, err := o.s.exactly(ctx, n.Run)
 	if errors.Is(err, journal.ErrNoRun) {
@@ -304,7 +304,7 @@ func (o *outbox) body(ctx context.Context, n owed.Notice) (body []byte, owes boo
 			}
 			if !asksForBatch(src, q) && owed.Asked(q.Path, q.Problem, q.Asked) == n.Event {
 				asked, page := question(who, q), n.Run
-				if h := o.hooks[n.Receiver]; h != nil { // those that it tells know the run as their tenant does
+				if h := o.hooks[n.Receiver]; h != nil { // receivers see the run like their tenant
 					page = nameOf(Principal{Tenant: h.Tenant}, page)
 				}
 				body, err := json.Marshal(api.Notice{Type: n.Type(), Timestamp: q.Asked, Question: &asked, URL: o.s.pageOf(page)})

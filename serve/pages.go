@@ -45,7 +45,7 @@ func (s *Server) pageRoutes() (routes []route) {
 	return routes
 }
 
-// view returns what a caller sees on pages.
+// view returns a caller's view of the pages.
 func (s *Server) view(r *http.Request) page.View {
 	who, _ := r.Context().Value(callerKey{}).(Principal)
 	v := page.View{Journal: tenantJournal{server: s, who: who}, Tenant: who.Tenant}
@@ -85,12 +85,8 @@ func (s *Server) view(r *http.Request) page.View {
 			_, _, err := s.start(ctx, who, id, req)
 			return err
 		}
-		v.Foresee = func(ctx context.Context, run, at string) (page.Forecast, error) { return s.foresee(ctx, who, run, at) }
-		v.Fork = func(ctx context.Context, id, run, at string) error {
-			if !runName.MatchString(id) {
-				return badID(id)
-			}
-			return s.fork(ctx, who, id, run, at)
+		v.Fork = func(ctx context.Context, run, at, id string) (*page.Forecast, error) {
+			return s.fork(ctx, who, run, at, id)
 		}
 		v.Runs = func(info journal.RunInfo) bool {
 			_, _, ok := s.publishedOf(info)
@@ -141,7 +137,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 // tokenQuery is the query parameter that holds a token in a page's address.
 const tokenQuery = "token"
 
-// signsIn lets the address of a page sign a person in, as one that "stone serve" prints.
+// signsIn signs a person in by the address of a page, such as the one that "stone serve" prints.
 func (s *Server) signsIn(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()

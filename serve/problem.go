@@ -32,7 +32,7 @@ func conflict(format string, args ...any) *api.Problem {
 	return problem(problems.Conflict, http.StatusConflict, format, args...)
 }
 
-// refused says why a run cannot continue with the pipeline of this server.
+// refused explains why a run cannot continue with the pipeline of this server.
 func refused(changes string) *api.Problem {
 	return problem(problems.Refused, http.StatusConflict, "the pipeline changed since the run started: %s: serve the old pipeline too, or resume the run with {\"force\": true}: recorded results are kept", changes)
 }
@@ -54,8 +54,7 @@ func (s *Server) noPipeline(name string) *api.Problem {
 	return p
 }
 
-// problemOf returns what a caller learns of an error. What is not the caller's fault is
-// logged and not told.
+// problemOf returns the problem that a caller sees for an error. Errors that are not the caller's fault are logged instead.
 func (s *Server) problemOf(r *http.Request, err error) *api.Problem {
 	var p *api.Problem
 	var changed *journal.ChangedError
@@ -86,8 +85,7 @@ func (s *Server) problemOf(r *http.Request, err error) *api.Problem {
 	return problem(problems.Internal, http.StatusInternalServerError, "the server failed; its log says why")
 }
 
-// fail answers with an error, in the form that the client of the path expects: to a
-// browser with a page.
+// fail answers with an error in the form that the client expects: a page for a browser.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, journal.ErrUnavailable) {
 		w.Header().Set("Retry-After", retryAfter)

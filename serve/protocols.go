@@ -38,13 +38,13 @@ func (s *Server) addProtocolPipelines() {
 		if p.Pipelines == nil {
 			continue
 		}
-		for name, a := range p.Pipelines(s.cfg.Applicator) { // a nil Grant of a Pipeline is all
+		for name, a := range p.Pipelines(s.cfg.Applicator) { // a nil Grant of a Pipeline allows all
 			s.further[name] = &Pipeline{Name: name, Ashlar: a, Grant: append([]string{}, s.cfg.Grant...), Limits: s.cfg.Limits}
 		}
 	}
 }
 
-// pipeline returns what a run with this name runs, or nil.
+// pipeline returns the pipeline of a run with this name, or nil.
 func (s *Server) pipeline(name string) *Pipeline { return cmp.Or(s.pipelines[name], s.further[name]) }
 
 // guest is the server for a caller of a protocol.
@@ -99,7 +99,7 @@ func (g guest) Runs(ctx context.Context, q journal.Query) iter.Seq2[journal.RunI
 	return each(ctx, g.Journal(), q)
 }
 
-// known returns a run as the server knows it, and named as the caller does.
+// known returns a run with the server's and the caller's name.
 func (g guest) known(info journal.RunInfo) journal.RunInfo {
 	info.ID = keyOf(g.who, info.ID)
 	return info

@@ -14,20 +14,21 @@ import (
 // rates counts the requests of callers that have a rate, by their names.
 type rates struct {
 	mu    sync.Mutex
-	start time.Time // of the seconds that are counted, which a clock that is set does not change
+	start time.Time // start of the counted seconds, independent of clock changes
 	by    map[string]*window
 }
 
-// mostWindows is how many callers are remembered before those are forgotten that were silent for a minute.
+// mostWindows is the number of remembered callers above which those silent for a minute are forgotten.
 const mostWindows = 1000
 
-// window counts the requests of a caller in each of the last 61 seconds, the running one included: 60 whole ones are in it.
+// window counts the requests of a caller in each of the last 61 seconds, including the current one, so it covers 60 whole
+// seconds.
 type window struct {
 	at     int64 // the running second
 	counts [61]int
 }
 
-// until moves the window on.
+// until advances the window.
 func (w *window) until(second int64) {
 	for n := int64(len(w.counts)); w.at < second; w.at++ {
 		if second-w.at > n {
@@ -37,7 +38,7 @@ func (w *window) until(second int64) {
 	}
 }
 
-// take counts a request. If the caller has sent too many in the last minute, it returns how long to wait.
+// take counts a request. If the caller has sent too many in the last minute, it returns the time to wait.
 func (r *rates) take(who Principal, now time.Time) (wait time.Duration) {
 	if who.PerMinute == nil {
 		return 0
@@ -51,7 +52,7 @@ func (r *rates) take(who Principal, now time.Time) (wait time.Duration) {
 	second := int64(since / time.Second)
 	w := r.by[who.Name]
 	if w == nil {
-		if len(r.by) >= mostWindows { // empty ones are like none
+		if len(r.by) >= mostWindows { // empty windows are forgotten
 			maps.DeleteFunc(r.by, func(_ string, w *window) bool { return second-w.at >= int64(len(w.counts)) })
 		}
 		w = &window{at: second}

@@ -15,12 +15,12 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// A Receiver gets notices about one run, as a caller of a mounted protocol has asked for them.
+// A Receiver gets notices about one run, requested by a caller of a mounted protocol.
 type Receiver struct {
-	ID     string            `json:"id"` // among the receivers of the run
+	ID     string            `json:"id"` // unique among the receivers of the run
 	URL    string            `json:"url"`
 	Header map[string]string `json:"header,omitempty"` // of the notices
-	// Secret signs the notices as in Standard Webhooks if it is one: it begins with "whsec_".
+	// Secret signs the notices as in Standard Webhooks if it begins with "whsec_".
 	Secret string `json:"secret,omitempty"`
 }
 
@@ -31,7 +31,7 @@ func (r *Receiver) keys() [][]byte {
 	return nil
 }
 
-// check returns what is wrong with a receiver.
+// check returns an error for an invalid receiver.
 func (r *Receiver) check(private bool) error {
 	if !runName.MatchString(r.ID) {
 		return badID(r.ID)
@@ -55,9 +55,9 @@ func (r *Receiver) check(private bool) error {
 	return nil
 }
 
-// Receivers keep the receivers of runs in the journal beside their run, secrets included, which no list and no request returns, and
-// send them a notice when their run ends, waits for an answer or is refused, as the notices of a [Webhook]. They may be used from
-// several goroutines.
+// Receivers keep the receivers of runs, with their secrets, in the journal. No list or request returns the secrets. Like a
+// [Webhook], a receiver gets a notice when its run ends, waits for an answer or is refused. They may be used from several
+// goroutines.
 type Receivers struct {
 	s       *Server
 	name    string
@@ -66,9 +66,8 @@ type Receivers struct {
 	body    func(ctx context.Context, who Principal, run api.Run) ([]byte, error)
 }
 
-// Receivers returns the receivers of a protocol, whose name other protocols must not have. Body
-// makes the notice of a run for somebody with its tenant who may read. Unless private is true,
-// receivers are in the public Internet. It is for a [Mount], before the server serves.
+// Receivers returns the receivers of a protocol, whose name must be unique. Body makes the notice of a run for a reader with its
+// tenant. Unless private is true, receivers must be on the public Internet. Call it in a [Mount], before the server serves.
 func (s *Server) Receivers(name string, private bool, body func(ctx context.Context, who Principal, run api.Run) ([]byte, error)) (*Receivers, error) {
 	if !pipelineName.MatchString(name) || s.outbox.protocols[name] != nil {
 		return nil, fmt.Errorf("serve: receivers named %q: the name is empty or taken: choose another one", name)
@@ -81,11 +80,11 @@ func (s *Server) Receivers(name string, private bool, body func(ctx context.Cont
 	return r, nil
 }
 
-// Check returns what is wrong with a receiver, an *api.Problem.
+// Check returns an *api.Problem for an invalid receiver.
 func (r *Receivers) Check(to Receiver) error { return to.check(r.private) }
 
-// Save adds a receiver of a run, or replaces the one with its id. If the run has stopped meanwhile, the receiver gets a notice of that.
-// The caller needs the role Start.
+// Save adds a receiver of a run, or replaces the one with its id. If the run has already stopped, the receiver gets a notice at
+// once. The caller needs the role Start.
 func (r *Receivers) Save(ctx context.Context, who Principal, run string, to Receiver) error {
 	switch {
 	case !who.may(Start):
@@ -104,7 +103,7 @@ func (r *Receivers) Save(ctx context.Context, who Principal, run string, to Rece
 	if err != nil {
 		return err
 	}
-	// A tenant whose receiver does not answer, or that names the receiver of another one, delays only itself.
+	// A tenant whose receiver does not answer, or that names another's receiver, delays only itself.
 	bound := digestID(r.name+"/", []byte(info.Labels[tenantLabel])) + " " + digestID("", []byte(to.URL))
 	err = r.s.outbox.store.PutReceiver(ctx, info.ID, owed.Receiver{Name: r.name + "/" + to.ID, Bound: bound, Data: data})
 	if errors.Is(err, owed.ErrFull) {
@@ -137,7 +136,7 @@ func (r *Receivers) List(ctx context.Context, who Principal, run string) (all []
 	return all, err
 }
 
-// Remove removes the receiver of a run with an id, if there is one, and what is owed to it. The caller needs the role Start.
+// Remove removes the receiver of a run with an id, if it exists, and the notices owed to it. The caller needs the role Start.
 func (r *Receivers) Remove(ctx context.Context, who Principal, run, id string) error {
 	if !who.may(Start) {
 		return lacking(Start)

@@ -24,17 +24,17 @@ import (
 // maxBody is the largest body of a request.
 const maxBody = 8 << 20
 
-// bodyTime is how long a body may take to arrive.
+// bodyTime bounds the time for a body to arrive.
 const bodyTime = 30 * time.Second
 
 // A route handles the requests of one pattern of http.ServeMux.
 type route struct {
 	pattern string
-	role    Role // that the caller needs; empty for everyone who is let in
+	role    Role // required role; empty for every admitted caller
 	handle  func(w http.ResponseWriter, r *http.Request, who Principal) error
 }
 
-// table returns the routes that ask who the caller is.
+// table returns the routes that identify the caller.
 func (s *Server) table() []route {
 	return slices.Concat(s.runRoutes(), s.questionRoutes(), s.pipelineRoutes(), s.actRoutes(), s.protocolRoutes())
 }
@@ -46,7 +46,7 @@ func (s *Server) routes() (http.Handler, error) {
 	}
 	for _, r := range s.pageRoutes() {
 		h := s.signsIn(s.serve(r))
-		if strings.HasPrefix(r.pattern, "GET /assets/") { // also for the page on which one logs in
+		if strings.HasPrefix(r.pattern, "GET /assets/") { // also for the login page
 			h = s.meters.count(r.pattern, func(w http.ResponseWriter, req *http.Request) { s.handle(w, req, r, Principal{}) })
 		}
 		mux.HandleFunc(r.pattern, h)
@@ -67,8 +67,8 @@ func (s *Server) routes() (http.Handler, error) {
 	return s.shielded(guard.Handler(mux)), nil
 }
 
-// shielded refuses requests for other hosts, and sets the headers of every reply. A body has a time in
-// which to arrive, whoever reads it: net/http reads the rest of one that no handler wants.
+// shielded refuses requests for other hosts, and sets the headers of every reply. The time for a body is limited, whoever reads
+// it: net/http reads the rest of an unread body.
 func (s *Server) shielded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -80,15 +80,14 @@ func (s *Server) shielded(next http.Handler) http.Handler {
 			h.Set("Connection", "close") // a proxy may have seen another end of the body
 		}
 		if r.ContentLength != 0 {
-			// A server behind a test has no connection with deadlines. At the end of the body,
-			// net/http removes this one.
+			// A test's connection may have no deadlines. At the end of the body, net/http removes this one.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
 		}
 		if !s.serves(r.Host) {
 			s.turnAway(w, r, problem(problems.Forbidden, http.StatusMisdirectedRequest, "this server does not serve the host of the request"))
 			return
 		}
-		if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // URL.Query would leave parts out
+		if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // URL.Query would drop malformed parts
 			s.turnAway(w, r, unreadable("the query of the address cannot be read: %v", err))
 			return
 		}
@@ -101,11 +100,10 @@ func (s *Server) shielded(next http.Handler) http.Handler {
 	})
 }
 
-// unwantedTime is how long the rest of a body may take to arrive that nobody may send: a client that
-// is sending it gets to the reply.
+// unwantedTime bounds the time for the rest of a refused body, so that a client that is still sending reaches the reply.
 const unwantedTime = time.Second
 
-// turnAway answers with an error to somebody who may not even send a body, and closes the connection.
+// turnAway answers a caller that may not even send a body with an error, and closes the connection.
 func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, err error) {
 	if r.ContentLength != 0 {
 		w.Header().Set("Connection", "close")
@@ -126,7 +124,7 @@ func (s *Server) serves(host string) bool {
 	return host == "localhost" || net.ParseIP(host) != nil
 }
 
-// serve finds out who sends a request, and handles it.
+// serve identifies the caller of a request and handles it.
 func (s *Server) serve(route route) http.HandlerFunc {
 	return s.meters.count(route.pattern, func(w http.ResponseWriter, r *http.Request) {
 		who, err := s.access().Principal(s.withToken(r))
@@ -183,8 +181,7 @@ func (s *Server) access() Access {
 	return s.cfg.Access
 }
 
-// unrouted is the error of a request for which there is no route. If the path has other methods, the
-// reply says which.
+// unrouted returns the error of a request without a route. If the path has other methods, the reply lists them.
 func unrouted(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) error {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
@@ -207,7 +204,7 @@ func noRoute(r *http.Request) error {
 	return p
 }
 
-// readBody reads the body of a request, which is one JSON value with known fields alone.
+// readBody reads the body of a request, which must be one JSON value with known fields.
 func readBody(r *http.Request, to any) error {
 	if err := protocol.WantType(r, "application/json"); err != nil {
 		return err
@@ -216,7 +213,7 @@ func readBody(r *http.Request, to any) error {
 	if errors.As(err, new(*http.MaxBytesError)) {
 		return err
 	}
-	if err == nil { // names have the right case and stand once, or a proxy could read another request
+	if err == nil { // names must match in case and be unique, or a proxy could read another request
 		if err = jsonv2.Unmarshal(data, to, jsonv2.RejectUnknownMembers(true)); err == nil {
 			return nil
 		}

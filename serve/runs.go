@@ -29,14 +29,14 @@ import (
 type source struct {
 	Published string      `json:"published"` // name of the pipeline
 	Request   string      `json:"request"`   // digest of the api.Start
-	Grant     []string    `json:"grant"`     // of the run; null for all
+	Grant     []string    `json:"grant"`     // grant of the run; null for all
 	Budget    *api.Budget `json:"budget,omitempty"`
 	Person    bool        `json:"interactive,omitempty"` // waits for the run
 	Batch     bool        `json:"batch,omitempty"`       // its models answer in batches
 	Priority  int         `json:"priority,omitempty"`
 	// Keep lets a protocol describe the run later.
 	Keep    json.RawMessage `json:"keep,omitempty"`
-	Chat    bool            `json:"chat,omitempty"`      // clients watch what it says
+	Chat    bool            `json:"chat,omitempty"`      // clients watch its answers
 	Owner   string          `json:"owner,omitempty"`     // name of the caller that started it
 	USDADay *float64        `json:"usd-a-day,omitempty"` // of the owner
 }
@@ -48,8 +48,8 @@ func sourceOf(info journal.RunInfo) (src source, ok bool) {
 // tenantLabel is the label with the tenant of a run.
 const tenantLabel = "tenant"
 
-// keyOf returns the id in the journal of the run that a caller calls id. The ids of
-// tenants are apart, so that no tenant can find out which ids another one uses.
+// keyOf returns the journal's id for the caller's id of a run. Tenants have separate ids, so no tenant can find out the ids of
+// another.
 func keyOf(who Principal, id string) string {
 	if who.Tenant == "" {
 		return id
@@ -65,7 +65,7 @@ func nameOf(who Principal, key string) string {
 	return strings.TrimPrefix(key, who.Tenant+".")
 }
 
-// start starts the run with the id, or returns the one that the same request started.
+// start starts the run with the id, or returns the run that the same request started.
 func (s *Server) start(ctx context.Context, who Principal, id string, req api.Start) (info journal.RunInfo, created bool, err error) {
 	p := s.pipelines[req.Pipeline]
 	if p == nil {
@@ -74,8 +74,8 @@ func (s *Server) start(ctx context.Context, who Principal, id string, req api.St
 	return s.startOf(ctx, who, p, id, protocol.Run{Start: req})
 }
 
-// startOf reads a request for a run of p, has the extras check it, takes a place among the runs of this process, and runs it. It
-// returns the run that the same request has started before.
+// startOf reads a request for a run of p, lets the extras check it, takes a place among the runs of this process, and runs it. If
+// the same request has already started a run, it returns that.
 func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id string, req protocol.Run) (info journal.RunInfo, created bool, err error) {
 	t := task{Pipeline: p, who: who, start: req, most: who.Runs}
 	t.run.RunID = keyOf(who, id)
@@ -121,8 +121,7 @@ func (s *Server) begin(ctx context.Context, t task) (info journal.RunInfo, creat
 	return info, created, err
 }
 
-// same returns the run with the id, if the same request has started it. The error is
-// journal.ErrNoRun, or a conflict.
+// same returns the run with the id if the same request started it. The error is journal.ErrNoRun, or a conflict.
 func (s *Server) same(ctx context.Context, who Principal, key string, src source) (journal.RunInfo, error) {
 	info, err := s.exactly(ctx, key)
 	if err != nil {
@@ -134,7 +133,7 @@ func (s *Server) same(ctx context.Context, who Principal, key string, src source
 	return info, nil
 }
 
-// exactly returns the run with the id, which is not only the beginning of one.
+// exactly returns the run with exactly the id, not just a prefix.
 func (s *Server) exactly(ctx context.Context, key string) (journal.RunInfo, error) {
 	info, err := s.cfg.Journal.Find(ctx, key)
 	if errors.As(err, new(*journal.AmbiguousError)) || err == nil && info.ID != key {
@@ -153,14 +152,14 @@ func digestOf(req api.Start, given talk.Given) string {
 	if err == nil {
 		text, err = canon.AppendJSON(nil, text)
 	}
-	if err != nil { // it was read from JSON
+	if err != nil { // it was decoded from JSON
 		panic(fmt.Sprintf("the digest of a request: %v", err))
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
-// freshID is an id for a caller that chose none: 130 random bits.
+// freshID returns an id for a caller that chose none: 130 random bits.
 func freshID() string { return strings.ToLower(rand.Text()) }
 
 // least returns the strictest of several limits, nil for none.
@@ -209,8 +208,7 @@ func limitsOf(b *api.Budget) budget.Limits {
 	return l
 }
 
-// result returns the result of a run that is done: the node that a step of it wrote, or nil if no step
-// wrote one. What was given to the run is no result.
+// result returns the result of a run that is done: the last node that one of its steps wrote, or nil. Its input is no result.
 func (s *Server) result(ctx context.Context, who Principal, info journal.RunInfo) (*api.Node, error) {
 	var n journal.NodeInfo
 	var err error
@@ -220,7 +218,7 @@ func (s *Server) result(ctx context.Context, who Principal, info journal.RunInfo
 		}
 	}
 	if src, ok := sourceOf(info); ok && s.pipelines[src.Published] != nil && s.pipelines[src.Published].Result != "" && s.pipelines[src.Published].Result != n.Type {
-		d, err := s.cfg.Journal.DAG(ctx, info.ID) // all of a large run, so it is read last
+		d, err := s.cfg.Journal.DAG(ctx, info.ID) // reads a whole run, so it comes last
 		if err != nil {
 			return nil, err
 		}

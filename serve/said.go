@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	mostSaid  = 8       // answers that are told at the same time
-	saidBytes = 2 << 10 // of the end of each
+	mostSaid  = 8       // concurrent answers that are sent
+	saidBytes = 2 << 10 // bytes of the end of each
 	saidEvery = 200 * time.Millisecond
 )
 
-// A speech has the answers that models are writing in a run of this process, for people who watch. It is
-// no record: an answer is taken out when it is complete or retracted. It watches one run.
+// A speech holds the answers that models are writing in one run of this process, for people who watch. It is no record: a
+// complete or retracted answer is removed.
 type speech struct {
 	mu      sync.Mutex
 	answers []answer
@@ -67,7 +67,7 @@ func (s *speech) drop(gone func(answer) bool) {
 	}
 }
 
-// say adds a piece of an answer. Beyond mostSaid answers at the same time, the first are told.
+// say adds a piece of an answer. Beyond mostSaid concurrent answers, only the first are kept.
 func (s *speech) say(piece answer) {
 	i := slices.IndexFunc(s.answers, func(a answer) bool {
 		return a.Path == piece.Path && a.Source == piece.Source && a.attempt == piece.attempt
@@ -97,7 +97,7 @@ func ending(text string) string {
 	return mark + text[at:]
 }
 
-// changed tells the listeners, but not each piece by itself. Its caller has s.mu.
+// changed notifies the listeners, combining pieces. The caller holds s.mu.
 func (s *speech) changed() {
 	if s.waking {
 		return
@@ -125,11 +125,11 @@ func (s *speech) now() (said []api.Piece, news <-chan struct{}) {
 // A listener sends one client the answers that are being written in a run.
 type listener struct {
 	s    *Server
-	run  string // its key; empty if the client does not want to know
+	run  string // key of the run; empty if the client does not want answers
 	told []api.Piece
 }
 
-// tell sends changes. News is closed when there is more, and nil where nothing is written.
+// tell sends changes. News is closed when there is more, and nil if nothing is written here.
 func (l *listener) tell(out *eventStream) (news <-chan struct{}) {
 	if l.run == "" {
 		return nil

@@ -40,7 +40,7 @@ func (s *Server) postSearch(w http.ResponseWriter, r *http.Request, who Principa
 	return reply(w, http.StatusOK, found)
 }
 
-// search asks a capability, as POST /v1/act does: with the grant, the budget and the rights of the caller.
+// search asks a capability like POST /v1/act: with the grant, the budget and the rights of the caller.
 func (s *Server) search(r *http.Request, who Principal, req api.Search) (out api.Found, err error) {
 	all := s.searches()
 	if req.Capability == "" && len(all) == 1 {
@@ -89,14 +89,14 @@ func (s *Server) ask(r *http.Request, who Principal, app *call.Applicator, data 
 // envelope is the request to one capability.
 func envelope(app *call.Applicator, req api.Search) ([]byte, error) {
 	m, _ := app.Registry.Lookup(req.Capability)
-	intent := append(slices.Clone(m.Intents), "documents/search")[0] // without intents it answers any
+	intent := append(slices.Clone(m.Intents), "documents/search")[0] // a capability without intents answers any
 	type object = map[string]any
 	task := object{"intent": intent, "requires": object{"cap/kind": searchKind}, "dispatch": object{"candidates": []string{req.Capability}}}
 	req.Capability = ""
 	return json.Marshal(object{"proto": 1, "trace": object{"id": freshID()}, "task": task, "input": req})
 }
 
-// searchFailed is the problem of a call without an answer.
+// searchFailed returns the problem of a call without an answer.
 func searchFailed(err error) error {
 	e := call.AsError(err)
 	switch status := actStatus(err); {

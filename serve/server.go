@@ -42,27 +42,26 @@ type Config struct {
 	Embedder llm.Embedder
 	// Grant lists the effects that requests for capabilities may have; nil grants none.
 	Grant []string
-	// Policy limits the effects of steps by what they read, in all runs; nil does not.
+	// Policy limits the effects of steps by the nodes that they read, in all runs. It may be nil.
 	Policy policy
-	// Limits bound what one request for a capability may spend.
+	// Limits bound the spending of one request for a capability.
 	Limits budget.Limits
-	// Budgets bound what many runs spend together, of all processes that share the Journal. Requests for
-	// capabilities draw on the budgets of a pipeline "act".
+	// Budgets bound the total spending of many runs in all processes that share the Journal. Requests for capabilities draw on
+	// the budgets of a pipeline "act".
 	Budgets []budget.Rule
-	// Live names the pipelines and intents whose answers the gateway streams while a model
-	// writes them, before checks accept them. If an answer is rejected after a client got some
-	// of it, the run is cancelled with the failure "retracted". Unknown names are logged.
+	// Live names the pipelines and intents whose answers the gateway streams while a model writes them, before checks accept
+	// them. If an answer is rejected after a client received part of it, the run is cancelled with the failure "retracted".
+	// Unknown names are logged.
 	Live []string
-	// IgnoreTools names types of tools that the gateway leaves out of requests, such as web_search, for
-	// clients that always send one. A request with another tool that no model here can run is refused.
+	// IgnoreTools names types of tools that the gateway removes from requests, such as web_search, for clients that always send
+	// one. A request with another tool that no model here can run is refused.
 	IgnoreTools []string
 	// Access identifies callers. Nil means that everyone who can reach the server may do everything.
 	Access Access
-	// Hosts are the names under which the server is reached. A request for another host
-	// is refused, which stops pages that were given the server's address under a name of
-	// their own. Empty means localhost and every IP address.
+	// Hosts are the names under which the server is reached. A request for another host is refused, which prevents DNS rebinding.
+	// Empty means localhost and every IP address.
 	Hosts []string
-	// Design shows the parts of the pages at /design.
+	// Design shows the components of the pages at /design.
 	Design bool
 	// Mounts are other protocols over the same server, by patterns of http.ServeMux. Hosts,
 	// origins, callers and rates are checked before they get a request.
@@ -74,23 +73,22 @@ type Config struct {
 	// URL is the address under which people reach the pages, such as "https://stone.example.com". Notices about questions
 	// then have the address of the page that answers them.
 	URL string
-	// Adopt returns the name of the published pipeline with which a run continues that another program started, once its
-	// questions are answered. The empty name is none. Nil adopts no run. A run whose pipeline differs is left as it is.
+	// Adopt returns the name of the published pipeline that continues a run started by another program, once its questions are
+	// answered, or "" for none. Nil adopts no run. A run whose pipeline differs is not changed.
 	Adopt func(journal.RunInfo) string
-	// Streams limits the open streams of events, watched lists and waits for results of each caller
-	// whose Principal does not say it; 100 if zero.
+	// Streams limits the open event streams, watched lists and waits for results of each caller whose Principal sets no limit;
+	// 100 if zero.
 	Streams int
-	// Scan is how often the journal is searched for runs that can continue; 5 s if zero.
+	// Scan is the interval at which the journal is searched for runs that can continue; 5 s if zero.
 	Scan time.Duration
-	// Grace is how long running steps may take when the server ends; 30 s if zero.
+	// Grace is the time that running steps have when the server ends; 30 s if zero.
 	Grace time.Duration
-	// Base returns the context of every run, which gives runs their values, such as the
-	// prices of models (see package budget); nil is context.Background. Runs are not
-	// cancelled with it.
+	// Base returns the context of every run, with values such as the prices of models (see package budget); nil means
+	// context.Background. Canceling it does not cancel runs.
 	Base func() context.Context
-	// Watch returns what watches a run, or nil. It is called each time that this process starts or continues
-	// the run of a pipeline or of a request. The info has the run's ID, Pipeline, Labels, Account and Source,
-	// as far as the journal gets them; a request that is not kept has no ID.
+	// Watch returns a watcher for a run, or nil. It is called each time this process starts or continues the run of a pipeline or
+	// of a request. The info has the run's ID, Pipeline, Labels, Account and Source, if the journal has them; a request that is
+	// not kept has no ID.
 	Watch func(journal.RunInfo) event.Watcher
 	// Log receives errors that no reply contains; nil is slog.Default.
 	Log *slog.Logger
@@ -98,15 +96,15 @@ type Config struct {
 
 // A Protocol is made by a package below x, such as ui.Part of package x/ui.
 type Protocol interface {
-	Part() // so that it can be a part of a program, see cli.Part
+	Part() // makes it usable as a part of a program, see cli.Part
 	Protocol()
 }
 
 // Pipeline is a published pipeline.
 type Pipeline struct {
-	Name        string // in requests; if empty, the name of the Ashlar
+	Name        string // its name in requests; if empty, the name of the Ashlar
 	Description string
-	Result      string // type of the node that is the result of a run; empty for the last one
+	Result      string // type of a run's result node; empty for the last node
 	Ashlar      stone.Ashlar
 	Grant       []string      // the effects of its runs; nil grants all
 	Limits      budget.Limits // of each run
@@ -117,7 +115,7 @@ type Server struct {
 	cfg       Config
 	pipelines map[string]*Pipeline
 	further   map[string]*Pipeline                   // of protocols
-	roles     map[string]func() map[string]turn.Role // of the leaves of pipelines
+	roles     map[string]func() map[string]turn.Role // roles of the leaves of pipelines
 	protocols []protocol.Protocol
 	extras    []extra                             // of every run
 	waits     map[string]func(*http.Request) bool // by pattern, see waits
@@ -130,16 +128,16 @@ type Server struct {
 	health    *health
 	tries     tries
 	sessions  sessions
-	died      abandoner // nil for a journal that cannot tell
+	died      abandoner // nil if the journal cannot tell
 	outbox    *outbox
 	places    *places // for reading
 
 	mu        sync.Mutex
 	active    map[string]*active    // runs of this process
-	feeds     map[feedKey]*feed     // of runs that clients stream
+	feeds     map[feedKey]*feed     // feeds of runs that clients stream
 	lists     map[feedKey]*watched  // that clients watch
 	asked     map[string]askedCount // by tenant
-	streams   int                   // that are open, with waits
+	streams   int                   // open streams, including waits
 	streamsOf map[caller]int
 	running   sync.WaitGroup
 }
@@ -235,7 +233,7 @@ func (s *Server) publish(p Pipeline) error {
 	return nil
 }
 
-// warnOfNoDescription names the pipelines of which mounted protocols tell models only a name.
+// warnOfNoDescription logs the pipelines without a description, of which models learn only the name.
 func (s *Server) warnOfNoDescription() {
 	var names []string
 	for _, p := range s.published() {
@@ -248,8 +246,7 @@ func (s *Server) warnOfNoDescription() {
 	}
 }
 
-// guessed returns the tools and capabilities that state no effects. A step of the pipeline that
-// states none is no mistake.
+// guessed returns the tools and capabilities that state no effects. Steps may omit them.
 func guessed(a stone.Ashlar) (names []string) {
 	if undeclared := a.Detail().Undeclared; undeclared != nil {
 		names = undeclared(func(stone.Ashlar) []string { return nil })
@@ -274,7 +271,7 @@ func (s *Server) published() []*Pipeline {
 	return all
 }
 
-// similar returns the name of the published pipeline that is most like name, or "".
+// similar returns the name of the most similar published pipeline, or "".
 func (s *Server) similar(name string) string {
 	return suggest.Closest(name, func(yield func(string) bool) {
 		for _, p := range s.published() {
@@ -293,12 +290,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.handler.ServeHTTP(w, r)
 }
 
-// requestID is the header that names a request: its reply has it, and the log, if it says why it failed.
+// requestID is the header that identifies a request, in its reply and in the log of its failure.
 const requestID = "X-Request-Id"
 
-// Run resumes runs that nobody holds, now and as long as ctx lasts. Then it drains:
-// running steps finish, no new ones start, and it returns when all runs of this process
-// have stopped. Requests are then answered with "unavailable".
+// Run resumes unheld runs until ctx is done. Then it drains: running steps finish, no new ones start, and it returns when all
+// runs of this process have stopped. Requests are then answered with "unavailable".
 func (s *Server) Run(ctx context.Context) {
 	abandoned := s.abandoned(ctx)
 	if len(s.outbox.hooks)+len(s.outbox.protocols) > 0 {
@@ -306,7 +302,7 @@ func (s *Server) Run(ctx context.Context) {
 	}
 	ticks := time.NewTicker(s.cfg.Scan)
 	defer ticks.Stop()
-	due := time.Now() // when questions were last looked through for those that are due: their texts are read for that
+	due := time.Now() // last search for due questions, which reads their texts
 	for search := true; ; {
 		if search {
 			if now := time.Now(); now.Sub(due) >= time.Minute {

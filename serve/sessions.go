@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// sessionIdle is how long a session lasts without a request.
+	// sessionIdle is the lifetime of a session without requests.
 	sessionIdle = 24 * time.Hour
-	// sessionsEach bounds the sessions of a token. One more ends the one that was used last the
-	// longest time ago, so nobody fills the memory, or ends the sessions of other tokens.
+	// sessionsEach bounds the sessions of a token. A further one ends the least recently used, so nobody can fill the memory or
+	// end the sessions of other tokens.
 	sessionsEach = 16
 )
 
-// sessions are the browsers that have signed in to this process. A cookie has the id of one: whoever
-// reads the cookie has no token, and logging out ends what it is good for. The token is kept because
-// Access decides about it again with every request, so revoking it ends its sessions.
+// sessions are the browsers that have signed in to this process. A cookie has the id of a session, so it does not reveal the
+// token, and logging out makes it useless. The token is kept because Access checks it with every request, so revoking it ends its
+// sessions.
 type sessions struct {
 	mu sync.Mutex
 	by map[string]*session
@@ -82,9 +82,9 @@ func secure(r *http.Request) bool {
 	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
 }
 
-// cookieName is the cookie of a session. Behind TLS, __Host- keeps other hosts of the domain from setting
-// it. Without, browsers send it to all ports of the host, so the name has the port: two servers of a
-// machine do not sign each other out.
+// cookieName is the cookie of a session. Behind TLS, __Host- keeps other hosts of the domain from setting it. Without TLS,
+// browsers send it to all ports of the host, so the name contains the port, and two servers of a machine do not sign each other
+// out.
 func cookieName(r *http.Request) string {
 	if secure(r) {
 		return "__Host-stone"
@@ -100,8 +100,8 @@ func cookie(r *http.Request, id string) *http.Cookie {
 	return &http.Cookie{Name: cookieName(r), Value: id, Path: "/", HttpOnly: true, Secure: secure(r), SameSite: http.SameSiteStrictMode}
 }
 
-// withToken returns the request with the token of its session, unless it has one. A browser cannot send
-// the header Authorization. Clients of protocols may send the token under another name.
+// withToken returns the request with the token of its session, unless it already has a token. A browser cannot send the header
+// Authorization. Clients of protocols may send the token under another name.
 func (s *Server) withToken(r *http.Request) *http.Request {
 	for _, p := range s.protocols {
 		if p.Token != nil {

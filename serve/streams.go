@@ -14,11 +14,11 @@ import (
 
 const (
 	maxStreams = 10_000 // of a server
-	ownStreams = 100    // of a caller, if nothing else is set
+	ownStreams = 100    // streams of a caller by default
 )
 
-// readPlaces returns how many requests may read at the same time, and how many of them for one tenant: others have processors for
-// their starts and reads, whatever it reads.
+// readPlaces returns the number of concurrent reads, in all and for one tenant, so that others always have processors for their
+// starts and reads.
 func readPlaces() (all, own int) {
 	all = max(2, runtime.GOMAXPROCS(0))
 	return all, all / 2
@@ -27,8 +27,8 @@ func readPlaces() (all, own int) {
 // A caller has streams of its own. Callers with the same name share them.
 type caller struct{ tenant, name string }
 
-// admit counts a stream or a wait of a caller. It returns an error if the server is closing, or if
-// there are too many. The caller of admit holds s.mu, and calls s.dismiss when the stream ends.
+// admit counts a stream or a wait of a caller. It returns an error if the server is closing or there are too many. It requires
+// s.mu; call s.dismiss when the stream ends.
 func (s *Server) admit(who Principal) error {
 	most := cmp.Or(who.Streams, s.cfg.Streams, ownStreams)
 	key := caller{who.Tenant, who.Name}
@@ -68,14 +68,15 @@ func (s *Server) hold(who Principal) (leave func(), err error) {
 	}, nil
 }
 
-// waits has the routes whose requests may wait, and says whether one does. Such requests take a place for each read.
+// waits maps routes whose requests may wait to a function that reports whether one does. Such requests take a place for each
+// read.
 var waits = map[string]func(*http.Request) bool{
 	"GET /v1/runs": streams, "GET /v1/questions": streams,
 	"GET /v1/runs/{id}/result": func(r *http.Request) bool { return r.URL.Query().Has("wait") },
 	"GET /v1/runs/{id}/events": func(*http.Request) bool { return true },
 }
 
-// reads reports whether a request of a route takes a place for reading as long as its reply is made.
+// reads reports whether a request of a route takes a reading place while its reply is made.
 func (s *Server) reads(r route, req *http.Request) bool {
 	wait := s.waits[r.pattern]
 	return r.role == Read && strings.HasPrefix(r.pattern, "GET ") && (wait == nil || !wait(req))
@@ -83,7 +84,7 @@ func (s *Server) reads(r route, req *http.Request) bool {
 
 type placeKey struct{}
 
-// read takes a place for reading, unless the request has one.
+// read takes a reading place, unless the request has one.
 func (s *Server) read(ctx context.Context, tenant string) (leave func(), err error) {
 	if ctx.Value(placeKey{}) != nil {
 		return func() {}, nil
@@ -91,7 +92,7 @@ func (s *Server) read(ctx context.Context, tenant string) (leave func(), err err
 	return s.places.enter(ctx, nil, tenant)
 }
 
-// placed is a reply that is made in a place for reading. The place is left when the reply is made: a slow client has none.
+// placed is a reply that is made in a reading place, which is released once the reply is made: a slow client has none.
 type placed struct {
 	http.ResponseWriter
 	leave func()
@@ -110,9 +111,8 @@ func (p placed) Write(text []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (p placed) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
-// places are the places for reading. A tenant has at most own of them. A free one goes to the waiting
-// tenant that has the fewest, and of those to the one that got its last place longest ago: a tenant
-// with many readers delays only itself.
+// places are the reading places. A tenant has at most own of them. A free place goes to the waiting tenant with the fewest, and
+// among those to the one whose last place is longest ago: a tenant with many readers delays only itself.
 type places struct {
 	mu      sync.Mutex
 	free    int
@@ -120,7 +120,7 @@ type places struct {
 	taken   map[string]int // by tenant
 	turn    int
 	last    map[string]int // the turn at which a tenant got its last place, while it reads or waits
-	waiting []*reader      // in the order in which they came
+	waiting []*reader      // in order of arrival
 }
 
 type reader struct {
@@ -132,7 +132,7 @@ func newPlaces(all, own int) *places {
 	return &places{free: all, own: own, taken: map[string]int{}, last: map[string]int{}}
 }
 
-// enter waits for a place, as long as ctx lasts and drain is open. The reader must call leave.
+// enter waits for a place until ctx is done or drain is closed. The reader must call leave.
 func (p *places) enter(ctx context.Context, drain <-chan struct{}, tenant string) (leave func(), err error) {
 	r := &reader{tenant, make(chan struct{})}
 	p.mu.Lock()
@@ -213,7 +213,7 @@ func (p *places) give() {
 	}
 }
 
-// before reports whether a tenant comes before another one.
+// before reports whether a tenant comes before another.
 func (p *places) before(a, b string) bool {
 	if p.taken[a] != p.taken[b] {
 		return p.taken[a] < p.taken[b]

@@ -12,10 +12,10 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// tenantJournal is a journal as a caller reads it: it has the runs of its tenant alone, of all without a
-// tenant, under the ids by which the caller calls them, and no run with secrets.
+// tenantJournal is a caller's view of a journal: only the runs of its tenant, or all without a tenant, under the caller's ids,
+// and no secrets.
 type tenantJournal struct {
-	journal.Journal // nil, so that what is not read here cannot be reached
+	journal.Journal // nil, so that other methods cannot be used
 	server          *Server
 	who             Principal
 }
@@ -108,7 +108,7 @@ func (t tenantJournal) Outline(ctx context.Context, run string) (journal.Outline
 	return tenantOutline{o, t.who}, nil
 }
 
-// tenantOutline is an outline as a caller reads it.
+// tenantOutline is a caller's view of an outline.
 type tenantOutline struct {
 	journal.Outline
 	who Principal
@@ -151,12 +151,12 @@ func (t tenantJournal) Last(ctx context.Context, run string) (int64, error) {
 	return t.server.cfg.Journal.Last(ctx, key)
 }
 
-// rows yields the rows of the run with a key as a caller reads them.
+// rows yields the rows of the run with a key in the caller's form.
 func (s *Server) rows(ctx context.Context, who Principal, key string, after int64) iter.Seq2[journal.Row, error] {
 	return changed(s.cfg.Journal.Follow(ctx, key, after), func(r *journal.Row) { r.From = nameOf(who, r.From) })
 }
 
-// originIn names the run from which a result was taken as the caller calls it.
+// originIn returns the caller's name of the run from which a result was taken.
 func originIn(who Principal, meta map[string]string) map[string]string {
 	if from := meta[terms.From]; from != nameOf(who, from) {
 		meta = maps.Clone(meta)
@@ -165,7 +165,7 @@ func originIn(who Principal, meta map[string]string) map[string]string {
 	return meta
 }
 
-// changed yields what all yields, changed.
+// changed yields the changed elements of all.
 func changed[T any](all iter.Seq2[T, error], change func(*T)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for one, err := range all {

@@ -19,30 +19,30 @@ type timed struct {
 	journal.Journal
 	*meters
 	health   *health
-	pipeline string // the one whose steps are counted; empty counts none
+	pipeline string // pipeline whose steps are counted; empty counts none
 	queued   *queued
-	noted    *noted // of one run; nil for all others
+	noted    *noted // for one run; nil for all others
 }
 
-// noted is the state that a run of this process has written to the journal. The server reads it instead of the journal.
+// noted is the state of a run of this process as written to the journal, which the server need not read.
 type noted struct {
 	id      string
 	mu      sync.Mutex
 	info    journal.RunInfo
 	created bool // the journal had no such run before
-	begun   bool // and has not ended since: info is as of its start
-	over    bool // info is as of its end. One that waits or was refused may go on in another process: only the journal knows
+	begun   bool // started and not ended: info is from its start
+	over    bool // info is from its end. A waiting or refused run may continue in another process: only the journal knows
 }
 
-// is returns the run as it started or ended here, and whether it is a new one. The start counts for a run that continues: it is
-// durable once the run tells its watchers anything.
+// is returns the run as it started or ended here, and whether it is new. For a resumed run, the start counts once its watchers
+// get an event.
 func (n *noted) is(goesOn bool) (info journal.RunInfo, created, known bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.info, n.created, n.over || n.begun && goesOn
 }
 
-// queued has the records of runs that are not durable yet.
+// queued holds records of runs that are not yet durable.
 type queued struct {
 	mu   sync.Mutex
 	runs map[string]*unsettled
@@ -53,7 +53,7 @@ type unsettled struct {
 	results []step.Record // to be counted
 }
 
-// wrote notes a write of a run and how it ended, when that is known, and with it those that were queued before it.
+// wrote notes the outcome of a run's write, once known, and of those queued before it.
 func (t timed) wrote(run string, err error, w writing, results ...step.Record) {
 	t.queued.mu.Lock()
 	defer t.queued.mu.Unlock()
@@ -89,7 +89,7 @@ func (t timed) of(pipeline string, run *noted) timed {
 	return t
 }
 
-// notes calls set if the run with the id is the one of t.noted.
+// notes calls set if t.noted belongs to the run with the id.
 func (t timed) notes(id string, set func(*noted)) {
 	if t.noted != nil && t.noted.id == id {
 		t.noted.mu.Lock()
@@ -98,7 +98,7 @@ func (t timed) notes(id string, set func(*noted)) {
 	}
 }
 
-// Acquire notes whether the run is a new one.
+// Acquire notes whether the run is new.
 func (t timed) Acquire(ctx context.Context, id string) (journal.RunInfo, error) {
 	info, err := t.Journal.Acquire(ctx, id)
 	t.notes(id, func(run *noted) { run.created = err == nil && info.Started.IsZero() })
@@ -191,10 +191,10 @@ func (t timed) Release(id string) error {
 func (t timed) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	start := time.Now()
 	var worked time.Duration
-	var failed error // of the work, which says nothing about the store
+	var failed error // error of the work, which does not concern the store
 	var made step.Record
 	rec, err := t.Journal.Do(ctx, key, func(ctx context.Context) (rec step.Record, err error) {
-		t.wrote(key.RunID, nil, writing{}) // what was queued before the intent
+		t.wrote(key.RunID, nil, writing{}) // writes queued before the intent
 		start := time.Now()
 		defer func() { worked, failed, made = time.Since(start), err, rec }()
 		return work(ctx)

@@ -7,8 +7,8 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// tries remembers how often a server has continued runs that then did not get any
-// further, such as those whose pipeline has changed. One goroutine uses it.
+// tries remembers how often a server resumed runs that made no progress, such as runs whose pipeline has changed. One goroutine
+// uses it.
 type tries struct {
 	by map[string]try
 }
@@ -26,11 +26,11 @@ const maxTry = time.Hour
 // A dueRun is a run to resume.
 type dueRun struct {
 	journal.RunInfo
-	again bool // the last try did not get it any further
+	again bool // the last try made no progress
 }
 
-// due returns the runs whose time has come. The time between two tries begins
-// with a search and doubles. A run that nobody has asked about for long is forgotten.
+// due returns the runs that are due. The time between two tries starts at one search interval and doubles. Runs not seen for long
+// are forgotten.
 func (t *tries) due(runs []journal.RunInfo, now time.Time, search time.Duration) (due []dueRun) {
 	if t.by == nil {
 		t.by = map[string]try{}

@@ -17,8 +17,8 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// sessionLabels are the labels of protocols whose runs are turns of a session: they share the standing answers of a person.
-var sessionLabels = []string{turn.ChatLabel, "acp-session"} // of chats and of editors
+// sessionLabels are the labels of protocols whose runs are turns of a session and share a person's standing answers.
+var sessionLabels = []string{turn.ChatLabel, "acp-session"} // for chats and editors
 
 // inSession names the session of a run.
 func inSession(_ context.Context, t *task) error {
@@ -31,7 +31,7 @@ func inSession(_ context.Context, t *task) error {
 	return nil
 }
 
-// shownLabels returns the labels of a run without the ones that order the turns of a conversation.
+// shownLabels returns the labels of a run without those that order the turns of a conversation.
 func shownLabels(info journal.RunInfo) map[string]string {
 	if info.Labels[turn.ChatLabel] == "" || info.Labels[turn.NumberLabel] == "" {
 		return info.Labels
@@ -43,13 +43,13 @@ func shownLabels(info journal.RunInfo) map[string]string {
 	return labels
 }
 
-// told marks a run whose clients watch what it says.
+// told marks a run whose clients watch its answers.
 func told(ctx context.Context, t *task) error {
 	t.source.Chat = t.start.Chat || turn.Listener(ctx) != nil
 	return nil
 }
 
-// tells collects what such a run says.
+// tells collects the answers of such a run.
 func (s *Server) tells(ctx context.Context, t *task) event.Watcher {
 	roles := s.roles[t.Name]
 	if !t.source.Chat || roles == nil {
@@ -69,7 +69,7 @@ func (s *Server) recorded(ctx context.Context, run string, failed *error) func(p
 	}
 }
 
-// parts returns what the journal has of a run. To the Log, it is a run in which everything is replayed.
+// parts returns a run from the journal. For the Log, every step of it is replayed.
 func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (*turn.Log, []turn.Cut, error) {
 	var failed error
 	var cuts []turn.Cut
@@ -94,7 +94,7 @@ func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (
 	if err != nil {
 		return nil, nil, err
 	}
-	broken := map[string]string{} // why leaves have failed, by their paths
+	broken := map[string]string{} // reasons of failed leaves by path
 	for row, err := range s.cfg.Journal.Follow(ctx, info.ID, 0) {
 		if row.Kind == "leaf" && row.Failure != "" {
 			broken[row.Path] = row.Reason
@@ -119,7 +119,7 @@ func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (
 		case row.Kind == "leaf":
 			tell(row.Path, row.Name, event.StepDone{Form: "leaf", OK: row.Failure == ""})
 		case row.Kind == "step" && row.Ended && !told[row.Path] && len(told) < maxRecords:
-			told[row.Path] = true // one that was cut off has an end too
+			told[row.Path] = true // a cut-off step also has an end
 			tell(row.Path, row.Name, event.StepReplayed{Kind: row.Kind})
 		}
 		if row.Seq >= last { // it may be running
@@ -137,7 +137,7 @@ func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (
 	return log, cuts, failed
 }
 
-// maxRecords bounds the steps of a run that are read to tell of it.
+// maxRecords bounds the steps of a run that are read for its parts.
 const maxRecords = 8192
 
 // ends reports whether a text is the last that was said.
@@ -150,7 +150,7 @@ func ends(parts []turn.Part, text string) bool {
 	return false
 }
 
-// roles finds what the answers of each leaf of a pipeline are to a conversation.
+// roles finds the role of each leaf's answers in a conversation.
 func roles(p *Pipeline) map[string]turn.Role {
 	result := p.Result
 	if t := p.Ashlar.Result(); result == "" && t != nil && t.Err() == nil {
@@ -172,11 +172,11 @@ func roles(p *Pipeline) map[string]turn.Role {
 	return all
 }
 
-// hear calls tell with the parts of a run so far, whenever there are more, until the run stops. It then returns the
-// run with all its parts. Wait waits for news, and returns false to end it with protocol.ErrLeft.
+// hear calls tell with the parts of a run so far whenever there are more, until the run stops, and returns the run with all its
+// parts. Wait waits for news; false ends hear with protocol.ErrLeft.
 func (s *Server) hear(ctx context.Context, who Principal, info journal.RunInfo, wait func(news <-chan struct{}) bool, tell func([]turn.Part)) (ended api.Run, parts []turn.Part, err error) {
 	var log *turn.Log
-	var live []turn.Part // that were told last, before the record
+	var live []turn.Part // parts last sent before they were recorded
 	for {
 		if log == nil {
 			log = watcherOf[*turn.Log](s, info.ID)
@@ -202,16 +202,16 @@ func (s *Server) hear(ctx context.Context, who Principal, info journal.RunInfo, 
 		parts, news := log.Now()
 		live = parts
 		if tell(parts); news == nil {
-			log = nil // all of it was told, before its record is
+			log = nil // all of it was sent before its record exists
 		} else if !wait(news) {
 			return ended, nil, protocol.ErrLeft
 		}
 	}
 }
 
-// heard returns a run with what it has said, and where messages have answered its questions. A run that has stopped also has
-// its open questions, or its answer if no model has written it. Live has the parts that a client was told while the run was
-// running: they have texts of calls, and the record has none. Its caller has a place for reading.
+// heard returns a run with its answers and the messages that answered its questions. A stopped run also has its open questions,
+// or its answer if no model has written it. Live holds the parts sent while the run was running, which contain texts of calls
+// that the record lacks. The caller has a reading place.
 func (s *Server) heard(ctx context.Context, who Principal, info journal.RunInfo, live []turn.Part) (out api.Run, parts []turn.Part, cuts []turn.Cut, err error) {
 	log, cuts, err := s.parts(ctx, s.pipelines[info.Pipeline], info)
 	if err != nil {
@@ -239,7 +239,7 @@ func (s *Server) heard(ctx context.Context, who Principal, info journal.RunInfo,
 	return out, parts, cuts, nil
 }
 
-// listen is await for a client that is told what the run says, see turn.Listen.
+// listen is like await, for a client that receives the answers of the run, see turn.Listen.
 func (s *Server) listen(ctx context.Context, who Principal, info journal.RunInfo, tell func([]turn.Part)) (api.Run, error) {
 	if s.pipelines[info.Pipeline] == nil {
 		return s.await(ctx, who, info)

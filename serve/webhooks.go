@@ -9,16 +9,16 @@ import (
 	"github.com/stonelayer/stone/internal/webhook"
 )
 
-// Webhook receives an [api.Notice] when a run ends, waits for an answer or is refused, signed as in Standard Webhooks.
-// The journal owes each notice from the end of the run on, whichever process writes it: any server retries it for three
-// days, and it may arrive more than once with the same id. Removing a run removes its notices.
+// Webhook receives an [api.Notice] when a run ends, waits for an answer or is refused, signed as in Standard Webhooks. The
+// journal records each notice with the end of the run, whichever process writes it. Any server retries it for three days, and it
+// may arrive more than once with the same id. Removing a run removes its notices.
 type Webhook struct {
 	Name string // up to 64 of a-z, A-Z, 0-9, ".", "-" and "_"
-	URL  string // of the receiver; with https, unless it is Private
-	// Secrets begin with "whsec_". With two of them every notice has two signatures, so
-	// that a receiver can change from one to the other.
+	URL  string // URL of the receiver; https, unless it is Private
+	// Secrets begin with "whsec_". With two secrets every notice has two signatures, so a receiver can change from one to the
+	// other.
 	Secrets   []string
-	Pipelines []string // only notices about runs of these; nil means all
+	Pipelines []string // only notices about these pipelines; nil means all
 	Tenant    string   // only notices about runs of this tenant; empty means all
 	Private   bool     // the receiver may be outside the public Internet
 }
@@ -64,7 +64,7 @@ func (s *Server) addWebhooks(all []Webhook) error {
 	return nil
 }
 
-// owes names the webhooks to which the notices of a run are owed.
+// owes returns the names of the webhooks that get the notices of a run.
 func (s *Server) owes(_ context.Context, t *task) error {
 	for _, h := range s.outbox.hooks {
 		if (h.Pipelines == nil || slices.Contains(h.Pipelines, t.Name)) && (h.Tenant == "" || h.Tenant == t.who.Tenant) {

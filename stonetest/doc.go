@@ -65,4 +65,6 @@
 //			return mine.New(mine.Config{URL: server.URL})
 //		})
 //	}
+//
+// [Multi] makes one answer of several, such as a text and calls of tools.
 package stonetest

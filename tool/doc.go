@@ -48,4 +48,6 @@
 // every call returns.
 //
 // The tools for files and commands are in tool/fs and tool/shell.
+//
+// [Func] takes an [Option] for each property of a tool, such as [Effects] or [Timeout]. [Always] is an Approver that allows all.
 package tool

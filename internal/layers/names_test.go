@@ -11,8 +11,8 @@ import (
 
 // Ceilings of the public API outside x. They only fall.
 const (
-	mostFields       = 1638 // exported fields of exported types
-	mostUndocumented = 259  // names that no document, package comment or Example has
+	mostFields       = 1616 // exported fields of exported types
+	mostUndocumented = 0    // names that no document, package comment or Example has
 )
 
 // TestDoors holds what a program can see: the exported fields, and the names that it finds nowhere but in a list.

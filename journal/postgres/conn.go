@@ -12,6 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/stonelayer/stone/journal"
 )
 
 // A statement and its arguments: nil, int64, float64, string, bool, []byte, texts, blobs or
@@ -213,7 +215,7 @@ type pool struct {
 // take returns a connection, which the caller must return.
 func (p *pool) take(ctx context.Context) (*pgconn.PgConn, error) {
 	if p.closed.Load() {
-		return nil, ErrClosed
+		return nil, journal.ErrClosed
 	}
 	select {
 	case p.places <- struct{}{}:

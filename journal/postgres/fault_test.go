@@ -311,7 +311,7 @@ func TestReadAfterClose(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Steps(t.Context(), "r"); !errors.Is(err, ErrClosed) {
+	if _, err := db.Steps(t.Context(), "r"); !errors.Is(err, journal.ErrClosed) {
 		t.Errorf("Steps after Close: %v, want ErrClosed", err)
 	}
 	if n := len(db.database.pool.places); n > 0 {

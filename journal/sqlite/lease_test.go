@@ -77,7 +77,7 @@ func TestCloseReleases(t *testing.T) {
 	if err := one.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if !errors.Is(context.Cause(held), ErrClosed) || one.Held("r").Err() == nil {
+	if !errors.Is(context.Cause(held), journal.ErrClosed) || one.Held("r").Err() == nil {
 		t.Errorf("after Close the context of the run has ended with %v, want ErrClosed", context.Cause(held))
 	}
 	if left, err := filepath.Glob(file + "-*"); len(left) > 0 || err != nil {
@@ -86,7 +86,7 @@ func TestCloseReleases(t *testing.T) {
 	if !do(t, open(t, file, Options{}), stepKey("r", 1)).Replayed {
 		t.Error("after Close the run was not replayed")
 	}
-	if _, err := one.Do(t.Context(), stepKey("r", 2), work(new(atomic.Int64))); !errors.Is(err, ErrClosed) {
+	if _, err := one.Do(t.Context(), stepKey("r", 2), work(new(atomic.Int64))); !errors.Is(err, journal.ErrClosed) {
 		t.Errorf("Do after Close: %v, want ErrClosed", err)
 	}
 }

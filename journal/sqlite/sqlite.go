@@ -31,16 +31,13 @@ type Options struct {
 // DB is a [journal.Journal] over a SQLite file. It may serve several runs and goroutines
 // at once. See that interface for its methods. Close writes the queued results, gives up
 // all leases and closes the file. The error of Close contains the number of lost results,
-// if any. Close the DB when its runs have returned: running steps fail with ErrClosed.
+// if any. Close the DB when its runs have returned: running steps fail with journal.ErrClosed.
 type DB struct {
 	*shared
 	file *file
 }
 
 type shared = log.Journal
-
-// ErrClosed is the error of every use of a DB after Close.
-var ErrClosed = log.ErrClosed
 
 // Changed by tests: the function called at the points at which they kill the process, the clock, the poll interval of Follow, and
 // the number of reading connections.

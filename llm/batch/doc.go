@@ -38,4 +38,8 @@
 // A batch has at most 50,000 requests or 190 MB for OpenAI, 100,000 or 240 MB for Anthropic and 19 MB for Gemini; more requests
 // make more batches. The answers of a batch are in memory until the run has recorded them. For a server that has no batches in
 // its protocol, run without this package.
+//
+// # Ending a run
+//
+// [Cancel] cancels the batches of a run. [Made] says whether it has any; if not, journal.Cancel is enough.
 package batch

@@ -59,4 +59,6 @@
 //		URL:    "https://NAME.openai.azure.com/openai/deployments/NAME/chat/completions?api-version=2024-10-21",
 //		Header: map[string]llm.Secret{"api-key": key},
 //	}
+//
+// Config.Protocol is [Responses] or [ChatCompletions].
 package openai

@@ -12,9 +12,8 @@ import (
 	"github.com/stonelayer/stone/internal/sse"
 )
 
-// Act asks a capability. The envelope, as "stone act" reads it, is encoded as JSON. With an id,
-// a run keeps the answer, and the same request again returns it without another call. If no
-// capability has an answer, the error is an *ActError.
+// Act asks a capability. The envelope has the form of "stone act" and is encoded as JSON. With an id, a run keeps the answer, and
+// the same request again returns it without another call. If no capability has an answer, the error is an *ActError.
 func (c *Client) Act(ctx context.Context, id string, envelope any) (Result, error) {
 	var reply Reply
 	if err := c.call(ctx, act(id, envelope), &reply); err != nil {

@@ -1,5 +1,5 @@
-// Package api is the JSON that stone serve speaks: the requests and replies of its HTTP
-// interface under /v1, and a client of it. The OpenAPI document of a server is made from these types.
+// Package api defines the requests and replies of stone serve's HTTP interface under /v1, and a client for it. The OpenAPI
+// document of a server is made from these types.
 //
 //	c := api.Client{URL: "http://127.0.0.1:8080", Token: os.Getenv("STONE_TOKEN")}
 //	run, err := c.Start(ctx, "t-17", api.Start{Pipeline: "triage", Input: input})
@@ -17,6 +17,8 @@
 // If no server answers, or the server is closing or busy, the client retries requests that are
 // safe to repeat, for up to Patience. These are all requests except Answer, Cancel, Resume,
 // Remove, and Act without an id. Result and Events wait for as long as the run takes.
+//
+// [Client.Stream] yields the answer of a capability as it arrives, in a [Chunk] for each piece.
 package api
 
 import (
@@ -36,13 +38,13 @@ type Pipeline struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Input       json.RawMessage `json:"input"`             // the JSON Schema of Start.Input
-	Output      json.RawMessage `json:"output,omitempty"`  // the JSON Schema of the result, if it is the same in every run
+	Output      json.RawMessage `json:"output,omitempty"`  // the JSON Schema of the result, if it does not vary
 	Effects     []string        `json:"effects,omitempty"` // that it needs
-	// Undeclared are its steps, tools and capabilities that state no effects: what they do is not known.
+	// Undeclared lists its steps, tools and capabilities whose effects are unknown because they state none.
 	Undeclared []string `json:"undeclared,omitempty"`
 	Asks       bool     `json:"asks,omitempty"`      // it may ask a person
 	Continues  bool     `json:"continues,omitempty"` // it takes Start.After
-	Files      []string `json:"files,omitempty"`     // types of pictures, sounds and documents, such as "image/*", that it takes with a message
+	Files      []string `json:"files,omitempty"`     // media types that it accepts with a message, such as "image/*"
 }
 
 // Pipelines are the published pipelines, in the order of their names.
@@ -53,22 +55,22 @@ type Pipelines struct {
 // Start starts a run.
 type Start struct {
 	Pipeline string          `json:"pipeline"`
-	Input    json.RawMessage `json:"input,omitempty"` // fits Pipeline.Input; a text if one string is all that is required
-	// After is the id of a run of the same pipeline that has ended: the conversation of its agent continues. What was said
-	// and done in it comes from its record, never from a client.
+	Input    json.RawMessage `json:"input,omitempty"` // fits Pipeline.Input; may be a text if only one string is required
+	// After is the id of an ended run of the same pipeline, whose agent's conversation continues. Its content comes from the
+	// record, never from a client.
 	After  string            `json:"after,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`
-	Budget *Budget           `json:"budget,omitempty"` // never more than the budgets of the pipeline and the caller
-	// Interactive says that a person waits for the run: its requests go before requests of
-	// others where they have to wait for a limit. It counts if the caller's token allows it.
+	Budget *Budget           `json:"budget,omitempty"` // bounded by the budgets of the pipeline and the caller
+	// Interactive means that a person waits for the run: its requests go first where requests wait for a limit. It has no effect
+	// unless the caller's token allows it.
 	Interactive bool `json:"interactive,omitempty"`
-	// Priority says when the run goes among others of its tenant and of other tenants where they have to wait: higher
-	// first, from -100 to 100. One above 0 counts as 0 unless the caller's token allows Interactive.
+	// Priority orders waiting runs, from -100 to 100, higher first. Values above 0 count as 0 unless the caller's token allows
+	// Interactive.
 	Priority int `json:"priority,omitempty"`
-	// Batch has models answer in the batches of their providers: within a day, for half the price. The
-	// run waits meanwhile with a question of the name "batch", which says how far they are.
+	// Batch sends model requests in the batches of their providers, which answer within a day for half the price. Meanwhile the
+	// run waits with a question named "batch", which shows the progress.
 	Batch bool `json:"batch,omitempty"`
-	// Grant narrows the effects of the run; null does not. It needs the role "grant".
+	// Grant narrows the effects of the run; null means unchanged. It needs the role "grant".
 	Grant []string `json:"grant,omitzero"`
 }
 
@@ -76,13 +78,13 @@ type Start struct {
 type Search struct {
 	Capability string            `json:"capability,omitempty"` // its id; needed if the server has several
 	Text       string            `json:"text"`                 // the question, up to 8 KiB
-	K          int               `json:"k,omitempty"`          // how many passages at most, 1 to 100; 10 if zero
+	K          int               `json:"k,omitempty"`          // maximum number of passages, 1 to 100; 10 if zero
 	Under      string            `json:"under,omitempty"`      // a folder of the documents, or one document
 	Where      map[string]string `json:"where,omitempty"`      // metadata that documents must have
 	Words      bool              `json:"words,omitempty"`      // compares words alone
 }
 
-// Found has the passages that were found, best first.
+// Found lists the found passages, best first.
 type Found struct {
 	Capability string       `json:"capability"`
 	Hits       []Hit        `json:"hits"`
@@ -90,31 +92,31 @@ type Found struct {
 	Usage      budget.Usage `json:"usage"`
 }
 
-// Hit is a passage, and why it was found.
+// Hit is a passage with its ranks.
 type Hit struct {
 	File       string            `json:"file"`
 	From       int               `json:"from,omitempty"` // its lines, counted from 1
 	To         int               `json:"to,omitempty"`
-	Page       int               `json:"page,omitempty"` // in a file without lines
+	Page       int               `json:"page,omitempty"` // page, in a file without lines
 	Heading    string            `json:"heading,omitempty"`
 	Text       string            `json:"text"`
 	Meta       map[string]string `json:"meta,omitempty"`        // of the document
 	Score      float64           `json:"score"`                 // the sum of 1/(60+rank) over the ranks by words and by vectors
 	WordRank   int               `json:"word-rank,omitempty"`   // 0 means that its words were not found
 	VectorRank int               `json:"vector-rank,omitempty"` // 0 means that its vector is not among the nearest
-	FusedRank  int               `json:"fused-rank,omitempty"`  // by Score, if a reranker placed the passage
+	FusedRank  int               `json:"fused-rank,omitempty"`  // rank by Score, if a reranker placed the passage
 	Relevance  *float64          `json:"relevance,omitempty"`   // the score of the reranker, if any
 }
 
-// Budget limits what a run may spend. Absent fields do not limit, and 0 means nothing may be spent.
+// Budget limits the spending of a run. Absent fields mean unlimited, and 0 means nothing may be spent.
 type Budget struct {
 	USD        *float64 `json:"usd,omitempty"`
 	Tokens     *int     `json:"tokens,omitempty"`
 	Roundtrips *int     `json:"roundtrips,omitempty"`
-	Seconds    *float64 `json:"seconds,omitempty"` // at most 9,000,000,000, of each process that runs it
+	Seconds    *float64 `json:"seconds,omitempty"` // at most 9,000,000,000, for each process of the run
 }
 
-// SharedBudget describes a budget over several runs in its present period. Runs of Pipeline, unless it is empty, with all the
+// SharedBudget describes a budget over several runs in its current period. Runs of Pipeline, unless it is empty, with all the
 // Labels draw on it.
 type SharedBudget struct {
 	budget.Balance
@@ -135,17 +137,16 @@ type Run struct {
 	Started  time.Time         `json:"started,omitzero"`
 	Ended    time.Time         `json:"ended,omitzero"`
 	Labels   map[string]string `json:"labels,omitempty"`
-	Attempt  int               `json:"attempt,omitempty"` // 2 once it was resumed after an end, and so on; 0 before
-	Steps    int               `json:"steps"`             // with a result; counted when the run ends or stops
+	Attempt  int               `json:"attempt,omitempty"` // 2 after the first resume after an end, and so on; 0 before
+	Steps    int               `json:"steps"`             // steps with a result; counted when the run ends or stops
 	Usage    budget.Total      `json:"usage,omitzero"`
-	Failure  *journal.Failure  `json:"failure,omitempty"` // none while it waits: its questions say why
+	Failure  *journal.Failure  `json:"failure,omitempty"` // absent while it waits for questions
 	Lanes    dag.Losses        `json:"lanes,omitzero"`
 	Notices  []event.Notice    `json:"notices,omitempty"` // of its last process
-	Result   *Node             `json:"result,omitempty"`  // only where a result was asked for
+	Result   *Node             `json:"result,omitempty"`  // only if a result was requested
 }
 
-// Over reports whether nothing more will happen to the run by itself, as far as the server knows that
-// told its state.
+// Over reports whether the run will not continue by itself, as far as its server knows.
 func (r Run) Over() bool {
 	return r.State == journal.Done || r.State == journal.Failed || r.State == journal.Canceled || r.State == journal.Refused
 }
@@ -163,7 +164,7 @@ type Node struct {
 // Runs is a page of runs, the newest first.
 type Runs struct {
 	Runs []Run  `json:"runs"`
-	Next string `json:"next,omitempty"` // the value of before for the next page; a page may end before its limit if its runs are large
+	Next string `json:"next,omitempty"` // before for the next page; a page of large runs may end before its limit
 }
 
 // Thread is a conversation: its turns are the runs with the label chat=ID.
@@ -176,19 +177,19 @@ type Thread struct {
 	Started  time.Time     `json:"started"`
 	Last     time.Time     `json:"last"` // when the newest turn started
 	Usage    budget.Total  `json:"usage,omitzero"`
-	Partly   bool          `json:"partly,omitempty"` // it is long: turns, started and usage are of its newest 1,000 turns
+	Partly   bool          `json:"partly,omitempty"` // long: turns, started and usage cover only its newest 1,000 turns
 }
 
 // Threads is a page of conversations, the one with the newest turn first.
 type Threads struct {
 	Threads []Thread `json:"threads"`
-	Next    string   `json:"next,omitempty"` // the value of before for the next page; a page may end before its limit
+	Next    string   `json:"next,omitempty"` // before for the next page; a page may end before its limit
 }
 
 // Questions is a page of questions, the oldest first.
 type Questions struct {
 	Questions []Question `json:"questions"`
-	Next      string     `json:"next,omitempty"` // the value of from for the next page; a page ends before its limit if it has become large
+	Next      string     `json:"next,omitempty"` // from for the next page; a large page ends before its limit
 }
 
 // Question is a question that a run asks.
@@ -198,16 +199,16 @@ type Question struct {
 	Name     string          `json:"name"`
 	Text     string          `json:"text"`
 	Choices  []string        `json:"choices,omitempty"`
-	Schema   json.RawMessage `json:"schema,omitempty"`  // of the answer, where it is JSON
-	Problem  string          `json:"problem,omitempty"` // why the previous answer was not accepted
+	Schema   json.RawMessage `json:"schema,omitempty"`  // schema of a JSON answer
+	Problem  string          `json:"problem,omitempty"` // reason why the previous answer was not accepted
 	Asked    time.Time       `json:"asked"`
 	Answered time.Time       `json:"answered,omitzero"` // zero while it is open
 	Response string          `json:"response,omitempty"`
-	By       string          `json:"by,omitempty"`      // who answered, such as "token ops"; empty if that is not known
-	Version  string          `json:"version,omitempty"` // changes with what is asked
-	Call     *ask.Call       `json:"call,omitempty"`    // of a tool, that the answer approves or refuses
-	Given    time.Time       `json:"given,omitzero"`    // of a standing answer: when it was given, to an earlier question
-	Due      time.Time       `json:"due,omitzero"`      // when it is answered with the default, or cancelled if that is empty
+	By       string          `json:"by,omitempty"`      // author of the answer, such as "token ops"; empty if unknown
+	Version  string          `json:"version,omitempty"` // changes with the content of the question
+	Call     *ask.Call       `json:"call,omitempty"`    // the tool call that the answer approves or refuses
+	Given    time.Time       `json:"given,omitzero"`    // for a standing answer: time of the answer to the earlier question
+	Due      time.Time       `json:"due,omitzero"`      // time of the default answer, or of cancellation if the default is empty
 	Default  string          `json:"default,omitempty"`
 	Standing []string        `json:"standing,omitempty"` // choices that also answer all later questions of this name in the run and its conversation
 }
@@ -216,16 +217,15 @@ type Question struct {
 type Answer struct {
 	Question string `json:"question"` // its path, its name, its number from 1, or the end of its path
 	Response string `json:"response,omitempty"`
-	Cancel   bool   `json:"cancel,omitempty"`  // in place of a response: a step that needs one fails with the kind declined
-	Version  string `json:"version,omitempty"` // of the question that was shown; if it has changed, the answer is refused
+	Cancel   bool   `json:"cancel,omitempty"`  // replaces the response: a step that needs one fails with the kind declined
+	Version  string `json:"version,omitempty"` // version of the shown question; if it has changed, the answer is refused
 }
 
-// Resume is the body of a request to resume a run. It may be left out.
+// Resume is the body of a request to resume a run. It may be omitted.
 type Resume struct {
-	// Force resumes a run although its pipeline changed. What is recorded stands. It needs the role
-	// "force".
+	// Force resumes a run although its pipeline changed. Its records stay valid. It needs the role "force".
 	Force bool `json:"force,omitempty"`
-	// Lost repeats the lanes that the run has lost, and what reads them. The run may be done.
+	// Lost repeats the lost lanes of the run, and the steps that read them. The run may be done.
 	Lost bool `json:"lost,omitempty"`
 }
 
@@ -241,7 +241,7 @@ type Problem struct {
 	Status   int            `json:"status"`
 	Detail   string         `json:"detail,omitempty"` // what is wrong, and what to do
 	Findings stone.Findings `json:"findings,omitempty"`
-	Run      *Run           `json:"run,omitempty"` // that is Refused, where its result was asked for
+	Run      *Run           `json:"run,omitempty"` // the Refused run, if its result was requested
 }
 
 // Error returns the detail, or else the title.
@@ -254,15 +254,14 @@ func (p *Problem) Error() string {
 
 // Event is the data of a server-sent event of a run.
 type Event struct {
-	ID   string       `json:"-"`              // of the event; a stream can continue after it
-	Step *journal.Row `json:"step,omitempty"` // of an event "step": one started or ended
-	Run  *Run         `json:"run,omitempty"`  // of an event "state": the run changed its state
-	// Reset is true in an event "reset": the run has no event with the id after which the stream
-	// was to start, such as after it was removed and started again. The events that follow are all
-	// events of the run, from the first.
+	ID   string       `json:"-"`              // id of the event; a stream can continue after it
+	Step *journal.Row `json:"step,omitempty"` // for an event "step": a step started or ended
+	Run  *Run         `json:"run,omitempty"`  // for an event "state": the run changed its state
+	// Reset is true in an event "reset": the run has no event with the requested id, for example because it was removed and
+	// started again. All events of the run follow, from the first.
 	Reset bool `json:"reset,omitempty"`
-	// Said, in an event "said", are the answers that models are writing in the run at this moment, at most 8, if the stream
-	// was asked for them. No gate has accepted them, and none of it is recorded: the event has no id.
+	// Said, in an event "said", are the answers that models are currently writing in the run, at most 8, if the stream was asked
+	// for them. No gate has accepted them and nothing is recorded, so the event has no id.
 	Said []Piece `json:"said,omitzero"`
 }
 
@@ -272,7 +271,7 @@ type Notice struct {
 	Timestamp time.Time `json:"timestamp"`
 	Run       *Run      `json:"run,omitempty"`      // the run that has ended or was refused, without its result
 	Question  *Question `json:"question,omitempty"` // the question that a run waits for
-	URL       string    `json:"url,omitempty"`      // the page on which it is answered, if the server is told its address
+	URL       string    `json:"url,omitempty"`      // the page of the question, if the server knows its address
 }
 
 // Capabilities are the capabilities of a server, in the order of their names.
@@ -316,10 +315,10 @@ type Result struct {
 	Type  string          `json:"type"`            // "value", or "plan"
 	Out   json.RawMessage `json:"out,omitempty"`   // of a value
 	Plan  json.RawMessage `json:"plan,omitempty"`  // of a plan
-	Usage json.RawMessage `json:"usage,omitempty"` // what it cost, and how it was answered
+	Usage json.RawMessage `json:"usage,omitempty"` // cost and origin of the answer
 }
 
-// ActError says why no capability had an answer.
+// ActError is the reason why no capability had an answer.
 type ActError struct {
 	Type      string          `json:"type"` // as "schema/invalid"
 	Message   string          `json:"message,omitempty"`
@@ -338,10 +337,10 @@ func (e *ActError) Error() string {
 
 // Piece is a piece of an answer that is streamed.
 type Piece struct {
-	Type    string `json:"type"` // "delta", "retracted" or "progress"; in an Event "said": Text is the answer so far, of a long one the end
+	Type    string `json:"type"` // "delta", "retracted" or "progress"; in an Event "said", Text is the answer so far, or the end of a long one
 	Path    string `json:"path"` // of the step
 	Source  string `json:"source,omitempty"`
 	Text    string `json:"text,omitempty"`    // of a delta
-	Reason  string `json:"reason,omitempty"`  // of a retraction: the deltas so far of the path and source are void
+	Reason  string `json:"reason,omitempty"`  // for a retraction: earlier deltas of the path and source are void
 	Message string `json:"message,omitempty"` // of progress
 }

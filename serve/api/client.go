@@ -22,9 +22,8 @@ type Client struct {
 	URL   string       // of the server, such as "http://127.0.0.1:8080"
 	Token string       // as printed by "stone token create"; empty sends none
 	HTTP  *http.Client // http.DefaultClient if nil
-	// Patience is how long the client retries requests that are safe to repeat while no
-	// server answers. Zero means one minute, a negative value disables retries. If a server
-	// asks for a wait longer than that, or than 5 minutes, the request fails at once.
+	// Patience is the time for which the client retries repeatable requests while no server answers. Zero means one minute, a
+	// negative value disables retries. If a server asks for a longer wait than this or 5 minutes, the request fails at once.
 	Patience time.Duration
 }
 
@@ -71,8 +70,7 @@ func (c *Client) call(ctx context.Context, r request, to any) error {
 	return nil
 }
 
-// send sends a request, with retries if that is safe, and returns the reply if its status means
-// success.
+// send sends a request, with retries if it is repeatable, and returns the reply if its status means success.
 func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	var body []byte
 	if r.body != nil {

@@ -13,16 +13,15 @@ import (
 	"github.com/stonelayer/stone/internal/sse"
 )
 
-// Now is the place in a stream after which only new events follow.
+// Now is the place after which only new events follow.
 const Now = "now"
 
-// quiet is how long a stream may be silent. A server sends something every 15 s.
+// quiet bounds the silence of a stream. A server sends something every 15 s.
 const quiet = 45 * time.Second
 
-// Events yields the events of a run after the one with the id after, and waits for more until
-// the run is over. An empty id means all events, [Now] means only new ones. If the connection
-// breaks or the server restarts, it reconnects: the caller misses no event and gets none
-// twice, unless an event with Reset says that all events follow again. An error is the last thing that it yields.
+// Events yields the events of a run after the one with the id after, and waits for more until the run is over. An empty id means
+// all events, [Now] means only new ones. If the connection breaks or the server restarts, it reconnects: the caller gets every
+// event once, unless an event with Reset announces that all events follow again. An error is yielded last.
 func (c *Client) Events(ctx context.Context, run, after string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		s := stream{client: c, request: request{

@@ -30,8 +30,8 @@ func (c *Client) Run(ctx context.Context, id string) (run Run, err error) {
 	return run, err
 }
 
-// Runs yields the runs that a query selects, the newest first. It requests pages of q.Limit runs
-// for as long as the caller continues. An error is the last thing that it yields.
+// Runs yields the runs that a query selects, the newest first. It requests pages of q.Limit runs while the caller continues. An
+// error is yielded last.
 func (c *Client) Runs(ctx context.Context, q journal.Query) iter.Seq2[Run, error] {
 	return func(yield func(Run, error) bool) {
 		for values := selection(q); ; {
@@ -53,8 +53,8 @@ func (c *Client) Runs(ctx context.Context, q journal.Query) iter.Seq2[Run, error
 	}
 }
 
-// Threads yields the conversations of a pipeline, or of all if it is empty, the one with the newest turn
-// first. An error is the last thing that it yields.
+// Threads yields the conversations of a pipeline, or of all if it is empty, the one with the newest turn first. An error is
+// yielded last.
 func (c *Client) Threads(ctx context.Context, pipeline string) iter.Seq2[Thread, error] {
 	return func(yield func(Thread, error) bool) {
 		for values := selection(journal.Query{Pipeline: pipeline}); ; {
@@ -101,12 +101,12 @@ func selection(q journal.Query) url.Values {
 	return values
 }
 
-// pollTime is how long the server may wait for one reply about a result.
+// pollTime bounds the server's wait in one request for a result.
 const pollTime = 30 * time.Second
 
-// Result waits until the run stops and returns it, with its Result if it is done. A run that
-// waits for an answer has stopped too, but is not over: see Run.Over. The error of a run that
-// was refused, since its pipeline changed, is a problem of type Refused with the run.
+// Result waits until the run stops and returns it, with its Result if it is done. A run that waits for an answer has stopped too,
+// but is not over: see Run.Over. If the run was refused because its pipeline changed, the error is a problem of type Refused with
+// the run.
 func (c *Client) Result(ctx context.Context, id string) (run Run, err error) {
 	wait := url.Values{"wait": {pollTime.String()}}
 	for w := forever(); ; {

@@ -37,7 +37,7 @@ func (s *server) call(ctx context.Context, req *sdk.CallToolRequest, p pipeline)
 	if err != nil {
 		return refusal(err)
 	}
-	// Whether the client left is asked when the call is cancelled: it may leave right after that.
+	// Check on cancellation whether the client left, because it may leave right after.
 	cancelled := make(chan bool, 1)
 	context.AfterFunc(ctx, func() { cancelled <- !s.gone() })
 	out, err := s.await(ctx, c, req, run, said)
@@ -50,7 +50,7 @@ func (s *server) call(ctx context.Context, req *sdk.CallToolRequest, p pipeline)
 	return out, nil
 }
 
-// begin returns the run of a call, after the answers that the call brings with it.
+// begin returns the run of a call, after recording the answers that came with the call.
 func begin(ctx context.Context, c client, req *sdk.CallToolRequest, p pipeline) (run api.Run, said said, err error) {
 	if req.Params.RequestState == "" {
 		input, err := p.input(req.Params.Arguments)
@@ -71,7 +71,7 @@ func begin(ctx context.Context, c client, req *sdk.CallToolRequest, p pipeline) 
 
 var errState = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState is not that of a call of this tool"}
 
-// given records the answers of a user that a call brings with it.
+// given records the user's answers that came with a call.
 func given(ctx context.Context, c client, run string, req *sdk.CallToolRequest) (said, error) {
 	open, err := c.Questions(ctx, run)
 	if err != nil {
@@ -83,9 +83,9 @@ func given(ctx context.Context, c client, run string, req *sdk.CallToolRequest) 
 // state is the requestState of a call that asks its user. It needs no signature, because the server checks whether the
 // caller may see the run.
 type state struct {
-	run     string // none if the call has no state that String has made
-	round   int    // how often the user was asked
-	refused int    // how often in a row what was answered was not accepted
+	run     string // empty without a state made by String
+	round   int    // number of times the user was asked
+	refused int    // consecutive rejected answers
 }
 
 func (s state) String() string { return fmt.Sprintf("%s/%d/%d", s.run, s.round, s.refused) }
@@ -105,19 +105,18 @@ func stateOf(req *sdk.CallToolRequest) (s state) {
 	return s
 }
 
-// abandon cancels the run of a call that was cancelled by its client. A client that was told the run
-// in a RequestState can repeat its call.
+// abandon cancels the run of a call that was cancelled by its client. A client that received the run in a RequestState can repeat
+// its call.
 func abandon(ctx context.Context, c client, run string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	_, _ = c.Cancel(ctx, run) // it is over, or the server closes
 }
 
-// maxRefused is how often in a row a user may answer what is not accepted.
+// maxRefused bounds the consecutive rejected answers of a user.
 const maxRefused = 3
 
-// await waits for a run and asks its questions, where the client can and its user has not
-// left them open.
+// await waits for a run and asks its questions if the client can and the user has not left them open.
 func (s *server) await(ctx context.Context, c client, req *sdk.CallToolRequest, run api.Run, said said) (*sdk.CallToolResult, error) {
 	told := s.tell(ctx, c, req, run.ID)
 	defer told.stop()
@@ -208,7 +207,7 @@ func (s *server) outcomeOf(run api.Run, open []api.Question) *sdk.CallToolResult
 	return res
 }
 
-// ended says how a run ended without a result.
+// ended describes the end of a run without a result.
 func ended(s journal.State) string {
 	if s == journal.Failed {
 		return "failed"
@@ -216,7 +215,7 @@ func ended(s journal.State) string {
 	return "was " + string(s)
 }
 
-// plain is JSON as text: a string without its quotes.
+// plain returns JSON as text: a string without its quotes.
 func plain(content json.RawMessage) string {
 	var text string
 	if json.Unmarshal(content, &text) == nil {
@@ -236,7 +235,7 @@ func refusal(err error) (*sdk.CallToolResult, error) {
 	return res, nil
 }
 
-// notFound reports whether the API knows no such thing.
+// notFound reports whether the API returned a not-found problem.
 func notFound(err error) bool {
 	var p *api.Problem
 	return errors.As(err, &p) && p.Status != http.StatusForbidden && p.Status < 500

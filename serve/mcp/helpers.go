@@ -61,7 +61,7 @@ func (s *server) addHelpers() {
 			return nil, err
 		}
 		res := s.outcomeOf(run, nil)
-		res.IsError = false // it is what was asked for
+		res.IsError = false // the requested result, not an error
 		return res, nil
 	})
 }
@@ -78,7 +78,7 @@ func (s *server) modelAnswers(ctx context.Context, c client, _ *sdk.CallToolRequ
 	return s.described(ctx, c, run)
 }
 
-// userAnswers has the client ask its user the questions of a run. The model says nothing.
+// userAnswers makes the client ask its user the questions of a run. The model does not answer.
 func (s *server) userAnswers(ctx context.Context, c client, req *sdk.CallToolRequest, in ofRun) (*sdk.CallToolResult, error) {
 	run, err := c.Run(ctx, in.Run)
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *server) userAnswers(ctx context.Context, c client, req *sdk.CallToolReq
 	return s.await(ctx, c, req, run, said)
 }
 
-// byPerson says how a person answers the questions of a run.
+// byPerson explains how a person answers the questions of a run.
 func byPerson(run string) string {
 	return fmt.Sprintf("a person answers with \"stone answer %s\", or on the page of the run", run)
 }
@@ -112,7 +112,7 @@ func helper[In any](s *server, t *sdk.Tool, handle func(context.Context, client,
 	})
 }
 
-// described is the result of a tool that is about a run.
+// described returns the result of a tool about a run.
 func (s *server) described(ctx context.Context, c client, run api.Run) (*sdk.CallToolResult, error) {
 	if run.State == journal.Done && run.Result == nil {
 		var err error
@@ -134,7 +134,7 @@ const nodeScheme = "stone://run/"
 
 func nodeURI(run, node string) string { return nodeScheme + run + "/node/" + node }
 
-// readNode reads the node that a URI names.
+// readNode reads the node named by a URI.
 func (s *server) readNode(ctx context.Context, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
 	uri := req.Params.URI
 	rest, ok := strings.CutPrefix(uri, nodeScheme)

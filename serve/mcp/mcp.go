@@ -19,12 +19,11 @@ import (
 
 // Config configures how pipelines are served. Its zero value is usable.
 type Config struct {
-	// Wait is how long a call waits for its run, at most a minute, before it returns the
-	// id of the run; 50 s if zero, because many clients give up after a minute.
+	// Wait bounds the wait of a call for its run, at most a minute, before it returns the id of the run; 50 s if zero, because
+	// many clients give up after a minute.
 	Wait time.Duration
-	// ModelMayAnswer lets the model of the client answer questions itself, with the tool
-	// run_answer. A question guards what the model wants to do, so that without it run_answer
-	// only has the client ask its user.
+	// ModelMayAnswer lets the model of the client answer questions itself, with the tool run_answer. Questions guard the model's
+	// actions, so by default run_answer only makes the client ask its user.
 	ModelMayAnswer bool
 	// By names the client of Serve in the record of its answers, as "user ada". A mount has
 	// the callers of its server.
@@ -71,7 +70,7 @@ func Serve(ctx context.Context, of *serve.Server, cfg Config, in io.Reader, out 
 	}
 	var gone atomic.Bool
 	s.gone = func() bool { return gone.Load() || ctx.Err() != nil }
-	from, to := io.Pipe() // which can be closed while in is read
+	from, to := io.Pipe() // the pipe can be closed while in is read
 	go func() {
 		_, err := io.Copy(to, in)
 		gone.Store(true)
@@ -133,8 +132,8 @@ func newServer(of *serve.Server, cfg Config) (*server, error) {
 	return s, s.addTasks()
 }
 
-// received handles what the handlers of the SDK cannot: a handler of tools returns no task,
-// one of tasks sees no header, and methods of prompts are answered without any.
+// received handles requests that handlers of the SDK cannot: tool handlers return no task, task handlers see no header, and
+// methods of prompts are answered without any.
 func received(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		switch method {

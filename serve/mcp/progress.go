@@ -14,10 +14,10 @@ import (
 type teller struct {
 	cancel context.CancelFunc
 	done   chan struct{}
-	states chan journal.State // in which the run has stopped, after all its steps were told
+	states chan journal.State // states in which the run stopped, after all steps were sent
 }
 
-// tell starts one, which says nothing if the client did not ask for progress.
+// tell starts a teller, which is silent if the client did not request progress.
 func (s *server) tell(ctx context.Context, c client, req *sdk.CallToolRequest, run string) *teller {
 	ctx, cancel := context.WithCancel(ctx)
 	t := &teller{cancel, make(chan struct{}), make(chan journal.State, maxStates)}
@@ -38,7 +38,7 @@ func (s *server) tell(ctx context.Context, c client, req *sdk.CallToolRequest, r
 				}
 			case e.Step != nil && e.Step.Ended && e.Step.Kind != "input":
 				finished++
-				// A client that cannot be told has gone, which the call finds out.
+				// If this fails, the client is gone, and the call notices.
 				_ = req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: finished, Message: e.Step.Path})
 			}
 		})
@@ -47,14 +47,13 @@ func (s *server) tell(ctx context.Context, c client, req *sdk.CallToolRequest, r
 }
 
 const (
-	// lastSteps is how long the steps of a run that has stopped may take to be told.
+	// lastSteps bounds the time to send the last steps of a stopped run.
 	lastSteps = time.Second
-	// maxStates is how often a run may stop in a call before its last steps are not waited
-	// for.
+	// maxStates bounds the stops of a run in a call after which its last steps are awaited.
 	maxStates = 64
 )
 
-// finish returns when all finished steps of a run that has stopped in the state were told.
+// finish returns when all finished steps of a run that stopped in the state were sent.
 func (t *teller) finish(state journal.State) {
 	defer t.stop()
 	late := time.After(lastSteps)
@@ -72,7 +71,7 @@ func (t *teller) finish(state journal.State) {
 	}
 }
 
-// stop returns when nothing more will be told.
+// stop returns when nothing more will be sent.
 func (t *teller) stop() {
 	t.cancel()
 	<-t.done

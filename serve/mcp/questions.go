@@ -24,8 +24,8 @@ const answerField = "answer"
 // reasonField is the field with the reason of an answer, such as of a no to a tool.
 const reasonField = "reason"
 
-// inResults reports whether a client is asked in the result of a call, which it sends again
-// with the answers: since protocol version 2026-07-28.
+// inResults reports whether a client is asked in the result of a call, which it then repeats with the answers (since protocol
+// version 2026-07-28).
 func inResults(session *sdk.ServerSession) bool {
 	params := session.InitializeParams()
 	return params != nil && params.ProtocolVersion >= "2026-07-28"
@@ -38,7 +38,7 @@ func elicits(session *sdk.ServerSession) bool {
 		return false
 	}
 	can := params.Capabilities.Elicitation
-	return can.Form != nil || can.URL == nil // neither means forms, as before there were URLs
+	return can.Form != nil || can.URL == nil // neither means forms, as before the addition of URLs
 }
 
 // requests are the forms of questions, by their paths.
@@ -57,7 +57,7 @@ func form(q api.Question, problem string) *sdk.ElicitParams {
 
 type object = map[string]any
 
-// requested is the schema of a form, which is an object of plain fields.
+// requested returns the schema of a form, an object of plain fields.
 func requested(q api.Question) json.RawMessage {
 	fields := answers.Of(q.Schema).Fields
 	if len(fields) == 0 {
@@ -87,8 +87,8 @@ func requested(q api.Question) json.RawMessage {
 	return fmt.Appendf(nil, `{"type":"object","properties":{%s},"required":%s}`, strings.Join(properties, ","), encode(required))
 }
 
-// choices returns those without a blank, and what stands before the blank of others by the choice that is the same without a
-// reason, such as "no: " by "no".
+// choices returns the choices without a blank, and the prefixes of the others by the choice without a reason, such as "no: " by
+// "no".
 func choices(all []string) (plain []string, blanks map[string]string) {
 	blanks = map[string]string{}
 	for _, c := range all {
@@ -110,7 +110,7 @@ func encode(v any) []byte {
 	return text
 }
 
-// plainField is a field as a form of MCP may have it.
+// plainField returns a field in the form of MCP.
 func plainField(f answers.Field) object {
 	out := object{"type": cmp.Or(f.Type, "string")}
 	for name, value := range f.Keywords {
@@ -147,8 +147,8 @@ func messageOf(q api.Question, problem string) string {
 	return fmt.Sprintf("%s\n\nThe previous answer was not accepted: %s", q.Text, problem)
 }
 
-// response is the answer in a form that a user has filled in, or the empty one that
-// cancels the question. Decided is false if the user has decided nothing.
+// response returns the answer in a filled form, or the empty one that cancels the question. Decided is false if the user has not
+// decided.
 func response(q api.Question, res *sdk.ElicitResult) (text string, decided bool, err error) {
 	switch res.Action {
 	case "decline":
@@ -171,14 +171,14 @@ func response(q api.Question, res *sdk.ElicitResult) (text string, decided bool,
 	return "", false, nil
 }
 
-// filledIn is the value of a field as text.
+// filledIn returns the value of a field as text.
 func filledIn(value any) string {
 	switch v := value.(type) {
 	case nil:
 		return ""
 	case string:
 		return v
-	case []any: // of a client that shows a list by itself
+	case []any: // from a client that shows lists itself
 		var lines []string
 		for _, one := range v {
 			lines = append(lines, filledIn(one))
@@ -192,10 +192,10 @@ func filledIn(value any) string {
 	return string(text)
 }
 
-// said has a user's answers to the questions of a run.
+// said holds a user's answers to the questions of a run.
 type said struct {
-	left    bool              // nothing to one of them
-	refused map[string]string // why what was said to a question was not accepted
+	left    bool              // one question was left open
+	refused map[string]string // reasons why answers were not accepted
 }
 
 // answerAll answers the open questions of a run for which there is a response, by path.
@@ -214,7 +214,7 @@ func elicit(ctx context.Context, c client, session *sdk.ServerSession, run strin
 	s.refused = map[string]string{}
 	for _, q := range open {
 		res, err := session.Elicit(ctx, form(q, before.refused[q.Path]))
-		if err != nil && ctx.Err() == nil { // what the client has sent does not fit the form
+		if err != nil && ctx.Err() == nil { // the client's answer does not fit the form
 			s.refused[q.Path] = err.Error()
 			continue
 		}
@@ -228,7 +228,7 @@ func elicit(ctx context.Context, c client, session *sdk.ServerSession, run strin
 	return s, nil
 }
 
-// answer answers a question with the form that a user has filled in.
+// answer answers a question with a filled form.
 func (s *said) answer(ctx context.Context, c client, run string, q api.Question, res *sdk.ElicitResult) error {
 	text, decided, err := response(q, res)
 	switch {

@@ -18,9 +18,9 @@ import (
 const tasksExtension = "io.modelcontextprotocol/tasks"
 
 const (
-	// beforeTask is how long a call waits before its run becomes a task.
+	// beforeTask is the wait of a call before its run becomes a task.
 	beforeTask = 500 * time.Millisecond
-	// pollTask is how often a client should ask for a task.
+	// pollTask is the suggested polling interval of a task.
 	pollTask = time.Second
 )
 
@@ -108,7 +108,7 @@ func (s *server) getTask(ctx context.Context, session *sdk.ServerSession, params
 	switch run.State {
 	case journal.Canceled:
 		t.Status = "cancelled"
-	case journal.Done, journal.Failed, journal.Refused: // failed is for errors of the protocol
+	case journal.Done, journal.Failed, journal.Refused: // "failed" is reserved for errors of the protocol
 		t.Status, t.Result = "completed", s.outcomeOf(run, nil)
 	case journal.Waiting:
 		open, err := callerOf(ctx).Questions(ctx, run.ID)
@@ -156,7 +156,7 @@ func (s *server) cancelTask(ctx context.Context, session *sdk.ServerSession, par
 	if err == nil && !run.Over() {
 		_, err = callerOf(ctx).Cancel(ctx, run.ID)
 	}
-	if err != nil && !notFound(err) { // it may be over by now
+	if err != nil && !notFound(err) { // it may have ended meanwhile
 		return nil, err
 	}
 	return &done{ResultType: "complete"}, nil

@@ -18,10 +18,10 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// A pipeline is a published one, as a tool.
+// A pipeline is a published pipeline as a tool.
 type pipeline struct {
 	api.Pipeline
-	wrapped bool              // its input is the argument "input", since it is not an object
+	wrapped bool              // the argument "input" holds its input, which is no object
 	renamed map[string]string // fields of the input by the arguments that have another name
 }
 
@@ -41,7 +41,7 @@ func toolOf(described api.Pipeline) (*sdk.Tool, pipeline, error) {
 	}
 	input = p.rename(input)
 	return &sdk.Tool{
-		Name:         strings.ReplaceAll(p.Name, ".", "_"), // some providers take no dots
+		Name:         strings.ReplaceAll(p.Name, ".", "_"), // some providers refuse dots
 		Description:  cmp.Or(p.Description, "Run the pipeline "+p.Name+"."),
 		InputSchema:  json.RawMessage(input),
 		OutputSchema: outcomeSchema(p.Output),
@@ -49,10 +49,10 @@ func toolOf(described api.Pipeline) (*sdk.Tool, pipeline, error) {
 	}, p, nil
 }
 
-// argument are the names that the models of all providers take for arguments: Anthropic refuses the whole request for another one.
+// argument matches the argument names that all providers accept: Anthropic refuses the whole request for any other.
 var argument = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 
-// rename renames the arguments of a schema that have other names, such as the slot user/tone of a plan to user_tone.
+// rename renames other arguments of a schema, such as the slot user/tone of a plan to user_tone.
 func (p *pipeline) rename(input json.RawMessage) json.RawMessage {
 	var object map[string]json.RawMessage
 	var properties map[string]json.RawMessage
@@ -67,7 +67,7 @@ func (p *pipeline) rename(input json.RawMessage) json.RawMessage {
 			continue
 		}
 		short := regexp.MustCompile(`[^a-zA-Z0-9_.-]+`).ReplaceAllString(name, "_")
-		short = short[:min(len(short), 60)] // which leaves room for a number
+		short = short[:min(len(short), 60)] // leaves room for a number
 		to := short
 		for n := 2; properties[to] != nil; n++ {
 			to = fmt.Sprint(short, "_", n)
@@ -132,8 +132,7 @@ func (p pipeline) input(arguments json.RawMessage) (json.RawMessage, error) {
 	return given.Input, nil
 }
 
-// outcomeSchema is the schema of an outcome with a result of the schema, or any result if
-// that is empty.
+// outcomeSchema returns the schema of an outcome whose result has the given schema, or any if that is empty.
 func outcomeSchema(result json.RawMessage) json.RawMessage {
 	if len(result) == 0 {
 		result = json.RawMessage(`{}`)
@@ -148,7 +147,7 @@ func outcomeSchema(result json.RawMessage) json.RawMessage {
 		`"usage":{"type":"object"}},"required":["run","state"]}`, moved(result, "result"))
 }
 
-// moved is a schema that becomes a property's schema: its references follow.
+// moved returns a schema for use as a property's schema, with adjusted references.
 func moved(schema json.RawMessage, property string) []byte {
 	var compact bytes.Buffer
 	if json.Compact(&compact, schema) != nil { // it is not JSON, which the SDK reports
@@ -157,10 +156,9 @@ func moved(schema json.RawMessage, property string) []byte {
 	return bytes.ReplaceAll(compact.Bytes(), []byte(`"$ref":"#`), []byte(`"$ref":"#/properties/`+property))
 }
 
-// annotations says what the effects of a pipeline mean for its caller. What its effects do
-// not rule out is said to happen: without an effect on files, programs or families of the
-// host, whether it destroys anything is not known, and left open. Of a pipeline with parts that
-// state no effects nothing good is said.
+// annotations translates the effects of a pipeline for its caller. Effects that are not ruled out are assumed: without an effect
+// on files, programs or the host's own families, destructiveness is unknown and left open. A pipeline with undeclared parts gets
+// no favorable annotation.
 func annotations(p api.Pipeline) *sdk.ToolAnnotations {
 	known := len(p.Undeclared) == 0
 	reads, open, writes := known, false, false
@@ -173,7 +171,7 @@ func annotations(p api.Pipeline) *sdk.ToolAnnotations {
 			open = true
 		case grants.Covers(effect.FS, e):
 			writes = true
-		default: // programs, and what a host calls its own
+		default: // programs and the host's own families
 			open, writes = true, true
 		}
 	}

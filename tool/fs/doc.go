@@ -33,4 +33,8 @@
 //
 // A file is replaced atomically: readers see the old or the new text, even after a crash. It keeps its permissions. Writes and
 // edits of one program are serialized, so concurrent edits are not lost.
+//
+// # Tools
+//
+// [Read], [View], [List] and [Exists] read; [Write], [Edit], [Delete] and [Mkdir] change files, each with an approver.
 package fs

@@ -85,4 +85,9 @@
 //
 // A command runs in a sandbox with the rights that Config.Sandbox grants. A server installed in a home directory, as by npm,
 // needs that directory in ReadOnly; one that downloads itself needs Network. All processes started by a command end with it.
+//
+// # Servers on demand
+//
+// [NewOnDemand] returns an [OnDemand] server, which starts when the first of its tools is used. A [Definition] is what a server says of
+// a tool, for Config.Accept.
 package mcp

@@ -36,4 +36,8 @@
 // The model reads the exit code, standard output and standard error. Of each output the
 // first and the last part are kept, MaxOutput bytes in all; a line in between counts the
 // missing bytes.
+//
+// # Background
+//
+// A [Session] runs commands: [Start] starts one in the background, [Check] looks at its output, and [Wait] waits for its end.
 package shell

@@ -66,7 +66,7 @@ func (c *checker) report(run, reason string) {
 
 // unreadable reports unreadable rows, and returns errors that do not concern rows.
 func (c *checker) unreadable(ctx context.Context, run string, err error) error {
-	if err == nil || ctx.Err() != nil || c.data.Passing(err) || errors.Is(err, journal.ErrUnavailable) || errors.Is(err, ErrClosed) {
+	if err == nil || ctx.Err() != nil || c.data.Passing(err) || errors.Is(err, journal.ErrUnavailable) || errors.Is(err, journal.ErrClosed) {
 		return cmp.Or(context.Cause(ctx), c.data.Explain(err))
 	}
 	c.report(run, "cannot be read: "+strings.Join(strings.Fields(err.Error()), " "))

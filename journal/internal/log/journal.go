@@ -51,9 +51,6 @@ type Journal struct {
 	losses    map[string]int      // consecutive losses of a run while this process was alive
 }
 
-// ErrClosed is the error of every use of a Journal after Close.
-var ErrClosed = errors.New("the journal is closed: open it again")
-
 // New returns a Journal over a database, which it closes when it is closed.
 func New(data Database, opts Options) *Journal {
 	var nonce [4]byte
@@ -78,7 +75,7 @@ func (j *Journal) Close() error {
 	runs := slices.Collect(maps.Values(j.runs))
 	j.mu.Unlock()
 	for _, r := range runs {
-		r.endTenure(ErrClosed)
+		r.endTenure(journal.ErrClosed)
 		r.stopLoading()
 	}
 	err := j.out.close(runs)

@@ -114,7 +114,7 @@ func (j *Journal) entry(id string) (*run, error) {
 		j.mu.Lock()
 		if j.closed {
 			j.mu.Unlock()
-			return nil, ErrClosed
+			return nil, journal.ErrClosed
 		}
 		r := j.runs[id]
 		if r == nil {

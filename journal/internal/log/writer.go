@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/stonelayer/stone/journal"
 )
 
 // A write is an intent, a result, another change or otherwise a renewal of a lease.
@@ -66,7 +68,7 @@ func (w *writer) put(x *write) error {
 	w.queued.Lock()
 	err := w.broken
 	if err == nil && w.closed {
-		err = ErrClosed
+		err = journal.ErrClosed
 	}
 	if err != nil {
 		w.queued.Unlock()
@@ -291,7 +293,7 @@ func (w *writer) giveUp(kept []*write) {
 		if x.result != nil {
 			results++
 		}
-		x.settle(ErrClosed)
+		x.settle(journal.ErrClosed)
 	}
 	if results > 0 {
 		w.lost = fmt.Errorf("lost results: %d: %w", results, w.data.Explain(w.trouble))

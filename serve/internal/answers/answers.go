@@ -1,5 +1,4 @@
-// Package answers makes forms of the JSON Schemas of answers, and answers of filled forms: on
-// pages, and in the clients of MCP.
+// Package answers turns the JSON Schemas of answers into forms, and filled forms into answers, for pages and MCP clients.
 package answers
 
 import (
@@ -12,15 +11,15 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// A Form asks for an answer that fits a JSON Schema. One without fields asks for JSON.
+// A Form asks for an answer that fits a JSON Schema. Without fields it asks for JSON.
 type Form struct {
 	Fields []Field
-	Schema string // as people read it; empty if any text is an answer
+	Schema string // in readable form; empty if any text is an answer
 }
 
 // A Field is a property of the answer, or the whole answer.
 type Field struct {
-	Name        string // of the property; empty for the whole answer
+	Name        string // name of the property; empty for the whole answer
 	Title       string
 	Description string
 	Kind        string // "text", "long", "number", "truth", "choice", "list" of texts, one per line, or "json"
@@ -85,7 +84,7 @@ func Of(schema json.RawMessage) Form {
 	return f
 }
 
-// ordered reads properties in the order in which they are written.
+// ordered reads properties in source order.
 func ordered(object json.RawMessage) (names []string, properties []property) {
 	in := json.NewDecoder(bytes.NewReader(object))
 	if start, err := in.Token(); err != nil || start != json.Delim('{') {
@@ -124,7 +123,7 @@ func (p property) field(name string, required bool) Field {
 		}
 		return f
 	}
-	const long = 200 // from which a text has several lines
+	const long = 200 // length from which a text has several lines
 	switch t := kindOf(p.Type); t {
 	case "string":
 		if f.Kind = "text"; p.MaxLength > long || p.MaxLength == 0 {
@@ -172,7 +171,7 @@ func (f *Field) keep(p property, t string, names ...string) {
 	}
 }
 
-// kindOf returns the type of a schema, that beside null if there are two, or "".
+// kindOf returns the type of a schema, ignoring null, or "".
 func kindOf(t any) string {
 	if all, ok := t.([]any); ok {
 		all = slices.DeleteFunc(slices.Clone(all), func(one any) bool { return one == "null" })
@@ -185,11 +184,10 @@ func kindOf(t any) string {
 	return name
 }
 
-// number is how JSON writes a number. A form sends it as it was typed, with all digits.
+// number matches a JSON number. A form sends it as typed, with all digits.
 var number = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
-// Response returns the JSON that the fields of a form make, "" if they have none. Get returns what was
-// filled into the field of a name.
+// Response returns the JSON of a filled form, or "". Get returns the content of the named field.
 func (f Form) Response(get func(name string) string) string {
 	if len(f.Fields) == 1 && f.Fields[0].Name == "" {
 		value, _ := f.Fields[0].json(get)
@@ -210,7 +208,7 @@ func (f Form) Response(get func(name string) string) string {
 	return "{" + out.String() + "}"
 }
 
-// json returns the value of a field. An optional one that is empty has none.
+// json returns the value of a field. An empty optional field has none.
 func (f Field) json(get func(string) string) (string, bool) {
 	whole := strings.ReplaceAll(get(f.Name), "\r\n", "\n")
 	trimmed := strings.TrimSpace(whole)
@@ -230,7 +228,7 @@ func (f Field) json(get func(string) string) (string, bool) {
 	case (f.Kind == "json" || f.Kind == "choice" && !f.strings) && json.Valid([]byte(trimmed)):
 		return trimmed, true
 	}
-	return quote(whole), true // what does not fit is refused with a reason
+	return quote(whole), true // a value that does not fit is refused with a reason
 }
 
 func quote(s string) string {

@@ -1,6 +1,5 @@
-// Package metrics counts what a server does, and writes it in the text format of
-// Prometheus, version 0.0.4 (prometheus.io, "Exposition formats"). The client library of Prometheus would add five
-// modules to every program with a server.
+// Package metrics holds the metrics of a server and writes them in the text format of Prometheus, version 0.0.4 (prometheus.io,
+// "Exposition formats"). The client library of Prometheus would add five modules to every program with a server.
 package metrics
 
 import (
@@ -36,11 +35,11 @@ type family struct {
 	bounds           []float64 // of a histogram
 
 	mu     sync.Mutex
-	series map[string]*series // by its labels, as they are written
+	series map[string]*series // by its labels in written form
 }
 
 type series struct {
-	value  float64 // of a counter or gauge; the sum of a histogram
+	value  float64 // value of a counter or gauge; sum of a histogram
 	counts []uint64
 }
 

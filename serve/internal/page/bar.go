@@ -9,14 +9,14 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// span is a part of time, in which bars are drawn. Long pauses are folded: a run that
-// waited a night for an answer would else show nothing but the night.
+// span is a period in which bars are drawn. Long pauses are folded: otherwise a run that waited overnight for an answer would
+// show only the night.
 type span struct {
 	from, to time.Time
 	idle     []pause // in order
 }
 
-// pause is a time in which nothing ran.
+// pause is a period in which nothing ran.
 type pause struct{ from, to time.Time }
 
 func (s *span) add(from, to time.Time) {
@@ -56,7 +56,7 @@ func (s *span) fold(steps []journal.Step) {
 	}
 }
 
-// Folded returns how much time the bars leave out.
+// Folded returns the time that the bars omit.
 func (s span) Folded() (sum time.Duration) {
 	for _, p := range s.idle {
 		sum += p.to.Sub(p.from)
@@ -64,7 +64,7 @@ func (s span) Folded() (sum time.Duration) {
 	return sum
 }
 
-// at returns how long after the start something happened, without pauses.
+// at returns the time since the start, without pauses.
 func (s *span) at(t time.Time) float64 {
 	d := t.Sub(s.from)
 	for _, p := range s.idle {
@@ -75,12 +75,12 @@ func (s *span) at(t time.Time) float64 {
 	return d.Seconds()
 }
 
-// Length is how long the bars are, without pauses.
+// Length returns the length of the bars, without pauses.
 func (s span) Length() time.Duration {
 	return s.to.Sub(s.from) - s.Folded()
 }
 
-// breaks is the path of a drawing that marks the pauses.
+// breaks returns the path of the pause marks.
 func (s *span) breaks() string {
 	whole, path := s.at(s.to), ""
 	const most = 40
@@ -95,13 +95,13 @@ func (s *span) breaks() string {
 // barWidth is the width of a span, in units of a drawing.
 const barWidth = 160
 
-// bar is when something ran, in the units of the span.
+// bar is the time of a step, in the units of the span.
 type bar struct {
 	X, Width float64
 	Breaks   string // the path of the marks of pauses
 }
 
-// bar returns the bar from a start to an end, nil if they are unknown.
+// bar returns the bar from a start to an end, or nil if they are unknown.
 func (s *span) bar(from, to time.Time) *bar {
 	whole := s.at(s.to)
 	if from.IsZero() || whole <= 0 {
@@ -110,7 +110,7 @@ func (s *span) bar(from, to time.Time) *bar {
 	if to.IsZero() {
 		to = s.to
 	}
-	const least = 1.5 // so that it can be seen
+	const least = 1.5 // minimum visible width
 	x := s.at(from) / whole * barWidth
 	width := max((s.at(to)-s.at(from))/whole*barWidth, least)
 	return &bar{X: min(max(x, 0), barWidth-least), Width: min(width, barWidth), Breaks: s.breaks()}

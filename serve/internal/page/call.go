@@ -13,25 +13,25 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// called is a call as a page shows it: its record, with the answer of each attempt.
+// called is a call for a page: its record, with the answer of each attempt.
 type called struct {
 	*call.Record
 	Run  string
 	Rows []attempt
-	Same *view.Sent // what each attempt was asked; nil if that differs or is not recorded
-	Span span       // of the attempts whose steps are known
+	Same *view.Sent // the common request of all attempts; nil if they differ or are not recorded
+	Span span       // span of the attempts with known steps
 }
 
-// attempt is an invocation, with the step that recorded it, if that is found.
+// attempt is an invocation with its recorded step, if found.
 type attempt struct {
 	call.Attempt
 	Step   *journal.Step
 	Bar    *bar
 	State  view.State
-	Sent   *view.Sent // what it was asked; nil if that is not recorded
+	Sent   *view.Sent // its request; nil if not recorded
 	Answer string     // as people read it
-	Cut    int        // bytes that are left out of it
-	Same   bool       // as the answer of the attempt before
+	Cut    int        // omitted bytes
+	Same   bool       // equal to the previous attempt's answer
 }
 
 // Why returns the failure of an attempt, without the reasons that its checks and findings list.
@@ -46,7 +46,7 @@ func (a attempt) Why() string {
 	return a.Error
 }
 
-// Note tells apart the attempts of one capability.
+// Note distinguishes the attempts of one capability.
 func (a attempt) Note() string {
 	switch {
 	case a.Repair:
@@ -72,12 +72,11 @@ func (a attempt) Verdict() [2]string {
 }
 
 const (
-	mostAttempts = 100     // of a call, that are shown
-	answerBytes  = 4 << 10 // of an answer on the page of its call
+	mostAttempts = 100     // shown attempts of a call
+	answerBytes  = 4 << 10 // bytes of an answer on the page of its call
 )
 
-// calledOf reads the attempts of a call at the path of a step, which is "" if it is not
-// known.
+// calledOf reads the attempts of a call at the path of a step, "" if unknown.
 func calledOf(ctx context.Context, j journal.Journal, run, path string, r *call.Record) (*called, error) {
 	c := &called{Record: r, Run: run}
 	steps := map[string]*journal.Step{}
@@ -151,7 +150,7 @@ func (c *called) Asked() int {
 	return len(seen)
 }
 
-// Refused counts the answers that were not accepted.
+// Refused counts the rejected answers.
 func (c *called) Refused() (n int) {
 	for _, a := range c.Tried {
 		if a.Failure != "" && !a.Cancelled {

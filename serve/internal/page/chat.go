@@ -64,7 +64,7 @@ func (p *pages) chat(w http.ResponseWriter, r *http.Request, v View) error {
 	return v.show(w, r, "chat", p.live(frame{Title: body.Chat, Here: "runs", Body: body}, "/runs?"+filter.Encode()))
 }
 
-// exchangeOf reads a turn: the last message that its agent began with, and what it replied.
+// exchangeOf reads a turn: the last message before its agent's reply, and the reply.
 func exchangeOf(ctx context.Context, v View, run journal.RunInfo) (exchange, error) {
 	e := exchange{runRow: rowOf(run)}
 	if err := e.asks(ctx, v); err != nil {
@@ -100,8 +100,8 @@ func exchangeOf(ctx context.Context, v View, run journal.RunInfo) (exchange, err
 	return e, nil
 }
 
-// agentIn returns the path of the outermost agent of a run and what it began with. It reads the first branches of the first
-// levels alone: the agent that talks to a person is one of them, and a run may have a million steps.
+// agentIn returns the path and the opening of the outermost agent of a run. It reads only the first branches of the first levels,
+// which contain the agent that talks to a person, because a run may have a million steps.
 func agentIn(ctx context.Context, v View, run string) (string, *view.Opening, error) {
 	o, err := v.Journal.Outline(ctx, run)
 	if err != nil {

@@ -43,20 +43,20 @@ func (v View) actions() (out []action) {
 	return out
 }
 
-// chosenPage asks whether an action shall be done to the chosen runs, and says later what came of it.
+// chosenPage asks for confirmation of an action on the chosen runs, and later shows its result.
 type chosenPage struct {
 	action
 	Runs   []chosenRun
-	Others []runRow // to which it cannot be done, as they are now
+	Others []runRow // runs to which it cannot be applied now
 	Filter string   // of the list
-	Over   bool     // it was done to Count of them; Runs are those where it failed
+	Over   bool     // it succeeded for Count runs; Runs are the failures
 	Count  int
 }
 
 // A chosenRun is one of the runs.
 type chosenRun struct {
 	runRow
-	Problem string // why it was not done
+	Problem string // reason of the failure
 }
 
 // Seen identifies how the run stopped.
@@ -70,7 +70,7 @@ func (c chosenPage) List() string {
 	return "/?" + url.Values{"q": {c.Filter}}.Encode()
 }
 
-// chosen does something to the runs that are chosen in the list, after it has asked.
+// chosen applies an action to the runs chosen in the list, after confirmation.
 func (p *pages) chosen(w http.ResponseWriter, r *http.Request, v View) error {
 	if err := readForm(w, r); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (p *pages) chosen(w http.ResponseWriter, r *http.Request, v View) error {
 	return nil
 }
 
-// doAll does it to all runs, and keeps those where it fails.
+// doAll applies it to all runs, and keeps the failures.
 func (c *chosenPage) doAll(ctx context.Context) {
 	var all sync.WaitGroup
 	free := make(chan struct{}, 8) // at the same time

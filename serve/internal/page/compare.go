@@ -16,15 +16,15 @@ import (
 // comparison is the page of two runs.
 type comparison struct {
 	A, B        runRow
-	Under       string // the path that is compared, "" for the whole runs
+	Under       string // the compared path, "" for the whole runs
 	Above       []crumb
-	All, Own    int // steps that differ, and how many of them read the same
+	All, Own    int // differing steps, and those of them with equal input
 	Differences []journal.Difference
-	Next        int // the first that is not shown, 0 for none
+	Next        int // index of the first step not shown, 0 for none
 	Works       []works
 	MoreWorks   int           // that are not shown
 	Evals       *[2]evaluated // of two evaluations
-	Unread      bool          // a run is too large: what its steps took was not read, or not of all of them
+	Unread      bool          // a run is too large: the duration and cost of some steps were not read
 	Whole       bool          // the results of large runs are compared
 	Places      []places      // of large runs, whose results are compared only if that is asked for
 }
@@ -63,7 +63,7 @@ func placesOf(ctx context.Context, v View, runs ...string) (all []places, err er
 	return slices.DeleteFunc(all, func(p places) bool { return p.Of[0].Recorded+p.Of[0].Open+p.Of[1].Recorded+p.Of[1].Open == 0 }), nil
 }
 
-// lettered is one of two runs.
+// lettered is one of two runs, A or B.
 type lettered struct {
 	runRow
 	Letter string
@@ -84,10 +84,10 @@ func (c comparison) URL(query ...string) string {
 	return "/compare?" + values.Encode()
 }
 
-// More is the address of the steps that follow.
+// More returns the address of the next steps.
 func (c comparison) More() string { return c.URL("under", c.Under, "from", strconv.Itoa(c.Next)) }
 
-// Rest counts the steps that follow.
+// Rest counts the remaining steps.
 func (c comparison) Rest() int { return c.All - c.Next }
 
 func isAre(n int) string {
@@ -99,7 +99,7 @@ func isAre(n int) string {
 
 const rowsOfComparison = 100
 
-// compared are the differences of two runs that have ended. The last ones are kept: a person goes from a comparison to its parts,
+// compared holds the differences of two ended runs. The latest are cached, because a person moves from a comparison to its parts,
 // and comparing 100,000 lanes takes seconds.
 type compared struct {
 	of  [5]string
@@ -109,8 +109,8 @@ type compared struct {
 // mostCompared bounds the differences that are kept.
 const mostCompared = 10_000
 
-// differences returns where two runs differ. Of large runs it returns only differences that are kept, and otherwise false, unless all
-// are asked for.
+// differences returns the differences of two runs. Of large runs it returns only differences that are kept, and otherwise false,
+// unless all are asked for.
 func (p *pages) differences(ctx context.Context, v View, a, b journal.RunInfo, whole bool) ([]journal.Difference, bool, error) {
 	of := [5]string{v.Tenant, a.ID, seen(a), b.ID, seen(b)}
 	if last := p.last.Load(); last != nil && last.of == of {
@@ -130,10 +130,10 @@ func final(info journal.RunInfo) bool {
 	return info.State == journal.Done || info.State == journal.Failed || info.State == journal.Canceled
 }
 
-// compare shows where two runs differ, and why, or how one step does.
+// compare shows the differences of two runs with their reasons, or of one step.
 func (p *pages) compare(w http.ResponseWriter, r *http.Request, v View) error {
 	query := r.URL.Query()
-	if chosen := query["run"]; len(chosen) == 2 { // as the list has them: the newer one first
+	if chosen := query["run"]; len(chosen) == 2 { // in the order of the list: newer first
 		query.Set("a", chosen[1])
 		query.Set("b", chosen[0])
 	} else if len(chosen) > 0 {
@@ -170,7 +170,7 @@ func (p *pages) compare(w http.ResponseWriter, r *http.Request, v View) error {
 	all = slices.DeleteFunc(slices.Clone(all), func(d journal.Difference) bool {
 		return body.Under != "" && d.Path != body.Under && !address.Within(d.Path, body.Under)
 	})
-	from, _ := strconv.Atoi(query.Get("from")) // 0 if it is none
+	from, _ := strconv.Atoi(query.Get("from")) // 0 if it is no number
 	from = min(max(from, 0), len(all))
 	body.All = len(all)
 	for i, d := range all {
@@ -212,7 +212,7 @@ func (c comparison) evals(ctx context.Context, v View) (*[2]evaluated, error) {
 		both[i] = *e
 	}
 	if b := &both[1]; b.Base != c.A.ID {
-		b.Against, b.Gate = nil, nil // it was compared with another one
+		b.Against, b.Gate = nil, nil // compared with another baseline
 	}
 	return &both, nil
 }
@@ -234,13 +234,13 @@ func (c comparison) After() *evaluated { return &c.Evals[1] }
 type stepsCompared struct {
 	comparison
 	Path   string
-	Nodes  [2]*piece // nil in a run that has no result of the step
+	Nodes  [2]*piece // nil in a run without a result of the step
 	Lines  []line
-	Prompt []line // how the prompts of an agent differ
+	Prompt []line // difference of an agent's prompts
 	Cut    bool
 }
 
-// step shows how the result of a step differs.
+// step shows the difference of a step's results.
 func (c comparison) step(w http.ResponseWriter, r *http.Request, v View, path string) error {
 	body := stepsCompared{comparison: c, Path: path}
 	var err error
@@ -287,8 +287,7 @@ func resultAt(ctx context.Context, v View, info journal.RunInfo, path string) (*
 	return recordOf(ctx, v, info, *s)
 }
 
-// stepAt finds the step at a path, and how many steps are within it. It is nil if the run has
-// none.
+// stepAt returns the step at a path, or nil, and the number of steps within it.
 func stepAt(ctx context.Context, v View, info journal.RunInfo, path string) (*journal.Step, int, error) {
 	o, err := v.Journal.Outline(ctx, info.ID)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// design shows each part that the pages are made of, with made-up contents.
+// design holds each component of the pages with sample contents.
 type design struct {
 	States   []string
 	Table    runsTable
@@ -24,7 +24,7 @@ type design struct {
 	Question question
 }
 
-// design shows the parts of the pages.
+// design shows the components of the pages.
 func (p *pages) design(w http.ResponseWriter, r *http.Request, v View) error {
 	if !p.Design {
 		return missing("The server shows its design if it is started with --design.")

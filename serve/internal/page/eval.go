@@ -19,10 +19,10 @@ import (
 // evaluated is the report of an evaluation, with the page's additions.
 type evaluated struct {
 	eval.Report
-	Run     string // "" in a file, from which nothing leads elsewhere
+	Run     string // "" in a file, which has no links
 	Base    string // the baseline's run, "" if the journal has none
 	Plot    *plot
-	turned  map[[2]string]turnedCase // by the names of scores and the paths of cases
+	turned  map[[2]string]turnedCase // by score name and case path
 	missed  map[[2]string]turnedCase
 	means   scale
 	changes scale
@@ -39,7 +39,7 @@ type turnedCase struct {
 // Want returns the expected value of a field, "" if there is none.
 func (c turnedCase) Want(f field) string { return c.want.values[f.Name] }
 
-// Shown are the fields, or one without values, so that the case has a row.
+// Shown returns the fields, or one without values, so that the case has a row.
 func (c turnedCase) Shown() []field {
 	if len(c.Fields) == 0 {
 		return []field{{}}
@@ -47,7 +47,7 @@ func (c turnedCase) Shown() []field {
 	return c.Fields
 }
 
-// reply is an answer to a case, and what its scorer said.
+// reply is an answer to a case with its scorer's reason.
 type reply struct {
 	Why    string
 	output json.RawMessage
@@ -81,7 +81,7 @@ func (e *evaluated) readTurned(ctx context.Context, v View, run string) error {
 	return nil
 }
 
-// readMissed reads the answers to wrong cases, and lays each beside what was expected.
+// readMissed reads the answers to wrong cases, each beside the expected one.
 func (e *evaluated) readMissed(ctx context.Context, v View, run string) error {
 	e.missed = map[[2]string]turnedCase{}
 	for _, s := range e.Scores {
@@ -138,7 +138,7 @@ func (s *scale) add(e eval.Estimate) {
 	s.low, s.high = min(s.low, e.Low, e.Mean), max(s.high, e.High, e.Mean)
 }
 
-// onto returns where a value of the scale is between two places of a drawing.
+// onto maps a value of the scale to a position between two places of a drawing.
 func (s scale) onto(low, high float64) func(float64) float64 {
 	return func(v float64) float64 { return low + (v-s.low)/max(s.high-s.low, 1e-12)*(high-low) }
 }
@@ -180,7 +180,7 @@ func (e *evaluated) TurnedURL(t eval.Turned) string {
 	return comparison{A: rowOf(journal.RunInfo{ID: e.Base}), B: rowOf(journal.RunInfo{ID: e.Run})}.URL("under", t.Path)
 }
 
-// Sentence says what the evaluation found and what decides, as far as one score can say it.
+// Sentence describes the result of the evaluation and its decisive rule, for one score.
 func (e *evaluated) Sentence() string {
 	if len(e.Scores) == 0 {
 		return ""
@@ -211,7 +211,7 @@ func (e *evaluated) Sentence() string {
 	return out
 }
 
-// detach removes what leads to other pages.
+// detach removes links to other pages.
 func (e *evaluated) detach() {
 	if e == nil {
 		return
@@ -267,8 +267,7 @@ func evaluatedOf(ctx context.Context, v View, info journal.RunInfo, n *piece) (*
 	return e, err
 }
 
-// reportOf reads the report of a run that evaluated a pipeline. It is nil for others, and for one that
-// has not ended well.
+// reportOf reads the report of a run that evaluated a pipeline. It is nil for other runs and for unsuccessful ones.
 func reportOf(ctx context.Context, v View, run journal.RunInfo) (*eval.Report, error) {
 	if run.State != journal.Done {
 		return nil, nil
@@ -287,7 +286,7 @@ func reportOf(ctx context.Context, v View, run journal.RunInfo) (*eval.Report, e
 	return &report, nil
 }
 
-// pointText says what an evaluation found.
+// pointText describes the result of an evaluation.
 func pointText(run string, s eval.Estimate) string {
 	return fmt.Sprintf("%s: %.4f (95 %% %.4f to %.4f)", run, s.Mean, s.Low, s.High)
 }

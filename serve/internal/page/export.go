@@ -23,7 +23,7 @@ func (s *started) Write(p []byte) (int, error) {
 	return s.Writer.Write(p)
 }
 
-// result answers with the result of a run as a file: a text as it is, any other value as JSON.
+// result answers with the result of a run as a file: a text unchanged, any other value as JSON.
 func result(w http.ResponseWriter, r *http.Request, v View) error {
 	info, err := find(r.Context(), v, r.PathValue("id"))
 	if err != nil {
@@ -55,8 +55,8 @@ func result(w http.ResponseWriter, r *http.Request, v View) error {
 	return err
 }
 
-// trace answers with a run as a file for Perfetto. If the run cannot be read to its end, it breaks the connection off, so
-// that nobody takes a part for the whole.
+// trace answers with a run as a file for Perfetto. If the run cannot be read to its end, it aborts the connection, so that nobody
+// mistakes a part for the whole.
 func trace(w http.ResponseWriter, r *http.Request, v View) error {
 	info, err := find(r.Context(), v, r.PathValue("id"))
 	if err != nil {
@@ -70,7 +70,7 @@ func trace(w http.ResponseWriter, r *http.Request, v View) error {
 		panic(http.ErrAbortHandler)
 	}
 	if err != nil {
-		h.Del("Content-Disposition") // the page of the error
+		h.Del("Content-Disposition") // for the error page
 	}
 	return err
 }

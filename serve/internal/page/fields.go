@@ -13,7 +13,7 @@ import (
 // A field is a leaf of one or both of two JSON values.
 type field struct {
 	Name        string // "" for a value without fields
-	Before, Now string // "" if the value does not have it
+	Before, Now string // "" if absent
 }
 
 // Bounds of a case's fields.
@@ -22,7 +22,7 @@ const (
 	columnsOfField = 160
 )
 
-// fieldsOf lays two values beside each other: the fields that differ, and how many do not.
+// fieldsOf compares two values: it returns the differing fields and the number of equal ones.
 func fieldsOf(before, now json.RawMessage) (differ []field, equal int) {
 	a, b := leavesOf(before), leavesOf(now)
 	for _, name := range slices.Concat(a.names, slices.DeleteFunc(slices.Clone(b.names), func(n string) bool { return a.has(n) })) {
@@ -37,8 +37,8 @@ func fieldsOf(before, now json.RawMessage) (differ []field, equal int) {
 	return differ, equal
 }
 
-// expectedOf lays an answer beside what was expected: the fields that differ. Further fields of the answer are left out, and an
-// expectation without fields is compared with the only field of the answer, or with all of it.
+// expectedOf compares an answer with the expected one and returns the differing fields. It ignores further fields of the answer.
+// An expectation without fields is compared with the only field of the answer, or all of it.
 func expectedOf(want, got json.RawMessage) (differ []field, equal int) {
 	expected, have := leavesOf(want), leavesOf(got)
 	if expected.has("") && !have.has("") && len(have.names) > 0 {

@@ -29,9 +29,8 @@ type fileStep struct {
 	*piece
 }
 
-// Write writes a run as one HTML file that needs no server and has no script: its state,
-// its failure, its steps and their contents. Of a large run it has the first 2,000 steps,
-// of a long content the first 16 KiB, and at most 16 MiB of contents.
+// Write writes a run as one HTML file that needs no server and has no script: its state, its failure, its steps and their
+// contents. It holds at most the first 2,000 steps, the first 16 KiB of each content and 16 MiB of contents in all.
 func Write(ctx context.Context, w io.Writer, j journal.Journal, run string) error {
 	v := View{Journal: j}
 	info, err := find(ctx, v, run)
@@ -110,8 +109,8 @@ func Write(ctx context.Context, w io.Writer, j journal.Journal, run string) erro
 	return writeFile(w, frame{Title: info.ID + " · " + info.Pipeline, Body: body})
 }
 
-// firstOf returns the steps that a file holds, the time of all steps, and how many it leaves out. Of a large run it finds
-// the pauses between the first steps alone.
+// firstOf returns the steps that a file holds, the time of all steps, and how many it leaves out. For a large run it finds only
+// the pauses between the first steps.
 func firstOf(ctx context.Context, j journal.Journal, run *view.Run) (steps []journal.Step, whole span, more int, err error) {
 	if !run.Large {
 		for _, s := range run.All {
@@ -130,7 +129,7 @@ func firstOf(ctx context.Context, j journal.Journal, run *view.Run) (steps []jou
 		if err != nil {
 			return nil, whole, 0, err
 		}
-		if s.Kind == step.Value { // which the outline does not count
+		if s.Kind == step.Value { // the outline does not count values
 			continue
 		}
 		if steps = append(steps, s); len(steps) == stepsOfFile {
@@ -155,7 +154,7 @@ func writeFile(w io.Writer, f frame) error {
 	err = templates.ExecuteTemplate(&out, "file", struct {
 		Title, Policy string
 		Style         template.CSS
-		HTML          template.HTML // that a template has escaped
+		HTML          template.HTML // already escaped by a template
 	}{f.Title, fmt.Sprintf("default-src 'none'; style-src 'sha256-%s'", base64.StdEncoding.EncodeToString(sum[:])), template.CSS(style), template.HTML(body.String())})
 	if err != nil {
 		return err

@@ -68,7 +68,7 @@ var functions = template.FuncMap{
 	"mark":     func(s any) string { return view.Mark(fmt.Sprint(s)) },
 }
 
-// ago formats the age of a moment; what is older than a month has its day.
+// ago formats the age of a time; after a month it is the date.
 func ago(t, now time.Time) string {
 	const day = 24 * time.Hour
 	switch age := now.Sub(t); {
@@ -88,7 +88,7 @@ func ago(t, now time.Time) string {
 	return t.UTC().Format(time.DateOnly)
 }
 
-// took formats how long something lasted, or has lasted until now if it has not ended.
+// took formats a duration, until now if there is no end.
 func took(from, to time.Time) string {
 	if from.IsZero() {
 		return ""
@@ -153,7 +153,7 @@ func isMissing(err error) bool {
 // jsonToken matches the tokens of JSON that have a color: a text, perhaps a key, and a word or number.
 var jsonToken = regexp.MustCompile(`"(?:[^"\\]|\\.)*"(\s*:)?|-?\b(?:true|false|null|[0-9][0-9.eE+-]*)\b`)
 
-// colored shows a content: JSON with its keys, texts and numbers told apart, anything else as it stands.
+// colored formats a content: JSON with colored keys, texts and numbers, anything else unchanged.
 func colored(content string) template.HTML {
 	if !strings.ContainsAny(content[:min(len(content), 1)], "{[") || !json.Valid([]byte(content)) {
 		return template.HTML(template.HTMLEscapeString(content))

@@ -28,13 +28,13 @@ type box struct {
 	X, Y, W, H int
 	Name       string
 	Note       string // its form
-	Counts     string // of its steps by state
+	Counts     string // counts of its steps by state
 	State      string
 	URL        string
 	Frame      bool
 }
 
-// arrow leads from one box to the next one.
+// arrow leads from one box to the next.
 type arrow struct{ From, To, Y int }
 
 // place is a part of a pipeline with the steps that ran there.
@@ -49,7 +49,7 @@ type place struct {
 	visits           int // rounds of a loop, or lanes
 }
 
-// maxPlaces bounds a drawing. Of a larger pipeline the upper levels are drawn.
+// maxPlaces bounds a drawing. For a larger pipeline only the upper levels are drawn.
 const maxPlaces = 120
 
 // draw lays out the pipeline of a run, from left to right. It is nil for a run that has
@@ -86,7 +86,7 @@ func draw(info journal.RunInfo, at []journal.Place) *drawing {
 		counted := true
 		for at, here := s.Path, true; at != ""; at, here = address.Parent(at), false {
 			if p := places[at]; p != nil {
-				counted = counted && (here || len(p.below) > 0) // turns of an agent are no steps of the pipeline
+				counted = counted && (here || len(p.below) > 0) // turns of an agent are not steps of the pipeline
 				p.add(s, here, counted)
 			}
 		}
@@ -97,7 +97,7 @@ func draw(info journal.RunInfo, at []journal.Place) *drawing {
 	return d
 }
 
-// add adds the steps at the place itself, or at one below it.
+// add adds the steps at the place itself or below it.
 func (p *place) add(s journal.Place, here, counted bool) {
 	p.usage = p.usage.Add(s.Usage)
 	if here {
@@ -110,7 +110,7 @@ func (p *place) add(s journal.Place, here, counted bool) {
 }
 
 const (
-	charWidth = 8 // of the font of a drawing
+	charWidth = 8 // character width in a drawing
 	boxHeight = 38
 	gapX      = 26
 	gapY      = 8
@@ -160,7 +160,7 @@ func (d *drawing) lay(p *place, run string, x, y int) (w, h int) {
 	return b.W, b.H
 }
 
-// note says what a frame is.
+// note describes a frame.
 func (p *place) note() string {
 	switch p.Form {
 	case "seq", "leaf":
@@ -178,7 +178,7 @@ func (p *place) note() string {
 	return p.Form
 }
 
-// detail says what a part without runs works with: its model and tools, its intent, its effects; otherwise what it produces.
+// detail describes a part without runs: its model and tools, its intent, its effects, or else the type it produces.
 func (p *place) detail() string {
 	var s struct {
 		Model  struct{ Model string } `json:"model"`
@@ -187,7 +187,7 @@ func (p *place) detail() string {
 		Cap    string                 `json:"cap"`
 		Does   []string               `json:"effects"`
 	}
-	_ = json.Unmarshal(p.Settings, &s) // others have none of these
+	_ = json.Unmarshal(p.Settings, &s) // other parts have none of these
 	tools := 0
 	for _, u := range s.Use {
 		if u.Tool != nil {

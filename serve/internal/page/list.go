@@ -38,7 +38,7 @@ func (runsPage) Views() []savedView {
 // A runsTable shows runs.
 type runsTable struct {
 	Runs    []runRow
-	Choose  bool // some are chosen, to be compared or for one of the Actions
+	Choose  bool // runs can be chosen for comparison or for one of the Actions
 	Actions []action
 }
 
@@ -82,7 +82,7 @@ func (r *runRow) asks(ctx context.Context, v View) error {
 	return nil
 }
 
-// Words are the labels of a run for people, without those that keep the order of a conversation: see Chat.
+// Words returns the labels of a run for people, without those of a conversation: see Chat.
 func (r runRow) Words() (out []string) {
 	for _, name := range slices.Sorted(maps.Keys(r.Labels)) {
 		if name == chatLabel || strings.HasPrefix(name, "chat-") && r.Chat() != "" {
@@ -93,10 +93,10 @@ func (r runRow) Words() (out []string) {
 	return out
 }
 
-// Chat is the conversation that the run is a turn of, "" for none.
+// Chat returns the conversation of which the run is a turn, or "".
 func (r runRow) Chat() string { return r.Labels[chatLabel] }
 
-// Lasted is how long the run took, "" if its end is unknown.
+// Lasted returns the duration of the run, "" if its end is unknown.
 func (r runRow) Lasted() string {
 	end := r.Until(time.Now())
 	if end.IsZero() {

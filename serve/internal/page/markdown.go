@@ -13,17 +13,16 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// mostMarkdown bounds the texts that are rendered. Larger ones are shown as they are.
+// mostMarkdown bounds the rendered texts. Larger ones are shown unchanged.
 const mostMarkdown = 16 << 10
 
-// markdowns renders the answers of models. HTML in them is left out, and addresses that would run a
-// script are: the renderer is safe unless it is told otherwise.
+// markdowns renders the answers of models. By default, the renderer removes HTML and script addresses.
 var markdowns = goldmark.New(
 	goldmark.WithExtensions(extension.Table, extension.Strikethrough),
 	goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(shown{}, 100))),
 )
 
-// markdown renders the text of a model. A text that has no Markdown in it is shown as it is.
+// markdown renders the text of a model. A text without Markdown is shown unchanged.
 func markdown(text string) template.HTML {
 	if len(text) <= mostMarkdown && strings.ContainsAny(text, "*_`#[|~-") && !deep(text) {
 		var out bytes.Buffer
@@ -34,7 +33,7 @@ func markdown(text string) template.HTML {
 	return template.HTML(`<div class="words">` + html.EscapeString(text) + `</div>`)
 }
 
-// deep reports whether a text could be nested deeper than a page should be.
+// deep reports whether a text could be nested too deeply for a page.
 func deep(text string) bool {
 	const most, widest = 40, 200
 	for line := range strings.Lines(text) {
@@ -55,7 +54,7 @@ func deep(text string) bool {
 	return false
 }
 
-// shown renders what must differ on a page: no picture is loaded, and headings rank below the page's own.
+// shown overrides the rendering for pages: no picture is loaded, and headings rank below the page's own.
 type shown struct{}
 
 // RegisterFuncs implements renderer.NodeRenderer.

@@ -22,10 +22,10 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// shownBytes is how much of a content is shown until all of it is asked for.
+// shownBytes bounds the shown part of a content until all of it is requested.
 const shownBytes = 64 << 10
 
-// A piece is a node, or the record of a step that made none.
+// A piece is a node, or the record of a step without a node.
 type piece struct {
 	journal.NodeInfo
 	Run     string
@@ -33,8 +33,8 @@ type piece struct {
 	Above   []crumb       // lead to the step
 	Failure string        // of the step
 	Facts   [][2]string
-	Text    string // the content as people read it
-	Cut     int    // bytes that are left out of it
+	Text    string // the content in readable form
+	Cut     int    // omitted bytes
 	Talk    *talk
 	Call    *called
 	Sent    *view.Sent // to the capability
@@ -43,7 +43,7 @@ type piece struct {
 	Readers []reader
 	Inside  int    // steps within its step, if they are known
 	Paid    bool   // its step is possibly paid
-	AllURL  string // of the page with nothing left out
+	AllURL  string // address of the complete page
 	Forks   bool   // the run can be forked at its step here
 	Typed   bool   // or by the command
 	Child   string // the run that its step has started, if the journal has it
@@ -111,7 +111,7 @@ func (p *pages) showPiece(w http.ResponseWriter, r *http.Request, v View, info j
 	all := r.URL.Query()
 	limit := shownBytes
 	if all.Get("all") != "" {
-		limit = len(n.Content) * 2 // what is indented is longer
+		limit = len(n.Content) * 2 // indenting makes it longer
 	} else {
 		all.Set("all", "1")
 		n.AllURL = r.URL.Path + "?" + all.Encode()
@@ -123,7 +123,7 @@ func (p *pages) showPiece(w http.ResponseWriter, r *http.Request, v View, info j
 		}
 	}
 	if n.Step != nil && (n.Step.Kind == "leaf" || n.Step.Kind == "step") && info.State != journal.Running {
-		n.Forks = v.Fork != nil && v.Runs(info)
+		n.Forks = v.Fork != nil && v.Runs(info) && n.Step.Recorded
 		n.Typed = !n.Forks && view.Dir(info) != "" && !strings.Contains(n.Step.Path, "'")
 	}
 	if n.Step != nil && n.Step.Kind == "leaf" {
@@ -223,7 +223,7 @@ func readersOf(ctx context.Context, v View, run string, id dag.ID) (out []reader
 	return out, nil
 }
 
-// dropSaid leaves out the content of an agent that is the last message of its conversation.
+// dropSaid omits an agent's content if it is the last message of its conversation.
 func (n *piece) dropSaid() {
 	var result map[string]json.RawMessage
 	if n.Talk == nil || json.Unmarshal([]byte(n.Text), &result) != nil || len(result) != 1 {
@@ -235,7 +235,7 @@ func (n *piece) dropSaid() {
 	}
 }
 
-// read makes the texts of a piece, of at most limit bytes in all, and returns how many are left.
+// read makes the texts of a piece, of at most limit bytes in all, and returns the rest of the limit.
 func (n *piece) read(limit int) allowance {
 	left := allowance(limit)
 	n.Talk = talkOf(n.Content, &left)
@@ -257,10 +257,10 @@ func (n *piece) read(limit int) allowance {
 	return left
 }
 
-// hiddenMeta has an own form on a page, or none.
+// hiddenMeta lists meta with a special form on a page, or none.
 var hiddenMeta = map[string]bool{terms.CallNote: true, terms.Beside: true, terms.UsageNote: true, "answer": true}
 
-// An allowance is how many bytes may still be shown.
+// An allowance is the number of bytes that may still be shown.
 type allowance int
 
 // take returns the beginning of s that may be shown.

@@ -24,7 +24,7 @@ type activity struct {
 	Runs, Failed, Waiting int
 	kinds                 map[string]int // of failures
 	Cost                  budget.Total
-	most                  float64         // USD of a run, as far as that is counted
+	most                  float64         // USD of the dearest run, if counted
 	lasted                []time.Duration // of the runs with a result
 }
 
@@ -49,8 +49,7 @@ func (a *activity) add(run journal.RunInfo) {
 	}
 }
 
-// Lasted is the duration below which p percent of the runs with a result stayed, by nearest rank; ""
-// without one.
+// Lasted returns the p-th percentile of the durations of runs with a result, by nearest rank, or "".
 func (a *activity) Lasted(p int) string {
 	if len(a.lasted) == 0 {
 		return ""
@@ -71,26 +70,26 @@ type period struct {
 	From time.Time // 00:00 of the first day
 	All  activity
 	days []activity
-	by   map[string]*period // of the pipelines; nil in the period of one
-	Cut  int                // the runs that were read, if there are more
+	by   map[string]*period // by pipeline; nil within one
+	Cut  int                // number of runs read, if there are more
 
 	Others int // runs of further pipelines
 
-	paid []journal.RunInfo // the newest runs that cost something, as many as are looked at
+	paid []journal.RunInfo // the newest runs with a cost, up to a limit
 	need []journal.RunInfo // the newest runs that need a person
 }
 
-// choices are the lengths of a period in days that a page offers, the shortest first.
+// choices are the periods in days that a page offers, shortest first.
 var choices = []int{7, 30, 90}
 
 const (
-	mostOfPeriod = 5000 // runs that are read for an overview
+	mostOfPeriod = 5000 // runs read for an overview
 	pageOfPeriod = 500
 
-	mostPipelines = 200 // of an overview; others are only in the sums
+	mostPipelines = 200 // pipelines of an overview; others are only in the sums
 )
 
-// needs reports whether a run in the state continues only if a person does something.
+// needs reports whether a run in the state needs a person to continue.
 func needs(s journal.State) bool {
 	return s != journal.Done && s != journal.Running && s != journal.Canceled
 }
@@ -104,7 +103,7 @@ const (
 	mostKinds   = 8
 )
 
-// spenders sums up which models the newest runs paid.
+// spenders sums up the cost of the newest runs by model.
 func (p *period) spenders(ctx context.Context, v View) (all []view.Spender, err error) {
 	for _, run := range p.paid {
 		steps, err := v.Journal.Steps(ctx, run.ID)
@@ -123,7 +122,7 @@ func (p *period) spenders(ctx context.Context, v View) (all []view.Spender, err 
 // Paid counts the runs of spenders.
 func (p *period) Paid() int { return len(p.paid) }
 
-// A failureKind is a kind of failure, and how often runs had it.
+// A failureKind is a kind of failure with its number of runs.
 type failureKind struct {
 	Kind  string
 	Runs  int
@@ -157,7 +156,7 @@ func (p *period) add(run journal.RunInfo) {
 	}
 }
 
-// since reads the runs of the last days, the newest first, until there are too many.
+// since reads the runs of the last days, newest first, up to a limit.
 func since(ctx context.Context, v View, q journal.Query, days int) (*period, error) {
 	const day = 24 * time.Hour
 	from := time.Now().UTC().Truncate(day).Add(-time.Duration(days-1) * day)
@@ -216,7 +215,7 @@ type measure struct {
 	name  string
 	value func(activity) float64
 	words func(activity) string
-	bad   bool // the part of the runs that failed stands out
+	bad   bool // highlights the failed runs
 }
 
 var (
@@ -268,7 +267,7 @@ func costOf(a activity) string {
 	return cmp.Or(money.Cost(a.Cost.USD, a.Cost.Estimated, a.Cost.Possible.USD), "0") + " USD"
 }
 
-// Since is the first day of the period, as a filter has it.
+// Since returns the first day of the period for a filter.
 func (p *period) Since() string { return p.From.Format(time.DateOnly) }
 
 // Costs reports whether any run cost something.
@@ -354,7 +353,7 @@ func (p *pages) overview(w http.ResponseWriter, r *http.Request, v View) error {
 	return v.show(w, r, "overview", p.live(frame{Title: "Overview", Here: "overview", Body: body}, "/runs?"))
 }
 
-// daysOf reads how many days a page covers.
+// daysOf reads the number of days of a page.
 func daysOf(r *http.Request) (int, error) {
 	given := r.URL.Query().Get("days")
 	if given == "" {
@@ -378,10 +377,10 @@ func (p *pages) selects(filter url.Values) (q journal.Query, err error) {
 // A Purse is the daily limit of a request's sender, and the amount spent today (UTC).
 type Purse struct{ Spent, Limit float64 }
 
-// Left is the amount that may still be spent.
+// Left returns the amount that may still be spent.
 func (p *Purse) Left() float64 { return max(p.Limit-p.Spent, 0) }
 
-// Filled is the part that is spent, of 160.
+// Filled returns the spent part, of 160.
 func (p *Purse) Filled() int {
 	if p.Spent >= p.Limit {
 		return barWidth

@@ -21,17 +21,16 @@ import (
 
 // Config configures Handler. View is required.
 type Config struct {
-	// View returns what the sender of a request sees.
+	// View returns the view of the sender of a request.
 	View func(*http.Request) View
-	// Fail answers a request with an error. Nil shows a page that tells only that a run
-	// or a node does not exist.
+	// Fail answers a request with an error. Nil shows a page that reveals only that a run or a node does not exist.
 	Fail func(http.ResponseWriter, *http.Request, error)
 	// Select reads the query of a list of runs; nil selects all.
 	Select func(url.Values) (journal.Query, error)
 	// API is the path of the API of package serve, such as "/v1", whose streams update the pages.
 	// Without it the pages poll every 2 seconds.
 	API string
-	// Design shows the parts of the pages at /design.
+	// Design shows the components of the pages at /design.
 	Design bool
 }
 
@@ -39,7 +38,7 @@ type Config struct {
 type View struct {
 	// Journal has the runs. Only its methods that read are called.
 	Journal journal.Journal
-	// Tenant tells apart runs with one id in different journals. It may be empty.
+	// Tenant distinguishes runs with one id in different journals. It may be empty.
 	Tenant string
 	// Answer answers a question of a run. Nil allows no answers.
 	Answer func(ctx context.Context, run string, a api.Answer) error
@@ -49,25 +48,24 @@ type View struct {
 	Cancel func(ctx context.Context, run string) error
 	// Remove deletes a run that has stopped. Nil deletes none.
 	Remove func(ctx context.Context, run string) error
-	// Force says that the caller may resume a run although its pipeline changed.
+	// Force permits resuming a run although its pipeline changed.
 	Force bool
 	// Pipelines returns the published pipelines. Nil shows only pipelines that have runs.
 	Pipelines func() ([]Pipeline, error)
 	// Start starts a run with an id. A second equal request does nothing. Nil starts none.
 	Start func(ctx context.Context, id string, req api.Start) error
-	// Foresee predicts what forking a run at a step does, and Fork starts the fork with an id. Nil allows neither.
-	Foresee func(ctx context.Context, run, at string) (Forecast, error)
-	Fork    func(ctx context.Context, id, run, at string) error
-	// Purse returns what the sender may spend today, nil without a limit. It may be nil itself.
+	// Fork starts a run with an id that repeats a step of another run. Without an id it only predicts what that would do. Nil forks none.
+	Fork func(ctx context.Context, run, at, id string) (*Forecast, error)
+	// Purse returns the sender's daily limit and spending, or nil without a limit. Purse may be nil.
 	Purse func(ctx context.Context) (*Purse, error)
 	// Budgets returns the budgets over several runs that the sender may see. It may be nil.
 	Budgets func(ctx context.Context) ([]view.Budget, error)
-	// Searches are the capabilities that search documents, and Search asks one. Without any there is no page for them.
+	// Searches are the capabilities that search documents, and Search asks one. Without any there is no search page.
 	Searches []string
 	Search   func(*http.Request, api.Search) (api.Found, error)
 	// LogOut is the path of a form that ends the session of the sender. It is empty without a session.
 	LogOut string
-	// Runs reports whether Resume knows the pipeline of a run; nil says yes.
+	// Runs reports whether Resume knows the pipeline of a run; nil means yes.
 	Runs func(journal.RunInfo) bool
 }
 
@@ -86,7 +84,7 @@ var (
 // pages is the handler.
 type pages struct {
 	Config
-	busy sync.Map // by tenant and path of a request that changes a run: a channel that is closed when it is done
+	busy sync.Map // by tenant and path of a changing request: a channel that is closed when it is done
 	last atomic.Pointer[compared]
 }
 
@@ -96,13 +94,13 @@ var Patterns = []string{
 	"GET /overview", "GET /pipelines/{name...}", "POST /pipelines/{name}", "GET /compare", "POST /runs/{id}/answers", "POST /runs/{id}/resume", "POST /runs/{id}/cancel", "POST /runs", "GET /runs/{id}/trace", "GET /runs/{id}/result", "GET /search", "POST /search", "GET /design", "GET /chats/{chat}", "GET /runs/{id}/fork", "POST /runs/{id}/fork", "GET /assets/{file}",
 }
 
-// Handler returns the pages. It serves Patterns. Requests that change something must be
-// checked against other origins before, as http.CrossOriginProtection does.
+// Handler returns the pages. It serves Patterns. Check changing requests for cross-origin use first, for example with
+// http.CrossOriginProtection.
 func Handler(cfg Config) http.Handler {
 	p := &pages{Config: cfg}
 	mux := http.NewServeMux()
 	handlers := []func(http.ResponseWriter, *http.Request, View) error{
-		p.runs, p.run, p.step, p.node, p.questions, p.overview, p.pipeline, p.start, p.compare, p.answer, p.resume, p.cancel, p.chosen, trace, result, search, search, p.design, p.chat, foresee, fork,
+		p.runs, p.run, p.step, p.node, p.questions, p.overview, p.pipeline, p.start, p.compare, p.answer, p.resume, p.cancel, p.chosen, trace, result, search, search, p.design, p.chat, fork, fork,
 	}
 	for i, handle := range handlers {
 		mux.HandleFunc(Patterns[i], p.serve(handle))
@@ -143,8 +141,8 @@ func problemOf(err error) *api.Problem {
 		Detail: "The page cannot be shown: the journal does not answer as it should. The log of the server may say why."}
 }
 
-// Fail answers a request with the page of an error. That of an unknown caller asks for a
-// token, which it posts to /login in the field "token".
+// Fail answers a request with an error page. For an unknown caller the page asks for a token, which it posts to /login in the
+// field "token".
 func Fail(w http.ResponseWriter, p *api.Problem) {
 	if err := show(w, p.Status, "problem", frame{Title: p.Title, Body: p}); err != nil {
 		http.Error(w, p.Error(), p.Status)
@@ -155,11 +153,11 @@ func Fail(w http.ResponseWriter, p *api.Problem) {
 type frame struct {
 	Title  string
 	Here   string // the entry of the menu
-	Stream string // of events that change the page
+	Stream string // events that change the page
 	LogOut string // View.LogOut
 	Finds  bool   // documents can be searched
-	Waits  int    // runs that wait for an answer, mostWaits or more as mostWaits
-	Poll   bool   // it is asked for every 2 seconds: it has no stream, or one that is too long to be read from its start
+	Waits  int    // runs that wait for an answer, at most mostWaits
+	Poll   bool   // the page polls every 2 seconds, because it has no stream or one too long to read from its start
 	Body   any
 }
 
@@ -184,7 +182,7 @@ func (v View) show(w http.ResponseWriter, r *http.Request, name string, f frame)
 	return show(w, http.StatusOK, name, f)
 }
 
-// Count is the number of waiting runs as the menu shows it.
+// Count returns the number of waiting runs for the menu.
 func (f frame) Count() string {
 	if f.Waits >= mostWaits {
 		return strconv.Itoa(mostWaits-1) + "+"
@@ -206,11 +204,11 @@ func show(w http.ResponseWriter, status int, name string, f frame) error {
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(out.Bytes()) // or the browser has gone
+	_, _ = w.Write(out.Bytes()) // the browser may be gone
 	return nil
 }
 
-// render renders the content of a page into the frame of all.
+// render renders the content of a page into the common frame.
 func render(out *bytes.Buffer, name string, f frame) error {
 	var body bytes.Buffer
 	if err := templates.ExecuteTemplate(&body, name, f.Body); err != nil {

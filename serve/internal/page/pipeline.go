@@ -47,11 +47,11 @@ type start struct {
 	URL  string
 	Open bool // the form is unfolded: nothing has run yet
 	Form answers.Form
-	ID   string   // of the run, so that it is started once
-	Cost activity // of the last runs, as far as they ended
+	ID   string   // id of the run, so that it is started once
+	Cost activity // activity of the last ended runs
 }
 
-// Price tells what runs have cost, "" if none has ended.
+// Price describes the cost of runs, "" if none has ended.
 func (s *start) Price() string {
 	if s.Cost.Runs == 0 {
 		return ""
@@ -72,7 +72,7 @@ func (v View) published() (map[string]*Pipeline, error) {
 	return out, err
 }
 
-// pipeline shows a pipeline: what it is, what its runs did, and a form that starts one.
+// pipeline shows a pipeline, its runs, and a form that starts one.
 func (p *pages) pipeline(w http.ResponseWriter, r *http.Request, v View) error {
 	name := r.PathValue("name")
 	days, err := daysOf(r)
@@ -120,7 +120,7 @@ func (p *pages) pipeline(w http.ResponseWriter, r *http.Request, v View) error {
 	return v.show(w, r, "pipeline", p.live(frame{Title: name, Here: "overview", Body: body}, "/runs?"+url.Values{"pipeline": {name}}.Encode()))
 }
 
-// formOf makes the form for the input of a pipeline. It is empty for one that reads none.
+// formOf makes the form for the input of a pipeline, empty without inputs.
 func formOf(schema json.RawMessage) answers.Form {
 	var in struct {
 		Properties map[string]json.RawMessage `json:"properties"`
@@ -131,7 +131,7 @@ func formOf(schema json.RawMessage) answers.Form {
 	return answers.Of(schema)
 }
 
-// rowsOfPipeline is how many runs the page of a pipeline shows.
+// rowsOfPipeline is the number of runs on the page of a pipeline.
 const rowsOfPipeline = 20
 
 // ended sums up the runs that have a result or failed.
@@ -152,8 +152,7 @@ func meanCost(a activity) string {
 	return costOf(mean)
 }
 
-// start starts a run by the fields of a form. Its id is in the form, so that a form that is sent twice
-// starts one run.
+// start starts a run from the fields of a form. The form contains the id, so a form sent twice starts one run.
 func (p *pages) start(w http.ResponseWriter, r *http.Request, v View) error {
 	if v.Start == nil {
 		return &api.Problem{Type: problems.Forbidden, Title: "Forbidden", Status: http.StatusForbidden, Detail: "You may not start runs here."}
@@ -196,7 +195,7 @@ func (p *pages) start(w http.ResponseWriter, r *http.Request, v View) error {
 	return nil
 }
 
-// A trend shows how the score of evaluations changed, the oldest first.
+// A trend shows the scores of evaluations over time, oldest first.
 type trend struct {
 	Score         string
 	Width, Height int

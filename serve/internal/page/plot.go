@@ -13,12 +13,12 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// plot shows what evaluations cost and how good they are.
+// plot shows the cost and the score of evaluations.
 type plot struct {
 	Score         string
 	Width, Height int
 	Points        []point
-	Frontier      string // the path of the evaluations that none beats in both
+	Frontier      string // the path through the evaluations that no other beats in both
 	X, Y          []tick
 }
 
@@ -46,8 +46,8 @@ const (
 	mostPoints = 30
 )
 
-// plotOf plots the evaluations of the same pipeline with as many cases, and the one of the
-// baseline. It is nil if nothing costs anything, or there is but one.
+// plotOf plots the evaluations of the same pipeline with as many cases, and the baseline. It is nil without costs or with only
+// one evaluation.
 func plotOf(ctx context.Context, v View, info journal.RunInfo, e *evaluated) (*plot, error) {
 	if len(e.Scores) == 0 {
 		return nil, nil
@@ -127,13 +127,13 @@ const (
 	charOfPlot  = 6.2
 	lineOfPlot  = 13
 	mostOfName  = 22 // characters
-	stepsOfName = 14 // lines that a name moves at most
+	stepsOfName = 14 // maximum lines by which a name moves
 )
 
-// name puts the names of the points where they lie on no other name and no point, as near as possible: right or left of
-// the point, above or below.
+// name places the names of the points as near as possible without overlapping names or points: right or left of the point, above
+// or below.
 func (p *plot) name() {
-	type area struct{ x, y, w float64 } // of a line of text, y is its base
+	type area struct{ x, y, w float64 } // a line of text; y is its base line
 	var taken []area
 	for _, q := range p.Points {
 		taken = append(taken, area{q.X - 5, q.Y + 5, 10})

@@ -33,7 +33,7 @@ type saw struct {
 	toolCall
 }
 
-// Blank returns what stands before the blank of a choice, nil if it has none.
+// Blank returns the text before the blank of a choice, nil if it has none.
 func (question) Blank(choice string) *string {
 	if before, blank := ask.Blank(choice); blank {
 		return &before
@@ -41,7 +41,7 @@ func (question) Blank(choice string) *string {
 	return nil
 }
 
-// Once are the choices that answer this question alone, without choices that have a blank.
+// Once returns the choices that answer only this question, without choices with a blank.
 func (q question) Once() []string {
 	return slices.DeleteFunc(slices.Clone(q.Choices), func(choice string) bool {
 		return q.Blank(choice) != nil || slices.Contains(q.Standing, choice)
@@ -57,7 +57,7 @@ func questionOf(q journal.Question) question {
 	return out
 }
 
-// Diff is what an edit would change, nil for other calls.
+// Diff returns the changes of an edit, nil for other calls.
 func (q question) Diff() []line {
 	if q.Saw == nil {
 		return nil
@@ -128,7 +128,7 @@ type asked struct {
 	Earlier  int                // answers that are not shown
 }
 
-// askedOf returns what a run has asked.
+// askedOf returns the questions of a run.
 func askedOf(ctx context.Context, v View, read *view.Run) (out asked, err error) {
 	for _, q := range read.Questions {
 		if !q.Open() {

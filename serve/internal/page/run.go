@@ -18,11 +18,11 @@ import (
 // runPage is a run.
 type runPage struct {
 	runRow
-	Results int          // steps with a result, now
+	Results int          // current number of steps with a result
 	Cost    budget.Total // now
 	Failed  bool
-	At      string  // the path of the step that failed it, with the labels of lanes
-	Read    []piece // what the step read that failed the run
+	At      string  // path of the failed step, with lane labels
+	Read    []piece // nodes that the failed step read
 	Retry   []string
 	Retried budget.Usage // what they cost before
 	Result  *piece
@@ -32,17 +32,16 @@ type runPage struct {
 	Answers bool   // questions can be answered
 	Resumes bool   // it can be resumed here
 	Regains bool   // its lost lanes can be repeated here
-	Dir     string // in which a command started it, if it is not resumed here
-	Forces  bool   // it was refused, and can be resumed here with the pipeline of today
+	Dir     string // directory of the command that started it, if it is not resumed here
+	Forces  bool   // it was refused, and can be resumed here with the current pipeline
 	Cancels bool   // it can be canceled here
-	// Forecast says how long the run may still take. It is nil for one that does not run, and without
-	// earlier ones.
+	// Forecast estimates the remaining time of a running run. It is nil without earlier runs.
 	Forecast *forecast
 	*view.Glance
 	Within *within // a search within it
 }
 
-// Seen identifies how the run stopped.
+// Seen identifies the last stop of the run.
 func (b runPage) Seen() string { return seen(b.RunInfo) }
 
 // Stopped reports whether the run stopped in a way that is neither a result, nor a
@@ -51,7 +50,7 @@ func (b runPage) Stopped() bool {
 	return view.Resumable(b.State) && b.State != journal.Failed
 }
 
-// run shows a run: how it stands, why it failed, what it asks, and its tree.
+// run shows a run: its state, its failure, its questions and its tree.
 func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 	ctx := r.Context()
 	info, err := find(ctx, v, r.PathValue("id"))
@@ -125,7 +124,7 @@ func (b *runPage) look(ctx context.Context, v View, read *view.Run, query url.Va
 		}
 		b.Tree.Within = b.Within
 	}
-	if b.Glance, err = read.Glance(ctx); b.Glance != nil && isEvaluation(read.RunInfo) { // its report says what its cases did
+	if b.Glance, err = read.Glance(ctx); b.Glance != nil && isEvaluation(read.RunInfo) { // its report covers its cases
 		b.Glance = &view.Glance{Spent: b.Spent}
 	}
 	return err
@@ -143,7 +142,7 @@ func find(ctx context.Context, v View, id string) (journal.RunInfo, error) {
 	return info, err
 }
 
-// retried sums up what the steps cost that resuming retries.
+// retried sums up the cost of the steps that resuming retries.
 func retried(read *view.Run) (out budget.Usage) {
 	for _, s := range read.All {
 		if slices.Contains(read.Retry, s.Path) {
@@ -153,7 +152,7 @@ func retried(read *view.Run) (out budget.Usage) {
 	return out
 }
 
-// explain finds what the failed step read, and what resuming would do.
+// explain finds the input of the failed step and the effect of resuming.
 func (b *runPage) explain(ctx context.Context, v View) error {
 	const most = 20
 	b.Retry = b.RunInfo.Retry[:min(len(b.RunInfo.Retry), most)]

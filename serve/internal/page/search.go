@@ -52,7 +52,7 @@ func (h hit) Source() string {
 // Part is a rank's part of the score.
 func (hit) Part(rank int) string { return fmt.Sprintf("%.4f", 1/float64(60+rank)) }
 
-// search shows the form and, for one that was sent, the passages. The form is posted, since searches cost money.
+// search shows the form and, after it was sent, the passages. The form is posted, because searches cost money.
 func search(w http.ResponseWriter, r *http.Request, v View) error {
 	if v.Search == nil {
 		return missing("No capability of this server searches documents, or you may not ask it.")

@@ -12,12 +12,12 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// A strip shows all lanes of a fan-out, in the order in which they began: a column for each few of them, as high
-// as the longest took, in the color of the worst.
+// A strip shows all lanes of a fan-out in starting order: one column for every few lanes, with the height of the longest and the
+// color of the worst.
 type strip struct {
 	Each    int           // lanes of a column
 	Paths   []stripPath   // the columns, by state
-	Median  time.Duration // of the lanes that ended
+	Median  time.Duration // median of the ended lanes
 	P95     time.Duration
 	Slowest journal.Branch
 }
@@ -26,13 +26,13 @@ type strip struct {
 type stripPath struct{ State, D string }
 
 const (
-	leastOfStrip  = 20     // lanes: fewer are seen in the tree
-	mostOfStrip   = 10_000 // lanes: more would take too long to read
+	leastOfStrip  = 20     // lanes; fewer are visible in the tree
+	mostOfStrip   = 10_000 // lanes; more would take too long to read
 	columns       = 500
 	heightOfStrip = 40
 )
 
-// stripOf reads the lanes right below a path. It is nil if they are no lanes, too few or too many.
+// stripOf reads the lanes directly below a path. It is nil without lanes, or with too few or too many.
 func stripOf(ctx context.Context, read *view.Run, path string, top journal.Level) (*strip, error) {
 	if top.All < leastOfStrip || top.All > mostOfStrip || len(top.Branches) == 0 || !strings.HasPrefix(top.Branches[0].Path[len(path):], "[") {
 		return nil, nil
@@ -88,14 +88,14 @@ func stripOf(ctx context.Context, read *view.Run, path string, top journal.Level
 	return s, nil
 }
 
-// severity orders the states of branches, the worst last.
+// severity orders the states of branches, worst last.
 var severity = []journal.BranchState{journal.BranchDone, journal.BranchOpen, journal.BranchPartly, journal.BranchFailed}
 
 func worse(a, b journal.BranchState) bool {
 	return slices.Index(severity, a) > slices.Index(severity, b)
 }
 
-// percentile returns the value at or below which p percent of the sorted values are, by nearest rank.
+// percentile returns the p-th percentile of sorted values, by nearest rank.
 func percentile(sorted []time.Duration, p int) time.Duration {
 	return sorted[max((len(sorted)*p+99)/100, 1)-1]
 }
@@ -107,11 +107,11 @@ func (*strip) Height() int  { return heightOfStrip }
 // A forecast estimates a running run from earlier runs of its pipeline.
 type forecast struct {
 	Runs  int // earlier runs
-	Steps int // that they had, the median
+	Steps int // median of their steps
 	Left  string
 }
 
-// runsOfForecast is how many earlier runs a forecast reads.
+// runsOfForecast is the number of earlier runs that a forecast reads.
 const runsOfForecast = 20
 
 // forecastOf reads the durations of the last runs of the same pipeline. It is nil if none has a result.

@@ -20,7 +20,7 @@ type talk struct {
 	System   string
 	Tools    []string // offered when it began
 	Params   [][2]string
-	Earlier  int // messages that are left out
+	Earlier  int // omitted messages
 	Messages []message
 	Running  bool // more may follow
 }
@@ -32,27 +32,27 @@ type message struct {
 	Reasoning string
 	Media     int // pictures and sounds
 	Calls     []toolCall
-	Turn      *journal.Step // that made it, nil for others and if that is not known
-	URL       string        // of the turn, "" in a file
-	By        string        // the model, and why it stopped
+	Turn      *journal.Step // the turn that made it, or nil
+	URL       string        // address of the turn, "" in a file
+	By        string        // the model and its stop reason
 }
 
 // toolCall is a call of a tool.
 type toolCall struct {
 	Name   string
-	Arg    string // the argument that tells the call from others
+	Arg    string // the argument that identifies the call
 	Input  string
 	Diff   []line // of an edit
 	Result string
 	Failed bool
 	Done   bool              // it has a result
-	Step   *journal.Step     // nil if that is not known
-	Asked  *journal.Question // whether it may run; nil if nobody was asked
+	Step   *journal.Step     // nil if unknown
+	Asked  *journal.Question // the question whether it may run; nil if not asked
 
 	id string
 }
 
-// Title is the call in a line.
+// Title returns the call in one line.
 func (c toolCall) Title() string { return strings.TrimSpace(c.Name + " " + c.Arg) }
 
 // Open reports whether a call is shown unfolded.
@@ -64,8 +64,7 @@ type line struct{ Sign, Text string }
 // mostMessages bounds a conversation on a page; the latest are shown.
 const mostMessages = 200
 
-// talkOf reads the conversation in the result of an agent, or the reply in that of one
-// of its turns. It is nil for contents without one.
+// talkOf reads the conversation in the result of an agent, or the reply in the result of a turn. It is nil for other contents.
 func talkOf(content json.RawMessage, left *allowance) *talk {
 	var found struct {
 		Conversation []llm.Message `json:"conversation"`
@@ -86,7 +85,7 @@ func talkOf(content json.RawMessage, left *allowance) *talk {
 	return t
 }
 
-// add adds messages, of which the latest are kept.
+// add adds messages and keeps the latest.
 func (t *talk) add(all []llm.Message, left *allowance) {
 	if n := len(all) - mostMessages; n > 0 {
 		t.Earlier += n
@@ -104,14 +103,14 @@ func (t *talk) add(all []llm.Message, left *allowance) {
 	}
 }
 
-// of adds the fields that only the reply has to the message of a turn.
+// of adds the fields of the reply to the message of a turn.
 func (m *message) of(r *llm.Reply, left *allowance) {
 	m.By, m.Reasoning = view.By(r), left.take(r.Reasoning)
 }
 
 func (m *message) at(run string, turn *journal.Step) { m.Turn, m.URL = turn, stepURL(run, turn.Path) }
 
-// detach removes what leads to other pages.
+// detach removes links to other pages.
 func (t *talk) detach() {
 	if t == nil {
 		return
@@ -121,7 +120,7 @@ func (t *talk) detach() {
 	}
 }
 
-// answered puts a result beside the call that it answers.
+// answered attaches a result to its call.
 func answered(talk []message, m llm.Message, left *allowance) bool {
 	for i := len(talk) - 1; i >= 0; i-- {
 		for j := range talk[i].Calls {
@@ -138,10 +137,9 @@ func (c *toolCall) answer(result string, failed bool, left *allowance) {
 	c.Result, c.Failed, c.Done = left.take(text.JSON(result)), failed, true
 }
 
-// agentTalk reads the conversation of the agent at a path: its opening, and what its turns said and its
-// tools returned. That is the conversation so far of an agent that has not ended. One that has ended has
-// the conversation in its result, which may have been shortened on the way; its latest turns say when
-// each message was said, by which model, and what it cost. It is nil if no agent is at the path.
+// agentTalk reads the conversation of the agent at a path, or nil without one. For a running agent it combines the opening with
+// the replies of its turns and the results of its tools. An ended agent has its conversation, perhaps shortened, in its result;
+// its latest turns add the time, the model and the cost of each message.
 func agentTalk(ctx context.Context, v View, run, path string, ended *talk, left *allowance) (*talk, error) {
 	opening, err := view.OpeningOf(ctx, v.Journal, run, path)
 	if opening == nil {
@@ -194,7 +192,7 @@ func agentTalk(ctx context.Context, v View, run, path string, ended *talk, left 
 				return nil, err
 			}
 			if reply == nil || len(reply.ToolCalls) != len(m.Calls) || !strings.HasPrefix(said(reply), m.Text) {
-				break // a middleware changed the conversation: the turns do not fit any more
+				break // a middleware changed the conversation, so the turns no longer match
 			}
 			m.at(run, turns[at])
 			m.of(reply, left)
@@ -203,14 +201,13 @@ func agentTalk(ctx context.Context, v View, run, path string, ended *talk, left 
 	return t, t.tools(ctx, v, run, tools, left)
 }
 
-// said is the text of a reply as a message has it.
+// said returns the text of a reply for a message.
 func said(r *llm.Reply) string {
 	m := r.Message()
 	return m.Text()
 }
 
-// tools adds the steps of calls, with their results if the conversation does not have them, and who
-// permitted them.
+// tools adds the steps of calls, their results if the conversation lacks them, and their approvals.
 func (t *talk) tools(ctx context.Context, v View, run string, steps map[string]*journal.Step, left *allowance) error {
 	asked, err := view.BriefQuestions(ctx, v.Journal, run)
 	if err != nil {
@@ -288,10 +285,10 @@ func callOf(c llm.ToolCall, left *allowance) toolCall {
 	return out
 }
 
-// contextLines is how many equal lines are shown around a difference.
+// contextLines is the number of equal lines shown around a difference.
 const contextLines = 3
 
-// difference shows how a text becomes another. Long parts that are equal are left out.
+// difference returns the difference of two texts without long equal parts.
 func difference(before, after string) (out []line) {
 	all := text.Diff(strings.Split(strings.TrimSuffix(before, "\n"), "\n"), strings.Split(strings.TrimSuffix(after, "\n"), "\n"))
 	for i := 0; i < len(all); {

@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// part is the part of a tree that is shown.
+// part selects the shown part of a tree.
 type part struct {
 	At   string // the path whose branches are shown, "" for the run
 	Only string // the state of the branches that are shown, "" for all
@@ -38,7 +38,7 @@ type tree struct {
 	rows   int // with those below others
 	inside int // rows of one branch
 	Within *within
-	Counts []stateCount // of all branches right below At
+	Counts []stateCount // counts of all branches directly below At
 	All    int          // branches right below At
 	Open   int          // steps without a result
 	Kept   int          // steps with one
@@ -49,17 +49,17 @@ type tree struct {
 	Drawing *drawing
 	Span    span
 	Live    bool              // the run is running
-	Large   bool              // its steps are too many to be read at once
+	Large   bool              // it has too many steps to read at once
 	forms   map[string]string // of each place in the pipeline, such as "map"
 	Costs   bool              // anything cost something
 	Rescued bool              // the run has its result, and no lane is missing
-	Paid    bool              // what has no result is possibly paid
+	Paid    bool              // steps without a result are possibly paid
 }
 
-// Kept is how many results resuming a failed run would keep.
+// Kept is the number of results that resuming a failed run keeps.
 func (b runPage) Kept() int { return max(b.Steps-len(b.RunInfo.Retry), 0) }
 
-// crumbs lead to a path from above.
+// crumbs returns the breadcrumbs of a path.
 func crumbs(ctx context.Context, lanes *view.Lanes, path string) (out []crumb, err error) {
 	for at := path; at != ""; at = up(at) {
 		label, err := lanes.Label(ctx, at)
@@ -90,20 +90,20 @@ type row struct {
 	view.Row
 	Name string
 	Bar  *bar
-	More int    // branches right below it that are not shown
+	More int    // hidden branches directly below it
 	In   []*row // branches right below it
-	Fold bool   // they are folded at first
+	Fold bool   // initially folded
 	Here bool   // it failed the run
 
-	Failures string // the address of the branches right below it that failed, "" for none
+	Failures string // address of the failed branches directly below it, or ""
 	Of       *tree
 }
 
 const (
-	rowsOfTree = 100 // right below the path that is shown
-	rowsInAll  = 160 // with what is below them
-	rowsInside = 8   // of one branch that is unfolded, in a run that has more steps than rowsInAll
-	rowsOpen   = 60  // that are unfolded at first
+	rowsOfTree = 100 // rows directly below the shown path
+	rowsInAll  = 160 // rows including those below
+	rowsInside = 8   // rows of an unfolded branch in a run with more steps than rowsInAll
+	rowsOpen   = 60  // initially unfolded rows
 )
 
 // readTree reads the part that a page shows.
@@ -159,7 +159,7 @@ func readTree(ctx context.Context, read *view.Run, shown part) (tree, error) {
 // list adds the rows of a level.
 func (t *tree) list(ctx context.Context, read *view.Run, top journal.Level) error {
 	most := rowsInAll
-	if isEvaluation(read.RunInfo) { // its report says more than the first of its cases
+	if isEvaluation(read.RunInfo) { // its report is more useful than its first cases
 		most = len(top.Branches) + rowsInside
 	}
 	t.inside = rowsInside
@@ -179,7 +179,7 @@ func (t *tree) list(ctx context.Context, read *view.Run, top journal.Level) erro
 	return nil
 }
 
-// fold folds the branches in which everything is done, but for those at the top.
+// fold folds finished branches, except at the top.
 func fold(rows []*row) {
 	for _, r := range rows {
 		for _, in := range r.In {
@@ -237,8 +237,7 @@ func (t *tree) add(ctx context.Context, read *view.Run, b journal.Branch, above 
 	return r, nil
 }
 
-// unfold puts the branches that people look for at the beginning of a long level: lost and open lanes, and the answer
-// that a call chose.
+// unfold moves the interesting branches to the beginning of a long level: lost and open lanes, and the chosen answer of a call.
 func unfold(ctx context.Context, read *view.Run, path string, level *journal.Level) error {
 	var first []journal.Branch
 	chosen, err := read.Chosen(ctx, path)
@@ -271,8 +270,8 @@ func unfold(ctx context.Context, read *view.Run, path string, level *journal.Lev
 	return nil
 }
 
-// nameOf returns what a branch is called in a tree, below the path above: what it did, or its name. The
-// lanes of a map have the labels of their items, and the rounds of a loop are counted from 1, as people do.
+// nameOf returns the name of a branch in a tree below the path above. Lanes of a map have the labels of their items, and rounds
+// of a loop are counted from 1.
 func (t *tree) nameOf(ctx context.Context, lanes *view.Lanes, r view.Row, above string) (string, error) {
 	name := strings.TrimPrefix(strings.TrimPrefix(r.Path, above), "/")
 	if did := cmp.Or(r.Did, r.Cap); did != "" {
@@ -292,7 +291,7 @@ func (t *tree) nameOf(ctx context.Context, lanes *view.Lanes, r view.Row, above 
 	return strings.TrimSuffix(label+": "+address.Readable(strings.TrimPrefix(rest, "/")), ": "), nil
 }
 
-// up returns the path of the branch that has the one at path right below it.
+// up returns the path of the parent branch of path.
 func up(path string) string {
 	return path[:max(strings.LastIndexAny(path, "/[~"), 0)]
 }

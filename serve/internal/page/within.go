@@ -21,7 +21,7 @@ type within struct {
 	Looked int   // steps with a result
 }
 
-// found is where a step has the words.
+// found is a step with the words.
 type found struct {
 	Name, URL            string
 	In                   string // "name", "failure", "prompt" or "result"
@@ -76,7 +76,7 @@ func searchWithin(ctx context.Context, v View, run *view.Run, words string, afte
 // read searches a row, and returns the size of its content.
 func (w *within) read(ctx context.Context, v View, run *view.Run, pattern *regexp.Regexp, r journal.Row) (size int, err error) {
 	path, in := r.Path, "result"
-	if r.Kind == "value" { // it has no page of its own
+	if r.Kind == "value" { // it has no page
 		path, in = address.Parent(path), "prompt"
 	}
 	name, err := run.Lanes.Shown(ctx, path)
@@ -133,5 +133,5 @@ func flat(part string) string {
 // escaped are the characters that JSON escapes in texts.
 var escaped = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\"`, `"`, `\\`, `\`)
 
-// spoken returns a content as a person would search it.
+// spoken returns a content in the form that a person would search.
 func spoken(content []byte) string { return escaped.Replace(text.JSON(string(content))) }

@@ -14,8 +14,8 @@ import (
 
 // A work is a step of one of two compared runs, with its input, output and cost.
 type work struct {
-	*journal.Step        // nil if the run did not take it
-	How           string // who was asked and what came of it, or what an agent did; "" for code
+	*journal.Step        // nil if the run did not execute it
+	How           string // the asked capabilities and the result, or the actions of an agent; "" for code
 	Usage         budget.Usage
 }
 
@@ -28,8 +28,8 @@ type works struct {
 // Sides are the works of the two runs.
 func (w works) Sides() []work { return []work{w.A, w.B} }
 
-// differ reports whether the step asked others, failed otherwise or cost another amount. Code that only one
-// run took stands with the results that differ.
+// differ reports whether the step asked other capabilities, failed differently or had another cost. Code that only one run
+// executed appears among the differing results.
 func (w works) differ() bool {
 	if w.A.Step == nil || w.B.Step == nil {
 		return w.A.How != "" || w.B.How != ""
@@ -37,8 +37,8 @@ func (w works) differ() bool {
 	return w.A.How != w.B.How || w.A.Failure != w.B.Failure || w.A.Usage != w.B.Usage
 }
 
-// worksOf aligns the steps of two runs, in the order of the first one, as far as they differ in what they
-// took. Unread reports that a run has too many steps to look into all of them.
+// worksOf aligns the steps of two runs that differ in duration or cost, in the order of the first. Unread reports that a run has
+// too many steps to read all.
 func worksOf(ctx context.Context, v View, a, b journal.RunInfo, under string) (out []works, unread bool, err error) {
 	one, err := doneIn(ctx, v, a, under)
 	if err != nil {
@@ -87,7 +87,7 @@ func doneIn(ctx context.Context, v View, info journal.RunInfo, under string) (*d
 			d.order, d.by[s.Path] = append(d.order, s.Path), work{Step: s, Usage: s.Usage}
 		}
 	}
-	const most = 1000 // calls and agents that are looked into
+	const most = 1000 // examined calls and agents
 	looked := 0
 	for _, path := range d.order {
 		used, some := below[path]
@@ -109,7 +109,7 @@ func doneIn(ctx context.Context, v View, info journal.RunInfo, under string) (*d
 	return d, nil
 }
 
-// howOf tells what a call or an agent did, step by step.
+// howOf describes the work of a call or an agent step by step.
 func howOf(ctx context.Context, read *view.Run, path string) (string, error) {
 	c, err := read.Call(ctx, path)
 	if err != nil {
@@ -121,7 +121,7 @@ func howOf(ctx context.Context, read *view.Run, path string) (string, error) {
 			state := string(view.Verdict(c, c.Tried[i]))
 			did = append(did, address.Readable(name)+" "+view.Mark(state))
 		}
-		between := ", " // they are asked at once
+		between := ", " // they are asked concurrently
 		if c.Strategy == call.Cascade {
 			between = " → "
 		}
@@ -150,7 +150,7 @@ func howOf(ctx context.Context, read *view.Run, path string) (string, error) {
 	return way(did, " → "), nil
 }
 
-// way joins what was done.
+// way joins the descriptions.
 func way(did []string, between string) string {
 	const most = 12
 	if n := len(did) - most; n > 0 {
@@ -159,7 +159,7 @@ func way(did []string, between string) string {
 	return strings.Join(did, between)
 }
 
-// openingOf reads the prompt with which an agent began, "" if there is none at the path.
+// openingOf reads the prompt of the agent at the path, or "".
 func openingOf(ctx context.Context, v View, run, path string) (string, error) {
 	opening, err := view.OpeningOf(ctx, v.Journal, run, path)
 	if opening == nil {
