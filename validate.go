@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/internal/grants"
@@ -495,18 +496,22 @@ func (v *validator) readable(d demand) {
 }
 
 // unused warns of types that no step reads and that are not the result. Reserved types belong to the record and need no reader.
+// A step that changes something, such as one that sends a mail, is there for that.
 func (v *validator) unused() {
 	v.markRead(v.last)
 	if v.everything {
 		return
 	}
 	for _, e := range v.entries {
-		if e.product && !e.queried && !dag.Reserved(e.name) && e.writer != nil && !e.writer.spec.said().Guards {
+		if e.product && !e.queried && !dag.Reserved(e.name) && e.writer != nil && !e.writer.spec.said().Guards && !slices.ContainsFunc(e.writer.spec.effects, changes) {
 			v.find(e.writer, Finding{Type: "unused-produce", Warning: true, Queried: e.name},
 				"nothing reads %q, and it is not the result: remove it, or read it where it is needed", e.name)
 		}
 	}
 }
+
+// changes reports whether a step with the effect may do more than read and ask.
+func changes(e string) bool { return e != effect.None && e != effect.FSRead && e != effect.Ask }
 
 // Types returns the type names of the input nodes.
 func (g Given) Types() []string {

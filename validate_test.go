@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/effect"
 )
 
 // The programs of the tables are made of leaves over these types.
@@ -41,8 +42,8 @@ var (
 )
 
 // first is a leaf that reads nothing.
-func first[T any](name string, out dag.Type[T]) Ashlar {
-	return Func0(name, out, func(context.Context) (v T, err error) { return })
+func first[T any](name string, out dag.Type[T], opts ...LeafOption) Ashlar {
+	return Func0(name, out, func(context.Context) (v T, err error) { return }, opts...)
 }
 
 // from is a leaf that reads the nearest node of a type.
@@ -157,6 +158,10 @@ func TestValidateQueries(t *testing.T) {
 		{"everything reads all there is", Seq("p", first("read", ticketType), readingLeaf("write", draftType, dag.Everything)), ``, Config{}},
 		{"everything, optional", Seq("p", first("read", ticketType), readingLeaf("write", draftType, dag.Maybe(dag.Everything))), ``, Config{}},
 		{"nothing reads it", Seq("p", first("read", ticketType), first("write", draftType)), `
+			warning [unused-produce] read: nothing reads "ticket", and it is not the result: remove it, or read it where it is needed (at p/read)
+		`, Config{}},
+		{"it is there for its effect", Seq("p", first("send", ticketType, Effects(effect.Ask, "mail/send")), first("write", draftType)), ``, Config{}},
+		{"its effect changes nothing", Seq("p", first("read", ticketType, Effects(effect.FSRead)), first("write", draftType)), `
 			warning [unused-produce] read: nothing reads "ticket", and it is not the result: remove it, or read it where it is needed (at p/read)
 		`, Config{}},
 		{"the latest node reads it", Seq("p", first("read", ticketType), readingLeaf("write", draftType, dag.Latest)), ``, Config{}},

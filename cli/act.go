@@ -57,7 +57,7 @@ func (a *app) act(c *cobra.Command) {
 }
 
 func (a *app) answerRequest(c *cobra.Command, file string, flags actFlags) error {
-	// First of all, since another program would read the request.
+	// First, because another program would read the request.
 	if err := a.relinked(c); err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (a *app) readRequest(file string) ([]byte, error) {
 		defer f.Close()
 		in = f
 	}
-	// A longer request is rejected by its reader.
+	// The reader rejects a longer request.
 	data, err := io.ReadAll(io.LimitReader(in, call.MaxEnvelope+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the request: %w", err)
@@ -138,7 +138,7 @@ func (a *app) respond(ctx context.Context, app *call.Applicator, data []byte, ev
 		cfg.Watch = event.All(cfg.Watch, out)
 	}
 	if err := app.CheckRequest(spec); err != nil {
-		return call.Response{Trace: trace, Err: err} // nothing of it is kept
+		return call.Response{Trace: trace, Err: err} // nothing was kept
 	}
 	if flags.keep.none {
 		if err := a.uncounted(); err != nil {
@@ -174,8 +174,8 @@ func (a *app) respond(ctx context.Context, app *call.Applicator, data []byte, ev
 	return resp
 }
 
-// requestRun is the id of the run that answers a request: the id of its trace, with the
-// turn if it has one, or a digest if that is no name for a run.
+// requestRun returns the id of the run that answers a request: the id of its trace, with the turn if any, or a digest if that is
+// no valid run name.
 func requestRun(t call.Trace) string {
 	id := t.ID
 	if t.Turn > 0 {
@@ -188,9 +188,8 @@ func requestRun(t call.Trace) string {
 	return "request-" + hex.EncodeToString(sum[:8])
 }
 
-// keepRequest makes cfg record the run of a request. If the store has an answer to the
-// same request, the run takes it from there and makes no call, which recorded reports. The error is a *call.Error
-// if the run answers another request.
+// keepRequest makes cfg record the run of a request. If the store has an answer to the same request, the run uses it without a
+// call, and recorded is true. The error is a *call.Error if the run answers another request.
 func (a *app) keepRequest(ctx context.Context, k keepFlags, trace call.Trace, intent string, data []byte, cfg *stone.Config) (s *store, recorded bool, err error) {
 	if s, err = a.newStore(ctx, ""); err != nil {
 		return nil, false, err

@@ -12,8 +12,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// again returns the flags for the steps and lanes that are done again, and says what that repeats and
-// what it has cost. With lost, these are also the lost lanes.
+// again returns the flags for the repeated steps and lanes, with lost also the lost lanes, and prints what is repeated and its
+// earlier cost.
 func (a *app) again(ctx context.Context, s *store, info journal.RunInfo, names []string, lost bool) (line []string, err error) {
 	if len(names) == 0 && !lost {
 		return nil, nil

@@ -46,7 +46,7 @@ func (a *app) answer(c *cobra.Command) {
 			return errors.New(a.asksNothing(s, info))
 		case len(args) == 1:
 			return output(a.printQuestions(a.Stdout, s, open, false))
-		case len(args) == 2 && len(open) == 1 && slices.Contains(open[0].Choices, args[1]): // the question was left out
+		case len(args) == 2 && len(open) == 1 && slices.Contains(open[0].Choices, args[1]): // the question was omitted
 			return fmt.Errorf("the number of the question is missing: %s", a.command(s, "answer", info.ID, strconv.Itoa(open[0].number), quoted(args[1])))
 		case len(args) == 2:
 			return fmt.Errorf("TEXT is missing: %s", a.command(s, "answer", info.ID, quoted(args[1]), "TEXT"))
@@ -65,7 +65,7 @@ func (a *app) answer(c *cobra.Command) {
 	})
 }
 
-// user is the user of the operating system, as the one who answers: see ask.Answer.
+// user returns the operating system's user as the author of answers: see ask.Answer.
 func user() string {
 	name := os.Getenv("USER")
 	if u, err := osuser.Current(); err == nil {
@@ -131,7 +131,7 @@ func (a *app) printAsking(ctx context.Context, s *store) error {
 	return nil
 }
 
-// printQuestions prints open questions and how each is answered, with their steps where names leave these open.
+// printQuestions prints open questions and the commands to answer them, with their steps if names are ambiguous.
 func (a *app) printQuestions(w io.Writer, s *store, open []asked, steps bool) error {
 	names := map[string]int{}
 	for _, q := range open {
@@ -164,18 +164,18 @@ type person struct {
 	out      io.Writer
 	by       string // who it is
 	display  pauser // may be nil
-	terminal bool   // standard input is one: Ctrl-D cancels a question
+	terminal bool   // standard input is a terminal: Ctrl-D cancels a question
 	kept     bool   // the run can wait for an answer
 
-	editor    *editor     // reads lines in place of in, if set
+	editor    *editor     // if set, reads lines in place of in
 	interrupt func()      // called for Ctrl-C while the editor has a question
 	wanted    chan string // asks for a line of the editor, with the hint for Ctrl-C
-	pending   bool        // one was asked for and has not come
+	pending   bool        // a line was requested and has not arrived
 
 	turn  chan struct{} // holds a token while no question is asked
 	start sync.Once
 	lines chan answer
-	over  chan struct{} // closed at the end of the input, when all lines are taken
+	over  chan struct{} // closed at the end of the input, after all lines
 }
 
 // A pauser stops writing to the terminal while a question is open.
@@ -200,8 +200,7 @@ func (a *app) person(display *progress.Display, kept bool) *person {
 	return p
 }
 
-// maxRefused bounds the answers that are refused here. The last one is returned, to be
-// refused by the run.
+// maxRefused bounds the answers refused here. The last is returned, for the run to refuse.
 const maxRefused = 10
 
 // Ask implements ask.Frontend. An answer that does not fit is asked for again at once.
@@ -223,7 +222,7 @@ func (p *person) ask(ctx context.Context, q ask.Question) (string, error) {
 	}
 	p.starts()
 	if p.kept && !p.terminal && p.ends() {
-		return "", kind.Waiting // what waits is listed at the end of the run
+		return "", kind.Waiting // waiting questions are listed at the end of the run
 	}
 	putQuestion(p.out, q)
 	for refused := 0; ; {
@@ -245,14 +244,13 @@ func (p *person) ask(ctx context.Context, q ask.Question) (string, error) {
 		if refused++; wrong == nil || refused >= maxRefused {
 			return line, nil
 		}
-		// Once more before another question comes, which the next line would answer.
+		// Explain it before another question appears, which the next line would answer.
 		q.Problem = wrong.Error()
 		putQuestion(p.out, q)
 	}
 }
 
-// starts starts to read. A read cannot be taken back, so the reader lives as long as the
-// process.
+// starts starts reading. A read cannot be undone, so the reader lives as long as the process.
 func (p *person) starts() { p.start.Do(func() { go p.read() }) }
 
 // next returns the next line, or several of the editor. The last line may come with the error
@@ -275,8 +273,7 @@ func (p *person) next(ctx context.Context, hint string) (string, error) {
 	}
 }
 
-// ends reports whether the input has ended. It waits for that only briefly, so that
-// a person does not notice.
+// ends reports whether the input has ended. It waits only briefly, so a person does not notice.
 func (p *person) ends() bool {
 	select {
 	case <-p.over:
@@ -307,8 +304,8 @@ func (p *person) prompt(s string) {
 	}
 }
 
-// ended says what the end of the input means: at a terminal it is Ctrl-D, which
-// cancels this question; otherwise no further one can be answered here.
+// ended interprets the end of the input: at a terminal it is Ctrl-D, which cancels this question; otherwise no further question
+// can be answered here.
 func (p *person) ended(q ask.Question, err error) error {
 	switch {
 	case !errors.Is(err, io.EOF):

@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/internal/view"
 )
 
-// uncounted refuses to run without a record where budgets over several runs are configured.
+// uncounted refuses to run without a record if budgets over several runs are configured.
 func (a *app) uncounted() error {
 	if conf := a.calls.conf; conf != nil && len(conf.Budgets) > 0 {
 		return fmt.Errorf("--no-db: %s has :budgets, which count only runs that are recorded: leave the flag out, or choose another configuration with --config", conf.File)
@@ -38,7 +38,7 @@ func (a *app) budgets(c *cobra.Command) {
 		err := a.withStore(ctx, func(s *store) error {
 			return a.printBudgets(conf.Budgets, func(b budget.Shared) (budget.Balance, error) { return s.Balance(ctx, b, time.Now()) })
 		})
-		if none := (noDatabase{}); a.db == "" && errors.As(err, &none) { // nothing is spent before the first run
+		if none := (noDatabase{}); a.db == "" && errors.As(err, &none) { // nothing has been spent before the first run
 			return a.printBudgets(conf.Budgets, func(b budget.Shared) (budget.Balance, error) {
 				_, renews := b.Per.Bounds(time.Now())
 				return budget.Balance{Shared: b, Renews: renews}, nil

@@ -27,16 +27,16 @@ type calls struct {
 	mode   choice
 
 	conf    *config.Config // nil until a command or pipeline needs it
-	file    string         // of the plan, "" if it is none
+	file    string         // the file of the plan, or ""
 	plan    *plan.Plan
-	silent  bool           // it emits nothing, as was found
-	slots   []string       // that are bound later, for each case of an evaluation
-	refused stone.Findings // why the file is no plan at all
+	silent  bool           // a finding says that it emits nothing
+	slots   []string       // slots bound later, for each case of an evaluation
+	refused stone.Findings // findings if the file is no plan at all
 	opts    plan.Options
 	base    stone.Config // of its run
 	release func()       // the deadline of the run, if it has one
 
-	limits budget.Limits // of the run, by the flags or the configuration
+	limits budget.Limits // limits of the run, from flags or the configuration
 	table  llm.Table     // nil without a configuration
 }
 
@@ -53,7 +53,7 @@ func (a *app) configured() (conf *config.Config, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range k.conf.Secrets { // one may appear in a text before it is used
+	for _, s := range k.conf.Secrets { // a secret may appear in a text before it is used
 		if value, err := s.Read(); err == nil {
 			a.secrets.NoteHeader(string(value))
 		}
@@ -76,7 +76,7 @@ func (a *app) overConfig(c *cobra.Command, do func(ctx context.Context, conf *co
 	}
 }
 
-// closeCalls stops the programs that the configuration has started.
+// closeCalls stops the programs started by the configuration.
 func (a *app) closeCalls() {
 	if a.calls.release != nil {
 		a.calls.release()
@@ -99,7 +99,7 @@ func (k *calls) spending(ctx context.Context, f *pflag.FlagSet) (context.Context
 	if k.limits == (budget.Limits{}) {
 		return ctx, nil
 	}
-	// What makes no call has to end in time, too.
+	// A run without calls must also end in time.
 	account := budget.New(k.limits)
 	ctx, k.release = account.Context(ctx)
 	if ctx.Err() != nil {
@@ -129,8 +129,7 @@ func (a *app) overPipeline(c *cobra.Command, p stone.Ashlar, do func(context.Con
 	return do(ctx, p)
 }
 
-// granted returns the grants of a pipeline in Go: everything, unless its user or the
-// configuration that it uses limits them.
+// granted returns the grants of a pipeline in Go: everything, unless limited by its user or its configuration.
 func (k *calls) granted(p stone.Ashlar) []string {
 	switch {
 	case k.conf == nil || !applicatorWanted():
@@ -141,8 +140,7 @@ func (k *calls) granted(p stone.Ashlar) []string {
 	return k.conf.Grant(k.grant)
 }
 
-// with returns the Config to run and validate a pipeline with. The input of a plan is
-// its slots.
+// with returns the Config for running and validating a pipeline. The input of a plan is its slots.
 func (a *app) with(input dag.DAG) stone.Config {
 	cfg := a.calls.base
 	if a.calls.file == "" {
@@ -151,9 +149,9 @@ func (a *app) with(input dag.DAG) stone.Config {
 	return cfg
 }
 
-// findings returns the errors and warnings of a pipeline, or of the plan that it was made of.
+// findings returns the errors and warnings of a pipeline, or of its plan.
 func (a *app) findings(p stone.Ashlar, cfg stone.Config) stone.Findings {
-	cfg.Frontend = &person{} // whatever runs the pipeline asks at the terminal
+	cfg.Frontend = &person{} // questions are asked at the terminal
 	found := a.calls.unfit(p)
 	if a.calls.file == "" {
 		found = append(stone.Validate(p, cfg.Given()), found...)
@@ -170,8 +168,7 @@ func (a *app) findings(p stone.Ashlar, cfg stone.Config) stone.Findings {
 	return found
 }
 
-// unfit finds what asks models that cannot answer, or whose price is not known although the budget bounds
-// money.
+// unfit finds steps whose models cannot answer, or whose price is unknown although the budget limits money.
 func (k *calls) unfit(p stone.Ashlar) (found stone.Findings) {
 	if p.IsZero() {
 		return nil
@@ -222,7 +219,7 @@ func (a *app) emitted(result stone.Result) stone.Result {
 	}
 	node, err := result.DAG.Nearest(terms.Emit)
 	if err != nil {
-		if !a.calls.silent { // which a finding has said
+		if !a.calls.silent { // a finding has reported it
 			a.complain("the plan emitted nothing: its result is null")
 		}
 		node, err = dag.NewNode(dag.Spec{Type: terms.Emit, Content: json.RawMessage("null")})

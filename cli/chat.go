@@ -67,7 +67,7 @@ func (a *app) chat(c *cobra.Command) {
 const (
 	chatLabel   = "chat"       // its name
 	turnLabel   = "chat-turn"  // its number, from 1
-	afterLabel  = "chat-after" // the number of the turn that it continues, 0 for none
+	afterLabel  = "chat-after" // number of the continued turn, 0 for none
 	tenantLabel = "tenant"     // set by a server with tenants
 )
 
@@ -87,7 +87,7 @@ func (s *store) turnsOf(ctx context.Context, chat string) (turns []turn, err err
 		return nil, failed("%w", err)
 	}
 	for _, r := range runs {
-		if r.Labels[tenantLabel] != "" { // of a server, which may have any label
+		if r.Labels[tenantLabel] != "" { // runs of a server may have any label
 			continue
 		}
 		number, err := strconv.Atoi(r.Labels[turnLabel])
@@ -104,7 +104,7 @@ func (s *store) turnsOf(ctx context.Context, chat string) (turns []turn, err err
 // turnID is a turn's run id.
 func turnID(chat string, number int) string { return chat + "-turn-" + strconv.Itoa(number) }
 
-// chatName returns the name of the chat that is meant, a new one for "".
+// chatName returns the full name of a chat, or a new one for "".
 func (s *store) chatName(ctx context.Context, name string) (string, error) {
 	switch {
 	case name == "":
@@ -138,7 +138,7 @@ type chatInfo struct {
 	cost     string
 }
 
-// chats returns the newest chats, at most so many.
+// chats returns the newest chats, at most n.
 func (s *store) chats(ctx context.Context, limit int) (all []chatInfo, err error) {
 	seen := map[string]bool{}
 	for q := (journal.Query{Limit: 1000}); len(all) < limit; {
@@ -156,7 +156,7 @@ func (s *store) chats(ctx context.Context, limit int) (all []chatInfo, err error
 			if err != nil {
 				return nil, err
 			}
-			if len(turns) > 0 { // else they were removed meanwhile
+			if len(turns) > 0 { // otherwise they were removed meanwhile
 				all = append(all, summed(name, turns))
 			}
 		}
@@ -178,7 +178,7 @@ func summed(name string, turns []turn) chatInfo {
 	return c
 }
 
-// pageOfChats is how many chats are listed.
+// pageOfChats is the number of listed chats.
 const pageOfChats = 50
 
 // maxMessage bounds a message, in bytes.
@@ -211,8 +211,8 @@ func (t *talk) take(ctx context.Context, message string) error {
 	return t.run(ctx, t.last, input, false)
 }
 
-// carried returns the DAG that the next turn starts with, and the messages so far. After a turn without a reply they
-// have what that turn did.
+// carried returns the DAG at the start of the next turn, and the messages so far. After a turn without a reply they include its
+// actions.
 func (t *talk) carried(ctx context.Context) (before dag.DAG, history []llm.Message, err error) {
 	var said []llm.Message // up to a turn that ended without a reply
 	if t.broken > 0 {
@@ -275,7 +275,7 @@ func (t *talk) run(ctx context.Context, number int, input dag.DAG, resume bool) 
 	return t.failed(ctx, run, number, err)
 }
 
-// execute runs a turn in sight of the person, who can cancel it.
+// execute runs and displays a turn, which the person can cancel.
 func (t *talk) execute(ctx context.Context, run *keptRun, cfg stone.Config) (stone.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -298,7 +298,7 @@ func (t *talk) execute(ctx context.Context, run *keptRun, cfg stone.Config) (sto
 	return run.start(ctx, t.p, cfg, drain)
 }
 
-// failed says how a turn ended without a reply. At a terminal the chat continues.
+// failed describes the end of a turn without a reply. At a terminal the chat continues.
 func (t *talk) failed(ctx context.Context, run *keptRun, number int, err error) error {
 	changed := errors.As(err, new(*journal.ChangedError))
 	if !t.interactive() || changed || errors.Is(err, kind.Waiting) {

@@ -15,11 +15,11 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A dialogue is how a pipeline takes part in a chat.
+// A dialogue describes the part of a pipeline in a chat.
 type dialogue struct {
-	message dag.AnyType // the type of what the person says
-	field   string      // of its content that has the text, "" if the content is the text
-	history dag.AnyType // the type of the messages so far, nil if they are not read
+	message dag.AnyType // the type of the person's message
+	field   string      // field with the text, "" if the content is the text
+	history dag.AnyType // the type of the messages so far, nil if not read
 	replies []string    // the names of the leaves that can make the reply
 	emits   bool        // the pipeline is a plan, whose emission is the reply
 }
@@ -27,8 +27,8 @@ type dialogue struct {
 // historyName is the type of the node in which a chat passes the messages so far.
 const historyName = "conversation"
 
-// dialogueOf finds out how a pipeline can chat. Given has the nodes that each turn starts with, such
-// as slots of a plan. A plan emits its reply. The error says what a pipeline that cannot chat lacks.
+// dialogueOf determines how a pipeline can chat. Given has the nodes at the start of each turn, such as slots of a plan. A plan
+// emits its reply. The error names what the pipeline lacks for a chat.
 func dialogueOf(ctx context.Context, p stone.Ashlar, given dag.DAG, emits bool) (d dialogue, err error) {
 	name := text.Line(p.Name())
 	var inputs []string
@@ -71,8 +71,7 @@ func readsHistory(ctx context.Context, t dag.AnyType) bool {
 	return t.Name() == historyName && t.Schema().Validate(ctx, []byte(`[{"role":"user","content":[{"text":"?"}]}]`)) == nil
 }
 
-// textFields returns the properties of which each alone, as a string, is a content of the type:
-// only "" if a string is.
+// textFields returns the properties that alone, as a string, make valid content of the type: only "" if a string does.
 func textFields(ctx context.Context, t dag.AnyType) (fields []string) {
 	if t.Schema().Validate(ctx, []byte(`"?"`)) == nil {
 		return []string{""}
@@ -85,8 +84,7 @@ func textFields(ctx context.Context, t dag.AnyType) (fields []string) {
 	return fields
 }
 
-// lastLeaves returns the names of the leaves that can make the last node of a pipeline; none
-// if that can be a fan-out.
+// lastLeaves returns the names of the leaves that can make the last node of a pipeline, none if it can come from a fan-out.
 func lastLeaves(p stone.Ashlar) (names []string) {
 	children := slices.DeleteFunc(p.Children(), stone.Ashlar.IsGlue)
 	switch p.Form() {
@@ -107,8 +105,7 @@ func lastLeaves(p stone.Ashlar) (names []string) {
 	return names
 }
 
-// remembers reports whether a pipeline can read something of earlier turns: all messages, or,
-// if there is one, a node that it has produced itself.
+// remembers reports whether a pipeline can read earlier turns: all messages, or a node that it produced itself.
 func remembers(p stone.Ashlar) bool {
 	made := p.ProducesAll()
 	return slices.ContainsFunc(tree.Inputs(p), func(in tree.Input) bool {
@@ -160,7 +157,7 @@ func (d dialogue) messages(turn dag.DAG) (all []llm.Message, err error) {
 	if err == nil {
 		err = json.Unmarshal([]byte(before.JSON()), &all)
 	}
-	if err != nil && !errors.Is(err, dag.ErrMissing) { // missing if the pipeline did not read a history then
+	if err != nil && !errors.Is(err, dag.ErrMissing) { // missing if the pipeline did not read a history at the time
 		return nil, err
 	}
 	said, err := turn.Nearest(d.message.Name())
@@ -179,7 +176,7 @@ func (d dialogue) text(n *dag.Node) string {
 	if d.field == "" {
 		return n.Text()
 	}
-	s, _ := n.Get(d.field, "").(string) // "" for a node that another program has made
+	s, _ := n.Get(d.field, "").(string) // "" for a node made by another program
 	return s
 }
 
@@ -192,8 +189,8 @@ func appended(d dag.DAG, s dag.Spec) (dag.DAG, error) {
 	return d.Append(n)
 }
 
-// carried returns the inputs that a turn finds in the DAG of the turn before: a reply has the
-// whole conversation in it, so a DAG with all replies would grow with the square of its turns.
+// carried returns the inputs of a turn from the DAG of the previous one. A reply contains the whole conversation, so a DAG with
+// all replies would grow with the square of the turns.
 func carried(p stone.Ashlar, before dag.DAG) (after dag.DAG, err error) {
 	keep := map[dag.ID]bool{}
 	keepAll := func(t dag.AnyType) error {

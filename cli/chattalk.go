@@ -29,12 +29,12 @@ type talk struct {
 	name   string
 	flags  chatFlags
 
-	limits  budget.Limits   // of the chat; Latency bounds a turn
-	account *budget.Account // of the chat, charged with all turns
+	limits  budget.Limits   // limits of the chat; Latency bounds a turn
+	account *budget.Account // account of the chat, charged with all turns
 
-	after  map[int]int  // by turn: the turn that it continues
+	after  map[int]int  // the turn that each turn continues
 	last   int          // the newest turn
-	at     int          // the turn that the next one continues, 0 for none
+	at     int          // the turn continued by the next one, 0 for none
 	before dag.DAG      // the DAG of that
 	broken int          // a turn without a reply, which can be resumed; 0 for none
 	halted map[int]bool // the turns without a reply
@@ -72,8 +72,7 @@ func (a *app) talk(c *cobra.Command, p stone.Ashlar, flags chatFlags) (err error
 	if err := t.check(ctx); err != nil {
 		return err
 	}
-	// A signal during a turn cancels that; between turns it must not end the process before the
-	// terminal is as it was.
+	// A signal during a turn cancels it; between turns the terminal must be restored before the process ends.
 	signal.Notify(t.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(t.signals)
 	t.person = a.person(nil, true)
@@ -208,7 +207,7 @@ func (t *talk) replied(number int) int {
 	return number
 }
 
-// goTo makes a turn that is done the one that the next one continues.
+// goTo selects a finished turn for the next one to continue.
 func (t *talk) goTo(ctx context.Context, number int) (err error) {
 	t.at, t.before = number, dag.DAG{}
 	if number > 0 {
@@ -258,7 +257,7 @@ func (t *talk) converse(ctx context.Context) error {
 func (t *talk) listen(ctx context.Context) (string, error) {
 	for {
 		select {
-		case sig := <-t.signals: // during the turn, or just after it
+		case sig := <-t.signals: // received during the turn or just after it
 			if sig == os.Interrupt && t.interactive() {
 				continue
 			}
@@ -323,7 +322,7 @@ func (t *talk) obey(ctx context.Context, command string) error {
 		t.complain("nothing to undo")
 	case t.interactive():
 		t.complain("unknown command /%s: /help lists them", command)
-	default: // of a script, whose next messages may rely on it
+	default: // in a script, whose next messages may rely on it
 		return fmt.Errorf("unknown command /%s: known are /retry, /undo, /quit and /help, and // begins a message with /", command)
 	}
 	return nil

@@ -24,10 +24,10 @@ type chatView struct {
 
 	mu     sync.Mutex
 	from   voiced
-	said   strings.Builder // by from, as far as it is not retracted
-	void   string          // why what was shown last is retracted; shown before what replaces it
+	said   strings.Builder // pieces by from that are not retracted
+	void   string          // why the last text was retracted; shown before its replacement
 	midway bool            // in a line
-	paused strings.Builder // what was to be shown while a question is open
+	paused strings.Builder // output held back while a question is open
 	asking int             // open questions
 }
 
@@ -55,7 +55,7 @@ func (v *chatView) Watch(_ context.Context, e event.Event) {
 			v.said.Reset()
 		}
 	case event.ToolStarted:
-		input, _ := json.Marshal(d.Input) // a line without it says enough
+		input, _ := json.Marshal(d.Input) // the line is sufficient without it
 		v.line(fmt.Sprintf("· %s %s", d.Tool, input))
 	case event.ToolDone:
 		if !d.OK {
@@ -84,7 +84,7 @@ func (v *chatView) hear(from voiced, piece string) {
 	}
 }
 
-// line shows a line of its own, cut to the width of the terminal.
+// line shows a separate line, cut to the width of the terminal.
 func (v *chatView) line(s string) {
 	v.fresh()
 	v.write(text.Cut(text.Line(s), v.columns) + "\n")
@@ -106,7 +106,7 @@ func (v *chatView) write(s string) {
 		v.paused.WriteString(s)
 		return
 	}
-	_, _ = io.WriteString(v.out, s) // the result is written again if it cannot be seen
+	_, _ = io.WriteString(v.out, s) // the result is written again if this fails
 }
 
 // Pause implements pauser.

@@ -49,8 +49,8 @@ var entries = sync.OnceValue(func() (all []entry) {
 
 func init() { cobra.EnableCommandSorting = false } // the table has an order
 
-// constructors describe the flags of the commands that this program has, and what they do. None is nil for a
-// command that only has others below it.
+// constructors maps the commands of this program to functions that add flags and behavior. A command with only sub-commands has
+// none.
 func (a *app) constructors() map[string]func(*cobra.Command) {
 	all := map[string]func(*cobra.Command){
 		"run": a.run, "chat": a.chat, "act": a.act, "resume": a.resume, "fork": a.fork, "cancel": a.cancel, "answer": a.answer,
@@ -109,7 +109,7 @@ func (a *app) root() *cobra.Command {
 		}
 		if above == root {
 			c.GroupID = e.group
-		} else if above.Args != nil { // it takes none of its own
+		} else if above.Args != nil { // it takes no arguments of its own
 			above.Args = unknown
 		}
 		if above != root && above.RunE == nil {
@@ -131,7 +131,7 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// ownHelp makes the commands of cobra fail as the others do.
+// ownHelp makes the built-in commands of cobra fail like the others.
 func (a *app) ownHelp(root *cobra.Command) {
 	const group = "Configure"
 	root.SetHelpCommandGroupID(group)
@@ -153,7 +153,7 @@ func (a *app) ownHelp(root *cobra.Command) {
 	}
 }
 
-// newCommand makes a command as the table describes it. Programs of one pipeline take no PIPELINE.
+// newCommand makes a command from its entry in the table. Programs of one pipeline take no PIPELINE.
 func (a *app) newCommand(e entry) *cobra.Command {
 	if !a.fromArgument() {
 		e.args = strings.TrimSpace(strings.NewReplacer("[PIPELINE] ", "", "[PIPELINE…] ", "").Replace(e.args))
@@ -223,7 +223,7 @@ func fits(words []string) cobra.PositionalArgs {
 	}
 }
 
-// unquote takes the marks from the texts of flags, which a shell shows as they are.
+// unquote removes the quotation marks from flag texts, which shells show verbatim.
 func unquote(c *cobra.Command) {
 	c.Flags().VisitAll(func(f *pflag.Flag) { _, f.Usage = pflag.UnquoteUsage(f) })
 	for _, below := range c.Commands() {
@@ -253,11 +253,11 @@ const pipelineHelp = "\n\nPIPELINE is a Go package, by directory or import path;
 	"intent or capability of the configuration, such as :text/answer. The package exports Pipeline, a variable or\n" +
 	"a function of the ARGs. The default is the pipeline of the project, configured in the nearest directory .stone."
 
-// looksOnly has the commands that run nothing of a pipeline, and spend nothing.
+// looksOnly lists the commands that run no part of a pipeline and spend nothing.
 var looksOnly = map[string]bool{"names": true, "paths": true, "graph": true}
 
-// over makes a command work on a pipeline. With FromArgument it first
-// builds the package and passes itself on to the program.
+// over makes a command work on a pipeline. With FromArgument it first builds the package and passes the command on to the
+// program.
 func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) error) {
 	if a.fromArgument() {
 		a.planFlags(c)
@@ -308,14 +308,13 @@ func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) erro
 	}
 }
 
-// ownPipeline is the PIPELINE of a command line that names none: the project's, if
-// there is one.
+// ownPipeline returns the default PIPELINE: the project's, if any.
 func (a *app) ownPipeline(c *cobra.Command) ([]string, error) {
 	_, path, err := a.projectPipeline()
 	if err != nil || path == "" {
 		return nil, err
 	}
-	if f := c.Flags().Lookup(packageFlag); f != nil { // so that the run can be resumed
+	if f := c.Flags().Lookup(packageFlag); f != nil { // allows resuming the run
 		err = f.Value.Set(path)
 	}
 	return []string{path}, err

@@ -16,19 +16,14 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// DefaultModel returns the model that the user of a pipeline chooses: its
-// provider, name and URL are the values of the flags --provider, --model and --url of
-// the command without a sub-command, else of the environment's STONE_PROVIDER,
-// STONE_MODEL and STONE_URL, else of stone.edn, stone.json or settings.json in the
-// nearest directory .stone around the working directory. The default provider
-// is openai.
+// DefaultModel returns the model that the user of a pipeline chooses. Its provider, name and URL come from the flags --provider,
+// --model and --url of the command without a sub-command, from STONE_PROVIDER, STONE_MODEL and STONE_URL, or from stone.edn,
+// stone.json or settings.json in the nearest directory .stone, in this order. The default provider is openai.
 //
-// The key comes from OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY. It goes to the
-// provider's own servers and to the URL of --url or STONE_URL. A URL in a file is sent only the key that
-// the same file configures for it, as "key": {"env": "MY_KEY"}.
+// The key comes from OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY. It goes to the provider's own servers and to the URL of
+// --url or STONE_URL. A URL in a file gets only the key configured for it in the same file, as "key": {"env": "MY_KEY"}.
 //
-// It is chosen when the model is used, so that a package can have it in a
-// variable. A choice that cannot be made is reported by stone.Validate.
+// The choice is made when the model is used, so a package can keep it in a variable. stone.Validate reports a failed choice.
 //
 // An address in the project's settings is used only if the user trusts them, see the
 // command trust.
@@ -43,10 +38,10 @@ var defaultWanted atomic.Bool
 type defaultModel struct {
 	mu    sync.Mutex
 	of    config.Settings
-	model llm.Model // for these settings; nil until it is made
+	model llm.Model // model for these settings; nil until made
 }
 
-// choose returns the model of the present settings.
+// choose returns the model of the current settings.
 func (d *defaultModel) choose() (llm.Model, error) {
 	s, err := settings()
 	switch {
@@ -70,7 +65,7 @@ func (d *defaultModel) choose() (llm.Model, error) {
 // connect makes a client of c.Model at the server of the settings.
 func connect(s config.Settings, c config.Connection) (llm.Model, error) {
 	protocol := cmp.Or(s.Provider, "openai")
-	if c.URL = s.URL; s.KeyEnv != "" { // without one it is the provider's key, for its own servers
+	if c.URL = s.URL; s.KeyEnv != "" { // otherwise the provider's key is used, for its own servers
 		c.Key = llm.Secret(os.Getenv(s.KeyEnv))
 		if c.Key == "" && s.KeyEnv != config.KeyEnv(protocol) {
 			return nil, fmt.Errorf("the environment variable %s, which the settings name as the key, is not set", s.KeyEnv)
@@ -119,7 +114,7 @@ func trustedSettings() error {
 	return f.trusted()
 }
 
-// trusted rejects what the user has not trusted, without asking.
+// trusted rejects settings that the user has not trusted, without asking.
 func (f found) trusted() error {
 	if len(f.wants) == 0 || trusting.Load() || os.Getenv(trustEnv) == "1" {
 		return nil
@@ -143,10 +138,9 @@ var applicator struct {
 // stone.edn or stone.json in the nearest directory .stone, or with the flag
 // --config. It is the same one each time.
 //
-// It is filled when the command has made the pipeline, before that is validated or
-// run, so that a package can have it in a variable. Outside of the command it is
-// empty: give calls an applicator of your own in tests. A pipeline that uses it is
-// limited as a whole to the grants and the budget of the configuration.
+// It is filled after the command has made the pipeline, before validation, so a package can keep it in a variable. Outside the
+// command it is empty: use your own applicator in tests. A pipeline that uses it is limited as a whole to the grants and the
+// budget of the configuration.
 func Applicator() *call.Applicator {
 	applicator.Lock()
 	defer applicator.Unlock()
@@ -160,7 +154,7 @@ func applicatorWanted() bool {
 	return applicator.wanted
 }
 
-// fillApplicator reads the configuration if the pipeline wants it, or if its table of models is needed.
+// fillApplicator reads the configuration if the pipeline uses it or needs its table of models.
 func (a *app) fillApplicator(models bool) error {
 	applicator.Lock()
 	defer applicator.Unlock()

@@ -62,7 +62,7 @@ func (a *app) printDifferences(w io.Writer, s *store, differences []journal.Diff
 	return nil
 }
 
-// short is as much of an id as finds a node.
+// short returns the part of an id that finds a node.
 func short(id dag.ID) string {
 	if id == (dag.ID{}) {
 		return "none"

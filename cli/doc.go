@@ -1,23 +1,22 @@
 // Package cli is the command line of Stone, for one pipeline or for any.
 //
-// A program passes its pipeline to [Main] and has the whole command:
+// A program passes its pipeline to [Main] and gets the whole command:
 //
 //	func main() { cli.Main(Pipeline) }
 //
 //	$ ./prog run --dag run.jsonl -- --dir .
 //	$ ./prog validate
 //
-// The command stone, in cmd/stone, is the same with a PIPELINE argument. It names a Go
-// package that exports Pipeline, as in stone run ./examples/audit, or a plan, as in
-// stone run plan.edn --bind x=1.
+// The command stone, in cmd/stone, is the same with a PIPELINE argument: a Go package that exports Pipeline, as in stone run
+// ./examples/audit, or a plan, as in stone run plan.edn --bind x=1.
 //
 // Without a command, at a terminal, both show their pipeline on the whole screen. A
 // program needs the part screen.Part for that, see [Part]. The command stone finds the pipeline
 // in the nearest directory .stone, whose settings.json names the pipeline and the model
 // of [DefaultModel]; see package cli/internal/config.
 //
-// The commands run, look, check, serve, evaluate or configure: help prints them in these groups, and
-// commands.txt has them with their texts.
+// The commands run, look, check, serve, evaluate or configure: help prints them in these groups, and commands.txt contains their
+// texts.
 //
 // Arguments after "--" belong to the pipeline. Results go to standard output, everything
 // else to standard error. Exit codes: 0 done; 1 the run failed or was interrupted, the
@@ -29,14 +28,11 @@
 //
 // # Calls
 //
-// The capabilities that answer calls are configured in .stone/stone.edn or stone.json, in
-// the nearest directory .stone, or in the file that --config names; see package
-// internal/config. This applies to plans, requests, and pipelines that use [Applicator].
-// A program has the kinds of capabilities that its main function names: cel.Part, mcp.Part,
-// sat.Part and uci.Part, of the packages below call, or every part with all.Parts, of package
-// cli/all. A configuration that names another kind is refused with the part to add. A capability
-// of kind go is the pipeline of a package: the command stone builds it in, other programs
-// [Provide] it.
+// The capabilities that answer calls are configured in .stone/stone.edn or stone.json, in the nearest directory .stone, or in the
+// file that --config names; see package internal/config. This applies to plans, requests, and pipelines that use [Applicator]. A
+// program has the kinds of capabilities that its main function names: cel.Part, mcp.Part, sat.Part and uci.Part, of the packages
+// below call, or every part with all.Parts, of package cli/all. If a configuration names another kind, the error names the part
+// to add. A capability of kind go is the pipeline of a package: the command stone links it, other programs [Provide] it.
 //
 //	$ stone config check         # every fault, with its place
 //	$ stone model caps           # the capabilities, their state and their price
@@ -70,11 +66,9 @@
 //
 // # Signals
 //
-// The first Ctrl-C, or SIGHUP, cancels a run: running steps are cancelled, and the DAG so
-// far is written if --dag asked for it. SIGTERM drains a recorded run: no new step starts,
-// running steps may finish within --grace and are recorded. A second signal of the same
-// kind ends the process at once; a second SIGTERM must come at least one second after the
-// first.
+// The first Ctrl-C, or SIGHUP, cancels a run: running steps are cancelled, and --dag writes the DAG so far. SIGTERM drains a
+// recorded run: no new step starts, running steps may finish within --grace and are recorded. A second signal of the same kind
+// ends the process at once; a second SIGTERM must come at least one second after the first.
 //
 // # Exit status
 //

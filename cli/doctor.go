@@ -37,7 +37,7 @@ type diagnosis struct {
 	Name  string `json:"name"`
 	State string `json:"state"`
 	Value string `json:"value"`
-	Next  string `json:"next,omitempty"` // what to do, unless it is good
+	Next  string `json:"next,omitempty"` // what to do, unless it is in order
 }
 
 func (a *app) doctor(c *cobra.Command) {
@@ -89,11 +89,11 @@ func sandboxed() diagnosis {
 	return d
 }
 
-// database checks the database of runs, and returns when it was last written, if that is known.
+// database checks the database of runs, and returns the time of its last change, if known.
 func (a *app) database(ctx context.Context) (d diagnosis, written time.Time) {
 	d = diagnosis{Name: "database", State: wrong}
 	s := &store{file: storeName(a.db)}
-	if isSettings(s.file) { // which may have a password
+	if isSettings(s.file) { // it may have a password
 		return diagnosis{d.Name, wrong, errSettings.Error(), "set " + storeEnv + " or --db to such an address"}, written
 	}
 	if s.file == "" {
@@ -183,7 +183,7 @@ func filesLimit(open uint64) diagnosis {
 // memoryLimit returns the processors and the memory that this process may use.
 func memoryLimit() diagnosis {
 	d := diagnosis{Name: "processors", State: good, Value: fmt.Sprintf("%d of %d, memory: ", runtime.GOMAXPROCS(0), runtime.NumCPU())}
-	group, err := os.ReadFile("/sys/fs/cgroup/memory.max") // of a container; elsewhere there is none
+	group, err := os.ReadFile("/sys/fs/cgroup/memory.max") // limit of a container; elsewhere there is none
 	bytes, numberless := strconv.ParseInt(strings.TrimSpace(string(group)), 10, 64)
 	limit := debug.SetMemoryLimit(-1)
 	switch {
@@ -198,7 +198,7 @@ func memoryLimit() diagnosis {
 	return d
 }
 
-// configuration reads the configuration and says whether it is trusted.
+// configuration checks the configuration and whether it is trusted.
 func (a *app) configuration() []diagnosis {
 	conf, err := a.configured()
 	if err != nil {
@@ -227,7 +227,7 @@ func (a *app) configuration() []diagnosis {
 	return append(all, diagnosis{"trust", good, "trusted, unchanged", ""})
 }
 
-// providerKeys says which keys of providers the environment has, and nothing of their values.
+// providerKeys lists the provider keys in the environment, without their values.
 func providerKeys() diagnosis {
 	var set, unset []string
 	for _, name := range config.KeyEnvs() {
@@ -263,7 +263,7 @@ func (a *app) servers(ctx context.Context) (found []diagnosis) {
 		case "up":
 			up++
 			continue
-		case "?": // the line about trust says why
+		case "?": // the line about trust explains it
 			continue
 		}
 		found = append(found, diagnosis{c.reached.ID, wrong, "is not available: " + c.Why, "start the server or program, set the key, or change the configuration"})
@@ -286,8 +286,8 @@ func crashed() diagnosis {
 	return diagnosis{"last crash", note, at.Format(time.RFC3339) + " " + text.Cut(line, 200), "report it with " + file + ", after you have read it: it may have texts of your runs"}
 }
 
-// versionFlag adds --version. That of cobra would need a template: a program that
-// links text/template keeps every exported method, which costs megabytes.
+// versionFlag adds --version. Cobra's flag would need a template: a program that links text/template keeps every exported method,
+// which costs megabytes.
 func (a *app) versionFlag(root *cobra.Command) {
 	wanted := root.Flags().BoolP("version", "v", false, "version for "+a.Name)
 	run := root.RunE
@@ -327,12 +327,12 @@ func confinement() string {
 	return text.Line(line)
 }
 
-// version says which Stone this is, as far as the build recorded it.
+// version returns the version of Stone, as far as the build recorded it.
 func version() string {
 	return fmt.Sprintf("stone %s %s %s/%s", cmp.Or(number(), "(unknown version)"), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// number is the version of the module Stone, "" if the build did not record it.
+// number returns the version of the module Stone, "" if the build did not record it.
 func number() (version string) {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range append(info.Deps, &info.Main) {

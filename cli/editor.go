@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 )
 
-// errInterrupted is the error of a line at which Ctrl-C was pressed.
+// errInterrupted is the error of a line interrupted by Ctrl-C.
 var errInterrupted = errors.New("interrupted")
 
 // An editor reads lines at a terminal, which the person can edit and recall. While a line is
@@ -22,7 +22,7 @@ type editor struct {
 	term   *term.Terminal
 
 	mu    sync.Mutex
-	state *term.State // that is restored; nil unless a line is read
+	state *term.State // to be restored; nil unless a line is read
 }
 
 // newEditor returns an editor, or nil if in or out is no terminal that can be drawn on.
@@ -35,7 +35,7 @@ func newEditor(in, out *os.File) *editor {
 	return e
 }
 
-// fresh starts with an empty screen, but the lines that were typed.
+// fresh starts with an empty screen and keeps the typed lines.
 func (e *editor) fresh() {
 	old := e.term
 	e.term = term.NewTerminal(struct {
@@ -77,7 +77,7 @@ func (e *editor) line(hint string) (string, error) {
 		case e.typing.interrupted:
 			e.typing.interrupted = false
 			text.Reset()
-			_, _ = e.term.Write([]byte(hint + "\n")) // the next read tells of a terminal that is gone
+			_, _ = e.term.Write([]byte(hint + "\n")) // the next read reports a lost terminal
 			continue
 		case err != nil && !errors.Is(err, term.ErrPasteIndicator):
 			e.fresh() // it is still in the line
@@ -100,7 +100,7 @@ func (e *editor) raw() (err error) {
 	return err
 }
 
-// close leaves the terminal as it was, also while a line is read.
+// close restores the terminal, even while a line is read.
 func (e *editor) close() {
 	if e == nil {
 		return
@@ -108,7 +108,7 @@ func (e *editor) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.state != nil {
-		_ = term.Restore(int(e.typing.file.Fd()), e.state) // a terminal that is gone has no state
+		_ = term.Restore(int(e.typing.file.Fd()), e.state) // a lost terminal has no state
 		e.state = nil
 	}
 }
@@ -117,12 +117,12 @@ func (e *editor) close() {
 type typing struct {
 	file        *os.File
 	rest        []byte
-	interrupted bool // at the end of the present line
+	interrupted bool // at the end of the current line
 }
 
 const (
 	ctrlC     = 0x03
-	emptyLine = "\x05\x15\r" // to its end, delete all before, Enter
+	emptyLine = "\x05\x15\r" // move to the end, delete everything before, Enter
 )
 
 // Read implements io.Reader.
@@ -134,7 +134,7 @@ func (k *typing) Read(b []byte) (int, error) {
 		}
 		k.rest = append(k.rest[:0], b[:n]...)
 	}
-	if i := bytes.IndexByte(k.rest, ctrlC); i >= 0 { // what was typed before is dropped, too
+	if i := bytes.IndexByte(k.rest, ctrlC); i >= 0 { // input typed before is dropped too
 		k.rest, k.interrupted = append([]byte(emptyLine), k.rest[i+1:]...), true
 	}
 	n := copy(b, k.rest)

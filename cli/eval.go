@@ -83,7 +83,7 @@ func (a *app) keepData(c *cobra.Command, run *runFlags, data *eval.Data, check f
 		case data.File == "":
 			return errors.New("--data is missing: name a file of JSON Lines or CSV")
 		default:
-			if a.calls.slots, err = data.Columns(); err != nil { // of a plan, the columns are slots
+			if a.calls.slots, err = data.Columns(); err != nil { // the columns are slots of a plan
 				return fmt.Errorf("--data: %w", err)
 			}
 		}
@@ -92,7 +92,7 @@ func (a *app) keepData(c *cobra.Command, run *runFlags, data *eval.Data, check f
 	}
 }
 
-// measure performs an evaluation of any kind and shows how far it is, in one line if live. Print gets its result, if there is one.
+// measure performs an evaluation of any kind and shows its progress, in one line if live. Print gets its result, if any.
 func (a *app) measure(ctx context.Context, q stone.Ashlar, cfg stone.Config, flags runFlags, live bool, print func(*dag.Node, dag.DAG, *keptRun) error) error {
 	if flags.own = true; !a.quiet {
 		shown := &evalProgress{account: budget.From(ctx), out: unshielded(a.Stderr), live: live, began: time.Now()}
@@ -108,7 +108,7 @@ func (a *app) measure(ctx context.Context, q stone.Ashlar, cfg stone.Config, fla
 	})
 }
 
-// counted has an account, so that the progress knows the cost.
+// counted has an account, which gives the progress its cost.
 func counted(ctx context.Context) context.Context {
 	if budget.From(ctx) != nil {
 		return ctx
@@ -128,7 +128,7 @@ func scorer(app *call.Applicator, spec string) (eval.Scorer, error) {
 	return all[0], nil
 }
 
-// evalFlags adds the flags. Those that make the pipeline are kept with the run.
+// evalFlags adds the flags. Flags that determine the pipeline are kept with the run.
 func (a *app) evalFlags(f *pflag.FlagSet, flags *evalFlags) {
 	dataFlags(f, &flags.data, "evaluate on the rows of")
 	f.StringArrayVar(&flags.data.Slices, "slice", nil, "report each value of `COLUMN` separately")
@@ -199,7 +199,7 @@ func (a *app) evaluate(ctx context.Context, p stone.Ashlar, flags evalFlags) err
 	return nil
 }
 
-// unanswered says that cases had no answer to score. It is an error if none had.
+// unanswered reports cases without an answer to score, as an error if all lack one.
 func (a *app) unanswered(r eval.Report) error {
 	worst := slices.MaxFunc(r.Scores, func(s, t eval.ScoreReport) int { return cmp.Compare(s.Errors, t.Errors) })
 	why := ""
@@ -209,7 +209,7 @@ func (a *app) unanswered(r eval.Report) error {
 	switch {
 	case worst.N == 0:
 		return failed("no case has a score%s", why)
-	case worst.Right+worst.Wrong == 0: // then those of other scorers are the same
+	case worst.Right+worst.Wrong == 0: // then other scorers' are the same
 		return failed("no case was answered%s", why)
 	case worst.Errors == 0:
 		return nil
@@ -221,8 +221,7 @@ func (a *app) unanswered(r eval.Report) error {
 // testLabel labels evaluations of a test split with its digest.
 const testLabel = "eval-test"
 
-// looks returns how many runs have shown what the test split of this one says, itself included; 0 if it
-// reads none or is not kept.
+// looks returns how many runs have revealed results on this run's test split, including itself; 0 if it has none or is not kept.
 func (r *keptRun) looks(ctx context.Context) (n int, err error) {
 	if r == nil || r.opts.Labels[testLabel] == "" {
 		return 0, nil
@@ -249,8 +248,8 @@ func (r *keptRun) looks(ctx context.Context) (n int, err error) {
 	}
 }
 
-// shown reports whether a run has shown what the test says: an evaluation at its end, an improvement once it asks whether to
-// accept what it has tested, if it has.
+// shown reports whether a run has revealed test results: an evaluation at its end, an improvement once it asks for acceptance or
+// ends after its test.
 func (r *keptRun) shown(ctx context.Context, info journal.RunInfo) (bool, error) {
 	rec, err := view.Record(ctx, r, info.ID, "improve/revise", "leaf")
 	if err != nil || rec == nil || rec.Failure != nil {
@@ -308,7 +307,7 @@ func (a *app) baseline(ctx context.Context, flags evalFlags) (b *eval.Baseline, 
 	return eval.BaselineOf(info.ID, d)
 }
 
-// printReport prints a report and writes the files that were asked for.
+// printReport prints a report and writes the requested files.
 func (a *app) printReport(r eval.Report, d dag.DAG, run *keptRun, flags evalFlags) error {
 	var err error
 	switch {
@@ -368,8 +367,8 @@ func (a *app) printReport(r eval.Report, d dag.DAG, run *keptRun, flags evalFlag
 	return nil
 }
 
-// possiblyPaid prints what a resumed evaluation may have paid for attempts without a result. This
-// is not part of the report, which does not depend on when a process ended.
+// possiblyPaid prints the estimated cost of a resumed evaluation's attempts without a result. It is not part of the report, which
+// is independent of crashes.
 func (a *app) possiblyPaid(run *keptRun) error {
 	if !run.opts.Resume {
 		return nil

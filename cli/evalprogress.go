@@ -13,8 +13,7 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// evalProgress shows how far an evaluation is. At a terminal it keeps one line up to date;
-// elsewhere it writes a line every tenth of the way.
+// evalProgress shows the progress of an evaluation. At a terminal it updates one line; elsewhere it writes a line every 10 %.
 type evalProgress struct {
 	out     io.Writer
 	live    bool
@@ -23,7 +22,7 @@ type evalProgress struct {
 	shown   time.Time
 }
 
-// show shows the progress, if it is time to.
+// show shows the progress, if due.
 func (e *evalProgress) show(p eval.Progress) {
 	switch {
 	case p.Round != "":
@@ -73,7 +72,7 @@ func (e *evalProgress) line(p eval.Progress) string {
 	return line
 }
 
-// close removes the line of an evaluation that did not get to its end.
+// close removes the line of an unfinished evaluation.
 func (e *evalProgress) close() {
 	if e.live && !e.shown.IsZero() {
 		fmt.Fprint(e.out, "\r\x1b[K")

@@ -18,7 +18,7 @@ func (a *app) verify(c *cobra.Command) {
 		}
 		r, err := evidence.Verify(f)
 		if err = errors.Join(err, f.Close()); err != nil {
-			return failed("%w", err)
+			return failed("%s: %w", args[0], err)
 		}
 		for _, p := range r.Problems {
 			a.complain("%s", text.Line(p))

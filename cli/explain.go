@@ -45,7 +45,7 @@ type explanation struct {
 	Path     string           `json:"path"`
 	Intent   string           `json:"intent,omitempty"`
 	Tool     string           `json:"tool,omitempty"`
-	Open     bool             `json:"open,omitempty"` // a value of the run names some of the candidates
+	Open     bool             `json:"open,omitempty"` // values of the run name some candidates
 	Asked    []string         `json:"candidates"`
 	Rejected []call.Rejection `json:"rejected"`
 	Dispatch call.Dispatch    `json:"dispatch"`
@@ -53,7 +53,7 @@ type explanation struct {
 	Requires call.Requires    `json:"requires"`
 	Rules    call.Rules       `json:"policy"` // in effect
 	Budget   call.Budget      `json:"budget"`
-	Needs    []string         `json:"needs"` // effects of the candidates that are asked
+	Needs    []string         `json:"needs"` // effects of the asked candidates
 	Effects  []string         `json:"effects"`
 }
 
@@ -71,7 +71,7 @@ func explainedAll(p stone.Ashlar, left budget.Limits, grant []string) (all []any
 	all = []any{}
 	places(p, func(path string, a stone.Ashlar) bool {
 		title := path
-		if !strings.Contains(path, "/") { // a single name is shown as it was written, such as the name of an intent
+		if !strings.Contains(path, "/") { // a single name is shown as written, such as the name of an intent
 			title = address.Unescape(path)
 		}
 		of := func(spec call.Spec) {
@@ -107,7 +107,7 @@ func explain(s call.Spec, left budget.Limits, grant []string, path string) expla
 	if e.Effects == nil {
 		e.Effects = []string{}
 	}
-	left = budget.Limits{ // the smaller of both in each part
+	left = budget.Limits{ // the smaller of each part
 		Roundtrips: bounds.Least(left.Roundtrips, s.Budget.Roundtrips), Tokens: bounds.Least(left.Tokens, s.Budget.Tokens),
 		USD: bounds.Least(left.USD, s.Budget.USD), Latency: bounds.Least(left.Latency, s.Budget.Latency),
 	}
@@ -168,7 +168,7 @@ func (e explanation) rows() [][2]string {
 	return b.rows
 }
 
-// strategy says in which way candidates are asked.
+// strategy describes how candidates are asked.
 func (e explanation) strategy() string {
 	s := cmp.Or(e.Dispatch.Strategy, call.Cascade)
 	if s == call.Agreement {
@@ -239,7 +239,7 @@ func (k *calls) bound(ctx context.Context, p stone.Ashlar, cfg stone.Config) bud
 	return p.Bound(llm.WithTable(ctx, k.table), cfg.Given())
 }
 
-// printBound prints the most that a run may cost. It warns of a budget that is less.
+// printBound prints the most that a run may cost. It warns of a smaller budget.
 func (a *app) printBound(w io.Writer, b budget.Bound) error {
 	p := view.PriceOf(b, a.calls.limits.USD)
 	lines := []string{text.Line(p.Line)}

@@ -86,7 +86,7 @@ func (a *app) exportRun(ctx context.Context, w io.Writer, s *store, info journal
 	if err != nil {
 		return failed("%w", err)
 	}
-	info.Shape = nil // it is for comparing pipelines
+	info.Shape = nil // only for comparing pipelines
 	return printRun(w, info, marked(ctx, s, info), questions)
 }
 
@@ -105,13 +105,13 @@ func printNodes(w io.Writer, nodes iter.Seq2[journal.NodeInfo, error]) error {
 	return output(out.Flush())
 }
 
-// A shownStep is a step of a run, which may have been superseded by a newer one of its place.
+// A shownStep is a step of a run, perhaps superseded by a newer one at its place.
 type shownStep struct {
 	journal.Step
 	Superseded bool `json:"superseded,omitempty"`
 }
 
-// marked yields the steps of a run. If steps were done again, all are read at once.
+// marked yields the steps of a run. If steps were repeated, it reads all at once.
 func marked(ctx context.Context, s *store, info journal.RunInfo) iter.Seq2[shownStep, error] {
 	return func(yield func(shownStep, error) bool) {
 		if len(info.Again) == 0 {
@@ -159,7 +159,7 @@ func printRun(w io.Writer, info journal.RunInfo, steps iter.Seq2[shownStep, erro
 	return output(errors.Join(err, out.Flush()))
 }
 
-// writeJSON writes a text, and v as JSON that is indented further.
+// writeJSON writes a text, then v as further indented JSON.
 func writeJSON(out *bufio.Writer, before, indent string, v any) error {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)

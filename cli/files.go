@@ -21,7 +21,7 @@ import (
 	"github.com/stonelayer/stone/journal/sqlite"
 )
 
-// input returns the DAG that a run starts from.
+// input returns the initial DAG of a run.
 func (a *app) input(ctx context.Context, p stone.Ashlar, flags runFlags) (dag.DAG, error) {
 	if flags.input == "" && flags.from == "" {
 		if flags.keep.fork.run != "" {
@@ -45,8 +45,7 @@ func (a *app) input(ctx context.Context, p stone.Ashlar, flags runFlags) (dag.DA
 	return d, nil
 }
 
-// recordedInput returns the recorded input of a run in the database in. It is empty for a new run,
-// whose in is empty.
+// recordedInput returns the recorded input of a run in the database in. It is empty for a new run, for which in is "".
 func (a *app) recordedInput(ctx context.Context, in, run string) (d dag.DAG, err error) {
 	if in == "" {
 		return d, nil
@@ -64,7 +63,7 @@ func (a *app) recordedInput(ctx context.Context, in, run string) (d dag.DAG, err
 	return d, err
 }
 
-// readDAG reads the DAG that a run starts from.
+// readDAG reads the initial DAG of a run.
 func readDAG(path string) (dag.DAG, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -82,14 +81,14 @@ func readDAG(path string) (dag.DAG, error) {
 	return d, nil
 }
 
-// A dagFile is where the DAG of a run goes. Nil is nowhere.
+// A dagFile is the destination of a run's DAG, nil for none.
 type dagFile struct {
 	path    string
-	replace bool // by a file that was written aside; else it is a device or a pipe
+	replace bool // replaced by a temporary file; otherwise it is a device or a pipe
 	mode    fs.FileMode
 }
 
-// newDAGFile makes sure that the DAG can be written before anything is paid for.
+// newDAGFile ensures that the DAG can be written before money is spent.
 func newDAGFile(path string) (*dagFile, error) {
 	if path == "" {
 		return nil, nil
@@ -128,7 +127,7 @@ func (d *dagFile) aside() (*os.File, error) {
 	return os.OpenFile(fmt.Sprintf("%s.%08x.tmp", d.path, rand.Uint32()), os.O_CREATE|os.O_EXCL|os.O_WRONLY, d.mode)
 }
 
-// write writes the DAG; readers of the file see it as it was, or whole.
+// write writes the DAG; readers see the old or the complete new file.
 func (d *dagFile) write(record dag.DAG) error {
 	if d == nil {
 		return nil
@@ -155,7 +154,7 @@ func (d *dagFile) write(record dag.DAG) error {
 	return nil
 }
 
-// A traceFile is where the events of a run go. Nil is nowhere.
+// A traceFile is the destination of a run's events, nil for none.
 type traceFile struct {
 	file   *os.File
 	writer *event.Writer
@@ -202,8 +201,7 @@ func logLevel(name string) (slog.Level, error) {
 	return 0, fmt.Errorf("STONE_LOG_LEVEL is %q: want debug, info, warning, error or fatal", name)
 }
 
-// printResult prints the last node: its text, or JSON with an indent where it
-// has none.
+// printResult prints the last node: its text, or indented JSON.
 func (a *app) printResult(result stone.Result, all bool) error {
 	n := result.Node
 	if n == nil {

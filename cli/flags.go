@@ -19,9 +19,9 @@ import (
 	"github.com/stonelayer/stone/plan"
 )
 
-// shared are the values of flags that several commands have. Each is defined once, below.
+// shared holds the values of flags that several commands have. Each flag is defined once, below.
 type shared struct {
-	db     string // where the runs are; see storeName
+	db     string // location of the runs; see storeName
 	json   bool
 	quiet  bool
 	grace  time.Duration
@@ -60,7 +60,7 @@ func (a *app) configFlag(f *pflag.FlagSet) {
 	f.StringVar(&a.calls.config, "config", "", "read the configuration from `FILE` instead of the nearest .stone/stone.edn")
 }
 
-// accessFlags adds the flags that say who answers calls and what they may do.
+// accessFlags adds the flags for the configuration and the grant.
 func (a *app) accessFlags(f *pflag.FlagSet) {
 	a.configFlag(f)
 	f.Var(&a.calls.grant, "grant", "also grant the `EFFECT`")
@@ -75,7 +75,7 @@ func budgetFlags(f *pflag.FlagSet, to *budget.Limits) {
 	f.Var(most(&to.Latency), "max-time", "limit the duration to `90s`")
 }
 
-// budgetLine is the budget as flags, which a run is resumed with.
+// budgetLine returns the budget as flags for resuming a run.
 func budgetLine(l budget.Limits) (line []string) {
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.SortFlags = false
@@ -118,7 +118,7 @@ func (p pieces) check() error {
 	return nil
 }
 
-// dataFlags adds the flags of a data set, which is used in a way.
+// dataFlags adds the flags of a data set; use describes its purpose.
 func dataFlags(f *pflag.FlagSet, to *eval.Data, use string) {
 	f.StringVar(&to.File, "data", "", use+" `FILE`, JSON Lines or CSV")
 	f.StringVar(&to.Expected, "expected", "", "`COLUMN` with the expected output (default expected)")
@@ -127,11 +127,11 @@ func dataFlags(f *pflag.FlagSet, to *eval.Data, use string) {
 }
 
 const (
-	// makesPipeline is the annotation of flags that say which pipeline is made. They are kept with a run.
+	// makesPipeline is the annotation of flags that determine the pipeline. They are kept with a run.
 	makesPipeline = "makes-pipeline"
-	// namesFile is the annotation of flags with the name of a file, as seen from the working directory.
+	// namesFile is the annotation of flags with a file name relative to the working directory.
 	namesFile = "names-file"
-	// packageFlag tells the program of a package which PIPELINE it is.
+	// packageFlag tells a package's program its PIPELINE argument.
 	packageFlag = "package"
 )
 
@@ -143,7 +143,7 @@ func noted(f *pflag.FlagSet, as string, names ...string) {
 	}
 }
 
-// typed returns a flag that was set as it is typed.
+// typed returns a set flag in the form in which it is typed.
 func typed(f *pflag.Flag) []string {
 	list, many := f.Value.(pflag.SliceValue)
 	if !many {
@@ -171,7 +171,7 @@ func pairs(flag string, flags []string) (labels map[string]string, err error) {
 	return labels, nil
 }
 
-// onlyPlans refuses flags that say nothing about a package.
+// onlyPlans refuses flags that do not apply to a package.
 func onlyPlans(c *cobra.Command, pipeline string) error {
 	for _, name := range []string{"bind", "mode"} {
 		if f := c.Flags().Lookup(name); f != nil && f.Changed {
@@ -239,10 +239,10 @@ type quantity[N int | float64 | time.Duration] struct {
 	least N
 }
 
-// most is the value of a flag that limits: its absence means unlimited, and 0 means nothing.
+// most is the value of a limiting flag: absent means unlimited, and 0 means nothing.
 func most[N int | float64 | time.Duration](to **N) *quantity[N] { return &quantity[N]{to: to} }
 
-// count is the value of a flag that counts what is done, of which 0 would be nothing.
+// count is the value of a counting flag, which must not be 0.
 func count(to *int) *quantity[int] { return &quantity[int]{&to, 1} }
 
 func (n *quantity[N]) String() string {
@@ -279,7 +279,7 @@ func (n *quantity[N]) Set(text string) (err error) {
 	return nil
 }
 
-// Type is as of a flag of pflag, see flagError.
+// Type implements pflag.Value, see flagError.
 func (n *quantity[N]) Type() string {
 	if _, ok := any(n.least).(time.Duration); ok {
 		return "duration"
@@ -287,12 +287,12 @@ func (n *quantity[N]) Type() string {
 	return fmt.Sprintf("%T", n.least)
 }
 
-// An outOfRange is the error of a number that its flag does not take.
+// An outOfRange is the error of a number out of its flag's range.
 type outOfRange string
 
 func (e outOfRange) Error() string { return string(e) }
 
-// over returns the limits that flags set, and otherwise others.
+// over returns the limits set by flags, and otherwise others.
 func over(flags, others budget.Limits) budget.Limits {
 	return budget.Limits{
 		Roundtrips: cmp.Or(flags.Roundtrips, others.Roundtrips), Tokens: cmp.Or(flags.Tokens, others.Tokens),

@@ -100,7 +100,7 @@ func (a *app) fork(c *cobra.Command) {
 		if c.ArgsLenAtDash() >= 0 {
 			from.Args = after
 		}
-		for i, bind := range a.calls.bind { // it replaces the one of the other run
+		for i, bind := range a.calls.bind { // replaces the other run's
 			name, _, _ := strings.Cut(bind, "=")
 			from.Flags = slices.DeleteFunc(from.Flags, func(flag string) bool { return strings.HasPrefix(flag, "--bind="+name+"=") })
 			if err := absolute(&a.calls.bind[i], "="); err != nil {

@@ -17,20 +17,19 @@ import (
 	"github.com/stonelayer/stone/internal/trust"
 )
 
-// trustEnv is the variable that trusts whatever is found, as --trust does.
+// trustEnv is the variable that, like --trust, trusts any found project.
 const trustEnv = "STONE_TRUST"
 
 // trusting is set by --trust, for the default model, which belongs to no command.
 var trusting atomic.Bool
 
-// A found lists what a project would do that the command picked up by itself, and
-// the files that configure it.
+// A found describes a project that the command found by itself: its planned actions and the files that configure it.
 type found struct {
 	dir   string // .stone of the project
 	wants []string
 	files []string
-	state []string // files that the project brings, and whose contents commands would believe
-	// opaque says that trust cannot cover what it compiles.
+	state []string // files of the project whose contents commands would believe
+	// opaque is set if trust cannot cover everything that the project compiles.
 	opaque error
 }
 
@@ -66,7 +65,7 @@ func (a *app) consent(f found) error {
 	return f.trust()
 }
 
-// trusts reports whether a flag or the environment trusts whatever is found.
+// trusts reports whether a flag or the environment trusts any found project.
 func (a *app) trusts() bool { return a.trusting || os.Getenv(trustEnv) == "1" }
 
 // does describes the found project in one line.
@@ -128,8 +127,7 @@ func (f found) trust() error {
 	return nil
 }
 
-// agrees asks at the terminal until the answer is yes or no. It reads no further than
-// the line of the answer.
+// agrees asks at the terminal until the answer is yes or no. It reads only the line of the answer.
 func (a *app) agrees(question string) bool {
 	for {
 		fmt.Fprint(a.Stderr, question+" yes or no: ")
@@ -147,7 +145,7 @@ func (a *app) agrees(question string) bool {
 	}
 }
 
-// maxAnswer bounds a line that is typed.
+// maxAnswer bounds a typed line.
 const maxAnswer = 4096
 
 func readLine(in io.Reader) (string, error) {
@@ -174,8 +172,7 @@ func (a *app) consentToConfig() error {
 	return a.consent(f)
 }
 
-// foundConfig is the configuration that was found for calls, and the settings for the
-// default model if the pipeline has one.
+// foundConfig returns the configuration found for calls, and the settings for the default model if the pipeline has one.
 func (a *app) foundConfig() (found, error) {
 	var f found
 	if conf := a.calls.conf; conf != nil && conf.File != "" && a.calls.config == "" {
@@ -199,8 +196,7 @@ func (a *app) foundConfig() (found, error) {
 	return f, err
 }
 
-// foundSettings is where the settings of the project send the requests of the default
-// model.
+// foundSettings returns the addresses to which the project's settings send requests of the default model.
 func foundSettings() (f found, err error) {
 	if os.Getenv("STONE_URL") != "" {
 		return f, nil // the user's own choice
@@ -251,8 +247,7 @@ func (a *app) foundProject(dir, pipeline string) (found, error) {
 	return f, errors.Join(f.configured(conf), conf.Close())
 }
 
-// written reports whether a file is one that Stone writes there: the database, which a
-// package may embed with the whole directory.
+// written reports whether Stone writes a file there: the database, which a package may embed with the whole directory.
 func (f *found) written(file string) bool {
 	name := filepath.Base(file)
 	for _, end := range beside {

@@ -35,14 +35,14 @@ func (a *app) gc(c *cobra.Command) {
 			return err
 		}
 		now := time.Now()
-		old, read, removed := newRunTable(), 0, 0 // old ones are only listed
+		old, read, removed := newRunTable(), 0, 0 // old runs are only listed
 		for r, err := range s.each(ctx, q) {
 			if errors.Is(err, journal.ErrNoRun) {
 				a.complain("%v", err)
 				continue
 			}
 			younger := read
-			if outer, _, inner := strings.Cut(r.ID, "/"); inner && err == nil { // of a run that would do it again, and may not be removed
+			if outer, _, inner := strings.Cut(r.ID, "/"); inner && err == nil { // its outer run would repeat it, and may not be removed
 				if o, err := s.Find(ctx, outer); err == nil && o.ID == outer && !flags.ends(o) {
 					read++
 					continue
@@ -54,7 +54,7 @@ func (a *app) gc(c *cobra.Command) {
 					continue
 				}
 				switch err = s.Remove(ctx, r.ID); {
-				case errors.As(err, new(*journal.HeldError)) || errors.Is(err, journal.ErrNoRun): // it was resumed or removed meanwhile
+				case errors.As(err, new(*journal.HeldError)) || errors.Is(err, journal.ErrNoRun): // resumed or removed meanwhile
 					a.complain("%v", err)
 					err = nil
 				case err == nil:
@@ -80,17 +80,16 @@ func (a *app) gc(c *cobra.Command) {
 	f.BoolVar(&flags.dry, "dry-run", false, "list what would be removed")
 }
 
-// pageRead is how many runs are read at once.
+// pageRead is the number of runs read at once.
 const pageRead = 1000
 
-// each yields the runs that a query selects, the newest first. They may be removed meanwhile, by other processes too. An error
-// is the last thing that it yields.
+// each yields the runs that a query selects, the newest first. Any process may remove them meanwhile. An error is yielded last.
 func (s *store) each(ctx context.Context, q journal.Query) iter.Seq2[journal.RunInfo, error] {
 	return func(yield func(journal.RunInfo, error) bool) {
 		q.Limit = cmp.Or(q.Limit, pageRead)
 		page, err := s.Runs(ctx, q)
 		for more := len(page) == q.Limit; len(page) > 0 || err != nil; {
-			var next []journal.RunInfo // is read before the run that it follows is removed
+			var next []journal.RunInfo // read before the preceding run is removed
 			var failed error
 			if more && err == nil {
 				next, more, failed = s.after(ctx, q, page)
@@ -109,7 +108,7 @@ func (s *store) each(ctx context.Context, q journal.Query) iter.Seq2[journal.Run
 	}
 }
 
-// after returns the page after another one, and whether one more may follow. Runs at the end of the first page may be gone.
+// after returns the page after another, and whether one more may follow. Runs at the end of the first page may be gone.
 func (s *store) after(ctx context.Context, q journal.Query, page []journal.RunInfo) (next []journal.RunInfo, more bool, err error) {
 	for i := len(page) - 1; i >= 0; i-- {
 		q.Before = page[i].ID
@@ -124,17 +123,16 @@ func (s *store) after(ctx context.Context, q journal.Query, page []journal.RunIn
 	return nil, false, err
 }
 
-// dooms reports whether a run is to be removed, which so many younger ones follow.
+// dooms reports whether a run with that many newer runs is to be removed.
 func (flags gcFlags) dooms(r journal.RunInfo, younger int, now time.Time) bool {
 	return flags.ends(r) && (flags.keep == nil || younger >= *flags.keep) &&
 		(flags.older == 0 || now.Sub(r.Started) > time.Duration(flags.older))
 }
 
-// ends reports whether a run may be removed, however young it is.
+// ends reports whether a run may be removed at any age.
 func (flags gcFlags) ends(r journal.RunInfo) bool {
 	return r.State != journal.Running && (flags.goesOn || !slices.Contains(goOn, r.State))
 }
 
-// goOn are the states of runs that are kept although they are old: they can be
-// resumed, and their finished steps were paid for.
+// goOn lists the states of runs that are kept at any age: they can be resumed, and their finished steps were paid for.
 var goOn = []journal.State{journal.Waiting, journal.Answered, journal.Interrupted, journal.Drained, journal.Refused}

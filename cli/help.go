@@ -35,11 +35,11 @@ func (a *app) fitHelp(root *cobra.Command) {
 	})
 }
 
-// described matches what a line of a list describes, and the spaces after it.
+// described matches the term in a line of a list, and the spaces after it.
 var described = regexp.MustCompile(`^ +\S+( \S+)* {2,}`)
 
-// fit breaks the long lines of a help text. What a list says of a flag or a command continues below its start. The lines of a
-// paragraph are joined before; examples keep their lines.
+// fit breaks the long lines of a help text. Descriptions in a list continue below their start. Lines of a paragraph are joined
+// first; examples keep their lines.
 func fit(help string, width int) string {
 	var out []string
 	paragraph := ""
@@ -124,13 +124,13 @@ func flagError(c *cobra.Command, err error, hint string) error {
 	if invalid != nil && invalid.GetFlag().Value.Type() == "duration" {
 		err = fmt.Errorf("--%s %q: want a time with its unit, such as 10s, 5m or 1h30m%s", invalid.GetFlag().Name, invalid.GetValue(), meantTime(invalid.GetValue(), "s"))
 	}
-	if strings.HasSuffix(err.Error(), "?") { // it says what was meant
+	if strings.HasSuffix(err.Error(), "?") { // the error already has a suggestion
 		return err
 	}
 	return fmt.Errorf("%w: see %s --help", err, c.CommandPath())
 }
 
-// listen listens on the address that --address names.
+// listen listens on the address of --address.
 func listen(address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {

@@ -46,7 +46,7 @@ func (a *app) indexFlags(f *pflag.FlagSet, flags *indexFlags) {
 func (a *app) index(c *cobra.Command) {
 	var flags indexFlags
 	want := c.Args
-	c.Args = func(c *cobra.Command, args []string) error { // or the argument of a run that is resumed
+	c.Args = func(c *cobra.Command, args []string) error { // or the argument of a resumed run
 		return want(c, strings.Fields(cmp.Or(strings.Join(args, " "), flags.run.keep.made.Pipeline)))
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -219,7 +219,7 @@ func (a *app) countSearch(ctx context.Context, words bool, cfg *stone.Config) (c
 	return s.Close, nil
 }
 
-// within returns a path that exists as seen from a folder above it, as search prints it, and any other unchanged.
+// within returns an existing path relative to a folder, as search prints it, and any other path unchanged.
 func within(base, path string) string {
 	abs, err := filepath.Abs(path)
 	if _, missing := os.Stat(path); path == "" || err != nil || missing != nil {
@@ -239,7 +239,7 @@ func within(base, path string) string {
 	}
 }
 
-// way names the flag that goes round an error of an index.
+// way names the flag that avoids an error of an index.
 func way(err error, index bool) string {
 	switch kind := fault.Kind(err); {
 	case kind == "retrieve/embedder" && index:
@@ -252,7 +252,7 @@ func way(err error, index bool) string {
 	return ""
 }
 
-// openIndex opens the index that flags or the configuration name. With a folder it makes the index.
+// openIndex opens the index named by flags or the configuration. With a folder it makes the index.
 func (a *app) openIndex(c *cobra.Command, flags indexFlags, dir string) (context.Context, *library.Index, error) {
 	conf, err := a.configured()
 	if err == nil {
@@ -321,14 +321,14 @@ func (a *app) indexName(flags indexFlags) string {
 	case a.calls.conf.File != "" || name != a.calls.conf.Search.Index:
 		return shownPath(name)
 	}
-	dir, err := config.Find(".") // a project without a configuration; configured has reported errors
+	dir, err := config.Find(".") // no configuration in the project; configured has reported errors
 	if err != nil || dir == "" {
 		dir = config.Name
 	}
 	return shownPath(filepath.Join(dir, indexFile))
 }
 
-// indexBase returns the folder from which an index sees its documents, so that a file can be moved with them: its own,
+// indexBase returns the folder to which an index's document names are relative, so that a file can be moved with them: its own,
 // or the project's for a database.
 func (a *app) indexBase(index string) string {
 	if redact.IsDatabase(index) {
@@ -337,7 +337,7 @@ func (a *app) indexBase(index string) string {
 	return filepath.Dir(index)
 }
 
-// from returns a folder as seen from another one.
+// from returns a folder relative to another.
 func from(base, dir string) (string, error) {
 	base, err := filepath.Abs(base)
 	if err != nil {
@@ -352,7 +352,7 @@ func from(base, dir string) (string, error) {
 	return filepath.ToSlash(dir), nil
 }
 
-// shownPath returns a path as seen from the working directory, if that is shorter.
+// shownPath returns a path relative to the working directory, if that is shorter.
 func shownPath(path string) string {
 	here, err := os.Getwd()
 	if err != nil {

@@ -15,8 +15,7 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 )
 
-// isIntent reports whether a PIPELINE names an intent or a capability, as a configuration
-// writes them.
+// isIntent reports whether a PIPELINE names an intent or a capability in the notation of a configuration.
 func isIntent(pipeline string) bool { return strings.HasPrefix(pipeline, ":") }
 
 // overIntent calls do with a pipeline that asks an intent or a capability.
@@ -64,8 +63,8 @@ func (a *app) answering(app *call.Applicator, name string) (p stone.Ashlar, err 
 	return a.linked.server.Chat(name, app, spec), nil
 }
 
-// about says what an intent or a capability does, for models that choose among tools. It lacks a description if the
-// configuration has none.
+// about describes an intent or a capability for models that choose among tools. It lacks a description if the configuration has
+// none.
 func about(app *call.Applicator, name string) string {
 	name = strings.TrimPrefix(name, ":")
 	spec, _, err := named(app, name)
@@ -78,7 +77,7 @@ func about(app *call.Applicator, name string) string {
 	return "Send a message to " + name + ", and get its answer."
 }
 
-// aboutPlan says what a plan calls.
+// aboutPlan describes the calls of a plan.
 func aboutPlan(app *call.Applicator, name string, p stone.Ashlar) string {
 	var calls []string
 	places(p, func(_ string, a stone.Ashlar) bool {

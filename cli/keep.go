@@ -36,11 +36,11 @@ type keepFlags struct {
 	reuse  string
 	resume string   // the database that already has the run
 	force  bool     // although its pipeline changed
-	again  []string // the steps to do anew
+	again  []string // the steps to repeat
 	cancel bool     // end the run, and its batches
-	check  bool     // do nothing but find out whether it can continue
+	check  bool     // only check whether it can continue
 	fork   forkFlags
-	name   string // under which it is listed; "" means the name of its pipeline
+	name   string // name in lists; "" means the name of its pipeline
 	labels map[string]string
 
 	made source
@@ -48,14 +48,14 @@ type keepFlags struct {
 
 // source is the command line of a run, kept with it to make its pipeline again.
 type source struct {
-	Dir      string   `json:"dir"`                // in which it was given
+	Dir      string   `json:"dir"`                // working directory
 	Program  string   `json:"program"`            // its command
-	Command  string   `json:"command,omitempty"`  // below that; "run" if empty
-	Pipeline string   `json:"pipeline,omitempty"` // the argument PIPELINE, none for a program with a pipeline of its own
+	Command  string   `json:"command,omitempty"`  // the sub-command; "run" if empty
+	Pipeline string   `json:"pipeline,omitempty"` // the argument PIPELINE, empty for a program with its own pipeline
 	Flags    []string `json:"flags,omitempty"`    // only the flags that change the pipeline
 	Args     []string `json:"args,omitempty"`     // after --
-	Budget   []string `json:"budget,omitempty"`   // as flags: of the run, also where the configuration says it
-	Chat     []string `json:"chat,omitempty"`     // as flags: the budget of the chat of which the run is a turn
+	Budget   []string `json:"budget,omitempty"`   // the run's budget as flags, including the configuration's
+	Chat     []string `json:"chat,omitempty"`     // the budget of the run's chat as flags
 }
 
 func (s source) command() string { return cmp.Or(s.Command, "run") }
@@ -81,8 +81,7 @@ func readSource(info journal.RunInfo) (s source, ok bool) {
 	return s, json.Unmarshal(info.Source, &s) == nil && s.Dir != ""
 }
 
-// addKeepFlags adds the flags of run that say how it is kept, and reads them
-// before it runs.
+// addKeepFlags adds the flags of run about recording, and reads them before it runs.
 func (a *app) addKeepFlags(c *cobra.Command, k *keepFlags) {
 	a.addStoreFlags(c, k)
 	f := c.Flags()
@@ -102,23 +101,22 @@ func (a *app) addKeepFlags(c *cobra.Command, k *keepFlags) {
 	f.StringVar(&k.fork.set, "fork-set", "", "")
 	f.BoolVar(&k.fork.yes, "fork-yes", false, "")
 	for _, name := range []string{"resume", "force", "again", "cancel", "check", "fork", "fork-in", "fork-at", "fork-set", "fork-yes"} {
-		f.Lookup(name).Hidden = true // they are for what other commands pass on
+		f.Lookup(name).Hidden = true // for use by other commands
 	}
 }
 
-// addStoreFlags adds the flags that say where runs are kept, if they are, and reads the
-// command line before the command runs.
+// addStoreFlags adds the flags for the store of runs, and reads the command line before the command runs.
 func (a *app) addStoreFlags(c *cobra.Command, k *keepFlags) {
 	c.Flags().BoolVar(&k.none, "no-db", false, "do not record the run; it cannot be resumed")
 	a.addSourceFlags(c, k)
 }
 
-// addSourceFlags is addStoreFlags for a command that keeps all its runs.
+// addSourceFlags is like addStoreFlags, for a command that keeps all its runs.
 func (a *app) addSourceFlags(c *cobra.Command, k *keepFlags) {
 	f := c.Flags()
 	a.dbFlag(f)
 	f.StringVar(&k.made.Pipeline, packageFlag, "", "")
-	f.Lookup(packageFlag).Hidden = true // as the flags of addKeepFlags
+	f.Lookup(packageFlag).Hidden = true // like the flags of addKeepFlags
 	c.PreRunE = func(c *cobra.Command, args []string) (err error) {
 		if n := c.ArgsLenAtDash(); n >= 0 {
 			args, k.made.Args = args[:n], args[n:]
@@ -170,7 +168,7 @@ func (a *app) checkKeep(k *keepFlags, f *pflag.FlagSet) error {
 	return nil
 }
 
-// A keptRun is a run on its way into a store; nil is one that is not kept.
+// A keptRun is a run about to be recorded in a store; nil means not recorded.
 type keptRun struct {
 	*store
 	id    string
@@ -178,14 +176,14 @@ type keptRun struct {
 	rules []budget.Rule // nil without a configuration: a resumed run keeps its budgets
 	batch *batch.Config // asks models in batches; nil asks them directly
 
-	cancel bool // end it in place of continuing it
+	cancel bool // end it instead of continuing it
 	check  bool // stop it before any step
 }
 
 // A checked run is opened and compared with its pipeline, and then stops.
 type checked struct{ stone.RunRecorder }
 
-// errCanContinue ends a checked run that nothing speaks against.
+// errCanContinue ends a checked run that can continue.
 var errCanContinue = errors.New("it can continue")
 
 func (c checked) OpenRun(ctx context.Context, p stone.Ashlar, cfg stone.Config) (stone.RunRecord, error) {
@@ -194,7 +192,7 @@ func (c checked) OpenRun(ctx context.Context, p stone.Ashlar, cfg stone.Config) 
 	return r, err
 }
 
-// keep opens the store and finds out under which name the run is kept.
+// keep opens the store and determines the name of the run.
 func (a *app) keep(ctx context.Context, k keepFlags) (*keptRun, error) {
 	if k.none {
 		return nil, a.uncounted()
@@ -247,7 +245,7 @@ func (r *keptRun) prepare(ctx context.Context, a *app, k keepFlags) (err error) 
 	case !there && k.resume != "":
 		return r.unknown(ctx, r.id)
 	}
-	if there { // budgets are found by both
+	if there { // budgets are indexed by both
 		r.opts.Pipeline = cmp.Or(r.opts.Pipeline, before.Pipeline)
 		if len(r.opts.Labels) == 0 {
 			r.opts.Labels = before.Labels
@@ -264,7 +262,7 @@ func (r *keptRun) start(ctx context.Context, p stone.Ashlar, cfg stone.Config, d
 	return r.another(ctx, p, cfg)
 }
 
-// another runs the pipeline once more, under a new name.
+// another runs the pipeline again under a new name.
 func (r *keptRun) another(ctx context.Context, p stone.Ashlar, cfg stone.Config) (stone.Result, error) {
 	if r == nil {
 		cfg.Recorder = journal.Redact()
@@ -354,10 +352,10 @@ func (a *app) ended(r *keptRun, err error) error {
 		}
 		a.complain("failed: %s", said)
 		if r.resumable(err) {
-			words := []string{"resume", r.id} // and what the run would end without
+			words := []string{"resume", r.id} // plus the limits that the run would exceed
 			if spent, ok := errors.AsType[*budget.ExhaustedError](err); errors.Is(err, journal.ErrDone) {
 				words = append(words, "--force")
-			} else if ok && !spent.Part && spent.Enough > 0 { // each process has the whole time
+			} else if ok && !spent.Part && spent.Enough > 0 { // every process gets the whole time
 				words = append(words, "--"+spent.Limit, money.Exact(spent.Enough))
 			}
 			a.complain("to continue with the recorded steps: %s", a.command(r.store, words...))

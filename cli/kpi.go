@@ -26,7 +26,7 @@ func (a *app) kpi(c *cobra.Command) {
 		intents := map[string]*score{}
 		runs, more, err := flags.chosen(ctx, s, func(run journal.RunInfo) error {
 			for r, err := range s.calls(ctx, run.ID) {
-				if errors.As(err, new(*journal.DamageError)) || errors.Is(err, journal.ErrNoRun) { // or it was removed meanwhile: the others count
+				if errors.As(err, new(*journal.DamageError)) || errors.Is(err, journal.ErrNoRun) { // or removed meanwhile: the others count
 					a.complain("%v", err)
 					break
 				}
@@ -64,8 +64,7 @@ func (a *app) kpi(c *cobra.Command) {
 	a.jsonFlag(c.Flags(), "the counters and rates as a JSON object")
 }
 
-// calls yields the records of the calls that a run has finished. An error is the last
-// thing it yields.
+// calls yields the records of a run's finished calls. An error is yielded last.
 func (s *store) calls(ctx context.Context, run string) func(yield func(*call.Record, error) bool) {
 	return func(yield func(*call.Record, error) bool) {
 		for st, err := range s.EachStep(ctx, run) {
@@ -87,7 +86,7 @@ func (s *store) calls(ctx context.Context, run string) func(yield func(*call.Rec
 // A score counts some calls.
 type score struct {
 	call.Counters
-	fallbacks int // of a capability: calls in which another one was tried before
+	fallbacks int // for a capability: calls in which another was tried first
 	usage     budget.Usage
 	latency   time.Duration // of all attempts
 	caps      map[string]*score
@@ -95,7 +94,7 @@ type score struct {
 
 func newScore() *score { return &score{caps: map[string]*score{}} }
 
-// count takes a call, and the part of each capability in it.
+// count counts a call, and the part of each capability in it.
 func (s *score) count(r *call.Record) {
 	s.Count(r)
 	parts := map[string]*call.Record{}

@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/journal/sqlite"
 )
 
-// runsFilter selects the runs that eval takes as cases, a flag. Ages become times and the set ends now, so that a resumed
+// runsFilter is a flag that selects the runs used as cases by eval. Ages become times and the set ends now, so a resumed
 // evaluation has the same cases.
 type runsFilter struct {
 	words filter.Filter
@@ -50,8 +50,8 @@ func (r *runsFilter) Set(text string) error {
 	return err
 }
 
-// overRuns calls do with a context of the recorded runs that the flag selects, if it does. Without a name of a pipeline, these are runs
-// of this one.
+// overRuns calls do with a context of the recorded runs selected by the flag, if set. Without a pipeline's name, these are runs
+// of this pipeline.
 func (a *app) overRuns(ctx context.Context, pipeline string, flags *evalFlags, do func(context.Context) error) error {
 	if flags.runs.words == nil {
 		return do(ctx)

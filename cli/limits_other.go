@@ -2,5 +2,5 @@
 
 package cli
 
-// openFiles is how many files this process may open at once, 0 if it is unknown.
+// openFiles returns how many files this process may open at once, 0 if unknown.
 func openFiles() uint64 { return 0 }

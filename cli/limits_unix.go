@@ -4,7 +4,7 @@ package cli
 
 import "syscall"
 
-// openFiles is how many files this process may open at once, 0 if it is unknown.
+// openFiles returns how many files this process may open at once, 0 if unknown.
 func openFiles() uint64 {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {

@@ -26,9 +26,9 @@ import (
 // Exit codes of the command.
 const (
 	Done    = 0 // all is done
-	Failed  = 1 // the run failed, or was ended before its end, the pipeline is invalid, or the database is not available now
+	Failed  = 1 // the run failed or was interrupted, the pipeline is invalid, or the database is unavailable
 	Usage   = 2 // wrong usage or configuration
-	Waiting = 3 // the run waits for an answer: answer it, and resume
+	Waiting = 3 // the run waits for an answer: answer it and resume
 
 	// Of eval with a gate.
 	GateFailed = 4 // a rule of the gate is broken
@@ -50,25 +50,23 @@ type fromArgument struct {
 // Config configures the command. With only the Pipeline set, it is the command of
 // this process: its arguments, standard streams and working directory.
 type Config struct {
-	// Pipeline is a stone.Ashlar, a func() stone.Ashlar, a func() (stone.Ashlar, error), a
-	// func(args []string) (stone.Ashlar, error), or FromArgument. The args are
-	// what follows "--"; only the last kind of function takes any.
+	// Pipeline is a stone.Ashlar, a func() stone.Ashlar, a func() (stone.Ashlar, error), a func(args []string) (stone.Ashlar,
+	// error), or FromArgument. The args are the arguments after "--"; only the last kind of function takes any.
 	Pipeline any
 	// Parts extend the core of the command; see Part.
 	Parts []Part
 
-	// Watch returns what watches a run, or nil. Of a run that is not recorded the info has only the Pipeline.
+	// Watch returns a watcher for a run, or nil. If the run is not recorded, the info has only the Pipeline.
 	Watch func(journal.RunInfo) event.Watcher
 
-	Name   string    // of the program, in messages; "" means the name of the process
+	Name   string    // name of the program in messages; "" means the name of the process
 	Args   []string  // nil means the arguments of the process
 	Stdin  io.Reader // answers to questions; nil is os.Stdin
 	Stdout io.Writer // results; nil is os.Stdout
 	Stderr io.Writer // everything else; nil is os.Stderr
 }
 
-// Main runs the command of this process over the pipeline and exits. The command has the
-// parts that are named.
+// Main runs the command of this process over the pipeline and exits. The command has the given parts.
 func Main(pipeline any, parts ...Part) {
 	keepCrashes()
 	os.Exit(Run(context.Background(), Config{Pipeline: pipeline, Parts: parts}))
@@ -120,7 +118,7 @@ func Command(cfg Config) (*cobra.Command, error) {
 	return a.root(), a.linkFault
 }
 
-// within runs a command line within this one. It gets no configuration, grants or keys of this one or of another.
+// within runs a nested command line. It shares no configuration, grants or keys with this or another one.
 func (a *app) within(ctx context.Context, line []string) error {
 	b := newApp(a.Config)
 	b.Args, b.trusting = line, a.trusting
@@ -144,10 +142,10 @@ type app struct {
 	linkFault error
 	calls     calls
 	telemetry telemetry
-	shown     func(path string) string // with labels of lanes; nil if no progress is shown
+	shown     func(path string) string // path with lane labels; nil if no progress is shown
 	secrets   redact.Set               // of everything that runs
 	shared                             // flags
-	trusting  bool                     // whatever is found, see consent
+	trusting  bool                     // trusts any found project, see consent
 	adopts    func(journal.RunInfo) string
 }
 
@@ -175,8 +173,7 @@ func failed(format string, args ...any) error {
 	return &exitError{code: Failed, err: fmt.Errorf(format, args...)}
 }
 
-// exit reports the error and returns the exit code. An error that is no exitError
-// is wrong usage, unless a retry may succeed.
+// exit reports the error and returns the exit code. Any other error counts as wrong usage, unless a retry may succeed.
 func (a *app) exit(cmd *cobra.Command, err error) int {
 	if err == nil {
 		return Done
@@ -207,7 +204,7 @@ func (a *app) complain(format string, args ...any) {
 	fmt.Fprintln(a.Stderr, text.Line(whenFull(a.secrets.Clean(fmt.Sprintf(format, args...)))))
 }
 
-// whenFull adds to the error of a write to a full disk what to do, unless it says so.
+// whenFull adds a remedy to the error of a write to a full disk, unless it has one.
 func whenFull(line string) string {
 	for _, full := range []string{syscall.ENOSPC.Error(), "disk is full"} {
 		if strings.Contains(line, full) && !strings.Contains(line, "make room") {

@@ -93,8 +93,8 @@ func (a *app) modelCall(c *cobra.Command) {
 	f.BoolVar(&flags.raw, "raw", false, "print the response as received")
 }
 
-// client makes the client that a run has of a model: of its provider in the configuration, or of the default model's server.
-// With --url the configuration does not count.
+// client makes the client of a model that a run would use: for its provider in the configuration, or for the default model's
+// server. With --url the configuration is ignored.
 func (a *app) client(flags modelFlags, c config.Connection) (llm.Model, error) {
 	var known []string
 	if flags.url == "" {
@@ -176,7 +176,7 @@ func (flags modelFlags) request(prompt string) (req *llm.Request, extra map[stri
 			return nil, nil, fmt.Errorf("--extra: %w", err)
 		}
 		dec := json.NewDecoder(strings.NewReader(flags.extra))
-		dec.UseNumber() // numbers are sent as they are written
+		dec.UseNumber() // numbers are sent as written
 		if err := dec.Decode(&extra); err != nil {
 			return nil, nil, fmt.Errorf("--extra: %w", err)
 		}
@@ -205,7 +205,7 @@ func readTools(file string) ([]llm.Tool, error) {
 	return tools, nil
 }
 
-// readTool reads a tool as the APIs of various providers write it.
+// readTool reads a tool in the form of any provider's API.
 func readTool(raw json.RawMessage) (llm.Tool, error) {
 	if err := checkObject(raw); err != nil {
 		return llm.Tool{}, err

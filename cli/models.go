@@ -34,7 +34,7 @@ func (a *app) models(c *cobra.Command) {
 	a.jsonFlag(c.Flags(), "a JSON array")
 }
 
-// modelTable returns the rows, each with the capabilities that use it, and what to check.
+// modelTable returns the rows with the capabilities that use them, and things to check.
 func modelTable(conf *config.Config, now time.Time) (rows []*config.Model, warnings []string) {
 	rows = []*config.Model{}
 	for i := range conf.Models {
@@ -114,7 +114,7 @@ func (a *app) caps(c *cobra.Command) {
 	f.BoolVar(&noProbe, "no-probe", false, "do not check availability")
 }
 
-// A capability is one as caps shows it.
+// A capability is a capability in the output of caps.
 type capability struct {
 	call.Metadata
 	Tool   bool   `json:"tool,omitempty"`
@@ -140,7 +140,7 @@ func listed(conf *config.Config) []capability {
 	return all
 }
 
-// untrusted says that the found configuration is not trusted, or returns nil.
+// untrusted returns an error if the found configuration is not trusted.
 func (a *app) untrusted() error {
 	f, err := a.foundConfig()
 	if err != nil {
@@ -149,7 +149,7 @@ func (a *app) untrusted() error {
 	return f.trusted()
 }
 
-// probe checks all capabilities concurrently for availability. It connects to no server if these are untrusted.
+// probe checks all capabilities concurrently for availability. It does not connect to untrusted servers.
 func probe(ctx context.Context, all []capability, untrusted error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()

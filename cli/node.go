@@ -38,12 +38,12 @@ type shownNode struct {
 	Question *journal.Question `json:"question,omitempty"`
 
 	text   string
-	around bool // it is no step, but has steps below it
+	around bool // not a step, but has steps below it
 }
 
 var idPrefix = regexp.MustCompile(`^[0-9a-f]{4,64}$`)
 
-// place returns the node, or the step, that is meant by a word; with all, its whole content.
+// place returns the node or step that a word means; with all, its whole content.
 func (s *store) place(ctx context.Context, info journal.RunInfo, word string, all bool) (shown shownNode, err error) {
 	steps, err := s.Steps(ctx, info.ID)
 	if err != nil {
@@ -82,7 +82,7 @@ func placeOf(ctx context.Context, s *store, run string, steps []journal.Step, wo
 		n, err := s.Node(ctx, run, word)
 		switch {
 		case err == nil:
-			path := "" // of the step that made it
+			path := "" // path of the step that made it
 			for _, s := range steps {
 				if s.Node == n.ID {
 					path = s.Path
@@ -138,7 +138,7 @@ func nodeOf(n journal.NodeInfo, path string) shownNode {
 	}
 }
 
-// textOf is dag.Node.Text for a content that is not read as a node.
+// textOf is like dag.Node.Text, for content without a node.
 func textOf(content json.RawMessage, meta map[string]string) string {
 	var words string
 	if json.Unmarshal(content, &words) == nil {

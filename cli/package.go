@@ -62,12 +62,11 @@ func (a *app) build(c *cobra.Command, before, after []string) error {
 	return err
 }
 
-// intentName matches what may be an intent or a capability whose colon was forgotten.
+// intentName matches a possible intent or capability without its colon.
 var intentName = regexp.MustCompile(`^[a-z][a-z0-9-]*(/[a-z][a-z0-9-]*)?$`)
 
-// relinked hands the command over to a program that links the packages of capabilities
-// and the others, if this program does not. The error is then not nil, and has the exit
-// code.
+// relinked hands the command over to a program that links the packages of capabilities and others, if this one does not. It then
+// returns an error with the exit code.
 func (a *app) relinked(c *cobra.Command, others ...string) error {
 	conf, err := a.configured()
 	if err != nil || !a.fromArgument() {
@@ -112,7 +111,7 @@ func (a *app) handOver(c *cobra.Command, args []string, what string, build func(
 		return failed("%w", err)
 	}
 	if c.Annotations[ownsInterrupt] != "" && terminal(a.Stdin) != nil {
-		// The terminal has interrupted the program as well, which may continue.
+		// The terminal has also interrupted the program, which may continue.
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 		signal.Stop(signals)
 		signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP)
@@ -159,8 +158,8 @@ const (
 	labPackage      = "github.com/stonelayer/stone/x/lab"
 )
 
-// toLink returns the packages whose parts the program of a package links: the kinds that the
-// configuration names, and the screen if it is shown there.
+// toLink returns the packages whose parts a package's program must link: the kinds named in the configuration, and the screen if
+// used.
 func (a *app) toLink(c *cobra.Command) (link load.Linked, err error) {
 	switch {
 	case c == c.Root():
@@ -180,7 +179,7 @@ func (a *app) toLink(c *cobra.Command) (link load.Linked, err error) {
 	} else {
 		link.Calls = paths
 	}
-	// A configuration with a mistake is reported by the program.
+	// The program reports faults of the configuration.
 	conf, err := a.configured()
 	if err == nil && slices.ContainsFunc(slices.Concat(conf.Capabilities, conf.Tools), func(r kinds.Reached) bool { return redact.IsDatabase(r.At) }) {
 		link.Always = append(link.Always, indexPackage)

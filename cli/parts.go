@@ -17,8 +17,8 @@ import (
 	"github.com/stonelayer/stone/internal/tree"
 )
 
-// places calls visit for every ashlar of a pipeline that people see, with its path, parents
-// first. What is below an ashlar is left out if visit returns false.
+// places calls visit for every visible ashlar of a pipeline with its path, parents first. If visit returns false, it skips the
+// parts below.
 func places(p stone.Ashlar, visit func(path string, a stone.Ashlar) bool) {
 	var walk func(path string, a stone.Ashlar)
 	walk = func(path string, a stone.Ashlar) {
@@ -32,7 +32,7 @@ func places(p stone.Ashlar, visit func(path string, a stone.Ashlar) bool) {
 	walk(address.Escape(p.Name()), tree.Body(p))
 }
 
-// A part is an ashlar as names shows it.
+// A part is an ashlar in the output of names.
 type part struct {
 	Path     string   `json:"path"`
 	Name     string   `json:"name"`
@@ -40,15 +40,14 @@ type part struct {
 	Reads    []string `json:"reads,omitempty"`
 	Produces string   `json:"produces,omitempty"`
 	Effects  []string `json:"effects,omitempty"`
-	Facts    facts    `json:"facts,omitempty"` // of its detail, see tree.Facts
+	Facts    facts    `json:"facts,omitempty"` // facts of its detail, see tree.Facts
 	rows     [][2]string
 }
 
 // facts are the values of each name.
 type facts map[string][]string
 
-// factsOf returns what an ashlar says of itself, also as rows to print: values of one name
-// that follow each other share one.
+// factsOf returns the facts of an ashlar, and rows for printing them: consecutive values of one name share a row.
 func factsOf(a stone.Ashlar) (all facts, rows [][2]string) {
 	all = facts{}
 	for name, value := range tree.Facts(a) {
@@ -123,10 +122,8 @@ func printBlocks(w io.Writer, all []block) error {
 	return nil
 }
 
-// A Part is something large that a program has only if its main function names it: cel.Part and mcp.Part of
-// packages below call, screen.Part and serve.Part of those below cli, postgres.Part of package journal/postgres, those
-// of packages below x, such as search.Part, what [Provide] returns, and the parts of other modules, such as a2a.Parts.
-// The linker leaves out the others.
+// A Part is a large extension that a program has only if its main function names it, such as cel.Part, mcp.Part, screen.Part,
+// serve.Part, postgres.Part, search.Part, a2a.Parts of another module, and the result of [Provide]. The linker omits all others.
 type Part interface{ Part() }
 
 // Provide returns the pipeline of a package as a part. It answers for capabilities of kind
@@ -134,7 +131,7 @@ type Part interface{ Part() }
 //
 //	cli.Main(Pipeline, cli.Provide("example.com/triage", triage.Pipeline))
 //
-// The command stone provides what a configuration names by itself.
+// The command stone provides the packages named in a configuration itself.
 func Provide(name string, from any) Part { return provided{name, from} }
 
 type provided struct {

@@ -57,9 +57,8 @@ func noArgs(args []string) error {
 	return nil
 }
 
-// refusal is the error of a pipeline that refused its arguments. Its text is
-// shown as it is, since it may be a usage of several lines; of flag.ErrHelp the
-// flag set has shown it.
+// refusal is the error of a pipeline that refused its arguments. Its text is shown unchanged, because it may be a usage of
+// several lines; for flag.ErrHelp the flag set has shown it.
 func refusal(err error) error {
 	if err == nil {
 		return nil

@@ -27,7 +27,7 @@ import (
 	"github.com/stonelayer/stone/plan"
 )
 
-// isPlan tells whether a PIPELINE is the file of a plan.
+// isPlan reports whether a PIPELINE is the file of a plan.
 func isPlan(pipeline string) bool {
 	ext := filepath.Ext(pipeline)
 	return ext == ".edn" || ext == ".json"
@@ -54,7 +54,7 @@ func noPlan(pipeline string) error {
 		}
 	}
 	if err != nil && hint == "" {
-		return nil // the path of a package may end so
+		return nil // a package path may end like this
 	}
 	return fmt.Errorf("%s is neither a plan (.edn or .json) nor a directory with a Go package%s", pipeline, hint)
 }
@@ -144,7 +144,7 @@ func (a *app) readPlan(file string, after []string, run bool) error {
 	}
 	data, err := regular.Read(file, regular.Config)
 	if errors.Is(err, fs.ErrNotExist) {
-		beside, _ := filepath.Glob(filepath.Join(filepath.Dir(file), "*.edn")) // its pattern is good, or the folder has a strange name
+		beside, _ := filepath.Glob(filepath.Join(filepath.Dir(file), "*.edn")) // the pattern is valid, or the folder has an unusual name
 		hint := suggest.Hint(file, slices.Values(beside))
 		if hint == "" && len(beside) > 0 {
 			hint = fmt.Sprintf(": the plans here are %s", strings.Join(beside[:min(len(beside), maxShown)], ", "))
@@ -178,8 +178,7 @@ func (a *app) readPlan(file string, after []string, run bool) error {
 	return err
 }
 
-// bound reads the slots at the beginning of a plan, and their names. One without a
-// value is null, which is enough to check the plan.
+// bound reads the initial slots of a plan, and their names. A slot without a value is null, which suffices for checking.
 func bound(bindings []string, values bool) (d dag.DAG, names []string, err error) {
 	slots := map[string]any{}
 	for _, b := range bindings {
@@ -209,7 +208,7 @@ func bound(bindings []string, values bool) (d dag.DAG, names []string, err error
 	return d, names, nil
 }
 
-// valueOf returns the value of typed: its JSON value, or the string itself if it is no JSON.
+// valueOf returns the value of a typed text: its JSON value, or the text itself if it is no JSON.
 func valueOf(typed string) any {
 	data, err := canon.AppendJSON(nil, []byte(typed))
 	if err != nil {
@@ -248,7 +247,7 @@ func (k *calls) findings(cfg stone.Config) stone.Findings {
 	return findings
 }
 
-// wants matches a value of --bind that has another type than its input, and written has how a value of each type is typed.
+// wants matches a value of --bind whose type differs from its input's; written shows how to type a value of each type.
 var (
 	wants   = regexp.MustCompile(`does not fit the schema: want (array|object|string),`)
 	written = map[string]string{"array": `["…", "…"]`, "object": `{"…": "…"}`, "string": `"…"`}

@@ -28,7 +28,7 @@ type replyJSON struct {
 	Error      *errorJSON     `json:"error"`
 }
 
-// errorJSON is why a call failed.
+// errorJSON describes why a call failed.
 type errorJSON struct {
 	// Kind is "http", "provider", "protocol", "cut-short", "timeout", "connect",
 	// "canceled" or "error".
@@ -67,7 +67,7 @@ func shownError(ctx context.Context, err error) *errorJSON {
 		e.Kind = "protocol"
 	case is[*llm.TruncatedError](err):
 		e.Kind = "cut-short"
-	case is[*llm.TimeoutError](err): // before connect, which may wrap it
+	case is[*llm.TimeoutError](err): // checked before connect, which may wrap it
 		e.Kind = "timeout"
 	case is[*llm.ConnectError](err):
 		e.Kind = "connect"
@@ -86,8 +86,7 @@ func is[E error](err error) bool {
 	return ok
 }
 
-// watched is a model with a line on the terminal that says how far its answer has
-// come.
+// watched is a model with a progress line on the terminal.
 type watched struct {
 	llm.Model
 	name string
@@ -119,8 +118,7 @@ func (w *watched) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.De
 	}
 }
 
-// copier is a transport that copies the bodies of responses, also the part that
-// the model does not read, having all that it needs.
+// copier is a transport that copies the bodies of responses, including parts that the model does not read.
 type copier struct {
 	http.RoundTripper
 	out io.Writer
@@ -128,12 +126,12 @@ type copier struct {
 
 func newCopier(out io.Writer) copier {
 	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.DisableCompression = true // show the bytes as they were sent
+	t.DisableCompression = true // show the bytes as sent
 	t.DisableKeepAlives = true  // only one request is made
 	return copier{t, out}
 }
 
-// rest bounds how long the rest of a body is read after the model stopped reading.
+// rest bounds the time for reading the rest of a body after the model stopped reading.
 const rest = time.Second
 
 // RoundTrip implements http.RoundTripper.
@@ -158,7 +156,7 @@ type copiedBody struct {
 
 // Close reads the rest of the body.
 func (b *copiedBody) Close() error {
-	_, _ = io.Copy(io.Discard, b.Reader) // an end that is none has been reported by Read
+	_, _ = io.Copy(io.Discard, b.Reader) // Read has reported a premature end
 	err := b.Closer.Close()
 	b.cancel()
 	return err

@@ -28,7 +28,7 @@ import (
 // aRun ends the help text of every command that takes a RUN.
 const aRun = "\n\nRUN is the name of a run, a unique prefix of it, or last for the newest run."
 
-// runNames lists the youngest runs to a shell that completes a command line.
+// runNames lists the newest runs for shell completion.
 func (a *app) runNames(c *cobra.Command, _ []string, _ string) (names []string, how cobra.ShellCompDirective) {
 	err := a.withStore(c.Context(), func(s *store) error {
 		runs, err := s.Runs(c.Context(), journal.Query{})
@@ -74,12 +74,12 @@ func (a *app) cancel(c *cobra.Command) {
 	a.trustFlag(c.Flags())
 }
 
-// cancelRun cancels a run by its records alone, or with its pipeline if it has tasks at agents or batches at a provider.
+// cancelRun cancels a run from its records, or with its pipeline if it has tasks at agents or batches at a provider.
 func (a *app) cancelRun(c *cobra.Command, name string) error {
 	tasks, batches := []string(nil), false
 	records := func(s *store) error {
 		err := journal.Cancel(c.Context(), s.Store, name)
-		if is, ok := errors.AsType[*journal.StateError](err); err != nil && !(ok && len(tasks) > 0 && is.State == journal.Canceled) { // while its tasks were canceled
+		if is, ok := errors.AsType[*journal.StateError](err); err != nil && !(ok && len(tasks) > 0 && is.State == journal.Canceled) { // it ended while its tasks were canceled
 			return failed("%w", err)
 		}
 		a.complain("run %s is canceled", name)
@@ -90,7 +90,7 @@ func (a *app) cancelRun(c *cobra.Command, name string) error {
 		if err != nil {
 			return err
 		}
-		name = info.ID // "last" may be another one by then
+		name = info.ID // "last" may be another run by then
 		if batches, err = batch.Made(c.Context(), s.Store, name); err == nil {
 			tasks, err = remote.Tasks(c.Context(), s.Store, name)
 		}
@@ -115,7 +115,7 @@ func (a *app) cancelRun(c *cobra.Command, name string) error {
 	return a.withStore(c.Context(), records)
 }
 
-// everyRun is the name under which resume continues all runs that can.
+// everyRun is the name with which resume continues all resumable runs.
 const everyRun = "all"
 
 // resumeAll resumes the runs of this command that can continue, the oldest first.
@@ -161,7 +161,7 @@ func (a *app) resumeAll(c *cobra.Command) error {
 	} else if len(left) == 0 {
 		a.complain("no run can continue: waiting ones need an answer, and failed ones are resumed by name")
 	}
-	signals := make(chan os.Signal, 1) // the runs get them too
+	signals := make(chan os.Signal, 1) // the runs also get the signals
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
 	code := Done
@@ -183,7 +183,7 @@ func (a *app) resumeAll(c *cobra.Command) error {
 	return nil
 }
 
-// waiting returns the runs that wait, or only those that wait for nothing but their batches.
+// waiting returns the waiting runs, or only those that wait just for their batches.
 func waiting(ctx context.Context, s *store, people bool) (all []journal.RunInfo, err error) {
 	for r, err := range s.each(ctx, journal.Query{States: []journal.State{journal.Waiting}, Asking: true}) {
 		if err != nil {
@@ -191,7 +191,7 @@ func waiting(ctx context.Context, s *store, people bool) (all []journal.RunInfo,
 		}
 		asked, err := s.Questions(ctx, r.ID)
 		if err != nil {
-			continue // it is damaged, which resuming it by name says
+			continue // damaged, which resuming it by name reports
 		}
 		if people || !slices.ContainsFunc(asked, func(q journal.Question) bool { return q.Open() && q.Name != batch.Question }) {
 			all = append(all, r)
@@ -201,7 +201,7 @@ func waiting(ctx context.Context, s *store, people bool) (all []journal.RunInfo,
 	return all, nil
 }
 
-// goOn runs the command line that was kept with a run, with more flags, in its directory.
+// goOn runs the recorded command line of a run with more flags in its directory.
 func (a *app) goOn(c *cobra.Command, name string, more ...string) error {
 	var line []string
 	lost, _ := c.Flags().GetBool("lost") // false for a command without it
@@ -251,11 +251,11 @@ func (a *app) repeat(c *cobra.Command, name string, from source, line []string, 
 	return errors.Join(a.within(c.Context(), line), os.Chdir(here))
 }
 
-// fromAnywhere returns the flags that were set as they are typed in any directory.
+// fromAnywhere returns the set flags in a form that works in any directory.
 func fromAnywhere(flags *pflag.FlagSet) []string {
 	var line []string
 	flags.Visit(func(f *pflag.Flag) {
-		if f.Name == "again" || f.Name == "lost" || f.Annotations[ofFork] != nil { // as whole paths, see app.again and app.fork
+		if f.Name == "again" || f.Name == "lost" || f.Annotations[ofFork] != nil { // as full addresses, see app.again and app.fork
 			return
 		}
 		if path, err := filepath.Abs(f.Value.String()); err == nil && f.Annotations[namesFile] != nil && !redact.IsDatabase(f.Value.String()) && f.Value.String() != "" {
@@ -267,7 +267,7 @@ func fromAnywhere(flags *pflag.FlagSet) []string {
 	return line
 }
 
-// sourceOf returns how to make the pipeline of a run again.
+// sourceOf returns the recorded command line of a run.
 func (a *app) sourceOf(info journal.RunInfo) (source, error) {
 	from, ok := readSource(info)
 	var request respond.Source

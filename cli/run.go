@@ -152,7 +152,7 @@ func (a *app) perform(ctx context.Context, p stone.Ashlar, cfg stone.Config, fin
 	a.printLost(run, result, err)
 	a.printNotices(result.Notices)
 	err = a.ended(run, err)
-	// Each of these is tried whatever became of the others.
+	// Each is attempted even if others fail.
 	for _, failure := range []error{output(pieces.Close()), print(result, run), target.write(result.DAG), trace.close(), run.close(), closeWire()} {
 		if failure != nil {
 			a.complain("Error: %v", failure)
@@ -162,7 +162,7 @@ func (a *app) perform(ctx context.Context, p stone.Ashlar, cfg stone.Config, fin
 	return err
 }
 
-// execute runs the pipeline in sight of the user.
+// execute runs the pipeline and shows its progress.
 func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, run *keptRun, trace *traceFile, flags runFlags) (stone.Result, error) {
 	var display *progress.Display
 	say := func(line string) { a.complain("%s", line) }
@@ -172,7 +172,7 @@ func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, run
 	if !a.quiet && !flags.own {
 		size := a.screen()
 		if flags.stream && terminal(a.Stdout) != nil {
-			size = nil // the pieces would be written into the picture
+			size = nil // pieces would be written into the display
 		}
 		display = progress.New(p, progress.Config{Out: unshielded(a.Stderr), Size: size, Color: color()})
 		defer display.Close()
@@ -204,7 +204,7 @@ func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, run
 	return run.start(limit.Ranked(ctx, rank), p, cfg, drain)
 }
 
-// sayWaiting says once if many steps wait for the budget, which otherwise nobody sees. Stop ends it.
+// sayWaiting reports once if many steps wait for the budget, which is otherwise invisible. Stop ends it.
 func sayWaiting(account *budget.Account, say func(string)) (stop func()) {
 	const many, every = 5, 2 * time.Second
 	ended := make(chan struct{})
@@ -230,7 +230,7 @@ func sayWaiting(account *budget.Account, say func(string)) (stop func()) {
 	}
 }
 
-// printNotices prints what a person should know of a run.
+// printNotices prints the notices of a run.
 func (a *app) printNotices(notices []event.Notice) {
 	for _, n := range notices {
 		lines := text.Lines(n.Text)
@@ -241,7 +241,7 @@ func (a *app) printNotices(notices []event.Notice) {
 	}
 }
 
-// labelled returns a path with the labels of lanes in place of their numbers, as far as they are known.
+// labelled returns a path with known lane labels in place of numbers.
 func (a *app) labelled(path string) string {
 	if a.shown == nil {
 		return address.Readable(path)
@@ -249,11 +249,11 @@ func (a *app) labelled(path string) string {
 	return a.shown(path)
 }
 
-// maxLost is how many of the lanes that were lost are listed.
+// maxLost is the number of lost lanes that are listed.
 const maxLost = 5
 
-// printLost says how many lanes were lost, why the first of them, and how to repeat them. Run is nil if the
-// run is not recorded.
+// printLost prints the number of lost lanes, the reasons of the first, and how to repeat them. Run is nil if the run is not
+// recorded.
 func (a *app) printLost(run *keptRun, result stone.Result, err error) {
 	said := dag.CountLost(result.Lost).String()
 	if said == "" {

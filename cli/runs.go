@@ -80,7 +80,7 @@ func (a *app) chooseFlags(flags *runsFlags, c *cobra.Command, does string) {
 	a.filterFlags(flags, c, does)
 }
 
-// filterFlags adds the flags that say of what kind runs are.
+// filterFlags adds the flags that filter runs.
 func (a *app) filterFlags(flags *runsFlags, c *cobra.Command, does string) {
 	f := c.Flags()
 	f.StringSliceVar(&flags.states, "state", nil, does+" only runs in these `STATES`: "+strings.Join(stateNames(), ", "))
@@ -92,7 +92,7 @@ func (a *app) filterFlags(flags *runsFlags, c *cobra.Command, does string) {
 	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(stateNames(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// chosen calls do for each run that the flags choose. It returns their number, and whether the limit left some out.
+// chosen calls do for each run that the flags select. It returns their number, and whether the limit omitted some.
 func (flags runsFlags) chosen(ctx context.Context, s *store, do func(journal.RunInfo) error) (n int, more bool, err error) {
 	q, err := flags.query(ctx, s)
 	if err != nil {
@@ -162,7 +162,7 @@ func (flags runsFlags) query(ctx context.Context, s *store) (q journal.Query, er
 	}
 	q.Pipeline, q.Text, q.MinCost, q.Since = flags.pipeline, flags.text, flags.minCost, time.Time(flags.since)
 	if !flags.all {
-		q.Limit = min(*flags.limit, pageRead-1) + 1 // one more tells whether another page follows
+		q.Limit = min(*flags.limit, pageRead-1) + 1 // one more shows whether another page follows
 	}
 	if flags.before != "" {
 		before, err := s.find(ctx, flags.before)
@@ -174,7 +174,7 @@ func (flags runsFlags) query(ctx context.Context, s *store) (q journal.Query, er
 	return q, nil
 }
 
-// pageOfRuns is how many runs are listed at once.
+// pageOfRuns is the number of runs listed at once.
 const pageOfRuns = 20
 
 // maxName bounds the shown part of a pipeline's name.

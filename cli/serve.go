@@ -66,7 +66,7 @@ func (a *app) serveAll(c *cobra.Command, args []string, flags serveFlags) error 
 	if err != nil {
 		return err
 	}
-	say, log := a.complain, slog.Handler(nil) // the handler of text is the server's own
+	say, log := a.complain, slog.Handler(nil) // the server has its own text handler
 	if flags.log.value == "json" {
 		log = slog.NewJSONHandler(cleaned{a}, nil)
 		say = func(format string, args ...any) { slog.New(log).Info(fmt.Sprintf(format, args...)) }
@@ -110,7 +110,7 @@ func (c cleaned) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// signIn returns the rest of an address that signs a browser in: its path, with the token if there is one.
+// signIn returns the part of an address that signs a browser in: its path, with the token if any.
 func signIn(path, token string) string {
 	if token == "" {
 		return strings.TrimSuffix(path, "/")
@@ -139,7 +139,7 @@ func (a *app) withPublished(c *cobra.Command, args []string, serve func([]publis
 	if a.fromArgument() && len(after) > 0 {
 		return errors.New("arguments after -- belong to the pipeline of one package: name no other PIPELINE")
 	}
-	var packages []string // as they are linked: directories in full
+	var packages []string // absolute directories, for linking
 	for _, p := range before {
 		if isPlan(p) || isIntent(p) {
 			continue
@@ -167,8 +167,8 @@ func (a *app) withPublished(c *cobra.Command, args []string, serve func([]publis
 	return serve(all)
 }
 
-// adopted returns the name of the pipeline among those published here that a command in this directory has run in the same way:
-// with the same arguments and budget, and no flags.
+// adopted returns the name of the pipeline published here that a command in this directory has run with the same arguments and
+// budget, and no flags.
 func adopted(info journal.RunInfo, all []publish.Pipeline, names, args []string) string {
 	from, ok := readSource(info)
 	here, err := os.Getwd()
@@ -185,8 +185,7 @@ func adopted(info journal.RunInfo, all []publish.Pipeline, names, args []string)
 	return ""
 }
 
-// callers opens the tokens that allow requests. If there are none, it returns a first one,
-// unless everyone may do everything.
+// callers opens the tokens of the server. If there are none, it returns a first one, unless everyone may do everything.
 func (a *app) callers(flags serveFlags) (tokens *token.File, first string, err error) {
 	if _, _, err := net.SplitHostPort(flags.address); err != nil {
 		return nil, "", fmt.Errorf("--address %q: want HOST:PORT, as 127.0.0.1:8080", flags.address)
@@ -240,7 +239,7 @@ func (a *app) publishedFrom(name string) (p publish.Pipeline, err error) {
 	}
 	if isIntent(name) {
 		p.Name = strings.ReplaceAll(strings.TrimPrefix(name, ":"), "/", "-")
-		p.Grant = []string{} // publish takes the configured one
+		p.Grant = []string{} // publish uses the configured grant
 		p.Description = about(a.calls.conf.App, name)
 		p.Ashlar, err = a.answering(a.calls.conf.App, name)
 		return p, err
@@ -274,8 +273,7 @@ func (a *app) publishedPlan(file string) (p publish.Pipeline, err error) {
 	return p, nil
 }
 
-// waitedFor opens a database, and tries again for a while if it does not answer: a server and its
-// database may start together.
+// waitedFor opens a database, retrying for a while if it does not answer, because a server and its database may start together.
 func (a *app) waitedFor(ctx context.Context, wait time.Duration) (*store, error) {
 	const pause = 500 * time.Millisecond
 	for start, said := time.Now(), false; ; said = true {

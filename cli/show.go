@@ -59,7 +59,7 @@ func (a *app) showRun(c *cobra.Command) {
 	c.Flags().BoolVar(&all, "all", false, "print every lane and round; for a NODE, include the conversation of an agent")
 }
 
-// nameAsked prints the command that shows what the last capability of a call was asked.
+// nameAsked prints the command that shows the request to the last capability of a call.
 func (a *app) nameAsked(s *store, run string, of shownNode) {
 	record := call.RecordIn(of.Meta)
 	if record == nil {
@@ -73,7 +73,7 @@ func (a *app) nameAsked(s *store, run string, of shownNode) {
 	}
 }
 
-// showBelow prints the rows of a lane, a fan-out or another place that is no step.
+// showBelow prints the rows of a lane, a fan-out or another place without a step.
 func (a *app) showBelow(ctx context.Context, s *store, info journal.RunInfo, path string, all bool) error {
 	run, err := view.Read(ctx, s, info, all)
 	if err != nil {
@@ -98,7 +98,7 @@ func (a *app) showBelow(ctx context.Context, s *store, info journal.RunInfo, pat
 func (a *app) printHead(run *view.Run) error {
 	info := run.RunInfo
 	state := stateOf(run.Head)
-	if failure := failureOf(run.Head); strings.HasPrefix(failure, state+" ") { // a kind that says the same
+	if failure := failureOf(run.Head); strings.HasPrefix(failure, state+" ") { // the kind repeats the reason
 		state = failure
 	} else if failure != "" {
 		state += ": " + failure
@@ -163,7 +163,7 @@ func (a *app) printTail(ctx context.Context, s *store, info journal.RunInfo) err
 			return nil
 		}
 		words := []string{"resume", info.ID}
-		if f := info.Failure; f != nil && f.Kind == budget.Kind { // or it would end in the same way
+		if f := info.Failure; f != nil && f.Kind == budget.Kind { // otherwise it would end in the same way
 			if m := more.FindStringSubmatch(f.Reason); m != nil {
 				words = append(words, "--"+m[1], m[2])
 			}
@@ -173,5 +173,5 @@ func (a *app) printTail(ctx context.Context, s *store, info journal.RunInfo) err
 	return nil
 }
 
-// more is the limit that a failure says would be enough.
+// more matches the limit that a failure names as sufficient.
 var more = regexp.MustCompile(`: set (max-[a-z]+) to at least ([0-9.]+)`)

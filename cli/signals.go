@@ -17,14 +17,13 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// sameSignal is the time within which a second SIGTERM counts as the first one: a service
-// manager sends it to all processes of a service, and stone passes it on as well.
+// sameSignal is the time within which a second SIGTERM counts as the first one: a service manager sends it to all processes of a
+// service, and stone also passes it on.
 const sameSignal = time.Second
 
-// interruptible returns a context that the first SIGINT, SIGTERM or SIGHUP cancels, and a channel.
-// If resume, the command that resumes the run, is not empty, SIGTERM closes the channel instead.
-// A second signal of the same kind ends the process. Kinds are counted separately, since one
-// Ctrl-C reaches a program that a stone command runs twice: from the terminal, and as SIGHUP from
+// interruptible returns a context that the first SIGINT, SIGTERM or SIGHUP cancels, and a channel. If resume, the command that
+// resumes the run, is not empty, SIGTERM closes the channel instead. A second signal of the same kind ends the process. Kinds are
+// counted separately, because one Ctrl-C reaches a program run by a stone command twice: from the terminal, and as SIGHUP from
 // that command. The returned function stops the handling of signals.
 func interruptible(ctx context.Context, say func(string), resume string) (context.Context, <-chan struct{}, func()) {
 	return stoppable(ctx, say, resume, false)
@@ -89,7 +88,7 @@ func stoppable(ctx context.Context, say func(string), resume string, server bool
 	}
 }
 
-// sender says where a signal comes from.
+// sender describes the origin of a signal.
 func sender(sig os.Signal) string {
 	switch sig {
 	case os.Interrupt:
@@ -100,7 +99,7 @@ func sender(sig os.Signal) string {
 	return fmt.Sprintf("the signal %v", sig)
 }
 
-// mostCrashes bounds the file of crashes, in bytes: when it is larger, the next process starts it anew.
+// mostCrashes bounds the file of crashes, in bytes: the next process truncates a larger file.
 const mostCrashes = 1 << 20
 
 // crashFile receives the output of the runtime when a process of the command crashes.
@@ -109,8 +108,8 @@ func crashFile() (string, error) {
 	return filepath.Join(dir, "stone", "crashes.txt"), err
 }
 
-// keepCrashes lets the runtime write crashes to a file too, which the command doctor reads. Where the
-// file cannot be written, they are only printed.
+// keepCrashes makes the runtime also write crashes to a file, which the command doctor reads. If the file cannot be written, they
+// are only printed.
 func keepCrashes() {
 	name, err := crashFile()
 	if err != nil || os.MkdirAll(filepath.Dir(name), 0o700) != nil {

@@ -13,18 +13,17 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// labelsOf returns a function that writes an address as failures and pages do: with the labels of lanes.
+// labelsOf returns a function that writes an address with lane labels, like failures and pages.
 func labelsOf(ctx context.Context, s *store, run string) func(string) string {
 	lanes := view.LanesOf(s, run)
 	return func(path string) string {
-		shown, _ := lanes.Shown(ctx, path) // without labels if they cannot be read
+		shown, _ := lanes.Shown(ctx, path) // labels are omitted if unreadable
 		return shown
 	}
 }
 
-// spotOf returns the address in a run that a word means: of a step, or of a lane, a fan-out or anything else that has steps
-// below it. The word is an address or the end of one, in any way in which a command or a page prints it, or the
-// beginning of a node's id.
+// spotOf returns the address in a run that a word means: of a step, or of a lane, a fan-out or another place with steps below it.
+// The word is an address or the end of one, in any form printed by a command or a page, or the prefix of a node's id.
 func spotOf(run string, steps []journal.Step, labelled func(string) string, word string) (string, error) {
 	var paths []string
 	for _, s := range steps {
@@ -56,7 +55,7 @@ func spotOf(run string, steps []journal.Step, labelled func(string) string, word
 		ends(all, func(path string) string { return address.Readable(address.Place(path)) }), // progress counts lanes
 	}
 	words := []string{word}
-	if row := strings.LastIndex(word, "] "); row > 0 { // the row of a lane: its address and its label
+	if row := strings.LastIndex(word, "] "); row > 0 { // a row of a lane: address and label
 		words = append(words, word[:row+1])
 	}
 	for _, word := range words {
@@ -83,7 +82,7 @@ func spotOf(run string, steps []journal.Step, labelled func(string) string, word
 	return "", fmt.Errorf("run %s has no step or node %q: show without it lists them", run, word)
 }
 
-// matching returns the different paths that fit, in order.
+// matching returns the distinct matching paths, in order.
 func matching(paths []string, fits func(string) bool) (all []string) {
 	for _, path := range paths {
 		if fits(path) && !slices.Contains(all, path) {

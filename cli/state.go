@@ -18,7 +18,7 @@ import (
 	"github.com/stonelayer/stone/journal/sqlite"
 )
 
-// The state of a project, in its directory .stone, and what comes and goes with a database.
+// The state of a project in its directory .stone, and the temporary files of a database.
 const (
 	runsFile   = "stone.db"
 	indexFile  = "index.db"
@@ -60,7 +60,7 @@ func (f *found) stateIn(file string) error {
 	return nil
 }
 
-// holds says what a file of state has that commands would act upon.
+// holds describes the content of a state file on which commands would act.
 func holds(file string) string {
 	if to, err := os.Readlink(file); err == nil {
 		return "is a link to " + to
@@ -105,7 +105,7 @@ func holds(file string) string {
 	return "cannot be read: " + err.Error()
 }
 
-// believes asks for trust in a file of the project's state that exists, and announces one that will be made.
+// believes asks for trust in an existing state file of the project, and announces one that will be made.
 func (a *app) believes(file string) error {
 	dir, err := config.Find(".")
 	if err != nil {
@@ -126,7 +126,7 @@ func (a *app) believes(file string) error {
 	return nil
 }
 
-// made marks a file of the project's state that this process has made.
+// made marks a state file made by this process.
 func (a *app) made(file string) {
 	s, err := trust.Open()
 	if err == nil {
@@ -141,8 +141,8 @@ func (a *app) unmarked(file string, err error) {
 	}
 }
 
-// openTokens opens the file of tokens. Without a name it is one of the user for the project, with the tokens that the user
-// has trusted in the project.
+// openTokens opens the file of tokens. Without a name it is the user's file for the project, including the project's tokens that
+// the user trusts.
 func (a *app) openTokens() (*token.File, error) {
 	if a.tokens != "" {
 		return token.Open(a.tokens)

@@ -22,7 +22,7 @@ import (
 	"github.com/stonelayer/stone/journal/sqlite"
 )
 
-// youngest is the name under which commands find the youngest run.
+// youngest is the name that selects the newest run.
 const youngest = "last"
 
 // A store is the database that keeps runs.
@@ -43,9 +43,8 @@ func (a *app) newStore(ctx context.Context, known string) (*store, error) {
 	return s, nil
 }
 
-// openStore opens the store that a flag or the environment names, or the project's;
-// known is its name if that was found before. A missing file is made if makeIt is set, and
-// an error otherwise.
+// openStore opens the store that a flag or the environment names, or the project's; known is its name if already determined. A
+// missing file is made if makeIt is set, and an error otherwise.
 func (a *app) openStore(ctx context.Context, known string, makeIt bool, opts sqlite.Options) (*store, error) {
 	s := &store{file: cmp.Or(known, storeName(a.db))}
 	if a.db != "" {
@@ -58,7 +57,7 @@ func (a *app) openStore(ctx context.Context, known string, makeIt bool, opts sql
 		if a.linked.postgres == nil {
 			return nil, fmt.Errorf("this program does not link PostgreSQL: give cli.Main the part of package %s (--db or STONE_DB names another database)", postgresPackage)
 		}
-		full := redact.FullDatabase(s.file, storeEnv, false) // with the password, if the environment has it for this address
+		full := redact.FullDatabase(s.file, storeEnv, false) // includes the password that the environment has for this address
 		s.file, s.secret = redact.Database(s.file), a.linked.postgres.Secret(full)
 		var err error
 		if s.Store, err = a.linked.postgres.Open(ctx, full, os.Getenv(listenEnv)); err != nil {
@@ -92,15 +91,14 @@ func (a *app) openStore(ctx context.Context, known string, makeIt bool, opts sql
 	return s, nil
 }
 
-// noDatabase is the error of a command that makes no database. No run was recorded in it yet.
+// noDatabase is the error of a command that creates no database when none exists yet.
 type noDatabase struct{ file string }
 
 func (e noDatabase) Error() string {
 	return fmt.Sprintf("there is no database %s: the command run makes one, and --db names another", e.file)
 }
 
-// inProject finds the file of the project: in the nearest directory .stone, else
-// in one in the working directory.
+// inProject returns the file of the project: in the nearest directory .stone, or else in one in the working directory.
 func (s *store) inProject(makeIt bool) error {
 	dir, err := config.Find(".")
 	if err != nil {
@@ -108,7 +106,7 @@ func (s *store) inProject(makeIt bool) error {
 	}
 	s.file = kinds.Shown(filepath.Join(cmp.Or(dir, config.Name), runsFile))
 	if _, err := os.Stat(s.file); !makeIt || !errors.Is(err, fs.ErrNotExist) {
-		return nil // what else is wrong shows when it is opened
+		return nil // other problems appear when it is opened
 	}
 	if err := makeProject(filepath.Dir(s.file)); err != nil {
 		return fmt.Errorf("runs cannot be kept: %w: --db keeps them in another place, --no-db keeps none", err)
@@ -145,7 +143,7 @@ func (a *app) withStore(ctx context.Context, do func(*store) error) error {
 	return a.withStoreAs(ctx, "", sqlite.Options{}, do)
 }
 
-// withStoreAs is withStore with the options of a file.
+// withStoreAs is like withStore, with the options of a file.
 func (a *app) withStoreAs(ctx context.Context, known string, opts sqlite.Options, do func(*store) error) error {
 	s, err := a.openStore(ctx, known, false, opts)
 	if err != nil {
@@ -162,8 +160,7 @@ func (a *app) withStoreAs(ctx context.Context, known string, opts sqlite.Options
 	}
 }
 
-// find returns the run that is meant by a name: its id, the beginning of it, or
-// "last".
+// find returns the run with a name: its id, a prefix of it, or "last".
 func (s *store) find(ctx context.Context, name string) (journal.RunInfo, error) {
 	if name == youngest {
 		runs, err := s.Runs(ctx, journal.Query{Limit: 1})
@@ -211,7 +208,7 @@ func (a *app) command(s *store, words ...string) string {
 	return a.Name + " " + strings.Join(words, " ") + s.flag
 }
 
-// quoted returns a word as a shell takes it.
+// quoted quotes a word for a shell.
 func quoted(word string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=,@%+", r)
@@ -222,16 +219,16 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// storeEnv names the store without --db. Its password stays in the environment: a command
-// line is seen by all users of the machine.
+// storeEnv names the store without --db. Its password stays in the environment, because all users of the machine see command
+// lines.
 const (
 	storeEnv  = "STONE_DB"
 	listenEnv = "STONE_DB_LISTEN"
 	indexEnv  = kinds.IndexEnv
 )
 
-// storeFlag is the value of --db or --index. An address loses its password, which goes to the
-// variable, where programs that continue the command find it.
+// storeFlag is the value of --db or --index. The password of an address moves to the environment variable, where programs that
+// continue the command find it.
 type storeFlag struct {
 	name     *string
 	variable string
@@ -254,8 +251,8 @@ func (f storeFlag) Set(name string) error {
 
 var errSettings = errors.New("a database of a server is named by an address: postgres://USER@HOST/NAME")
 
-// isSettings reports whether a store is named as PostgreSQL's own programs allow it, or by an address of another kind, as one
-// that is misspelled: it is no file, and may have a password.
+// isSettings reports whether a store is named by connection settings of PostgreSQL, or by a misspelled address: it is no file,
+// and may contain a password.
 func isSettings(name string) bool {
 	return !redact.IsDatabase(name) && (strings.Contains(name, "host=") || strings.Contains(name, "dbname=") || strings.Contains(name, "password=") || strings.Contains(name, "://"))
 }
@@ -317,14 +314,14 @@ type damage struct {
 	Reason string `json:"reason"`
 }
 
-// mostDamage bounds what is printed: a file may be damaged everywhere.
+// mostDamage bounds the printed damage, because a file may be damaged everywhere.
 const mostDamage = 1000
 
 func (a *app) dbCheck(c *cobra.Command) {
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		at := &store{file: storeName(a.db)}
 		info, missing := os.Stat(at.file)
-		if missing == nil && info.Mode().IsRegular() && info.Size() == 0 { // opening it would make a database of it
+		if missing == nil && info.Mode().IsRegular() && info.Size() == 0 { // opening it would turn it into a database
 			return failed("database %s is empty: it has no tables", at.file)
 		}
 		if at.file == "" && at.inProject(false) == nil {
@@ -332,7 +329,7 @@ func (a *app) dbCheck(c *cobra.Command) {
 		}
 		s, err := a.openStore(c.Context(), "", false, sqlite.Options{ReadOnly: true})
 		switch {
-		case err != nil && missing == nil: // it is there, and so damaged that it does not open
+		case err != nil && missing == nil: // it exists but is too damaged to open
 			return failed("%w", err)
 		case err != nil:
 			return err

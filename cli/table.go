@@ -15,25 +15,25 @@ import (
 	"golang.org/x/term"
 )
 
-// A table has rows of cells. A name that begins with ">" is that of a column aligned right.
+// A table has rows of cells. A column whose name begins with ">" is right-aligned.
 type table struct {
 	names []string
 	rows  [][]string
-	lines int // at most so many for the last cell of a row, 0 for any number
+	lines int // maximum lines of a row's last cell, 0 for any number
 }
 
 func newTable(names ...string) *table { return &table{names: names} }
 
-// add adds a row. Cells at its end may be left out.
+// add adds a row. Trailing cells may be omitted.
 func (t *table) add(cells ...string) {
 	t.rows = append(t.rows, append(cells, make([]string, len(t.names)-len(cells))...))
 }
 
-// print prints the columns side by side, but for those without anything in them.
-// Lines fit a width, unless that is 0: the text of the last column, which says why, is folded, and others are cut.
+// print prints the columns side by side, except empty ones. Lines fit a width, unless it is 0: the last column, usually a reason,
+// is folded, and others are cut.
 func (t *table) print(w io.Writer, width int) error {
 	head := make([]string, len(t.names))
-	widths := make([]int, len(t.names)) // 0 for a column that is left out
+	widths := make([]int, len(t.names)) // 0 for an omitted column
 	for i, name := range t.names {
 		head[i] = strings.TrimPrefix(name, ">")
 		for _, row := range t.rows {
@@ -104,8 +104,7 @@ func (a *app) print(v any, t *table, width int) error {
 	return output(t.print(a.Stdout, width))
 }
 
-// columns returns the width of the terminal that standard output is, 0 if it is
-// none.
+// columns returns the width of the terminal at standard output, or 0.
 func (a *app) columns() int {
 	f := terminal(a.Stdout)
 	if f == nil {
@@ -118,7 +117,7 @@ func (a *app) columns() int {
 	return columns
 }
 
-// moment tells a time as short as it can be told now.
+// moment formats a time as briefly as possible relative to now.
 func moment(t, now time.Time) string {
 	t, now = t.Local(), now.Local()
 	switch {
@@ -132,7 +131,7 @@ func moment(t, now time.Time) string {
 	return t.Format(time.DateOnly)
 }
 
-// took tells how long something took, "" if one of its ends is not known.
+// took formats a duration, "" if its start or end is unknown.
 func took(started, ended time.Time) string {
 	if started.IsZero() || ended.IsZero() {
 		return ""
@@ -140,7 +139,7 @@ func took(started, ended time.Time) string {
 	return progress.Duration(max(ended.Sub(started), 0))
 }
 
-// amount tells a number with about three digits, "" for none.
+// amount formats a number with about three digits, 0 as "".
 func amount(n int) string {
 	switch {
 	case n == 0:

@@ -26,9 +26,8 @@ func (t *telemetry) close() {
 	}
 }
 
-// watching returns what watches each run: Config.Watch, and an exporter if the environment or the configuration
-// names a collector. The error says that the configuration is not trusted; all other faults are told, and nothing
-// is sent.
+// watching returns the watchers of each run: Config.Watch, and an exporter if the environment or the configuration names a
+// collector. The error means that the configuration is not trusted; other faults are printed, and nothing is sent.
 func (a *app) watching() (watch func(journal.RunInfo) event.Watcher, err error) {
 	t := &a.telemetry
 	t.once.Do(func() {
@@ -62,7 +61,7 @@ func (a *app) configuredTelemetry() (otlp.Config, error) {
 		return otlp.Config{}, err
 	}
 	if a.calls.config == "" {
-		// It does not ask, since a question would have to show what else the file reaches.
+		// It does not ask, because a question would have to show everything that the file reaches.
 		f := found{dir: filepath.Dir(file), wants: []string{of.Reaches()}, files: []string{file}}
 		if a.trusting {
 			trusting.Store(true)
@@ -76,7 +75,7 @@ func (a *app) configuredTelemetry() (otlp.Config, error) {
 	return cfg, err
 }
 
-// watched returns what watches a run. Run is nil for one that is not kept.
+// watched returns the watcher of a run. Run is nil if it is not kept.
 func (a *app) watched(pipeline string, run *keptRun) (event.Watcher, error) {
 	watch, err := a.watching()
 	if err != nil {

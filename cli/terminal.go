@@ -27,10 +27,8 @@ import (
 	"golang.org/x/term"
 )
 
-// terminalUI makes the command without a sub-command the terminal UI of the project around
-// the working directory, or of the program's one pipeline.
-// Without a terminal, or in a program that does not link the screen, it remains the
-// help.
+// terminalUI makes the command without a sub-command show the terminal UI of the project around the working directory, or of the
+// program's pipeline. Without a terminal, or if the program does not link the screen, it shows the help.
 func (a *app) terminalUI(root *cobra.Command) {
 	if a.linked.screen == nil {
 		root.Long = root.Short + ".\n\n" + "To show the pipeline on the whole screen, give cli.Main the part of package github.com/stonelayer/stone/x/screen."
@@ -69,7 +67,7 @@ func (a *app) terminalUI(root *cobra.Command) {
 			}
 			return c.Help()
 		}
-		// The pipeline asks for them when it asks its model, and so may the programs that it runs.
+		// The pipeline reads them for its model, and programs that it runs may too.
 		for name, value := range map[string]string{"STONE_PROVIDER": provider.value, "STONE_MODEL": *model, "STONE_URL": *url} {
 			if value == "" {
 				continue
@@ -140,8 +138,8 @@ func (a *app) projectPipeline() (dir, path string, err error) {
 	return dir, path, err
 }
 
-// show runs the pipeline on the terminal until the person leaves it, and keeps each
-// of its runs. The result of the last one is printed at the end, when the screen is gone.
+// show runs the pipeline on the terminal until the person leaves it, and records each run. After the screen is closed, it prints
+// the result of the last one.
 func (a *app) show(ctx context.Context, p stone.Ashlar, k keepFlags) error {
 	if err := a.consentToConfig(); err != nil {
 		return err
@@ -174,12 +172,12 @@ func (a *app) show(ctx context.Context, p stone.Ashlar, k keepFlags) error {
 	}
 	failure := a.ended(kept, err)
 	if err != nil && ctx.Err() == nil {
-		failure = nil // it was seen, and left
+		failure = nil // the person has seen it
 	}
 	return errors.Join(failure, a.printResult(a.emitted(result), false), kept.close())
 }
 
-// needs names the inputs that a person has to give to a pipeline, empty for none.
+// needs names the inputs that a person must enter for a pipeline, "" for none.
 func (a *app) needs(p stone.Ashlar) string {
 	given := a.calls.base.Input.Types()
 	var names []string
@@ -197,7 +195,7 @@ func (a *app) needs(p stone.Ashlar) string {
 	return "a JSON object with " + text.Line(strings.Join(names, ", "))
 }
 
-// typed reads an input that a person has typed: JSON, or a text, which does not begin as an object, a list or a string in JSON.
+// typed reads an input that a person typed: JSON, or a text that does not begin like a JSON object, list or string.
 func (a *app) typed(ctx context.Context, p stone.Ashlar, typed string) (dag.DAG, error) {
 	d, err := tree.ReadInput(ctx, p, []byte(typed))
 	if err != nil && !strings.ContainsAny(typed[:min(1, len(typed))], "{[\"") {
@@ -232,7 +230,7 @@ func settings() (config.Settings, error) {
 	}
 	s.Provider = cmp.Or(os.Getenv("STONE_PROVIDER"), s.Provider)
 	s.Model = cmp.Or(os.Getenv("STONE_MODEL"), s.Model)
-	if url := os.Getenv("STONE_URL"); url != "" { // the user's own choice, and so is the key
+	if url := os.Getenv("STONE_URL"); url != "" { // chosen by the user, like the key
 		s.URL, s.KeyEnv = url, config.KeyEnv(cmp.Or(s.Provider, "openai"))
 	}
 	return s, s.Check()
@@ -247,8 +245,7 @@ const noProject = `There is no .stone here or above, so there is no pipeline to 
   %[1]s --help       all commands
 `
 
-// screen returns what tells the size of the terminal that standard error is, or
-// nil if it is none, or one that cannot be drawn on.
+// screen returns a function for the size of the terminal at standard error, or nil without a terminal that supports drawing.
 func (a *app) screen() func() (columns, lines int) {
 	f := terminal(a.Stderr)
 	if f == nil || os.Getenv("TERM") == "dumb" {
@@ -263,15 +260,14 @@ func (a *app) screen() func() (columns, lines int) {
 	}
 }
 
-// A shielded terminal shows no control characters but line breaks and tabs: with
-// others the text of a model could control the terminal.
+// A shielded terminal shows no control characters except line breaks and tabs, because others would let the text of a model
+// control the terminal.
 type shielded struct {
 	file *os.File
 	text.Writer
 }
 
-// shield returns a writer in place of a file: a terminal is shielded, other files get
-// the bytes as they are.
+// shield returns a writer for a file: a terminal is shielded, other files get the unchanged bytes.
 func shield(w io.Writer) io.Writer {
 	if f := terminal(w); f != nil {
 		return &shielded{f, text.Writer{W: f}}
@@ -298,5 +294,5 @@ func terminal(file any) *os.File {
 	return nil
 }
 
-// color reports whether the user wants any, see https://no-color.org.
+// color reports whether the user wants colors, see https://no-color.org.
 func color() bool { return os.Getenv("NO_COLOR") == "" }

@@ -65,7 +65,7 @@ func (t *since) Set(s string) error {
 
 const day = 24 * time.Hour
 
-// units are the units that people write, by their first letters, the longer beginning first.
+// units are the units that people write, by their first letters, longer prefixes first.
 var units = []struct {
 	name string
 	of   time.Duration
@@ -73,8 +73,8 @@ var units = []struct {
 
 var inWords = regexp.MustCompile(`^([1-9][0-9]{0,3}) *([a-z]*)( ago)?$`)
 
-// meantTime suggests the time that a text such as "2 hours" means, with a unit for a number that has none. It is in
-// days only if that is the unit.
+// meantTime suggests the time that a text such as "2 hours" means, adding a unit to a bare number. It uses days only if the text
+// does.
 func meantTime(s, unit string) string {
 	s = strings.ToLower(strings.TrimSpace(s))
 	if s == "yesterday" {

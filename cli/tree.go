@@ -17,7 +17,7 @@ import (
 type treePrinter struct {
 	*view.Run
 	all   bool // no row is left out
-	width int  // of the names, 0 for any
+	width int  // width of the names, 0 for any
 
 	*table
 }
@@ -25,7 +25,7 @@ type treePrinter struct {
 func newTreePrinter(run *view.Run, all bool, width int) *treePrinter {
 	p := &treePrinter{Run: run, all: all, table: newTable("STEP", "NODE", ">DURATION", ">TOKENS", ">COST", "NOTE")}
 	if width > 0 {
-		p.width = max(width-36, 24) // the rest is for the numbers
+		p.width = max(width-36, 24) // leaves room for the numbers
 	}
 	return p
 }
@@ -37,11 +37,11 @@ func (p *treePrinter) row(cells ...string) {
 	p.add(cells...)
 }
 
-// How many rounds or lanes of a place are shown: the first, and as many that are not done.
+// Bounds of the shown rounds or lanes of a place: the first, and unfinished ones.
 const (
 	firstRows  = 5
 	openRows   = 10
-	fewestRows = 3 // that are worth leaving out
+	fewestRows = 3 // fewest rows worth omitting
 )
 
 // fill makes all rows.
@@ -75,7 +75,7 @@ func (p *treePrinter) level(ctx context.Context, level journal.Level, place stri
 			return err
 		}
 		if label != "" {
-			name += " " + label // the number is what other commands take
+			name += " " + label // other commands take the number
 		}
 		if err := p.branch(ctx, b, name, depth); err != nil {
 			return err
@@ -94,9 +94,8 @@ func numbered(level journal.Level) bool {
 	return len(level.Branches) > 0 && strings.HasPrefix(level.Branches[0].Path[len(level.Sum.Path):], "[")
 }
 
-// branch makes the row of a branch and the rows below it. A decision has no row of its own unless it
-// failed, since the branch it took shows, and a place with nothing but lanes has none. The input has
-// none either.
+// branch makes the row of a branch and the rows below it. A decision has no row unless it failed, because its branch is shown. A
+// place with only lanes, and the input, have none either.
 func (p *treePrinter) branch(ctx context.Context, b journal.Branch, name string, depth int) error {
 	s := view.Result(b)
 	if s != nil && s.Kind == "input" || s == nil && b.Below == 0 {
@@ -126,7 +125,7 @@ func (p *treePrinter) branch(ctx context.Context, b journal.Branch, name string,
 	return p.level(ctx, level, "", depth+1)
 }
 
-// noteOf says what the mark of a row leaves open.
+// noteOf explains the mark of a row.
 func noteOf(row view.Row, s *journal.Step) string {
 	if s == nil {
 		return ""

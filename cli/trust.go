@@ -74,7 +74,7 @@ func (a *app) trust(c *cobra.Command) {
 	c.Flags().BoolVar(&remove, "remove", false, "trust the project no longer")
 }
 
-// quotedAll returns a command line as a shell takes it.
+// quotedAll quotes a command line for a shell.
 func quotedAll(words ...string) string {
 	for i, w := range words {
 		words[i] = quoted(w)
@@ -82,7 +82,7 @@ func quotedAll(words ...string) string {
 	return strings.Join(words, " ")
 }
 
-// acceptTools accepts a server's tool definitions that a run has refused.
+// acceptTools accepts a server's tool definitions that a run refused.
 func (a *app) acceptTools(dir, server string) error {
 	s, err := trust.Open()
 	if err != nil {
@@ -112,7 +112,7 @@ func (a *app) acceptTools(dir, server string) error {
 }
 
 func (a *app) addTrust(dir string) error {
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() { // or the project above it would be trusted
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() { // otherwise the project above it would be trusted
 		return fmt.Errorf("no folder %s", dir)
 	}
 	of, err := config.Find(dir)

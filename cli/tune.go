@@ -66,7 +66,7 @@ func (a *app) tune(c *cobra.Command) {
 	})
 }
 
-// tunePlan chooses a setting on the dev split, writes it into a plan and evaluates that on the test split.
+// tunePlan chooses a setting on the dev split, writes it into a plan, and evaluates the plan on the test split.
 func (a *app) tunePlan(ctx context.Context, c *cobra.Command, p stone.Ashlar, flags tuneFlags) error {
 	if err := a.consentToConfig(); err != nil {
 		return err
@@ -152,7 +152,7 @@ func (a *app) writeTuned(choice eval.Choice, slot string, flags tuneFlags) error
 	if err != nil {
 		return err
 	}
-	// Both fail only for plans that were not read without faults.
+	// Both fail only for plans with faults.
 	if strings.HasSuffix(flags.out, ".json") {
 		text, _ := tuned.JSON()
 		return os.WriteFile(flags.out, append(text, '\n'), 0o644)
@@ -162,7 +162,7 @@ func (a *app) writeTuned(choice eval.Choice, slot string, flags tuneFlags) error
 	return os.WriteFile(flags.out, slices.Concat([]byte(figures), bytes.TrimSpace(text), []byte("\n")), 0o644)
 }
 
-// testLine returns the command line that evaluates the plan on the test split, or resumes that.
+// testLine returns the command line that starts or resumes the evaluation of the plan on the test split.
 func (a *app) testLine(ctx context.Context, set *pflag.FlagSet, flags tuneFlags, run *keptRun, left budget.Limits) (line []string) {
 	names := []string{"trust", "quiet", "json"}
 	if run == nil {
@@ -259,7 +259,7 @@ func (a *app) improvePrompts(ctx context.Context, p stone.Ashlar, flags improveF
 	q, err := improving.Pipeline(ctx, cfg)
 	if err == nil && !flags.run.keep.none {
 		var s *store
-		if s, err = a.newStore(ctx, flags.run.keep.resume); err == nil { // how many runs have looked at the test split
+		if s, err = a.newStore(ctx, flags.run.keep.resume); err == nil { // number of runs that used the test split
 			before := &keptRun{store: s, opts: journal.Options{Labels: map[string]string{testLabel: eval.TestOf(q)}}}
 			n, failed := before.looks(ctx)
 			improving.Looks, err = n-1, errors.Join(failed, s.Close())
@@ -294,7 +294,7 @@ func (a *app) printRevision(r eval.Revision, flags improveFlags) error {
 		return err
 	}
 	for _, c := range r.Changes {
-		name := strings.ReplaceAll(c.Prompt, ":", "@") + ".md" // which no name of a capability has
+		name := strings.ReplaceAll(c.Prompt, ":", "@") + ".md" // no capability name contains this
 		if !filepath.IsLocal(name) {
 			name = url.PathEscape(name)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 )
 
-// wireFlags say what becomes of requests to models: they are recorded, replayed, or sent in batches.
+// wireFlags are the flags for requests to models: they are recorded, replayed, or sent in batches.
 type wireFlags struct {
 	record, replay string // files
 	batch, noWait  bool
@@ -30,9 +30,9 @@ func (w *wireFlags) describe(f *pflag.FlagSet) {
 	noted(f, namesFile, "record")
 }
 
-// open returns a context in which requests are recorded or replayed, and a function that closes
-// the recording. During a replay, the default transport of HTTP opens no connections either: Go
-// pipelines and tool servers may use it without the context of the run.
+// open returns a context in which requests are recorded or replayed, and a function that closes the recording. During a replay,
+// the default HTTP transport opens no connections either, because Go pipelines and tool servers may use it without the context of
+// the run.
 func (w *wireFlags) open(ctx context.Context) (context.Context, func() error, error) {
 	none := func() error { return nil }
 	switch {

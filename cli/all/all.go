@@ -1,10 +1,9 @@
-// Package all has every part of a program: the kinds of capabilities, the screen, the server, the
-// search of documents and PostgreSQL. The command stone is made of them:
+// Package all has every part of a program: the kinds of capabilities, the screen, the server, the search of documents and
+// PostgreSQL. The command stone is:
 //
 //	func main() { cli.Main(cli.FromArgument, all.Parts()...) }
 //
-// They cost about 35 modules. Name single parts, such as screen.Part, where a program needs only some
-// of them.
+// They add about 35 modules. If a program needs only some parts, name them individually, such as screen.Part.
 package all
 
 import (
@@ -27,7 +26,7 @@ import (
 	"github.com/stonelayer/stone/x/ui"
 )
 
-// Parts returns every part. An extra, which is a package below x, has one entry and its import.
+// Parts returns every part. An extra, a package below x, has one entry here and its import.
 func Parts() []cli.Part {
 	return []cli.Part{
 		cel.Part, mcp.Part, serve.Part, postgres.Part,

@@ -19,27 +19,27 @@ const (
 	mostAtOnce = 16 * mostWaiting
 )
 
-// conns bounds the connections of each address that wait for a request or its body: it closes the
-// oldest of them. So somebody who opens connections without end stops nobody, not even clients at the
-// same address. Many clients who come at once, as from a proxy, have time to send their requests. A connection
-// whose request is being answered does not count, or a proxy would be bounded with all its clients.
+// conns bounds the connections of each address that wait for a request or its body, by closing the oldest. So a client that opens
+// endless connections blocks nobody, not even clients at the same address. Many clients that connect at once, as from a proxy,
+// have time to send their requests. A connection whose request is being answered does not count, or all clients of a proxy would
+// share its bound.
 type conns struct {
 	mu  sync.Mutex
 	all map[net.Conn]*conn
 	by  map[netip.Prefix]*queue
 }
 
-// queue has the connections of an address that wait, as *conn, the oldest first.
+// queue holds the waiting connections of an address, as *conn, oldest first.
 type queue struct {
 	list.List
-	watched bool // a timer looks at the oldest
+	watched bool // a timer watches the oldest
 }
 
 type conn struct {
 	net.Conn
 	from  netip.Prefix
-	in    *list.Element // of its queue; nil while a request is answered
-	since time.Time     // when it began to wait
+	in    *list.Element // element in its queue; nil while a request is answered
+	since time.Time     // start of the wait
 }
 
 type connKey struct{}
@@ -102,7 +102,7 @@ func (c *conns) changed(nc net.Conn, state http.ConnState) {
 	}
 }
 
-// arrived is called when a request is here with its body.
+// arrived is called when a request has arrived with its body.
 func (c *conns) arrived(of *conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,7 +123,7 @@ func (c *conns) wait(of *conn) {
 	c.thin(waiting)
 }
 
-// thin closes the oldest ones of too many, and looks again once the next one may be closed. The caller holds c.mu.
+// thin closes the oldest excess connections, and runs again once the next may be closed. The caller holds c.mu.
 func (c *conns) thin(waiting *queue) {
 	for n := waiting.Len(); n > mostWaiting; n-- {
 		oldest := waiting.Front().Value.(*conn)
@@ -156,7 +156,7 @@ func (c *conns) leave(of *conn) {
 	}
 }
 
-// addressOf returns the address of a client: of IPv6 the network, which one client has for itself.
+// addressOf returns the address of a client, for IPv6 its network, because one client has a whole network.
 func addressOf(nc net.Conn) netip.Prefix {
 	at, err := netip.ParseAddrPort(nc.RemoteAddr().String())
 	if err != nil {
@@ -167,6 +167,6 @@ func addressOf(nc net.Conn) netip.Prefix {
 	if addr.Is4() {
 		bits = 32
 	}
-	from, _ := addr.WithZone("").Prefix(bits) // of so many bits there always is one
+	from, _ := addr.WithZone("").Prefix(bits) // always valid for this number of bits
 	return from
 }

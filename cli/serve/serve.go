@@ -1,5 +1,5 @@
-// Package serve has the server of the command: with its part, cli.Main has the
-// sub-commands serve, mcp and, with acp.Part of package x/acp, acp, and run and chat take the names of intents and capabilities.
+// Package serve provides the server of the command. With its part, cli.Main has the sub-commands serve, mcp and, with acp.Part of
+// package x/acp, acp; run and chat accept the names of intents and capabilities.
 //
 //	func main() { cli.Main(Pipeline, serve.Part) }
 package serve
@@ -43,10 +43,10 @@ type Protocol struct {
 // Part makes a Protocol a part of a program, see cli.Part.
 func (Protocol) Part() {}
 
-// Protocol tells it from other parts.
+// Protocol distinguishes it from other parts.
 func (Protocol) Protocol() {}
 
-// closeTime is how long open requests may take when the server ends. Streams end at once.
+// closeTime bounds the time of open requests when the server ends. Streams end at once.
 const closeTime = 5 * time.Second
 
 func run(ctx context.Context, cfg publish.Config) error {
@@ -143,8 +143,7 @@ func serveACP(ctx context.Context, cfg publish.Config, in io.Reader, out io.Writ
 	return errors.New("this program speaks with no editors: give cli.Main the part of package github.com/stonelayer/stone/x/acp")
 }
 
-// serveOne serves one client. Its calls get what became of their runs when the server is
-// drained.
+// serveOne serves one client. When the server is drained, its calls get the state of their runs.
 func serveOne(ctx context.Context, cfg publish.Config, client func(context.Context, *serve.Server) error) error {
 	s, err := serve.New(configOf(cfg))
 	if err != nil {
@@ -172,7 +171,7 @@ func serveOne(ctx context.Context, cfg publish.Config, client func(context.Conte
 	return err
 }
 
-// inspector lets the holder of a token read, and answer questions if that is set.
+// inspector admits the holder of a token to read and, if set, to answer questions.
 type inspector struct {
 	token, by string
 	answers   bool
@@ -195,7 +194,7 @@ func (i inspector) Principal(r *http.Request) (who serve.Principal, err error) {
 
 var errUnknown = errors.New("the token is unknown, revoked or expired")
 
-// secretOf returns the token that a request has.
+// secretOf returns the token of a request.
 func secretOf(r *http.Request) (string, error) {
 	kind, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if secret = strings.TrimSpace(secret); !strings.EqualFold(kind, "Bearer") || secret == "" {
@@ -209,8 +208,7 @@ func same(secret, want string) bool {
 	return want != "" && subtle.ConstantTimeCompare([]byte(secret), []byte(want)) == 1
 }
 
-// bearer lets in whoever has a token. As long as none was ever made, it lets in who has the first
-// one, or everyone if it is open.
+// bearer admits callers with a token. While none was ever made, it admits the holder of the first token, or everyone if open.
 type bearer struct {
 	tokens *token.File
 	first  string
@@ -244,7 +242,7 @@ func (b bearer) Principal(r *http.Request) (who serve.Principal, err error) {
 	return who, nil
 }
 
-// warner is a handler of logs that says each record in one line.
+// warner is a log handler that writes each record on one line.
 type warner struct{ say func(string) }
 
 func (w warner) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }

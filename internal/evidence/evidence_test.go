@@ -222,8 +222,8 @@ func TestOtherFile(t *testing.T) {
 		t.Errorf("%d problems of 1,000 strange lines, want %d", len(r.Problems), maxStrange)
 	}
 	for _, text := range []string{"", "a\nb\n", "{\"a\":1}\n", strings.Repeat("\x00\n", 1e5)} {
-		if r := verified(t, []byte(text)); len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "no file of evidence") {
-			t.Errorf("%.9q: %.200q", text, r.Problems)
+		if r, err := Verify(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "no file of evidence") {
+			t.Errorf("%.9q: %v, %.200q", text, err, r.Problems)
 		}
 	}
 }

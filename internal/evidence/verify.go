@@ -33,6 +33,9 @@ func Verify(r io.Reader) (Report, error) {
 			return v.Report, err
 		}
 		if len(text) == 0 {
+			if v.seal == nil && v.entries == nil {
+				return Report{}, errors.New("it is no file of evidence: no line is one of `stone export --as evidence`")
+			}
 			v.compare()
 			return v.Report, nil
 		}
@@ -120,10 +123,6 @@ func (v *verifier) node(name string, n *journal.NodeInfo) {
 
 // compare compares the lines with the seal.
 func (v *verifier) compare() {
-	if v.seal == nil && v.entries == nil {
-		v.Problems = []string{"this is no file of evidence: no line is one of `stone export --as evidence`"}
-		return
-	}
 	if v.seal == nil {
 		v.problem("missing: the seal, which is the last line")
 		return

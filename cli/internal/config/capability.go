@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 )
 
-// own reads, by kind, the fields that only this kind has.
+// own maps each kind to a reader of its own fields.
 var own = map[string]func(*reader, *form.Map, *kinds.Reached) kinds.Builder{
 	"answers": (*reader).answers,
 	"llm":     (*reader).llm,
@@ -58,7 +58,7 @@ func (r *reader) kind(m *form.Map, name string, at *kinds.Reached) kinds.Builder
 	return nil
 }
 
-// readCapabilities reads capabilities by their ids. Those that ask others are built after these.
+// readCapabilities reads capabilities by their ids. Capabilities that ask others are built last.
 func (r *reader) readCapabilities(m *form.Map, key string, to **call.Registry, reached *[]kinds.Reached) {
 	var caps []call.Capability
 	var later []func()

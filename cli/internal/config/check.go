@@ -130,12 +130,11 @@ func (r *reader) schemaCheck(v form.Value) call.Check {
 	return func(ctx context.Context, sub call.Subject) error { return s.Validate(ctx, sub.Out) }
 }
 
-// verdictType is the type of the node with the verdict of a capability that checks.
+// verdictType is the node type of a checking capability's verdict.
 var verdictType = dag.NewType[call.JSON]("stone/verdict")
 
-// capabilityCheck asks a capability for a score, with the intent eval/grade, as a
-// judge is asked. No policy applies to this call, which could demand the same
-// check, and the intents that requests may have do not limit it.
+// capabilityCheck asks a capability for a score, with the intent eval/grade, like a judge. No policy applies to this call,
+// because it could demand the same check, and it is not limited to the intents of requests.
 func (r *reader) capabilityCheck(name string, m *form.Map) call.Check {
 	var id, rubric string
 	r.Text(m, "rubric", &rubric)
@@ -200,8 +199,8 @@ type grader struct {
 	id    string
 }
 
-// checkTypes reports checks that no answer to an intent can pass: an expression that reads a field which the
-// schema of the answer, or of the input, does not have.
+// checkTypes reports checks that no answer to an intent can pass: expressions that read a field missing from the schema of the
+// answer or the input.
 func (r *reader) checkTypes() {
 	for _, intent := range slices.Sorted(maps.Keys(r.App.Intents)) {
 		ask := call.New("check", verdictType, call.Spec{Applicator: r.App, Intent: intent})
@@ -213,7 +212,7 @@ func (r *reader) checkTypes() {
 	}
 }
 
-// checkRerankers reports capabilities that are to order passages and do not answer kinds.Rerank.
+// checkRerankers reports capabilities configured to order passages that do not answer kinds.Rerank.
 func (r *reader) checkRerankers() {
 	for _, named := range r.Rerankers {
 		switch m, ok := r.App.Registry.Lookup(named.ID); {

@@ -25,13 +25,13 @@ import (
 // rules, and what a run may do and spend. Close it when no run uses it any more.
 type Config struct {
 	File   string // the file it was read from, "" for the built-in one
-	Dir    string // the directory that relative paths in it start from
+	Dir    string // base directory of its relative paths
 	App    *call.Applicator
 	Budget budget.Limits
-	// Budgets bound what many runs spend together. They are in the order of the text.
+	// Budgets bound the total spending of many runs, in the order of the text.
 	Budgets []budget.Rule
 	Models  []Model      // the table of models, in the order of the text
-	Table   llm.Table    // of the models that pipelines ask themselves, and of the limits of their providers
+	Table   llm.Table    // models that pipelines ask directly, with the limits of their providers
 	Plan    plan.Options // the mode and the limits of plans
 	// Capabilities and Tools describe how each is reached, in the order of the text.
 	Capabilities, Tools []kinds.Reached
@@ -40,22 +40,22 @@ type Config struct {
 	Live []string
 	// URL is the address under which people reach the pages of the server.
 	URL string
-	// IgnoreTools lists the types of tools that the gateway leaves out of requests.
+	// IgnoreTools lists the types of tools that the gateway removes from requests.
 	IgnoreTools []string
 	// Secrets are all secrets that the configuration names, each once.
 	Secrets []kinds.Secret
-	// Search says where the index of the project is, and who makes its vectors.
+	// Search configures the index of the project and its embedder.
 	Search kinds.Search
 	// Logins log the user in to servers, by their names.
 	Logins map[string]kinds.Login
 	// Webhooks are called by a server. They are in the order of the text.
 	Webhooks  []Webhook
 	Telemetry Telemetry
-	// Policy says which text of others may reach which effects; nil limits nothing.
+	// Policy limits the effects that marked text may reach; nil means unlimited.
 	Policy marked.Policy
-	// Passed are the variables that programs are given.
+	// Passed are the variables passed to programs.
 	Passed []string
-	// Found is set by Nearest: a command found the configuration, its user did not name it.
+	// Found is set by Nearest: the command found the configuration by itself.
 	Found bool
 
 	granted   []string // nil if the configuration has no grant
@@ -66,22 +66,20 @@ type Config struct {
 	providers map[string]*provider
 }
 
-// Grant returns the effects that runs may have: those granted in the configuration
-// and the effects of beside, as far as the roles of the principal allow them. It is never
-// nil.
+// Grant returns the effects that runs may have: those granted in the configuration and those in beside, limited by the roles of
+// the principal. It is never nil.
 func (c *Config) Grant(beside []string) []string {
 	return c.roles.Grant(c.principal, slices.Concat(c.granted, beside))
 }
 
-// Denied says why the roles of the principal deny an effect; "" if they do not.
+// Denied explains why the roles of the principal deny an effect; "" if they allow it.
 func (c *Config) Denied(effect string) string { return c.roles.Denied(c.principal, effect) }
 
 // Grants reports whether the configuration has a grant.
 func (c *Config) Grants() bool { return c.granted != nil }
 
-// Unbounded is the grant of code that its user chose to run: without roles everything,
-// which is nil; with roles, the known effects and the pipeline's effects that the roles
-// allow.
+// Unbounded is the grant of code that its user chose to run: without roles nil, which allows everything; with roles, the known
+// effects and the pipeline's effects that the roles allow.
 func (c *Config) Unbounded(pipeline []string) []string {
 	if c.roles == nil {
 		return nil
@@ -117,10 +115,9 @@ func (c *Config) Close() error {
 	return errors.Join(errs...)
 }
 
-// Load reads a configuration, in EDN or JSON, of a program that links some kinds. Relative paths in it are seen from
-// its directory; in a directory .stone, from the project's. The error is an
-// *Invalid with all faults, or one of the file system. Load starts no program,
-// contacts no server and reads no secret.
+// Load reads a configuration, in EDN or JSON, of a program that links some kinds. Paths in it are relative to its directory, or
+// in a directory .stone to the project's. The error is an *Invalid with all faults, or one of the file system. Load starts no
+// program, contacts no server and reads no secret.
 func Load(file string, linked *kinds.Set) (*Config, error) {
 	return load(file, linked, false)
 }
@@ -137,7 +134,7 @@ func load(file string, linked *kinds.Set, found bool) (*Config, error) {
 	return read(v, file, dir, linked, found)
 }
 
-// projectOf returns the directory that relative paths in a configuration start from.
+// projectOf returns the base directory of relative paths in a configuration.
 func projectOf(file string) (string, error) {
 	abs, err := filepath.Abs(file)
 	dir := filepath.Dir(abs)
@@ -147,9 +144,8 @@ func projectOf(file string) (string, error) {
 	return dir, err
 }
 
-// Nearest reads the configuration in the nearest directory .stone, in dir or above
-// it, see Find. Without one, solver/sat and solver/cel are available, which need none, if they
-// are linked.
+// Nearest reads the configuration in the nearest directory .stone, in dir or above it, see Find. Without one, solver/sat and
+// solver/cel are available if linked.
 func Nearest(dir string, linked *kinds.Set) (*Config, error) {
 	found, err := Find(dir)
 	if err != nil {
@@ -171,7 +167,7 @@ func Nearest(dir string, linked *kinds.Set) (*Config, error) {
 	return read(v, "", dir, linked, true)
 }
 
-// builtIn returns the configuration of programs that have none.
+// builtIn returns the configuration of programs without one.
 func builtIn(linked *kinds.Set) (edn.Value, error) {
 	text := []byte("{:capabilities {")
 	for _, k := range linked.All() {
@@ -321,7 +317,7 @@ func (r *reader) readRights(m *form.Map) {
 	m.At("roles").Entries(func(name string, v form.Value) { check(v, name) })
 }
 
-// readSchemas reads schemas: as they are, or as {:file "path"}.
+// readSchemas reads schemas: inline, or as {:file "path"}.
 func (r *reader) readSchemas(m *form.Map) {
 	v, ok := m.Field("schemas")
 	if !ok {

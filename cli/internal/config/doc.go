@@ -1,17 +1,14 @@
-// Package config finds the directory .stone of a project and reads what is
-// configured there: the pipeline and the model of the project, and the capabilities
-// that answer calls.
+// Package config finds the directory .stone of a project and reads its configuration: the pipeline and the model of the project,
+// and the capabilities that answer calls.
 //
-// The directory belongs to the project around it, as .git does: it is searched in a
-// directory and in those above it. It has a Go package with the project's Pipeline,
-// and may have a configuration, stone.edn or stone.json, and settings.json. All are
-// read strictly: an unknown field is a fault, and all faults are reported at once,
-// each with its line and column.
+// Like .git, the directory belongs to the project around it: it is searched upwards from a directory. It has a Go package with
+// the project's Pipeline, and may have a configuration, stone.edn or stone.json, and settings.json. All are read strictly: an
+// unknown field is a fault, and all faults are reported at once, each with its line and column.
 //
 // # Settings
 //
-// These keys may be set in settings.json, which has no others, and in the
-// configuration, which takes precedence. All are optional, their values are strings:
+// These keys may be set in settings.json, which allows no others, and in the configuration, which takes precedence. All are
+// optional, their values are strings:
 //
 //   - pipeline is the directory of a Go package, or a plan file, seen from the
 //     project's directory. Default: .stone itself.
@@ -23,7 +20,7 @@
 //
 // # The configuration
 //
-// Example is one with explanations. Its other keys are
+// Example is a commented configuration. The other keys are
 //
 //   - capabilities and tools: by their ids, with the fields of call.Metadata and
 //     of their kind:

@@ -2,7 +2,7 @@ package config
 
 import _ "embed"
 
-// Example is a configuration with explanations and without faults.
+// Example is a commented, valid configuration.
 //
 //go:embed example.edn
 var Example string

@@ -23,10 +23,9 @@ func Files(dir string) (found []string) {
 	return found
 }
 
-// ProjectFiles returns the files within the project that its configuration is made of or names in
-// the commands of programs: the programs themselves, scripts, and whatever else an argument names,
-// as a whole or in a word, as seen from the project, the directory of the program and the
-// directories that the arguments name. Any extension may be a program's.
+// ProjectFiles returns the files within the project that make up its configuration or occur in the commands of programs:
+// programs, scripts, and files named by an argument or a word in it, relative to the project, the program's directory and
+// directories in the arguments. Files with any extension may be programs.
 func (c *Config) ProjectFiles() (found []string) {
 	add := func(path string) (isDir bool) {
 		rel, err := filepath.Rel(c.Dir, path)
@@ -57,11 +56,10 @@ func (c *Config) ProjectFiles() (found []string) {
 	return found
 }
 
-// maxFrom bounds the directories that the paths in a command are seen from.
+// maxFrom bounds the base directories for paths in a command.
 const maxFrom = 32
 
-// wordsOf returns what may be paths in a command: each argument, its words as a shell takes them, and its parts between
-// the signs of a shell.
+// wordsOf returns the possible paths in a command: each argument, its shell words, and its parts between shell operators.
 func wordsOf(argv []string) (words []string) {
 	const blank, signs = " \t\n", "`;&|()<>"
 	for _, arg := range argv {
@@ -91,7 +89,7 @@ func wordsOf(argv []string) (words []string) {
 	return slices.DeleteFunc(slices.Compact(words), func(w string) bool { return w == "" })
 }
 
-// Indexes returns the index files, each once: the project's and the ones that capabilities name.
+// Indexes returns the index files of the project and of capabilities, each once.
 func (c *Config) Indexes() []string {
 	all := slices.Clone(c.reached.Indexes)
 	if index := c.Search.Index; !redact.IsDatabase(index) {
@@ -101,9 +99,8 @@ func (c *Config) Indexes() []string {
 	return slices.Compact(all)
 }
 
-// Reaches returns a line for each program that calls, checks and servers would start, each
-// address that they, webhooks and searches would reach with the keys that it gets, and all else
-// that a field of these types names.
+// Reaches returns a line for each program that calls, checks and servers would start, each address that they, webhooks and
+// searches would contact with its keys, and everything else in fields of these types.
 func (c *Config) Reaches() (lines []string) {
 	type place struct{ of, at string }
 	said := map[place]bool{}

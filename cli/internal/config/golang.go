@@ -17,8 +17,8 @@ import (
 	"github.com/stonelayer/stone/internal/reasons"
 )
 
-// golang reads a capability that is the pipeline, or the agent, of a Go package. A program
-// that does not link the package has a capability that is unavailable.
+// golang reads a capability that is the pipeline, or the agent, of a Go package. If the program does not link the package, the
+// capability is unavailable.
 func (r *reader) golang(m *form.Map, at *kinds.Reached) kinds.Builder {
 	var args []string
 	var in, out string
@@ -52,11 +52,10 @@ func (r *reader) golang(m *form.Map, at *kinds.Reached) kinds.Builder {
 	}
 }
 
-// request is the input of a pipeline that reads none.
+// request is the input of a pipeline without inputs.
 var request = dag.NewType[json.RawMessage]("request")
 
-// readType returns the input type of a pipeline: the one of the name, or the only
-// one that it needs to start.
+// readType returns the input type of a pipeline: the named one, or the only one that it needs.
 func readType(p stone.Ashlar, name string) (dag.AnyType, error) {
 	var types []dag.AnyType
 	for _, q := range p.QueriesAll() {
@@ -75,8 +74,7 @@ func readType(p stone.Ashlar, name string) (dag.AnyType, error) {
 	return request, nil
 }
 
-// writtenType returns the answer type of a pipeline: the one of the name, or the
-// last one that it writes.
+// writtenType returns the answer type of a pipeline: the named one, or the last one that it writes.
 func writtenType(p stone.Ashlar, name string) (dag.AnyType, error) {
 	all := p.ProducesAll()
 	if name == "" {
@@ -113,11 +111,9 @@ func namesOf(types []dag.AnyType) string {
 	return strings.Join(names, ", ")
 }
 
-// Imports returns the packages that a program must link to be used with the
-// configuration in file or, if file is "", with the nearest one to the working
-// directory. It does not check the configuration: of a faulty one it returns the
-// packages that it can find. configured is false without a configuration; the packages
-// then belong to the capabilities that need no configuration.
+// Imports returns the packages that a program must link to be used with the configuration in file or, if file is "", with the
+// nearest one to the working directory. It does not check the configuration: for a faulty one it returns the packages that it
+// finds. configured is false without a configuration; the packages then belong to the capabilities that need no configuration.
 func Imports(file string, linked *kinds.Set) (paths []string, configured bool) {
 	if file == "" {
 		dir, err := Find(".")

@@ -50,7 +50,7 @@ func (r *reader) llm(m *form.Map, at *kinds.Reached) kinds.Builder {
 			}
 		}
 		c.Model = p.client(at.Model)
-		if declared || at.Priced != "" { // also if it costs nothing
+		if declared || at.Priced != "" { // even if it costs nothing
 			c.Model = llm.Priced(c.Model, meta.Cost.Price)
 		}
 		if err := c.Fits(at.Model, r.Row(at.Provider, at.Model).spec(), meta); err != nil {
@@ -66,7 +66,7 @@ func (r *reader) answers(m *form.Map, at *kinds.Reached) kinds.Builder {
 	r.Path(m, "file", &c.File)
 	at.At = c.File
 	kinds.SomeText(m, "model", &c.Model)
-	at.Model = c.Model // which may have a price
+	at.Model = c.Model // the model may have a price
 	m.At("key").Entries(func(field string, v form.Value) {
 		if c.Key == nil {
 			c.Key = answers.Key{}

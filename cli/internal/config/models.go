@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A Model is a row of the model table: what its owner found out about a model, and when.
+// A Model is a row of the model table: the known facts about a model, with their date.
 type Model struct {
 	Model         string   `json:"model"`
 	Provider      string   `json:"provider,omitempty"` // "" is any
@@ -70,7 +70,7 @@ func readPrice(m *form.Map, row *Model) {
 	}
 }
 
-// Row returns the row of a provider's model, or nil. One with its provider takes precedence.
+// Row returns the row of a provider's model, or nil. A row that names the provider takes precedence.
 func (c *Config) Row(provider, model string) (found *Model) {
 	for i := range c.Models {
 		if row := &c.Models[i]; row.Model == model && (row.Provider == provider || row.Provider == "" && found == nil) {
@@ -80,7 +80,7 @@ func (c *Config) Row(provider, model string) (found *Model) {
 	return found
 }
 
-// spec returns what the row says.
+// spec returns the row as a Spec.
 func (m *Model) spec() llm.Spec {
 	if m == nil {
 		return llm.Spec{}
@@ -88,8 +88,8 @@ func (m *Model) spec() llm.Spec {
 	return llm.Spec{Price: m.Price, Window: m.Window, Output: m.Output, Can: m.Can}
 }
 
-// table returns what is known of the models that pipelines ask themselves. A model has its server's provider, or
-// without a server the one it names.
+// table returns the known facts about models that pipelines ask directly. A model has its server's provider, or without a server
+// the named one.
 func (r *reader) table() llm.Table {
 	servers := map[string]*provider{}
 	for _, name := range slices.Backward(r.providerNames()) {

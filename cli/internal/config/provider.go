@@ -27,7 +27,7 @@ type provider struct {
 	configured bool
 	protocol   string
 	url        string       // "" means the URL of the protocol's owner
-	key        kinds.Secret // zero for a server that wants no key
+	key        kinds.Secret // zero for a server without a key
 	extra      map[string]any
 	watch      func() *llm.Watcher // nil watches nothing
 	limiter    *limit.Limiter      // of all its models
@@ -73,7 +73,7 @@ func (r *reader) readProviders(m *form.Map) {
 			}
 			p.limiter = limit.New(readLimits(m.At("limits")))
 			m.At("retry").Map(func(m *form.Map) {
-				if m.At("max").Int(&p.retry.Max, 0, 100) && p.retry.Max == 0 { // in data, 0 retries are none
+				if m.At("max").Int(&p.retry.Max, 0, 100) && p.retry.Max == 0 { // in data, 0 means no retries
 					p.retry.Max = -1
 				}
 				positive(m, "wait-ms", &p.retry.Wait)
@@ -86,14 +86,14 @@ func (r *reader) readProviders(m *form.Map) {
 			})
 		}
 		r.Reader.Of("provider "+name, func() { v.Map(read) })
-		if p.protocol == "" { // which is a fault: what names the provider is checked with another one
+		if p.protocol == "" { // a fault; uses of the provider are checked with another protocol
 			p.protocol = Protocols[0]
 		}
 		r.providers[name] = p
 	})
 }
 
-// readLimits reads the limits of a provider, of which this process gets an equal part if they are for several.
+// readLimits reads the limits of a provider. If several processes share them, this process gets an equal part.
 func readLimits(v form.Value) (l limit.Limits) {
 	v.Map(func(m *form.Map) {
 		processes, most := 1, math.MaxInt32
@@ -125,8 +125,8 @@ func (r *reader) providerNames() []string { return slices.Sorted(maps.Keys(r.pro
 // client makes the client of a model.
 func (p *provider) client(model string) llm.Model { return p.connect(Connection{Model: model}) }
 
-// connect makes the client of c.Model. The key is read when it is used, and again when the
-// server refuses it, so that a key can be replaced without a restart.
+// connect makes the client of c.Model. The key is read when it is used, and again when the server refuses it, so a key can be
+// replaced without a restart.
 func (p *provider) connect(c Connection) llm.Model {
 	extra := maps.Clone(p.extra)
 	if extra == nil {
@@ -138,8 +138,8 @@ func (p *provider) connect(c Connection) llm.Model {
 	return Connect(p.protocol, c)
 }
 
-// Client makes a client of c.Model, which is a model or the capability that asks it, with the provider that is named
-// or, for "", with the one that the configuration asks. It is nil if the configuration has none.
+// Client makes a client of c.Model, which names a model or a capability that asks one, with the named provider or, for "", the
+// configured one. It is nil if the configuration has none.
 func (c *Config) Client(provider string, to Connection) llm.Model {
 	p := c.providers[provider]
 	if provider == "" {
@@ -235,7 +235,7 @@ type Connection struct {
 	Model      string
 	URL        string // "" means the URL of the protocol's provider
 	Key        llm.Secret
-	KeyFunc    llm.KeyFunc // in place of Key; nil if there is none
+	KeyFunc    llm.KeyFunc // replaces Key; may be nil
 	Extra      map[string]any
 	Repetition func() *llm.Watcher
 	Limiter    *limit.Limiter

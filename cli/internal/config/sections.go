@@ -97,13 +97,13 @@ func (r *reader) readBudgets(m *form.Map) {
 	})
 }
 
-// Telemetry says where the spans of runs are sent.
+// Telemetry configures the destination of spans.
 type Telemetry struct {
 	otlp.Config
 	headers kinds.Secret
 }
 
-// Read returns the Config of an exporter, with the headers as they are now.
+// Read returns the Config of an exporter with the current headers.
 func (t Telemetry) Read() (cfg otlp.Config, secrets []string, err error) {
 	cfg = t.Config
 	if t.headers == (kinds.Secret{}) {
@@ -122,7 +122,7 @@ func (t Telemetry) Read() (cfg otlp.Config, secrets []string, err error) {
 	return cfg, secrets, nil
 }
 
-// Reaches describes what is sent, "" if that is nothing.
+// Reaches describes the data that is sent, or "".
 func (t Telemetry) Reaches() string {
 	if t.URL == "" {
 		return ""
@@ -149,8 +149,8 @@ func (t *Telemetry) read(r *kinds.Reader, m *form.Map) {
 	r.Of("telemetry", func() { m.At("telemetry").Map(read) })
 }
 
-// ReadTelemetry reads only that part of a configuration, of the nearest directory .stone if file is "". It returns the
-// file, which is "" if there is none.
+// ReadTelemetry reads only the section telemetry of a configuration, by default of the nearest directory .stone. It returns the
+// file, or "".
 func ReadTelemetry(file string) (t Telemetry, from string, err error) {
 	if file == "" {
 		dir, err := Find(".")
@@ -177,8 +177,7 @@ func ReadTelemetry(file string) (t Telemetry, from string, err error) {
 	return t, file, invalid(file, faults)
 }
 
-// readSearch reads the section search: where the index of the project is, how documents are split, who makes
-// vectors, and who orders passages.
+// readSearch reads the section search: the index of the project, the splitting of documents, the embedder and the reranker.
 func (r *reader) readSearch(m *form.Map) {
 	s := &r.Reader.Search
 	s.Index = filepath.Join(r.Reader.Dir, Name, "index.db")
@@ -187,7 +186,7 @@ func (r *reader) readSearch(m *form.Map) {
 		r.Reranker(m, &s.Rerank)
 		m.At("size").Int(&s.Size, 64, 1<<16)
 		if most := cmp.Or(s.Size, 1600) / 2; m.At("overlap").Int(&s.Overlap, 0, most) && s.Overlap == 0 {
-			s.Overlap = -1 // none; 0 is the default
+			s.Overlap = -1 // no overlap; 0 means the default
 		}
 		m.At("embedder").Map(func(m *form.Map) { r.readEmbedder(m, s) })
 	})

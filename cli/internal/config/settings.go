@@ -61,7 +61,7 @@ func Read(dir string) (Settings, error) {
 		if err := invalid(path, faults); err != nil {
 			return Settings{}, err
 		}
-		if s.URL == "" { // a key belongs to the server that is named with it
+		if s.URL == "" { // a key belongs to the server named with it
 			s.URL, s.KeyEnv = of.URL, cmp.Or(of.KeyEnv, s.KeyEnv)
 		}
 		s.Pipeline, s.Provider, s.Model = cmp.Or(s.Pipeline, of.Pipeline), cmp.Or(s.Provider, of.Provider), cmp.Or(s.Model, of.Model)
@@ -70,7 +70,7 @@ func Read(dir string) (Settings, error) {
 	return s, nil
 }
 
-// Reaches describes where the settings send the requests of the default model, "" if they name nothing.
+// Reaches describes the addresses for requests of the default model, or "".
 func (s Settings) Reaches() string {
 	if s.URL == "" && s.KeyEnv == "" {
 		return ""
@@ -105,7 +105,7 @@ func (s Settings) Check() error {
 	}
 	faults := form.Read(v, s.read)
 	for i := range faults {
-		faults[i].Line = 0 // they are in no text
+		faults[i].Line = 0 // they occur in no text
 	}
 	return faults.Err()
 }
@@ -133,8 +133,7 @@ const Name = ".stone"
 // Find returns the path of the nearest directory .stone in dir or above it, or ""
 // if there is none. It does not look above the user's home directory.
 //
-// The directory has code that will be run. So one that another user put there, as
-// into /tmp, is refused.
+// The directory has code that will be run, so one owned by another user, for example in /tmp, is refused.
 func Find(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -235,6 +234,6 @@ func invalid(file string, faults form.Faults) error {
 	slices.SortStableFunc(faults, func(a, b form.Fault) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-	// A value that is checked twice, for itself and for its references, has one fault.
+	// A value that is checked twice, itself and for its references, has one fault.
 	return &Invalid{file, slices.Compact(faults)}
 }

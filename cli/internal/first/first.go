@@ -1,4 +1,4 @@
-// Package first has the first projects that a person starts from: an agent, a plan and an evaluation.
+// Package first has starter projects: an agent, a plan and an evaluation.
 package first
 
 import (
@@ -15,7 +15,7 @@ import (
 //go:embed all:files
 var files embed.FS
 
-// Kinds are the projects that Write knows.
+// Kinds lists the projects that Write can write.
 var Kinds = []string{"agent", "plan", "eval"}
 
 // Write writes the project of a kind into a directory, and a go.mod if the kind needs one and no directory

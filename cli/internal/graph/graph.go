@@ -18,8 +18,8 @@ import (
 	"github.com/stonelayer/stone/internal/tree"
 )
 
-// maxNodes bounds a drawing: a larger one is unreadable, and a pipeline that uses its
-// parts many times can have more places than fit in memory.
+// maxNodes bounds a drawing: a larger one is unreadable, and a pipeline that repeats parts can have more places than fit into
+// memory.
 const maxNodes = 20_000
 
 // A Graph is the drawing of a pipeline.
@@ -70,16 +70,16 @@ const (
 	runs
 )
 
-// part is a drawn ashlar, as its composite needs it.
+// part is a drawn ashlar for use in its composite.
 type part struct {
 	entry    string // "" if there is nothing to draw
 	exits    []exit
-	optional bool // it may be left out
+	optional bool // it may be skipped
 }
 
 type exit struct {
 	id   string
-	kind kind // of the arrow that leaves it
+	kind kind // kind of the arrow that leaves it
 }
 
 // Of draws a pipeline. It fails if the pipeline has too many steps.
@@ -99,7 +99,7 @@ func (g *Graph) node(in *frame, label string, s shape) string {
 	return id
 }
 
-// leaf adds the node of an ashlar, with the details that people look for.
+// leaf adds the node of an ashlar with its important details.
 func (g *Graph) leaf(in *frame, a stone.Ashlar, s shape) string {
 	id := g.node(in, a.Name(), s)
 	in.nodes[len(in.nodes)-1].about = about(a)
@@ -246,7 +246,7 @@ func (g *Graph) match(in *frame, a stone.Ashlar) part {
 	return whole
 }
 
-// branch returns a string as it is and any other value as JSON.
+// branch returns a string unchanged and any other value as JSON.
 func branch(key string) string {
 	var s string
 	if json.Unmarshal([]byte(key), &s) == nil {

@@ -73,7 +73,7 @@ func (g *Graph) DOT() string {
 			heal: " style=dashed color=red", runs: " style=dotted dir=both",
 		}[e.kind]
 		if e.label != "" {
-			attrs += " label=\"\u00a0" + dotText(e.label)[1:] // beside the line, not on it
+			attrs += " label=\"\u00a0" + dotText(e.label)[1:] // placed beside the line
 		}
 		if e.fromFrame != "" {
 			attrs += " ltail=" + dotText("cluster_"+e.fromFrame)

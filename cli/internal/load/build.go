@@ -25,18 +25,18 @@ func (e *Error) Error() string { return e.Reason }
 
 func refuse(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
 
-// Linked are packages that a program links besides its pipeline's. Those of Always and
-// Calls export a Part, see cli.Part.
+// Linked lists the packages that a program links besides its pipeline's. Packages in Always and Calls export a Part, see
+// cli.Part.
 type Linked struct {
 	Always []string
 	Calls  []string // if the package makes calls
-	// Capabilities are the packages whose pipelines are capabilities, as the
-	// configuration names them: by import path, or by directory, as seen from Dir.
+	// Capabilities are the packages whose pipelines are capabilities, in the notation of the configuration: import paths, or
+	// directories relative to Dir.
 	Capabilities []string
 	Dir          string
 }
 
-// path returns a package of Capabilities as the go command is given it.
+// path returns a package of Capabilities in the form for the go command.
 func (l Linked) path(name string) string {
 	if strings.HasPrefix(name, ".") {
 		return filepath.Join(l.Dir, name)
@@ -48,16 +48,16 @@ func (l Linked) path(name string) string {
 type builder struct {
 	ctx  context.Context
 	link Linked
-	arg  string // PIPELINE, as the user gave it
-	dir  string // where the go command runs
-	path string // the package, as the go command is given it
+	arg  string // PIPELINE as given by the user
+	dir  string // working directory of the go command
+	path string // the package in the form for the go command
 	tmp  string
 	env  []string
 	sums []byte // of the user's workspace
 	pkg  listed
 
 	calls   bool // the package imports call
-	command bool // the program takes a PIPELINE, as the command stone does
+	command bool // the program takes a PIPELINE, like the command stone
 }
 
 // listed is the output of `go list` for a package.
@@ -71,10 +71,9 @@ type listed struct {
 	Error *struct{ Err string }
 }
 
-// Build builds the program of a package: an import path, or a directory as seen
-// from the working directory. An unchanged program is not linked again: it stays in
-// the build cache, which the go command bounds. When ctx is done, Build stops and
-// returns its cause. Otherwise the error is an *Error, or one of the file system.
+// Build builds the program of a package: an import path, or a directory relative to the working directory. An unchanged program
+// is not linked again: it stays in the build cache, which the go command bounds. When ctx is done, Build stops and returns its
+// cause. Otherwise the error is an *Error, or one of the file system.
 func Build(ctx context.Context, pipeline string, link Linked) (Program, error) {
 	return (&builder{ctx: ctx, arg: pipeline, link: link}).run()
 }
@@ -152,10 +151,9 @@ func (b *builder) goTool(args ...string) (stdout []byte, stderr string, err erro
 	return stdout, errs.String(), err
 }
 
-// list looks up the package, and the root package of Stone as its module sees it,
-// whose checksums the build then uses. Until then, no file has the checksums of
-// modules that only Stone needs. The checksum database is off, since asking it takes
-// a network; checksums that the go command notes without it are not kept.
+// list looks up the package, and the root package of Stone as its module sees it, whose checksums the build then uses. Until
+// then, no file has the checksums of modules that only Stone needs. The checksum database is off, because it needs a network;
+// checksums recorded without it are discarded.
 func (b *builder) list() error {
 	env := b.env
 	b.env = append(env[:len(env):len(env)], "GOSUMDB=off")
@@ -191,8 +189,7 @@ func (b *builder) list() error {
 	return os.WriteFile(filepath.Join(b.tmp, "go.work.sum"), slices.Concat(b.sums, sums), 0o600)
 }
 
-// compile builds the program out of the package and a main function that
-// exists in the overlay only.
+// compile builds the program from the package and a main function that exists only in the overlay.
 func (b *builder) compile() (Program, error) {
 	replace, target, err := b.generate()
 	if err != nil {
@@ -206,8 +203,7 @@ func (b *builder) compile() (Program, error) {
 	if err := os.WriteFile(file, overlay, 0o600); err != nil {
 		return "", err
 	}
-	// Of the go commands, only run keeps the program in the build cache. It runs
-	// "go version" on the program, which prints the name of the file.
+	// Only "go run" keeps the program in the build cache. It runs "go version" on the program, which prints the name of the file.
 	for range 3 { // a file may change meanwhile
 		out, stderr, err := b.goTool("run", "-mod=readonly", "-buildvcs=false", "-overlay", file, "-exec", "go version", target)
 		if err != nil {
@@ -217,7 +213,7 @@ func (b *builder) compile() (Program, error) {
 		if _, err := os.Stat(name); err == nil {
 			return Program(name), nil
 		}
-		// What was linked just now is run from a temporary file and then cached.
+		// A newly linked program runs from a temporary file and is then cached.
 	}
 	return "", refuse("%s: the go command does not keep the program in its build cache: see the folder that `go env GOCACHE` prints", b.arg)
 }

@@ -5,8 +5,7 @@
 // into the package, its module or its workspace. A package main is built with
 // its own main function set aside.
 //
-// The build runs in a workspace of its own, which uses the modules of the user's
-// module or workspace. So the go command finds the dependencies of the command line,
-// and notes their checksums, outside the user's go.mod and go.sum, which may be
-// tidied to the imports of the pipeline alone.
+// The build runs in its own workspace, which uses the modules of the user's module or workspace. So the go command finds the
+// dependencies of the command line and records their checksums outside the user's go.mod and go.sum, which may contain only the
+// imports of the pipeline.
 package load

@@ -14,8 +14,7 @@ import (
 	"strings"
 )
 
-// overlaid names the main package, or the file in a package main, that exists
-// in the overlay only.
+// overlaid names the main package, or the file in a package main, that exists only in the overlay.
 const overlaid = "stone_main_overlay"
 
 // files returns the paths of the package's Go files.
@@ -138,9 +137,9 @@ func (b *builder) capabilities() (imports, arguments string, err error) {
 	return imports, arguments, nil
 }
 
-// setMainAside overlays the files of a package main with copies in which main is
-// called "_": it is compiled, so that its imports are used, and never called.
-// Every other byte stays where it is, and a line directive names the file, so that messages have its positions.
+// setMainAside overlays the files of a package main with copies in which main is called "_": it is compiled, so its imports are
+// used, but never called. All other bytes keep their positions, and a line directive names the file, so messages have the right
+// positions.
 func (b *builder) setMainAside(replace map[string]string) error {
 	for i, path := range b.files() {
 		source, err := os.ReadFile(path)
@@ -186,7 +185,7 @@ func (b *builder) workspace() error {
 		if err := b.copyWorkspace(&text, env.GOWORK); err != nil {
 			return err
 		}
-		// The file is optional: one that cannot be read counts as missing.
+		// The file is optional: an unreadable one counts as missing.
 		b.sums, _ = os.ReadFile(strings.TrimSuffix(env.GOWORK, ".work") + ".work.sum")
 	case env.GOMOD != "" && env.GOMOD != os.DevNull:
 		fmt.Fprintf(&text, "use %q\n", filepath.Dir(env.GOMOD))

@@ -6,9 +6,8 @@ import (
 	"syscall"
 )
 
-// bind makes the kernel kill the program when this process dies, even by SIGKILL: nobody could end
-// it by the process that was started. The kernel watches the thread that starts the program, so
-// this goroutine keeps its thread until release.
+// bind makes the kernel kill the program when this process dies, even by SIGKILL, because then nobody else would end it. The
+// kernel watches the thread that starts the program, so this goroutine keeps its thread until release.
 func bind(cmd *exec.Cmd) (release func()) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	runtime.LockOSThread()

@@ -4,5 +4,5 @@ package load
 
 import "os/exec"
 
-// bind does nothing: the program of a process that is killed with SIGKILL runs on.
+// bind does nothing: after SIGKILL of this process, the program continues.
 func bind(*exec.Cmd) (release func()) { return func() {} }

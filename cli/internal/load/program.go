@@ -21,10 +21,9 @@ type Program string
 // Run runs the program under the name and returns its exit code. The error is not
 // nil if the program could not be started, or was killed by a signal.
 //
-// SIGTERM is passed on as it is, every other signal as SIGHUP: an interrupt from a
-// terminal reaches the program directly as well, and the program counts each sort of
-// signal separately, so that one Ctrl-C counts once. After three of a sort, Run kills
-// the program. On Linux the program dies with this process.
+// SIGTERM is passed on unchanged, every other signal as SIGHUP: an interrupt from a terminal also reaches the program directly,
+// and the program counts each kind of signal separately, so one Ctrl-C counts once. After three of a kind, Run kills the program.
+// On Linux the program dies with this process.
 func (p Program) Run(name string, args []string, stdin io.Reader, stdout, stderr io.Writer, signals <-chan os.Signal) (code int, err error) {
 	cmd := exec.Command(string(p), args...)
 	cmd.Args[0] = name
@@ -72,8 +71,8 @@ func exitCode(state *os.ProcessState, err error) (int, error) {
 
 var position = regexp.MustCompile(`^(\S.*?\.go):(\d+(?::\d+)?): (.*)$`)
 
-// compileError makes one line of the go command's errors: the first error, with its
-// place as seen from the working directory, and the number of others.
+// compileError condenses the go command's errors into one line: the first error, with its place relative to the working
+// directory, and the number of others.
 func (b *builder) compileError(stderr string, err error) error {
 	var first string
 	more := 0
@@ -109,7 +108,7 @@ func indented(lines []string) string {
 	return out.String()
 }
 
-// seen returns a path printed by the go command as seen from the working directory.
+// seen returns a path printed by the go command relative to the working directory.
 func (b *builder) seen(path string) string {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(b.dir, path)

@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// source is the output of `go list` for a package: where it is, and its files.
+// source is the output of `go list` for a package: its directory and its files.
 type source struct {
 	Dir, ImportPath                                 string
 	Standard                                        bool
@@ -25,11 +25,10 @@ type source struct {
 	Module                                          *struct{ GoMod string }
 }
 
-// Sources returns the files outside the module cache that a build of the packages
-// compiles or embeds: files of the user's modules, of replaced ones and of a folder vendor,
-// and the files of the modules and the workspace. The packages are named as seen from dir.
-// Sources uses no network and runs no code of the packages. The error is an *Opaque, beside the
-// files, if a package has files of which Go does not know what else they are made of.
+// Sources returns the files outside the module cache that a build of the packages compiles or embeds: files of the user's
+// modules, of replaced ones and of a folder vendor, and the files of the modules and the workspace. The names of the packages are
+// relative to dir. Sources uses no network and runs no code of the packages. If a package has files with dependencies unknown to
+// Go, it returns the files and an *Opaque.
 func Sources(ctx context.Context, dir string, packages ...string) ([]string, error) {
 	tool := func(args ...string) ([]byte, error) {
 		cmd := exec.CommandContext(ctx, "go", args...)
@@ -81,8 +80,7 @@ func Sources(ctx context.Context, dir string, packages ...string) ([]string, err
 	}), opaque
 }
 
-// Opaque is the error for a package with files that a compiler of C or an assembler reads: they include and link others,
-// of any name and at any path.
+// Opaque is the error for a package with files for a C compiler or an assembler, which can include and link any other files.
 type Opaque struct{ Package string }
 
 func (o *Opaque) Error() string {

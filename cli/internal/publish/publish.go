@@ -18,7 +18,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Config says what to publish and where. It has the fields of serve.Config.
+// Config describes what to publish and where, with the fields of serve.Config.
 type Config struct {
 	Listener          net.Listener
 	Ready             func() // if not nil, called when the server accepts requests
@@ -35,12 +35,12 @@ type Config struct {
 	Tokens            *token.File // nil with Inspect
 	Models            bool        // the model of an MCP client may answer questions
 	By                string      // the user, who answers with Inspect and over MCP
-	URL               string      // under which people reach the pages
+	URL               string      // address at which people reach the pages
 	Adopt             func(journal.RunInfo) string
 	Inspect           bool   // only show runs: start and resume none
 	Answer            bool   // with Inspect, record answers to questions
-	First             string // a token that may do everything, as long as Tokens has none
-	Open              bool   // with no tokens, everyone may do everything
+	First             string // a token that may do everything, while Tokens has none
+	Open              bool   // without tokens, everyone may do everything
 	Hosts             []string
 	Design            bool
 	Base              func() context.Context
@@ -48,11 +48,11 @@ type Config struct {
 	Watch             func(journal.RunInfo) event.Watcher
 	Drain             <-chan struct{} // ends the server gently
 	Warn              func(string)    // says what goes wrong
-	Log               slog.Handler    // of the server; nil says each record by Warn
+	Log               slog.Handler    // log of the server; nil passes each record to Warn
 	Protocols         []Protocol      // that are mounted, too
 }
 
-// A Protocol is a part with mounts of the server, as package cli/serve defines it.
+// A Protocol is a part with mounts of the server, see package cli/serve.
 type Protocol interface {
 	Part()
 	Protocol()
@@ -68,7 +68,7 @@ type Pipeline struct {
 	Limits      budget.Limits
 }
 
-// Webhook is told when runs end or wait.
+// Webhook is notified when runs end or wait.
 type Webhook struct {
 	Name      string
 	URL       string
@@ -85,7 +85,7 @@ type Server struct {
 	// MCP publishes to one client of the Model Context Protocol, until it ends, ctx is done or
 	// the server is drained. It needs no Listener.
 	MCP func(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error
-	// ACP publishes to one editor, over the Agent Client Protocol, as MCP does.
+	// ACP is like MCP, for one editor over the Agent Client Protocol.
 	ACP func(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error
 	// HTML writes a run as one file for a browser.
 	HTML func(ctx context.Context, w io.Writer, j journal.Journal, run string) error

@@ -1,5 +1,4 @@
-// Package token keeps the tokens of a server in a file: for each token, its digest and what its
-// holder may do.
+// Package token keeps the tokens of a server in a file: for each token, its digest and the rights of its holder.
 package token
 
 import (
@@ -36,9 +35,9 @@ type Token struct {
 	Grant   []string      `json:"grant,omitzero"`       // effects; null allows all, an empty list none
 	Limits  budget.Limits `json:"limits,omitzero"`      // of each run
 	Minute  *int          `json:"per-minute,omitempty"` // requests; absent means unlimited
-	Runs    *int          `json:"runs,omitempty"`       // at once, per process; absent means unlimited
-	Streams int           `json:"streams,omitempty"`    // streams and waits at once, per process; 0 means the default
-	// Interactive means that its runs may go before other runs.
+	Runs    *int          `json:"runs,omitempty"`       // concurrent runs, per process; absent means unlimited
+	Streams int           `json:"streams,omitempty"`    // concurrent streams and waits, per process; 0 means the default
+	// Interactive means that its runs may have precedence.
 	Interactive bool      `json:"interactive,omitempty"`
 	USDADay     *float64  `json:"usd-a-day,omitempty"` // of all its runs; absent means unlimited
 	Created     time.Time `json:"created"`
@@ -73,8 +72,7 @@ func (t Token) check() error {
 	return nil
 }
 
-// File is a file of tokens. Several goroutines may use it at once. What other processes
-// write is seen within a second.
+// File is a file of tokens. Several goroutines may use it at once. Changes by other processes are seen within a second.
 type File struct {
 	name string
 
@@ -130,8 +128,8 @@ func (f *File) read() error {
 	return nil
 }
 
-// write replaces the file as a whole. A new one is readable for its owner alone; one that others may read, as a server in a
-// container does, stays so.
+// write replaces the file atomically. A new file is readable only by its owner; an existing file keeps its permissions, for
+// example for a server in a container.
 func (f *File) write(tokens []Token) error {
 	data, err := json.MarshalIndent(content{tokens}, "", "  ")
 	if err != nil {
@@ -217,8 +215,8 @@ func (f *File) List() ([]Token, error) {
 	return slices.Clone(f.tokens), err
 }
 
-// Find returns the token of a secret. It returns false for one that is unknown, was
-// revoked or has expired. It compares with every token, in constant time.
+// Find returns the token of a secret, or false if it is unknown, revoked or expired. It compares with every token, in constant
+// time.
 func (f *File) Find(secret string, now time.Time) (found Token, ok bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -234,8 +232,8 @@ func (f *File) Find(secret string, now time.Time) (found Token, ok bool, err err
 	return found, ok, nil
 }
 
-// Exists reports whether the file exists. It does as soon as a token was made, and still
-// does when the last one was revoked: that must let nobody in.
+// Exists reports whether the file exists. It exists once a token was made, even after the last one was revoked, which must admit
+// nobody.
 func (f *File) Exists(now time.Time) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -279,7 +277,7 @@ func lock(name string) (release func() error, err error) {
 	return nil, errors.Join(err, f.Close())
 }
 
-// create waits up to 10 s until nobody has the file, and makes it.
+// create waits up to 10 s until the file does not exist, and makes it.
 func create(name string) (release func() error, err error) {
 	const most = 10 * time.Second
 	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
