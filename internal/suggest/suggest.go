@@ -8,10 +8,12 @@ import (
 )
 
 // Closest returns the candidate that was probably meant by name, or "" if none is close.
-// Case is ignored, and one letter in three may be wrong.
+// Case is ignored, and one letter in three may be wrong. A name of three letters or more may also be the beginning of one
+// candidate.
 func Closest(name string, candidates iter.Seq[string]) string {
 	runes := []rune(name)
 	best, bound := "", max(1, len(runes)/3)+1
+	begun, longer := "", 0
 	for c := range candidates {
 		switch {
 		case c == name:
@@ -21,7 +23,13 @@ func Closest(name string, candidates iter.Seq[string]) string {
 			if d := distance(runes, c, bound); d < bound {
 				best, bound = c, d
 			}
+			if strings.HasPrefix(c, name) {
+				begun, longer = c, longer+1
+			}
 		}
+	}
+	if best == "" && longer == 1 && len(runes) >= 3 {
+		return begun
 	}
 	return best
 }

@@ -6,7 +6,7 @@ import (
 )
 
 func TestClosest(t *testing.T) {
-	known := []string{"ticket", "triage", "Reply", "größe", "x"}
+	known := []string{"ticket", "triage", "Reply", "größe", "x", "max-tokens", "max-steps", "description"}
 	tests := []struct{ name, want string }{
 		{"tickets", "ticket"},
 		{"tikcet", "ticket"}, // swapped
@@ -17,6 +17,9 @@ func TestClosest(t *testing.T) {
 		{"invoice", ""},
 		{"", "x"},
 		{"y", "x"},
+		{"desc", "description"},
+		{"de", ""},
+		{"max-", ""}, // of two
 	}
 	for _, tt := range tests {
 		if got := Closest(tt.name, slices.Values(known)); got != tt.want {
