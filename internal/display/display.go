@@ -15,7 +15,7 @@ import (
 // required.
 type Config struct {
 	Pipeline stone.Ashlar
-	Grant    []string  // what runs may do; nil means everything
+	Grant    []string  // effects granted to runs; nil means all
 	In       io.Reader // the terminal
 	Out      io.Writer
 	By       string // who answers questions, see ask.Answer
