@@ -1,5 +1,5 @@
-// Package protocol is the seam between a server and the protocols that it does not know: what a protocol registers, and what the
-// server does for it on behalf of one caller.
+// Package protocol is the interface between a server and protocols from other packages: a protocol registers a Protocol and uses
+// the server as a Caller.
 package protocol
 
 import (
@@ -56,14 +56,13 @@ func (Protocol) Protocol() {}
 type Route struct {
 	Pattern string
 	Role    string // that the caller needs; empty for everyone who is let in
-	// Waits says which requests take a place for each read. Others that only read have one for all of it. Nil is none.
+	// Waits reports which requests take a place for each read. Other reading requests hold one place throughout. Nil means none.
 	Waits func(r *http.Request) bool
 	Serve func(w http.ResponseWriter, r *http.Request, c Caller) error
 }
 
-// A Caller is a server for one caller: it has the runs of the caller's tenant, of all without a tenant, under the names by
-// which the caller calls them. Errors for the client are *api.Problem; for a run that the caller does not have, the error is
-// journal.ErrNoRun.
+// A Caller is a server as one caller sees it: it has the runs of the caller's tenant, or all runs without a tenant, under the
+// caller's names. Errors for the client are *api.Problem; for a run that the caller does not have, the error is journal.ErrNoRun.
 type Caller interface {
 	Tenant() string
 	By() string              // the caller's name in the record of its answers
@@ -89,7 +88,7 @@ type Caller interface {
 	Cancel(ctx context.Context, id string) error
 	Answer(ctx context.Context, id, by string, a api.Answer) error
 	Remove(ctx context.Context, id string) error
-	// Kept returns the Keep of the Run that started a run.
+	// Kept returns the Keep of a run.
 	Kept(ctx context.Context, id string) ([]byte, error)
 	// Watchers returns what watches a run in this process.
 	Watchers(id string) []event.Watcher
@@ -137,7 +136,7 @@ var ErrLeft = errors.New("nobody waits")
 // A Run is a run that a protocol starts.
 type Run struct {
 	api.Start
-	Given talk.Given                                         // beside the input, which no client may give
+	Given talk.Given                                         // in addition to the input; clients cannot give it
 	Chat  bool                                               // clients watch what the run says
 	Keep  []byte                                             // JSON, to describe the run later
 	Watch func(cancel context.CancelCauseFunc) event.Watcher // of the run, if this starts it; may be nil

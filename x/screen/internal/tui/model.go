@@ -46,7 +46,7 @@ type model struct {
 
 	width, height int
 	transcript    transcript
-	questions     []*question // the open ones; the first is shown
+	questions     []*question // open questions; the first is shown
 	input         textinput.Model
 	choice        int    // in the list of the first question, -1 if nothing is chosen
 	refusal       string // why the last key answered nothing
@@ -62,8 +62,8 @@ type model struct {
 	used          budget.Usage
 	failure       string // the last one shown
 	given         dag.DAG
-	leaving, quit bool // when the run has ended; at once
-	keys          bool // the keys are listed in place of the transcript
+	leaving, quit bool     // when the run has ended; at once
+	listed        []string // the keys, or runs, in place of the tree and the transcript
 	result        stone.Result
 	err           error
 }
@@ -287,10 +287,10 @@ func (m *model) interrupt(by string) tea.Cmd {
 	return tea.Quit
 }
 
-// maxLost is how many of the lanes that were lost are listed.
+// maxLost bounds the listed failures of lanes.
 const maxLost = 20
 
-// maxResult is how many bytes of a result are shown.
+// maxResult bounds the shown part of a result, in bytes.
 const maxResult = maxText / 4
 
 // outcome returns the results of Run.
