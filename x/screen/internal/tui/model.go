@@ -63,8 +63,8 @@ type model struct {
 	used          budget.Usage
 	failure       string // the last one shown
 	given         dag.DAG
-	leaving, quit bool // when the run has ended; at once
-	keys          bool // the keys are listed in place of the transcript
+	leaving, quit bool     // when the run has ended; at once
+	listed        []string // the keys, or runs, in place of the tree and the transcript
 	result        stone.Result
 	err           error
 }
