@@ -18,7 +18,7 @@ import (
 // A Failure explains why a step or a run ended without a result. In the
 // DAG it is a node of type dag.Failure with the same kind and reason.
 type Failure struct {
-	Kind   kind.Kind // what a program branches on
+	Kind   kind.Kind // for programs to branch on
 	Reason string    // one line, for a person
 	Path   string    // where in the tree it happened, for example "review/loop[2]/draft"
 	Cause  error     // the error of the body, or nil
@@ -150,7 +150,7 @@ func rawFailure(err error, path string) *Failure {
 		}
 		if known.Path != "" {
 			f.Path = known.Path
-			f.Reason = strings.TrimPrefix(f.Kind.Trim(f.Reason), fmt.Sprintf("%s at %s: ", f.Kind, f.Path))
+			f.Reason = strings.TrimPrefix(f.Kind.Trim(f.Reason), fmt.Sprintf("%s at %s: ", f.Kind, address.Readable(f.Path)))
 		}
 	}
 	f.Reason = f.Kind.Trim(f.Reason)
@@ -244,7 +244,7 @@ func (f Finding) String() string {
 		line += fmt.Sprintf("; did you mean %q?", f.Suggestion)
 	}
 	if f.Path != "" && f.Path != f.Ashlar {
-		line += fmt.Sprintf(" (at %s)", f.Path)
+		line += fmt.Sprintf(" (at %s)", address.Readable(f.Path))
 	}
 	var b strings.Builder
 	for _, r := range line {

@@ -204,19 +204,14 @@ func (a *agent) options() []stone.LeafOption {
 	for _, m := range a.cfg.Use {
 		queries = append(queries, m.Reads...)
 	}
-	options := append(slices.Clone(a.cfg.Options), stone.Queries(queries...), stone.Effects(a.effects...), a.detail())
+	options := append(slices.Clone(a.cfg.Options), stone.Queries(queries...), stone.Effects(a.effects...), stone.Detail{
+		Value: a, Check: a.check, CheckGrant: a.checkGrant, Fingerprint: a.fingerprint, Render: a.renders, Prompt: a.instructions, Prompts: a.prompts,
+		Facts: a.facts, Questions: a.questions, Undeclared: a.undeclared, Unpriced: a.unpriced, Bound: a.bound, Unfit: a.unfit,
+	})
 	if walk, any := a.walk(); any {
 		options = append(options, stone.Children(walk))
 	}
 	return options
-}
-
-// detail describes the leaf.
-func (a *agent) detail() stone.Detail {
-	return stone.Detail{
-		Value: a, Check: a.check, CheckGrant: a.checkGrant, Fingerprint: a.fingerprint, Render: a.renders, Prompt: a.instructions, Prompts: a.prompts,
-		Facts: a.facts, Questions: a.questions, Undeclared: a.undeclared, Unpriced: a.unpriced, Bound: a.bound, Unfit: a.unfit,
-	}
 }
 
 // walk declares the pipelines that are tools, the check of the input, and the judges. It

@@ -149,34 +149,10 @@ func (p *pipeline) run(ctx context.Context, input json.RawMessage) (Result, erro
 	if n, err = end.Nearest(p.out.Name()); err != nil || !slices.Contains(end.Beyond(start), n) {
 		return Result{}, fmt.Errorf("%q made no %s", p.ashlar.Name(), p.out.Name())
 	}
-	return p.result(n)
-}
-
-// result returns the node as the model gets it.
-func (p *pipeline) result(n *dag.Node) (Result, error) {
-	t, free := p.out.(dag.Type[Text])
-	if !free {
-		shown, media, err := structured.Media([]byte(n.Own()), p.out.Schema())
-		return Result{Text: string(shown), Media: media}, err
+	if t, free := p.out.(dag.Type[Text]); free {
+		text, err := t.Of(n)
+		return Result{Text: text.Text}, err
 	}
-	text, err := t.Of(n)
-	return Result{Text: text.Text}, err
-}
-
-// note remembers the nodes of a call until the agent ends.
-func (r *run) note(ran dag.Delta) error {
-	if len(ran) == 0 {
-		return nil
-	}
-	lane, err := ran.Apply(r.base)
-	r.lanes = append(r.lanes, lane)
-	return err
-}
-
-// keep keeps the nodes of all calls and returns the DAG to which the agent's node is added.
-func (r *run) keep(ctx context.Context) (dag.DAG, error) {
-	if len(r.lanes) == 0 {
-		return r.dag, nil
-	}
-	return stone.In(ctx).Keep(r.base, r.lanes...)
+	shown, media, err := structured.Media([]byte(n.Own()), p.out.Schema())
+	return Result{Text: string(shown), Media: media}, err
 }

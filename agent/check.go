@@ -27,7 +27,7 @@ func (a *agent) check() []stone.Finding {
 	if err := llm.CheckParams(a.model, a.cfg.Params); err != nil {
 		out.add("bad-option", "Params: %v", err)
 	}
-	if err := a.misfit(); err != nil {
+	if err := a.refused(func(m *llm.Media) error { return llm.CheckMedia(a.model, llm.RoleUser, m) }); err != nil {
 		out.add("bad-option", "Media: %v: use a model whose protocol accepts it", err)
 	}
 	if a.cfg.System == nil && a.cfg.User == nil && a.cfg.Media == nil && a.cfg.Conversation == nil {
@@ -61,7 +61,16 @@ func (a *agent) checkChoice(out *findings) {
 
 func (a *agent) checkType(out *findings) {
 	if a.cfg.Finalize.result != nil {
-		a.checkFinalize(out)
+		switch {
+		case a.cfg.Finalize.run == nil:
+			out.add("nil-body", "the function of Finalize is nil: give it one, or leave Finalize out")
+		case a.cfg.Finalize.result != a.result.goType:
+			out.add("bad-type", "Finalize returns a %s, but the agent produces a %s: make them the same", a.cfg.Finalize.result, a.result.goType)
+		case a.draft.typ.Err() != nil:
+			out.add("bad-type", "the draft of Finalize: %v", a.draft.typ.Err())
+		case a.draft.typ.Name() == a.out.Name() && a.draft.goType != a.result.goType:
+			out.add("schema-mismatch", "the draft of Finalize and the result are %s and %s, but both have the name %q: rename one", a.draft.goType, a.result.goType, a.out.Name())
+		}
 	}
 	s := a.out.Schema()
 	switch {
@@ -72,19 +81,6 @@ func (a *agent) checkType(out *findings) {
 		out.add("bad-type", "the type %q is a map: produce a struct, since readers of a map would find the conversation among its entries", a.out.Name())
 	case slices.Contains(s.Properties(), conversationField):
 		out.add("reserved-field", "the type %q has a field %q, where the conversation is kept: rename it", a.out.Name(), conversationField)
-	}
-}
-
-func (a *agent) checkFinalize(out *findings) {
-	switch {
-	case a.cfg.Finalize.run == nil:
-		out.add("nil-body", "the function of Finalize is nil: give it one, or leave Finalize out")
-	case a.cfg.Finalize.result != a.result.goType:
-		out.add("bad-type", "Finalize returns a %s, but the agent produces a %s: make them the same", a.cfg.Finalize.result, a.result.goType)
-	case a.draft.typ.Err() != nil:
-		out.add("bad-type", "the draft of Finalize: %v", a.draft.typ.Err())
-	case a.draft.typ.Name() == a.out.Name() && a.draft.goType != a.result.goType:
-		out.add("schema-mismatch", "the draft of Finalize and the result are %s and %s, but both have the name %q: rename one", a.draft.goType, a.result.goType, a.out.Name())
 	}
 }
 

@@ -33,12 +33,6 @@ func (r *run) started() func(error) {
 	}
 }
 
-func (e *events) middleware(turn int, name string, takesPart bool) {
-	if e.debug {
-		e.place.Send(event.MiddlewareRan{Turn: turn, Middleware: name, Active: takesPart})
-	}
-}
-
 // told returns the call in the form of events.
 func (j *job) told() event.ToolCall {
 	c := event.ToolCall{Turn: j.turn, Position: j.position, Tool: j.call.Name, ID: j.call.ID, Input: j.call.Input}

@@ -32,7 +32,15 @@ func (a *agent) Model() llm.Model { return a.model }
 // belong to the leaf.
 func (a *agent) facts() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
-		facts := [][2]string{{"model", a.modelName()}}
+		var info llm.Info
+		if m, ok := a.model.(llm.Informer); ok {
+			info = m.Info()
+		}
+		model := cmp.Or(a.cfg.Model, info.Model, "unknown")
+		if info.Provider != "" {
+			model += " (" + info.Provider + ")"
+		}
+		facts := [][2]string{{"model", model}}
 		for _, p := range []struct {
 			name string
 			text dag.Reader[string]
@@ -48,7 +56,14 @@ func (a *agent) facts() iter.Seq2[string, string] {
 			facts = append(facts, [2]string{"media", madeOf(a.cfg.Media)})
 		}
 		for _, m := range a.cfg.Use {
-			facts = append(facts, m.fact())
+			kind, name, effects := "middleware", m.Name, m.Effects
+			if m.Tool != nil {
+				kind, name, effects = "tool", m.Tool.Name, effectsOf([]Middleware{m})
+			}
+			if len(effects) > 0 {
+				name += " (" + strings.Join(effects, ", ") + ")"
+			}
+			facts = append(facts, [2]string{kind, name})
 		}
 		if draft := a.draft.typ.Name(); draft != a.out.Name() {
 			facts = append(facts, [2]string{"draft", draft})
@@ -66,32 +81,6 @@ func (a *agent) facts() iter.Seq2[string, string] {
 			}
 		}
 	}
-}
-
-// modelName returns the name of the model and its protocol.
-func (a *agent) modelName() string {
-	var info llm.Info
-	if m, ok := a.model.(llm.Informer); ok {
-		info = m.Info()
-	}
-	name := cmp.Or(a.cfg.Model, info.Model, "unknown")
-	if info.Provider != "" {
-		name += " (" + info.Provider + ")"
-	}
-	return name
-}
-
-// fact describes the middleware's tool, or the middleware itself.
-func (m *Middleware) fact() [2]string {
-	name, effects := m.Name, m.Effects
-	kind := "middleware"
-	if m.Tool != nil {
-		kind, name, effects = "tool", m.Tool.Name, effectsOf([]Middleware{*m})
-	}
-	if len(effects) > 0 {
-		name += " (" + strings.Join(effects, ", ") + ")"
-	}
-	return [2]string{kind, name}
 }
 
 // shownPrompt returns the first line of a constant prompt, or the types that a prompt reads.

@@ -92,9 +92,13 @@ func (j *job) admit(ctx context.Context) (within context.Context, refusal string
 		return ctx, refusal, nil
 	}
 	answer, err := stone.Step(ctx, "marked", toolInput{j.call.Name, j.call.Input}, func(ctx context.Context, _ toolInput) (string, error) {
-		shown, err := j.shown(ctx)
-		if err != nil {
-			return "", err
+		shown := string(j.call.Input)
+		if j.tool.Preview != nil {
+			preview, err := j.tool.Preview(ctx, j.call.Input)
+			if err != nil {
+				return "", err
+			}
+			shown = preview + "\n" + shown
 		}
 		about, _ := CallIn(context.WithValue(ctx, jobKey{}, j))
 		return stone.In(ctx).Ask(ask.Question{
@@ -113,13 +117,4 @@ func (j *job) admit(ctx context.Context) (within context.Context, refusal string
 		return ctx, j.tool.Name + " did not run: a person refused this call: " + reason, nil
 	}
 	return ctx, j.tool.Name + " did not run: a person refused this call. Continue without it.", nil
-}
-
-// shown returns the preview and the arguments of the call for a person.
-func (j *job) shown(ctx context.Context) (string, error) {
-	if j.tool.Preview == nil {
-		return string(j.call.Input), nil
-	}
-	preview, err := j.tool.Preview(ctx, j.call.Input)
-	return preview + "\n" + string(j.call.Input), err
 }

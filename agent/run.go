@@ -239,18 +239,14 @@ func (r *run) decide(ctx context.Context, c *Context) (next, error) {
 			r.answer.Retract("the call of " + name + " is written as text")
 			return next{say: []llm.Message{llm.User(fmt.Sprintf("The call of the tool %q was written as text, so it was not run. Call it as a tool. If you meant no call, answer again without one at the end.", name))}}, nil
 		}
-		return r.judge(ctx, drafted(c.Reply, d.Answer))
+		draft := c.Reply
+		if d.Answer != "" {
+			draft = &llm.Reply{Text: d.Answer, RequestID: draft.RequestID}
+		}
+		return r.judge(ctx, draft)
 	default:
 		return next{}, failure(kind.Error, nil, "the decide function answered with the action %q: want Continue, Loop or Halt", d.Action)
 	}
-}
-
-// drafted returns the reply whose text is the draft: the model's, unless a tool gave the answer.
-func drafted(reply *llm.Reply, answer string) *llm.Reply {
-	if answer == "" {
-		return reply
-	}
-	return &llm.Reply{Text: answer, RequestID: reply.RequestID}
 }
 
 // judge reads the draft and runs the adversary on it.
@@ -287,9 +283,11 @@ func (r *run) finish(ctx context.Context, v any, conversation []llm.Message) (n 
 			return nil, err
 		}
 	}
-	full, err := r.keep(ctx)
-	if err != nil {
-		return nil, err
+	full := r.dag
+	if len(r.lanes) > 0 {
+		if full, err = stone.In(ctx).Keep(r.base, r.lanes...); err != nil {
+			return nil, err
+		}
 	}
 	content, err := r.content(v, conversation)
 	if err == nil {

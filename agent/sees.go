@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"slices"
 	"strings"
 
@@ -58,16 +57,4 @@ func (a *agent) refused(check func(*llm.Media) error) (why error) {
 		}
 	}
 	return why
-}
-
-// misfit returns why the protocol of the model cannot carry the media.
-func (a *agent) misfit() error {
-	return a.refused(func(m *llm.Media) error { return llm.CheckMedia(a.model, llm.RoleUser, m) })
-}
-
-// unseen returns why the model cannot read the media, according to the model table of ctx.
-func (a *agent) unseen(ctx context.Context) error {
-	return a.refused(func(m *llm.Media) error {
-		return llm.CheckFit(ctx, a.model, &llm.Request{Model: a.cfg.Model, Messages: []llm.Message{llm.User("", m)}})
-	})
 }

@@ -155,7 +155,10 @@ func (a *agent) unfit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.unseen(ctx); err != nil {
+	err = a.refused(func(m *llm.Media) error {
+		return llm.CheckFit(ctx, a.model, &llm.Request{Model: a.cfg.Model, Messages: []llm.Message{llm.User("", m)}})
+	})
+	if err != nil {
 		return fmt.Errorf("Media: %w: use a model that reads it, or correct the entry of the model under :models in .stone/stone.edn", err)
 	}
 	return nil

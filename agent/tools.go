@@ -74,8 +74,12 @@ func (r *run) dispatch(ctx context.Context, c *Context) error {
 	c.Messages = slices.Grow(c.Messages, len(calls))
 	c.Advice = slices.Grow(slices.Clip(c.Advice), len(calls))
 	for i, call := range calls {
-		if err := r.note(outcomes[i].Ran); err != nil {
-			return err
+		if ran := outcomes[i].Ran; len(ran) > 0 {
+			lane, err := ran.Apply(r.base)
+			if err != nil {
+				return err
+			}
+			r.lanes = append(r.lanes, lane)
 		}
 		m, err := result(call, outcomes[i])
 		if err != nil {

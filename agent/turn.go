@@ -44,7 +44,11 @@ type onion struct {
 func (o *onion) run(ctx context.Context, c *Context, rings []Middleware) error {
 	for i := range rings {
 		m := &rings[i]
-		if !o.enters(m, c) {
+		takesPart := m.Guard == nil || m.Guard(*c)
+		if o.debug {
+			o.place.Send(event.MiddlewareRan{Turn: c.Turn, Middleware: m.Name, Active: takesPart})
+		}
+		if !takesPart {
 			continue
 		}
 		if m.Tool != nil && m.Tool.Left == nil {
@@ -55,13 +59,6 @@ func (o *onion) run(ctx context.Context, c *Context, rings []Middleware) error {
 		}
 	}
 	return o.inner(ctx, c)
-}
-
-// enters reports whether the middleware takes part in the turn.
-func (o *onion) enters(m *Middleware, c *Context) bool {
-	takesPart := m.Guard == nil || m.Guard(*c)
-	o.middleware(c.Turn, m.Name, takesPart)
-	return takesPart
 }
 
 func (o *onion) wrap(ctx context.Context, c *Context, m *Middleware, rest []Middleware) (err error) {
@@ -87,14 +84,6 @@ func partOf(all, tools []Tool) bool {
 	return len(tools) == 0 || len(all) > 0 && &tools[0] == &all[0]
 }
 
-// wire returns the tools as the model gets them.
-func (a *agent) wire(tools []Tool) []llm.Tool {
-	if partOf(a.offered, tools) {
-		return a.told[:len(tools):len(tools)]
-	}
-	return wired(tools)
-}
-
 func wired(tools []Tool) []llm.Tool {
 	out := make([]llm.Tool, len(tools))
 	for i := range tools {
@@ -114,7 +103,10 @@ func (r *run) ask(ctx context.Context, c *Context) error {
 	if err := r.granted(c.Tools); err != nil {
 		return err
 	}
-	r.turnOfUser(c)
+	// After the model's own words, servers continue that message or refuse the request, which only a paused turn wants.
+	if n := len(c.Messages); n == 0 || c.Messages[n-1].Role == llm.RoleAssistant && !r.paused {
+		c.Messages = append(slices.Clip(c.Messages), llm.User("Continue."))
+	}
 	reply, err := r.recall(ctx, c)
 	if err != nil {
 		if errors.Is(err, reasons.Overflow) { // the window is smaller
@@ -127,14 +119,6 @@ func (r *run) ask(ctx context.Context, c *Context) error {
 		return nil
 	}
 	return r.dispatch(ctx, c)
-}
-
-// turnOfUser ends the conversation with a message of the user. After the model's own words, servers continue that message or
-// refuse the request, which only a paused turn wants.
-func (r *run) turnOfUser(c *Context) {
-	if n := len(c.Messages); n == 0 || c.Messages[n-1].Role == llm.RoleAssistant && !r.paused {
-		c.Messages = append(slices.Clip(c.Messages), llm.User("Continue."))
-	}
 }
 
 // heard adds the reply to the conversation.
@@ -239,25 +223,28 @@ type question struct {
 func (r *run) question(ctx context.Context, c *Context) (q *question, err error) {
 	q = &question{run: r, turn: c.Turn, req: llm.Request{
 		Model: c.Model, System: c.System, Messages: slices.Clip(c.Messages), MaxTokens: c.MaxTokens,
-		Tools: r.wire(c.Tools), ResponseFormat: c.Format, Params: deref(c.Params), Prefix: c.prefix,
+		ResponseFormat: c.Format, Prefix: c.prefix,
 		// An answer without tools is probably the last, after which nothing reads the cache.
 		Cache: !r.cfg.NoCache && (len(c.Tools) > 0 || c.Turn > 1), Conversation: r.thread,
 	}}
+	if c.Params != nil {
+		q.req.Params = *c.Params
+	}
+	if partOf(r.agent.offered, c.Tools) {
+		q.req.Tools = r.agent.told[:len(c.Tools):len(c.Tools)]
+	} else {
+		q.req.Tools = wired(c.Tools)
+	}
 	q.payment, err = pay(ctx, q.step(), r.model, &q.req)
 	return q, err
 }
 
-func deref(p *llm.Params) (out llm.Params) {
-	if p != nil {
-		out = *p
-	}
-	return out
-}
-
 // ask asks the model.
 func (q *question) ask(ctx context.Context, _ struct{}) (turnRecord, error) {
-	if err := q.fits(); err != nil {
-		return turnRecord{}, err
+	if q.full > 0 {
+		if length, _ := q.req.Tokens(); length >= q.full {
+			return turnRecord{}, failure(reasons.Overflow, nil, "the conversation of about %d tokens is longer than the model's window, which ended at %d%s", length, q.full, toShorten)
+		}
 	}
 	if !q.own { // otherwise the model's own calls are recorded
 		if err := asked.Before(ctx, q.model, &q.req); err != nil {
@@ -273,7 +260,12 @@ func (q *question) ask(ctx context.Context, _ struct{}) (turnRecord, error) {
 	if q.payment.watch = q.cfg.Repetition; q.repeats < maxExtra {
 		q.payment.again = 1
 	}
-	reply, err := q.payment.ask(ctx, q.model, &q.req, q.hear)
+	reply, err := q.payment.ask(ctx, q.model, &q.req, func(d *llm.Delta) {
+		if _, repeats := errors.AsType[*llm.RepetitionTrippedError](d.Err); repeats && d.Kind == llm.Restart {
+			q.repeats++
+		}
+		q.tell.Hear(d)
+	})
 	if err == nil && reply.StopReason != pausedTurn {
 		err = reply.CheckContent()
 	}
@@ -288,17 +280,6 @@ func (q *question) ask(ctx context.Context, _ struct{}) (turnRecord, error) {
 // toShorten says what to do about a conversation that is too long.
 const toShorten = ": add the middleware Compact (with a smaller Keep if it has one), or use a model with a larger window"
 
-// fits refuses a request at least as long as one that did not fit.
-func (q *question) fits() error {
-	if q.full == 0 {
-		return nil
-	}
-	if length, _ := q.req.Tokens(); length >= q.full {
-		return failure(reasons.Overflow, nil, "the conversation of about %d tokens is longer than the model's window, which ended at %d%s", length, q.full, toShorten)
-	}
-	return nil
-}
-
 // keepable removes arguments that no node can contain or that are too long: only the call is then refused, not the paid turn.
 func keepable(calls []llm.ToolCall) []llm.ToolCall {
 	calls = slices.Clone(calls)
@@ -311,13 +292,6 @@ func keepable(calls []llm.ToolCall) []llm.ToolCall {
 		}
 	}
 	return calls
-}
-
-func (q *question) hear(d *llm.Delta) {
-	if _, repeats := errors.AsType[*llm.RepetitionTrippedError](d.Err); repeats && d.Kind == llm.Restart {
-		q.repeats++
-	}
-	q.tell.Hear(d)
 }
 
 var errNoEnd = errors.New("the model's stream ended before its answer was complete")

@@ -23,7 +23,7 @@
 //
 // # Several runs
 //
-// A [Shared] budget applies to all runs that its [Rule] selects, for a [Period] such as a [Day] or a [Month]; [Ever] is never renewed.
+// A [Shared] budget applies to all runs that its [Rule] selects, for a [Period] such as a [Day] or a [Month]; without one it is never renewed.
 // [Drawn] selects the budgets of a run, for journal.Options.Budgets, and [Observe] and [Earlier] tell an account what earlier
 // processes of a run have spent. A [Balance] is what is left.
 package budget

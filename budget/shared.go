@@ -61,7 +61,7 @@ func Check(of []Shared) error {
 		switch from, _ := s.Per.Bounds(time.Now()); {
 		case s.Name == "":
 			return errors.New("a budget has no name: give it one")
-		case from.IsZero() && s.Per != Ever:
+		case from.IsZero() && s.Per != "":
 			return fmt.Errorf("%v: want %q, %q or none as its period", s, Day, Month)
 		case s.Payer && s.Per != Day:
 			return fmt.Errorf("%v: want %q as its period", s, Day)
@@ -80,17 +80,16 @@ func (s Shared) counted() Shared {
 }
 
 // A Period is the time after which a Shared budget is renewed. Days and months are in UTC. A
-// step counts in the period in which its result is recorded.
+// step counts in the period in which its result is recorded. The empty Period never ends.
 type Period string
 
 // The periods of a budget.
 const (
-	Ever  Period = "" // never renewed
 	Day   Period = "day"
 	Month Period = "month"
 )
 
-// Bounds returns the start of the period that contains a time, and of the next period. Both are zero for Ever.
+// Bounds returns the start of the period that contains a time, and of the next period. Both are zero for "", which never ends.
 func (p Period) Bounds(at time.Time) (from, to time.Time) {
 	at = at.UTC()
 	switch p {
@@ -166,7 +165,7 @@ func (s Shared) String() string {
 	if s.Payer {
 		name = fmt.Sprintf("limit of %q", s.Name)
 	}
-	if s.Per != Ever {
+	if s.Per != "" {
 		name += " of this " + string(s.Per)
 	}
 	return name

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,11 +15,9 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/text"
-	"github.com/stonelayer/stone/internal/tree"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
@@ -199,7 +196,7 @@ func checkSet(set string, at journal.Step) error {
 	return nil
 }
 
-// foresee prints what a fork will do and asks for confirmation.
+// foresee prints the forecast of a fork and asks for confirmation.
 func (a *app) foresee(ctx context.Context, p stone.Ashlar, input dag.DAG, k forkFlags) error {
 	f, err := k.asked()
 	if f == nil || err != nil {
@@ -230,7 +227,7 @@ func (a *app) foresee(ctx context.Context, p stone.Ashlar, input dag.DAG, k fork
 		}
 		fmt.Fprintln(a.Stderr, said)
 	}
-	effects := sideEffects(p, slices.Concat(anew, perhaps))
+	effects := view.SideEffects(p, slices.Concat(anew, perhaps))
 	for _, e := range effects {
 		fmt.Fprintln(a.Stderr, "  side effect: "+text.Line(e))
 	}
@@ -243,60 +240,6 @@ func (a *app) foresee(ctx context.Context, p stone.Ashlar, input dag.DAG, k fork
 		return failed("nothing was run")
 	}
 	return nil
-}
-
-// sideEffects lists the declared side effects of repeated steps, one line for each place.
-func sideEffects(p stone.Ashlar, steps []journal.Step) []string {
-	of := map[string]string{} // by place
-	var walk func(leaf stone.Ashlar, path string)
-	walk = func(leaf stone.Ashlar, path string) {
-		for occurrence, c := range tree.Children(leaf) {
-			walk(c, address.Child(path, c.Name(), occurrence))
-		}
-		if leaf.Form() != "leaf" {
-			return
-		}
-		var does []string
-		for _, e := range leaf.Effects() {
-			if e != effect.None && e != effect.FSRead && e != effect.Ask {
-				does = append(does, e)
-			}
-		}
-		if unknown := leaf.Undeclared(); len(unknown) > 0 {
-			does = append(does, "unknown ("+strings.Join(unknown, ", ")+" declares none)")
-		}
-		if len(does) > 0 {
-			of[path] = strings.Join(does, ", ")
-		}
-	}
-	walk(tree.Body(p), address.Escape(p.Name()))
-	times, tools := map[string]int{}, map[string]int{}
-	for _, s := range steps {
-		if s.Kind == "leaf" {
-			times[address.Place(s.Path)]++
-		} else if view.IsToolCall(s) {
-			tools[address.Place(address.Parent(s.Path))]++
-		}
-	}
-	var all []string
-	for _, place := range slices.Sorted(maps.Keys(times)) {
-		does, known := of[place]
-		if !known && tools[place] == 0 {
-			continue
-		}
-		said := address.Readable(place)
-		if n := times[place]; n > 1 {
-			said += fmt.Sprintf(" (%d times)", n)
-		}
-		if n := tools[place]; n > 0 {
-			said += ", with " + text.Plural(n, "tool call")
-		}
-		if known {
-			said += ": " + does
-		}
-		all = append(all, said)
-	}
-	return all
 }
 
 // compareFork prints how a fork differs from the other run.

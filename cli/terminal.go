@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone"
@@ -161,9 +162,13 @@ func (a *app) show(ctx context.Context, p stone.Ashlar, k keepFlags) error {
 		cfg.Watch = event.All(cfg.Watch, watch(journal.RunInfo{Pipeline: p.Name()}))
 		return kept.another(ctx, p, cfg)
 	}
+	var runs func(columns int) []string // nil with --no-db
+	if kept != nil {
+		runs = func(columns int) []string { return lastRuns(ctx, kept.store, columns) }
+	}
 	result, err := a.linked.screen(ctx, display.Config{Pipeline: p, Needs: a.needs(p), Read: func(typed string) (dag.DAG, error) { return a.typed(ctx, p, typed) },
 		Check: func(cfg stone.Config) stone.Findings { return a.findings(p, cfg) },
-		Grant: a.calls.base.Grant, In: a.Stdin, Out: unshielded(a.Stdout), By: user(), Run: run, Show: a.shownResult, Wait: true})
+		Grant: a.calls.base.Grant, In: a.Stdin, Out: unshielded(a.Stdout), By: user(), Run: run, Show: a.shownResult, Wait: true, Runs: runs})
 	if errors.Is(err, display.ErrLeft) {
 		return failed("%w", err)
 	}
@@ -175,6 +180,20 @@ func (a *app) show(ctx context.Context, p stone.Ashlar, k keepFlags) error {
 		failure = nil // the person has seen it
 	}
 	return errors.Join(failure, a.printResult(a.emitted(result), false), kept.close())
+}
+
+// lastRuns lists the newest runs on lines.
+func lastRuns(ctx context.Context, s *store, columns int) []string {
+	const most = 20
+	rows, now, b := newRunTable(), time.Now(), new(strings.Builder)
+	runs, err := s.Runs(ctx, journal.Query{Limit: most})
+	for _, info := range runs {
+		addRun(rows, info, now)
+	}
+	if err = errors.Join(err, rows.print(b, columns)); err != nil {
+		return []string{err.Error()}
+	}
+	return strings.Split(strings.TrimSpace(b.String()), "\n")
 }
 
 // needs names the inputs that a person must enter for a pipeline, "" for none.

@@ -34,8 +34,7 @@
 // # Fan-outs
 //
 // Lanes are DAGs that extend one base: each starts with [Lane] or with its own node, and [Join] combines them. The heads of the
-// lanes are then heads of the DAG, but reads start at the node before the fan-out; see [DAG.Next]. [Merge] is the plain union,
-// for DAGs of any origin. [Rebase] copies the nodes that one DAG has beyond another onto a third.
+// lanes are then heads of the DAG, but reads start at the node before the fan-out; see [DAG.Next]. [Rebase] copies the nodes that one DAG has beyond another onto a third.
 //
 // # Failures
 //

@@ -212,32 +212,6 @@ func TestGatherMakesJoinsOfJoins(t *testing.T) {
 	}
 }
 
-// Merging lanes never walks more than what a lane added to the base, nor what
-// was merged before.
-func TestMergeIsLinear(t *testing.T) {
-	const length = 3
-	var base DAG
-	for i := range 1_000 {
-		base = appendNode(t, base, "t", i)
-	}
-	m := newMerger()
-	for lane := range 100 {
-		d := base
-		for i := range length {
-			d = appendNode(t, d, "u", fmt.Sprint(lane, i))
-		}
-		if lane > 0 {
-			if own, shared := m.own(d.log); len(own) != length || shared != base.log {
-				t.Fatalf("lane %d: %d entries of its own", lane, len(own))
-			}
-		}
-		m.add(d.log)
-		if want := length * lane; len(m.added) != want || len(m.above) > length || len(m.known) > want+length {
-			t.Fatalf("lane %d: %d nodes added, %d entries passed, %d nodes known", lane, len(m.added), len(m.above), len(m.known))
-		}
-	}
-}
-
 // Types returns every type once, and does not look at nodes that an index knows.
 func TestTypes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

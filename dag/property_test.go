@@ -31,7 +31,7 @@ func pick(t *rapid.T, pool []dag.DAG) dag.DAG {
 
 func grow(t *rapid.T, pool []dag.DAG) dag.DAG {
 	d := pick(t, pool)
-	switch rapid.SampledFrom([]string{"line", "line", "anywhere", "fan", "fan", "merge"}).Draw(t, "op") {
+	switch rapid.SampledFrom([]string{"line", "line", "anywhere", "fan", "fan"}).Draw(t, "op") {
 	case "line":
 		for range rapid.IntRange(1, 40).Draw(t, "length") {
 			d = appendOne(t, d, d.Next())
@@ -44,10 +44,8 @@ func grow(t *rapid.T, pool []dag.DAG) dag.DAG {
 			parents = rapid.SliceOfN(rapid.SampledFrom(nodes), 0, 3).Draw(t, "parents")
 		}
 		return appendOne(t, d, parents)
-	case "fan":
-		return fanOut(t, d, 2)
 	default:
-		return dag.Merge(d, pick(t, pool), pick(t, pool))
+		return fanOut(t, d, 2)
 	}
 }
 
@@ -102,31 +100,6 @@ func same(t *rapid.T, what string, got, want dag.DAG) {
 	if g, w := shape(got), shape(want); g != w {
 		t.Fatalf("%s: got\n%s\nwant\n%s", what, g, w)
 	}
-}
-
-func TestMergeLaws(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		pool := drawDAGs(t)
-		a, b, c := pick(t, pool), pick(t, pool), pick(t, pool)
-		all := dag.Merge(a, b, c)
-		same(t, "associative, left", dag.Merge(dag.Merge(a, b), c), all)
-		same(t, "associative, right", dag.Merge(a, dag.Merge(b, c)), all)
-		same(t, "idempotent", dag.Merge(a, a), a)
-		same(t, "idempotent, both", dag.Merge(all, all), all)
-		same(t, "absorbs what is in it", dag.Merge(all, a, b, c), all)
-		same(t, "is absorbed by what extends it", dag.Merge(a, all), all)
-		same(t, "empty, left", dag.Merge(dag.DAG{}, a), a)
-		same(t, "empty, right", dag.Merge(a, dag.DAG{}), a)
-		union := map[dag.ID]bool{}
-		for _, d := range []dag.DAG{a, b, c} {
-			for n := range d.Nodes() {
-				union[n.ID()] = true
-			}
-		}
-		if len(union) != all.Len() {
-			t.Fatalf("%d nodes, want %d", all.Len(), len(union))
-		}
-	})
 }
 
 // The invariants of every DAG.

@@ -12,7 +12,7 @@ import (
 )
 
 // Asked counts how often the calls of the pipeline asked a capability.
-type Asked struct {
+type asked struct {
 	Cap    string  `json:"cap/id"`
 	Trials int     `json:"trials"` // that asked it
 	Share  float64 `json:"share"`  // of all trials
@@ -39,7 +39,7 @@ func askedBy(start, out dag.DAG) (ids []string) {
 }
 
 // asked counts the trials that asked each capability, most frequent first.
-func (t *tally) asked() (all []Asked) {
+func (t *tally) asked() (all []asked) {
 	count, trials := map[string]int{}, 0
 	for _, costs := range t.costs {
 		trials += len(costs)
@@ -50,9 +50,9 @@ func (t *tally) asked() (all []Asked) {
 		}
 	}
 	for id, n := range count {
-		all = append(all, Asked{id, n, float64(n) / float64(trials)})
+		all = append(all, asked{id, n, float64(n) / float64(trials)})
 	}
-	slices.SortFunc(all, func(a, b Asked) int { return cmp.Or(b.Trials-a.Trials, cmp.Compare(a.Cap, b.Cap)) })
+	slices.SortFunc(all, func(a, b asked) int { return cmp.Or(b.Trials-a.Trials, cmp.Compare(a.Cap, b.Cap)) })
 	return all
 }
 

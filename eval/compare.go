@@ -8,31 +8,31 @@ import (
 )
 
 // A Comparison is the difference between an evaluation and a baseline, over the cases of both.
-type Comparison struct {
+type comparison struct {
 	With    string          `json:"with"`
 	Cases   int             `json:"cases"`             // that both have
 	New     int             `json:"new,omitempty"`     // cases that the baseline lacks
 	Missing int             `json:"missing,omitempty"` // cases of the baseline that were not evaluated
-	Scores  []ScoreCompared `json:"scores"`            // by scorer, if both have it
+	Scores  []scoreCompared `json:"scores"`            // by scorer, if both have it
 	USD     Estimate        `json:"usd"`               // difference in cost per case
 	Seconds Estimate        `json:"seconds"`           // difference in latency per case
 }
 
 // ScoreCompared is the difference of one score: positive if it is higher now.
-type ScoreCompared struct {
+type scoreCompared struct {
 	Name string `json:"name"`
 	Estimate
 	// Binary scores have McNemar's exact test, others Student's.
 	Gained int             `json:"gained"` // cases that are right only now
 	Lost   int             `json:"lost"`   // cases that were right only before
 	P      float64         `json:"p"`
-	Slices []SliceCompared `json:"slices,omitempty"`
+	Slices []sliceCompared `json:"slices,omitempty"`
 	Turned []Turned        `json:"turned,omitempty"` // the first lost cases, then the first gained ones
 }
 
 // SliceCompared is the difference within one value of a column.
-type SliceCompared struct {
-	Slice
+type sliceCompared struct {
+	slice
 	P float64 `json:"p"` // adjusted for all slices of the score, by Holm
 }
 
@@ -90,8 +90,8 @@ func (e *evaluation) pairs(t *tally, scorer int) *pairs {
 	return p
 }
 
-func (e *evaluation) compare(t *tally) *Comparison {
-	c := &Comparison{With: e.Against.name, Missing: len(e.Against.cases)}
+func (e *evaluation) compare(t *tally) *comparison {
+	c := &comparison{With: e.Against.name, Missing: len(e.Against.cases)}
 	var usd, seconds pairs
 	for i := range t.trials {
 		before, known := e.Against.cases[e.data.rows[i].id()]
@@ -117,8 +117,8 @@ func (e *evaluation) compare(t *tally) *Comparison {
 	return c
 }
 
-func (e *evaluation) compared(name string, p *pairs) ScoreCompared {
-	s := ScoreCompared{Name: name, Estimate: difference(p.before, p.now, e.clusters(p.at))}
+func (e *evaluation) compared(name string, p *pairs) scoreCompared {
+	s := scoreCompared{Name: name, Estimate: difference(p.before, p.now, e.clusters(p.at))}
 	var lost, gained []Turned
 	paths := e.paths()
 	for i := range p.now {
@@ -165,7 +165,7 @@ func (p *pairs) value(d Estimate) float64 {
 	return mcNemar(gained, lost)
 }
 
-func (e *evaluation) slicesCompared(p *pairs) (all []SliceCompared) {
+func (e *evaluation) slicesCompared(p *pairs) (all []sliceCompared) {
 	var raw []float64
 	for i, column := range e.data.Slices {
 		values, of := e.parts(i, p.at)
@@ -175,7 +175,7 @@ func (e *evaluation) slicesCompared(p *pairs) (all []SliceCompared) {
 				part.add(p.before[k], p.now[k], p.at[k])
 			}
 			d := difference(part.before, part.now, e.clusters(part.at))
-			all = append(all, SliceCompared{Slice: Slice{column, value, d}})
+			all = append(all, sliceCompared{slice: slice{column, value, d}})
 			raw = append(raw, part.value(d))
 		}
 	}

@@ -41,12 +41,12 @@
 //
 // # Reading results
 //
-// A [Report] has a [ScoreReport] for each scorer and each [Slice] of the data, with the verdicts [Right], [Wrong] and [NoAnswer]. Against a [Baseline], from
-// [ReadBaseline] or [BaselineOf], it has a [Comparison]: a [ScoreCompared] for each score, a [SliceCompared] for each value of a
-// column, and each case whose verdict [Turned]. [Whole] estimates the cost of all cases from a sample. A [Gate], from [ReadGate], returns a
-// [Verdict] of [Passed], [GateFailed] or [CannotTell], with a line for each [Rule].
+// A [Report] has a [ScoreReport] for each scorer, with the verdicts "right", "wrong", "no answer" and "error". Against a [Baseline],
+// from [ReadBaseline] or [BaselineOf], it compares each score, each value of a column, and each case whose verdict [Turned].
+// [Whole] estimates the cost of all cases from a sample. A [Gate], from [ReadGate], returns a [Verdict]: [Passed], [GateFailed] or
+// [CannotTell], with a line for each rule.
 //
-// A [Routing] ends with a [RoutingReport] of each [Way], which the [RoutingRules] of a gate bound. A Tuning ends with a [Choice] among
-// [Setting] values. An [Improving] works on the rows of the split [DevSplit] and tests on [TestSplit], see [TestOf]; it ends with
-// the [Revision] of type [Improved], which lists each [Round].
+// A [Routing] ends with a [RoutingReport], which the [RoutingRules] of a gate bound. A Tuning ends with a [Choice] among [Setting]
+// values. An [Improving] works on the rows of the split [DevSplit] and tests on [TestSplit], see [TestOf]; it ends with the
+// [Revision] of type [Improved].
 package eval

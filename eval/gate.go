@@ -90,11 +90,11 @@ const (
 // A Verdict is the result of a gate on a report.
 type Verdict struct {
 	Verdict string `json:"verdict"` // Passed, GateFailed or CannotTell: the worst of the rules
-	Rules   []Rule `json:"rules"`
+	Rules   []rule `json:"rules"`
 }
 
 // A Rule is one rule of a gate with its result.
-type Rule struct {
+type rule struct {
 	Rule    string `json:"rule"`
 	Verdict string `json:"verdict"`
 	Found   string `json:"found"`
@@ -211,13 +211,13 @@ func (e *evaluation) judge(r *Report, t *tally) *Verdict {
 	}
 	for _, s := range r.Scores {
 		if s.Errors > g.ErrorsMost {
-			v.add(Rule{Rule: fmt.Sprintf("at most %d errors", g.ErrorsMost), Verdict: CannotTell, Found: fmt.Sprintf("%s has %d", s.Name, s.Errors)})
+			v.add(rule{Rule: fmt.Sprintf("at most %d errors", g.ErrorsMost), Verdict: CannotTell, Found: fmt.Sprintf("%s has %d", s.Name, s.Errors)})
 		}
 	}
 	return v
 }
 
-func (v *Verdict) add(r Rule) {
+func (v *Verdict) add(r rule) {
 	v.Rules = append(v.Rules, r)
 	if r.Verdict == GateFailed || r.Verdict == CannotTell && v.Verdict == Passed {
 		v.Verdict = r.Verdict
@@ -226,17 +226,17 @@ func (v *Verdict) add(r Rule) {
 
 // above judges whether a mean is at least a bound. It passes if the whole interval is, fails if none of it is, and otherwise
 // cannot tell.
-func above(rule string, e Estimate, bound float64, print func(float64) string) Rule {
-	return against(rule, e, bound, e.Low >= bound, e.High < bound, print)
+func above(says string, e Estimate, bound float64, print func(float64) string) rule {
+	return against(says, e, bound, e.Low >= bound, e.High < bound, print)
 }
 
 // below judges whether a mean is at most a bound.
-func below(rule string, e Estimate, bound float64) Rule {
-	return against(rule, e, bound, e.High <= bound, e.Low > bound, mean4)
+func below(says string, e Estimate, bound float64) rule {
+	return against(says, e, bound, e.High <= bound, e.Low > bound, mean4)
 }
 
-func against(rule string, e Estimate, bound float64, passed, failed bool, print func(float64) string) Rule {
-	r := Rule{Rule: rule, Found: fmt.Sprintf("%s, 95 %% between %s and %s", print(e.Mean), print(e.Low), print(e.High))}
+func against(says string, e Estimate, bound float64, passed, failed bool, print func(float64) string) rule {
+	r := rule{Rule: says, Found: fmt.Sprintf("%s, 95 %% between %s and %s", print(e.Mean), print(e.Low), print(e.High))}
 	switch {
 	case e.N == 0:
 		r.Verdict, r.Found = CannotTell, "no scores"
@@ -250,17 +250,17 @@ func against(rule string, e Estimate, bound float64, passed, failed bool, print 
 	return r
 }
 
-func settled(rule string, ok bool, found string) Rule {
+func settled(says string, ok bool, found string) rule {
 	if ok {
-		return Rule{Rule: rule, Verdict: Passed, Found: found}
+		return rule{Rule: says, Verdict: Passed, Found: found}
 	}
-	return Rule{Rule: rule, Verdict: GateFailed, Found: found}
+	return rule{Rule: says, Verdict: GateFailed, Found: found}
 }
 
-func (e *evaluation) must(t *tally, id string) Rule {
+func (e *evaluation) must(t *tally, id string) rule {
 	at, err := e.named(id)
 	if err != nil {
-		return Rule{Rule: "must " + id, Verdict: CannotTell, Found: err.Error()}
+		return rule{Rule: "must " + id, Verdict: CannotTell, Found: err.Error()}
 	}
 	r := settled("must "+id, true, "right")
 	for _, o := range t.trials[at] {
@@ -276,7 +276,7 @@ func (e *evaluation) must(t *tally, id string) Rule {
 	return r
 }
 
-func never(t *tally, kind string) Rule {
+func never(t *tally, kind string) rule {
 	n := 0
 	for _, trials := range t.trials {
 		for _, o := range trials {

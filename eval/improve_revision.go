@@ -10,28 +10,28 @@ import (
 
 // A Revision is the result of an Improving.
 type Revision struct {
-	Changes []Change `json:"changes,omitempty"` // changes of the version that is best on dev; none if that is the original
+	Changes []change `json:"changes,omitempty"` // changes of the version that is best on dev; none if that is the original
 	// Before and After are the scores on dev, from which the version was chosen: expect somewhat worse scores on other cases.
 	Before Estimate `json:"before"`
 	After  Estimate `json:"after"`
-	Test   *Tested  `json:"test,omitempty"` // nil if no version was better on dev: then test was not used
+	Test   *tested  `json:"test,omitempty"` // nil if no version was better on dev: then test was not used
 	// Accepted means that the test shows an improvement and a person has accepted it.
 	Accepted bool    `json:"accepted"`
 	Cases    int     `json:"cases"` // of dev
-	Rounds   []Round `json:"rounds,omitempty"`
+	Rounds   []round `json:"rounds,omitempty"`
 	Stopped  string  `json:"stopped"` // the reason why the rounds ended
 	USD      float64 `json:"usd"`     // total cost
 }
 
 // A Change is a prompt that was revised.
-type Change struct {
+type change struct {
 	Prompt string `json:"prompt"` // its name
 	Before string `json:"before"`
 	After  string `json:"after"`
 }
 
 // Tested compares the two versions on the split test, which both answered once.
-type Tested struct {
+type tested struct {
 	Before     Estimate `json:"before"`
 	After      Estimate `json:"after"`
 	Difference Estimate `json:"difference"`       // of the same cases
@@ -40,7 +40,7 @@ type Tested struct {
 }
 
 // A Round is one proposal.
-type Round struct {
+type round struct {
 	Prompt string `json:"prompt"` // its name
 	From   int    `json:"from"`   // the revised version; 0 is the original
 	Cases  int    `json:"cases"`  // cases for the proposal
@@ -57,7 +57,7 @@ type Round struct {
 func (r Revision) Better() bool { return r.Test != nil && r.Test.Difference.Low > 0 }
 
 // String describes the result of the proposal.
-func (r Round) String() string {
+func (r round) String() string {
 	what := fmt.Sprintf("%s of version %d, %g → %g on %s", r.Prompt, r.From, r.Before, r.After, text.Plural(r.Cases, "case"))
 	if r.Version == 0 {
 		return what

@@ -98,7 +98,7 @@ func (w *work) stops(ctx context.Context, n int) string {
 // short returns the cases in which a version falls short.
 func (w *work) short(v *version) (ids []string) {
 	for _, id := range w.dev.ids {
-		if verdict := v.attempts[id].Verdict; verdict == Wrong || verdict == NoAnswer {
+		if verdict := v.attempts[id].Verdict; verdict == wrong || verdict == noAnswer {
 			ids = append(ids, id)
 		}
 	}
@@ -113,7 +113,7 @@ func (w *work) round(ctx context.Context, d dag.DAG, n int) error {
 	shown := w.short(parent)
 	chance.Shuffle(len(shown), func(i, k int) { shown[i], shown[k] = shown[k], shown[i] })
 	shown = shown[:min(len(shown), w.Shown)]
-	r := Round{Prompt: w.names[(n-1)%len(w.names)], From: from, Cases: len(shown)}
+	r := round{Prompt: w.names[(n-1)%len(w.names)], From: from, Cases: len(shown)}
 	text, why, err := w.propose(ctx, d, r.Prompt, parent, shown)
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func (w *work) round(ctx context.Context, d dag.DAG, n int) error {
 }
 
 // try answers the cases of a proposal with the new prompt and, if it does better, the rest of dev.
-func (w *work) try(ctx context.Context, d dag.DAG, r *Round, parent *version, shown []string, text string) error {
+func (w *work) try(ctx context.Context, d dag.DAG, r *round, parent *version, shown []string, text string) error {
 	texts := maps.Clone(parent.texts)
 	texts[r.Prompt] = text
 	attempts, usd, err := w.dev.answers(ctx, d, texts, shown)
@@ -213,7 +213,7 @@ func (w *work) mean(v, other *version) Estimate {
 // scored returns the indexes of the cases of dev in which all versions have a score.
 func (w *work) scored(versions ...*version) (at []int) {
 	for i, id := range w.dev.ids {
-		if !slices.ContainsFunc(versions, func(v *version) bool { a, ok := v.attempts[id]; return !ok || a.Verdict == Error }) {
+		if !slices.ContainsFunc(versions, func(v *version) bool { a, ok := v.attempts[id]; return !ok || a.Verdict == errored }) {
 			at = append(at, i)
 		}
 	}
@@ -235,7 +235,7 @@ func (w *work) finish(ctx context.Context, d dag.DAG) error {
 	}
 	for _, name := range w.names {
 		if text := w.pool[best].texts[name]; text != w.texts[name] {
-			w.Changes = append(w.Changes, Change{name, w.texts[name], text})
+			w.Changes = append(w.Changes, change{name, w.texts[name], text})
 		}
 	}
 	w.tell(ctx, fmt.Sprintf("version %d answers the test", best))
@@ -254,13 +254,13 @@ func (w *work) finish(ctx context.Context, d dag.DAG) error {
 }
 
 // compare compares two versions on the cases of the test that both have a score for.
-func (w *work) compare(before, after map[string]attempt) *Tested {
-	t := &Tested{Looks: w.improver.Looks + 1}
+func (w *work) compare(before, after map[string]attempt) *tested {
+	t := &tested{Looks: w.improver.Looks + 1}
 	var was, is []float64
 	var at []int
 	for i, id := range w.test.ids {
 		a, b := before[id], after[id]
-		if a.Verdict == Error || b.Verdict == Error {
+		if a.Verdict == errored || b.Verdict == errored {
 			t.Errors++
 			continue
 		}

@@ -147,7 +147,7 @@ func (s scorerSpec) judged(set *dataset, score func([]grade) Score, asked ...ask
 				return Score{}, err
 			}
 			if g.Failure != "" {
-				return Score{Verdict: Error, Reason: "the judge failed: " + g.Failure}, nil
+				return Score{Verdict: errored, Reason: "the judge failed: " + g.Failure}, nil
 			}
 			grades = append(grades, g.Grade)
 		}

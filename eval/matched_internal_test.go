@@ -11,7 +11,7 @@ func TestEqualVersions(t *testing.T) {
 	scored := func(values ...float64) *version {
 		v := &version{attempts: map[string]attempt{}}
 		for i, value := range values {
-			v.attempts[ids[i]] = attempt{Value: value, Verdict: Wrong}
+			v.attempts[ids[i]] = attempt{Value: value, Verdict: wrong}
 		}
 		return v
 	}

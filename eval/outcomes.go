@@ -28,7 +28,7 @@ type outcome struct {
 
 const verdictLetters = "rwne"
 
-var verdicts = []string{Right, Wrong, NoAnswer, Error}
+var verdicts = []string{right, wrong, noAnswer, errored}
 
 // letter returns the letter of a verdict.
 func letter(verdict string) (byte, error) {

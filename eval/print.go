@@ -181,7 +181,7 @@ func (r Report) sliced() (all []part) {
 	return []part{p}
 }
 
-func (c *Comparison) parts() []part {
+func (c *comparison) parts() []part {
 	p := part{title: "Against " + text.Line(c.With), head: []string{"score", "difference", "95 %", "gained", "lost", "p"}}
 	slices := part{title: "Slices that differ (p adjusted by Holm)", head: []string{"score", "slice", "cases", "difference", "95 %", "p"}}
 	turned := part{title: "Cases that turned", head: []string{"score", "case", "before", "now", "input"}}

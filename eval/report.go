@@ -25,14 +25,14 @@ type Report struct {
 	Repeated int           `json:"repeated,omitempty"` // rows that repeat a case and count once
 	Scores   []ScoreReport `json:"scores"`             // by scorer
 	Cost     Cost          `json:"cost"`
-	Asked    []Asked       `json:"asked,omitempty"`  // capabilities of calls
+	Asked    []asked       `json:"asked,omitempty"`  // capabilities of calls
 	Reused   int           `json:"reused,omitempty"` // answers taken from an earlier run
 	Looks    int           `json:"looks,omitempty"`  // runs that showed results on this test split, including this one; counted by the command
 	// Recorded counts for recorded runs the requests, the "new" ones, the cases that lacked a person or an effect, and the
 	// skipped runs by reason.
 	Recorded map[string]int `json:"recorded,omitempty"`
-	Failures []Example      `json:"failures,omitempty"` // the first cases without an answer, and errors
-	Against  *Comparison    `json:"against,omitempty"`
+	Failures []example      `json:"failures,omitempty"` // the first cases without an answer, and errors
+	Against  *comparison    `json:"against,omitempty"`
 	Gate     *Verdict       `json:"gate,omitempty"`
 }
 
@@ -51,11 +51,11 @@ type ScoreReport struct {
 	Flips   int       `json:"flips,omitempty"` // cases whose trials disagree
 	// Missed are the first wrong trials. Before and Now are their score.
 	Missed []Turned `json:"missed,omitempty"`
-	Slices []Slice  `json:"slices,omitempty"`
+	Slices []slice  `json:"slices,omitempty"`
 }
 
 // A Slice is the cases that have one value in a column.
-type Slice struct {
+type slice struct {
 	Column string `json:"column"`
 	Value  string `json:"value"`
 	Estimate
@@ -80,7 +80,7 @@ type Whole struct {
 }
 
 // An Example is a case worth looking at.
-type Example struct {
+type example struct {
 	Case  string `json:"case"`
 	Trial int    `json:"trial"`
 	Why   string `json:"why"`
@@ -189,7 +189,7 @@ func (e *evaluation) whole(t *tally) *Whole {
 	return &Whole{e.data.whole, n * cost.Mean, n * max(cost.Low, 0), n * min(cost.High, math.MaxFloat64/n)}
 }
 
-func (t *tally) failures() (all []Example) {
+func (t *tally) failures() (all []example) {
 	for _, trials := range t.trials {
 		for _, o := range trials {
 			if o.Reason != "" && len(all) < maxExamples {
@@ -197,7 +197,7 @@ func (t *tally) failures() (all []Example) {
 				if o.Failure != "" {
 					why = o.Failure + ": " + why
 				}
-				all = append(all, Example{o.Case, o.Trial, why})
+				all = append(all, example{o.Case, o.Trial, why})
 			}
 		}
 	}
@@ -325,7 +325,7 @@ func (e *evaluation) parts(column int, at []int) (names []string, of map[string]
 	return names[:min(len(names), maxSlices)], of
 }
 
-func (e *evaluation) slices(i int, column string, means []float64, at []int) (all []Slice) {
+func (e *evaluation) slices(i int, column string, means []float64, at []int) (all []slice) {
 	names, of := e.parts(i, at)
 	for _, value := range names {
 		var scores []float64
@@ -333,7 +333,7 @@ func (e *evaluation) slices(i int, column string, means []float64, at []int) (al
 		for _, k := range of[value] {
 			scores, rows = append(scores, means[k]), append(rows, at[k])
 		}
-		all = append(all, Slice{column, value, averageOf(scores, e.clusters(rows))})
+		all = append(all, slice{column, value, averageOf(scores, e.clusters(rows))})
 	}
 	return all
 }

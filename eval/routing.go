@@ -38,13 +38,13 @@ type RoutingReport struct {
 	// CostShare is the routed pipeline's cost divided by the large model's alone. Without
 	// prices it has no cases.
 	CostShare Estimate `json:"cost_share"`
-	Ways      []Way    `json:"ways"` // the routed pipeline, the large model, the small ones
+	Ways      []way    `json:"ways"` // the routed pipeline, the large model, the small ones
 	Gate      *Verdict `json:"gate,omitempty"`
 	Text      string   `json:"text"` // the tables
 }
 
 // A Way is one of the compared pipelines.
-type Way struct {
+type way struct {
 	Name string `json:"name"`
 	Estimate
 	NoAnswer   int      `json:"no_answer"`
@@ -123,7 +123,7 @@ func (r Routing) report(e *evaluation, all []went) RoutingReport {
 	out := RoutingReport{Cases: all[0].Report.Cases}
 	for _, w := range all {
 		s := w.Report.Scores[0]
-		out.Ways = append(out.Ways, Way{w.Report.Pipeline, s.Estimate, s.NoAnswer, s.Errors,
+		out.Ways = append(out.Ways, way{w.Report.Pipeline, s.Estimate, s.NoAnswer, s.Errors,
 			averageOf(w.Large, e.clusters(places(len(w.Large)))), student(w.USD, e.clusters(places(len(w.USD))))})
 	}
 	best := 2

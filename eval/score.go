@@ -13,16 +13,16 @@ import (
 
 // The verdicts of a Score.
 const (
-	Right    = "right"
-	Wrong    = "wrong"
-	NoAnswer = "no answer" // the pipeline itself failed; counts as 0
-	Error    = "error"     // a provider or scorer failed; not part of the mean
+	right    = "right"
+	wrong    = "wrong"
+	noAnswer = "no answer" // the pipeline itself failed; counts as 0
+	errored  = "error"     // a provider or scorer failed; not part of the mean
 )
 
 // A Score is a scorer's verdict on an answer.
 type Score struct {
 	Value   float64 `json:"value"`
-	Verdict string  `json:"verdict,omitempty"` // if empty, Right for a Value of at least 1, else Wrong
+	Verdict string  `json:"verdict,omitempty"` // "right", "wrong", "no answer" or "error"; if empty, right for a Value of at least 1
 	Reason  string  `json:"reason,omitempty"`
 }
 
@@ -70,7 +70,7 @@ func scoring(name, node string, fn func(context.Context, Case) (Score, error), o
 				if ctx.Err() != nil || ends(err) {
 					return s, err
 				}
-				return Score{Verdict: Error, Reason: err.Error()}, nil
+				return Score{Verdict: errored, Reason: err.Error()}, nil
 			}
 			return s.judged(), nil
 		}, append([]stone.LeafOption{stone.Queries(answered)}, options...)...)
@@ -79,12 +79,12 @@ func scoring(name, node string, fn func(context.Context, Case) (Score, error), o
 
 func (s Score) judged() Score {
 	if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
-		return Score{Verdict: Error, Reason: "the score is no number"}
+		return Score{Verdict: errored, Reason: "the score is no number"}
 	}
 	if s.Verdict == "" {
-		s.Verdict = Wrong
+		s.Verdict = wrong
 		if s.Value >= 1 {
-			s.Verdict = Right
+			s.Verdict = right
 		}
 	}
 	return s
@@ -102,9 +102,9 @@ func (set *dataset) caseOf(d dag.DAG, node string) (c Case, settled *Score, err 
 		return c, &Score{}, err
 	}
 	if f := a.Failure; f != nil && !(f.lacks() && a.Nodes[node] != nil) {
-		settled = &Score{Verdict: NoAnswer, Reason: f.Kind + ": " + f.Reason}
+		settled = &Score{Verdict: noAnswer, Reason: f.Kind + ": " + f.Reason}
 		if f.Error {
-			settled.Verdict = Error
+			settled.Verdict = errored
 		}
 		return c, settled, nil
 	}

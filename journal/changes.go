@@ -10,8 +10,8 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 )
 
-// Changes lists in words the changes from one shape to another, none if they are equal.
-func Changes(before, now []Part) []string {
+// allChanges lists in words the changes from one shape to another, none if they are equal.
+func allChanges(before, now []Part) []string {
 	_, all := changes(before, now, func(string) bool { return false })
 	return all
 }
@@ -215,7 +215,7 @@ func (c *comparison) rename() {
 // changed lists the changes since a run started: in parts that it has passed, and in others.
 func changed(ctx context.Context, j Journal, before, now RunInfo) (done, ahead []string, err error) {
 	if before.State == Done || len(before.Shape) == 0 || len(now.Shape) == 0 { // a pipeline may be too large for a shape
-		done = Changes(before.Shape, now.Shape)
+		done = allChanges(before.Shape, now.Shape)
 	} else {
 		reached := map[string]bool{}
 		for s, err := range j.EachStep(ctx, before.ID) {

@@ -69,7 +69,7 @@
 // [User], [Assistant] and [ToolResult] make messages, with the roles [RoleUser], [RoleSystem] and others. [NewMedia], [ReadMedia] and
 // [MediaURL] make media; [AnyImage] is the type of a picture whose format is unknown. Deltas such as [ToolCallStart] and [ToolInput]
 // carry the pieces of a reply. A [Format] requires JSON of a schema. An [EmbedRequest] has texts for an [Embedder], which
-// returns an [Embedding]. [Informer] and [Checker] are optional interfaces of a model. A [Table] names the [Abilities] of models.
+// returns an [Embedding]. [Informer] and [Checker] are optional interfaces of a model. A [Table] says what is known about models.
 //
 // # Repetition
 //

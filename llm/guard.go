@@ -54,7 +54,7 @@ func (g *guard) Most(ctx context.Context, req *Request) budget.Bound {
 }
 
 // Asks returns the most requests to the guarded model, 0 if unknown.
-func (g *guard) Asks() int { return Asks(g.model) * (max(g.retries, 0) + 1) }
+func (g *guard) Asks() int { return requests(g.model) * (max(g.retries, 0) + 1) }
 
 func (g *guard) Stream(ctx context.Context, req *Request) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {

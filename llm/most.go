@@ -48,7 +48,7 @@ func mostOf(ctx context.Context, m, inner Model, req *Request) budget.Bound {
 	if l, ok := inner.(interface{ Longest() int }); ok && l.Longest() > 0 && (longest == 0 || l.Longest() < longest) {
 		longest = l.Longest()
 	}
-	switch times = Asks(inner); {
+	switch times = requests(inner); {
 	case times == 0:
 		return budget.Unbounded("nobody knows which models answer for " + name)
 	case spec.Price == nil:
@@ -63,14 +63,14 @@ func mostOf(ctx context.Context, m, inner Model, req *Request) budget.Bound {
 	return budget.AtMost(spec.dearest(req, longest)).Times(times)
 }
 
-// Asks returns the most requests that a model sends to answer one, without those repeated because an answer broke off. It is 0
+// requests returns the most requests that a model sends to answer one, without those repeated because an answer broke off. It is 0
 // for a model that asks others.
-func Asks(m Model) int {
+func requests(m Model) int {
 	switch own := m.(type) {
 	case *fallback:
 		return 0
 	case *priced:
-		return Asks(own.model)
+		return requests(own.model)
 	case interface{ Asks() int }:
 		return own.Asks()
 	}

@@ -17,15 +17,13 @@ type Spec struct {
 	Price  *budget.Price
 	Window int // tokens of prompt and answer
 	Output int // tokens of the longest answer
-	// Can lists the model's Abilities; nil means unknown, an empty slice none. A model without "schema" is told the schema of an
+	// Can lists the abilities of the model: "audio", "files", "images", "schema", "thinking", "tools" and "video". Nil means unknown, an
+	// empty slice none. A model without "schema" is told the schema of an
 	// answer.
 	Can []string
 	// Limiter is the provider's limiter. It applies to models that were made without one.
 	Limiter *Limiter
 }
-
-// Abilities are the names of a model's abilities.
-var Abilities = []string{"audio", "files", "images", "schema", "thinking", "tools", "video"}
 
 // A Table returns the Spec of the model with the name, provider and endpoint in an Info.
 type Table func(Info) Spec

@@ -38,7 +38,6 @@
 //
 // # For packages of providers
 //
-// A [Subset] projects a schema onto the part that a provider enforces, within [SubsetLimits]; [SizeOf] measures the result. [Cycles]
-// says where it may refer to itself: [OptionalCycles] or [AllCycles]. [ParseForeign] reads schemas of other programs, which may use keywords
+// A [Subset] projects a schema onto the part that a provider enforces, within [SubsetLimits]; [SizeOf] measures the result. [ParseForeign] reads schemas of other programs, which may use keywords
 // that are not checked. [ForType] is [For] for a reflect.Type, and [ListsOf] its closed lists of values.
 package schema

@@ -300,7 +300,7 @@ func (p *projection) reference(ref, where string) (*object, error) {
 	if _, isObject := target.(*object); !ok || !isObject {
 		return nil, unenforced(where, "the reference "+strconv.Quote(ref))
 	}
-	if p.open[ref] && (p.Cycles == noCycles || p.Cycles == OptionalCycles && !p.optional) {
+	if p.open[ref] && (p.Cycles == "" || p.Cycles == "optional" && !p.optional) {
 		return nil, unenforced(where, "a value that contains values of its own kind")
 	}
 	if ref == "#" {

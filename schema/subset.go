@@ -19,23 +19,13 @@ type Subset struct {
 	// Exact means that the enforced schema must mean the same as the original: objects with listed properties must be closed, and
 	// with AllRequired every property is required.
 	Exact bool
-	// Cycles tells where a schema may refer to itself.
-	Cycles Cycles
+	// Cycles tells where a schema may refer to itself: "" for nowhere, "optional" for below an optional property, or "all".
+	Cycles string
 	// Encode means that parts that cannot be enforced take another form, which [Schema.Restore] reads: an object with free names
 	// becomes a list of members, any other part JSON text, and a property with a refused name gets another.
 	Encode bool
 	Max    SubsetLimits
 }
-
-// Cycles tells where a schema may refer to itself.
-type Cycles int
-
-// The places of recursive references.
-const (
-	noCycles       Cycles = iota
-	OptionalCycles        // below an optional property only
-	AllCycles
-)
 
 // SubsetLimits bound the size of a schema. Zero means unlimited.
 type SubsetLimits struct {

@@ -12,7 +12,7 @@ import (
 )
 
 // all is a Subset that knows every constraint, and wants every property required.
-var all = &schema.Subset{AllRequired: true, Maps: true, Cycles: schema.AllCycles, Accepts: func(string, any) bool { return true }}
+var all = &schema.Subset{AllRequired: true, Maps: true, Cycles: "all", Accepts: func(string, any) bool { return true }}
 
 // none knows no constraint but enum, no maps and no cycles.
 var none = &schema.Subset{Accepts: func(keyword string, _ any) bool { return keyword == "enum" }}
@@ -91,7 +91,7 @@ func TestProject(t *testing.T) {
 
 // TestProjectDefinitions checks references: to definitions, at the top, and in a circle.
 func TestProjectDefinitions(t *testing.T) {
-	optional := &schema.Subset{Cycles: schema.OptionalCycles, Accepts: none.Accepts}
+	optional := &schema.Subset{Cycles: "optional", Accepts: none.Accepts}
 	const tree = `{"type":"object","properties":{"kids":{"type":"array","items":{"$ref":"#/definitions/a~1b"}},"x":{"$ref":"#/$defs/s"}},"required":["x"%s]}`
 	for _, test := range []struct {
 		subset       *schema.Subset

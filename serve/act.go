@@ -25,10 +25,6 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-func (s *Server) actRoutes() []route {
-	return []route{{"POST /v1/act", Act, s.postAct}, {"GET /v1/caps", Act, s.listCaps}, {"POST /v1/search", Act, s.postSearch}}
-}
-
 // postAct answers the envelope of a request in its notation. With the parameter id or an Idempotency-Key, the run of that name
 // keeps the answer: the same request gets it again, waits for it, or continues after a server was stopped; another request is a
 // conflict. Without the parameter, a client that disconnects cancels its request. A client that accepts text/event-stream gets
@@ -70,7 +66,10 @@ func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) 
 		if err := out.Respond(resp); err != nil {
 			return err
 		}
-		w.Header().Set("Content-Type", "application/"+notation(out.EDN))
+		w.Header().Set("Content-Type", "application/json")
+		if out.EDN {
+			w.Header().Set("Content-Type", "application/edn")
+		}
 		status := actStatus(resp.Err)
 		if status == http.StatusServiceUnavailable {
 			w.Header().Set("Retry-After", retryAfter)
@@ -96,13 +95,6 @@ func (s *Server) counted(ctx context.Context, who Principal, id string) (string,
 // actConfig is the Config of a caller's requests.
 func (s *Server) actConfig(who Principal) stone.Config {
 	return stone.Config{Grant: grants.Narrow(append([]string{}, s.cfg.Grant...), who.Grant), Policy: s.cfg.Policy, Recorder: journal.Redact()}
-}
-
-func notation(edn bool) string {
-	if edn {
-		return "edn"
-	}
-	return "json"
 }
 
 // sentLines sends each line as a separate event.

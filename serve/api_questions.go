@@ -22,14 +22,6 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-func (s *Server) questionRoutes() []route {
-	return []route{
-		{"GET /v1/questions", Read, s.openQuestions},
-		{"GET /v1/runs/{id}/questions", Read, s.runQuestions},
-		{"POST /v1/runs/{id}/answers", Answer, s.postAnswer},
-	}
-}
-
 func (s *Server) openQuestions(w http.ResponseWriter, r *http.Request, who Principal) error {
 	values := r.URL.Query()
 	if streams(r) {
@@ -230,10 +222,6 @@ func (s *Server) saidAlready(ctx context.Context, run string, a api.Answer) bool
 		}
 	}
 	return false
-}
-
-func (s *Server) pipelineRoutes() []route {
-	return []route{{"GET /v1/pipelines", Read, s.listPipelines}, {"GET /v1/pipelines/{name}", Read, s.getPipeline}, {"GET /v1/budgets", Read, s.listBudgets}, {"GET /openapi.json", "", s.getOpenAPI}, {"GET /metrics", Scrape, s.getMetrics}}
 }
 
 func (s *Server) listPipelines(w http.ResponseWriter, _ *http.Request, _ Principal) error {

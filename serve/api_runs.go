@@ -22,21 +22,6 @@ import (
 // oneRun is the cheapest query.
 var oneRun = journal.Query{Limit: 1}
 
-func (s *Server) runRoutes() []route {
-	return []route{
-		{"PUT /v1/runs/{id}", Start, s.putRun},
-		{"POST /v1/runs", Start, s.postRun},
-		{"GET /v1/runs", Read, s.listRuns},
-		{"GET /v1/runs/{id}", Read, s.getRun},
-		{"GET /v1/runs/{id}/result", Read, s.getResult},
-		{"GET /v1/runs/{id}/events", Read, s.getEvents},
-		{"GET /v1/runs/{id}/nodes/{node}", Read, s.getNode},
-		{"POST /v1/runs/{id}/cancel", Start, s.cancelRun},
-		{"POST /v1/runs/{id}/resume", Start, s.resumeRun},
-		{"DELETE /v1/runs/{id}", Start, s.removeRun},
-	}
-}
-
 // runName matches the names that a caller may give a run.
 var runName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 

@@ -105,12 +105,6 @@ type spentError struct{ *api.Problem }
 
 func (e spentError) Unwrap() error { return e.Problem }
 
-// untilTomorrow returns the seconds until the next day in UTC, rounded up.
-func untilTomorrow(now time.Time) int {
-	_, next := budget.Day.Bounds(now)
-	return int((next.Sub(now) + time.Second - 1) / time.Second)
-}
-
 // solvent returns a spentError if a caller has spent its daily limit.
 func (s *Server) solvent(ctx context.Context, owner string, usd *float64) error {
 	if usd == nil {

@@ -23,7 +23,7 @@ import (
 // The outbox sends the notices that the journal owes: one loop claims notices, sends them and settles them.
 type outbox struct {
 	s         *Server
-	store     owed.Store            // nil if the journal is none
+	store     owed.Store            // nil if the journal has none
 	hooks     map[string]*hook      // by name
 	protocols map[string]*Receivers // by name
 	wake      chan struct{}         // something may be due
@@ -222,7 +222,8 @@ func (o *outbox) claim(ctx context.Context, n owed.Notice) (started bool, err er
 
 // deliver makes an attempt, and settles the notice.
 func (o *outbox) deliver(ctx context.Context, n owed.Notice, to target) {
-	err := to.sender.Send(ctx, to.url, noticeID(n), n.Body, to.header, to.keys...)
+	about, _ := json.Marshal([]string{n.Run, n.Receiver, n.Name, n.Event}) // texts have JSON
+	err := to.sender.Send(ctx, to.url, digestID("msg_", about), n.Body, to.header, to.keys...)
 	down := o.tried(n, err)
 	now := time.Now()
 	age := now.Sub(n.At)
@@ -280,7 +281,11 @@ func (o *outbox) target(ctx context.Context, n owed.Notice) (to target, owes boo
 		if one.Name == n.Name {
 			var r Receiver
 			err := json.Unmarshal(one.Data, &r)
-			return target{o.protocols[protocol].sender, r.URL, r.Header, r.keys()}, true, err
+			to = target{o.protocols[protocol].sender, r.URL, r.Header, nil}
+			if key, err := webhook.Key(r.Secret); err == nil {
+				to.keys = [][]byte{key}
+			}
+			return to, true, err
 		}
 	}
 	return to, false, err
@@ -325,12 +330,6 @@ func (o *outbox) body(ctx context.Context, n owed.Notice) (body []byte, owes boo
 	described := run(who, info)
 	body, err = json.Marshal(api.Notice{Type: n.Type(), Timestamp: info.Ended, Run: &described})
 	return body, true, err
-}
-
-// noticeID identifies a notice by its subject.
-func noticeID(n owed.Notice) string {
-	about, _ := json.Marshal([]string{n.Run, n.Receiver, n.Name, n.Event}) // texts have JSON
-	return digestID("msg_", about)
 }
 
 func digestID(prefix string, about []byte) string {

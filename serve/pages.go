@@ -85,6 +85,9 @@ func (s *Server) view(r *http.Request) page.View {
 			_, _, err := s.start(ctx, who, id, req)
 			return err
 		}
+		v.Fork = func(ctx context.Context, run, at, id string) (*page.Forecast, error) {
+			return s.fork(ctx, who, run, at, id)
+		}
 		v.Runs = func(info journal.RunInfo) bool {
 			_, _, ok := s.publishedOf(info)
 			return ok

@@ -91,7 +91,9 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", retryAfter)
 	}
 	if errors.As(err, new(spentError)) {
-		w.Header().Set("Retry-After", strconv.Itoa(untilTomorrow(time.Now())))
+		now := time.Now()
+		_, tomorrow := budget.Day.Bounds(now)
+		w.Header().Set("Retry-After", strconv.Itoa(int((tomorrow.Sub(now)+time.Second-1)/time.Second)))
 	}
 	var p *api.Problem
 	if errors.As(err, &p) && p.Status == http.StatusTooManyRequests && w.Header().Get("Retry-After") == "" {

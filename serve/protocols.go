@@ -20,18 +20,6 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// protocolRoutes are the routes of Config.Protocols.
-func (s *Server) protocolRoutes() (out []route) {
-	for _, p := range s.protocols {
-		for _, r := range p.Routes {
-			out = append(out, route{r.Pattern, Role(r.Role), func(w http.ResponseWriter, req *http.Request, who Principal) error {
-				return r.Serve(w, req, guest{s, who})
-			}})
-		}
-	}
-	return out
-}
-
 // addProtocolPipelines adds the pipelines that protocols publish.
 func (s *Server) addProtocolPipelines() {
 	for _, p := range s.protocols {

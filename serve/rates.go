@@ -2,13 +2,8 @@ package serve
 
 import (
 	"maps"
-	"math"
-	"net/http"
-	"strconv"
 	"sync"
 	"time"
-
-	"github.com/stonelayer/stone/internal/problems"
 )
 
 // rates counts the requests of callers that have a rate, by their names.
@@ -73,11 +68,4 @@ func (r *rates) take(who Principal, now time.Time) (wait time.Duration) {
 		}
 	}
 	return time.Minute // the caller may send nothing
-}
-
-// tooMany refuses a request of a caller that has sent too many.
-func tooMany(w http.ResponseWriter, wait time.Duration) error {
-	seconds := int(math.Ceil(wait.Seconds()))
-	w.Header().Set("Retry-After", strconv.Itoa(seconds))
-	return problem(problems.TooMuch, http.StatusTooManyRequests, "too many requests: send the next one in %d s", seconds)
 }

@@ -24,13 +24,6 @@ type Receiver struct {
 	Secret string `json:"secret,omitempty"`
 }
 
-func (r *Receiver) keys() [][]byte {
-	if key, err := webhook.Key(r.Secret); err == nil {
-		return [][]byte{key}
-	}
-	return nil
-}
-
 // check returns an error for an invalid receiver.
 func (r *Receiver) check(private bool) error {
 	if !runName.MatchString(r.ID) {

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -36,7 +38,37 @@ type route struct {
 
 // table returns the routes that identify the caller.
 func (s *Server) table() []route {
-	return slices.Concat(s.runRoutes(), s.questionRoutes(), s.pipelineRoutes(), s.actRoutes(), s.protocolRoutes())
+	all := []route{
+		{"PUT /v1/runs/{id}", Start, s.putRun},
+		{"POST /v1/runs", Start, s.postRun},
+		{"GET /v1/runs", Read, s.listRuns},
+		{"GET /v1/runs/{id}", Read, s.getRun},
+		{"GET /v1/runs/{id}/result", Read, s.getResult},
+		{"GET /v1/runs/{id}/events", Read, s.getEvents},
+		{"GET /v1/runs/{id}/nodes/{node}", Read, s.getNode},
+		{"POST /v1/runs/{id}/cancel", Start, s.cancelRun},
+		{"POST /v1/runs/{id}/resume", Start, s.resumeRun},
+		{"DELETE /v1/runs/{id}", Start, s.removeRun},
+		{"GET /v1/questions", Read, s.openQuestions},
+		{"GET /v1/runs/{id}/questions", Read, s.runQuestions},
+		{"POST /v1/runs/{id}/answers", Answer, s.postAnswer},
+		{"GET /v1/pipelines", Read, s.listPipelines},
+		{"GET /v1/pipelines/{name}", Read, s.getPipeline},
+		{"GET /v1/budgets", Read, s.listBudgets},
+		{"GET /openapi.json", "", s.getOpenAPI},
+		{"GET /metrics", Scrape, s.getMetrics},
+		{"POST /v1/act", Act, s.postAct},
+		{"GET /v1/caps", Act, s.listCaps},
+		{"POST /v1/search", Act, s.postSearch},
+	}
+	for _, p := range s.protocols {
+		for _, r := range p.Routes {
+			all = append(all, route{r.Pattern, Role(r.Role), func(w http.ResponseWriter, req *http.Request, who Principal) error {
+				return r.Serve(w, req, guest{s, who})
+			}})
+		}
+	}
+	return all
 }
 
 func (s *Server) routes() (http.Handler, error) {
@@ -142,7 +174,9 @@ func (s *Server) serve(route route) http.HandlerFunc {
 			return
 		}
 		if wait := s.rates.take(who, time.Now()); wait > 0 {
-			s.fail(w, r, tooMany(w, wait))
+			seconds := int(math.Ceil(wait.Seconds()))
+			w.Header().Set("Retry-After", strconv.Itoa(seconds))
+			s.fail(w, r, problem(problems.TooMuch, http.StatusTooManyRequests, "too many requests: send the next one in %d s", seconds))
 			return
 		}
 		s.handle(w, r, route, who)

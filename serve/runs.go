@@ -83,6 +83,12 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 	if t.run.Input, err = tree.ReadInput(ctx, p.Ashlar, req.Input); err != nil {
 		return info, false, invalid("%v", err)
 	}
+	return s.begin(ctx, t)
+}
+
+// begin starts the run of a task, or returns the one that an equal request has started.
+func (s *Server) begin(ctx context.Context, t task) (info journal.RunInfo, created bool, err error) {
+	who := t.who
 	if info, err = s.same(ctx, who, t.run.RunID, t.source); !errors.Is(err, journal.ErrNoRun) {
 		return info, false, err
 	}

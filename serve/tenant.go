@@ -28,6 +28,9 @@ func (t tenantJournal) key(ctx context.Context, id string) (string, error) {
 func (t tenantJournal) Find(ctx context.Context, id string) (journal.RunInfo, error) {
 	info, err := t.server.owned(ctx, t.who, id)
 	info.ID = nameOf(t.who, info.ID)
+	if from := info.Fork; from != nil {
+		info.Fork = &journal.Fork{Run: nameOf(t.who, from.Run), At: from.At}
+	}
 	return info, err
 }
 

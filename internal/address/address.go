@@ -141,7 +141,7 @@ func Before(a, b string) bool {
 
 // A Segment is one parsed segment of an address.
 type Segment struct {
-	Name       string // of the ashlar or the step
+	Name       string // name of the ashlar or step
 	Occurrence int    // among the children with the same name, from 1
 	Marks      []Mark // in the order in which they are written
 
@@ -151,7 +151,7 @@ type Segment struct {
 // A Mark distinguishes visits of one place.
 type Mark struct {
 	Kind   Kind
-	Text   string // the number of a round, a lane, a visit or an attempt, or the JSON of a branch
+	Text   string // number of a round, lane, visit or attempt, or a branch's JSON
 	Number int    // Text as a number, or -1 if it is none
 }
 
@@ -195,8 +195,7 @@ func Parse(segment string) Segment {
 	return s
 }
 
-// Number returns the number of the first Index, or -1 if the segment has none or that is
-// a branch without a number.
+// Number returns the number of the first Index, or -1 if there is none or it is a branch.
 func (s Segment) Number() int {
 	for _, m := range s.Marks {
 		if m.Kind == Index {

@@ -12,8 +12,8 @@ func AttemptStep(capability string, n int) string {
 	return strings.ReplaceAll(capability, "/", "|") + " " + strconv.Itoa(n)
 }
 
-// Attempts returns the path without the numbers of attempts in it, which is the same place in each attempt, and the
-// numbers, one for each part of the path.
+// Attempts removes the attempt numbers from a path, so each attempt has the same path, and returns them separately, one for each
+// part of the path.
 func Attempts(path string) (place string, numbers []int) {
 	parts := strings.Split(path, "/")
 	numbers = make([]int, len(parts))
@@ -28,7 +28,7 @@ func Attempts(path string) (place string, numbers []int) {
 	return strings.Join(parts, "/"), numbers
 }
 
-// InAttempts returns the path that Attempts has taken apart.
+// InAttempts is the inverse of Attempts.
 func InAttempts(place string, numbers []int) string {
 	parts := strings.Split(place, "/")
 	for i, n := range numbers {

@@ -1,4 +1,4 @@
-// Package asked tells a call what its capability has sent to a model.
+// Package asked gives a call the request that its capability has sent to a model.
 package asked
 
 import (
@@ -12,7 +12,7 @@ import (
 
 type key struct{}
 
-// A Note has the first request that was sent.
+// A Note holds the first request that was sent.
 type Note struct {
 	mu      sync.Mutex
 	request *llm.Request
@@ -24,7 +24,7 @@ func With(ctx context.Context) (context.Context, *Note) {
 	return context.WithValue(ctx, key{}, n), n
 }
 
-// Tell notes a request, unless an earlier one is noted.
+// Tell notes the first request.
 func Tell(ctx context.Context, request *llm.Request) {
 	n, ok := ctx.Value(key{}).(*Note)
 	if !ok {
@@ -46,8 +46,7 @@ func (n *Note) Sent() *llm.Request {
 	return n.request
 }
 
-// Before is past.Ask for a request to a model. The bound of its answer is no part of the request, since it depends on the budget
-// that is left.
+// Before is past.Ask for a model request. It ignores the token limit, which depends on the remaining budget.
 func Before(ctx context.Context, m llm.Model, request *llm.Request) error {
 	unbounded := *request
 	unbounded.MaxTokens = 0

@@ -1,6 +1,5 @@
-// Package bounds says how large the words are that callers keep with runs. Lists of runs and
-// questions repeat these words, so that one long word would make every list of a journal slow.
-// Journals refuse larger ones, and whoever takes them from a caller says so first.
+// Package bounds limits the texts that callers store with runs, such as labels. Lists of runs and questions repeat these texts,
+// so a long one would slow down every list. Journals refuse longer ones; code that takes them from a caller checks first.
 //
 // Cut shortens texts for messages, and Least compares limits on spending. All sizes are in bytes.
 package bounds
@@ -28,7 +27,7 @@ const (
 	Asked      = 10_000 // open questions of a run, and of a tenant when it starts one more
 )
 
-// Least returns the stricter of two limits, of which nil limits nothing.
+// Least returns the stricter of two limits; nil means unlimited.
 func Least[N cmp.Ordered](a, b *N) *N {
 	if a == nil || b != nil && *b < *a {
 		return b
@@ -36,14 +35,14 @@ func Least[N cmp.Ordered](a, b *N) *N {
 	return a
 }
 
-// An Error reports what is too large. Its text names the limit and the size.
+// An Error reports a text that is too large. It names the limit and the size.
 type Error struct{ text string }
 
 func (e *Error) Error() string { return e.text }
 
 func refuse(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
 
-// Cut returns the first n bytes of a longer text, less a part of a character, and "…".
+// Cut shortens a text to n bytes, without splitting a character, and adds "…".
 func Cut(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -88,7 +87,7 @@ func CheckID(id string) error {
 	return nil
 }
 
-// CheckRun checks what a journal keeps of a caller with a run.
+// CheckRun checks the caller's texts that a journal stores with a run.
 func CheckRun(pipeline string, labels map[string]string) error {
 	if err := CheckName("the pipeline", pipeline); err != nil {
 		return err
@@ -126,7 +125,7 @@ func CheckResponse(response string) error {
 
 const (
 	maxLabel    = 80      // bytes of a label
-	maxLabelled = 4 << 10 // bytes of an item that is searched for one
+	maxLabelled = 4 << 10 // only items of at most this many bytes are searched
 )
 
 // labels are the fields that may name an item, the first one first.

@@ -6,7 +6,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Of returns the runs of a query as cases. Grant has the effects that they may have anew.
+// Of returns the runs of a query as cases. Grant lists the effects that they may repeat.
 type Of func(j journal.Journal, q journal.Query, grant []string) past.Runs
 
 // Part makes it a part of a program, see cli.Part.

@@ -1,6 +1,5 @@
-// Package declared carries what a step may cost from the account that it draws on to the
-// recorder of the run. The amount has a type of package budget, which imports
-// this one.
+// Package declared carries a step's maximum cost from the account that pays for it to the run's recorder. The amount's type is in
+// package budget, which imports this package.
 package declared
 
 import "context"
@@ -26,7 +25,7 @@ func Held[Amount any](ctx context.Context) (amount Amount, ok bool) {
 	return amount, ok
 }
 
-// In returns the amount that the step started in ctx may cost.
+// In returns the maximum cost of the step started in ctx.
 func In[Amount any](ctx context.Context) Amount {
 	amount, _ := ctx.Value(key{}).(Amount)
 	return amount

@@ -15,7 +15,7 @@ import (
 // required.
 type Config struct {
 	Pipeline stone.Ashlar
-	Grant    []string  // what runs may do; nil means everything
+	Grant    []string  // effects granted to runs; nil means all
 	In       io.Reader // the terminal
 	Out      io.Writer
 	By       string // who answers questions, see ask.Answer
@@ -30,6 +30,8 @@ type Config struct {
 	Show func(stone.Result) string
 	// Wait starts the run, which may cost money, only when the person presses Enter.
 	Wait bool
+	// Runs lists the newest recorded runs, on lines of so many columns; nil lists none.
+	Runs func(columns int) []string
 	Now  func() time.Time // nil is time.Now
 }
 

@@ -2,9 +2,9 @@
 //
 //	go run ./internal/dist OUT BINARY...
 //
-// Each binary says what it is for and which modules it has. Its archive has the binary, completions,
-// manual pages, and the licences of all modules in it. Beside the archives are a list of each one's modules
-// (CycloneDX) and SHA256SUMS. Equal binaries give equal archives: all their times are the commit's.
+// The platform and modules are read from each binary. Its archive has the binary, completions, manual pages, and the licences of
+// all its modules. Beside the archives are a list of each one's modules (CycloneDX) and SHA256SUMS. Equal binaries give equal
+// archives: all their times are the commit's.
 package main
 
 import (
@@ -101,7 +101,7 @@ func setting(info *debug.BuildInfo, key string) string {
 	return ""
 }
 
-// commitTime is the time of the commit, so that it is the same in every build of it.
+// commitTime is the commit's time, the same in every build.
 func commitTime(info *debug.BuildInfo) time.Time {
 	at, err := time.Parse(time.RFC3339, setting(info, "vcs.time"))
 	if err != nil { // built without version control, as for a test

@@ -20,7 +20,7 @@ type Report struct {
 	Run                       string // its id
 	Records, Nodes, Questions int
 	Sum                       dag.ID   // of the seal
-	Problems                  []string // what was changed, added, moved or is missing; nil if the file is as it was written
+	Problems                  []string // changed, added, moved or missing lines; nil if the file is unchanged
 }
 
 // Verify reads a file of Write and computes every hash again. An error is a read error of r.

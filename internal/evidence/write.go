@@ -1,7 +1,7 @@
 // Package evidence writes a recorded run into one file, which anybody can check later without the store.
 //
-// The file is JSON Lines: the run, its records, its nodes and its questions, one a line, and a seal with the
-// name and the SHA-256 of each. Who keeps the sum of the seal, or signs the file, notices each change of it.
+// The file is JSON Lines: the run, its records, its nodes and its questions, one per line, and a seal with the name and SHA-256
+// of each. Keep the seal's sum, or sign the file, to detect any change.
 package evidence
 
 import (
@@ -38,8 +38,8 @@ type (
 	}
 	record struct {
 		Step   journal.Step `json:"step"`
-		Nth    int          `json:"nth,omitempty"`    // of the records of its place, from 0: a step that was done again has further ones
-		Result *step.Record `json:"result,omitempty"` // nil if a later record took its place: its sum and cost are kept
+		Nth    int          `json:"nth,omitempty"`    // index of the record at its place, from 0: a repeated step has several
+		Result *step.Record `json:"result,omitempty"` // nil if a later record replaced it: only sum and cost are kept
 	}
 	seal struct {
 		Lines []entry `json:"lines"` // before it, in their order

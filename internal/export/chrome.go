@@ -24,10 +24,9 @@ type chromeEvent struct {
 	Args  map[string]any `json:"args,omitempty"`
 }
 
-// Chrome writes the steps of a run as a trace that Perfetto (ui.perfetto.dev) and
-// chrome://tracing show. Steps that ran at once are on different tracks, a step within
-// another one is below it. It has no contents. Steps that were not started, since their
-// result was reused, are left out.
+// Chrome writes the steps of a run as a trace that Perfetto (ui.perfetto.dev) and chrome://tracing show. Concurrent steps are on
+// different tracks; inner steps are below their outer step. Contents are left out, and so are steps that did not start because
+// their result was reused.
 func Chrome(w io.Writer, run journal.RunInfo, steps iter.Seq2[journal.Step, error]) error {
 	out := bufio.NewWriter(w)
 	in := json.NewEncoder(out)
@@ -43,7 +42,7 @@ func Chrome(w io.Writer, run journal.RunInfo, steps iter.Seq2[journal.Step, erro
 			return err
 		}
 		end := s.Ended
-		if end.IsZero() { // it is running, or was lost
+		if end.IsZero() { // still running, or lost
 			end = run.Ended
 		}
 		if end.Before(s.Started) {
@@ -62,7 +61,7 @@ func Chrome(w io.Writer, run journal.RunInfo, steps iter.Seq2[journal.Step, erro
 	return out.Flush()
 }
 
-// arguments are the details of a step that a viewer shows.
+// arguments returns a step's details for the viewer.
 func arguments(s journal.Step) map[string]any {
 	args := map[string]any{"path": s.Path}
 	for name, value := range map[string]string{"type": s.Type, "failure": s.Failure, "reason": s.Reason} {

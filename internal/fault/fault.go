@@ -1,6 +1,5 @@
-// Package fault declares what an error can say of the failure that it causes, by methods of its own. The root package
-// documents them for users: at Fail, Retry and Failure. An error says it for every error that wraps it; the outermost
-// one counts.
+// Package fault declares methods by which an error describes the failure that it causes. The root package documents them for
+// users at Fail, Retry and Failure. A method counts for all wrapping errors; the outermost one wins.
 package fault
 
 import (
@@ -15,14 +14,14 @@ type Kinder interface {
 	FailureKind() string
 }
 
-// A Noter adds to the meta of the failure's node.
+// A Noter adds meta to the failure's node.
 type Noter interface {
 	error
 	FailureMeta() map[string]string
 }
 
-// An Ender refuses for an account, or another limit that several steps share. EndsRun reports whether it belongs to the
-// whole run: then other steps would fail too.
+// An Ender is a refusal by an account or another shared limit. EndsRun reports whether the limit applies to the whole run: then
+// other steps would fail too.
 type Ender interface {
 	error
 	EndsRun() bool
@@ -46,13 +45,13 @@ type Counter interface {
 	Attempts() int
 }
 
-// A Sender waits with its request for a batch of its provider. Sent reports whether a batch has the request.
+// A Sender is an error of a request that waits for a provider's batch. Sent reports whether a batch has the request.
 type Sender interface {
 	error
 	Sent() bool
 }
 
-// A Breaker says of a check that it could not judge. Broken reports whether it can judge no other value either.
+// A Breaker is an error of a check that could not judge. Broken reports whether it cannot judge other values either.
 type Breaker interface {
 	error
 	Broken() (always bool)

@@ -1,5 +1,5 @@
-// Package filter reads the words by which people select runs: state:failed pipeline:fix label:team=a usd>1 since:1d. The pages and
-// the command share them.
+// Package filter parses the conditions by which people select runs: state:failed pipeline:fix label:team=a usd>1 since:1d. The
+// pages and the command share them.
 package filter
 
 import (
@@ -118,8 +118,7 @@ func (f Filter) Chips() (out []Chip) {
 	return out
 }
 
-// ListURL is the address of the runs that conditions select: names and values in turn. Those without a
-// value are left out.
+// ListURL is the address of the runs that conditions select: names and values in turn. Conditions without a value are left out.
 func ListURL(conditions ...string) string {
 	var f Filter
 	for i := 0; i+1 < len(conditions); i += 2 {
@@ -175,7 +174,7 @@ func (f Filter) Values(now time.Time) (url.Values, error) {
 // units are the units of an age.
 var units = map[byte]time.Duration{'m': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour, 'w': 7 * 24 * time.Hour}
 
-// moment reads a day, a time or an age. A day ends at its end.
+// moment reads a day, a time or an age. As an end, a day counts in full.
 func moment(text string, now time.Time, end bool) (time.Time, error) {
 	if text == "today" {
 		text = now.UTC().Format(time.DateOnly)

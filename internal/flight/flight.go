@@ -1,7 +1,7 @@
-// Package flight checks budgets over several runs: a paid step starts only if what is recorded in the period, what batches
-// have outstanding and what is in flight in this process leave room for its estimate. A reservation in the database would
-// be exact over processes too. It needs a row for each running step, an order of locks, and a rule for each way in which a
-// process, a batch or a run can end, to save what the other processes have in flight: seconds of work.
+// Package flight checks budgets over several runs: a paid step starts only if the period's recorded costs, outstanding batches
+// and this process's steps in flight leave room for its estimate. Reservations in the database would also count other processes'
+// steps in flight, which are seconds of work. They would need a row per running step, a lock order, and a rule for every way in
+// which a process, a batch or a run can end.
 package flight
 
 import (
@@ -87,7 +87,7 @@ type flying struct {
 	batched  bool
 }
 
-// A sum is the amount that a run has in flight on an account.
+// A sum is a run's amount in flight on an account.
 type sum struct {
 	direct  budget.Amount
 	batched budget.Amount // a batch may have it, whose estimate is counted as well
@@ -95,11 +95,11 @@ type sum struct {
 	left    time.Time     // when the run left this process with requests for batches
 }
 
-// noting bounds how long a run takes to note the batches of its requests after it has left.
+// noting bounds the time that a run takes to note its batches after it has left.
 const noting = time.Minute
 
-// Admit counts a step as in flight. Refused says which budget has no room for it. A request for a batch was checked when it
-// was asked for first, and is not refused later.
+// Admit counts a step as in flight. Refused names the budget without room for it. A batch request was checked at first and is not
+// refused later.
 func (f *Flight) Admit(from Reader, s Start, now time.Time) (refused, err error) {
 	for _, b := range s.Of {
 		if s.Batched && s.Again {
@@ -149,7 +149,7 @@ func (f *Flight) count(run string, s flying, amount budget.Amount, steps int) {
 	}
 }
 
-// End counts a step no longer: its cost is recorded, or it has none. It returns what was in flight.
+// End stops counting a step: its cost is recorded, or it has none. It returns the amount that was in flight.
 func (f *Flight) End(run string, step dag.ID) (most budget.Amount) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -167,7 +167,7 @@ func (f *Flight) End(run string, step dag.ID) (most budget.Amount) {
 	return s.most
 }
 
-// Lose ends a step whose cost is unknown. What it may have cost stays in flight until the run leaves, which records it.
+// Lose ends a step whose cost is unknown. Its estimate stays in flight until the run leaves and records it.
 func (f *Flight) Lose(run string, step dag.ID, cost budget.Amount) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -181,7 +181,7 @@ func (f *Flight) Lose(run string, step dag.ID, cost budget.Amount) {
 	f.count(run, s, cost, 0)
 }
 
-// Most returns what a step has in flight.
+// Most returns a step's amount in flight.
 func (f *Flight) Most(run string, step dag.ID) budget.Amount {
 	f.mu.Lock()
 	defer f.mu.Unlock()

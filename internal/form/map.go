@@ -50,8 +50,7 @@ func (v Value) Map(read func(*Map)) bool {
 	return v.log.count() == before
 }
 
-// spare are Maps that have been read: there are as many as maps in the data, and
-// each has a list of all the fields that it might have had.
+// spare has Maps for reuse: reading needs one for each map in the data, with a list of all possible fields.
 var spare = sync.Pool{New: func() any { return new(Map) }}
 
 // close reports the fields that the reader did not ask for, and those with two
@@ -125,8 +124,7 @@ func (m *Map) Need(keys ...string) {
 	}
 }
 
-// At returns the value of a field, which is thereby known. Reading a missing field reports
-// false and changes nothing.
+// At returns the value of a field and makes the field known. Reading a missing field reports false and changes nothing.
 func (m *Map) At(key string) Value {
 	v, _ := m.Field(key)
 	return v

@@ -1,5 +1,5 @@
-// Package inside sends requests to the API of a server in this process, as a caller that was let in: for
-// protocols that are mounted on the server.
+// Package inside sends requests to the API of a server in this process on behalf of an authenticated caller, for protocols
+// mounted on the server.
 package inside
 
 import (
@@ -25,7 +25,7 @@ type Client struct {
 	tenant string
 }
 
-// As returns the API of a server as a caller.
+// As returns a client of the server's API for a caller.
 func As(of *serve.Server, who serve.Principal) Client { return Client{of.As(who), who.Tenant} }
 
 // do sends a request and reads the reply into out.
@@ -105,8 +105,8 @@ func (c Client) Answer(ctx context.Context, id string, a api.Answer) error {
 	return c.do(ctx, http.MethodPost, runPath(id)+"/answers", a, new(api.Run))
 }
 
-// Last returns the id of the newest run of a pipeline with a label that has ended, however, empty for none. It is of the
-// tenant of the caller: one without a tenant sees the runs of all, which may have the same label.
+// Last returns the id of a pipeline's newest ended run with a label, or "". The run has the caller's tenant: a caller without a
+// tenant sees all runs, and several tenants may use the same label.
 func (c Client) Last(ctx context.Context, pipeline, label, value string) (string, error) {
 	query := url.Values{"label." + label: {value}, "pipeline": {pipeline}, "state": {string(journal.Done), string(journal.Failed), string(journal.Canceled)}, "limit": {"16"}}
 	for {
@@ -132,7 +132,7 @@ func (c Client) Questions(ctx context.Context, id string) ([]api.Question, error
 	return page.Questions, err
 }
 
-// mostAsked bounds what a caller of Asked gets of questions, in bytes.
+// mostAsked bounds the questions that Asked returns in full, in bytes.
 const mostAsked = 4 << 20
 
 // Asked returns all questions that a run has asked. After mostAsked, they are without their long parts.

@@ -16,8 +16,8 @@ import (
 // A Shape describes which parts of messages the input of a pipeline takes.
 type Shape struct {
 	Kind   string // of the input, as in JSON Schema; empty if it is not one of these
-	Text   string // the property that text is, if the input is an object with one required string
-	Media  string // the property beside Text that has the media of a message, if there is one
+	Text   string // the property for text, if the input is an object with one required string
+	Media  string // the property for a message's media, if there is one
 	schema string
 }
 
@@ -61,7 +61,7 @@ var mediaSchema = func() *schema.Schema {
 	return s
 }()
 
-// Show returns the input that a message with a text and media makes. The text may be empty.
+// Show makes an input from a message with text and media. The text may be empty.
 func (s Shape) Show(text string, media []*llm.Media) (json.RawMessage, error) {
 	switch {
 	case len(media) == 0:
@@ -72,8 +72,7 @@ func (s Shape) Show(text string, media []*llm.Media) (json.RawMessage, error) {
 	return json.Marshal(map[string]any{s.Text: text, s.Media: media})
 }
 
-// Read returns the input that a message with text or data, or both, makes. Whether it fits the schema is
-// left to the API.
+// Read makes an input from a message with text, data or both. The API checks it against the schema.
 func (s Shape) Read(text string, data json.RawMessage) (json.RawMessage, error) {
 	switch {
 	case text == "" && data != nil:
@@ -106,8 +105,8 @@ func (s Shape) Read(text string, data json.RawMessage) (json.RawMessage, error) 
 	return nil, fmt.Errorf("it takes no text: want data of the schema %s", s.schema)
 }
 
-// Plain returns the content of a node as people read it: without the fields beside it, and as text if
-// it is one or an object of one, such as the answer of an agent. Data is the content if it is not text.
+// Plain returns a node's content for people: without the fields beside it, and as text if it is a string or an object with one,
+// such as an agent's answer. Data is the content if it is not text.
 func Plain(n *api.Node) (text string, data json.RawMessage) {
 	content := n.Content
 	var object map[string]json.RawMessage

@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Reason says what is wrong with a text that could not be unmarshalled, and where. It names no types of Go.
+// Reason explains why a text could not be unmarshalled, and where. It names no Go types.
 func Reason(err error) string {
 	e, ok := errors.AsType[*json.SemanticError](err)
 	if !ok {

@@ -11,9 +11,8 @@ import (
 
 const module = "github.com/stonelayer/stone/"
 
-// A Kind reads the capabilities of one kind. A name with a slash, such as solver/sat, is
-// one of several of a kind, selected by the field of that name: {:cap/kind :solver
-// :solver :sat}.
+// A Kind reads the capabilities of one kind. A name with a slash, such as solver/sat, is a variant, selected by the field named
+// after the kind: {:cap/kind :solver :solver :sat}.
 type Kind struct {
 	Name string
 	// Read reads the fields of the kind; nil if it has only a section.
@@ -63,7 +62,7 @@ var homes = map[string]string{
 	"solver/sat": "x/solve/sat",
 }
 
-// apart are the homes that are modules of their own, so that no program has them by itself.
+// apart has the homes in separate modules.
 var apart = map[string]bool{"x/a2a/client": true}
 
 // Homes returns the packages of this module whose parts names need, each once, sorted. Names that need

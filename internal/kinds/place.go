@@ -15,11 +15,11 @@ import (
 type Place struct {
 	Of   string // as Reader.Of has it
 	In   string // the path of the field
-	Does string // what a command does with it, as "sends requests to"
-	At   string // as people see it, without secrets
+	Does string // how a command uses it, such as "sends requests to"
+	At   string // for people, without secrets
 }
 
-// Of reads what has a line of its own among what a configuration reaches, such as a capability, and returns its secrets.
+// Of reads a part of a configuration that is listed on its own, such as a capability, and returns its secrets.
 func (r *Reader) Of(of string, read func()) []Secret {
 	r.of, r.Secrets = of, nil
 	read()
@@ -39,8 +39,8 @@ func (r *Reader) reachFile(field form.Value, file string) {
 	}
 }
 
-// Host returns the scheme and the host of an address, and the whole one of a database without its password, since its
-// parameters may name further hosts. It returns "" for anything else. The rest of an address may be a secret.
+// Host returns the scheme and host of an address. A database address is returned whole, without its password, because its
+// parameters may name more hosts. Otherwise Host returns "". The rest of an address may be a secret.
 func Host(address string) string {
 	if redact.IsDatabase(address) {
 		return redact.Database(address)

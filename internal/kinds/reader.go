@@ -37,7 +37,7 @@ type Reader struct {
 	Argvs   []Argv                              // all that Argv has read
 	Passed  []string                            // the variables that Env has read
 	Files   []string                            // whose contents are a part of the configuration
-	Found   bool                                // a command found the configuration: its user named none
+	Found   bool                                // the command found the configuration itself
 	Search  Search
 	Policy  marked.Policy // of the section marks, nil for none
 	IDs     []string      // of all capabilities
@@ -181,7 +181,7 @@ func (r *Reader) Argv(m *form.Map, dir string) (argv []string) {
 func (r *Reader) Env(m *form.Map) (names []string) {
 	v := m.At("env")
 	v.Texts(&names)
-	for _, name := range names { // which no other line says
+	for _, name := range names { // not listed elsewhere
 		r.Places = append(r.Places, Place{In: v.Path(), Does: "passes on the variable", At: "$" + name})
 	}
 	r.Passed = append(r.Passed, names...)

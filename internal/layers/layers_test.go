@@ -29,7 +29,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/address", ""},
 	{"internal/export", "journal"},
 	{"internal/evidence", "dag journal step"},
-	{"internal/view", "call internal/text journal llm"},
+	{"internal/view", "call internal/text internal/tree journal llm"},
 	{"internal/progress", ". internal/text internal/view internal/tree"},
 	{"schema", "internal/fields internal/pattern"},
 	{"event", "budget internal/bounds internal/jsonv2 internal/lines schema"},

@@ -1,4 +1,4 @@
-// Package lines reads files with a JSON value in each line, and shows texts of them.
+// Package lines reads files with one JSON value per line, and shortens text for display.
 package lines
 
 import (

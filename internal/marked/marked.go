@@ -18,7 +18,7 @@ type Policy = interface {
 // A Set is a set of marks of one policy.
 type Set uint64
 
-// A Place is what a policy knows where a body runs.
+// A Place has a policy's marks at the point where a body runs.
 type Place interface {
 	// Check returns why the body must not run p.
 	Check(ctx context.Context, p stone.Ashlar, g stone.Given) stone.Findings

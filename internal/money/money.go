@@ -45,7 +45,7 @@ func Signed(usd float64) string {
 	return text
 }
 
-// Cost prints a cost and what may have been billed beside it, "" for neither.
+// Cost prints a cost and the amount that may have been billed in addition, "" for neither.
 func Cost(usd float64, estimated bool, possible float64) string {
 	known, more := USD(usd, estimated), USD(possible, false)
 	switch {
@@ -57,7 +57,7 @@ func Cost(usd float64, estimated bool, possible float64) string {
 	return known + ", possibly " + more + " more"
 }
 
-// Exact prints an amount that somebody has set, such as a limit or a price, without rounding.
+// Exact prints a configured amount, such as a limit or a price, without rounding.
 func Exact(usd float64) string { return strconv.FormatFloat(usd, 'f', -1, 64) }
 
 // Enough rounds an amount up to two significant digits.

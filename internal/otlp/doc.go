@@ -12,9 +12,8 @@
 // belongs or, if that is not in the file, of the nearest span around it. An event without
 // any span becomes a span of no duration, so nothing in the file is lost.
 //
-// A span that failed has the status error, with the kind of the failure under error.type.
-// A span without an end in the file, since the process died or still runs, ends with the
-// last event of its run and has error.type "unfinished".
+// A span that failed has the status error, with the kind of the failure under error.type. A span without an end, because the
+// process died or still runs, ends with its run's last event and has error.type "unfinished".
 //
 // The names follow the semantic conventions for generative AI, version 1.41. Fields without a
 // conventional name are put under "stone.", so "turn-number" is stone.turn_number. Prompts,
@@ -23,13 +22,12 @@
 //
 // # Ids
 //
-// Trace ids are hashes of run ids, span ids of the first event of the span. So a file
-// that is sent twice yields the same spans, and a resumed run is one trace with a root
-// for each time.
+// Trace ids are hashes of run ids, and span ids are hashes of a span's first event. A file that is sent twice yields the same
+// spans, and a resumed run is one trace with a root for each process.
 //
 // # Bounds
 //
-// The file is read as a stream. Only the open spans are in memory, each with at most 128
-// events of texts up to 8 KiB, and one batch that is being sent. What a Live holds has a bound, beyond which
-// it drops spans and what happened in them: a run never waits for a collector.
+// The file is read as a stream. Only the open spans are in memory, each with at most 128 events of texts up to 8 KiB, and one
+// batch that is being sent. A Live has a memory limit, beyond which it drops spans with their events: a run never waits for a
+// collector.
 package otlp

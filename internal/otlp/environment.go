@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// FromEnv returns the Config that the environment variables of OpenTelemetry make: the endpoint, headers and protocol
-// of the exporter, with TRACES_ in their names or without, and the service's name. It has no URL if they name no
-// collector, or switch exporters off.
+// FromEnv makes a Config from OpenTelemetry's environment variables: the endpoint, headers and protocol of the exporter, with
+// TRACES_ in their names or without, and the service's name. It has no URL if they name no collector, or switch exporters off.
 func FromEnv(getenv func(string) string) (cfg Config, err error) {
 	either := func(name string) (value, from string) {
 		for _, from := range []string{"OTEL_EXPORTER_OTLP_TRACES_" + name, "OTEL_EXPORTER_OTLP_" + name} {

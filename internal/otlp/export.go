@@ -30,7 +30,7 @@ type Config struct {
 
 	Service string // the service.name; default "stone"
 
-	// Messages sends what models are sent and answer. A trace file has that at level debug only.
+	// Messages includes requests to models and their answers, which a trace file has at level debug only.
 	Messages bool
 
 	// Patience is how long to retry one batch while the collector is busy (status 429,

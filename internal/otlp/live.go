@@ -18,9 +18,9 @@ import (
 // Bounds of a Live.
 const (
 	maxQueue = 8192     // spans that wait to be sent
-	maxHeld  = 32 << 20 // bytes of the open spans and of those that wait, about
+	maxHeld  = 32 << 20 // approximate bytes of open and waiting spans
 	oldest   = time.Second
-	lastTime = 5 * time.Second // for what waits when it is closed
+	lastTime = 5 * time.Second // time to send the rest on Close
 )
 
 // A Live sends the spans of runs while they are running. It is an event.Watcher for any number of runs. A run never

@@ -38,7 +38,7 @@ type sender struct {
 	resource attributes
 	messages bool
 	waiting  func(context.Context, time.Duration) error // between two tries
-	stubborn bool                                       // tries again also before anything was accepted
+	stubborn bool                                       // also retries before anything was accepted
 
 	batch []*span
 	size  int // of the batch, about
@@ -124,8 +124,8 @@ func (s *sender) send(ctx context.Context, all []*span) error {
 	return nil
 }
 
-// post sends a body until the collector has answered and is not busy. A connection may break between two
-// requests; only before the first one that means that nobody listens.
+// post sends a body until the collector has answered and is not busy. A connection may break between two requests; only before
+// the first does that mean that nobody listens.
 func (s *sender) post(ctx context.Context, body []byte) (reply, error) {
 	var waited time.Duration
 	for try := 1; ; try++ {

@@ -111,8 +111,7 @@ func (a *attributes) add(attrs []slog.Attr) (size int) {
 	return size
 }
 
-// valueOf converts the value of an attribute. What is no scalar and no list of strings becomes its
-// JSON.
+// valueOf converts an attribute's value. Values other than scalars and lists of strings become JSON.
 func valueOf(v slog.Value) value {
 	switch v.Kind() {
 	case slog.KindString:

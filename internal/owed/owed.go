@@ -1,5 +1,5 @@
-// Package owed says what a journal keeps beside the records of a run, until the run is removed: the batches in which its
-// requests wait, the receivers of notices about it, and the notices that are owed.
+// Package owed describes data that a journal keeps for a run besides its records, until the run is removed: the batches in which
+// its requests wait, its receivers of notices, and the notices still to be sent.
 package owed
 
 import (
@@ -25,8 +25,8 @@ type Store interface {
 	PutReceiver(ctx context.Context, run string, r Receiver) error
 	// DropReceiver removes a receiver of a run with its notices.
 	DropReceiver(ctx context.Context, run, name string) error
-	// Due returns up to most notices whose next attempt is due, the one that waits longest first, without those for the receivers
-	// in but. One that is due later than LongestPause is due now: the clock was set back.
+	// Due returns up to most notices whose next attempt is due, longest waiting first, except for the receivers in but. A notice
+	// due later than LongestPause counts as due: the clock was set back.
 	Due(ctx context.Context, at time.Time, but []string, most int) ([]Notice, error)
 	// PutNotice replaces a notice that had so many tries, and reports whether it still had them: of several servers one succeeds.
 	PutNotice(ctx context.Context, n Notice, tries int) (bool, error)
@@ -38,7 +38,7 @@ var ErrFull = errors.New("the run has as many receivers as it may have: remove o
 const (
 	// MostReceivers bounds the receivers of a run.
 	MostReceivers = 8
-	// LongestPause is the longest one between two attempts at a notice.
+	// LongestPause is the longest pause between two attempts at a notice.
 	LongestPause = time.Hour
 )
 
@@ -51,13 +51,13 @@ type Batch struct {
 	Noted    time.Time `json:"noted"`
 	ID       string    `json:"id,omitempty"` // at the provider; empty if that is not known
 	State    State     `json:"state"`
-	// Keys are of the requests that it answers, or has answered. One that the run has done with is none of them.
+	// Keys are the keys of its requests, without those that the run no longer needs.
 	Keys []string `json:"keys,omitempty"`
-	// Lost are the requests to which it had no answer, and Why says how it ended.
+	// Lost are the requests without an answer, and Why is how the batch ended.
 	Lost []string `json:"lost,omitempty"`
 	Why  string   `json:"why,omitempty"`
-	// Dropped says that this program has canceled it, Canceled that somebody else has, and Refused that its provider took it
-	// and then worked on none of its requests.
+	// Dropped means that this program has canceled the batch, Canceled that somebody else has, and Refused that its provider
+	// accepted it but processed none of its requests.
 	Dropped  bool `json:"dropped,omitempty"`
 	Canceled bool `json:"canceled,omitempty"`
 	Refused  bool `json:"refused,omitempty"`
@@ -78,8 +78,8 @@ const (
 // A Receiver gets the notices about one run.
 type Receiver struct {
 	Name  string `json:"name"`  // at its run
-	Bound string `json:"bound"` // what shares the places and the experience of a receiver, as of one address
-	Data  []byte `json:"data"`  // what its owner needs to send, with secrets
+	Bound string `json:"bound"` // receivers with the same Bound, such as one address, share connections and backoff
+	Data  []byte `json:"data"`  // data for sending, including secrets
 }
 
 // A Notice is owed to a receiver, about one event of a run.
@@ -99,7 +99,7 @@ func Stopped(state string, at time.Time) string {
 	return fmt.Sprintf("run.%s %d", state, at.UnixNano())
 }
 
-// Asked is the event of a question, of which a problem makes another one.
+// Asked is a question's event; another problem with the answer makes a new one.
 func Asked(path, problem string, at time.Time) string {
 	return fmt.Sprintf("question.asked %d %q %q", at.UnixNano(), path, problem)
 }

@@ -1,6 +1,6 @@
-// Package past lets a run take the answers that an earlier run got: of models, capabilities, tools and people. A journal
-// notes in the record of a step what the step has asked. If the context has an earlier run, the body of a step with the same
-// request ends before it asks, and the journal records the earlier result in its place.
+// Package past lets a run reuse an earlier run's answers from models, capabilities, tools and people. A journal notes each step's
+// request in its record. If the context has an earlier run, a step with the same request ends before it asks, and the journal
+// records the earlier result in its place.
 package past
 
 import (
@@ -33,7 +33,7 @@ const (
 type Source interface {
 	// Step returns the nth result, from 0, of a step that made the request; nil if there are fewer.
 	Step(ctx context.Context, request string, nth int) (*step.Record, error)
-	// Leaf returns the node that the leaf at a path made if the digest of what it read is the same; nil otherwise.
+	// Leaf returns the node made by the leaf at a path if the digest of its inputs is the same; nil otherwise.
 	Leaf(ctx context.Context, path string, same func(dag.DAG) bool) (*dag.Node, error)
 	// Person returns the answer to a version of a question, and whether there is one.
 	Person(ctx context.Context, version string) (a ask.Answer, known bool, err error)
@@ -43,7 +43,7 @@ type Source interface {
 type Run struct {
 	Source
 	ID    string
-	Under string   // the path in place of which the paths of the earlier run begin
+	Under string   // this run's path that replaces the start of the earlier run's paths
 	Grant []string // effects that a step may have although no record answers it
 
 	mu      sync.Mutex
@@ -55,8 +55,8 @@ type Run struct {
 // Counts are the requests of a run to models and capabilities.
 type Counts struct {
 	Requests int `json:"requests,omitempty"`
-	New      int `json:"new,omitempty"` // those that the earlier run has not made
-	// USD is what the others cost then.
+	New      int `json:"new,omitempty"` // requests that the earlier run did not make
+	// USD is the earlier cost of the others.
 	USD float64 `json:"usd,omitempty"`
 }
 
@@ -71,7 +71,7 @@ func Of(ctx context.Context) *Run {
 	return r
 }
 
-// Counts returns the requests so far, and why the run cannot go on. A nil Run has none.
+// Counts returns the requests so far, and why the run cannot continue. A nil Run has none.
 func (r *Run) Counts() (Counts, error) {
 	if r == nil {
 		return Counts{}, nil
@@ -81,7 +81,7 @@ func (r *Run) Counts() (Counts, error) {
 	return r.counts, r.stopped
 }
 
-// An Exchange is what a step has asked. A journal puts it into the context of the body.
+// An Exchange is a step's request. A journal puts it into the body's context.
 type Exchange struct {
 	request string
 	found   *step.Record
@@ -132,7 +132,7 @@ func Taken(ctx context.Context) bool {
 	return x != nil && x.found != nil
 }
 
-// take returns the next result of a request, nil if there is none. Equal requests at once get different ones.
+// take returns the next result of a request, nil if there is none. Concurrent equal requests get different results.
 func (r *Run) take(ctx context.Context, request string) (*step.Record, error) {
 	return r.Step(ctx, request, r.note(request))
 }
@@ -171,7 +171,7 @@ func (e *lacking) Error() string       { return e.why }
 func (e *lacking) FailureKind() string { return string(e.kind) }
 func (e *lacking) Retryable() bool     { return false }
 
-// Note notes in the record of a step what it has asked, or replaces the record by the earlier one. It reports whether it did that.
+// Note adds a step's request to its record, or replaces the record by the earlier one and returns true.
 func (x *Exchange) Note(rec *step.Record) (taken bool) {
 	if x.found != nil {
 		*rec = *x.found

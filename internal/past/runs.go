@@ -14,19 +14,19 @@ type Runs interface {
 	Each(ctx context.Context) iter.Seq2[Case, error]
 	// Open returns the run that answers a case.
 	Open(ctx context.Context, id string) (*Run, error)
-	// Result returns what a run has made.
+	// Result returns a run's result.
 	Result(ctx context.Context, id string) (Result, error)
 }
 
 // A Case is a recorded run.
 type Case struct {
 	Run     string
-	Skipped string                                           // why it is no case, "" for a case
+	Skipped string                                           // why it cannot be a case, or ""
 	Inputs  map[string][]json.RawMessage                     // contents by type
 	Column  func(name string) (json.RawMessage, bool, error) // the accepted result, a node or a label
 }
 
-// A Result is what a recorded run has made of its input.
+// A Result is a recorded run's input and result.
 type Result struct {
 	Input, DAG dag.DAG // of which the second extends the first
 	USD        float64

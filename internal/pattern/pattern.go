@@ -2,8 +2,8 @@
 // Package regexp takes time proportional to the size of the program times the length of
 // the text, and cannot be interrupted. This package bounds both, and a context ends a match.
 //
-// Patterns of JSON Schema are ECMA-262. What package regexp lacks of it, such as look-ahead, goes
-// to an engine that backtracks, with a limit on its time.
+// Patterns of JSON Schema are ECMA-262. Patterns that package regexp cannot compile, such as look-ahead, are matched by a
+// backtracking engine with a time limit.
 package pattern
 
 import (

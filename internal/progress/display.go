@@ -40,7 +40,7 @@ type Display struct {
 	ledger Ledger
 	usd    float64 // that the run has spent
 
-	out    sync.Mutex // guards the screen; taken before the tree's
+	out    sync.Mutex // guards the screen; locked before the tree's
 	drawn  []int      // widths of the lines on the screen
 	paused int
 	stop   chan struct{}
@@ -64,7 +64,7 @@ func New(p stone.Ashlar, cfg Config) *Display {
 	return d
 }
 
-// remind writes a line about each step that takes long: the line at its end may come late.
+// remind writes a line about each slow step, because its end line may come late.
 func (d *Display) remind() {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -236,7 +236,7 @@ func (t *Tree) Note(e event.Event) string {
 	return ""
 }
 
-// maxAbout bounds what a tool is called with, in columns.
+// maxAbout bounds a tool's shown arguments, in columns.
 const maxAbout = 60
 
 // maxTurns bounds the lines about one visit of an agent.
@@ -285,7 +285,7 @@ func (r *row) agentAt() *row {
 	return nil
 }
 
-// talks reports whether what an agent does gets lines: the first turns of each visit outside lanes do.
+// talks reports whether an agent's actions get lines: only the first turns of each visit outside lanes do.
 func (r *row) talks() bool {
 	if r == nil || r.inLane || r.visits > maxLines {
 		return false
@@ -294,8 +294,7 @@ func (r *row) talks() bool {
 	return r.turns <= maxTurns
 }
 
-// calls says what the model did in a turn. What it wrote is left out, since logs are kept, but for the file, the
-// command or the address of a tool.
+// calls describes a model's turn. Because logs are kept, it omits the model's text, except a tool's file, command or address.
 func calls(d event.ModelResponse) string {
 	if d.Reply == nil {
 		return "no answer"
@@ -334,8 +333,8 @@ func (r *row) end(e event.StepDone, waits bool) string {
 	return r.line(verb, r.counts(), r.duration(), text.Line(e.Result))
 }
 
-// works reports whether the end of a visit that succeeded gets a line: of a leaf and of a form that counts rounds or
-// lanes, but not of what only contains steps.
+// works reports whether a successful visit gets an end line: leaves and forms that count rounds or lanes do, other containers do
+// not.
 func (r *row) works() bool {
 	return r.up == nil || r.ashlar.IsZero() || r.fans() || slices.Contains([]string{"leaf", "loop"}, r.form())
 }
@@ -366,7 +365,7 @@ func (r *row) line(verb string, details ...string) string {
 // laneNews is the pause between two plain lines about one fan-out.
 const laneNews = 5 * time.Second
 
-// namedLanes is how many of the running lanes are named.
+// namedLanes is the number of running lanes shown by name.
 const namedLanes = 3
 
 // names returns the labels of the first running lanes.
@@ -412,7 +411,7 @@ func (r *row) laneEnd(e event.LaneEnded, at time.Time) string {
 // maxBroken bounds the failed lanes of one fan-out whose labels are kept.
 const maxBroken = 1000
 
-// replayed is how long a lane takes at most whose results an earlier process recorded.
+// replayed is the longest time that a lane takes if its results were already recorded.
 const replayed = 5 * time.Millisecond
 
 // left formats the rate of a map in lanes a second and the estimated time left, or "" if it is unknown or short.

@@ -6,9 +6,8 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 )
 
-// A Ledger adds up what a run spends while it runs. Models report their answers as they
-// come. Calls and leaves report their sums later, which may contain more: a program, for
-// example, reports its usage only in its reply.
+// A Ledger adds up a run's costs while it runs. Models report each answer at once. Calls and leaves report sums later, which may
+// contain more: a program, for example, reports its usage only in its reply.
 type Ledger struct {
 	leaves  map[string]bool         // running, by path
 	claims  map[string]budget.Usage // of the attempts of running calls, by path

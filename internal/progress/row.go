@@ -49,16 +49,15 @@ type lane struct {
 	label string
 }
 
-// place finds a row: names are unique below one row but for their occurrence.
+// place identifies a row: below one row, names and occurrences are unique.
 type place struct {
 	up         *row
 	name       string
 	occurrence int
 }
 
-// A Tree collects the events of a run by the places of its pipeline. It may be used
-// by several goroutines at once. Rows are made when a run gets near them, since a
-// pipeline that uses its parts many times can have more places than fit in memory.
+// A Tree collects the events of a run by the places of its pipeline. It may be used by several goroutines at once. Rows are made
+// when a run comes near, because a pipeline that reuses parts can have more places than fit in memory.
 type Tree struct {
 	mu   sync.Mutex // guards the rows
 	root *row

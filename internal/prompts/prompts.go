@@ -1,5 +1,5 @@
-// Package prompts gives the prompts of a run that are marked as adjustable other texts. They are data, in a node
-// of a reserved type: so they are recorded, are part of keys, and nobody can send them from outside.
+// Package prompts replaces a run's adjustable prompts. The texts are data in a node of a reserved type, so they are recorded, are
+// part of keys, and cannot be sent from outside.
 package prompts
 
 import "github.com/stonelayer/stone/dag"

@@ -1,5 +1,5 @@
-// Package protocol is the seam between a server and the protocols that it does not know: what a protocol registers, and what the
-// server does for it on behalf of one caller.
+// Package protocol is the interface between a server and protocols from other packages: a protocol registers a Protocol and uses
+// the server as a Caller.
 package protocol
 
 import (
@@ -37,8 +37,8 @@ const (
 // A Protocol is registered by a program, as a part of the command or in serve.Config.
 type Protocol struct {
 	Routes []Route
-	// Pipelines returns what the protocol publishes beside the pipelines of the server, by name. They have the Grant and the
-	// Limits of requests for capabilities. It may be nil, as may the fields below.
+	// Pipelines returns the protocol's pipelines, in addition to the server's, by name. They have the Grant and the Limits of
+	// requests for capabilities. It may be nil, as may the fields below.
 	Pipelines func(app *call.Applicator) map[string]stone.Ashlar
 	// Token moves the token of a client's request to the header Authorization.
 	Token func(r *http.Request) *http.Request
@@ -56,14 +56,13 @@ func (Protocol) Protocol() {}
 type Route struct {
 	Pattern string
 	Role    string // that the caller needs; empty for everyone who is let in
-	// Waits says which requests take a place for each read. Others that only read have one for all of it. Nil is none.
+	// Waits reports which requests take a place for each read. Other reading requests hold one place throughout. Nil means none.
 	Waits func(r *http.Request) bool
 	Serve func(w http.ResponseWriter, r *http.Request, c Caller) error
 }
 
-// A Caller is a server for one caller: it has the runs of the caller's tenant, of all without a tenant, under the names by
-// which the caller calls them. Errors for the client are *api.Problem; for a run that the caller does not have, the error is
-// journal.ErrNoRun.
+// A Caller is a server as one caller sees it: it has the runs of the caller's tenant, or all runs without a tenant, under the
+// caller's names. Errors for the client are *api.Problem; for a run that the caller does not have, the error is journal.ErrNoRun.
 type Caller interface {
 	Tenant() string
 	By() string              // the caller's name in the record of its answers
@@ -89,7 +88,7 @@ type Caller interface {
 	Cancel(ctx context.Context, id string) error
 	Answer(ctx context.Context, id, by string, a api.Answer) error
 	Remove(ctx context.Context, id string) error
-	// Kept returns the Keep of the Run that started a run.
+	// Kept returns the Keep of a run.
 	Kept(ctx context.Context, id string) ([]byte, error)
 	// Watchers returns what watches a run in this process.
 	Watchers(id string) []event.Watcher
@@ -107,20 +106,20 @@ type Caller interface {
 	// Watch calls tell with the parts of a run so far, whenever there are more, until the run stops. It then returns the
 	// run with all its parts. Wait waits for news, and returns false to end Watch with ErrLeft.
 	Watch(ctx context.Context, info journal.RunInfo, wait func(news <-chan struct{}) bool, tell func([]turn.Part)) (api.Run, []turn.Part, error)
-	// Said returns a run, what it has said, and where messages have answered its questions. It wants a Place.
+	// Said returns a run, its output so far, and where messages have answered its questions. It needs a Place.
 	Said(ctx context.Context, info journal.RunInfo) (api.Run, []turn.Part, []turn.Cut, error)
 
 	// Drain is closed when the server ends.
 	Drain() <-chan struct{}
 	// Closing returns the error for requests that start something while the server ends, else nil.
 	Closing() error
-	// Hold counts a request that waits as a stream of its caller, until leave is called.
+	// Hold counts a waiting request as one of its caller's streams until leave is called.
 	Hold() (leave func(), err error)
 	// Place takes a place for reading, unless the request has one.
 	Place(ctx context.Context) (leave func(), err error)
 	// Stream starts a reply of server-sent events. Its caller has counted the stream.
 	Stream(w http.ResponseWriter, r *http.Request) Stream
-	// Problem returns what a caller learns of an error.
+	// Problem returns the part of an error that a caller may see.
 	Problem(r *http.Request, err error) *api.Problem
 }
 
@@ -137,8 +136,8 @@ var ErrLeft = errors.New("nobody waits")
 // A Run is a run that a protocol starts.
 type Run struct {
 	api.Start
-	Given talk.Given                                         // beside the input, which no client may give
-	Chat  bool                                               // clients watch what the run says
+	Given talk.Given                                         // in addition to the input; clients cannot give it
+	Chat  bool                                               // clients watch the run's output
 	Keep  []byte                                             // JSON, to describe the run later
 	Watch func(cancel context.CancelCauseFunc) event.Watcher // of the run, if this starts it; may be nil
 }
@@ -162,8 +161,8 @@ func KeyedID(key, prefix string) string {
 	return prefix + hex.EncodeToString(sum[:16])
 }
 
-// WantType checks the type of a body. A request without one is from no browser, which is what the
-// check is about: a page of another origin can send a body of few types without being asked.
+// WantType checks the type of a body. A request without one is not from a browser. The check is for browsers: a page of another
+// origin can send a few content types without a preflight.
 func WantType(r *http.Request, types ...string) error {
 	text := r.Header.Get("Content-Type")
 	if kind, _, err := mime.ParseMediaType(text); text == "" || err == nil && slices.Contains(types, kind) {

@@ -1,5 +1,5 @@
-// Package queue lets a run tell its recorder about a step: what it may write later than it answers, and where another
-// attempt may have recorded the result.
+// Package queue lets a run tell its recorder which writes of a step may be delayed, and where another attempt may have recorded
+// the result.
 package queue
 
 import (
@@ -11,8 +11,8 @@ import (
 // Key is the key under which the context of a step that stone.Run passes through its recorder has its Writes.
 type Key struct{}
 
-// Writes are what of a step may become durable later than its recorder answers, but before the work of any later step
-// whose repetition matters, and before the run ends.
+// Writes are the writes of a step that may become durable after its recorder answers, but before any later step whose repetition
+// matters, and before the run ends.
 type Writes uint8
 
 const (

@@ -36,14 +36,14 @@ func Declared(ctx context.Context) budget.Amount { return declared.In[budget.Amo
 
 type anewKey struct{}
 
-// Anew returns how often the step of ctx was done anew on purpose, see journal.Options.Again. What a body asks of another
-// service is a repetition of the same request only within one such time.
+// Anew returns how often the step of ctx was repeated on purpose, see journal.Options.Again. Each repetition sends new requests
+// to other services.
 func Anew(ctx context.Context) int {
 	n, _ := ctx.Value(anewKey{}).(int)
 	return n
 }
 
-// WithAnew returns the context of a step that is done anew for the n-th time.
+// WithAnew returns the context for the n-th repetition of a step.
 func WithAnew(ctx context.Context, n int) context.Context {
 	if Anew(ctx) == n {
 		return ctx
@@ -64,9 +64,9 @@ type childKey struct{}
 
 type child struct{ goesOn bool }
 
-// WithChild returns the context of a step that waits for a run elsewhere. GoesOn says that an earlier process has
-// lost its attempt, which continues in this one and is not counted again. The cost of such a step counts
-// for its run, and not for sums over several runs, to which the run elsewhere belongs itself.
+// WithChild returns the context of a step that waits for a run elsewhere. GoesOn means that the attempt of an earlier process
+// continues here and is not counted again. The step's cost counts for its run but not for sums over several runs, which include
+// the run elsewhere.
 func WithChild(ctx context.Context, goesOn bool) context.Context {
 	return context.WithValue(ctx, childKey{}, child{goesOn})
 }
@@ -79,7 +79,7 @@ func Child(ctx context.Context) (is, goesOn bool) {
 
 type lookupKey struct{}
 
-// WithLookup returns the context for a Do that only returns a record that is there, or a zero one, and does no work.
+// WithLookup returns the context for a Do that only looks up a record, zero if there is none, and does no work.
 func WithLookup(ctx context.Context) context.Context {
 	return context.WithValue(ctx, lookupKey{}, true)
 }

@@ -1,3 +1,3 @@
-// Package record has the types and rules that the implementations of a journal.Journal and the recorder of package journal
-// share about the record of a step: its attempts, its cost and its nodes.
+// Package record has types and rules about a step's record, such as attempts, cost and nodes. Implementations of journal.Journal
+// share them with package journal.
 package record

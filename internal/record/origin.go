@@ -12,7 +12,7 @@ import (
 type Origin struct {
 	Run    string
 	Digest dag.ID // of the step there
-	Placed bool   // the record of its place will do, whatever its digest
+	Placed bool   // any record of its place will do, whatever its digest
 }
 
 type originKey struct{}

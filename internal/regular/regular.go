@@ -1,5 +1,5 @@
-// Package regular reads files that somebody else may have put there, such as the files of
-// a checkout. A device, a pipe or an endless file is refused before anything is read.
+// Package regular reads untrusted files, such as those in a checkout. It refuses devices, pipes and endless files before reading
+// anything.
 package regular
 
 import (
@@ -13,8 +13,8 @@ import (
 
 // Sizes of files, in bytes.
 const (
-	Config = 8 << 20   // of what is read as a whole: configurations, plans, tokens, secrets
-	Source = 256 << 20 // of what is only digested
+	Config = 8 << 20   // of files read as a whole: configurations, plans, tokens, secrets
+	Source = 256 << 20 // of files that are only digested
 )
 
 // Open opens a regular file of at most limit bytes. It follows symbolic links and never

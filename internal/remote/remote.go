@@ -1,5 +1,5 @@
-// Package remote cancels the tasks that a run has at other services when nobody runs it: they go on by themselves.
-// Whoever starts such a task records it, in a step of the name Step whose result is a Task.
+// Package remote cancels a run's tasks at other services when no process runs it: such tasks continue by themselves. The code
+// that starts a task records it in a step named Step, whose result is a Task.
 package remote
 
 import (
@@ -133,8 +133,8 @@ func (j only) Do(ctx context.Context, key step.Key, work func(context.Context) (
 	})
 }
 
-// Only is a journal that starts only values and the allowed steps. Others wait until soon, so that other lanes
-// come so far; then their error ends the visit.
+// Only is a journal that starts only values and the allowed steps. Other steps wait until soon, so other lanes can catch up; then
+// their error ends the visit.
 type Only struct {
 	journal.Journal
 	May  func(key step.Key) bool

@@ -1,5 +1,5 @@
-// Package respond answers for the command act and the server: a run keeps the answer to each
-// request, and a Stream shows its pieces as they arrive.
+// Package respond answers requests for the command act and the server: a run keeps the answer to each request, and a Stream shows
+// it as it arrives.
 package respond
 
 import (
@@ -23,11 +23,11 @@ type Source struct {
 	Request string `json:"request-digest"` // of the envelope
 }
 
-// Keep says which run keeps the answer to a request.
+// Keep configures the run that keeps the answer to a request.
 type Keep struct {
 	Journal journal.Journal
 	Run     string
-	Clean   func(string) string // takes secrets out: a digest of one would help to guess it
+	Clean   func(string) string // removes secrets, because a digest would help to guess them
 	Options journal.Options     // to which Keep adds the source
 	Used    string              // the message of a run that answers another request
 }
@@ -61,8 +61,7 @@ func (k Keep) digest(data []byte) (string, error) {
 	return hex.EncodeToString(sum[:]), err
 }
 
-// same reports whether the run has answered the request. The error is that it answers
-// another one.
+// same reports whether the run has answered the request. The error means that it answers another request.
 func (k Keep) same(ctx context.Context, digest string) (recorded bool, err error) {
 	before, err := k.Journal.Find(ctx, k.Run)
 	switch {
@@ -83,12 +82,12 @@ const IDUsed = "trace/id-used"
 
 var beginsAsJSON = regexp.MustCompile(`^\s*\{\s*(}|"(\\.|[^"\\])*"\s*:)`)
 
-// IsJSON tells the notation of a request, also of one that cannot be read.
+// IsJSON reports whether a request is JSON, even if it cannot be read.
 func IsJSON(data []byte) bool { return beginsAsJSON.Match(data) }
 
-// TraceIn finds the trace of a request that is refused, as far as it has one.
+// TraceIn returns a refused request's trace, if it has one.
 func TraceIn(data []byte) (t call.Trace) {
-	// What cannot be read has none, which is how the zero values stand.
+	// an unreadable request has no trace
 	v, _ := edn.ReadEither(data, edn.Limits{Bytes: call.MaxEnvelope})
 	trace, _ := v.Field("trace")
 	if id, _ := trace.Field("id"); id.Kind() == edn.KindString {

@@ -42,7 +42,7 @@ func title(e event.Event) (name, operation string) {
 	return strings.TrimSpace(operation + " " + of), operation
 }
 
-// describe adds the fields of an event to the span, and what the conventions want.
+// describe adds an event's fields and the conventional attributes to the span.
 func (sp *span) describe(e event.Event, more ...slog.Attr) {
 	known := more
 	name, operation := title(e)

@@ -22,8 +22,8 @@ type Emitter interface {
 // A Span is a span that has started.
 type Span interface {
 	SetName(name string)
-	// Set sets attributes: strings, booleans, int64, float64, lists of strings and anything else
-	// that encoding/json can write. Of one key the last value counts.
+	// Set sets attributes: strings, booleans, int64, float64, lists of strings and anything else that encoding/json can write. If
+	// a key is set twice, the last value counts.
 	Set(attrs []slog.Attr)
 	Happened(name string, at time.Time, attrs []slog.Attr)
 	// End ends the span. A kind means that it failed.
@@ -312,7 +312,7 @@ func (r *run) span(e event.Event, of activity, at time.Time) *span {
 // agentKey distinguishes the span of an agent from the span of its run.
 const agentKey = "\x00agent"
 
-// describe adds to the span what the event and its run say.
+// describe adds the data of the event and its run to the span.
 func (r *run) describe(sp *span, e event.Event) {
 	var more []slog.Attr
 	if request, ok := e.Data.(event.ModelRequest); ok {
@@ -354,8 +354,8 @@ func toolKey(e event.Event, c event.ToolCall) string {
 	return fmt.Sprintf("%s\x00%s\x00%d\x00%d", e.Span, e.Path, c.Turn, c.Position)
 }
 
-// failure returns what the event says of a failure: a kind, which is the same for equal failures, and
-// a reason. A failed call says "kind" or "kind: reason".
+// failure returns an event's failure: a kind, the same for equal failures, and a reason. A failed call has "kind" or "kind:
+// reason".
 func failure(d event.Data) (kind, reason string) {
 	switch d := d.(type) {
 	case event.StepFailed:

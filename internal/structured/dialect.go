@@ -19,7 +19,7 @@ type Dialect struct{ subset schema.Subset }
 var OpenAI = &Dialect{schema.Subset{
 	AllRequired: true,
 	Encode:      true,
-	Cycles:      schema.AllCycles,
+	Cycles:      "all",
 	Max:         schema.SubsetLimits{Depth: 10, Properties: 5000, Values: 1000, Text: 120_000, LongEnum: 15_000},
 	Accepts: func(keyword string, value any) bool {
 		switch keyword {
@@ -59,7 +59,7 @@ var Anthropic = &Dialect{schema.Subset{
 var Gemini = &Dialect{schema.Subset{
 	Maps:   true,
 	Encode: true,
-	Cycles: schema.OptionalCycles,
+	Cycles: "optional",
 	Accepts: func(keyword string, value any) bool {
 		switch keyword {
 		case "format":

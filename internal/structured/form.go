@@ -58,10 +58,9 @@ type Misfit struct {
 	Tell string
 	// Cut reports that the token limit ended the answer.
 	Cut bool
-	// Err says what is wrong. It may quote the answer.
+	// Err describes the misfit. It may quote the answer.
 	Err error
-	// Where says the same in a few words that are not from the answer, such as ", first at
-	// items[3]". It is empty if nothing can be said without them.
+	// Where is a short description without words from the answer, such as ", first at items[3]". It may be empty.
 	Where string
 }
 
@@ -89,8 +88,8 @@ func (f *Form) Read(ctx context.Context, r *llm.Reply) ([]byte, *Misfit) {
 	return nil, misfit
 }
 
-// Answered returns the text of an answer to a request with a response format: JSON that fits it. Of an answer
-// that calls tools, and of a refusal, it is the text as it is.
+// Answered returns the text of an answer to a request with a response format: JSON that fits it. For an answer with tool calls,
+// and for a refusal, it is the unchanged text.
 func Answered(ctx context.Context, f *llm.Format, r *llm.Reply) (string, error) {
 	if f == nil || len(r.ToolCalls) > 0 || r.Refused() {
 		return r.Text, nil
@@ -131,7 +130,7 @@ func (f *Form) check(ctx context.Context, data []byte) ([]byte, error) {
 	return data, err
 }
 
-// closer reports whether less is wrong with one value than with another, or something further inside.
+// closer reports whether one value has fewer problems than another, or a deeper one.
 func closer(a, b error) bool {
 	one, ok := errors.AsType[*schema.ValidationError](a)
 	other, both := errors.AsType[*schema.ValidationError](b)
@@ -141,8 +140,7 @@ func closer(a, b error) bool {
 	return problems(a) < problems(b)
 }
 
-// problems counts what is wrong. An error that no value causes, such as the end of the
-// context, counts more.
+// problems counts the problems in an error. An error that no value causes, such as the end of the context, counts more.
 func problems(err error) int {
 	if err == nil {
 		return 0

@@ -54,14 +54,14 @@ func looseKeywords(keyword string, value any) bool {
 var openAITools = &toolDialect{
 	// Source: the API's error "schema must have type 'object' and not have
 	// 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level", and "array schema missing items".
-	loose:  schema.Subset{Cycles: schema.AllCycles, Accepts: looseKeywords},
+	loose:  schema.Subset{Cycles: "all", Accepts: looseKeywords},
 	strict: exactly(OpenAI.subset),
 }
 
 var anthropicTools = &toolDialect{
 	// Source: the API's errors "input_schema does not support oneOf, allOf, or anyOf at the top level"
 	// and "property keys should match pattern"; the schema must be one of draft 2020-12.
-	loose:  schema.Subset{Cycles: schema.AllCycles, Name: anthropicName.MatchString, Accepts: looseKeywords},
+	loose:  schema.Subset{Cycles: "all", Name: anthropicName.MatchString, Accepts: looseKeywords},
 	strict: exactly(Anthropic.subset),
 	// Source: guide "Structured outputs", section "Schema complexity limits".
 	maxStrict: 20, maxOptional: 24, maxUnions: 16,
@@ -72,7 +72,7 @@ var anthropicName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 var geminiTools = &toolDialect{
 	// Source: Gemini API reference, "GenerationConfig", field responseJsonSchema, whose keywords
 	// also apply to parametersJsonSchema of a FunctionDeclaration.
-	loose: schema.Subset{Cycles: schema.OptionalCycles, Accepts: func(keyword string, value any) bool {
+	loose: schema.Subset{Cycles: "optional", Accepts: func(keyword string, value any) bool {
 		return keyword == "title" || keyword == "prefixItems" || Gemini.subset.Accepts(keyword, value) && (keyword != "enum" || value != nil)
 	}},
 }

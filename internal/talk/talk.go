@@ -1,5 +1,4 @@
-// Package talk says what a pipeline takes of a conversation, and what it answers: for the protocols in which clients talk
-// with pipelines.
+// Package talk maps conversations to the inputs and answers of pipelines, for the protocols in which clients talk to pipelines.
 package talk
 
 import (
@@ -35,10 +34,10 @@ type Model struct {
 // ID is the name by which clients ask for the model.
 func (m Model) ID() string { return Prefix + m.Name }
 
-// Given has contents that a run is given beside its input, by type: the conversation so far and the tools of its client.
+// Given has, by type, a run's contents besides its input: the conversation so far and the client's tools.
 type Given map[string]json.RawMessage
 
-// An Error says why a model cannot take what a client sends, or that its answer is none.
+// An Error explains why a model cannot take a client's message, or why its answer is invalid.
 type Error struct {
 	Param, Code, Message string
 	Paid                 bool // the run has ended
@@ -120,7 +119,7 @@ func (m Model) inputs() (names map[form]string, known bool) {
 	return names, true
 }
 
-// Talks reports whether the model is given what a client of a chat sends. Others read the JSON of one message.
+// Talks reports whether the model takes chat messages. Others read one message as JSON.
 func (m Model) Talks() bool {
 	names, known := m.inputs()
 	return known && names[asRequest]+names[asMessages]+names[asText] != ""
@@ -144,7 +143,7 @@ func (m Model) Remembers() bool {
 	return names[asHistory] != ""
 }
 
-// Input makes the input of a run from a request, and what it is given beside that.
+// Input makes a run's input, and the contents given besides it, from a request.
 func (m Model) Input(req *llm.Request) (input json.RawMessage, given Given, err error) {
 	names, known := m.inputs()
 	if m.TakesRequest() {
@@ -248,8 +247,7 @@ func transcript(all []llm.Message) (string, error) {
 	return strings.Join(texts, "\n\n"), nil
 }
 
-// Answer reads the result of a run. The text of an answer in the format that the client wants is that alone, without
-// a code block around it.
+// Answer reads the result of a run. If the client wants a format, the answer's text has no code block around it.
 func (m Model) Answer(ctx context.Context, run api.Run) (*llm.Reply, error) {
 	reply, err := m.result(run)
 	if err != nil || m.Format == nil {
@@ -304,9 +302,9 @@ func Speaks(t dag.AnyType) bool {
 	return bytes.Equal(s, textSchema) || bytes.Equal(s, historySchema) || bytes.Equal(s, replySchema)
 }
 
-// Conversation returns the messages of a run that is done, its answer included. It reports false if the
-// model is given no conversation. The system text of an llm.Request is not part of them, as the instructions
-// of OpenAI's own service are not; a pipeline that reads messages was given it as one.
+// Conversation returns the messages of a run that is done, its answer included. It reports false if the model is given no
+// conversation. As in OpenAI's service, they exclude an llm.Request's system text; a pipeline that reads messages got it as a
+// message.
 func (m Model) Conversation(ctx context.Context, from journal.Journal, run api.Run) (said []llm.Message, ok bool, err error) {
 	read := func(name string, to any) {
 		var d dag.DAG
@@ -353,7 +351,7 @@ func (m Model) Conversation(ctx context.Context, from journal.Journal, run api.R
 	return append(said, answer.Message()), true, nil
 }
 
-// Message returns the newest message of the user, of which the input of a run was made.
+// Message returns the newest user message, from which the run's input was made.
 func (m Model) Message(input dag.DAG) []llm.Part {
 	names, known := m.inputs()
 	read := func(f form, to any) {

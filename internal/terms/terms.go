@@ -28,12 +28,11 @@ const (
 	FanOut    = "fan-out"     // of a lane's failure: the address of its fan-out
 	Lanes     = "lanes"       // of a lane's failure: the number of lanes of its fan-out
 	From      = "reused-from" // the run that a recorded step was taken from
-	// As is the id that the node of another run has there, of which a forked run has a copy. Steps that read the copy are
-	// known by that id, since an id covers all nodes before it, which may be others in the fork. A DAG read from outside
-	// has no such meta.
+	// As is the original id of a node that a forked run copied from another run. Steps that read the copy are identified by that
+	// id, because an id covers all earlier nodes, which may differ in the fork. A DAG read from outside has no such meta.
 	As      = "reused-as"
 	Beside  = "beside"  // content beside the content of a node
-	Request = "request" // the digest of what a recorded step has asked
+	Request = "request" // digest of a recorded step's request
 )
 
 // Codes of warnings of a run.
@@ -43,7 +42,7 @@ const (
 	UnusedRecords   = "unused-records"   // a body did not ask for steps that it had recorded
 )
 
-// A Versioned reader states the version of what it computes, see dag.Reader.
+// A Versioned reader states the version of its computation, see dag.Reader.
 type Versioned interface{ Version() string }
 
 // Version returns the version of a reader, or "" if it states none.

@@ -130,7 +130,7 @@ func columns(r rune) int {
 
 const (
 	base64     = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
-	longBase64 = 512 // from which people are not shown it
+	longBase64 = 512 // longer base64 is not shown to people
 )
 
 // WithoutBase64 returns JSON for people, in which long base64 is a note of its size, such as the base64 of
@@ -164,7 +164,7 @@ func WithoutBase64(json string) string {
 	return b.String()
 }
 
-// Process names the process that has a run, of which a journal keeps "host/pid/nonce".
+// Process returns the name of a run's process, which a journal stores as "host/pid/nonce".
 func Process(owner string) string {
 	if parts := strings.Split(owner, "/"); len(parts) == 3 {
 		return "process " + parts[1] + " on " + parts[0]
@@ -211,8 +211,8 @@ func Fold(s string, width int) (lines []string) {
 	return append(lines, s[begin:])
 }
 
-// JSON returns JSON as people read it: a string without its quotes, and anything else indented, with
-// all its digits. What is no JSON stays as it is.
+// JSON returns JSON as people read it: a string without its quotes, and anything else indented, with all its digits. Text that is
+// not JSON is unchanged.
 func JSON(content string) string {
 	var words string
 	if json.Unmarshal([]byte(content), &words) == nil {

@@ -1,5 +1,5 @@
-// Package transport puts a transport in the way of all HTTP clients of a run, to record what they
-// send or to answer it. Models and capabilities of kind http use it.
+// Package transport wraps the transport of all HTTP clients in a run, to record or answer their requests. Models and capabilities
+// of kind http use it.
 package transport
 
 import (
@@ -13,8 +13,7 @@ type (
 	matched struct{}
 )
 
-// With returns a context in which Client sends requests through what wrap makes of the transport of
-// a client.
+// With returns a context in which Client wraps a client's transport with wrap.
 func With(ctx context.Context, wrap func(http.RoundTripper) http.RoundTripper) context.Context {
 	return context.WithValue(ctx, key{}, wrap)
 }
@@ -33,13 +32,13 @@ func Client(ctx context.Context, c *http.Client) *http.Client {
 	return &other
 }
 
-// Matched returns a context for a request that a recording identifies by another text than its body: one
-// without the names of the run and the place in it, which differ in each run.
+// Matched returns a context for a request that a recording identifies by a text other than its body, without the run's names and
+// places, which differ in each run.
 func Matched(ctx context.Context, by []byte) context.Context {
 	return context.WithValue(ctx, matched{}, by)
 }
 
-// Match returns what identifies a request with a body in a recording.
+// Match returns the text that identifies a request in a recording.
 func Match(ctx context.Context, body []byte) []byte {
 	if by, ok := ctx.Value(matched{}).([]byte); ok {
 		return by
@@ -49,8 +48,7 @@ func Match(ctx context.Context, body []byte) []byte {
 
 type batched struct{}
 
-// WithBatches returns a context whose requests to models are held back for batches of their providers: they
-// count towards no limit of a rate, and cost half.
+// WithBatches returns a context whose model requests are held back for batches: these have no rate limit and cost half.
 func WithBatches(ctx context.Context) context.Context {
 	return context.WithValue(ctx, batched{}, true)
 }

@@ -35,8 +35,8 @@ func open(p stone.Ashlar) []Input {
 	return slices.DeleteFunc(Inputs(p), func(in Input) bool { return in.Inner })
 }
 
-// bare reports whether the JSON of the input is the content of its only type, without an
-// object around it. What reads reserved types as well, as a plan does, names its inputs.
+// bare reports whether the input's JSON is the content of its only type, without an object around it. If reserved types are read
+// as well, as in a plan, inputs are named.
 func bare(p stone.Ashlar) bool {
 	all := slices.DeleteFunc(reads(p), func(in Input) bool { return in.Inner })
 	return len(all) == 1 && !all[0].reserved()
@@ -109,10 +109,10 @@ func (in Input) schema() (*schema.Schema, error) {
 	return schema.Parse(slices.Concat([]byte(`{"type":"array","items":`), in.Type.Schema().Below("items"), []byte(`}`)))
 }
 
-// ReadInput makes the input DAG of a run of p from JSON: the content of its input, or an
-// object with the contents of its inputs by the names of their types, where it has several
-// or none. A text is enough where one string is all that is required, and an object by names where there is only one. ReadInput checks every content against the schema of
-// its type. The errors say which input is missing, unknown, Inner or does not fit, and where.
+// ReadInput makes the input DAG of a run of p from JSON: the content of its input, or an object with the contents of its inputs
+// by the names of their types, where it has several or none. A text is enough if only one string is required. An object by names
+// is also accepted for a single input. ReadInput checks every content against the schema of its type. The errors say which input
+// is missing, unknown, Inner or does not fit, and where.
 func ReadInput(ctx context.Context, p stone.Ashlar, data json.RawMessage) (dag.DAG, error) {
 	inputs := open(p)
 	given := map[string]json.RawMessage{}
@@ -154,7 +154,7 @@ func ReadInput(ctx context.Context, p stone.Ashlar, data json.RawMessage) (dag.D
 	return d, nil
 }
 
-// named reports whether data is an object whose members are inputs, and no content of the only one that a client may give.
+// named reports whether data is an object whose members are inputs, rather than the content of a single input.
 func named(ctx context.Context, p stone.Ashlar, data json.RawMessage) bool {
 	var object map[string]json.RawMessage
 	if json.Unmarshal(data, &object) != nil || len(object) == 0 || open(p)[0].Type.Schema().Validate(ctx, data) == nil {
@@ -168,8 +168,8 @@ func named(ctx context.Context, p stone.Ashlar, data json.RawMessage) bool {
 	return true
 }
 
-// said returns the input that a text alone is, and its content: the one that is required, if it is a string, or an object in
-// which one string is required.
+// said returns the input for a text without names, and its content: the required input, if it is a string or an object with one
+// required string.
 func said(ctx context.Context, inputs []Input, data json.RawMessage) (name string, content json.RawMessage) {
 	required := slices.DeleteFunc(slices.Clone(inputs), func(in Input) bool { return in.Optional })
 	if len(data) == 0 || data[0] != '"' || len(required) != 1 || required[0].Many || required[0].Type.Err() != nil {
@@ -192,8 +192,8 @@ func said(ctx context.Context, inputs []Input, data json.RawMessage) (name strin
 	return name, content
 }
 
-// WriteInput is the inverse of [ReadInput]: it returns the values of a DAG that p needs in its input. It reads what [Inputs]
-// lists and a client may give. An input that d lacks is left out if it is Optional, otherwise it is an error.
+// WriteInput is the inverse of [ReadInput]: it returns the values of a DAG that p needs in its input. It reads the [Inputs] that
+// clients may give. A missing input is an error unless it is Optional.
 func WriteInput(p stone.Ashlar, d dag.DAG) (json.RawMessage, error) {
 	all := map[string]json.RawMessage{}
 	inputs := open(p)
@@ -278,7 +278,7 @@ func missing(name string, given map[string]json.RawMessage, inputs []Input) erro
 	return fmt.Errorf("the input %q is missing: give %s", name, wanted(inputs))
 }
 
-// got says which JSON there is in place of another kind, or why it is no JSON.
+// got describes JSON of the wrong kind, or why the text is not JSON.
 func got(data json.RawMessage, err error) error {
 	if !errors.As(err, new(*json.UnmarshalTypeError)) {
 		return fmt.Errorf(": %w", err)

@@ -51,13 +51,12 @@ func followOne(children []stone.Ashlar, path []string, next then) bool {
 	return true
 }
 
-// Hidden reports whether nothing of a is shown: it and all below it is glue.
+// Hidden reports whether a and everything below it is glue, which is not shown.
 func Hidden(a stone.Ashlar) bool {
 	return a.IsGlue() && !slices.ContainsFunc(a.Children(), func(c stone.Ashlar) bool { return !Hidden(c) })
 }
 
-// distinct leaves out all but one of the alternatives that are hidden, since all go the
-// same way.
+// distinct keeps one of the hidden alternatives, because all have the same path.
 func distinct(alternatives []stone.Ashlar) []stone.Ashlar {
 	found := false
 	return slices.DeleteFunc(slices.Clone(alternatives), func(a stone.Ashlar) bool {
@@ -107,7 +106,7 @@ func CountPaths(p stone.Ashlar) *big.Int {
 	return make(counts).paths(p)
 }
 
-// counts has the number of paths of each ashlar, counted once for all its places.
+// counts caches the number of paths of each ashlar.
 type counts map[stone.Ashlar]*big.Int
 
 func (c counts) paths(a stone.Ashlar) *big.Int {

@@ -1,6 +1,5 @@
-// Package tree inspects a pipeline without running it: it lists the facts that its
-// ashlars state about themselves, the paths through its leaves, the questions that it can ask, and
-// the input that it needs.
+// Package tree inspects a pipeline without running it: its ashlars' facts, the paths through its leaves, the questions it can ask
+// and the input it needs.
 package tree
 
 import (
@@ -10,8 +9,8 @@ import (
 	"github.com/stonelayer/stone/ask"
 )
 
-// Questions lists the questions that p can ask, each ashlar once, in the order of the tree. Of those
-// that a tool asks only the name is known.
+// Questions lists the questions that p can ask, each ashlar once, in the order of the tree. For a tool's questions only the name
+// is known.
 func Questions(p stone.Ashlar) []ask.Question {
 	var out []ask.Question
 	seen := map[stone.Ashlar]bool{}
@@ -29,9 +28,8 @@ func Questions(p stone.Ashlar) []ask.Question {
 	return out
 }
 
-// Children ranges over the children of a as a run's paths have them: a reduce stands for the
-// ashlar that it wraps, and glue for the ashlars below it. Each comes with its number among the
-// children of its name, from 1.
+// Children ranges over the children of a as they appear in a run's paths: the wrapped ashlar in place of a reduce, and the
+// ashlars below in place of glue. Each has its number among children of the same name, from 1.
 func Children(a stone.Ashlar) iter.Seq2[int, stone.Ashlar] {
 	return func(yield func(int, stone.Ashlar) bool) {
 		children(a, stone.Ashlar{}, func(n int, c, _ stone.Ashlar) bool { return yield(n, c) })
@@ -73,8 +71,7 @@ func children(a, guard stone.Ashlar, yield func(n int, c, guard stone.Ashlar) bo
 	return true
 }
 
-// Body returns the ashlar that a reduce wraps, and any other ashlar as it is. Both have one
-// path.
+// Body returns the ashlar that a reduce wraps, which has the same path. It returns other ashlars unchanged.
 func Body(a stone.Ashlar) stone.Ashlar {
 	for a.Form() == "reduce" {
 		a = a.Children()[0]
@@ -90,10 +87,8 @@ func each(p stone.Ashlar, fn func(stone.Ashlar)) {
 	}
 }
 
-// Facts ranges over what an ashlar says of itself beside its name, its types and its
-// effects, as names and values in the order to show them: the model, the prompts, the
-// tools and the bounds of an agent, the intent of a call. A name may come several times.
-// What says nothing has no facts.
+// Facts ranges over an ashlar's facts besides its name, types and effects, as names and values in display order: an agent's
+// model, prompts, tools and bounds, or a call's intent. A name may occur several times.
 func Facts(a stone.Ashlar) iter.Seq2[string, string] {
 	if facts := a.Detail().Facts; facts != nil {
 		return facts()

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// identity tells a file from the one that replaces it: by its number, which may be used again, and the time of its birth.
+// identity distinguishes a file from its replacement by its number, which may be reused, and its creation time.
 func identity(_ string, info fs.FileInfo) string {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || s.Birthtimespec.Sec <= 0 { // the file system keeps no such time

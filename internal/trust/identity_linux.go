@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// identity tells a file from the one that replaces it: by its number, which may be used again, and the time of its birth.
-// A file system that keeps no such time, such as NFS, has handles with a generation.
+// identity distinguishes a file from its replacement by its number, which may be reused, and its creation time. File systems
+// without that time, such as NFS, have handles with a generation.
 func identity(file string, _ fs.FileInfo) string {
 	var s unix.Statx_t
 	const need = unix.STATX_INO | unix.STATX_BTIME

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// identity tells a file from the one that replaces it: by its volume, its number there and the time of its creation. The
-// time alone does not: a file made within 15 seconds under the name of a removed one gets the time of that one.
+// identity distinguishes a file from its replacement by volume, file number and creation time. The time alone is not enough: a
+// file created within 15 seconds under a removed file's name inherits its time.
 func identity(file string, _ fs.FileInfo) string {
 	name, err := windows.UTF16PtrFromString(file)
 	if err != nil {

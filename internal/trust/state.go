@@ -14,18 +14,17 @@ import (
 	"github.com/stonelayer/stone/internal/regular"
 )
 
-// The state of a project is the databases that commands keep in its directory .stone. What a checkout brings in their
-// place is not believed, since it may have answers that nobody gave. So a file is known by a mark in the user's
-// configuration directory, with what the file system knows of it: a replaced one differs, also after a checkout.
+// The state of a project is the databases that commands keep in its directory .stone. Files from a checkout are not trusted in
+// their place, because they may have answers that nobody gave. The user's configuration directory has a mark for each file with
+// its identity in the file system, which a replaced file lacks.
 
-// making is how long a file that is announced may take to be there.
+// making is how long an announced file may take to appear.
 const making = time.Minute
 
-// errUnknown is the error of mark for a file that cannot be told from its replacement. Such a file is not believed.
+// errUnknown is mark's error for a file that cannot be distinguished from its replacement and is therefore not trusted.
 var errUnknown = errors.New("the file system does not tell a file from one that replaces it: name the file, or give --trust")
 
-// mark describes a file without its contents: which one it is, whether others may write it or its directory, and where a
-// link leads.
+// mark describes a file without its contents: its identity, whether others may write it or its directory, and where a link leads.
 func mark(file string) (string, error) {
 	info, err := os.Lstat(file)
 	if err != nil {
@@ -54,7 +53,7 @@ func mark(file string) (string, error) {
 	return fmt.Sprintf("%s %o %o %s", id, info.Mode().Perm()&0o022, dir.Mode().Perm()&0o002, link), nil
 }
 
-// of is the file with the mark of a file.
+// of returns the path of the file with a file's mark.
 func (s *Store) of(folder, path string) (string, error) {
 	dir, err := real(filepath.Dir(path))
 	if err != nil {
@@ -69,10 +68,10 @@ func (s *Store) Callers(project string) (string, error) {
 	return s.of("callers", filepath.Join(project, "tokens"))
 }
 
-// Make announces that this process makes a file which does not exist, so that others believe it from its first moment.
+// Make announces that this process will create a file, so others trust it from the start.
 func (s *Store) Make(file string) error { return s.keep(file, time.Now().UTC().Format(time.RFC3339)) }
 
-// Believe marks a file as it is: this user's Stone made it, or the user was asked.
+// Believe marks a file as trusted: this user's Stone made it, or the user was asked.
 func (s *Store) Believe(file string) error {
 	m, err := mark(file)
 	if err != nil {
@@ -116,8 +115,7 @@ func (s *Store) Believed(file string) (bool, error) {
 	return m != "" && known == m, nil
 }
 
-// Foreign says why a file that a database comes and goes with, such as its log, is not its own: "" if it is, or if there is
-// none.
+// Foreign returns why a file beside a database, such as its log, does not belong to it: "" if it does, or if there is none.
 func Foreign(file string) string {
 	info, err := os.Lstat(file)
 	switch {
@@ -135,8 +133,8 @@ func Foreign(file string) string {
 	return ""
 }
 
-// tracked reports whether git tracks a file. It reads the index itself, since git runs what the configuration of a
-// checkout names.
+// tracked reports whether git tracks a file. It reads the index itself, because git runs programs named in a checkout's
+// configuration.
 func tracked(file string) bool {
 	file, err := filepath.Abs(file)
 	if err != nil {
@@ -169,8 +167,8 @@ func tracked(file string) bool {
 	}
 }
 
-// tokens is the file with the tokens of the user for a server. It is readable by the user alone,
-// and one for each server, so that a process which renews a token replaces no other.
+// tokens returns the file with the user's tokens for a server. Only the user can read it. Each server has its own, so renewing
+// one token replaces no other.
 func (s *Store) tokens(project, server string) (string, error) {
 	project, err := real(project)
 	if err != nil {
@@ -180,7 +178,7 @@ func (s *Store) tokens(project, server string) (string, error) {
 	return filepath.Join(filepath.Dir(s.file), "tokens", fmt.Sprintf("%x.json", name[:16])), nil
 }
 
-// Tokens returns what SetTokens was given last, or nothing.
+// Tokens returns the tokens last given to SetTokens, if any.
 func (s *Store) Tokens(project, server string) ([]byte, error) {
 	file, err := s.tokens(project, server)
 	if err != nil {

@@ -24,8 +24,8 @@ type Refused struct {
 	Changes    string          `json:"changes"` // for a person
 }
 
-// servers has the tools of servers, by the directory with their configuration and their
-// name there. The file is beside the file of trusted projects.
+// servers has the tools of servers, by the configuration's directory and their name there. The file is next to the file of
+// trusted projects.
 type servers map[string]map[string]Tools
 
 func (s *Store) tools() string { return filepath.Join(filepath.Dir(s.file), "tools.json") }

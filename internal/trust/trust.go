@@ -1,6 +1,6 @@
-// Package trust remembers which files of which projects a user trusts, and which definitions
-// of the tools of their servers, in the user's configuration directory. A changed file or
-// definition is no longer trusted. It also keeps the tokens of the user for those servers.
+// Package trust remembers which files of which projects a user trusts, and which definitions of the tools of their servers, in
+// the user's configuration directory. A changed file or definition is no longer trusted. It also keeps the user's tokens for
+// those servers.
 package trust
 
 import (
@@ -53,8 +53,7 @@ func (s *Store) read() (book, error) {
 	return b, nil
 }
 
-// write replaces a file as a whole. If two processes write at once, the entry of one
-// may be lost: its user is asked again.
+// write replaces a whole file. If two processes write at once, one entry may be lost: its user is asked again.
 func write(file string, content any) error {
 	data, err := json.MarshalIndent(content, "", "  ")
 	if err != nil {

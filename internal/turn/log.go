@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// The bounds of a Log. What exceeds them is left out.
+// The bounds of a Log. Parts that exceed them are left out.
 const (
 	maxParts = 4096
 	maxSteps = 256 // of the parts
@@ -137,7 +137,7 @@ func (l *Log) Watch(_ context.Context, e event.Event) {
 	l.wake()
 }
 
-// callsOf returns the calls of an event. A watcher that removes secrets has made other values of them.
+// callsOf returns an event's calls, whose type differs after a watcher has removed secrets.
 func callsOf(told any) (calls []llm.ToolCall) {
 	calls, ok := told.([]llm.ToolCall)
 	if text, err := json.Marshal(told); !ok && err == nil {
@@ -179,7 +179,7 @@ func (l *Log) enter(path, name string) {
 	l.add(&part{Part: Part{Kind: Step, ID: path, Turn: path, Tool: name}, path: path})
 }
 
-// leave ends a leaf. If it has its result, everything that it has said is accepted.
+// leave ends a leaf. If it has a result, all its parts are accepted.
 func (l *Log) leave(path string, ok bool) {
 	if !ok && l.waits(path) {
 		return
@@ -268,7 +268,7 @@ func (l *Log) delta(path string, d event.Delta) {
 	l.say(p, d.Text)
 }
 
-// kind returns as what a text of a step is shown.
+// kind returns how a step's text is shown.
 func (l *Log) kind(path string, kind Kind) (Kind, bool) {
 	switch role := l.role(path); {
 	case kind == Text && role == Silent:
@@ -312,8 +312,8 @@ func (l *Log) called(path string, calls []llm.ToolCall) {
 	}
 }
 
-// reject makes the answer of the turn before a recorded one void: a turn that called nothing and was followed by
-// another one was rejected. No record says so.
+// reject voids the answer of the turn before a recorded one: a turn without calls that was followed by another was rejected,
+// although no record says so.
 func (l *Log) reject(path string) {
 	agent, n := split(path)
 	before, called := fmt.Sprintf("%s/turn-%d", agent, n-1), false
@@ -336,8 +336,8 @@ func (l *Log) done(id, text string, failed bool) {
 	}
 }
 
-// retract makes the parts of a rejected answer void. A leaf that waits for an answer fails too, but
-// says the same again.
+// retract voids the parts of a rejected answer. A leaf that waits for an answer also fails, but will produce the same parts
+// again.
 func (l *Log) retract(path string, d event.Retracted) {
 	if d.Source == "" && l.waits(path) {
 		return
@@ -384,7 +384,7 @@ func (l *Log) recorded(path string) {
 		Failed bool
 	}
 	if json.Unmarshal(l.Recorded(path), &value) != nil {
-		return // it was removed, or is no step of an agent
+		return // removed, or not an agent's step
 	}
 	if isTool {
 		l.done(path, value.Text, value.Failed)
@@ -396,7 +396,7 @@ func (l *Log) recorded(path string) {
 	}
 }
 
-// replay says at once what a recorded answer says.
+// replay adds a recorded answer's parts at once.
 func (l *Log) replay(kind Kind, path, text string) {
 	if kind, shown := l.kind(path, kind); shown && text != "" {
 		l.say(l.open(kind, path, 0), text)

@@ -18,7 +18,7 @@ const (
 	Ask  // an open question
 )
 
-// A State is how far a Part is.
+// A State is the progress of a Part.
 type State uint8
 
 // The states of parts.
@@ -34,7 +34,7 @@ type Part struct {
 	State  State
 	ID     string // its address in the run. A call that a model makes again has the same one.
 	Turn   string // the address of the model's turn, or of the leaf
-	Text   string // said so far; of a Tool, its arguments so far
+	Text   string // the text so far; for a Tool, its arguments so far
 	Reason string // why it is Void
 
 	Tool    string          // its name
@@ -47,11 +47,11 @@ type Part struct {
 	Question *journal.Question // of an Ask; the ID of the part names the call that it is about, if any
 }
 
-// After returns what the text has after its first n bytes. A recorded text may be shorter than what was sent of it:
-// arguments of calls are recorded without the spaces that the model wrote.
+// After returns the text after its first n bytes. A recorded text may be shorter than the part that was sent: call arguments are
+// recorded without the model's spaces.
 func (p *Part) After(n int) string { return p.Text[min(n, len(p.Text)):] }
 
-// Role says what the answers of a leaf are to the conversation.
+// Role is the role of a leaf's answers in the conversation.
 type Role uint8
 
 // The roles of leaves.
@@ -61,7 +61,7 @@ const (
 	Answers             // the answer
 )
 
-// A Cut is where a message has answered a question: what follows is the reply to that message.
+// A Cut marks where a message has answered a question: the following parts reply to that message.
 type Cut struct {
 	journal.Question
 	Parts int // before it

@@ -27,13 +27,13 @@ type Request struct {
 	Content []llm.Part // of that message
 	Again   bool       // answer the message anew
 	Edited  bool       // the message takes the place of an earlier one
-	Replies []string   // the ids of what was said before it, the newest first; of this server's, see Run
+	Replies []string   // ids of earlier replies, newest first; for this server's, see Run
 	Answers []Answer   // to questions
 	Results []Answer   // of calls that the client has executed, with the id of the call
 	Tools   []llm.Tool // of the client; see CheckTools
-	Seen    Seen       // what the client has of the turn that continues
+	Seen    Seen       // the parts of the continued turn that the client has
 	Reply   string     // the id of the message that continues; empty for a new one
-	Notice  string     // what the server says about the request
+	Notice  string     // the server's notice about the request
 }
 
 // An Answer is an answer to a question.
@@ -44,7 +44,7 @@ type Answer struct {
 	Cancel   bool  // in place of a Response; a message that comes with it is the reason, see Instead
 }
 
-// Of returns the response to a question. Its error says what the question wants.
+// Of returns the response to a question. Its error explains what the question needs.
 func (a Answer) Of(q journal.Question) (string, error) {
 	if a.Approved == nil {
 		return a.Response, nil
@@ -73,8 +73,8 @@ func Said(q journal.Question) string {
 	return strings.TrimPrefix(strings.TrimPrefix(q.Response, notRun), "no: ")
 }
 
-// Instead returns the response to a question that a message answers. Beside a call that waits, it refuses the call, with
-// itself as the reason.
+// Instead returns the response to a question that a message answers. If a call waits for approval, the message refuses it and is
+// the reason.
 func Instead(q journal.Question, message string) string {
 	switch {
 	case q.Call == nil || ask.Chosen(q.Choices, message):
@@ -91,13 +91,13 @@ func Instead(q journal.Question, message string) string {
 // inMessage stands between who has answered a question and the message with the answer.
 const inMessage = " in message "
 
-// By returns who answers a question, with the id of the message that has the answer, in at most ask.MaxBy bytes.
+// By returns the name of the person who answers and the id of the message, in at most ask.MaxBy bytes.
 func By(who, message string) string {
 	in := inMessage + short(message)
 	return strings.ToValidUTF8(who[:min(len(who), ask.MaxBy-len(in))], "") + in
 }
 
-// In reports whether By named the message, so that the message was sent again.
+// In reports whether By named the message, which means that the message was sent again.
 func In(by, message string) bool { return strings.HasSuffix(by, inMessage+short(message)) }
 
 // MessageOf returns the id of the message that By named, or "".
@@ -108,7 +108,7 @@ func MessageOf(by string) string {
 	return ""
 }
 
-// short returns an id, or its digest if it is long or could be read as another one.
+// short returns an id, or its digest if it is long or ambiguous.
 func short(id string) string {
 	if len(id) <= ask.MaxBy/2 && !strings.Contains(id, inMessage) {
 		return id
@@ -156,8 +156,8 @@ func CheckTools(tools []llm.Tool) error {
 
 type listenKey struct{}
 
-// Listen returns a context for requests within the process of a server. A run that is started with it keeps what it says
-// while it runs. A wait for the result of a run calls tell with the run's parts so far, whenever there are more.
+// Listen returns a context for requests within a server's process. A run started with it keeps its parts while it runs. A wait
+// for a run's result calls tell with the parts so far whenever there are more.
 func Listen(ctx context.Context, tell func([]Part)) context.Context {
 	return context.WithValue(ctx, listenKey{}, tell)
 }
@@ -186,8 +186,7 @@ func Run(id string) string {
 // CallID returns the id of the call that a question is about.
 func CallID(run string, q *journal.Question) string { return ID(run, q.Path) }
 
-// QuestionID returns the id of a question. It names the version that is asked, so that nobody
-// answers another one.
+// QuestionID returns the id of a question. It includes the version, so nobody answers another one.
 func QuestionID(run string, q *journal.Question) string { return ID(run, q.Path) + "#" + q.Version }
 
 // Question returns run, path and version of a QuestionID.
@@ -200,8 +199,7 @@ func Question(id string) (run, path, version string, ok bool) {
 	return run, rest[:i], rest[i+1:], true
 }
 
-// Progress counts how much of each part a viewer has sent. It is kept by the ids of the parts, so that it holds for every
-// Log of the run.
+// Progress counts how much of each part a viewer has sent. It uses the parts' ids, so it is valid for every Log of the run.
 type Progress[T any] struct{ by map[string]*progress[T] }
 
 type progress[T any] struct {
@@ -210,9 +208,9 @@ type progress[T any] struct {
 	text string // of a void part
 }
 
-// Each calls fn with every part and what was sent of it, except for calls whose turn has not come: clients take a call
-// without a result for one that they are asked about, and continue when none is left. The record of a turn has only its last text, under the id of the
-// first one. If the first one was taken back, Each gives the recorded text the next id, which the Log of the running process used.
+// Each calls fn with every part and its progress, except for calls that are not due yet: clients treat a call without a result as
+// a question to them, and continue when none is left. The record of a turn has only its last text, under the id of the first one.
+// If the first one was taken back, Each gives the recorded text the next id, which the Log of the running process used.
 func (s *Progress[T]) Each(parts []Part, fn func(p *Part, at *T)) {
 	if s.by == nil {
 		s.by = map[string]*progress[T]{}
@@ -272,8 +270,8 @@ func (s *Progress[T]) of(p *Part, times map[string]int) *progress[T] {
 	return s.by[key]
 }
 
-// Seen is the ids of the parts that a client has. What a turn says is complete before the turn's calls
-// start, so a client that has one text of it has all of them.
+// Seen has the ids of the parts that a client has. A turn's texts are complete before its calls start, so a client with one text
+// of the turn has them all.
 type Seen map[string]bool
 
 // AddQuestion adds an open question, or a call that the client was asked to execute.
@@ -311,7 +309,7 @@ func Why(run api.Run) string {
 	return fmt.Sprintf("the run is %s", run.State)
 }
 
-// Result splits the result of a run: a text, or an object or list that is none.
+// Result splits a run's result into a text, or an object or list.
 func Result(n *api.Node) (text string, value any) {
 	if n == nil || json.Unmarshal(n.Content, &text) == nil {
 		return text, nil
@@ -337,7 +335,7 @@ type Exchange struct {
 	Parts   []Part     // of the reply
 }
 
-// Size is about how many bytes the exchange has for a client.
+// Size estimates the exchange's bytes for a client.
 func (e *Exchange) Size() (n int) {
 	for _, c := range e.Content {
 		if n += len(c.Text); c.Media != nil {

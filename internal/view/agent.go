@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Record reads the result of a step. It is nil if the step has none: it may have been started anew meanwhile.
+// Record reads the result of a step. It is nil if the step has none, as after a restart.
 func Record(ctx context.Context, j journal.Journal, run, path, kind string) (*step.Record, error) {
 	rec, err := j.Record(ctx, run, path, kind)
 	if errors.Is(err, journal.ErrNoStep) {
@@ -24,7 +24,7 @@ func Record(ctx context.Context, j journal.Journal, run, path, kind string) (*st
 	return &rec, nil
 }
 
-// An Opening is the first record of an agent: what its conversation begins with.
+// An Opening is an agent's first record: the beginning of its conversation.
 type Opening struct {
 	System   string        `json:"system"`
 	Messages []llm.Message `json:"messages"`
@@ -45,8 +45,8 @@ func OpeningOf(ctx context.Context, j journal.Journal, run, path string) (*Openi
 	return o, nil
 }
 
-// ReplyOf reads the reply of a model in the turn of an agent, which is asked again after a request that was too long. It is
-// nil if the turn has none.
+// ReplyOf reads a model's reply in an agent's turn, which may have been asked again after a too long request. It is nil if the
+// turn has none.
 func ReplyOf(ctx context.Context, j journal.Journal, run, path string) (*llm.Reply, error) {
 	for _, at := range []string{path, path + "@2"} {
 		rec, err := Record(ctx, j, run, at, "step")

@@ -12,15 +12,14 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// What a model is told about the end of a turn that it did not answer.
+// Messages to a model about the end of a turn without an answer.
 const (
 	notMade  = "This call was not made: the turn ended before."
 	notKnown = "It is not known whether this call was done: the turn ended before its result was recorded. Find out before you make it again."
 )
 
-// Broken returns the conversation of a run that ended without an answer, as far as its agent came: with the calls
-// that were made and their results, so that the next turn does nothing twice. Its last message says how the run
-// ended. It is nil if no agent of the run has started.
+// Broken returns the conversation so far of a run that ended without an answer. It includes calls and results, so the next turn
+// does nothing twice. The last message says how the run ended. It is nil if no agent has started.
 func Broken(ctx context.Context, j journal.Journal, info journal.RunInfo) ([]llm.Message, error) {
 	steps, err := j.Steps(ctx, info.ID)
 	if err != nil {
@@ -73,7 +72,7 @@ func (b *broken) turn(n int) (bool, error) {
 		return false, err
 	}
 	if last := len(b.said) - 1; last >= 0 && b.said[last].Role == llm.RoleAssistant {
-		b.said = append(b.said, llm.User("Continue.")) // in place of what the answer was told
+		b.said = append(b.said, llm.User("Continue.")) // replaces the message about the rejected answer
 	}
 	m := reply.Message()
 	b.said = append(b.said, m)

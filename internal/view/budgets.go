@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/internal/money"
 )
 
-// A Budget is the state of a budget over several runs, and which runs draw on it.
+// A Budget is the state of a budget over several runs.
 type Budget struct {
 	budget.Balance
 	Rule budget.Rule
@@ -29,7 +29,7 @@ func Budgets(rules []budget.Rule, balance func(budget.Shared) (budget.Balance, e
 	return all, nil
 }
 
-// Runs says which runs draw on the budget.
+// Runs describes the runs that draw on the budget.
 func (b Budget) Runs() string {
 	var words []string
 	if b.Rule.Pipeline != "" {

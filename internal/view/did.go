@@ -25,7 +25,7 @@ var (
 	attemptStep = regexp.MustCompile(` [0-9]+$`)
 )
 
-// describe says what the step of an agent or of a call did.
+// describe describes the step of an agent or a call.
 func (r *Run) describe(ctx context.Context, row *Row, s *journal.Step) error {
 	switch {
 	case s.Kind != "step":
@@ -44,8 +44,8 @@ func (r *Run) describe(ctx context.Context, row *Row, s *journal.Step) error {
 	return nil
 }
 
-// describeTool says which tool was called with what, and whether the call failed: it is a step with a
-// result, from which the model reads why, and continues.
+// describeTool describes a tool call and whether it failed: even a failed call has a result, which the model reads before it
+// continues.
 func (r *Run) describeTool(ctx context.Context, row *Row, s *journal.Step) error {
 	number := toolStep.FindStringSubmatch(s.Name)
 	reply, err := r.reply(ctx, strings.TrimSuffix(s.Path, s.Name)+"turn-"+number[1])
@@ -73,11 +73,10 @@ func (r *Run) describeTool(ctx context.Context, row *Row, s *journal.Step) error
 	return nil
 }
 
-// telling are the names of arguments that tell a call of a tool from others.
+// telling lists argument names that distinguish a tool's calls.
 var telling = []string{"path", "file", "command", "query", "url", "name", "title", "question"}
 
-// Argument returns the argument that tells a call of a tool from others: one with a telling name, or the
-// first that is a text.
+// Argument returns the argument that distinguishes a tool call: one with a telling name, or the first text.
 func Argument(c llm.ToolCall) string {
 	const most = 60 // columns
 	short := func(s string) string { return text.Cut(text.Line(strings.TrimSpace(s)), most) }
@@ -141,7 +140,7 @@ func (r *Run) reply(ctx context.Context, path string) (*llm.Reply, error) {
 	return reply, nil
 }
 
-// describeAttempt says what a call thought of an answer: never that it is done if it was not accepted.
+// describeAttempt describes a call's verdict on an answer. An answer is done only if accepted.
 func (r *Run) describeAttempt(ctx context.Context, row *Row, s *journal.Step) error {
 	above := address.Parent(s.Path)
 	c, err := r.Call(ctx, above)
@@ -198,7 +197,7 @@ func (r *Run) Chosen(ctx context.Context, path string) (string, error) {
 	return "", nil
 }
 
-// Verdict returns the state of a call's attempt: the call's judgement of the answer.
+// Verdict returns the state of a call's attempt: whether its answer was accepted.
 func Verdict(c *call.Record, a call.Attempt) State {
 	switch {
 	case a.Cancelled:

@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// A Glance says where the money and the time of a run went, and what was refused.
+// A Glance shows where a run's money and time went, and which answers were refused.
 type Glance struct {
 	Spent   []Spender     // the most expensive first
 	Slow    []Spot        // the longest steps without steps below them, the longest first
@@ -25,20 +25,20 @@ type Glance struct {
 	More    int // further calls with refusals, which were not read
 }
 
-// A Spender is a model or a capability, and what it was paid.
+// A Spender is a model or capability and its cost.
 type Spender struct {
 	Name    string
 	Answers int
 	budget.Usage
 }
 
-// A Spot is a step with the name that people know it by.
+// A Spot is a step with its name for people.
 type Spot struct {
 	journal.Step
 	Run, Name string
 }
 
-// A Refusal is a candidate of a call that gave no answer, or one that was not accepted.
+// A Refusal is a call's candidate that gave no answer, or whose answer was not accepted.
 type Refusal struct {
 	Path  string // of the attempt
 	Cap   string
@@ -93,7 +93,7 @@ func (r *Run) Glance(ctx context.Context) (*Glance, error) {
 	slices.SortStableFunc(slow, func(a, b journal.Step) int {
 		return cmp.Compare(b.Ended.Sub(b.Started), a.Ended.Sub(a.Started))
 	})
-	if len(slow) > mostSlow { // of fewer, the tree says as much
+	if len(slow) > mostSlow { // for fewer, the tree shows as much
 		for _, s := range slow[:mostSlow] {
 			if g.Slow, err = r.spot(ctx, g.Slow, s, s.Path); err != nil {
 				return nil, err
@@ -149,10 +149,10 @@ func (r *Run) spot(ctx context.Context, to []Spot, s journal.Step, path string) 
 	return append(to, Spot{s, r.ID, inner}), err
 }
 
-// outer returns the path of the branch that has the one at path right below it.
+// outer returns the path of the branch directly above path.
 func outer(path string) string { return path[:max(strings.LastIndexAny(path, "/[~"), 0)] }
 
-// refusals lists what a call did not accept, equal ones once.
+// refusals lists a call's refusals, equal ones once.
 func refusals(path string, c *call.Record) (all []Refusal) {
 	for i, name := range AttemptSteps(c) {
 		a := c.Tried[i]
@@ -170,7 +170,7 @@ func refusals(path string, c *call.Record) (all []Refusal) {
 	return all
 }
 
-// WhyNot says in a line why an answer was not accepted: the check that it had to pass, or the failure.
+// WhyNot explains in one line why an answer was not accepted: the check that it failed, or the failure.
 func WhyNot(a call.Attempt) string {
 	for _, v := range a.Verdicts {
 		if v.As == "must" && v.State != "passed" && v.State != "skipped" && a.Failure == reasons.MustFailed {
@@ -193,8 +193,8 @@ var attemptEnd = regexp.MustCompile(` [0-9]+( repair [0-9]+)?$`)
 // mostAgents bounds the agents whose model is looked up.
 const mostAgents = 50
 
-// Spenders sums up what the steps of a run cost by capability or model, the most expensive first. All turns of an agent
-// count as the model of its first reply.
+// Spenders sums up the cost of a run's steps by capability or model, the most expensive first. All turns of an agent count as the
+// model of its first reply.
 func Spenders(ctx context.Context, j journal.Journal, run string, steps []journal.Step) (all []Spender, err error) {
 	agents := map[string]string{}
 	for _, s := range steps {

@@ -13,7 +13,7 @@ var States = []journal.State{
 	journal.Canceled, journal.Drained, journal.Interrupted, journal.Refused, journal.Damaged,
 }
 
-// Over reports whether a run in the state stays as it is unless a person resumes it.
+// Over reports whether a run in this state changes only if a person resumes it.
 func Over(s journal.State) bool {
 	return s == journal.Done || s == journal.Failed || s == journal.Canceled
 }
@@ -39,8 +39,8 @@ func (h Head) Why() *journal.Failure {
 	return h.Failure
 }
 
-// Results returns the number of steps with a result, 0 if they were not counted since the run
-// started: the number that the journal has is then the one of an earlier end.
+// Results returns the number of steps with a result, 0 if they were not counted since the run started, when the journal's number
+// is from an earlier end.
 func (h Head) Results() int {
 	if h.Ended.IsZero() {
 		return 0
@@ -51,8 +51,7 @@ func (h Head) Results() int {
 // Holder names the process that runs it, "" if none does.
 func (h Head) Holder() string { return text.Process(h.Owner) }
 
-// Until returns when the run ended, or now if it is running. It is zero if the end is unknown,
-// as of a run whose process died.
+// Until returns when the run ended, or now if it is running. It is zero if the end is unknown because its process died.
 func (h Head) Until(now time.Time) time.Time {
 	if h.State == journal.Running {
 		return now

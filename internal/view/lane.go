@@ -22,7 +22,7 @@ type Lanes struct {
 	read    int                          // bytes of items
 }
 
-// maxItems bounds the bytes of items that are searched for labels. The lanes of further maps have none.
+// maxItems bounds the bytes of items that are searched for labels. Lanes of further maps have no labels.
 const maxItems = 16 << 20
 
 // LanesOf returns the lane labels of a run, which are read on demand.

@@ -7,17 +7,17 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 )
 
-// A Price says the most that a run may cost, for people.
+// A Price is the maximum cost of a run, for people.
 type Price struct {
-	Line    string   // empty if nothing is known that a budget would be compared with
-	Parts   []string // where the money is, then what has no bound
-	Warning string   // that a budget is less, or ""
+	Line    string   // empty if nothing is known to compare with a budget
+	Parts   []string // the parts with the highest cost, then those without a bound
+	Warning string   // warns that a budget is less, or ""
 }
 
-// mostParts is how many parts of a bound with an amount are told.
+// mostParts bounds the shown parts that have an amount.
 const mostParts = 10
 
-// PriceOf tells a bound, and compares it with a budget unless that is nil.
+// PriceOf describes a bound and compares it with a budget unless that is nil.
 func PriceOf(b budget.Bound, limit *float64) (p Price) {
 	if b.String() == "0" && (b.Free() || limit == nil) {
 		return p

@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// SizeOf is about how many bytes a question has.
+// SizeOf estimates a question's bytes.
 func SizeOf(q journal.Question) int {
 	n := 256 + len(q.Path) + len(q.Text) + len(q.Schema) + len(q.Problem) + len(q.Response) + len(q.Default)
 	for _, choice := range q.Choices {

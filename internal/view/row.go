@@ -30,8 +30,7 @@ const (
 	Canceled State = "canceled"
 )
 
-// Mark returns the character that stands before a state of a run or branch, so that color is not
-// all that tells them apart.
+// Mark returns the character before a state, so color is not the only distinction.
 func Mark(state string) string {
 	if mark, ok := marks[state]; ok {
 		return mark
@@ -48,19 +47,19 @@ var marks = map[string]string{
 type Row struct {
 	journal.Branch
 	State   State
-	Did     string            // what a step of an agent did, such as "read_file mean.go"; "" for others
+	Did     string            // action of an agent's step, such as "read_file mean.go"; "" for others
 	By      string            // the model of a turn, and why it stopped
 	Cap     string            // the capability of an attempt of a call, such as "model/small repair"
 	Reason  string            // of a failure
 	Running bool              // its step is running
 	Asked   *journal.Question // by its step, nil for none
-	Paid    budget.Possible   // by attempts of its step, as far as no row below says so
+	Paid    budget.Possible   // by attempts of its step, unless a row below has it
 }
 
 // Row returns the row of a branch. It reads the results of steps of agents and calls.
 func (r *Run) Row(ctx context.Context, b journal.Branch) (Row, error) {
 	s := Result(b)
-	if r.State == journal.Done && (s == nil || s.Recorded) { // what has no result is not needed any more
+	if r.State == journal.Done && (s == nil || s.Recorded) { // steps without a result are no longer needed
 		b.Open = 0
 	}
 	row := Row{Branch: b, State: State(b.State())}
@@ -82,8 +81,8 @@ func (r *Run) Row(ctx context.Context, b journal.Branch) (Row, error) {
 	return row, r.describe(ctx, &row, s)
 }
 
-// Result returns the step whose result is the result of a branch. It is nil for a branch that only
-// has steps below it, such as a lane, and where the step only decided which of them run.
+// Result returns the step with a branch's result. It is nil for a branch that only has steps below it, such as a lane, and if the
+// step only decided which of them run.
 func Result(b journal.Branch) *journal.Step {
 	if s := b.Step; s != nil && s.Kind == "decision" && s.Recorded && s.Failure == "" {
 		return nil
@@ -116,14 +115,14 @@ func Paid(run journal.RunInfo, b journal.Branch, asked *journal.Question) budget
 	return budget.Possible{Attempts: n, Tokens: lost.Tokens, USD: lost.USD}
 }
 
-// Dir returns the directory in which the command started a run, empty if the command did not.
+// Dir returns the directory in which the command started a run, or "".
 func Dir(info journal.RunInfo) string {
 	var from struct {
 		Dir string `json:"dir"`
 	}
-	_ = json.Unmarshal(info.Source, &from) // the source of another program is its own
+	_ = json.Unmarshal(info.Source, &from) // another program may use a different source format
 	return from.Dir
 }
 
-// IsText reports whether every journal can look for s.
+// IsText reports whether every journal can search for s.
 func IsText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }

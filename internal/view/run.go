@@ -17,7 +17,7 @@ type Run struct {
 	Head
 	Questions []journal.Question // each as Brief does
 	Recorded  int                // steps with a result now
-	Cost      budget.Total       // now; of a large run that has not ended, without what is possibly paid
+	Cost      budget.Total       // current cost; in a large run that has not ended, without possible costs
 	Large     bool               // its steps were not read
 	All       []journal.Step
 	Lanes     *Lanes
@@ -64,14 +64,14 @@ func Read(ctx context.Context, j journal.Journal, info journal.RunInfo, all bool
 		if r.All, err = j.Steps(ctx, info.ID); err != nil {
 			return nil, err
 		}
-		r.Outline = journal.OutlineOf(r.All) // it has what is possibly paid
+		r.Outline = journal.OutlineOf(r.All) // includes possible costs
 		r.Recorded, r.Cost = journal.Total(r.All)
 	}
 	return r, nil
 }
 
-// Below returns the branches right below a path, by number. Of more than 1,000 branches of a large
-// run, these are the first ones and some of each other state than done.
+// Below returns the branches directly below a path, by number. For more than 1,000 branches of a large run, it returns the first
+// and some of each state other than done.
 func (r *Run) Below(ctx context.Context, path string) (journal.Level, error) {
 	const most, some = 1000, 10
 	l, err := r.Level(ctx, path, journal.Page{Limit: most})

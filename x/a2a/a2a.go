@@ -1,6 +1,6 @@
-// Package a2a gives programs the Agent2Agent protocol (A2A): the published pipelines of their server are an
-// agent, see package x/a2a/server, and agents of others are capabilities of kind a2a, see package
-// x/a2a/client. It is a module of its own, so that only programs that import it build the SDK of the protocol.
+// Package a2a adds the Agent2Agent protocol (A2A) to a program: its server offers the published pipelines as an agent, see
+// package x/a2a/server, and agents elsewhere become capabilities of kind a2a, see package x/a2a/client. It is a separate module,
+// so only programs that import it build the protocol's SDK.
 //
 //	func main() { cli.Main(Pipeline, append(all.Parts(), a2a.Parts(server.Config{})...)...) }
 package a2a
@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/x/a2a/server"
 )
 
-// Parts returns the agent, with its configuration, and the kind of capabilities.
+// Parts returns the part for the agent and the part for capabilities of kind a2a.
 func Parts(agent server.Config) []cli.Part {
 	return []cli.Part{client.Part, serve.Protocol{Mounts: server.Mounts(agent)}}
 }

@@ -39,12 +39,11 @@ const (
 	tenantLabel  = "tenant"     // set by a server with tenants
 )
 
-// maxPrompt is how much of a prompt is kept as a label, in bytes.
+// maxPrompt bounds the part of a prompt that is kept as a label, in bytes.
 const maxPrompt = 500
 
-// Serve serves the pipelines to one editor, who may do everything, until it ends or ctx is done. The user of the
-// editor has the name by in the record of its answers, as "user ada". When Serve returns, a read of in may still be
-// in progress.
+// Serve serves the pipelines to one editor, who may do everything, until it ends or ctx is done. Answers are recorded as given by
+// by, such as "user ada". When Serve returns, a read of in may still be in progress.
 func Serve(ctx context.Context, of *serve.Server, by string, in io.Reader, out io.Writer) error {
 	all, err := of.Pipelines()
 	if err != nil {
@@ -61,11 +60,11 @@ func Serve(ctx context.Context, of *serve.Server, by string, in io.Reader, out i
 		}
 		a.pipelines = append(a.pipelines, pipeline{p, shape})
 	}
-	from, to := io.Pipe() // which can be closed while in is read
+	from, to := io.Pipe() // unlike in, a pipe can be closed during a read
 	defer from.Close()
 	a.editor = sdk.NewAgentSideConnection(a, out, from)
-	a.editor.SetLogger(slog.New(slog.DiscardHandler)) // it would write to standard error of the editor
-	go func() {                                       // no request comes before there is an editor to tell
+	a.editor.SetLogger(slog.New(slog.DiscardHandler)) // it would write to the editor's standard error
+	go func() {                                       // no request is served before a.editor is set
 		_, err := io.Copy(to, in)
 		to.CloseWithError(err)
 	}()
@@ -76,21 +75,21 @@ func Serve(ctx context.Context, of *serve.Server, by string, in io.Reader, out i
 	return nil
 }
 
-// A pipeline is a published one, as a mode of sessions.
+// A pipeline is a published pipeline, offered as a session mode.
 type pipeline struct {
 	api.Pipeline
 	inside.Shape
 }
 
-// A session is open in this process.
+// A session is a session open in this process.
 type session struct {
 	folder string
 	mode   string
 	turn   sync.Mutex // held during a prompt
-	voice  voice      // of the turn; its holder tells
+	voice  voice      // held for a turn; only its holder sends updates
 }
 
-// agent implements sdk.Agent over the API of a server.
+// agent implements sdk.Agent over a server's API.
 type agent struct {
 	name      string // of the connection
 	api       inside.Client
@@ -164,7 +163,7 @@ func (a *agent) modes(s *session) *sdk.SessionModeState {
 	return out
 }
 
-// SetSessionMode implements sdk.Agent: a mode is a pipeline.
+// SetSessionMode implements sdk.Agent. Modes are pipelines.
 func (a *agent) SetSessionMode(_ context.Context, req sdk.SetSessionModeRequest) (sdk.SetSessionModeResponse, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -193,20 +192,20 @@ func (a *agent) CloseSession(ctx context.Context, req sdk.CloseSessionRequest) (
 	if err != nil || len(turns) == 0 || turns[0].Over() || turns[0].State == journal.Waiting && turns[0].Labels[editorLabel] != a.name {
 		return sdk.CloseSessionResponse{}, err
 	}
-	_, _ = a.api.Cancel(ctx, turns[0].ID) // it may be over by now, or another process runs it
+	_, _ = a.api.Cancel(ctx, turns[0].ID) // it may have ended, or another process runs it
 	return sdk.CloseSessionResponse{}, nil
 }
 
 // Cancel implements sdk.Agent. The connection has cancelled the context of the prompt.
 func (a *agent) Cancel(context.Context, sdk.CancelNotification) error { return nil }
 
-// wrong is an error that the editor shows.
+// wrong returns an error for the editor to show.
 func wrong(format string, args ...any) error {
 	return sdk.NewInvalidParams(map[string]any{"error": fmt.Sprintf(format, args...)})
 }
 
-// turns returns the newest runs of a session that are selected by more of a query, the newest first. The runs of
-// tenants are none of them: the editor sees all runs of the database, and who starts a run chooses its labels.
+// turns returns a session's newest runs that match a query, newest first. It omits tenants' runs: the editor sees all runs in the
+// database, and whoever starts a run chooses its labels.
 func (a *agent) turns(ctx context.Context, id sdk.SessionId, most int, more url.Values) (turns []api.Run, err error) {
 	query := url.Values{"label." + sessionLabel: {string(id)}, "limit": {fmt.Sprint(most)}}
 	maps.Copy(query, more)
@@ -227,10 +226,10 @@ func (a *agent) turns(ctx context.Context, id sdk.SessionId, most int, more url.
 	}
 }
 
-// maxListed is how many runs are read to list sessions, and how many turns a loaded history has.
+// maxListed bounds the runs that are read to list sessions, and the turns in a loaded history.
 const maxListed = 1000
 
-// ListSessions implements sdk.Agent: it lists the sessions of the newest runs.
+// ListSessions implements sdk.Agent. It lists the sessions of the newest runs.
 func (a *agent) ListSessions(ctx context.Context, req sdk.ListSessionsRequest) (sdk.ListSessionsResponse, error) {
 	out := sdk.ListSessionsResponse{Sessions: []sdk.SessionInfo{}}
 	page, err := a.api.Runs(ctx, url.Values{"limit": {fmt.Sprint(maxListed)}})
@@ -291,7 +290,7 @@ func (a *agent) reopen(ctx context.Context, id sdk.SessionId, folder string) (*s
 	return a.open(id, cmp.Or(folder, turns[0].Labels[folderLabel]), turns[0].Pipeline), turns, nil
 }
 
-// replay sends the history of a session.
+// replay sends a session's history.
 func (a *agent) replay(ctx context.Context, s *session, turns []api.Run) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -306,7 +305,7 @@ func (a *agent) replay(ctx context.Context, s *session, turns []api.Run) error {
 			return err
 		}
 		if run.Result != nil {
-			whole, err := a.api.Node(ctx, run.ID, run.Result.ID.String()) // a result is without the conversation
+			whole, err := a.api.Node(ctx, run.ID, run.Result.ID.String()) // the listed result lacks the conversation
 			if err != nil {
 				return err
 			}

@@ -59,7 +59,7 @@ func contentOf(prompt []sdk.ContentBlock) (text string, media []*llm.Media, err 
 	return strings.TrimSpace(strings.Join(texts, " ")), media, err
 }
 
-// Prompt implements sdk.Agent: it is a turn.
+// Prompt implements sdk.Agent. It takes one turn.
 func (a *agent) Prompt(ctx context.Context, req sdk.PromptRequest) (sdk.PromptResponse, error) {
 	a.mu.Lock()
 	s := a.sessions[req.SessionId]
@@ -74,14 +74,14 @@ func (a *agent) Prompt(ctx context.Context, req sdk.PromptRequest) (sdk.PromptRe
 	if err != nil {
 		return sdk.PromptResponse{}, err
 	}
-	s.turn.Lock() // the editor cancels the turn before
+	s.turn.Lock() // the editor has cancelled the previous turn
 	defer s.turn.Unlock()
 	s.voice.text = ""
 	reason, err := a.take(ctx, s, &s.voice, text, media)
 	switch {
 	case ctx.Err() == nil:
 	case a.gone():
-		err = context.Cause(ctx) // the run goes on: the turn is not cancelled
+		err = context.Cause(ctx) // the run continues: the turn was not cancelled
 	default:
 		reason, err = sdk.StopReasonCancelled, nil
 	}
@@ -94,8 +94,8 @@ func (a *agent) Prompt(ctx context.Context, req sdk.PromptRequest) (sdk.PromptRe
 	return sdk.PromptResponse{StopReason: reason}, nil
 }
 
-// take takes a turn with a prompt, after the one before is over. Another process may take turns of the session too:
-// the run of a turn is named by its number, so that only one of them starts it.
+// take starts a turn after the previous one has ended. Other processes may take turns too: a turn's run is named by its number,
+// so only one of them starts it.
 func (a *agent) take(ctx context.Context, s *session, v *voice, text string, media []*llm.Media) (sdk.StopReason, error) {
 	tried, until := 0, time.Time{}
 	for {
@@ -109,7 +109,7 @@ func (a *agent) take(ctx context.Context, s *session, v *voice, text string, med
 			number = n + 1
 		}
 		if len(turns) > 0 && !turns[0].Over() && turns[0].State != journal.Refused {
-			run, err := a.stopped(ctx, v, turns[0]) // of another process, or a question
+			run, err := a.stopped(ctx, v, turns[0]) // a turn of another process, or one with a question
 			if err != nil {
 				return "", err
 			}
@@ -121,7 +121,7 @@ func (a *agent) take(ctx context.Context, s *session, v *voice, text string, med
 			if answered || err != nil || reason != sdk.StopReasonEndTurn {
 				return reason, err
 			}
-			if run, err = a.api.Run(ctx, run.ID); err != nil || !run.Over() { // it has another question, which is the reply
+			if run, err = a.api.Run(ctx, run.ID); err != nil || !run.Over() { // it asks another question, which is the reply
 				return reason, err
 			}
 		}
@@ -131,7 +131,7 @@ func (a *agent) take(ctx context.Context, s *session, v *voice, text string, med
 				tried, until = number, time.Now().Add(shownTime)
 			}
 			if time.Now().Before(until) && retryafter.Sleep(ctx, shownTime/100) == nil {
-				continue // after the turn that another process has started
+				continue // follows the turn that another process has started
 			}
 		}
 		if err != nil {
@@ -141,10 +141,10 @@ func (a *agent) take(ctx context.Context, s *session, v *voice, text string, med
 	}
 }
 
-// shownTime is how long the run that another process starts may take to be listed.
+// shownTime bounds the wait until another process's run is listed.
 const shownTime = 5 * time.Second
 
-// start starts the run of a turn.
+// start starts a turn's run.
 func (a *agent) start(ctx context.Context, s *session, id sdk.SessionId, number int, text string, media []*llm.Media) (api.Run, error) {
 	a.mu.Lock()
 	mode, folder := s.mode, s.folder
@@ -213,8 +213,8 @@ func reasonOf(run api.Run) sdk.StopReason {
 	return sdk.StopReasonEndTurn
 }
 
-// stopped tells what a run says, and returns it when it has stopped. If the editor cancels the turn, the run is cancelled; if
-// the editor goes, it is not.
+// stopped sends a run's updates and returns the run when it has stopped. If the editor cancels the turn, the run is cancelled; if
+// the editor goes away, it is not.
 func (a *agent) stopped(ctx context.Context, v *voice, run api.Run) (api.Run, error) {
 	listening := turn.Listen(ctx, func(parts []turn.Part) { v.tell(ctx, run.ID, parts) })
 	for {
@@ -231,17 +231,17 @@ func (a *agent) stopped(ctx context.Context, v *voice, run api.Run) (api.Run, er
 	}
 }
 
-// abandon cancels the run of a turn that the editor has cancelled.
+// abandon cancels the run after the editor has cancelled its turn.
 func (a *agent) abandon(ctx context.Context, run string) {
 	if a.gone() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	_, _ = a.api.Cancel(ctx, run) // it is over, or the server closes
+	_, _ = a.api.Cancel(ctx, run) // it has ended, or the server closes
 }
 
-// gone reports that the connection has ended. It has before the contexts of its requests have.
+// gone reports whether the connection has ended, which happens before its requests' contexts end.
 func (a *agent) gone() bool {
 	select {
 	case <-a.editor.Done():
@@ -251,7 +251,7 @@ func (a *agent) gone() bool {
 	}
 }
 
-// permit asks the user of the editor a question with choices. It returns false for other questions.
+// permit asks the editor's user a question with choices. It returns false for other questions.
 func (a *agent) permit(ctx context.Context, v *voice, run api.Run, q api.Question) (bool, error) {
 	options, responses := choices(q)
 	if len(options) == 0 {
@@ -298,8 +298,8 @@ func (a *agent) withdraw(ctx context.Context, stop func(), run string, q api.Que
 // askEvery is how often withdraw looks.
 const askEvery = 500 * time.Millisecond
 
-// choices are the options for a question, and what each answers. A choice with a blank can only refuse. The first word of
-// a choice decides its kind.
+// choices returns the options for a question and the answer of each. A choice with a blank can only refuse. The first word of a
+// choice decides its kind.
 func choices(q api.Question) (options []sdk.PermissionOption, responses map[sdk.PermissionOptionId]string) {
 	responses = map[sdk.PermissionOptionId]string{}
 	for i, choice := range q.Choices {
@@ -333,7 +333,7 @@ func messageOf(q api.Question) string {
 	return q.Text
 }
 
-// answer answers the question that was the reply of the turn before, if there is one.
+// answer answers the question asked in the previous turn's reply, if there is one.
 func (a *agent) answer(ctx context.Context, run api.Run, text string, media []*llm.Media) (answered bool, err error) {
 	if run.State != journal.Waiting {
 		return false, nil

@@ -19,7 +19,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// A voice tells the editor what happens in the turns of a session. Its methods are called one after the other.
+// A voice sends the events of a session's turns to the editor. Its methods are not called concurrently.
 type voice struct {
 	a    *agent
 	id   sdk.SessionId
@@ -29,9 +29,9 @@ type voice struct {
 	told int    // calls of loaded histories
 }
 
-// sent is how much of a part was told.
+// sent records how much of a part was sent.
 type sent struct {
-	id   sdk.ToolCallId // of a part that is shown as a tool call; empty before
+	id   sdk.ToolCallId // set once the part is shown as a tool call
 	text int
 	over bool
 }
@@ -48,7 +48,7 @@ func (v *voice) say(ctx context.Context, text string) {
 	}
 }
 
-// paragraph says a text that does not continue the one before.
+// paragraph sends a text that does not continue the previous one.
 func (v *voice) paragraph(ctx context.Context, text string) {
 	if v.text != "" && text != "" {
 		v.say(ctx, "\n\n")
@@ -57,7 +57,7 @@ func (v *voice) paragraph(ctx context.Context, text string) {
 	v.say(ctx, text)
 }
 
-// tell tells what the parts of a run have more than was told. What was told cannot be taken back.
+// tell sends the new text of a run's parts. Text that was sent cannot be taken back.
 func (v *voice) tell(ctx context.Context, run string, parts []turn.Part) {
 	if v.run != run {
 		v.run, v.sent = run, turn.Progress[sent]{}
@@ -76,7 +76,7 @@ func (v *voice) tell(ctx context.Context, run string, parts []turn.Part) {
 	})
 }
 
-// said tells a text. One that was taken back before any of it was told is left out.
+// said sends a text, unless it was taken back before any of it was sent.
 func (v *voice) said(ctx context.Context, p *turn.Part, at *sent) {
 	more := p.After(at.text)
 	if more == "" || p.State == turn.Void {
@@ -97,7 +97,7 @@ func (v *voice) said(ctx context.Context, p *turn.Part, at *sent) {
 	}
 }
 
-// toolCall is the id of a part that is shown as a tool call. What is tried again is another one.
+// toolCall returns a part's id as a tool call. Each attempt has its own.
 func toolCall(run string, p *turn.Part, nth int) sdk.ToolCallId {
 	id := turn.ID(run, p.ID)
 	if nth > 1 {
@@ -137,13 +137,13 @@ func (v *voice) call(ctx context.Context, p *turn.Part, at *sent, nth int) {
 		at.id = toolCall(v.run, p, nth)
 		v.update(ctx, sdk.StartToolCall(at.id, p.Tool, sdk.WithStartKind(kindOf(p.Tool)), sdk.WithStartStatus(sdk.ToolCallStatusPending)))
 	}
-	const complete = 1 << 62 // all arguments were said; otherwise the length of what was said
+	const complete = 1 << 62 // all arguments were sent; otherwise the length of the sent part
 	switch {
 	case at.text == complete:
 	case p.Input != nil:
 		at.text = complete
 		v.update(ctx, sdk.UpdateToolCall(at.id, sdk.WithUpdateTitle(title(p.Tool, p.Input)), sdk.WithUpdateRawInput(p.Input), sdk.WithUpdateStatus(sdk.ToolCallStatusInProgress)))
-	case len(p.Text) >= max(2*at.text, 1): // an update has all of them: twice as many, so that the updates stay linear
+	case len(p.Text) >= max(2*at.text, 1): // each update repeats all arguments, so send one when they have doubled, to stay linear
 		at.text = len(p.Text)
 		v.update(ctx, sdk.UpdateToolCall(at.id, sdk.WithUpdateRawInput(raw(p.Text))))
 	}
@@ -157,10 +157,10 @@ func (v *voice) call(ctx context.Context, p *turn.Part, at *sent, nth int) {
 	}
 }
 
-// raw is a text as the input or output of a call: older editors drop updates in which that is no object.
+// raw returns a text as a call's input or output. Older editors drop updates where that is not an object.
 func raw(text string) map[string]any { return map[string]any{"text": text} }
 
-// kinds are the kinds of Stone's own tools. Editors choose an icon by them.
+// kinds has the kinds of Stone's tools, by which editors choose an icon.
 var kinds = map[string]sdk.ToolKind{
 	"read_file": sdk.ToolKindRead, "view_file": sdk.ToolKindRead, "list_directory": sdk.ToolKindRead, "file_exists": sdk.ToolKindRead,
 	"write_file": sdk.ToolKindEdit, "edit_file": sdk.ToolKindEdit, "mkdir": sdk.ToolKindEdit, "delete_file": sdk.ToolKindDelete,
@@ -175,7 +175,7 @@ func kindOf(tool string) sdk.ToolKind {
 	return sdk.ToolKindOther
 }
 
-// end tells the result of a run that no part of it has told, or how it failed.
+// end sends a run's result, if no part has sent it yet, or its failure.
 func (v *voice) end(ctx context.Context, run api.Run) {
 	text := ""
 	switch {
@@ -195,7 +195,7 @@ func (v *voice) end(ctx context.Context, run api.Run) {
 	}
 }
 
-// conversation returns the messages that an agent keeps with its answer.
+// conversation returns the messages kept with an agent's answer.
 func conversation(n *api.Node) []llm.Message {
 	var content struct {
 		Conversation []llm.Message `json:"conversation"`
@@ -206,8 +206,8 @@ func conversation(n *api.Node) []llm.Message {
 	return content.Conversation
 }
 
-// message tells a message of the history, with its calls. Ids of calls are those of models, which may repeat them: calls has the
-// ids that the editor knows.
+// message sends a message of the history with its calls. Models may repeat call ids: calls maps them to the ids sent to the
+// editor.
 func (v *voice) message(ctx context.Context, m llm.Message, calls map[string]sdk.ToolCallId) {
 	switch text := m.Text(); {
 	case m.Role == llm.RoleTool:
@@ -227,7 +227,7 @@ func (v *voice) message(ctx context.Context, m llm.Message, calls map[string]sdk
 	}
 }
 
-// title is the title of a call.
+// title returns a call's title.
 func title(tool string, input json.RawMessage) string {
 	if about := view.Argument(llm.ToolCall{Name: tool, Input: input}); about != "" {
 		return tool + ": " + about
@@ -235,12 +235,12 @@ func title(tool string, input json.RawMessage) string {
 	return tool
 }
 
-// result tells the result of a call.
+// result sends a call's result.
 func (v *voice) result(ctx context.Context, id sdk.ToolCallId, text string, failed bool) {
 	v.update(ctx, sdk.UpdateToolCall(id, sdk.WithUpdateStatus(statusOf(failed)), sdk.WithUpdateRawOutput(raw(text)), sdk.WithUpdateContent([]sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(text))})))
 }
 
-// heard tells a message of the user, of the history. What is said next answers it.
+// heard sends a user message of the history.
 func (v *voice) heard(ctx context.Context, text string, media ...*llm.Media) {
 	v.text = ""
 	if text != "" || len(media) == 0 {

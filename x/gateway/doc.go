@@ -1,4 +1,4 @@
-// Package gateway has programs that speak to OpenAI or to Anthropic use pipelines and intents as models, without a change:
+// Package gateway serves pipelines and intents as models to unchanged clients of OpenAI and Anthropic:
 //
 //	s, err := serve.New(serve.Config{Journal: db, Applicator: app, Protocols: []serve.Protocol{gateway.Part}})
 //
@@ -8,6 +8,6 @@
 //	GET  /v1/models              the pipelines and intents, as stone/NAME
 //	POST /v1/messages            Anthropic's Messages, with count_tokens
 //
-// The checks of an intent or a pipeline stand between these clients and the models behind. An answer is sent when it is accepted,
-// or while it is written for the names in serve.Config.Live.
+// The checks of an intent or a pipeline stand between these clients and the real models. An answer is sent when it is accepted
+// or, for the names in serve.Config.Live, while it is written.
 package gateway

@@ -23,7 +23,7 @@ import (
 // embedIntent is the intent of requests for vectors.
 const embedIntent = "text/embed"
 
-// embedding answers requests for vectors by an embedder, with the limits and budgets of other calls. Nil answers none.
+// embedding answers requests for vectors with an embedder, under the limits and budgets of other calls. Nil answers none.
 func embedding(e llm.Embedder) *call.Applicator {
 	if e == nil {
 		return nil

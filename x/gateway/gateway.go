@@ -45,7 +45,7 @@ func routes() (out []protocol.Route) {
 	for _, r := range anthropic.Routes(openai.Routes()) {
 		role := protocol.Read
 		if r.Starts {
-			role = "" // models check it: an intent needs another one than a pipeline
+			role = "" // checked per model: an intent needs a different role than a pipeline
 		}
 		route := protocol.Route{Pattern: r.Pattern, Role: role, Serve: func(w http.ResponseWriter, req *http.Request, c protocol.Caller) error {
 			if err := protocol.WantType(req, "application/json"); err != nil {
@@ -89,7 +89,7 @@ func fail(w http.ResponseWriter, r *http.Request, err error, problem func(error)
 // gateway is the server for one caller of the gateway.
 type gateway struct{ protocol.Caller }
 
-// Models returns the published pipelines, and the intents that the caller may ask.
+// Models returns the published pipelines, and the intents that the caller may call.
 func (g gateway) Models() (all []openai.Model) {
 	live := g.Settings().Live
 	for _, m := range g.Caller.Models() {

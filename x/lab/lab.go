@@ -1,5 +1,5 @@
-// Package lab makes cases of recorded runs: their input, the result that was accepted, and the answers that a changed pipeline
-// need not pay for again.
+// Package lab turns recorded runs into cases: their input, the accepted result, and the answers that a changed pipeline need not
+// pay for again.
 package lab
 
 import (
@@ -30,7 +30,7 @@ var Part = cases.Of(func(j journal.Journal, q journal.Query, grant []string) pas
 type runs struct {
 	Journal journal.Journal
 	Query   journal.Query
-	Grant   []string // effects that cases may have anew
+	Grant   []string // effects that cases may repeat
 }
 
 // Each yields the runs that the query selects. Runs that ended after Query.Until are left out, so that an
@@ -113,7 +113,7 @@ func result(d dag.DAG, info journal.RunInfo) *dag.Node {
 	return d.Node(info.Node)
 }
 
-// Result returns what a run has made.
+// Result returns a run's result.
 func (r *runs) Result(ctx context.Context, id string) (past.Result, error) {
 	out := past.Result{}
 	info, err := r.Journal.Find(ctx, id)

@@ -1,5 +1,5 @@
-// Package marks says where text comes from and where it may go: text of others, such as a web page or a mail, has a
-// mark, and what reads it has only the effects that the mark allows.
+// Package marks controls where text comes from and where it may go: text from strangers, such as a web page or a mail, has a
+// mark, and steps that read it have only the effects that the mark allows.
 //
 //	policy := marks.Policy{"web": {
 //		From: []string{effect.Net},         // what steps and tools with this effect return
@@ -10,18 +10,17 @@
 //
 // # How marks travel
 //
-// A step reads only the types that it declares, so marks follow from the pipeline alone: what a step makes has the marks
-// of what it reads, and of its own effects. Nothing is recorded, and a resumed, forked or cached run has the same marks.
-// stone.Validate walks the pipeline once more and refuses it, with the way of the text, if a marked type reaches an effect that
-// its mark does not allow.
+// A step reads only the types that it declares, so marks follow from the pipeline alone: a step's output has the marks of its
+// inputs and of its own effects. Nothing is recorded, and a resumed, forked or cached run has the same marks. If a marked type
+// reaches an effect that its mark does not allow, stone.Validate refuses the pipeline and shows the text's path.
 //
 // Some things are known only during the run:
 //
-//   - A call has the grant of its marks: capabilities that need more are not asked.
+//   - The marks limit a call's grant: capabilities that need more are not tried.
 //   - An agent's conversation has the marks of what the agent reads, and of every tool that it has called. A call of a
 //     tool that needs other effects is refused, and the model reads why. A pipeline that is a tool is checked with
 //     the marks of the conversation. A tool that declares no effects gets no marked text, and its results have all marks.
-//   - A tool that the provider of the model runs acts before the agent hears of it. Validate refuses it unless all marks that the
+//   - A tool that the model's provider runs acts before the agent knows. Validate refuses it unless all marks that the
 //     conversation may get allow the effect net.
 //   - A plan is checked with the marks of what it reads, and a model that wrote it is told which of its nodes the text must
 //     not reach. If the planner has read marked text, all nodes of the plan have its marks.
@@ -29,18 +28,18 @@
 //
 // # What lifts a mark
 //
-//   - A person, if Lift has "ask". An answer has no marks. A step that depends on it, because it reads the answer or is in
-//     the branch of a Match over it, may use what the question was made of. An agent asks before a call that would be refused.
-//   - A step or an Ask, by its name in Lift. A guard, such as call.Admit, lifts what it reads.
+//   - A person, if Lift has "ask". An answer has no marks. A step that reads the answer, or is in a branch of a Match over it,
+//     may use the text that the question was made from. An agent asks before a call that would be refused.
+//   - A step or an Ask, by its name in Lift. A guard, such as call.Admit, lifts the marks of its input.
 //   - A check, by its name in Lift, for the answer of a call that must pass it.
 //   - A closed set, if Lift has "closed": a type, or the arguments of a tool, that can only be one of the values that
 //     its schema lists. A stranger can still choose among them.
 //
 // # What it does not see
 //
-// Go code is trusted: a step is believed to have the effects that it declares, a middleware to pass nothing on, and a program to heed the
-// answer that it asks for. Which branch a Match takes has no mark. Text that leaves through a model's own server does not
-// count as an effect. A text that one run stores and another reads has the mark of the effect that reads it.
+// Go code is trusted: steps have only the effects they declare, middleware passes nothing on, and programs obey the answers they
+// ask for. A Match's choice of branch has no mark. Sending text to a model's own server does not count as an effect. Text that
+// one run stores and another reads has the mark of the effect that reads it.
 package marks
 
 import (
@@ -57,16 +56,16 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// A Policy has the marks by their names, at most 64. It is a stone.Config.Policy.
+// A Policy maps names to marks, at most 64. Set it as stone.Config.Policy.
 type Policy map[string]Mark
 
-// A Mark says which text has it and what the text may reach.
+// A Mark describes a kind of text and which effects the text may reach.
 type Mark struct {
 	// From lists effects, such as "net", ids of capabilities, names of tools, and node types.
 	From []string `json:"from"`
 	// May lists the effects that steps and tools may have that read the text.
 	May []string `json:"may"`
-	// Lift lists what lifts the mark: "ask", "closed", and the names of steps and checks.
+	// Lift lists ways to lift the mark: "ask", "closed", and names of steps and checks.
 	Lift []string `json:"lift"`
 }
 
@@ -136,7 +135,7 @@ func (p *policy) named(s set) (names []string) {
 	return names
 }
 
-// mistakes returns what is wrong with a policy.
+// mistakes returns a policy's faults.
 func (p Policy) mistakes() (found stone.Findings) {
 	if len(p) > 64 {
 		found = append(found, stone.Finding{Type: "bad-policy", Message: "the policy has more than 64 marks"})
@@ -195,12 +194,12 @@ const (
 	byList   = "closed"
 )
 
-// place is what a run knows of the marks where a body runs.
+// place has a run's marks at the point where a body runs.
 type place struct {
 	*policy
 	reads map[stone.Ashlar]set // what each leaf reads
 	types map[string]set       // what each type may have
-	now   *set                 // of the text that the body works with, if it says so
+	now   *set                 // marks of the text that the body works with, if declared
 	given string               // the type of the node that the body makes of it for a pipeline
 }
 
@@ -233,7 +232,7 @@ func (p Policy) Enter(ctx context.Context, a stone.Ashlar, g stone.Given) (conte
 	return marked.At(ctx, &place{policy: w.policy, reads: w.reads, types: w.types}), append(p.mistakes(), w.found...)
 }
 
-// walk walks what a run or the body of ctx runs.
+// walk walks the pipeline that a run, or the body of ctx, runs.
 func (p *policy) walk(ctx context.Context, a stone.Ashlar, g stone.Given) *walker {
 	w := newWalker(p)
 	if up := placeIn(ctx); up != nil {

@@ -15,14 +15,14 @@ import (
 	"github.com/stonelayer/stone/internal/grants"
 )
 
-// state is what is known of the marks at a point of a pipeline.
+// state has the marks known at a point of a pipeline.
 type state struct {
 	near, ever map[string]set // of the nearest node of each type, and of all its nodes
-	// shown has, by the type of an answer, what its question was made of and which marks the answer lifts.
+	// shown has, by the type of an answer, the types shown in its question and the marks that the answer lifts.
 	shown map[string]map[reading]set
 }
 
-// reading is a way in which a type is read.
+// reading is one way to read a type.
 type reading struct {
 	typ string
 	all bool
@@ -40,7 +40,7 @@ func (s state) equal(to state) bool {
 	return maps.Equal(s.near, to.near) && maps.Equal(s.ever, to.ever) && maps.EqualFunc(s.shown, to.shown, maps.Equal)
 }
 
-// join returns what is known after one of two ways.
+// join merges the states of two alternative paths.
 func join(a, b state) state {
 	out := a.clone()
 	union(out.near, b.near)
@@ -64,12 +64,12 @@ type walker struct {
 	state
 	base    set                  // of a plan: of the text that it was made from
 	unknown set                  // of types that the pipeline does not make
-	deps    []string             // the types on which the branches around depend
-	flows   int                  // how many flows are around: their steps do not wait for each other
-	quiet   int                  // how many agents are around, whose tools are checked when they are called
+	deps    []string             // types that the enclosing branches depend on
+	flows   int                  // number of enclosing flows, whose steps do not wait for each other
+	quiet   int                  // number of enclosing agents, whose tools are checked when called
 	reads   map[stone.Ashlar]set // see place
 	types   map[string]set
-	failing map[string]set            // what types have had within the body of a rescue
+	failing map[string]set            // marks of types within the body of a rescue
 	ways    map[string]map[int]string // by type and mark: the steps that the text came through
 	found   stone.Findings
 }
@@ -167,7 +167,7 @@ func (w *walker) write(name string, s set, way string) {
 	}
 }
 
-// add is write for a node that is perhaps made.
+// add is write for a node that may not be made.
 func (w *walker) add(name string, s set, way string) {
 	before := w.near[name]
 	w.write(name, s, way)
@@ -253,7 +253,8 @@ func (w *walker) leaf(a stone.Ashlar, path string) {
 	}
 }
 
-// produce notes the node of a leaf, and what the leaf lifts. Text of which a plan was made stays marked, since the plan chooses its names.
+// produce notes a leaf's node and the marks that the leaf lifts. Text that a plan was made from stays marked, because the plan
+// chooses its names.
 func (w *walker) produce(a stone.Ashlar, out dag.AnyType, s set, readings []reading, way string) {
 	names := []string{a.Name()}
 	if d, ok := a.Detail().Value.(calling); ok {
@@ -286,7 +287,7 @@ func (w *walker) produce(a stone.Ashlar, out dag.AnyType, s set, readings []read
 	}
 }
 
-// lift removes marks from what was read.
+// lift removes marks from the types that were read.
 func (w *walker) lift(readings []reading, s set) {
 	for _, r := range readings {
 		if w.near[r.typ] &^= s; r.all {
@@ -295,8 +296,7 @@ func (w *walker) lift(readings []reading, s set) {
 	}
 }
 
-// check reports the effects of a leaf that the marks of what it reads do not allow. Those of an agent's tools are known when
-// they are called.
+// check reports effects of a leaf that the marks of its inputs do not allow. An agent's tools are checked when they are called.
 func (w *walker) check(a stone.Ashlar, path string, s set, readings []reading) {
 	agent, _ := a.Detail().Value.(acting)
 	var missing []string

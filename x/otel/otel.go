@@ -43,7 +43,7 @@ type watcher struct {
 
 	mu    sync.Mutex
 	maker *spans.Maker
-	ctx   context.Context // of the run whose event is being watched
+	ctx   context.Context // of the run whose event is handled
 }
 
 // Wants implements event.Watcher: pieces of text make no spans.
@@ -71,7 +71,7 @@ func (w *watcher) Start(up spans.Span, name string, client bool, at time.Time, _
 	return span{s}
 }
 
-// A span passes what package spans says of it to the SDK.
+// A span forwards calls of package spans to the SDK.
 type span struct{ trace.Span }
 
 // Set implements spans.Span.

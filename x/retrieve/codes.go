@@ -25,7 +25,7 @@ import (
 
 const step = 0.9957 // in standard deviations
 
-const head = 8 // bytes before the numbers of a code
+const head = 8 // bytes before a code's numbers
 
 func widthOf(dimensions int) int { return head + (dimensions+3)/4 }
 
@@ -116,7 +116,7 @@ type estimated struct {
 type candidates struct {
 	most int
 	all  []estimated
-	low  float32 // of those that are kept, once there are most; -Inf before
+	low  float32 // lowest kept estimate once there are most; -Inf before
 }
 
 func (c *candidates) add(k key, near float32) {
@@ -141,9 +141,8 @@ func (c *candidates) cut() {
 	}
 }
 
-// A block has the codes of several texts. A code costs little beside a row of its own, of which an index may have
-// 200,000. Blocks are never changed: the next one has a higher id, and those with codes of vectors that have gone are
-// written anew.
+// A block has the codes of several texts. A code costs little beside a row of its own, of which an index may have 200,000. Blocks
+// are never changed: a new block has a higher id, and blocks with codes of removed vectors are rewritten.
 type block struct {
 	id          int64
 	keys, codes []byte // one after the other
@@ -183,14 +182,14 @@ type codes struct {
 	room int           // for codes in bytes; larger ones are read at each search
 	turn chan struct{} // is held by who reads the field now, or the database for it
 	now  *coded        // nil before the first search
-	read atomic.Int64  // codes that were read, for tests
+	read atomic.Int64  // number of codes read, for tests
 }
 
 // coded are the codes of a state. Searches share it.
 type coded struct {
 	version, centre string
 	blocks          []block // in the order of their ids
-	large           bool    // they do not fit into the room, and are not here
+	large           bool    // the codes do not fit and were not loaded
 }
 
 // mostCodes bounds the codes in memory: 1.3 million of vectors with 1,536 numbers.
@@ -266,7 +265,7 @@ func (s *Store) coded(ctx context.Context, st *State) (*coded, error) {
 	return c, nil
 }
 
-// eachBlock visits all blocks in the order of their ids. Those up to newest have no content: who knows them knows it.
+// eachBlock visits all blocks in the order of their ids. Blocks up to newest have no content, because the caller has it.
 func (s *Store) eachBlock(ctx context.Context, st *State, newest int64, visit func(block)) error {
 	width := widthOf(st.Dimensions)
 	return s.each(ctx, func(rows *sql.Rows) error {
@@ -292,7 +291,7 @@ func (b *block) store(ctx context.Context, s *Store, tx *sql.Tx) error {
 	return err
 }
 
-// compact writes blocks anew that have codes of vectors that have gone, and makes large blocks of many small ones.
+// compact rewrites blocks with codes of removed vectors, and merges small blocks.
 func (s *Store) compact(ctx context.Context, tx *sql.Tx, gone map[key]bool) error {
 	ids, small, err := s.untidy(ctx, tx, gone)
 	if err != nil || len(ids) == small && small <= mostSmall {

@@ -35,7 +35,7 @@ type Index struct {
 	// Folder identifies the indexed folder. A store with documents of another folder is refused, because Pipeline would
 	// remove them. "" is not checked.
 	Folder string
-	// Rebuild replaces all vectors, for another embedder, after that has answered a test.
+	// Rebuild replaces all vectors when the embedder has changed, after a test request to the new one.
 	Rebuild bool
 	// Rerank orders the 50 best passages of a search, or Query.K if that is more. It returns their positions in hits,
 	// best first, may leave some out, and may set Relevance in hits. Nil keeps the order.
@@ -129,11 +129,10 @@ var (
 	vectors    = dag.NewType[embedded]("retrieve/vectors")
 )
 
-// Pipeline returns a pipeline that synchronises the store with a folder: it reads new and changed documents, embeds
-// texts without a vector, and removes deleted documents. It produces a node of type Indexed. Requests draw on the
-// account of the run. Unreadable files are skipped. So are texts that the embedder refuses, whose words are found all the same; later
-// runs try them again. Any other failure ends the run, which can be resumed or started
-// again: see the package comment.
+// Pipeline returns a pipeline that synchronises the store with a folder: it reads new and changed documents, embeds texts without
+// a vector, and removes deleted documents. It produces a node of type Indexed. Requests draw on the account of the run.
+// Unreadable files are skipped. So are texts that the embedder refuses; searches still find their words, and later runs try them
+// again. Any other failure ends the run, which can be resumed or started again: see the package comment.
 func (x *Index) Pipeline(name string, files fs.FS) stone.Ashlar {
 	if x.Store == nil {
 		fault := stone.Fail("retrieve/config", "Index.Store is nil: open one with package x/retrieve/sqlite or x/retrieve/postgres")

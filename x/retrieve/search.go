@@ -19,7 +19,7 @@ import (
 // A Query is a question to an index. Only Text is required.
 type Query struct {
 	Text string `json:"text"`
-	// K is the most passages of the answer: 1 to 100; 0 means 10.
+	// K is the maximum number of passages: 1 to 100; 0 means 10.
 	K int `json:"k,omitempty"`
 	// Where selects documents whose metadata has all of these values. Each has a "type": "text", "markdown", "html" or
 	// the extension of its reader; and a "title" if there is one.
@@ -169,7 +169,7 @@ func (x *Index) find(ctx context.Context, q Query) (a Answer, err error) {
 	if err != nil {
 		return a, budget.Costly(err, a.Usage)
 	}
-	if len(vectors) > 0 { // what both rankings hardly like must not win over what one of them likes best
+	if len(vectors) > 0 { // a passage low in both rankings must not beat the best of one
 		words = words[:strong]
 	}
 	if err := x.fuse(ctx, &q, words, vectors, &a); err != nil {
@@ -226,7 +226,7 @@ func (x *Index) fuse(ctx context.Context, q *Query, words, vectors []place, a *A
 			}
 		}
 	}
-	slices.SortFunc(ids, func(i, j int64) int { // of equal ones the one with the words first
+	slices.SortFunc(ids, func(i, j int64) int { // of equal ones, the ranking by words comes first
 		a, b := ranked[i], ranked[j]
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(min(b.WordRank, 1), min(a.WordRank, 1)), cmp.Compare(i, j))
 	})

@@ -55,7 +55,7 @@ type Dialect struct {
 	Choose func(ctx context.Context, db *sql.DB, words []string, n int) (texts []string, least float64, err error)
 }
 
-// mostConnections bounds what searches at the same time take of the database, and of memory for SQLite.
+// mostConnections bounds the database connections of concurrent searches, and their memory with SQLite.
 const mostConnections = 16
 
 // NewStore returns a Store over a database, and creates missing tables. Close closes db.

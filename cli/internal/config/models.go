@@ -37,7 +37,7 @@ func (r *reader) readModels(m *form.Map) {
 			m.At("window").Int(&row.Window, 1, math.MaxInt32)
 			m.At("output").Int(&row.Output, 1, math.MaxInt32)
 			if v := m.At("can"); v.NameSet(&row.Can) {
-				kinds.CheckEach(v, "ability", llm.Abilities)
+				kinds.CheckEach(v, "ability", []string{"audio", "files", "images", "schema", "thinking", "tools", "video"})
 				row.Can = append([]string{}, row.Can...)
 			}
 			if m.At("date").Text(&row.Date) {

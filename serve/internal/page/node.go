@@ -44,7 +44,8 @@ type piece struct {
 	Inside  int    // steps within its step, if they are known
 	Paid    bool   // its step is possibly paid
 	AllURL  string // address of the complete page
-	Forks   bool   // the command can fork the run at its step
+	Forks   bool   // the run can be forked at its step here
+	Typed   bool   // or by the command
 	Child   string // the run that its step has started, if the journal has it
 }
 
@@ -121,7 +122,10 @@ func (p *pages) showPiece(w http.ResponseWriter, r *http.Request, v View, info j
 			return err
 		}
 	}
-	n.Forks = n.Step != nil && view.Dir(info) != "" && info.State != journal.Running && !strings.Contains(n.Step.Path, "'")
+	if n.Step != nil && (n.Step.Kind == "leaf" || n.Step.Kind == "step") && info.State != journal.Running {
+		n.Forks = v.Fork != nil && v.Runs(info) && n.Step.Recorded
+		n.Typed = !n.Forks && view.Dir(info) != "" && !strings.Contains(n.Step.Path, "'")
+	}
 	if n.Step != nil && n.Step.Kind == "leaf" {
 		if n.Talk, err = agentTalk(r.Context(), v, n.Run, n.Step.Path, n.Talk, &left); err != nil {
 			return err

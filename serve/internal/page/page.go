@@ -54,6 +54,8 @@ type View struct {
 	Pipelines func() ([]Pipeline, error)
 	// Start starts a run with an id. A second equal request does nothing. Nil starts none.
 	Start func(ctx context.Context, id string, req api.Start) error
+	// Fork starts a run with an id that repeats a step of another run. Without an id it only predicts what that would do. Nil forks none.
+	Fork func(ctx context.Context, run, at, id string) (*Forecast, error)
 	// Purse returns the sender's daily limit and spending, or nil without a limit. Purse may be nil.
 	Purse func(ctx context.Context) (*Purse, error)
 	// Budgets returns the budgets over several runs that the sender may see. It may be nil.
@@ -89,7 +91,7 @@ type pages struct {
 // Patterns are the patterns of http.ServeMux under which the pages are found.
 var Patterns = []string{
 	"GET /{$}", "GET /runs/{id}", "GET /runs/{id}/step", "GET /runs/{id}/nodes/{node}", "GET /questions",
-	"GET /overview", "GET /pipelines/{name...}", "POST /pipelines/{name}", "GET /compare", "POST /runs/{id}/answers", "POST /runs/{id}/resume", "POST /runs/{id}/cancel", "POST /runs", "GET /runs/{id}/trace", "GET /runs/{id}/result", "GET /search", "POST /search", "GET /design", "GET /chats/{chat}", "GET /assets/{file}",
+	"GET /overview", "GET /pipelines/{name...}", "POST /pipelines/{name}", "GET /compare", "POST /runs/{id}/answers", "POST /runs/{id}/resume", "POST /runs/{id}/cancel", "POST /runs", "GET /runs/{id}/trace", "GET /runs/{id}/result", "GET /search", "POST /search", "GET /design", "GET /chats/{chat}", "GET /runs/{id}/fork", "POST /runs/{id}/fork", "GET /assets/{file}",
 }
 
 // Handler returns the pages. It serves Patterns. Check changing requests for cross-origin use first, for example with
@@ -98,7 +100,7 @@ func Handler(cfg Config) http.Handler {
 	p := &pages{Config: cfg}
 	mux := http.NewServeMux()
 	handlers := []func(http.ResponseWriter, *http.Request, View) error{
-		p.runs, p.run, p.step, p.node, p.questions, p.overview, p.pipeline, p.start, p.compare, p.answer, p.resume, p.cancel, p.chosen, trace, result, search, search, p.design, p.chat,
+		p.runs, p.run, p.step, p.node, p.questions, p.overview, p.pipeline, p.start, p.compare, p.answer, p.resume, p.cancel, p.chosen, trace, result, search, search, p.design, p.chat, fork, fork,
 	}
 	for i, handle := range handlers {
 		mux.HandleFunc(Patterns[i], p.serve(handle))

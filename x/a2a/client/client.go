@@ -30,26 +30,26 @@ type Config struct {
 	// URL is the address of the agent, whose card is at /.well-known/agent-card.json below it, or of the
 	// card itself if it ends in ".json". It has no user and no query.
 	URL   string
-	Skill string // is sent as "skill" in the metadata of messages; may be empty
+	Skill string // sent as "skill" in the metadata of messages; may be empty
 	// Header is sent with every request to the server of the URL.
 	Header map[string]rest.Value
 	// Client makes the requests; by default a client with http.DefaultTransport. Its CheckRedirect is replaced.
 	Client *http.Client
-	Scope  call.Scope // bounds the servers of the card, of its interfaces and of redirects; with a nil Net, all are the server of the URL
+	Scope  call.Scope // limits which servers the card, its interfaces and redirects may name; with a nil Net, only the URL's server
 	// MaxBody bounds an answer, in bytes; 8 MiB by default.
 	MaxBody int
-	// Poll is how often the task of an agent that cannot stream, or whose stream broke, is looked at; 2 s by default.
+	// Poll is the interval for polling a task when the agent cannot stream or its stream broke; 2 s by default.
 	Poll time.Duration
 }
 
 const (
 	defaultBody = 8 << 20
 	defaultPoll = 2 * time.Second
-	// maxLost is how often in a row a task may not be read before it is given up.
+	// maxLost is how many reads of a task may fail in a row before the client gives up.
 	maxLost = 5
-	// cancelTime is how long it may take to cancel a task.
+	// cancelTime bounds the cancellation of a task.
 	cancelTime = 5 * time.Second
-	// maxTasks bounds the tasks of a request, of which all but the last have failed.
+	// maxTasks bounds the attempts of a request; each one is a task.
 	maxTasks = 100
 )
 
@@ -57,7 +57,7 @@ const (
 func (c Config) Check() error {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" {
-		return errors.New("a2a: URL is not an http or https URL with a host, without user and query") // the error of url.Parse would show it
+		return errors.New("a2a: URL is not an http or https URL with a host, without user and query") // url.Parse's error would show the URL
 	}
 	if c.MaxBody < 0 || c.Poll < 0 {
 		return errors.New("a2a: MaxBody or Poll is negative: want zero for the default")
@@ -138,12 +138,12 @@ func (c Config) invoke(ctx context.Context, id string, req *call.Request) (*call
 	return reply, err
 }
 
-// goesOn reports whether another process continues a run that was stopped for a reason.
+// goesOn reports whether another process will continue a run that stopped with this error.
 func goesOn(why error) bool {
 	return errors.Is(why, journal.ErrDrained) || errors.Is(why, kind.Recorder)
 }
 
-// failure is an error of the client. The errors of package http would show the whole URL.
+// failure returns an error without the URL, which the errors of package http show.
 func (c Config) failure(own *secrets, what string, err error) error {
 	if errors.As(err, new(*call.Error)) {
 		return err
@@ -162,12 +162,12 @@ func (c Config) failure(own *secrets, what string, err error) error {
 	return unavailable(what, errors.New(own.clean(err.Error())))
 }
 
-// anyInput is the schema of inputs without one. It marks their "media" as files, as in an answer.
+// anyInput is the default input schema. As in an answer, "media" has files.
 var anyInput, _ = schema.For[struct {
 	Media []*llm.Media `json:"media,omitempty"`
 }]()
 
-// partsOf is the message of an input.
+// partsOf returns an input as the parts of a message.
 func partsOf(req *call.Request) (sdk.ContentParts, error) {
 	input := json.RawMessage(req.Input)
 	if len(input) == 0 {
@@ -196,7 +196,7 @@ func partsOf(req *call.Request) (sdk.ContentParts, error) {
 	return files, nil
 }
 
-// readKind reads a capability of a configuration.
+// readKind reads a configured capability.
 func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
 	c := Config{Header: map[string]rest.Value{}}
 	m.Need("url")

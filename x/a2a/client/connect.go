@@ -64,8 +64,8 @@ func (c Config) header(own *secrets) (http.Header, error) {
 	return out, nil
 }
 
-// http returns the client of a request: it sends the header to the server of the URL, stays within the
-// scope, and bounds what it reads.
+// http returns the HTTP client for a request. It sends the header to the URL's server only, stays within the scope, and bounds
+// response bodies.
 func (c Config) http(ctx context.Context, header http.Header) *http.Client {
 	client := &http.Client{}
 	if c.Client != nil {
@@ -89,7 +89,7 @@ func (c Config) http(ctx context.Context, header http.Header) *http.Client {
 	return &out
 }
 
-// A door is the transport of a request.
+// A door is a request's transport.
 type door struct {
 	next   http.RoundTripper
 	first  *url.URL
@@ -134,9 +134,9 @@ func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // Variables for tests.
 var (
-	// replyTime bounds a request without a stream: an agent may answer a message at once, which takes its time.
+	// replyTime bounds a request without a stream. It is long because an agent may do all its work before it replies.
 	replyTime = 5 * time.Minute
-	// silence is how long a stream may have nothing, not even the comments that keep it alive.
+	// silence is how long a stream may send nothing, not even keep-alive comments.
 	silence = time.Minute
 )
 
@@ -222,8 +222,8 @@ func (c Config) connect(ctx context.Context, client *http.Client) (*a2aclient.Cl
 
 type a2aVersion = sdk.ProtocolVersion
 
-// readCard reads cards of all versions. Cards of 0.3 may leave out the transport, which is then JSON-RPC; cards of 0.2
-// know no other. Another transport may be at the same address.
+// readCard reads cards of all versions. A 0.3 card without a transport means JSON-RPC, the only one in 0.2. Several transports
+// may share an address.
 func readCard(raw []byte) (*sdk.AgentCard, error) {
 	card, err := a2av0.NewAgentCardParser()(raw)
 	if err != nil {
@@ -251,8 +251,8 @@ func readCard(raw []byte) (*sdk.AgentCard, error) {
 	return card, nil
 }
 
-// wrapData puts the data of an error into a list of an object, if it is none: since 1.0 it is one, before it was anything.
-// The library reads such lists alone, and would lose the code of the error.
+// wrapData turns an error's data into a list of objects. Before 1.0 it could be anything, but the library reads only lists and
+// would lose the error's code.
 func wrapData(body []byte) []byte {
 	var reply, failure map[string]json.RawMessage
 	if json.Unmarshal(body, &reply) != nil || json.Unmarshal(reply["error"], &failure) != nil {

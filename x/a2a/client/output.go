@@ -18,12 +18,12 @@ import (
 type output struct {
 	voice     *event.Voice
 	artifacts []*sdk.Artifact
-	size      int // of the artifacts, about in bytes
+	size      int // approximate size of the artifacts in bytes
 	spoken    strings.Builder
-	last      *sdk.Artifact // whose text is the end of what is spoken
+	last      *sdk.Artifact // the artifact whose text was streamed last
 }
 
-// begin takes the artifacts that a task has.
+// begin starts with the artifacts that a task already has.
 func (o *output) begin(all []*sdk.Artifact) {
 	o.artifacts, o.size = nil, 0
 	for _, a := range all {
@@ -60,7 +60,7 @@ func (o *output) update(e *sdk.TaskArtifactUpdateEvent) {
 	}
 }
 
-// sizeOf is about how much memory the parts of an artifact take.
+// sizeOf estimates the memory that parts take.
 func sizeOf(id string, parts sdk.ContentParts) int {
 	size := len(id)
 	for _, p := range parts {
@@ -80,7 +80,7 @@ func (o *output) say(text string) {
 	}
 }
 
-// speak streams the new part of the text. If the text no longer continues the old one, it retracts that first.
+// speak streams new text. If the text no longer continues the old one, it retracts the old text first.
 func (o *output) speak() {
 	text := textIn(o.artifacts)
 	more, follows := strings.CutPrefix(text, o.spoken.String())
@@ -98,12 +98,12 @@ func (o *output) speak() {
 	}
 }
 
-// message is the answer of an agent that makes no task.
+// message returns the answer of an agent that makes no task.
 func (o *output) message(m *sdk.Message) (*call.Reply, error) {
 	return o.reply([]*sdk.Artifact{{Parts: m.Parts}})
 }
 
-// task is the answer of a task that is completed: its artifacts, or else the last that the agent says.
+// task returns a completed task's answer: its artifacts, or else the agent's last message.
 func (o *output) task(t *sdk.Task) (*call.Reply, error) {
 	blank := func(p *sdk.Part) bool {
 		text, ok := p.Content.(sdk.Text)
@@ -161,7 +161,7 @@ func (o *output) reply(all []*sdk.Artifact) (*call.Reply, error) {
 	return &call.Reply{Type: call.Value, Out: text}, nil
 }
 
-// textIn is the text of artifacts, one after the other.
+// textIn joins the text of artifacts.
 func textIn(all []*sdk.Artifact) string {
 	var texts []string
 	for _, a := range all {
@@ -172,7 +172,7 @@ func textIn(all []*sdk.Artifact) string {
 	return strings.Join(texts, "\n")
 }
 
-// textOf is the text of a message, which may be nil.
+// textOf returns the text of a message, which may be nil.
 func textOf(m *sdk.Message) string {
 	var text strings.Builder
 	if m != nil {

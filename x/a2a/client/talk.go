@@ -22,10 +22,10 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// names are the ids of a request.
+// names has a request's ids.
 type names struct {
 	key   string
-	known bool // it is the same in the next process
+	known bool // the next process derives the same ids
 }
 
 func namesOf(key string) names {
@@ -46,21 +46,20 @@ type talk struct {
 	names   names
 	secrets *secrets
 	out     output
-	task    sdk.TaskID // empty as long as there is none
+	task    sdk.TaskID // empty until there is one
 	told    string     // the question that was answered last
 	stale   int        // how often in a row the task has asked it since
-	seen    *sdk.Task  // as its stream ended it
+	seen    *sdk.Task  // the task as the stream last reported it
 }
 
-// started is the agent's reply to a message: the id of a new task, a task that has ended, or the answer itself. It is a
-// remote.Task too.
+// started is the agent's reply to a message: a new task's id, an ended task, or the answer itself. It is a remote.Task too.
 type started struct {
 	Task    sdk.TaskID   `json:"task,omitempty"`
 	Ended   *sdk.Task    `json:"ended,omitempty"`
 	Message *sdk.Message `json:"message,omitempty"`
 }
 
-// run sends the message, or finds the task that it has started, and waits for the answer.
+// run sends the message, or finds the task of an earlier attempt, and waits for the answer.
 func (t *talk) run(ctx context.Context, parts sdk.ContentParts) (*call.Reply, error) {
 	for n := 1; n <= maxTasks; n++ {
 		fresh := false
@@ -81,26 +80,26 @@ func (t *talk) run(ctx context.Context, parts sdk.ContentParts) (*call.Reply, er
 			}
 		}
 		var reply *call.Reply
-		if at.Ended != nil { // an agent that keeps no tasks has it no more
+		if at.Ended != nil { // the agent no longer has the task
 			reply, _, err = t.settle(ctx, at.Ended)
 		} else {
 			reply, err = t.follow(ctx)
 		}
 		if gone := (*goneError)(nil); !fresh && errors.As(err, &gone) {
-			continue // the run was resumed, for another try
+			continue // the run was resumed: try again
 		}
 		return reply, err
 	}
 	return nil, failed("%d tasks of the agent have failed", maxTasks)
 }
 
-// A goneError is the failure of a task that can only be replaced by another one.
+// A goneError means that the task cannot be continued, only replaced.
 type goneError struct{ err *call.Error }
 
 func (e *goneError) Error() string { return e.err.Error() }
 func (e *goneError) Unwrap() error { return e.err }
 
-// send sends the message, unless there is a task of it.
+// send sends the message unless it already has a task.
 func (t *talk) send(ctx context.Context, id string, parts sdk.ContentParts) (started, error) {
 	if t.names.known {
 		if task := t.find(ctx); task != "" {
@@ -111,7 +110,7 @@ func (t *talk) send(ctx context.Context, id string, parts sdk.ContentParts) (sta
 	if t.cfg.Skill != "" {
 		m.SetMeta("skill", t.cfg.Skill)
 	}
-	result, err := t.agent.SendMessage(ctx, &sdk.SendMessageRequest{Message: m, Config: &sdk.SendMessageConfig{ReturnImmediately: true}}) // it takes any output mode
+	result, err := t.agent.SendMessage(ctx, &sdk.SendMessageRequest{Message: m, Config: &sdk.SendMessageConfig{ReturnImmediately: true}}) // any output mode is accepted
 	if err != nil {
 		return started{}, t.cfg.failure(t.secrets, "the message cannot be sent: ", err)
 	}
@@ -128,8 +127,8 @@ func (t *talk) send(ctx context.Context, id string, parts sdk.ContentParts) (sta
 	return started{}, failed("the agent answers with %T: want a task or a message", result)
 }
 
-// find returns the request's task, unless it has failed. An agent that lists no tasks has none, and may
-// still recognise the message.
+// find returns the request's task unless it has failed. It finds none if the agent lists no tasks; such an agent may still
+// recognise the message.
 func (t *talk) find(ctx context.Context) sdk.TaskID {
 	list, err := t.agent.ListTasks(ctx, &sdk.ListTasksRequest{ContextID: t.names.key, PageSize: 100})
 	for i := 0; err == nil && i < len(list.Tasks); i++ {
@@ -144,7 +143,7 @@ func lost(s sdk.TaskState) bool {
 	return s == sdk.TaskStateFailed || s == sdk.TaskStateCanceled || s == sdk.TaskStateRejected
 }
 
-// follow waits for the end of the task, and answers what it asks.
+// follow waits for the end of the task, and answers its questions.
 func (t *talk) follow(ctx context.Context) (*call.Reply, error) {
 	misses := 0
 	for {
@@ -183,7 +182,7 @@ func (t *talk) follow(ctx context.Context) (*call.Reply, error) {
 	}
 }
 
-// errAnswered says that the task continues with an answer.
+// errAnswered means that the task continues because its question was answered.
 var errAnswered = errors.New("answered")
 
 // settle returns the answer of a task that has stopped.
@@ -220,7 +219,7 @@ type question struct {
 	Choices  []string `json:"choices"`
 }
 
-// asked identifies what a task asks. A question that it puts again is another one, by the time or its id.
+// asked identifies a question. If a task repeats it, the time or id makes it a new one.
 func asked(task *sdk.Task) string {
 	about := []string{string(task.ID), textOf(task.Status.Message)}
 	if m := task.Status.Message; m != nil {
@@ -232,8 +231,8 @@ func asked(task *sdk.Task) string {
 	return strings.Join(about, "\n")
 }
 
-// unread reports whether a task still asks the question that was just answered. An agent that gives its questions
-// neither times nor ids may mean it.
+// unread reports whether a task still shows the question just answered. Without times or ids, the agent may really be asking
+// again.
 func (t *talk) unread(task *sdk.Task) bool {
 	if asked(task) != t.told {
 		return false
@@ -249,14 +248,14 @@ func (t *talk) ask(ctx context.Context, task *sdk.Task) error {
 	if m := task.Status.Message; m != nil {
 		for _, part := range m.Parts {
 			if data, err := json.Marshal(part.Data()); err == nil && part.Data() != nil {
-				_ = json.Unmarshal(data, &q) // of another agent it may be anything
+				_ = json.Unmarshal(data, &q) // other agents may send anything
 			}
 		}
 	}
 	about := asked(task)
 	sum := sha256.Sum256([]byte(about))
 	digest := hex.EncodeToString(sum[:8])
-	// Named by what is asked: a process that resumes does not see the questions that have their answer.
+	// Named by the question, because a process that resumes does not see answered questions.
 	answer, err := stone.Step(ctx, "input-"+digest, about, func(ctx context.Context, _ string) (string, error) {
 		return stone.In(ctx).Ask(ask.Question{Name: t.id, Text: text, Choices: q.Choices})
 	})
@@ -283,8 +282,8 @@ func (t *talk) ask(ctx context.Context, task *sdk.Task) error {
 	return nil
 }
 
-// listen streams what the agent says until the task stops, the stream ends or has been silent for too long. The task says
-// how it went. The error says that the agent has said too much.
+// listen streams the agent's text until the task stops, the stream ends or is silent for too long. It fails only if the agent has
+// sent too much.
 func (t *talk) listen(ctx context.Context) error {
 	for event, err := range t.agent.SubscribeToTask(ctx, &sdk.SubscribeToTaskRequest{ID: t.task}) {
 		if err != nil {
@@ -323,5 +322,5 @@ func (t *talk) cancel(ctx context.Context) {
 	if t.task == "" {
 		return
 	}
-	_, _ = t.agent.CancelTask(ctx, &sdk.CancelTaskRequest{ID: t.task}) // it is over, or out of reach
+	_, _ = t.agent.CancelTask(ctx, &sdk.CancelTaskRequest{ID: t.task}) // the task has ended or cannot be reached
 }

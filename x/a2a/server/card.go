@@ -15,11 +15,10 @@ import (
 	"github.com/stonelayer/stone/serve"
 )
 
-// Schemas is the URI of an extension of the card. Its parameters are the JSON Schemas of each skill: of the "input" and,
-// if it is known, of the "output".
+// Schemas is the URI of a card extension. Its parameters have two JSON Schemas for each skill: "input" and, if known, "output".
 const Schemas = "https://github.com/stonelayer/stone/tree/main/x/a2a#schemas"
 
-// card describes the agent to a caller, with the skills if it may see them.
+// card describes the agent, with its skills if the caller may see them.
 func (a *agent) card(base string, skills bool) *sdk.AgentCard {
 	name, about := "stone", fmt.Sprintf("Pipelines: %s. Each is an agent of its own, too: see %s/NAME%s", strings.Join(a.names(), ", "), base+a.at, a2asrv.WellKnownAgentCardPath)
 	if len(a.skills) == 1 {
@@ -64,7 +63,7 @@ func (a *agent) card(base string, skills bool) *sdk.AgentCard {
 	return card
 }
 
-// before has the fields of a card for clients of version 0.3, in addition to 1.0. The card of the SDK's adapter lacks the ones of 1.0.
+// before has a card's fields for version 0.3 besides those for 1.0, which the card from the SDK's adapter lacks.
 type before struct {
 	*sdk.AgentCard
 	Version         sdk.ProtocolVersion       `json:"protocolVersion"`
@@ -82,7 +81,7 @@ func (a *agent) serveCard(w http.ResponseWriter, r *http.Request) {
 	url, bearer := card.SupportedInterfaces[0].URL, card.SecuritySchemes["token"].(sdk.HTTPAuthSecurityScheme)
 	w.Header().Set("Content-Type", jsonMode)
 	w.Header().Set("Vary", "Authorization")
-	_ = json.NewEncoder(w).Encode(before{ // or the client has gone
+	_ = json.NewEncoder(w).Encode(before{ // the client may have gone
 		AgentCard: card, Version: "0.3.0", URL: url, Preferred: sdk.TransportProtocolJSONRPC, Extended: true,
 		Additional:      []map[string]string{{"url": url, "transport": string(sdk.TransportProtocolHTTPJSON)}},
 		Security:        []map[string][]string{{"token": {}}},

@@ -29,7 +29,7 @@ type skill struct {
 	api.Pipeline
 	inside.Shape
 	files  parts.Place
-	output *schema.Schema // nil if it is not known
+	output *schema.Schema // nil if unknown
 }
 
 func skillOf(p api.Pipeline) (skill, error) {
@@ -59,13 +59,13 @@ func (s skill) modes() []string {
 	case s.Text != "":
 		modes = []string{textMode, jsonMode}
 	}
-	if s.Media != "" { // its models may take less than the schema
+	if s.Media != "" { // its models may accept fewer types than the schema
 		return append(modes, s.Files...)
 	}
 	return append(modes, s.files.Types...)
 }
 
-// outputModes are the modes of the card and the media types of files in a result. Nil, without such files, means the modes of the card.
+// outputModes returns the card's modes and the media types of files in results. Nil means only the card's modes.
 func (s skill) outputModes() []string {
 	if files := parts.TypesOf(s.output); files != nil {
 		return append([]string{textMode, jsonMode}, files...)
@@ -100,7 +100,7 @@ func named(meta map[string]any, key string) string {
 	return text
 }
 
-// said returns the text, the data and the files of a message; nil for none.
+// said returns a message's text, data and files, nil if it has none.
 func said(m *sdk.Message) (text string, data json.RawMessage, files sdk.ContentParts, err error) {
 	var texts []string
 	for i, part := range m.Parts {
@@ -123,7 +123,7 @@ func said(m *sdk.Message) (text string, data json.RawMessage, files sdk.ContentP
 	return strings.Join(texts, "\n"), data, files, nil
 }
 
-// input returns the input of a run from a message. What does not fit is refused by the API.
+// input makes a run's input from a message. The API refuses an input that does not fit.
 func (s skill) input(m *sdk.Message) (json.RawMessage, error) {
 	text, data, files, err := said(m)
 	if err != nil {
@@ -144,7 +144,7 @@ func (s skill) input(m *sdk.Message) (json.RawMessage, error) {
 	return input, nil
 }
 
-// digest identifies a message of a caller by its content.
+// digest identifies a caller's message by its content.
 func digest(c caller, m *sdk.Message, skill string) string {
 	parts, _ := json.Marshal(m.Parts) // they were read from JSON
 	h := sha256.New()

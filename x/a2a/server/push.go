@@ -13,10 +13,10 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// tokenHeader has the token of a configuration.
+// tokenHeader carries a configuration's token.
 const tokenHeader = "A2A-Notification-Token"
 
-// receiver is the receiver of a configuration. Without an id, it gets its URL's.
+// receiver returns a configuration as a receiver. Without an id, it gets one from its URL.
 func receiver(p *sdk.PushConfig) serve.Receiver {
 	r := serve.Receiver{ID: p.ID, URL: p.URL, Header: map[string]string{}, Secret: p.Token}
 	if r.ID == "" {
@@ -32,7 +32,7 @@ func receiver(p *sdk.PushConfig) serve.Receiver {
 	return r
 }
 
-// config is the configuration of a receiver, without its secrets.
+// config returns a receiver's configuration without its secrets.
 func config(run string, r serve.Receiver) *sdk.PushConfig {
 	out := &sdk.PushConfig{TaskID: sdk.TaskID(run), ID: r.ID, URL: r.URL}
 	if scheme, _, ok := strings.Cut(r.Header["Authorization"], " "); ok {
@@ -41,7 +41,7 @@ func config(run string, r serve.Receiver) *sdk.PushConfig {
 	return out
 }
 
-// notice is the notification about a run that has stopped.
+// notice returns the notification about a stopped run.
 func (a *agent) notice(ctx context.Context, who serve.Principal, run api.Run) ([]byte, error) {
 	c := a.as(who)
 	run, err := c.Result(ctx, run.ID, 0)

@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// accept takes a message: it starts a run, or answers a question of one.
+// accept handles a message: it starts a run or answers a run's question.
 func (a *agent) accept(ctx context.Context, req *sdk.SendMessageRequest) (run api.Run, err error) {
 	switch {
 	case req == nil || req.Message == nil:
@@ -47,7 +47,7 @@ func (a *agent) accept(ctx context.Context, req *sdk.SendMessageRequest) (run ap
 	return run, err
 }
 
-// start starts the run of a message, or returns the one that the message has started.
+// start starts a run for a message, or returns the run that it has already started.
 func (a *agent) start(ctx context.Context, req *sdk.SendMessageRequest) (run api.Run, err error) {
 	m, c := req.Message, callerOf(ctx)
 	s, err := a.skillFor(req)
@@ -61,7 +61,7 @@ func (a *agent) start(ctx context.Context, req *sdk.SendMessageRequest) (run api
 	key := digest(c, m, s.Name)
 	id, group := "task-"+key, cmp.Or(m.ContextID, "context-"+key)
 	if run, err = c.Result(ctx, id, 0); err == nil {
-		return run, nil // whatever the context has got since
+		return run, nil // even if the context has changed since
 	} else if p, ok := errors.AsType[*api.Problem](err); !ok || p.Type != problems.NotFound {
 		return run, failure(err)
 	}
@@ -71,10 +71,10 @@ func (a *agent) start(ctx context.Context, req *sdk.SendMessageRequest) (run api
 			return run, failure(err)
 		}
 	}
-	// Even if the client has gone: it may send the message again, and finds the task. Viewers may come at any time.
+	// Go on if the client has gone: it may send the message again and find the task. Viewers may come at any time.
 	ctx = turn.Listen(context.WithoutCancel(ctx), func([]turn.Part) {})
 	run, err = c.Put(ctx, id, api.Start{Pipeline: s.Name, Input: input, After: after, Labels: map[string]string{contextLabel: group}})
-	if again, found := c.Result(ctx, id, 0); err != nil && found == nil { // the message was sent twice at once, and the context went on
+	if again, found := c.Result(ctx, id, 0); err != nil && found == nil { // the message was sent twice at once, and the other one started the run
 		return again, nil
 	}
 	return run, failure(err)
@@ -136,7 +136,7 @@ func (a *agent) answer(ctx context.Context, m *sdk.Message) (run api.Run, err er
 	return run, failure(err)
 }
 
-// await returns a run, with its result, when it has stopped.
+// await waits until a run has stopped and returns it with its result.
 func await(ctx context.Context, c caller, run api.Run) (api.Run, error) {
 	for {
 		var err error

@@ -27,8 +27,8 @@ type Config struct {
 	Name        string // empty means the name of the only pipeline, or "stone"
 	Description string // empty means the description of the only pipeline, or a list of all
 	Version     string // "1" by default
-	// URL is the server's public address, without a path. Empty means the host of each request for the card,
-	// with https if a proxy sets X-Forwarded-Proto.
+	// URL is the server's public address, without a path. If empty, the card uses the request's host, with https if a proxy sets
+	// X-Forwarded-Proto.
 	URL string
 	// Private lets receivers of notifications be outside the public Internet, and use http.
 	Private bool
@@ -37,7 +37,7 @@ type Config struct {
 // at is the path of the agent.
 const at = "/a2a"
 
-// beat is how often an idle stream gets a comment.
+// beat is the interval of comments on an idle stream.
 const beat = 15 * time.Second
 
 // Mounts returns the mounts of an agent for one server.
@@ -56,13 +56,13 @@ func Mounts(cfg Config) map[string]serve.Mount {
 	return map[string]serve.Mount{"GET " + card: made, "GET " + at + "/{name}" + card: made, "POST " + at: made, at + "/": made}
 }
 
-// A house has the agent of all pipelines, and one of each. They share the receivers of notifications.
+// A house has an agent with all pipelines and one for each. They share the notification receivers.
 type house struct {
 	*agent
-	each map[string]*agent // by the names of their pipelines
+	each map[string]*agent // by pipeline name
 }
 
-// taken are the first segments of paths below the agent of all pipelines: a pipeline of such a name has no agent of its own.
+// taken has the path segments that the shared agent uses: a pipeline with such a name gets no agent.
 var taken = map[string]bool{"tasks": true, "extendedAgentCard": true, "v1": true}
 
 func newHouse(of *serve.Server, cfg Config) (*house, error) {
@@ -89,12 +89,12 @@ func newHouse(of *serve.Server, cfg Config) (*house, error) {
 	return h, nil
 }
 
-// below returns an agent of a name.
+// below returns the agent of one pipeline.
 func (h *house) below(name string, skills ...skill) *agent {
 	one := *h.agent
 	one.skills, one.at = skills, at+"/"+name
 	if len(h.skills) > 1 {
-		one.cfg.Name, one.cfg.Description = "", "" // which are about all of them
+		one.cfg.Name, one.cfg.Description = "", "" // these describe all pipelines
 	}
 	return &one
 }
@@ -107,7 +107,7 @@ func (h *house) serve(w http.ResponseWriter, r *http.Request, who serve.Principa
 	switch {
 	case a != nil:
 		path = "/" + below
-	case r.PathValue("name") != "" && !reads(who): // whether there is such a pipeline is not told
+	case r.PathValue("name") != "" && !reads(who): // do not reveal whether the pipeline exists
 		a, path = h.below(name), "/"+below
 	default:
 		a = h.agent
@@ -117,7 +117,7 @@ func (h *house) serve(w http.ResponseWriter, r *http.Request, who serve.Principa
 		refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is too large: want at most %d bytes, and the URLs of large files", large.Limit))
 		return
 	}
-	// A page of another origin can send a body of few types without being asked. A request without a type is from no browser.
+	// A page of another origin can send a few content types without a preflight. A request without a type is not from a browser.
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); len(body) > 0 && (err != nil && r.Header.Get("Content-Type") != "" || err == nil && kind != jsonMode && kind != "application/a2a+json") {
 		refuse(w, http.StatusUnsupportedMediaType, fmt.Sprintf("the body is of type %q: want %s", r.Header.Get("Content-Type"), jsonMode))
 		return
@@ -129,7 +129,7 @@ func (h *house) serve(w http.ResponseWriter, r *http.Request, who serve.Principa
 	a.handler(path, body).ServeHTTP(flusher{w}, r)
 }
 
-// handler returns the handler of a request for the agent. Clients of version 0.3 name methods with a slash, or paths below /v1.
+// handler chooses the handler for a request. Clients of version 0.3 use methods with a slash or paths below /v1.
 func (a *agent) handler(path string, body []byte) http.Handler {
 	alive := a2asrv.WithTransportKeepAlive(beat)
 	if path == a2asrv.WellKnownAgentCardPath {
@@ -157,7 +157,7 @@ func refuse(w http.ResponseWriter, status int, text string) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"code": status, "status": "INVALID_ARGUMENT", "message": text}}) // or the client has gone
 }
 
-// flusher is an http.Flusher, which the SDK wants, around a writer that only unwraps to one.
+// flusher makes a writer that unwraps to an http.Flusher one itself, as the SDK requires.
 type flusher struct{ http.ResponseWriter }
 
 func (f flusher) Unwrap() http.ResponseWriter { return f.ResponseWriter }
@@ -174,7 +174,7 @@ type agent struct {
 
 var _ a2asrv.RequestHandler = (*agent)(nil)
 
-// caller is the API as the caller of a request.
+// caller is the API on behalf of a request's caller.
 type caller struct {
 	inside.Client
 	who    serve.Principal
@@ -187,7 +187,7 @@ type callerKey struct{}
 
 func callerOf(ctx context.Context) caller { return ctx.Value(callerKey{}).(caller) }
 
-// failure is an error of the API as one of the protocol.
+// failure translates an API error to the protocol.
 func failure(err error) error {
 	p, ok := errors.AsType[*api.Problem](err)
 	if !ok {
@@ -215,7 +215,7 @@ func failure(err error) error {
 
 func invalid(text string) error { return sdk.NewError(sdk.ErrInvalidParams, text) }
 
-// baseOf is the address of the server for the sender of a request.
+// baseOf returns the server's address as the sender of a request sees it.
 func (a *agent) baseOf(r *http.Request) string {
 	if a.cfg.URL != "" {
 		return strings.TrimSuffix(a.cfg.URL, "/")

@@ -42,7 +42,7 @@ func (a *agent) SubscribeToTask(ctx context.Context, req *sdk.SubscribeToTaskReq
 	}
 }
 
-// stream yields a task, what its models write, and how it stops.
+// stream yields a task, the text that its models write, and its final status.
 func stream(ctx context.Context, c caller, run api.Run, yield func(sdk.Event, error) bool) {
 	first, err := task(ctx, c, run, nil)
 	if !yield(first, err) || err != nil || stopped(run) {
@@ -80,13 +80,13 @@ func finish(ctx context.Context, c caller, run api.Run, d *draft, yield func(sdk
 	yield(&sdk.TaskStatusUpdateEvent{TaskID: d.of.TaskID, ContextID: d.of.ContextID, Status: t.Status, Metadata: t.Metadata}, nil)
 }
 
-// A draft is the partial result that a client has received.
+// A draft is the part of a result that a client has received.
 type draft struct {
 	of   sdk.TaskInfo
 	text string
 }
 
-// add returns the event for what the run has said since, or nil. The newest answer is told.
+// add returns an event with the run's new text, or nil. It follows the newest answer.
 func (d *draft) add(parts []turn.Part) sdk.Event {
 	for _, p := range slices.Backward(parts) {
 		if p.Kind != turn.Text || p.State == turn.Void {

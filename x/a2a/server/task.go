@@ -22,10 +22,10 @@ import (
 	"github.com/stonelayer/stone/x/a2a/internal/parts"
 )
 
-// contextLabel is the label with the context of a run.
+// contextLabel is the label for a run's context.
 const contextLabel = "a2a-context"
 
-// resultID is the id of the artifact with the result.
+// resultID is the result artifact's id.
 const resultID = "result"
 
 // states maps the states of runs to task states.
@@ -41,7 +41,7 @@ func infoOf(run api.Run) sdk.TaskInfo {
 	return sdk.TaskInfo{TaskID: sdk.TaskID(run.ID), ContextID: cmp.Or(run.Labels[contextLabel], run.ID)}
 }
 
-// task describes a run with its result. The history has its last messages, all if most is nil.
+// task describes a run with its result. It has the most recent messages, at most most, or all if most is nil.
 func task(ctx context.Context, c caller, run api.Run, most *int) (*sdk.Task, error) {
 	of := infoOf(run)
 	t := &sdk.Task{ID: of.TaskID, ContextID: of.ContextID, Metadata: map[string]any{"skill": run.Pipeline}}
@@ -65,7 +65,7 @@ func task(ctx context.Context, c caller, run api.Run, most *int) (*sdk.Task, err
 	return t, nil
 }
 
-// status is the status of a run that has asked questions.
+// status returns the status of a run with these questions.
 func status(run api.Run, asked []api.Question) sdk.TaskStatus {
 	when := run.Started
 	if stopped(run) && !run.Ended.IsZero() {
@@ -79,7 +79,7 @@ func status(run api.Run, asked []api.Question) sdk.TaskStatus {
 	switch q, open := oldest(asked); {
 	case s.State == sdk.TaskStateInputRequired && open:
 		s.Message = question(of, q)
-	case s.State == sdk.TaskStateInputRequired: // it was answered just now
+	case s.State == sdk.TaskStateInputRequired: // the question was just answered
 		s.State = sdk.TaskStateWorking
 	case s.State == sdk.TaskStateFailed && run.Failure != nil:
 		say(fmt.Sprintf("%s: %s (at %s)", run.Failure.Kind, run.Failure.Reason, run.Failure.Path))
@@ -99,7 +99,7 @@ func oldest(asked []api.Question) (first api.Question, open bool) {
 	return first, open
 }
 
-// question is a question as a message.
+// question returns a question as a message.
 func question(of sdk.TaskInfo, q api.Question) *sdk.Message {
 	text := q.Text
 	if q.Problem != "" {
@@ -122,7 +122,7 @@ func question(of sdk.TaskInfo, q api.Question) *sdk.Message {
 	return &sdk.Message{ID: id, Role: sdk.MessageRoleAgent, TaskID: of.TaskID, ContextID: of.ContextID, Parts: sdk.ContentParts{sdk.NewTextPart(text), sdk.NewDataPart(data)}}
 }
 
-// parts are the result of a pipeline, with its files last. Files that are none, or too large, are data.
+// parts returns a result as parts, files last. Files that are invalid or too large are sent as data.
 func (c caller) parts(pipeline string, n *api.Node) sdk.ContentParts {
 	var output *schema.Schema
 	for _, s := range c.skills {
@@ -147,7 +147,7 @@ func (c caller) parts(pipeline string, n *api.Node) sdk.ContentParts {
 	return append(sdk.ContentParts{first}, files...)
 }
 
-// known returns the run that is a task, with its result.
+// known returns a task's run with its result.
 func (a *agent) known(ctx context.Context, id sdk.TaskID) (api.Run, error) {
 	if id == "" {
 		return api.Run{}, invalid("the request names no task")
@@ -187,7 +187,7 @@ func (a *agent) CancelTask(ctx context.Context, req *sdk.CancelTaskRequest) (*sd
 	return task(ctx, c, run, nil)
 }
 
-// pageBytes is about how much JSON a page of tasks has: it ends before the task that exceeds it, but has one.
+// pageBytes bounds the JSON on a page of tasks, except that a page has at least one.
 const pageBytes = 4 << 20
 
 // ListTasks implements a2asrv.RequestHandler.
@@ -212,7 +212,7 @@ func (a *agent) ListTasks(ctx context.Context, req *sdk.ListTasksRequest) (*sdk.
 		}
 	}
 	out := &sdk.ListTasksResponse{Tasks: []*sdk.Task{}, PageSize: size}
-	if req.Status != "" && !query.Has("state") { // no run is in such a state
+	if req.Status != "" && !query.Has("state") { // no run has this state
 		return out, nil
 	}
 	if len(a.skills) == 1 {
@@ -244,7 +244,7 @@ func (a *agent) ListTasks(ctx context.Context, req *sdk.ListTasksRequest) (*sdk.
 		}
 		if text, err := json.Marshal(t); err != nil {
 			return nil, err
-		} else if left -= len(text); left < 0 && len(out.Tasks) > 0 { // the next page begins with it
+		} else if left -= len(text); left < 0 && len(out.Tasks) > 0 { // the next page begins with this run
 			page.Next = last
 			break
 		}

@@ -23,10 +23,10 @@ import (
 	"github.com/stonelayer/stone/sandbox"
 )
 
-// maxFile bounds a file that the program reads by the protocol, in bytes.
+// maxFile bounds a file that the program reads through the protocol, in bytes.
 const maxFile = 8 << 20
 
-// RequestPermission implements sdk.Client. It asks the people of the run; a canceled question denies the permission.
+// RequestPermission implements sdk.Client. It asks the run's people; a canceled question denies the permission.
 func (t *turn) RequestPermission(_ context.Context, r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
 	id, err := t.allowed(r), error(nil)
 	if id == "" {
@@ -74,7 +74,7 @@ func (t *turn) ask(r sdk.RequestPermissionRequest) (sdk.PermissionOptionId, erro
 	sum := sha256.Sum256([]byte(about))
 	t.asking.Lock()
 	defer t.asking.Unlock()
-	// Named by what is asked, so that a program that starts again gets the recorded answer to the same question.
+	// Named by the question, so a restarted program gets the recorded answer.
 	answer, err := stone.Step(t.ctx, "permission-"+hex.EncodeToString(sum[:8]), about, func(ctx context.Context, _ string) (string, error) {
 		response, err := stone.In(ctx).Ask(q)
 		if fault.Kind(err) == string(kind.Declined) {

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// A clone is a working copy that shares the objects of a repository, and nothing else: the program sees neither its
-// configuration nor its remotes, and leaves no trace in it.
+// A clone is a working copy that shares only objects with a repository: the program sees neither its configuration nor its
+// remotes, and leaves no trace in it.
 type clone struct {
 	dir     string // without symbolic links
 	objects string // of the repository
@@ -69,7 +69,7 @@ func (c *clone) diff(ctx context.Context) (string, error) {
 		"--ignore-submodules=all", "--src-prefix=a/", "--dst-prefix=b/", c.base, "--")
 }
 
-// git runs git, without hooks and without the variables by which it would find another repository.
+// git runs git without hooks and without variables that point to another repository.
 func git(ctx context.Context, dir string, input []byte, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", append([]string{"-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false"}, args...)...)
 	cmd.Dir, cmd.Stdin = dir, bytes.NewReader(input)

@@ -7,18 +7,17 @@
 //
 //	{"text": "…", "base": "4f0c…", "diff": "diff --git a/…", "tests": {"passed": true, "output": "…"}}
 //
-// Base is the commit that the diff changes. Tests has the result of Config.Test; the check tests-pass rejects an answer whose
-// tests failed. If the call repairs a rejected answer, the program starts from its earlier edits and is told why they were
-// rejected.
+// The diff applies to the commit base. Tests has the result of Config.Test; the check tests-pass rejects an answer whose tests
+// failed. If the call repairs a rejected answer, the program starts from its earlier edits and is told why they were rejected.
 //
 // # People
 //
-// When the program asks for permission, the run asks its people. In a run without a frontend, the program is stopped while the run
-// waits. After the answer it starts again, and the same question gets the recorded answer.
+// When the program asks for permission, the run asks its people. In a run without a frontend, the program is stopped while the
+// run waits. After the answer it starts again and gets the recorded answer to the same question.
 //
 // # Reach
 //
-// The program writes to its clone, and reads and writes what Config.Sandbox grants. It cannot write to .git, so it cannot
-// commit. Reading and writing files by the protocol reaches the clone alone. Terminals are not offered. When the context
-// is done, the turn is cancelled and the program ends with all its child processes.
+// The program writes to its clone, and reads and writes what Config.Sandbox grants. It cannot write to .git, so it cannot commit.
+// File requests of the protocol reach only the clone. Terminals are not offered. When the context is done, the turn is cancelled,
+// and the program and all its child processes are stopped.
 package harness

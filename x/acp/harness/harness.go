@@ -17,21 +17,21 @@ import (
 	"github.com/stonelayer/stone/sandbox"
 )
 
-// Config configures the program. The zero value is invalid: its calls fail with "runtime/unavailable".
+// Config configures the program. With the zero value, calls fail with "runtime/unavailable".
 type Config struct {
 	// Command is the absolute path of the program, and its arguments.
 	Command []string
 	// Dir is the absolute path of a directory in a git repository. The program works on a clone of its commit HEAD.
 	Dir string
-	// Mode is the mode of the session; "" leaves the one that the program chooses.
+	// Mode is the session mode; "" means the program's default.
 	Mode string
 	// Env are the names of further environment variables to pass on, such as ANTHROPIC_API_KEY. HOME is a temporary
 	// directory.
 	Env []string
 	// Sandbox grants files and network in addition to the clone.
 	Sandbox sandbox.Policy
-	// Allow are kinds of tool calls, such as "read" or "edit", that the program is permitted without asking. The program
-	// itself says of which kind a call is.
+	// Allow lists kinds of tool calls, such as "read" or "edit", that need no permission. The program itself states a call's
+	// kind.
 	Allow []string
 	// Test is a command that runs in the clone after the turn, in the same sandbox, such as ["go", "test", "./..."].
 	Test []string
@@ -68,7 +68,7 @@ func New(m call.Metadata, c Config) call.Capability {
 	}}
 }
 
-// An answer is the out of a reply.
+// An answer is a reply's out.
 type answer struct {
 	Text  string   `json:"text"`
 	Base  string   `json:"base"`
@@ -81,7 +81,7 @@ type verdict struct {
 	Output string `json:"output"`
 }
 
-// Bounds in bytes. Text and diff must fit an envelope; of the output of tests, maxTests bytes are kept.
+// Bounds in bytes. Text and diff must fit in an envelope.
 const (
 	maxAnswer = call.MaxEnvelope / 4
 	maxTests  = 16 << 10
@@ -132,7 +132,7 @@ func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, err
 	return &call.Reply{Out: call.JSON(secrets.Text(string(out))), Usage: usage}, nil
 }
 
-// policy is the sandbox of a program that works on a clone.
+// policy returns the sandbox policy for a clone.
 func (c Config) policy(cl *clone) (p sandbox.Policy, err error) {
 	p = c.Sandbox
 	p.Writable = append([]string{cl.dir}, p.Writable...)
@@ -160,7 +160,7 @@ func (c Config) test(ctx context.Context, policy sandbox.Policy, dir string) (*v
 	return &verdict{Passed: err == nil, Output: output}, nil
 }
 
-// TestsPass is the check tests-pass: the tests of the answer have passed.
+// TestsPass is the check tests-pass, which requires that the answer's tests have passed.
 func TestsPass(_ context.Context, s call.Subject) error {
 	var a answer
 	switch err := json.Unmarshal(s.Out, &a); {
@@ -172,7 +172,7 @@ func TestsPass(_ context.Context, s call.Subject) error {
 	return nil
 }
 
-// promptOf returns the prompt of a request, and the rejected answer that it is to repair.
+// promptOf returns a request's prompt and the rejected answer to repair.
 func promptOf(req *call.Request) (text string, before *answer, err error) {
 	var input struct {
 		Prompt string `json:"prompt"`

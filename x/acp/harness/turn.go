@@ -31,12 +31,12 @@ type turn struct {
 	end     func() // ends the program
 	session sdk.SessionId
 
-	asking sync.Mutex // held during a question: programs may ask several at once
+	asking sync.Mutex // held during a question, because programs may ask several at once
 
 	mu    sync.Mutex // of the fields below
 	text  strings.Builder
 	usage call.Usage
-	err   error // the reason why the turn was ended
+	err   error // why the turn was ended
 }
 
 // fail ends the turn. Only the first error is kept.
@@ -78,7 +78,7 @@ func (t *turn) run(policy sandbox.Policy, prompt string) error {
 	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = t.clone.dir, t.cfg.Env, input, stdout, stderr
 	conn := sdk.NewClientSideConnection(t, stdin, output)
 	conn.SetLogger(slog.New(slog.DiscardHandler))
-	go func() { // a program that breaks the protocol would write to nobody
+	go func() { // or a program that breaks the protocol would block
 		<-conn.Done()
 		output.Close()
 	}()
@@ -123,7 +123,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// talk takes the turn. When ctx ends before it is over, the program is told so.
+// talk takes the turn. If ctx ends first, it cancels the program's session.
 func (t *turn) talk(ctx context.Context, conn *sdk.ClientSideConnection, prompt string) error {
 	about, err := conn.Initialize(ctx, sdk.InitializeRequest{
 		ProtocolVersion:    sdk.ProtocolVersionNumber,
@@ -170,7 +170,7 @@ func value(n *int) int {
 	return *n
 }
 
-// SessionUpdate implements sdk.Client: text is streamed, and tool calls are the progress.
+// SessionUpdate implements sdk.Client. It streams text and reports tool calls as progress.
 func (t *turn) SessionUpdate(_ context.Context, n sdk.SessionNotification) error {
 	switch u := n.Update; {
 	case u.AgentMessageChunk != nil && u.AgentMessageChunk.Content.Text != nil:

@@ -16,11 +16,11 @@ import (
 
 // Bounds of what a file may become in memory. The library reads a stream piece by piece, but keeps what it means.
 const (
-	maxInflated = 64 << 20 // bytes of the streams of a file that are read, each as often as it is
+	maxInflated = 64 << 20 // bytes read from a file's streams, counted at each read
 	maxOfPage   = 8 << 20  // bytes of the streams of a page
 	maxLetters  = 1 << 20  // of a page
 	maxKept     = 1 << 10  // states that q keeps
-	someOps     = 1 << 12  // operators after which the time is looked at
+	someOps     = 1 << 12  // operators between checks of the time
 )
 
 // A tooLarge is the error of a file that expands too much.
@@ -47,7 +47,7 @@ func (w *writing) take(v pdf.Value) {
 	if v.Kind() != pdf.Stream {
 		return
 	}
-	n, _ := io.Copy(io.Discard, io.LimitReader(v.Reader(), min(w.left, w.ofPage)+1)) // what is damaged ends there
+	n, _ := io.Copy(io.Discard, io.LimitReader(v.Reader(), min(w.left, w.ofPage)+1)) // a damaged stream ends there
 	if w.left -= n; w.left < 0 {
 		panic(errInflated)
 	}

@@ -19,11 +19,11 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Field is the key in the metadata of a part with the property of the value that the file is in.
+// Field is a key in a part's metadata. Its value names the property that holds the file.
 const Field = "field"
 
-// Take takes the files out of a value. Rest is the value without the properties that were files; nil if it was nothing else.
-// A file deeper inside the value has a line with its number in rest, as for a model. Together they have at most llm.MaxMedia.
+// Take removes the files from a value. Rest lacks the properties that were files, and is nil if nothing is left. In rest, a line
+// with a number replaces a file deeper inside the value, as for a model. There are at most llm.MaxMedia files.
 func Take(value json.RawMessage, s *schema.Schema) (rest json.RawMessage, files sdk.ContentParts, err error) {
 	shown, media, err := structured.Media(value, s)
 	if err != nil || len(media) == 0 {
@@ -55,7 +55,7 @@ func Take(value json.RawMessage, s *schema.Schema) (rest json.RawMessage, files 
 	return rest, files, err
 }
 
-// taken reports whether a value is the line of a file, or a list of such lines, and marks the files with the field.
+// taken reports whether a value is a file's line, or a list of such lines, and marks the files with the field.
 func taken(value json.RawMessage, field string, lines map[string]*sdk.Part) bool {
 	var line string
 	list := []string{}
@@ -99,7 +99,7 @@ func Media(p *sdk.Part) (*llm.Media, error) {
 
 const unknown = "application/octet-stream"
 
-// A Place is where a value takes files. The zero Place takes none.
+// A Place describes where a value takes files. The zero Place takes none.
 type Place struct {
 	Types  []string // see TypesOf
 	fields map[string]form
@@ -194,7 +194,7 @@ func in(name string) string {
 	return fmt.Sprintf(" in %q", name)
 }
 
-// name returns the field for a file: the one that its metadata names, or the only one.
+// name returns the field for a file: the field in its metadata, or the only field.
 func (p Place) name(part *sdk.Part) (string, error) {
 	if name, _ := part.Metadata[Field].(string); name != "" {
 		if _, ok := p.fields[name]; ok {
@@ -211,7 +211,7 @@ func (p Place) name(part *sdk.Part) (string, error) {
 	return "", fmt.Errorf("several fields take files: put one into the metadata of the part, as {%q: %q}: %s", Field, names[0], strings.Join(names, ", "))
 }
 
-// file returns a file as a field has it.
+// file returns a file in the form that a field needs.
 func (f form) file(part *sdk.Part) (json.RawMessage, error) {
 	m, err := Media(part)
 	switch {

@@ -1,21 +1,21 @@
-// Package anthropic speaks Anthropic's Messages on the side of the server, so that its clients, such as Claude Code, use
-// pipelines and intents as models. Package openai runs them:
+// Package anthropic implements the server side of Anthropic's Messages, so clients such as Claude Code can use pipelines and
+// intents as models. Package openai runs them:
 //
 //	POST /v1/messages                 {"model": "stone/chat/answer", "max_tokens": 1024, "messages": […]}
 //	POST /v1/messages/count_tokens    an estimate
 //	GET  /v1/models                   in Anthropic's form for a request with the header anthropic-version
 //
-// The token of a caller may stand in the header x-api-key. [Parameters] lists what a request may have.
+// A caller's token may be in the header x-api-key. [Parameters] lists the supported parameters.
 //
 // # Streams
 //
-// Clients repeat a request whose stream ends with an error, and pay twice. So a stream that waits for the checks
-// starts after 15 seconds, or when the answer is accepted: a failure before that has a status.
+// Clients repeat a request whose stream ends with an error, and pay twice. A stream that waits for checks therefore starts only
+// after 15 seconds or when the answer is accepted: an earlier failure is sent as a status.
 //
 // # Thinking
 //
-// Where a client asks for thinking, an answer has the reasoning of its model. In place of the provider's signature, it
-// has the name of the run, which keeps the values that the provider wants back in the next turn.
+// If a client asks for thinking, the answer includes the model's reasoning. In place of the provider's signature it has the run's
+// name; the run keeps the values that the provider needs in the next turn.
 package anthropic
 
 import (
@@ -46,13 +46,13 @@ func Routes(all []openai.Route) []openai.Route {
 
 type handler = func(w http.ResponseWriter, r *http.Request, b openai.Backend) error
 
-// Serves reports whether a request is one of a client of Anthropic, which reads errors in its form.
+// Serves reports whether a request is from an Anthropic client, which expects Anthropic's error format.
 func Serves(r *http.Request) bool {
 	path := r.URL.Path
 	return path == "/v1/messages" || strings.HasPrefix(path, "/v1/messages/") || strings.HasPrefix(path, "/v1/") && r.Header.Get("Anthropic-Version") != ""
 }
 
-// Token moves the token of such a client to where others have it.
+// Token moves such a client's token to the usual header.
 func Token(r *http.Request) *http.Request {
 	key := r.Header.Get("X-Api-Key")
 	if key == "" || !Serves(r) || r.Header.Get("Authorization") != "" {
@@ -72,7 +72,7 @@ var kinds = map[int]string{
 
 type object = map[string]any
 
-// overloaded is the status of a service that cannot take a request now.
+// overloaded is Anthropic's status for an overloaded service.
 const overloaded = 529
 
 // failureOf returns an error with its status. A run that has failed is 424 where OpenAI's clients get 422: after
@@ -113,7 +113,7 @@ func Fail(w http.ResponseWriter, e *openai.Error) {
 	_ = json.NewEncoder(w).Encode(f) // or the client has gone
 }
 
-// named gives a reply the name of its request under the header that clients read.
+// named sets the request id in the header that clients read.
 func named(w http.ResponseWriter) { w.Header().Set("Request-Id", w.Header().Get("X-Request-Id")) }
 
 func reply(w http.ResponseWriter, value any) error {

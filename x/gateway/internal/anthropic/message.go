@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/x/gateway/internal/openai"
 )
 
-// answer is a message of the model.
+// answer is a message from the model.
 type answer struct {
 	ID           string   `json:"id"`
 	Type         string   `json:"type"` // always "message"
@@ -69,12 +69,12 @@ func count(w http.ResponseWriter, r *http.Request, b openai.Backend) error {
 	return reply(w, object{"input_tokens": in})
 }
 
-// message returns the message that has nothing yet.
+// message returns an empty message.
 func (a *asked) message(t *openai.Turn) answer {
 	return answer{ID: t.Run.ID, Type: "message", Role: "assistant", Model: a.model, Content: []object{}}
 }
 
-// end sets why the answer ends and what it has used.
+// end sets the stop reason and the usage.
 func (m *answer) end(t *openai.Turn, said *llm.Reply) {
 	u := t.Run.Usage
 	m.Usage = usage{max(u.InputTokens-u.CacheReadTokens-u.CacheWriteTokens, 0), u.CacheWriteTokens, u.CacheReadTokens, u.OutputTokens, u.USD}
@@ -93,8 +93,7 @@ func (m *answer) end(t *openai.Turn, said *llm.Reply) {
 	m.StopReason = &why
 }
 
-// thought returns the thinking of an answer, for a client that asks for it. Calls have it in any case if their
-// provider wants it back.
+// thought returns an answer's thinking for a client that asks for it, and always with tool calls if their provider needs it back.
 func (a *asked) thought(t *openai.Turn, said *llm.Reply) []object {
 	wanted := a.thinking.Type == "enabled" || a.thinking.Type == "adaptive"
 	sealed := openai.Sealed + t.Run.ID
@@ -182,7 +181,7 @@ func (e *events) whole(b object) {
 	e.stop()
 }
 
-// write streams a message. Nothing is sent before there is text, the run is done, or it has lasted for a while.
+// write streams a message. It sends nothing until there is text, the run is done or some time has passed.
 func (a *asked) write(w http.ResponseWriter, t *openai.Turn) error {
 	named(w)
 	m, e := a.message(t), &events{}

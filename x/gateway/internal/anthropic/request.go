@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/x/gateway/internal/openai"
 )
 
-// Parameters says what is done with each parameter of a request; see openai.Use. All others are refused.
+// Parameters lists how each request parameter is handled; see openai.Use. All others are refused.
 var Parameters = map[string]openai.Use{
 	"model": openai.Used, "messages": openai.Used, "system": openai.Used, "stream": openai.Used, "thinking": openai.Used,
 	"max_tokens": openai.Passed, "temperature": openai.Passed, "top_p": openai.Passed, "stop_sequences": openai.Passed, "tool_choice": openai.Passed,
@@ -29,7 +29,7 @@ type asked struct {
 	model    string
 	stream   bool
 	thinking struct{ Type, Display string }
-	recalled map[int]string // the runs of the turns whose thinking the client sends back
+	recalled map[int]string // the runs behind the thinking that the client sends back
 }
 
 // read reads a request.
@@ -74,7 +74,7 @@ func read(r *http.Request, b openai.Backend) (a asked, err error) {
 	return a, err
 }
 
-// tool is a tool of the client, or of Anthropic where it has another type than custom.
+// tool is a client's tool or, with a type other than custom, a tool of Anthropic.
 type tool struct {
 	Type, Name, Description string
 	InputSchema             json.RawMessage `json:"input_schema"`
@@ -114,7 +114,7 @@ func (a *asked) offer(tools []tool, choice toolChoice, ignores func(kind string)
 // maxList bounds each list of a request: the number of messages that Anthropic's API accepts.
 const maxList = 100_000
 
-// list is a bounded list: a short element takes a hundred times its bytes in memory.
+// list is a bounded list, because a short element takes a hundred times its size in memory.
 type list[T any] []T
 
 func (l *list[T]) UnmarshalJSON(raw []byte) error {
@@ -252,7 +252,7 @@ func (a *asked) say(system json.RawMessage, messages []message) error {
 	return nil
 }
 
-// add adds a block to a message. A result is a message of its own, before what the user says beside it.
+// add adds a block to a message. A result becomes a separate message, before the user's text.
 func (a *asked) add(turn *llm.Message, at string, b *block) (err error) {
 	model := turn.Role == llm.RoleAssistant
 	switch {

@@ -1,7 +1,5 @@
-// Package openai speaks the protocols of OpenAI on the side of the server: Responses, Chat
-// Completions and the list of models. Package gateway mounts it, so that programs that know
-// nothing of Stone use its pipelines as models, and its gates stand between them and the
-// models behind:
+// Package openai implements the server side of OpenAI's protocols: Responses, Chat Completions and the list of models. Package
+// gateway mounts it, so programs that know nothing of Stone can use its pipelines as models, behind its gates:
 //
 //	client := openai.NewClient(option.WithBaseURL("http://127.0.0.1:8080/v1"))
 //
@@ -14,8 +12,8 @@
 //
 // # Models
 //
-// A published pipeline is the model stone/NAME, an intent of the Applicator the model
-// stone/INTENT. What a pipeline reads decides what it is given:
+// A published pipeline is the model stone/NAME, and an intent of the Applicator is the model stone/INTENT. The type that a
+// pipeline reads determines its input:
 //
 //   - an llm.Request: the whole request, with its tools and settings. If the result is an
 //     llm.Reply, its tool calls reach the client. An intent is a pipeline of this form, see
@@ -39,9 +37,8 @@
 // previous_response_id a request continues the conversation of an earlier one, if the
 // model is given a conversation.
 //
-// A stream starts at once, and its text follows when the run is done: a client sees nothing
-// that a gate has not accepted. The events of a response are always the same, so that
-// starting_after can continue after any of them, also at another server.
+// A stream starts at once, and its text follows when the run is done: a client sees nothing that a gate has not accepted. A
+// response always has the same events, so starting_after can continue after any of them, even at another server.
 //
 // A model with Live streams the first answer of its run while it is written, see [Live]. If a
 // gate then rejects it, the run is cancelled and the stream ends with response.failed and the
@@ -50,10 +47,9 @@
 //
 // # Reasoning
 //
-// An answer with reasoning has an item with its summary. What the provider of the model wants
-// back in the next turn, such as encrypted reasoning and signatures, stays in the run. The item
-// refers to it, by its id and, if the request includes reasoning.encrypted_content, by that. When a
-// client sends the item back with the turn as it was, the model gets it.
+// An answer with reasoning has an item with its summary. The data that the model's provider needs in the next turn, such as
+// encrypted reasoning and signatures, stays in the run. The item refers to it by its id and, if the request includes
+// reasoning.encrypted_content, by that. When a client sends back the item with the unchanged turn, the model gets the data.
 //
 // # Parameters
 //

@@ -77,9 +77,8 @@ func typeOf(status int) string {
 	return "invalid_request_error"
 }
 
-// statuses are the HTTP statuses of failed runs by kind. All other kinds are 422: the pipeline, or a gate, has
-// refused, and would do so again. Clients repeat requests that got 429 or a status from 500, so a run
-// that has paid gets 422 whatever it failed by.
+// statuses maps failure kinds to HTTP statuses. All other kinds are 422: the pipeline or a gate has refused and would refuse
+// again. Clients repeat requests after 429 and 5xx, so a run that was billed gets 422 for any failure.
 var statuses = map[string]int{
 	reasons.InputRejected:   http.StatusBadRequest,
 	reasons.InputInvalid:    http.StatusBadRequest,
@@ -130,12 +129,12 @@ func (e *Error) failure() *responseError {
 	return &responseError{code, e.Code + ": " + e.Message}
 }
 
-// lost is the error of a run whose answer a client cannot be given, although it was paid.
+// lost is the error for a run whose paid answer cannot be delivered.
 func lost(code, message string) *Error {
 	return &Error{Status: http.StatusUnprocessableEntity, Final: true, Message: message, Type: "invalid_request_error", Code: code}
 }
 
-// unread is the error of a run that is done and whose answer is no answer.
+// unread is the error for a finished run whose answer cannot be read.
 func unread(err error) *Error {
 	if e := Of(err); e != nil {
 		return e

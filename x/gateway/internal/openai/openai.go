@@ -32,9 +32,9 @@ type Backend interface {
 	// IgnoresTool reports whether tools of a type, such as web_search, are left out of requests, which
 	// are refused otherwise.
 	IgnoresTool(kind string) bool
-	// Needs returns an error if the caller does not have the role.
+	// Needs returns an error if the caller lacks the role.
 	Needs(role string) error
-	// Kept returns what Start was given to be kept with a run.
+	// Kept returns the data that Start stored with a run.
 	Kept(ctx context.Context, id string) (json.RawMessage, error)
 	// Journal has the runs that the caller may read.
 	Journal() journal.Journal
@@ -122,8 +122,7 @@ func Fields(body map[string]json.RawMessage, to map[string]any) error {
 	return nil
 }
 
-// named reports whether the client chose the run of a request, to come back to it: then the run
-// continues when the connection breaks.
+// named reports whether the client chose the run's id, to come back to it: such a run continues when the connection breaks.
 func named(r *http.Request) bool { return r.Header.Get(protocol.IdempotencyKey) != "" }
 
 // runID returns a request's run id: random, unless the client chose a key.
@@ -142,7 +141,7 @@ func metadata(m map[string]string) error {
 	return nil
 }
 
-// asked checks that the model can do what a request asks for.
+// asked checks that the model supports the request.
 func asked(m Model, req *llm.Request) error {
 	if m.TakesRequest() {
 		return nil
@@ -164,15 +163,14 @@ func asked(m Model, req *llm.Request) error {
 	return nil
 }
 
-// heartbeat is how often a stream that waits sends a comment, so that what lies between
-// does not take it for dead.
+// heartbeat is the interval of comments on a waiting stream, which keep proxies from closing it.
 const heartbeat = 15 * time.Second
 
 // cancelTime bounds the cancellation of a run whose client has gone.
 const cancelTime = 30 * time.Second
 
-// wait returns the run when it has stopped. It cancels the run if the client goes and asked
-// for that, and calls beat while nothing happens.
+// wait waits until the run has stopped and returns it. If the client disconnects, it cancels the run where that was requested. It
+// calls beat while nothing happens.
 func wait(ctx context.Context, b Backend, id string, cancel bool, beat func()) (api.Run, error) {
 	for {
 		moment, stop := context.WithTimeout(ctx, heartbeat)

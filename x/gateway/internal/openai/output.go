@@ -115,8 +115,7 @@ func (e *events) send(kind string, fields map[string]any) {
 	}
 }
 
-// stream writes the events after a number. The answer follows when the run is done, and that
-// of a live model as it is written.
+// stream writes the events after a number. It sends the answer when the run is done, a live model's answer as it is written.
 func (resp *response) stream(w http.ResponseWriter, r *http.Request, b Backend, m Model, after int) error {
 	e := &events{Stream: NewStream(w), after: after}
 	e.send("response.created", map[string]any{"response": *resp})
@@ -149,7 +148,7 @@ func (resp *response) stream(w http.ResponseWriter, r *http.Request, b Backend, 
 		resp.Error, name = ofRun(run).failure(), "response.failed"
 	}
 	if resp.live && resp.Error != nil {
-		e.next = max(e.next, e.after+1) // the place of the client may be in a text that is gone
+		e.next = max(e.next, e.after+1) // the client's position may be in a discarded text
 	}
 	e.send(name, map[string]any{"response": *resp})
 	return nil
@@ -205,7 +204,7 @@ func (e *events) thought(index int, it reasoning) {
 	}
 }
 
-// in returns a function that adds the fields that say where an event belongs.
+// in returns a function that adds an event's position fields.
 func in(place map[string]any) func(map[string]any) map[string]any {
 	return func(more map[string]any) map[string]any {
 		maps.Copy(more, place)

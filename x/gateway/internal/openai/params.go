@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Use says what is done with a parameter of a request.
+// Use is how a request parameter is handled.
 type Use string
 
 const (
@@ -15,12 +15,12 @@ const (
 	// Passed parameters reach a model that takes a request. A pipeline that takes anything
 	// else has settings of its own, and ignores them.
 	Passed Use = "passed"
-	// Tooled parameters are for models that take a request alone; others refuse them.
+	// Tooled parameters are only for models that take a request; others refuse them.
 	Tooled Use = "tools"
-	// Ignored parameters change nothing that a program could rely on.
+	// Ignored parameters have no effect that a program could rely on.
 	Ignored Use = "ignored"
-	// Refused parameters ask for something that no model here does. Their null, false, 0 and
-	// empty values, and 1 for n, are accepted.
+	// Refused parameters ask for a feature that no model here has. Their null, false, 0 and empty values, and 1 for n, are
+	// accepted.
 	Refused Use = "refused"
 )
 

@@ -255,8 +255,8 @@ func (resp *response) now(w http.ResponseWriter, r *http.Request, b Backend) err
 	return Reply(w, was)
 }
 
-// start starts the run of a request, whose messages follow the messages of an earlier response. What is known of a response is
-// kept with it; a chat has none.
+// start starts the run of a request, whose messages follow the messages of an earlier response. The response's data is kept with
+// the run; a chat has none.
 func start(r *http.Request, b Backend, model string, req *llm.Request, before []llm.Message, s Start, resp *response) (m Model, run api.Run, err error) {
 	if m, err = Find(b, model); err == nil {
 		err = cmp.Or(checkSettings(req), asked(m, req))
@@ -280,7 +280,7 @@ func start(r *http.Request, b Backend, model string, req *llm.Request, before []
 	return m, run, err
 }
 
-// stored returns the response with the id, as far as its run is, if the caller may ask for it.
+// stored returns the response with the id in its run's current state, if the caller may read it.
 func stored(ctx context.Context, b Backend, id string) (resp response, m Model, run api.Run, err error) {
 	if err = b.Needs(protocol.Read); err != nil {
 		return resp, m, run, err
@@ -366,7 +366,7 @@ func removeResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 	return Reply(w, map[string]any{"id": id, "object": "response", "deleted": true})
 }
 
-// ended sets the result of a run. An answer that cannot be read makes the response a failed one.
+// ended sets a run's result. If the answer cannot be read, the response has failed.
 func (resp *response) ended(ctx context.Context, m Model, run api.Run) {
 	if err := resp.end(ctx, m, run); err != nil {
 		resp.Status, resp.Error = "failed", unread(err).failure()

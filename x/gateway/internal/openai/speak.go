@@ -10,8 +10,7 @@ import (
 // elsewhere is the reason if the answer of a run is not the text that was streamed.
 const elsewhere = "the answer is not the text that was streamed: GET the response for it"
 
-// speak passes the text of a live answer on, each time with what was said before, until the
-// run has ended. It calls beat while nothing happens.
+// speak passes on the growing text of a live answer until the run has ended. It calls beat while nothing happens.
 func speak(ctx context.Context, l *Live, beat func(), said func(text string)) {
 	if l == nil {
 		return // another process runs it, or it has ended
@@ -70,8 +69,7 @@ func (e *events) grow(text string) {
 	e.send("response.output_text.delta", in(at)(map[string]any{"delta": text[from:], "logprobs": []any{}}))
 }
 
-// accepted reports whether the client was streamed the answer that was accepted, as far as it
-// was, and sends the rest of its text.
+// accepted reports whether the streamed text begins the accepted answer, and sends the rest.
 func (e *events) accepted(output []any) bool {
 	text := ""
 	for _, it := range output {

@@ -29,12 +29,12 @@ type summaryText struct {
 	Text string `json:"text"`
 }
 
-// Sealed starts the encrypted content of reasoning. The id of a run follows, which has
-// what the provider sent, and a client can then neither read nor change it.
+// Sealed starts the encrypted content of reasoning. The run's id follows; the run has the provider's data, so clients can neither
+// read nor change it.
 const Sealed = "stone/"
 
-// thoughtOf returns the reasoning of an answer: its summary, and what its provider wants back
-// in the next turn. It reports false if there is neither.
+// thoughtOf returns an answer's reasoning: its summary, and the data that its provider needs in the next turn. It reports false
+// if there is neither.
 func (resp *response) thoughtOf(r *llm.Reply) (item reasoning, ok bool) {
 	item = reasoning{Type: "reasoning", ID: "rs_" + strings.TrimPrefix(resp.ID, "resp_"), Summary: []summaryText{}}
 	if r.Reasoning != "" {
@@ -46,8 +46,8 @@ func (resp *response) thoughtOf(r *llm.Reply) (item reasoning, ok bool) {
 	return item, r.Reasoning != "" || len(r.Metadata) > 0
 }
 
-// thought notes that a turn of the model has the reasoning of an earlier response. That of
-// other servers is ignored: only they can read it.
+// thought notes that a model's turn has the reasoning of an earlier response. Reasoning from other servers is ignored: only they
+// can read it.
 func (t dialogue) thought(it item) {
 	suffix, ours := strings.CutPrefix(it.Encrypted, Sealed+"resp_")
 	if !ours {
@@ -107,7 +107,7 @@ func sameTurn(a, b llm.Message) bool {
 	})
 }
 
-// plain returns JSON in the one form that equal values share.
+// plain returns canonical JSON, which is the same for equal values.
 func plain(raw json.RawMessage) []byte {
 	text, err := canon.AppendJSON(nil, raw)
 	if err != nil {

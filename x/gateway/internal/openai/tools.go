@@ -26,8 +26,7 @@ const maxTools = 1024
 // functionName matches the tool names that the protocols allow.
 var functionName = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,128}$`)
 
-// checkTools checks the tools of a request: a provider that rejects them would count as one that
-// fails, for all clients.
+// checkTools checks a request's tools. If a provider rejected them, it would count as failing for all clients.
 func checkTools(tools []llm.Tool) error {
 	if len(tools) > maxTools {
 		return Wrong("tools", "invalid_value", "the request has %d tools: want at most %d", len(tools), maxTools)
@@ -122,8 +121,8 @@ type tools struct {
 
 // clientNames say what the client calls the tools that a model is offered.
 type clientNames struct {
-	Custom []string          `json:"stone_custom,omitempty"` // those of the type custom
-	Spaces map[string]string `json:"stone_spaces,omitempty"` // the namespaces of those that have one
+	Custom []string          `json:"stone_custom,omitempty"` // tools of the type custom
+	Spaces map[string]string `json:"stone_spaces,omitempty"` // namespaces, for tools that have one
 }
 
 // within returns the name under which a model is offered a tool of a namespace.
@@ -140,8 +139,8 @@ func (n clientNames) of(offered string) (name, space string) {
 	return strings.TrimPrefix(offered, within(space, "")), space
 }
 
-// readTools reads the tools of a request. Those that neither the client nor a model here can run are
-// refused, since an answer without them is another one, unless the host ignores their type.
+// readTools reads the tools of a request. Tools that neither the client nor a model here can run are refused, because the answer
+// would differ without them, unless the host ignores their type.
 func readTools(raw []json.RawMessage, ignores func(kind string) bool) (out tools, err error) {
 	out.echo, out.Spaces = []any{}, map[string]string{}
 	for i, text := range raw {

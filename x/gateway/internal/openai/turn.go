@@ -45,8 +45,8 @@ func (t *Turn) Speak(beat func(), say func(more string)) {
 	})
 }
 
-// Answer waits for the answer, which begins with what was said. An *Error is for the client; after any other error
-// the client has gone, or comes back. It cancels the run of a client that has gone for good.
+// Answer waits for the answer, which begins with what was said. An *Error is for the client; after any other error the client has
+// disconnected and may come back. If it will not, Answer cancels the run.
 func (t *Turn) Answer(beat func()) (answer *llm.Reply, err error) {
 	if t.Run, err = wait(t.request.Context(), t.backend, t.Run.ID, !named(t.request), beat); err != nil {
 		return nil, err

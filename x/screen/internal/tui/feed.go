@@ -95,7 +95,7 @@ type feed struct {
 	agents map[string]bool // that are at work
 	turns  map[string]int  // of answers that are being streamed
 
-	running atomic.Bool // there is a clock to be drawn
+	running atomic.Bool // a clock must be drawn
 }
 
 // cost is about the size of an item without its text, in bytes.

@@ -13,8 +13,19 @@ import (
 // key handles a key.
 func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	l := m.layout()
-	if m.keys = !m.keys && k.String() == "?" && len(m.questions) == 0; m.keys {
-		return nil
+	if m.listed != nil {
+		if m.listed = nil; k.String() == "?" || k.String() == "l" {
+			return nil
+		}
+	} else if len(m.questions) == 0 {
+		switch {
+		case k.String() == "?":
+			m.listed = keyList
+			return nil
+		case k.String() == "l" && m.cfg.Runs != nil:
+			m.listed = m.cfg.Runs(m.width)
+			return nil
+		}
 	}
 	switch k.String() {
 	case "ctrl+c":
@@ -84,7 +95,7 @@ func (m *model) choosePlace(l layout, by int) {
 // keyList says what the keys do.
 var keyList = []string{
 	"↑ ↓ pgup pgdn    scroll", "home end         first and last line", "j k              next and previous step of the tree: shows what it said and why it failed",
-	"esc              all steps", "r                run again", "ctrl+c           cancel the run", "ctrl+z           suspend", "q                leave", "?                these keys",
+	"esc              all steps", "r                run again", "l                the last runs", "ctrl+c           cancel the run", "ctrl+z           suspend", "q                leave", "?                these keys",
 }
 
 // page turns a page of a question that does not fit on the screen, else of the

@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/display"
 	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/kind"
@@ -46,7 +47,7 @@ type model struct {
 
 	width, height int
 	transcript    transcript
-	questions     []*question // the open ones; the first is shown
+	questions     []*question // open questions; the first is shown
 	input         textinput.Model
 	choice        int    // in the list of the first question, -1 if nothing is chosen
 	refusal       string // why the last key answered nothing
@@ -62,8 +63,8 @@ type model struct {
 	used          budget.Usage
 	failure       string // the last one shown
 	given         dag.DAG
-	leaving, quit bool // when the run has ended; at once
-	keys          bool // the keys are listed in place of the transcript
+	leaving, quit bool     // when the run has ended; at once
+	listed        []string // the keys, or runs, in place of the tree and the transcript
 	result        stone.Result
 	err           error
 }
@@ -220,7 +221,7 @@ func (m *model) take(item any) {
 		t.verdict(item)
 	case failed:
 		if item.attempt > 0 {
-			t.failure(item.path, yellow, fmt.Sprintf("↻ attempt %d at %s failed: %s: %s", item.attempt, item.path, item.kind, item.reason))
+			t.failure(item.path, yellow, fmt.Sprintf("↻ attempt %d at %s failed: %s: %s", item.attempt, address.Readable(item.path), item.kind, item.reason))
 		} else {
 			m.failure = (&stone.Failure{Kind: kind.Kind(item.kind), Path: item.path, Reason: item.reason}).Error()
 			t.failure(item.path, red, "✗ "+m.failure)
@@ -257,7 +258,7 @@ func (m *model) end(e ended) tea.Cmd {
 				break
 			}
 			n := lane.Failure
-			m.transcript.failure(n.Meta()["path"], yellow, fmt.Sprintf("lost: %v at %s: %v", n.Get("kind", ""), n.Meta()["path"], n.Get("reason", "")))
+			m.transcript.failure(n.Meta()["path"], yellow, fmt.Sprintf("lost: %v at %s: %v", n.Get("kind", ""), address.Readable(n.Meta()["path"]), n.Get("reason", "")))
 		}
 	}
 	if shown := m.cfg.Show(e.result); shown != "" {
@@ -287,10 +288,10 @@ func (m *model) interrupt(by string) tea.Cmd {
 	return tea.Quit
 }
 
-// maxLost is how many of the lanes that were lost are listed.
+// maxLost bounds the listed failures of lanes.
 const maxLost = 20
 
-// maxResult is how many bytes of a result are shown.
+// maxResult bounds the shown part of a result, in bytes.
 const maxResult = maxText / 4
 
 // outcome returns the results of Run.

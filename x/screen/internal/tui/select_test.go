@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -44,4 +45,15 @@ func TestSelect(t *testing.T) {
 	want(press(), all, []string{"›"})
 	want(press("?"), []string{"next and previous step"}, all)
 	want(press("?"), all, nil)
+	want(press("l"), all, nil) // a program without runs
+	m.cfg.Runs = func(columns int) []string { return []string{"RUN", fmt.Sprint("first in ", columns)} }
+	want(press("l"), []string{"first in 100"}, all)
+	want(press("?"), all, []string{"first in 100"})
+	for _, size := range [][2]int{{100, 24}, {60, 24}, {60, 3}, {20, 1}} {
+		m.Update(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
+		if lines := strings.Count(press("l"), "\n") + 1; lines > size[1] {
+			t.Errorf("%d lines on a terminal of %d", lines, size[1])
+		}
+		press("l")
+	}
 }

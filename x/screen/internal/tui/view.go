@@ -83,12 +83,7 @@ func (m *model) View() tea.View {
 		put(m.header())
 	}
 	shown, below := m.transcript.show(l.transcriptHeight)
-	if m.keys {
-		shown, below = nil, 0
-		for _, key := range keyList[:min(len(keyList), l.transcriptHeight)] {
-			shown = append(shown, line{text: key})
-		}
-	} else if len(shown) == 0 && m.transcript.only != "" {
+	if len(shown) == 0 && m.transcript.only != "" {
 		shown = []line{{"nothing was said or failed here; esc shows all steps", dim}}
 	}
 	tree := m.picture(l.treeHeight)
@@ -98,11 +93,21 @@ func (m *model) View() tea.View {
 		}
 		return line{}
 	}
-	if l.treeWidth > 0 {
+	switch {
+	case m.listed != nil:
+		height := l.transcriptHeight
+		if l.treeWidth == 0 {
+			height = m.height - 2
+		}
+		below = max(len(m.listed)-height, 0)
+		for _, text := range append(m.listed, make([]string, max(height, 0))...)[:max(height, 0)] {
+			put(line{text: text})
+		}
+	case l.treeWidth > 0:
 		for i := range l.transcriptHeight {
 			out = append(out, at(tree, i).draw(l.treeWidth, true)+line{"│ ", dim}.draw(2, true)+at(shown, i).draw(l.transcriptWidth, false))
 		}
-	} else {
+	default:
 		for _, x := range tree {
 			put(x)
 		}
@@ -204,7 +209,10 @@ func (m *model) help(below int) line {
 	}
 	keys = append(keys, "pgup/pgdn scroll")
 	if len(m.questions) == 0 {
-		keys = append(keys, "j/k step", "? keys")
+		if keys = append(keys, "j/k step"); m.cfg.Runs != nil {
+			keys = append(keys, "l runs")
+		}
+		keys = append(keys, "? keys")
 	}
 	if below > 0 {
 		keys = slices.Insert(keys, 0, fmt.Sprintf("↓ %d more lines", below))

@@ -643,6 +643,24 @@ spec("a run is canceled and resumed without JavaScript", { javaScriptEnabled: fa
 	assert.equal((await page.request.post(SLOW + "/runs/stopped/cancel")).status(), 200);
 	assert.equal((await result("stopped", SLOW)).state, "canceled");
 });
+spec("a run of a server is forked from the page of a step, by keys", async (page) => {
+	await waiting("forked");
+	await page.goto(SERVE + "/runs/forked/step?path=article/write");
+	await page.focus("a:text-is('from here…')");
+	await page.keyboard.press("Enter");
+	await page.waitForURL(/fork/);
+	assert.match(await text(page, "main dl"), /Repeated\s+1 step[^]*Reused\s+1 step/);
+	assert.match(await text(page, "main"), /article\/write: unknown/);
+	await page.evaluate(axe);
+	await page.setViewportSize({ width: 390, height: 844 });
+	assert.deepEqual((await page.evaluate("axe.run()")).violations, []);
+	assert.deepEqual([...await page.evaluate(() => beyond()), ...await page.evaluate(faultsOf)], []);
+	await page.focus("button:text-is('Start the fork')");
+	await page.keyboard.press("Enter");
+	await page.waitForURL(/runs\/[a-z0-9]+$/);
+	assert.match(await text(page, "dl.figures"), /Fork of\s+forked at article\/write/);
+	assert.equal((await result(page.url().split("/").pop())).state, "waiting");
+});
 spec("the end of a run is shown at once, however slowly its page was fetched before", async (page) => {
 	await waiting("ends");
 	await page.clock.install();
