@@ -198,7 +198,10 @@ func bound(bindings []string, values bool) (d dag.DAG, names []string, err error
 			value = string(data)
 		}
 		if slots[name] = nil; ok {
-			slots[name] = valueOf(value)
+			slots[name] = value // unless it is JSON
+			if data, err := canon.AppendJSON(nil, []byte(value)); err == nil {
+				slots[name] = json.RawMessage(data)
+			}
 		}
 		names = append(names, name)
 	}
@@ -206,15 +209,6 @@ func bound(bindings []string, values bool) (d dag.DAG, names []string, err error
 		return d, nil, fmt.Errorf("--bind: %w", err)
 	}
 	return d, names, nil
-}
-
-// valueOf returns the value of a typed text: its JSON value, or the text itself if it is no JSON.
-func valueOf(typed string) any {
-	data, err := canon.AppendJSON(nil, []byte(typed))
-	if err != nil {
-		return typed
-	}
-	return json.RawMessage(data)
 }
 
 // findings checks the plan. Positions refer to its file.
