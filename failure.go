@@ -150,7 +150,7 @@ func rawFailure(err error, path string) *Failure {
 		}
 		if known.Path != "" {
 			f.Path = known.Path
-			f.Reason = strings.TrimPrefix(f.Kind.Trim(f.Reason), fmt.Sprintf("%s at %s: ", f.Kind, f.Path))
+			f.Reason = strings.TrimPrefix(f.Kind.Trim(f.Reason), fmt.Sprintf("%s at %s: ", f.Kind, address.Readable(f.Path)))
 		}
 	}
 	f.Reason = f.Kind.Trim(f.Reason)
@@ -244,7 +244,7 @@ func (f Finding) String() string {
 		line += fmt.Sprintf("; did you mean %q?", f.Suggestion)
 	}
 	if f.Path != "" && f.Path != f.Ashlar {
-		line += fmt.Sprintf(" (at %s)", f.Path)
+		line += fmt.Sprintf(" (at %s)", address.Readable(f.Path))
 	}
 	var b strings.Builder
 	for _, r := range line {

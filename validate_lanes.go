@@ -233,14 +233,14 @@ func (v *validator) match(s *spec) {
 // maxFields bounds the fields that a message lists.
 const maxFields = 20
 
-// look is a lens at a place: field names, and the type of the value there.
+// look is a lens with the type that it reaches.
 type look struct {
 	at   *place
 	path []string
 	typ  dag.AnyType
 }
 
-// lens checks a lens against the schema of the latest node, if that is known.
+// lens checks a lens against the latest node's schema, if known.
 func (v *validator) lens(look look, l latest) {
 	if l.ways != nil && l.ways.loop {
 		l.ways.lenses = append(l.ways.lenses, look)
@@ -281,7 +281,7 @@ func (v *validator) lens(look look, l latest) {
 // branch must be selected by some value and, if the schema lists its values, every
 // value must select a branch.
 func (v *validator) branches(s *spec) {
-	if s.decision == nil { // a fault of the spec, reported by own
+	if s.decision == nil { // own reports this fault of the spec
 		return
 	}
 	key := v.keySchema(s)
@@ -325,7 +325,7 @@ func valuesOf(key *schema.Schema) []string {
 	for i, value := range values {
 		text, err := canon.Append(nil, value)
 		if err != nil {
-			return nil // no Case can have such a value
+			return nil // no Case can match such a value
 		}
 		out[i] = string(text)
 	}
@@ -360,7 +360,7 @@ func shorten(values []string) string {
 	return strings.Join(values, ", ")
 }
 
-// plain returns the string that key has as JSON, or key itself if it is no JSON string.
+// plain decodes key if it is a JSON string, and otherwise returns it unchanged.
 func plain(key string) string {
 	var s string
 	if json.Unmarshal([]byte(key), &s) != nil {

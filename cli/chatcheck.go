@@ -43,7 +43,11 @@ func dialogueOf(ctx context.Context, p stone.Ashlar, given dag.DAG, emits bool) 
 	}
 	switch len(inputs) {
 	case 0:
-		return d, failed("%s takes no message: let its first step read a type that no step produces, as in User: agent.Prompt(question, …), or let a plan read the slot message", name)
+		way := "its first step read a type that no step produces, as in User: agent.Prompt(question, …)"
+		if emits {
+			way = "it read a slot that no node sets, as in {:slot/id :message}"
+		}
+		return d, failed("%s takes no message: let %s", name, way)
 	case 1:
 	default:
 		return d, failed("%s needs %s as input, and a chat has only the message: let one of them be the message, and produce the others, or set slots of a plan with --bind", name, strings.Join(inputs, " and "))
@@ -59,6 +63,9 @@ func dialogueOf(ctx context.Context, p stone.Ashlar, given dag.DAG, emits bool) 
 	}
 	if d.replies, d.emits = lastLeaves(p), emits; len(d.replies) == 0 && !emits {
 		return d, failed("%s ends with a fan-out, which is not a reply: add a stone.Reduce that makes one", name)
+	}
+	if d.history == nil && emits {
+		return d, failed("%s reads nothing of earlier turns: let it read the slot %s, the messages so far, as in {:slot/id :%s}", name, historyName, historyName)
 	}
 	if d.history == nil && !remembers(p) {
 		return d, failed("%s reads nothing of earlier turns: give its agent Conversation: agent.ConversationOf(reply), where reply is the type that it produces, or let it read the type %s, the messages so far", name, historyName)

@@ -249,9 +249,8 @@ func unknown(c *cobra.Command, args []string) error {
 const givenLater = "given-later"
 
 // pipelineHelp describes the argument PIPELINE.
-const pipelineHelp = "\n\nPIPELINE is a Go package, by directory or import path; a plan, by the name of its .edn or .json file; or an\n" +
-	"intent or capability of the configuration, such as :text/answer. The package exports Pipeline, a variable or\n" +
-	"a function of the ARGs. The default is the pipeline of the project, configured in the nearest directory .stone."
+const pipelineHelp = "\n\nPIPELINE is a Go package that exports Pipeline, a variable or a function of the ARGs; a plan in a file .edn or .json;\n" +
+	"or an intent or capability such as :text/answer. The default is the pipeline configured in the nearest .stone."
 
 // looksOnly lists the commands that run no part of a pipeline and spend nothing.
 var looksOnly = map[string]bool{"names": true, "paths": true, "graph": true}

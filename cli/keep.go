@@ -335,7 +335,7 @@ func (a *app) ended(r *keptRun, err error) error {
 		a.complain("to look again: %s", a.command(r.store, "resume", r.id))
 		return &exitError{code: Waiting}
 	case r != nil && errors.Is(err, kind.Waiting) && !errors.Is(err, journal.ErrGone):
-		open, err := r.open(context.Background(), r.id) // also when the run was cancelled
+		open, err := r.open(context.Background(), r.id) // even if the run was cancelled
 		if err != nil {
 			return err
 		}
@@ -370,6 +370,6 @@ func (r *keptRun) resumable(err error) bool {
 	if r == nil || errors.As(err, new(*journal.HeldError)) || errors.As(err, new(*journal.DamageError)) || errors.Is(err, journal.ErrNoInput) || errors.Is(err, journal.ErrGone) {
 		return false
 	}
-	info, err := r.Find(context.Background(), r.id) // also when the run was cancelled
+	info, err := r.Find(context.Background(), r.id) // even if the run was cancelled
 	return err == nil && info.ID == r.id && !info.Started.IsZero()
 }

@@ -178,6 +178,9 @@ func (a *app) readPlan(file string, after []string, run bool) error {
 	return err
 }
 
+// likeJSON matches the start of an object or list in JSON.
+var likeJSON = regexp.MustCompile(`^\s*(\{\s*"|\[\s*["{])`)
+
 // bound reads the initial slots of a plan, and their names. A slot without a value is null, which suffices for checking.
 func bound(bindings []string, values bool) (d dag.DAG, names []string, err error) {
 	slots := map[string]any{}
@@ -190,7 +193,8 @@ func bound(bindings []string, values bool) (d dag.DAG, names []string, err error
 		if values && !ok {
 			return d, nil, fmt.Errorf("--bind %s has no value: want --bind %[1]s=VALUE", name)
 		}
-		if file, isFile := strings.CutPrefix(value, "@"); isFile {
+		file, isFile := strings.CutPrefix(value, "@")
+		if isFile {
 			data, err := os.ReadFile(file)
 			if err != nil {
 				return d, nil, fmt.Errorf("--bind %s: %w", name, err)
@@ -202,6 +206,9 @@ func bound(bindings []string, values bool) (d dag.DAG, names []string, err error
 			if data, err := canon.AppendJSON(nil, []byte(value)); err == nil {
 				slots[name] = json.RawMessage(data)
 			}
+		}
+		if _, isText := slots[name].(string); isText && !isFile && likeJSON.MatchString(value) {
+			return d, nil, fmt.Errorf("--bind %s: the value begins like JSON but is not valid: correct it, or write a text as a JSON string", name)
 		}
 		names = append(names, name)
 	}

@@ -6,8 +6,8 @@ import "math"
 type Estimate struct {
 	Mean     float64 `json:"mean"`
 	SE       float64 `json:"se"`       // standard error
-	Low      float64 `json:"low"`      // of the interval of 95 %
-	High     float64 `json:"high"`     // of the interval of 95 %
+	Low      float64 `json:"low"`      // of the 95 % interval
+	High     float64 `json:"high"`     // of the 95 % interval
 	N        int     `json:"n"`        // questions
 	Clusters int     `json:"clusters"` // independent groups of questions; N without clusters
 }

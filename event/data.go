@@ -41,7 +41,7 @@ type StepStarted struct {
 	Form string `json:"form"` // "leaf", "seq", …
 }
 
-// StepDone: the visit has ended. A visit that failed has sent StepFailed before.
+// StepDone: the visit has ended. If it failed, StepFailed came first.
 type StepDone struct {
 	Form     string        `json:"form"`
 	Elapsed  time.Duration `json:"elapsed"`

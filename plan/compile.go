@@ -35,7 +35,7 @@ type compiler struct {
 	guards   []string        // guards that hold at the current node
 	apps     map[int]*call.Applicator
 	formulas map[string]call.Expression // expressions in values, by their text
-	pending  map[string]laneSlot        // of a fan-out without its reduce
+	pending  map[string]laneSlot        // of a fan-out that is not reduced yet
 	fanned   bool                       // pending is set
 	places   map[stone.Ashlar]*place
 	ashlar   stone.Ashlar // zero if the plan is too large to check
@@ -106,7 +106,7 @@ func (c *compiler) sequence(name string, nodes []*node, known *scope, depth int,
 	taken := make(map[string]bool, len(nodes)+1)
 	taken["begin"] = len(steps) > 0
 	steps = slices.Grow(steps, len(nodes))
-	fan := -1 // the step of a fan-out without its reduce
+	fan := -1 // step of a fan-out that is not reduced yet
 	for i, n := range nodes {
 		called := label(n)
 		if taken[called] || n.id == "" && n.as == "" {

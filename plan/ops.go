@@ -68,7 +68,7 @@ var operations = []op{
 		`{"op":"parallel","lanes":[[…],[…]]}`,
 		[]key{{"lanes", "a vector of nodes for each"}, {"all, quorum", "`true` if no lane may fail, or how many must succeed; by default one"}},
 		[]string{"concurrent", "fork", "all", "together", "async", "par"}},
-	{"map", "Runs its body for each item of a list, at once. A reduce follows, in which the slots of the body are lists in the order of the\nitems.",
+	{"map", "Runs its body for all items of a list concurrently. In the reduce that follows, the body's slots are lists in the order of the\nitems.",
 		`{"op":"map","over":{"slot/id":"items"},"as":"item","body":[…]}`,
 		[]key{{"over, as", "the list, and the slot of an item"}, {"body", "the nodes of a lane"},
 			{"all, quorum", "`true` if no lane may fail, or how many must succeed; by default one"}, {"allow-empty", "`true` if the list may be empty"}},

@@ -23,7 +23,7 @@ import (
 // The outbox sends the notices that the journal owes: one loop claims notices, sends them and settles them.
 type outbox struct {
 	s         *Server
-	store     owed.Store            // nil if the journal is none
+	store     owed.Store            // nil if the journal has none
 	hooks     map[string]*hook      // by name
 	protocols map[string]*Receivers // by name
 	wake      chan struct{}         // something may be due

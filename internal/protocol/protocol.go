@@ -113,7 +113,7 @@ type Caller interface {
 	Drain() <-chan struct{}
 	// Closing returns the error for requests that start something while the server ends, else nil.
 	Closing() error
-	// Hold counts a request that waits as a stream of its caller, until leave is called.
+	// Hold counts a waiting request as one of its caller's streams until leave is called.
 	Hold() (leave func(), err error)
 	// Place takes a place for reading, unless the request has one.
 	Place(ctx context.Context) (leave func(), err error)

@@ -14,6 +14,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 )
@@ -187,7 +188,7 @@ func (s *server) outcomeOf(run api.Run, open []api.Question) *sdk.CallToolResult
 		res.IsError = true
 		text = fmt.Sprintf("The run %s %s.", run.ID, ended(run.State))
 		if out.Failure = run.Failure; run.Failure != nil {
-			text = fmt.Sprintf("The run %s %s: %s (%s at %s).", run.ID, ended(run.State), run.Failure.Reason, run.Failure.Kind, run.Failure.Path)
+			text = fmt.Sprintf("The run %s %s: %s (%s at %s).", run.ID, ended(run.State), run.Failure.Reason, run.Failure.Kind, address.Readable(run.Failure.Path))
 		}
 	case len(open) > 0:
 		text = fmt.Sprintf("The run %s waits for an answer: run_answer asks the user, or %s.", run.ID, byPerson(run.ID))

@@ -23,7 +23,7 @@ import (
 
 // A Worker holds the runs of a pool.
 type Worker struct {
-	Client  client.Client // a lazy one survives a server that starts later
+	Client  client.Client // a lazy client tolerates a server that starts later
 	Journal journal.Journal
 	Pool    string // task queue
 	// Pipelines are the pipelines that the worker knows; several versions of one may be among them.

@@ -39,6 +39,7 @@ func (r *reader) kind(m *form.Map, name string, at *kinds.Reached) kinds.Builder
 		var which string
 		m.Need("solver")
 		if !m.At("solver").OneOf(&which, "cel", "sat") {
+			m.AllowRest() // its fields are unknown
 			return nil
 		}
 		name += "/" + which

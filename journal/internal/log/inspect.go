@@ -212,8 +212,8 @@ func (f *follower) left(ctx context.Context) (bool, error) {
 	return !lives(now.owner) || time.Since(f.since) > now.patience(), nil
 }
 
-// await returns after a commit of this Journal, or a possible one of another process. The first call starts listening to other
-// processes.
+// await returns after a commit of this Journal, or when another process may have committed. The first call starts listening to
+// other processes.
 func (j *Journal) await(ctx context.Context, news <-chan struct{}) error {
 	j.listening.Do(func() { j.data.Listen(j.out.tell) })
 	timer := time.NewTimer(j.opts.Poll + rand.N(j.opts.Poll/8+1)) // keeps processes from polling in step

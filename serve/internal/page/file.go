@@ -72,7 +72,7 @@ func Write(ctx context.Context, w io.Writer, j journal.Journal, run string) erro
 	}
 	if body.Drawing = draw(info, places); body.Drawing != nil {
 		for i := range body.Drawing.Boxes {
-			body.Drawing.Boxes[i].URL = "" // there are no other pages
+			body.Drawing.Boxes[i].URL = "" // the file has no other pages
 		}
 	}
 	body.More = more
@@ -94,7 +94,7 @@ func Write(ctx context.Context, w io.Writer, j journal.Journal, run string) erro
 			if n.Call, err = calledOf(ctx, j, run, s.Path, record); err != nil {
 				return err
 			}
-			n.Call.Run = "" // there are no other pages
+			n.Call.Run = "" // the file has no other pages
 		}
 		b := journal.Branch{Path: s.Path, Step: &s, Started: s.Started, Ended: s.Ended, Usage: s.Usage}
 		if !s.Recorded {

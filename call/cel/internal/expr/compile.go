@@ -234,11 +234,15 @@ func isNamespace(call ast.CallExpr) bool {
 func fault(errs []*common.Error) *Error {
 	reason := strings.ReplaceAll(errs[0].Message, " (in container '')", "")
 	if name, ok := strings.CutPrefix(reason, "undeclared reference to "); ok {
-		reason = "unknown function " + strings.Trim(name, "'")
+		name = strings.Trim(name, "'")
+		reason = "unknown function " + name
+		if world, err := theWorld(); err == nil {
+			reason += hint(name, slices.Collect(maps.Keys(world.env.Functions())))
+		}
 	}
 	if wrong, ok := strings.CutPrefix(reason, "Syntax error: "); ok {
 		wrong, _, _ = strings.Cut(wrong, " expecting {") // the list of all tokens
-		reason = "syntax error: " + strings.ReplaceAll(wrong, "'<EOF>'", "the end of the expression")
+		reason = "syntax error: " + strings.NewReplacer("mismatched input '<EOF>'", "the expression is incomplete", "'<EOF>'", "the end of the expression").Replace(wrong)
 	}
 	return at(errs[0].Location, reason)
 }

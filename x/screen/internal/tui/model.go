@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/display"
 	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/kind"
@@ -220,7 +221,7 @@ func (m *model) take(item any) {
 		t.verdict(item)
 	case failed:
 		if item.attempt > 0 {
-			t.failure(item.path, yellow, fmt.Sprintf("↻ attempt %d at %s failed: %s: %s", item.attempt, item.path, item.kind, item.reason))
+			t.failure(item.path, yellow, fmt.Sprintf("↻ attempt %d at %s failed: %s: %s", item.attempt, address.Readable(item.path), item.kind, item.reason))
 		} else {
 			m.failure = (&stone.Failure{Kind: kind.Kind(item.kind), Path: item.path, Reason: item.reason}).Error()
 			t.failure(item.path, red, "✗ "+m.failure)
@@ -257,7 +258,7 @@ func (m *model) end(e ended) tea.Cmd {
 				break
 			}
 			n := lane.Failure
-			m.transcript.failure(n.Meta()["path"], yellow, fmt.Sprintf("lost: %v at %s: %v", n.Get("kind", ""), n.Meta()["path"], n.Get("reason", "")))
+			m.transcript.failure(n.Meta()["path"], yellow, fmt.Sprintf("lost: %v at %s: %v", n.Get("kind", ""), address.Readable(n.Meta()["path"]), n.Get("reason", "")))
 		}
 	}
 	if shown := m.cfg.Show(e.result); shown != "" {
