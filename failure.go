@@ -18,7 +18,7 @@ import (
 // A Failure explains why a step or a run ended without a result. In the
 // DAG it is a node of type dag.Failure with the same kind and reason.
 type Failure struct {
-	Kind   kind.Kind // what a program branches on
+	Kind   kind.Kind // for programs to branch on
 	Reason string    // one line, for a person
 	Path   string    // where in the tree it happened, for example "review/loop[2]/draft"
 	Cause  error     // the error of the body, or nil

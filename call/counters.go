@@ -72,7 +72,7 @@ func (c *Counters) Count(r *Record) {
 	}
 }
 
-// Tally returns what was counted so far.
+// Tally returns the counts so far.
 func (c *Counters) Tally() Tally {
 	if c == nil {
 		return Tally{}

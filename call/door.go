@@ -129,7 +129,7 @@ func (d *door) facts() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) { d.spec.Admit.facts(yield) }
 }
 
-// fingerprint returns what the door adds to its leaf's fingerprint.
+// fingerprint returns the door's part of its leaf's fingerprint.
 func (d *door) fingerprint() []byte {
 	text, err := canon.Append(nil, d.spec.Admit)
 	if err != nil { // a number that JSON cannot represent; Check reports it

@@ -34,7 +34,7 @@ type printed struct {
 	Versions map[string]string `json:"versions,omitempty"` // versions by capability
 }
 
-// fingerprint returns what the call adds to its leaf's fingerprint.
+// fingerprint returns the call's part of its leaf's fingerprint.
 func (c *caller) fingerprint() []byte {
 	s := &c.spec
 	p := printed{Intent: s.Intent, Cap: s.Cap, Tool: s.Tool, Requires: s.Requires, Dispatch: s.Dispatch, Done: s.Done, Effects: s.Effects,

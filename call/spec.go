@@ -134,7 +134,7 @@ type Done struct {
 	ScoreMin *float64 `json:"score-min,omitempty"` // in [0, 1]; nil leaves it to the policy, 0 by default
 }
 
-// Budget bounds what a call may spend.
+// Budget limits the spending of a call.
 type Budget = budget.Limits
 
 // Rules are one level of a policy. They apply to calls that set nothing else.

@@ -196,7 +196,7 @@ func checkSet(set string, at journal.Step) error {
 	return nil
 }
 
-// foresee prints what a fork will do and asks for confirmation.
+// foresee prints the forecast of a fork and asks for confirmation.
 func (a *app) foresee(ctx context.Context, p stone.Ashlar, input dag.DAG, k forkFlags) error {
 	f, err := k.asked()
 	if f == nil || err != nil {

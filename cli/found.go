@@ -214,8 +214,8 @@ func foundSettings() (f found, err error) {
 	return f, nil
 }
 
-// foundProject returns what the command without a sub-command reads from a directory .stone:
-// its pipeline, its configuration and its settings.
+// foundProject returns the parts of a directory .stone that the command without a sub-command reads: pipeline, configuration and
+// settings.
 func (a *app) foundProject(dir, pipeline string) (found, error) {
 	f := found{dir: dir, files: config.Files(dir)}
 	code, err := filepath.Glob(filepath.Join(pipeline, "*.go"))

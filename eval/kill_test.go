@@ -104,7 +104,7 @@ func victim(t *testing.T, dir, name string, cases int) {
 // is recorded, and their last nodes equal those of uninterrupted runs. STONE_KILLS=1 runs 1,000 cases
 // with 100 kills.
 func TestKill(t *testing.T) {
-	cases, kills := 100, 5
+	cases, kills := 60, 3
 	if os.Getenv("STONE_KILLS") != "" {
 		cases, kills = 1000, 100
 	}

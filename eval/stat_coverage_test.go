@@ -12,7 +12,7 @@ import (
 // interval contains them. STONE_COVERAGE=1 makes 10,000 simulations of each kind, and up to
 // 1,000 questions.
 func TestCoverage(t *testing.T) {
-	sims, sizes, slack := 1000, []int{30, 100}, .02
+	sims, sizes, slack := 400, []int{30, 100}, .03
 	if os.Getenv("STONE_COVERAGE") != "" {
 		sims, sizes, slack = 10_000, []int{30, 100, 1000}, .005
 	}

@@ -179,7 +179,7 @@ func (t timed) End(ctx context.Context, id string, o journal.Outcome) error {
 	return err
 }
 
-// Release forgets what the run has left unsettled.
+// Release forgets the run's unsettled steps.
 func (t timed) Release(id string) error {
 	t.queued.mu.Lock()
 	delete(t.queued.runs, id)

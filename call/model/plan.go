@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// planShaped checks that a text could be a plan: a map with nodes. The planner checks the
-// rest. The error says what the text is instead.
+// planShaped checks that a text could be a plan: a map with nodes. The planner checks the rest. The error describes any other
+// text.
 func planShaped(text string) error {
 	v, err := edn.ReadEither([]byte(text), edn.Limits{})
 	if err != nil {

@@ -136,7 +136,7 @@ func (r *reader) found() string {
 	return show(r.text[r.at:end])
 }
 
-// value reads the next value; what is its role, for messages.
+// value reads the next value; what names its role in messages.
 func (r *reader) value(what string) (Value, error) {
 	if err := r.skip(); err != nil {
 		return Value{}, err

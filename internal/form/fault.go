@@ -24,8 +24,8 @@ type Fault struct {
 	// In is the path of the map, if the fault is a missing or unknown field.
 	In           string
 	Line, Column int    // from 1; 0 if the value is in no text
-	Message      string // what was expected, and what was found
-	Suggestion   string // what was probably meant; "" if nothing is close
+	Message      string // the expected and the found value
+	Suggestion   string // the closest valid name; "" if nothing is close
 }
 
 // Error returns the fault on one line: place, path, message, suggestion.

@@ -53,8 +53,7 @@ func (v Value) Fault(kind, format string, args ...any) {
 	v.log.add(func() Fault { return v.fault(kind, fmt.Sprintf(format, args...), "") })
 }
 
-// Unknown reports a name that is not one of the known ones, with the one probably
-// meant; what is the kind of thing, as "strategy".
+// Unknown reports an unknown name and the closest known one; what names the kind of thing, such as "strategy".
 func (v Value) Unknown(what, name string, known ...string) {
 	v.log.add(func() Fault {
 		message := fmt.Sprintf("unknown %s %q; known are %s", what, shorten(name), strings.Join(known, ", "))

@@ -1,4 +1,4 @@
-// Package grants checks names of effects, and compares them with what a run grants.
+// Package grants checks names of effects, and compares them with a run's grant.
 package grants
 
 import (

@@ -171,7 +171,7 @@ func (e *lacking) Error() string       { return e.why }
 func (e *lacking) FailureKind() string { return string(e.kind) }
 func (e *lacking) Retryable() bool     { return false }
 
-// Note notes in the record of a step what it has asked, or replaces the record by the earlier one. It reports whether it did that.
+// Note adds a step's request to its record, or replaces the record by the earlier one and returns true.
 func (x *Exchange) Note(rec *step.Record) (taken bool) {
 	if x.found != nil {
 		*rec = *x.found

@@ -37,8 +37,8 @@ const (
 // A Protocol is registered by a program, as a part of the command or in serve.Config.
 type Protocol struct {
 	Routes []Route
-	// Pipelines returns what the protocol publishes beside the pipelines of the server, by name. They have the Grant and the
-	// Limits of requests for capabilities. It may be nil, as may the fields below.
+	// Pipelines returns the protocol's pipelines, in addition to the server's, by name. They have the Grant and the Limits of
+	// requests for capabilities. It may be nil, as may the fields below.
 	Pipelines func(app *call.Applicator) map[string]stone.Ashlar
 	// Token moves the token of a client's request to the header Authorization.
 	Token func(r *http.Request) *http.Request
@@ -106,7 +106,7 @@ type Caller interface {
 	// Watch calls tell with the parts of a run so far, whenever there are more, until the run stops. It then returns the
 	// run with all its parts. Wait waits for news, and returns false to end Watch with ErrLeft.
 	Watch(ctx context.Context, info journal.RunInfo, wait func(news <-chan struct{}) bool, tell func([]turn.Part)) (api.Run, []turn.Part, error)
-	// Said returns a run, what it has said, and where messages have answered its questions. It wants a Place.
+	// Said returns a run, its output so far, and where messages have answered its questions. It needs a Place.
 	Said(ctx context.Context, info journal.RunInfo) (api.Run, []turn.Part, []turn.Cut, error)
 
 	// Drain is closed when the server ends.
@@ -119,7 +119,7 @@ type Caller interface {
 	Place(ctx context.Context) (leave func(), err error)
 	// Stream starts a reply of server-sent events. Its caller has counted the stream.
 	Stream(w http.ResponseWriter, r *http.Request) Stream
-	// Problem returns what a caller learns of an error.
+	// Problem returns the part of an error that a caller may see.
 	Problem(r *http.Request, err error) *api.Problem
 }
 
@@ -137,7 +137,7 @@ var ErrLeft = errors.New("nobody waits")
 type Run struct {
 	api.Start
 	Given talk.Given                                         // in addition to the input; clients cannot give it
-	Chat  bool                                               // clients watch what the run says
+	Chat  bool                                               // clients watch the run's output
 	Keep  []byte                                             // JSON, to describe the run later
 	Watch func(cancel context.CancelCauseFunc) event.Watcher // of the run, if this starts it; may be nil
 }
@@ -161,8 +161,8 @@ func KeyedID(key, prefix string) string {
 	return prefix + hex.EncodeToString(sum[:16])
 }
 
-// WantType checks the type of a body. A request without one is from no browser, which is what the
-// check is about: a page of another origin can send a body of few types without being asked.
+// WantType checks the type of a body. A request without one is not from a browser. The check is for browsers: a page of another
+// origin can send a few content types without a preflight.
 func WantType(r *http.Request, types ...string) error {
 	text := r.Header.Get("Content-Type")
 	if kind, _, err := mime.ParseMediaType(text); text == "" || err == nil && slices.Contains(types, kind) {

@@ -24,7 +24,7 @@ type Stream struct {
 	err    error         // of the first line that could not be written
 	voices []voice       // whose text is not retracted
 	values event.Watcher // writes partial values; nil for none
-	over   bool          // the run has ended: what an abandoned capability still says is dropped
+	over   bool          // the run has ended: output of an abandoned capability is dropped
 }
 
 // A voice is a model or capability that has said something at a path.

@@ -1,5 +1,4 @@
-// Package runvalue keeps values for the lifetime of a run, for packages that count in a
-// run whose context they do not make.
+// Package runvalue keeps values for the lifetime of a run, for packages that do not make the run's context.
 package runvalue
 
 import (

@@ -54,7 +54,7 @@ type toolCall struct {
 	Input json.RawMessage `json:"input"`
 }
 
-// decode reads what an event has, as a value or as JSON, into a type of this package.
+// decode reads an event's data, a value or JSON, into a type of this package.
 func decode(v, to any) {
 	if data, err := json.Marshal(v); err == nil {
 		_ = json.Unmarshal(data, to) // an event of another version: without its messages

@@ -49,7 +49,7 @@ type onlySteps struct{}
 
 func (onlySteps) OnlySteps() bool { return true }
 
-// heard is a model whose answers a voice repeats, so that watchers hear what is written.
+// heard is a model that repeats its answers to a voice, so watchers receive them.
 type heard struct {
 	llm.Model
 	voice *event.Voice

@@ -42,7 +42,7 @@ const (
 	UnusedRecords   = "unused-records"   // a body did not ask for steps that it had recorded
 )
 
-// A Versioned reader states the version of what it computes, see dag.Reader.
+// A Versioned reader states the version of its computation, see dag.Reader.
 type Versioned interface{ Version() string }
 
 // Version returns the version of a reader, or "" if it states none.

@@ -193,8 +193,8 @@ var attemptEnd = regexp.MustCompile(` [0-9]+( repair [0-9]+)?$`)
 // mostAgents bounds the agents whose model is looked up.
 const mostAgents = 50
 
-// Spenders sums up what the steps of a run cost by capability or model, the most expensive first. All turns of an agent
-// count as the model of its first reply.
+// Spenders sums up the cost of a run's steps by capability or model, the most expensive first. All turns of an agent count as the
+// model of its first reply.
 func Spenders(ctx context.Context, j journal.Journal, run string, steps []journal.Step) (all []Spender, err error) {
 	agents := map[string]string{}
 	for _, s := range steps {

@@ -23,8 +23,7 @@ type answer struct {
 	} `json:"reply"`
 }
 
-// SentIn returns what the invocation of a record was asked, also if it failed. It is nil if the record is of another
-// step.
+// SentIn returns the request of a recorded invocation, even a failed one. It is nil for records of other steps.
 func SentIn(rec step.Record) *Sent {
 	text := []byte(rec.Content)
 	if noted := rec.Meta["answer"]; len(text) == 0 && noted != "" {

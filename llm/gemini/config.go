@@ -84,7 +84,7 @@ func New(c Config) *Model {
 	return m
 }
 
-// setup returns what the clients of all methods share.
+// setup returns the settings shared by the clients of all methods.
 func (c *Config) setup() wire.Setup {
 	s := wire.Setup{
 		Provider: "gemini", Env: "GEMINI", DefaultURL: "https://generativelanguage.googleapis.com", Version: "v1beta", Endpoint: "/models",

@@ -138,7 +138,7 @@ func New(c Config) *Model {
 	return m
 }
 
-// setup returns what the clients of all endpoints share.
+// setup returns the settings shared by the clients of all endpoints.
 func (c *Config) setup() wire.Setup {
 	return wire.Setup{
 		Provider: "openai", Env: "OPENAI", DefaultURL: "https://api.openai.com", JSONMode: true,

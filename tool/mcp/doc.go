@@ -88,6 +88,6 @@
 //
 // # Servers on demand
 //
-// [NewOnDemand] returns an [OnDemand] server, which starts when the first of its tools is used. A [Definition] is what a server says of
-// a tool, for Config.Accept.
+// [NewOnDemand] returns an [OnDemand] server, which starts when the first of its tools is used. A [Definition] is a server's
+// description of a tool, for Config.Accept.
 package mcp

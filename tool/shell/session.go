@@ -29,8 +29,7 @@ const (
 // errClosed is the error of a session that is used after Close.
 var errClosed = errors.New("the session of commands is closed")
 
-// A Config grants the commands of a session what they may use. The zero value confines
-// them to the current directory.
+// A Config grants files and network to the commands of a session. The zero value confines them to the current directory.
 type Config struct {
 	// Dir is the working directory of commands. They may change its contents, except
 	// for .git and .stone: see [sandbox.Policy].
@@ -46,7 +45,7 @@ type Config struct {
 	Network, Loopback bool
 	// Unconfined lets commands do everything that the program may do.
 	Unconfined bool
-	// Limits bound what each command consumes.
+	// Limits bound each command's resources.
 	Limits sandbox.Limits
 
 	// RunTimeout and StartTimeout bound the duration of a command of run_command and start_command. They are also the defaults if

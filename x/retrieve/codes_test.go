@@ -47,7 +47,7 @@ func like(how string, n, dimensions int) (all [][]float32) {
 
 // Of the ten nearest vectors at least 99 in 100 are among the candidates of their codes.
 func TestRecall(t *testing.T) {
-	const n, dimensions, asked, best, most = 20_000, 256, 20, 10, 200 // a search of an index ten times as large has 1,000
+	const n, dimensions, asked, best, most = 10_000, 256, 10, 10, 150 // a search of an index ten times as large has 1,000
 	for _, how := range []string{"noise", "topics", "off the origin"} {
 		all := like(how, n+asked, dimensions)
 		raws, units, codes := make([][]byte, n), make([][]float32, n), make([][]byte, n)

@@ -107,7 +107,7 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // those of the requests that were on their way.
 func TestKill(t *testing.T) {
 	need.Time(t)
-	for kill := 1; kill <= requests; kill += 3 {
+	for kill := 1; kill <= requests; kill += 5 {
 		for _, carried := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d/%t", kill, carried), func(t *testing.T) {
 				t.Parallel()

@@ -21,8 +21,8 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// A Config is the part of a configuration about calls: the capabilities, their
-// rules, and what a run may do and spend. Close it when no run uses it any more.
+// A Config is the part of a configuration about calls: capabilities, rules, and a run's effects and budget. Close it when no run
+// uses it any more.
 type Config struct {
 	File   string // the file it was read from, "" for the built-in one
 	Dir    string // base directory of its relative paths

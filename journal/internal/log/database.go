@@ -81,7 +81,7 @@ type Reader interface {
 	// Named returns up to limit runs that others may see and whose id begins with prefix, in
 	// the order of their ids.
 	Named(ctx context.Context, prefix string, limit int) ([]*Run, error)
-	// Spent returns what is recorded of a budget in a period.
+	// Spent returns a budget's recorded spending in a period.
 	Spent(ctx context.Context, k flight.Key) (budget.Amount, error)
 	// Rows returns records of a run in the order of their numbers.
 	Rows(ctx context.Context, run int64, s Selection) iter.Seq2[*Row, error]

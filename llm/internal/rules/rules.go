@@ -70,7 +70,7 @@ var reasons = []struct {
 	{Gemini, "UNEXPECTED_TOOL_CALL TOO_MANY_TOOL_CALLS MISSING_THOUGHT_SIGNATURE LANGUAGE NO_IMAGE IMAGE_OTHER OTHER", Failed, "Gemini API reference, FinishReason, 2026-11"},
 }
 
-// EndingOf returns what a stop reason means. A server that gives none has finished when its stream has.
+// EndingOf returns the meaning of a stop reason. Without one, the answer is complete when its stream ends.
 func EndingOf(reason string) Ending {
 	if reason == "" {
 		return Whole

@@ -12,10 +12,10 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// A Forecast is what a fork does with the steps of its origin.
+// A Forecast predicts how a fork treats the steps of its origin.
 type Forecast struct {
 	Run, At, ID           string         // the origin, its step, and the id of the fork
-	Anew, Perhaps, Shared []journal.Step // repeated, repeated if what they read changes, and reused
+	Anew, Perhaps, Shared []journal.Step // repeated, repeated if their inputs change, and reused
 	Effects               []string       // side effects that may happen again
 }
 
@@ -25,8 +25,8 @@ func (Forecast) Cost(of []journal.Step) budget.Total {
 	return cost
 }
 
-// fork shows what a fork would do, and starts it when its form is sent. The form has the id, so that it starts one run if it is sent
-// twice.
+// fork shows the forecast of a fork, and starts the fork when its form is sent. The form has the id, so sending it twice starts
+// one run.
 func fork(w http.ResponseWriter, r *http.Request, v View) error {
 	if v.Fork == nil {
 		return &api.Problem{Type: problems.Forbidden, Title: "Forbidden", Status: http.StatusForbidden, Detail: "You may not start runs here."}

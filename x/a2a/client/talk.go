@@ -143,7 +143,7 @@ func lost(s sdk.TaskState) bool {
 	return s == sdk.TaskStateFailed || s == sdk.TaskStateCanceled || s == sdk.TaskStateRejected
 }
 
-// follow waits for the end of the task, and answers what it asks.
+// follow waits for the end of the task, and answers its questions.
 func (t *talk) follow(ctx context.Context) (*call.Reply, error) {
 	misses := 0
 	for {

@@ -178,7 +178,7 @@ var (
 func Rerank(spec call.Spec) func(ctx context.Context, question string, hits []retrieve.Hit) ([]int, error) {
 	spec.Intent = cmp.Or(spec.Intent, kinds.Rerank)
 	spec.Input = dag.Derive(candidates, func(r reranked) any { return r })
-	grant := spec.Effects // of the search: stated by the call, they would refuse a capability that can do with less
+	grant := spec.Effects // effects of the search; stated in the call, they would refuse a capability that needs less
 	spec.Effects = nil
 	asked := call.New("rerank", ordered, spec)
 	return func(ctx context.Context, question string, hits []retrieve.Hit) ([]int, error) {

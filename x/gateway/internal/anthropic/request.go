@@ -252,7 +252,7 @@ func (a *asked) say(system json.RawMessage, messages []message) error {
 	return nil
 }
 
-// add adds a block to a message. A result is a message of its own, before what the user says beside it.
+// add adds a block to a message. A result becomes a separate message, before the user's text.
 func (a *asked) add(turn *llm.Message, at string, b *block) (err error) {
 	model := turn.Role == llm.RoleAssistant
 	switch {

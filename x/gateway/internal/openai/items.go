@@ -102,8 +102,7 @@ type dialogue struct {
 	earlier  *earlier       // whose items may be named; nil in a chat
 }
 
-// add appends a message. System messages before the others become the system text; what the
-// model said and called in one turn becomes one message.
+// add appends a message. Leading system messages become the system text; the text and calls of one turn become one message.
 func (t dialogue) add(m llm.Message) {
 	n := len(t.Messages)
 	switch {

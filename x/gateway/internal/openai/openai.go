@@ -141,7 +141,7 @@ func metadata(m map[string]string) error {
 	return nil
 }
 
-// asked checks that the model can do what a request asks for.
+// asked checks that the model supports the request.
 func asked(m Model, req *llm.Request) error {
 	if m.TakesRequest() {
 		return nil

@@ -255,8 +255,8 @@ func (resp *response) now(w http.ResponseWriter, r *http.Request, b Backend) err
 	return Reply(w, was)
 }
 
-// start starts the run of a request, whose messages follow the messages of an earlier response. What is known of a response is
-// kept with it; a chat has none.
+// start starts the run of a request, whose messages follow the messages of an earlier response. The response's data is kept with
+// the run; a chat has none.
 func start(r *http.Request, b Backend, model string, req *llm.Request, before []llm.Message, s Start, resp *response) (m Model, run api.Run, err error) {
 	if m, err = Find(b, model); err == nil {
 		err = cmp.Or(checkSettings(req), asked(m, req))

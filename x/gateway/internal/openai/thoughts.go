@@ -33,8 +33,8 @@ type summaryText struct {
 // read nor change it.
 const Sealed = "stone/"
 
-// thoughtOf returns the reasoning of an answer: its summary, and what its provider wants back
-// in the next turn. It reports false if there is neither.
+// thoughtOf returns an answer's reasoning: its summary, and the data that its provider needs in the next turn. It reports false
+// if there is neither.
 func (resp *response) thoughtOf(r *llm.Reply) (item reasoning, ok bool) {
 	item = reasoning{Type: "reasoning", ID: "rs_" + strings.TrimPrefix(resp.ID, "resp_"), Summary: []summaryText{}}
 	if r.Reasoning != "" {
