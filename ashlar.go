@@ -74,7 +74,7 @@ type composite struct {
 	lanes      int                   // lanes of a fan-out, and how many must survive
 	quorum     int
 	allLanes   bool
-	allowEmpty bool // for a map: an empty list is no failure
+	allowEmpty bool // for a map: an empty list is not a failure
 
 	decision *decision                             // for a loop, match or map
 	enter    func(dag.DAG, any) ([]dag.DAG, error) // for a map: returns the first DAG of each lane

@@ -269,7 +269,7 @@ func effectsOf(use []Middleware) []string {
 	return out
 }
 
-// Rebuild returns the agent with another list of middlewares, or false if the ashlar is no agent. The agents in its Admit, its
+// Rebuild returns the agent with another list of middlewares, or false if the ashlar is not an agent. The agents in its Admit, its
 // adversary, its healer and its tools are rebuilt too. With Ashlar.Replace it exchanges a tool everywhere in a pipeline.
 func Rebuild(a stone.Ashlar, edit func([]Middleware) []Middleware) (stone.Ashlar, bool) {
 	old, ok := a.Detail().Value.(*agent)

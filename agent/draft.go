@@ -66,7 +66,7 @@ func isObject(s *schema.Schema) bool {
 	return hasType(root.Type, "object") || len(s.Properties()) > 0
 }
 
-// A misfit describes an answer that is no draft: the message to the model, and the failure if the next answer does not fit
+// A misfit describes an answer that is not a draft: the message to the model, and the failure if the next answer does not fit
 // either.
 type misfit struct {
 	tell    string

@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// ConfigOf returns the model and the configuration of an agent, with defaults filled in, or false if the ashlar is no agent.
+// ConfigOf returns the model and the configuration of an agent, with defaults filled in, or false if the ashlar is not an agent.
 func ConfigOf(a stone.Ashlar) (llm.Model, Config, bool) {
 	of, ok := a.Detail().Value.(*agent)
 	if !ok {

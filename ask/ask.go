@@ -42,7 +42,7 @@ type Question struct {
 	Call *Call
 }
 
-// A Call is a tool call of a model that a person decides on.
+// A Call is a model's tool call that needs a person's decision.
 type Call struct {
 	ID      string          `json:"id,omitempty"` // given by the model
 	Tool    string          `json:"tool"`

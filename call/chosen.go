@@ -62,7 +62,7 @@ func (c *caller) chosen(d dag.DAG) (*caller, error) {
 	return to, nil
 }
 
-// wrong returns the fault in the contract of the call's handle. A capability that does not meet the contract is no fault; it is
+// wrong returns the fault in the contract of the call's handle. A capability that does not meet the contract is not a fault; it is
 // rejected like any other.
 func (c *caller) wrong() error {
 	for _, f := range c.resolve().faults {

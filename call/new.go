@@ -103,7 +103,7 @@ func SpecOf(a stone.Ashlar) (Spec, bool) {
 // modelled is implemented by makers of leaves that ask a model, such as agents.
 type modelled interface{ Model() llm.Model }
 
-// TurnOf returns the Spec of an agent's [Model], which makes each turn a call. It returns false if a is no agent or has another
+// TurnOf returns the Spec of an agent's [Model], which makes each turn a call. It returns false if a is not an agent or has another
 // model.
 func TurnOf(a stone.Ashlar) (Spec, bool) {
 	of, _ := a.Detail().Value.(modelled)

@@ -30,7 +30,7 @@ var builtin = map[string]*schema.Schema{
 			}
 		}
 	}`),
-	// The schema does not bound the score. A score out of bounds is no verdict, which the
+	// The schema does not bound the score. A score out of bounds is not a verdict, which the
 	// policy may ignore; it is not a malformed reply.
 	terms.EvalAnswer: mustParse(`{
 		"type": "object",

@@ -31,7 +31,7 @@ type calls struct {
 	plan    *plan.Plan
 	silent  bool           // a finding says that it emits nothing
 	slots   []string       // slots bound later, for each case of an evaluation
-	refused stone.Findings // findings if the file is no plan at all
+	refused stone.Findings // findings if the file is not a plan at all
 	opts    plan.Options
 	base    stone.Config // of its run
 	release func()       // the deadline of the run, if it has one

@@ -231,7 +231,7 @@ func unquote(c *cobra.Command) {
 	}
 }
 
-// unknown rejects a word that is no command below c.
+// unknown rejects a word that is not a command below c.
 func unknown(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

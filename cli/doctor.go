@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/internal/redact"
@@ -56,7 +57,14 @@ func (a *app) doctor(c *cobra.Command) {
 				bad++
 			}
 		}
-		err := a.printDiagnoses(all)
+		marks := map[string]string{good: "✓", note: "○", wrong: "✗"}
+		rows := newTable("", "")
+		for _, d := range all {
+			if rows.add(marks[d.State]+" "+d.Name, d.Value); d.Next != "" {
+				rows.add("", "→ "+d.Next)
+			}
+		}
+		err := a.print(all, rows, a.columns())
 		if err == nil && bad > 0 {
 			return &exitError{code: Failed}
 		}
@@ -65,17 +73,6 @@ func (a *app) doctor(c *cobra.Command) {
 	a.dbFlag(c.Flags())
 	a.jsonFlag(c.Flags(), "a JSON array")
 	a.configFlag(c.Flags())
-}
-
-func (a *app) printDiagnoses(all []diagnosis) error {
-	marks := map[string]string{good: "✓", note: "○", wrong: "✗"}
-	rows := newTable("", "")
-	for _, d := range all {
-		if rows.add(marks[d.State]+" "+d.Name, d.Value); d.Next != "" {
-			rows.add("", "→ "+d.Next)
-		}
-	}
-	return a.print(all, rows, a.columns())
 }
 
 func sandboxed() diagnosis {

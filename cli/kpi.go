@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/progress"
@@ -48,7 +49,15 @@ func (a *app) kpi(c *cobra.Command) {
 			a.complain("only the newest %d runs are counted: --all counts all", runs)
 		}
 		if a.json {
-			return output(printJSON(a.Stdout, kpiJSON(runs, all, intents)))
+			byIntent := map[string]scoreJSON{}
+			for intent, s := range intents {
+				byIntent[intent] = s.json()
+			}
+			return output(printJSON(a.Stdout, struct {
+				Runs    int                  `json:"runs"`
+				All     scoreJSON            `json:"all"`
+				Intents map[string]scoreJSON `json:"intents"`
+			}{runs, all.json(), byIntent}))
 		}
 		if all.Tally().Calls == 0 {
 			a.complain("no calls in %s in %s", text.Plural(runs, "run"), s.file)
@@ -200,18 +209,6 @@ func (s *score) json() scoreJSON {
 	out := scoreJSON{Tally: t, Usage: s.usage, LatencyMS: s.latency.Milliseconds(), KPI: t.KPIs(), Caps: map[string]scoreJSON{}}
 	for id, c := range s.caps {
 		out.Caps[id] = c.json()
-	}
-	return out
-}
-
-func kpiJSON(runs int, all *score, intents map[string]*score) any {
-	out := struct {
-		Runs    int                  `json:"runs"`
-		All     scoreJSON            `json:"all"`
-		Intents map[string]scoreJSON `json:"intents"`
-	}{runs, all.json(), map[string]scoreJSON{}}
-	for intent, s := range intents {
-		out.Intents[intent] = s.json()
 	}
 	return out
 }

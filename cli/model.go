@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/internal/text"
@@ -49,7 +50,10 @@ func (a *app) modelCall(c *cobra.Command) {
 		var shown bytes.Buffer
 		var client *http.Client
 		if flags.raw {
-			client = &http.Client{Transport: newCopier(&shown)}
+			t := http.DefaultTransport.(*http.Transport).Clone()
+			t.DisableCompression = true // show the bytes as sent
+			t.DisableKeepAlives = true  // only one request is made
+			client = &http.Client{Transport: copier{t, &shown}}
 		}
 		defer a.closeCalls()
 		model, err := a.client(flags, config.Connection{Model: flags.model, Extra: extra, HTTPClient: client, Once: true})

@@ -94,15 +94,6 @@ func (b *block) add(name, value string) {
 	}
 }
 
-func (p part) block() block {
-	b := block{title: p.Path}
-	b.add("form", p.Form)
-	b.add("reads", strings.Join(p.Reads, ", "))
-	b.add("produces", p.Produces)
-	b.add("effects", strings.Join(p.Effects, ", "))
-	return block{b.title, append(b.rows, p.rows...)}
-}
-
 func printBlocks(w io.Writer, all []block) error {
 	for i, one := range all {
 		if i > 0 {

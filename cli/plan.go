@@ -202,7 +202,10 @@ func bound(bindings []string, values bool) (d dag.DAG, names []string, err error
 			value = string(data)
 		}
 		if slots[name] = nil; ok {
-			slots[name] = valueOf(value)
+			slots[name] = value // unless it is JSON
+			if data, err := canon.AppendJSON(nil, []byte(value)); err == nil {
+				slots[name] = json.RawMessage(data)
+			}
 		}
 		if _, isText := slots[name].(string); isText && !isFile && likeJSON.MatchString(value) {
 			return d, nil, fmt.Errorf("--bind %s: the value begins like JSON but is not valid: correct it, or write a text as a JSON string", name)
@@ -213,15 +216,6 @@ func bound(bindings []string, values bool) (d dag.DAG, names []string, err error
 		return d, nil, fmt.Errorf("--bind: %w", err)
 	}
 	return d, names, nil
-}
-
-// valueOf returns the value of a typed text: its JSON value, or the text itself if it is no JSON.
-func valueOf(typed string) any {
-	data, err := canon.AppendJSON(nil, []byte(typed))
-	if err != nil {
-		return typed
-	}
-	return json.RawMessage(data)
 }
 
 // findings checks the plan. Positions refer to its file.

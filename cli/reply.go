@@ -124,13 +124,6 @@ type copier struct {
 	out io.Writer
 }
 
-func newCopier(out io.Writer) copier {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.DisableCompression = true // show the bytes as sent
-	t.DisableKeepAlives = true  // only one request is made
-	return copier{t, out}
-}
-
 // rest bounds the time for reading the rest of a body after the model stopped reading.
 const rest = time.Second
 

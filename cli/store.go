@@ -251,7 +251,7 @@ func (f storeFlag) Set(name string) error {
 
 var errSettings = errors.New("a database of a server is named by an address: postgres://USER@HOST/NAME")
 
-// isSettings reports whether a store is named by connection settings of PostgreSQL, or by a misspelled address: it is no file,
+// isSettings reports whether a store is named by connection settings of PostgreSQL, or by a misspelled address: it is not a file,
 // and may contain a password.
 func isSettings(name string) bool {
 	return !redact.IsDatabase(name) && (strings.Contains(name, "host=") || strings.Contains(name, "dbname=") || strings.Contains(name, "password=") || strings.Contains(name, "://"))

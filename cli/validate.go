@@ -131,7 +131,12 @@ func (a *app) names(c *cobra.Command) {
 		case long:
 			var all []block
 			for _, one := range partsOf(p) {
-				all = append(all, one.block())
+				b := block{title: one.Path}
+				b.add("form", one.Form)
+				b.add("reads", strings.Join(one.Reads, ", "))
+				b.add("produces", one.Produces)
+				b.add("effects", strings.Join(one.Effects, ", "))
+				all = append(all, block{b.title, append(b.rows, one.rows...)})
 			}
 			return output(printBlocks(a.Stdout, all))
 		}

@@ -195,7 +195,7 @@ func (n *Node) Meta() map[string]string {
 }
 
 // Get returns one field of a content that is a JSON object. It returns fallback if the
-// node is nil, the content is no object or the field is missing. Numbers have the type
+// node is nil, the content is not an object or the field is missing. Numbers have the type
 // json.Number, so that integers keep all their digits.
 func (n *Node) Get(field string, fallback any) any {
 	v, ok := n.At(field)

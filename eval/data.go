@@ -63,7 +63,7 @@ type dataset struct {
 	whole    int    // rows from which Data.N was drawn
 	repeated int    // rows that repeat a case
 
-	recorded map[string]string // runs by case; nil if the cases are no runs
+	recorded map[string]string // runs by case; nil if the cases are not runs
 	skipped  map[string]int    // skipped runs, by reason
 }
 

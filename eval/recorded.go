@@ -91,7 +91,7 @@ func (set *dataset) columnsOf(c past.Case) (object, error) {
 	return cols, nil
 }
 
-// leftOut lists the runs that are no cases.
+// leftOut lists the runs that are not cases.
 func leftOut(skipped map[string]int, prefix string) string {
 	var all []string
 	for _, why := range slices.Sorted(maps.Keys(skipped)) {

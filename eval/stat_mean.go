@@ -38,7 +38,7 @@ func averageOf(scores []float64, cluster []string) Estimate {
 	return e.wilson()
 }
 
-// student is like averageOf for values that are no scores, such as costs: it always uses Student's interval.
+// student is like averageOf for values that are not scores, such as costs: it always uses Student's interval.
 func student(values []float64, cluster []string) Estimate {
 	e := estimate(values, cluster)
 	if e.N == 0 {

@@ -83,7 +83,7 @@ func parseLine(l lines.Line) (e Event, err error) {
 // maxReason bounds the characters of an error in a LineError.
 const maxReason = 200
 
-// unusable returns the reason why a line is no event: it is no object, or the error.
+// unusable returns the reason why a line is not an event: it is not an object, or the error.
 func unusable(line []byte, err error) string {
 	var object map[string]json.RawMessage
 	var syntax *json.SyntaxError

@@ -37,9 +37,9 @@ type Starter interface {
 	Start(ctx context.Context, c Child) error
 	// Wait blocks until the child is Done, Failed, Canceled, Refused or Waiting.
 	Wait(ctx context.Context, c Child) (ChildState, error)
-	// Answer answers a question of the child, which continues. An already answered question is no error.
+	// Answer answers a question of the child, which continues. An already answered question is not an error.
 	Answer(ctx context.Context, c Child, path string, a ask.Answer) error
-	// Cancel cancels the child. It is no error if the child has ended or does not exist.
+	// Cancel cancels the child. It is not an error if the child has ended or does not exist.
 	Cancel(ctx context.Context, id string) error
 }
 

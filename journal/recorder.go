@@ -215,7 +215,7 @@ type tally struct {
 	cost  budget.Total
 }
 
-// add adds a step with a result, once. A result from another run costs nothing, and a value is no step.
+// add adds a step with a result, once. A result from another run costs nothing, and a value is not a step.
 func (t *tally) add(kind string, rec step.Record, costs bool) {
 	var usage budget.Usage
 	switch reused := rec.Meta[terms.From] != ""; {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/big"
 	"reflect"
 	"regexp"
@@ -120,21 +121,12 @@ func (i *inference) ref(t reflect.Type) string {
 	if !ok {
 		base := notInName.ReplaceAllString(t.Name(), "_")
 		name = base
-		for n := 2; i.taken(name); n++ {
+		for n := 2; slices.Contains(slices.Collect(maps.Values(i.names)), name); n++ {
 			name = base + strconv.Itoa(n)
 		}
 		i.names[t] = name
 	}
 	return "#/$defs/" + name
-}
-
-func (i *inference) taken(name string) bool {
-	for _, n := range i.names {
-		if n == name {
-			return true
-		}
-	}
-	return false
 }
 
 // byMethod describes types that marshal themselves; nil means that the kind decides.
@@ -189,7 +181,11 @@ func (i *inference) byKind(t reflect.Type, where string) (*object, error) {
 		return newObject("type", "string"), nil
 	case reflect.Interface:
 		if t.NumMethod() > 0 {
-			return nil, fmt.Errorf("%s: no JSON can be read back into the interface %s; use %s", where, t, insteadOf(t))
+			use := "a type that can be made"
+			if t == reflect.TypeFor[error]() {
+				use = "a string with its message"
+			}
+			return nil, fmt.Errorf("%s: no JSON can be read back into the interface %s; use %s", where, t, use)
 		}
 		return newObject(), nil
 	case reflect.Pointer:
@@ -206,14 +202,6 @@ func (i *inference) byKind(t reflect.Type, where string) (*object, error) {
 		return i.structure(t, where)
 	}
 	return nil, fmt.Errorf("%s: no schema describes a %s; leave it out with `json:\"-\"` or change its type", where, t)
-}
-
-// insteadOf names a replacement for an interface.
-func insteadOf(t reflect.Type) string {
-	if t == reflect.TypeFor[error]() {
-		return "a string with its message"
-	}
-	return "a type that can be made"
 }
 
 func number(n int64) json.Number { return json.Number(strconv.FormatInt(n, 10)) }

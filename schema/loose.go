@@ -278,7 +278,10 @@ func (l *loosening) object(o *object, where string) (out, dropped *object) {
 		case properties.has(name) || unnamed.has(name) || value == false:
 			continue
 		case l.Name != nil && !l.Name(name):
-			unnamed.set(name, orAny(value))
+			if value == nil {
+				value = true
+			}
+			unnamed.set(name, value)
 			continue
 		}
 		l.optional = before || !slices.Contains(required, name)
@@ -315,12 +318,4 @@ func (l *loosening) object(o *object, where string) (out, dropped *object) {
 	}
 	l.keep(out, dropped)
 	return out, dropped
-}
-
-// orAny returns the schema, or one of any value for nil.
-func orAny(v any) any {
-	if v == nil {
-		return true
-	}
-	return v
 }

@@ -89,7 +89,7 @@ func (o *object) strings(name string) []string {
 }
 
 // The keywords whose values are schemas, lists of schemas and maps of schemas. A walk follows only these, because a value in an
-// enum is no schema.
+// enum is not a schema.
 var (
 	schemaKeywords = []string{"items", "additionalProperties", "not", "if", "then", "else", "contains",
 		"propertyNames", "unevaluatedItems", "unevaluatedProperties", "contentSchema", "additionalItems"}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
 	"github.com/stonelayer/stone/internal/pattern"
 )
 
@@ -247,7 +248,13 @@ func (w *walk) apply(s, own *jsonschema.Schema, v any, into *seen) bool {
 		return false
 	}
 	ok = w.combined(s, v, evaluated) && ok
-	ok = w.conditions(s, v, evaluated) && ok
+	if s.If != nil {
+		next := s.Else
+		if w.quietly(func() bool { return w.on(s.If, v, evaluated) }) {
+			next = s.Then
+		}
+		ok = (next == nil || w.on(next, v, evaluated)) && ok
+	}
 	ok = w.unevaluated(s, v, evaluated) && ok
 	if ok && into != nil {
 		into.add(evaluated)

@@ -240,17 +240,6 @@ func (w *walk) reasons(list []*jsonschema.Schema, v any) (out []*jsonschema.Vali
 	return out
 }
 
-func (w *walk) conditions(s *jsonschema.Schema, v any, into *seen) bool {
-	if s.If == nil {
-		return true
-	}
-	next := s.Else
-	if w.quietly(func() bool { return w.on(s.If, v, into) }) {
-		next = s.Then
-	}
-	return next == nil || w.on(next, v, into)
-}
-
 // unevaluated checks the parts of a value that no other keyword has evaluated.
 func (w *walk) unevaluated(s *jsonschema.Schema, v any, seen *seen) bool {
 	ok := true

@@ -208,7 +208,7 @@ func limitsOf(b *api.Budget) budget.Limits {
 	return l
 }
 
-// result returns the result of a run that is done: the last node that one of its steps wrote, or nil. Its input is no result.
+// result returns the result of a run that is done: the last node that one of its steps wrote, or nil. Its input is not a result.
 func (s *Server) result(ctx context.Context, who Principal, info journal.RunInfo) (*api.Node, error) {
 	var n journal.NodeInfo
 	var err error

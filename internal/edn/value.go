@@ -185,7 +185,7 @@ func (v Value) Text() string {
 }
 
 // Name returns the name of a keyword. In JSON that is a string, which may begin with a
-// colon. ok is false for all other values: a string in EDN is no name, nor is a string in
+// colon. ok is false for all other values: a string in EDN is not a name, nor is a string in
 // JSON that is not a valid keyword.
 func (v Value) Name() (name string, ok bool) {
 	if v.kind == KindString && v.IsJSON() {

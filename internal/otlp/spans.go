@@ -54,7 +54,7 @@ func (sp *span) Happened(name string, at time.Time, attrs []slog.Attr) {
 	sp.Events = append(sp.Events, h)
 }
 
-// grow counts bytes that the span has more.
+// grow adds to the span's bytes.
 func (sp *span) grow(n int) {
 	sp.size += n
 	if sp.held != nil {

@@ -27,7 +27,7 @@
 //   - If the provider cannot enforce a schema at all, because it is too large or no object, the format
 //     is not enforced. The system text tells the model the schema instead; see
 //     [System]. The same happens if Anthropic's server refuses a schema as too complex.
-//   - A schema whose values are no objects, such as a list or a number, is asked for as the
+//   - A schema whose values are not objects, such as a list or a number, is asked for as the
 //     property "value" of an object, and Read takes it out again.
 //
 // # What Read accepts

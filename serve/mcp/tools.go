@@ -21,7 +21,7 @@ import (
 // A pipeline is a published pipeline as a tool.
 type pipeline struct {
 	api.Pipeline
-	wrapped bool              // the argument "input" holds its input, which is no object
+	wrapped bool              // the argument "input" holds its input, which is not an object
 	renamed map[string]string // fields of the input by the arguments that have another name
 }
 

@@ -46,7 +46,7 @@ func environment(c Config) []string {
 	return env
 }
 
-// method returns the method that confines the command, or "" if the server is no command.
+// method returns the method that confines the command, or "" if the server is not a command.
 func (s *Server) method() sandbox.Method {
 	m := s.cfg.Sandbox.Method
 	if m == "" && s.needs[0] == effect.Process {

@@ -308,7 +308,7 @@ func (r *run) inOrder(seq int64) bool {
 	return seq >= from && seq <= from+batch
 }
 
-// place locates a result. The zero value is no place.
+// place locates a result. The zero value is not a place.
 type place struct {
 	seq     int64
 	row     *Row // nil if it must be read

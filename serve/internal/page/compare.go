@@ -170,7 +170,7 @@ func (p *pages) compare(w http.ResponseWriter, r *http.Request, v View) error {
 	all = slices.DeleteFunc(slices.Clone(all), func(d journal.Difference) bool {
 		return body.Under != "" && d.Path != body.Under && !address.Within(d.Path, body.Under)
 	})
-	from, _ := strconv.Atoi(query.Get("from")) // 0 if it is no number
+	from, _ := strconv.Atoi(query.Get("from")) // 0 if it is not a number
 	from = min(max(from, 0), len(all))
 	body.All = len(all)
 	for i, d := range all {
