@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
@@ -71,6 +72,9 @@ func TestAdopt(t *testing.T) {
 				}
 			}
 			info, err := db.Find(t.Context(), "r")
+			for end := time.Now().Add(time.Minute); err == nil && info.State != tt.state && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+				info, err = db.Find(t.Context(), "r") // the server tries to resume it
+			}
 			if err != nil || info.State != tt.state || !strings.Contains(string(info.Source), "ada/site") {
 				t.Errorf("got %s %s %v, want %s", info.State, info.Source, err, tt.state)
 			}
