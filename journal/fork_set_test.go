@@ -29,28 +29,27 @@ func sized(calls *[]string, first, size string) stone.Ashlar {
 
 // A fork of a fork shares what the first one has shared, also behind a step that it does again with the same result.
 func TestForkOfFork(t *testing.T) {
-	stores(t, func(t *testing.T, j journal.Journal) {
-		var calls []string
-		for _, c := range []struct {
-			id, first string
-			fork      *journal.Fork
-			want      []string
-		}{
-			{"a", "!", nil, []string{"first", "size", "last"}},
-			{"b", "?", &journal.Fork{Run: "a", At: "p/first"}, []string{"first", "size"}},
-			{"c", "?", &journal.Fork{Run: "b", At: "p/size"}, []string{"size"}},
-		} {
-			calls = nil
-			cfg := stone.Config{RunID: c.id, Recorder: journal.Keep(j, journal.Options{Fork: c.fork})}
-			if c.fork == nil {
-				cfg.Input = input(t, "x")
-			}
-			_, err := stone.Run(t.Context(), sized(&calls, c.first, "1"), cfg)
-			if diff := cmp.Diff(c.want, calls); err != nil || diff != "" {
-				t.Errorf("%s: %v (-want +got):\n%s", c.id, err, diff)
-			}
+	j := memdb.New(t)
+	var calls []string
+	for _, c := range []struct {
+		id, first string
+		fork      *journal.Fork
+		want      []string
+	}{
+		{"a", "!", nil, []string{"first", "size", "last"}},
+		{"b", "?", &journal.Fork{Run: "a", At: "p/first"}, []string{"first", "size"}},
+		{"c", "?", &journal.Fork{Run: "b", At: "p/size"}, []string{"size"}},
+	} {
+		calls = nil
+		cfg := stone.Config{RunID: c.id, Recorder: journal.Keep(j, journal.Options{Fork: c.fork})}
+		if c.fork == nil {
+			cfg.Input = input(t, "x")
 		}
-	})
+		_, err := stone.Run(t.Context(), sized(&calls, c.first, "1"), cfg)
+		if diff := cmp.Diff(c.want, calls); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", c.id, err, diff)
+		}
+	}
 }
 
 // What is set has a bound and no secret, and the forecast knows it, and steps of another version.

@@ -16,7 +16,6 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/journal/sqlite"
 )
 
 // long is a pipeline of n steps that each read the input. Done counts what is done.
@@ -81,159 +80,143 @@ func state(t *testing.T, j journal.Journal, run string) string {
 	return string(text)
 }
 
-func stores(t *testing.T, do func(t *testing.T, j journal.Journal)) {
-	t.Run("memory", func(t *testing.T) { do(t, memdb.New(t)) })
-	t.Run("sqlite", func(t *testing.T) {
-		j, err := sqlite.Open(t.TempDir()+"/stone.db", sqlite.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer j.Close()
-		do(t, j)
-	})
-}
-
 // TestFork: a fork of a run of 1,000 steps in which one request changes pays for one, also if it is killed in between, and
 // leaves the other run as it was.
 func TestFork(t *testing.T) {
-	stores(t, func(t *testing.T, j journal.Journal) {
-		const n = 1000
-		l := &long{changed: -1}
-		if _, err := stone.Run(t.Context(), l.pipeline(n), stone.Config{RunID: "a", Input: input(t, "x"), Recorder: journal.Keep(j, journal.Options{})}); err != nil {
-			t.Fatal(err)
-		}
-		before := state(t, j, "a")
-		fork := &journal.Fork{Run: "a", At: "long/s500"}
-		l.done.Store(0)
-		l.changed = 500
-		anew, perhaps, shared, err := fork.Forecast(t.Context(), j, l.pipeline(n), dag.DAG{})
-		if err != nil || len(anew) != 1 || len(perhaps) != 0 || len(shared) != n-1 {
-			t.Errorf("forecast: %d anew, %d perhaps, %d shared, %v; want 1, 0, %d", len(anew), len(perhaps), len(shared), err, n-1)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		l.stop, l.end = 1, cancel // killed in the step itself
-		if _, err := stone.Run(ctx, l.pipeline(n), stone.Config{RunID: "b", Recorder: journal.Keep(j, journal.Options{Fork: fork})}); err == nil {
-			t.Error("the run was not stopped")
-		}
-		l.stop = 0
-		l.done.Store(0)
-		result, err := stone.Run(t.Context(), l.pipeline(n), stone.Config{RunID: "b", Recorder: journal.Keep(j, journal.Options{Resume: true})})
-		if got := l.done.Load(); err != nil || got != 1 {
-			t.Errorf("the fork did %d steps: %v; want 1", got, err)
-		}
-		if all, err := dag.All(made).From(result.DAG); err != nil || len(all) != n || all[500] != "x 500 2" {
-			t.Errorf("the fork has %d results, %v", len(all), err)
-		}
-		if diff := cmp.Diff(before, state(t, j, "a")); diff != "" {
-			t.Errorf("the other run changed:\n%s", diff)
-		}
-		differences, err := journal.Diff(t.Context(), j, "a", "b")
-		if err != nil || len(differences) != 1 || differences[0].Path != "long/s500" {
-			t.Errorf("differences: %v, %v; want one", differences, err)
-		}
-		// A fork of the fork finds what that took.
-		l.done.Store(0)
-		l.changed = 500
-		if _, err := stone.Run(t.Context(), l.pipeline(n), stone.Config{RunID: "c", Recorder: journal.Keep(j, journal.Options{Fork: &journal.Fork{Run: "b", At: "long/s7"}})}); err != nil || l.done.Load() != 1 {
-			t.Errorf("the fork of the fork did %d steps: %v; want 1", l.done.Load(), err)
-		}
-		// Another input changes all.
-		l.done.Store(0)
-		if _, err := stone.Run(t.Context(), l.pipeline(n), stone.Config{RunID: "d", Input: input(t, "y"), Recorder: journal.Keep(j, journal.Options{Fork: &journal.Fork{Run: "b", At: "long/s7"}})}); err != nil || l.done.Load() != n {
-			t.Errorf("with another input %d steps: %v; want %d", l.done.Load(), err, n)
-		}
-	})
+	j := memdb.New(t)
+	const n = 1000
+	l := &long{changed: -1}
+	if _, err := stone.Run(t.Context(), l.pipeline(n), stone.Config{RunID: "a", Input: input(t, "x"), Recorder: journal.Keep(j, journal.Options{})}); err != nil {
+		t.Fatal(err)
+	}
+	before := state(t, j, "a")
+	fork := &journal.Fork{Run: "a", At: "long/s500"}
+	l.done.Store(0)
+	l.changed = 500
+	anew, perhaps, shared, err := fork.Forecast(t.Context(), j, l.pipeline(n), dag.DAG{})
+	if err != nil || len(anew) != 1 || len(perhaps) != 0 || len(shared) != n-1 {
+		t.Errorf("forecast: %d anew, %d perhaps, %d shared, %v; want 1, 0, %d", len(anew), len(perhaps), len(shared), err, n-1)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	l.stop, l.end = 1, cancel // killed in the step itself
+	if _, err := stone.Run(ctx, l.pipeline(n), stone.Config{RunID: "b", Recorder: journal.Keep(j, journal.Options{Fork: fork})}); err == nil {
+		t.Error("the run was not stopped")
+	}
+	l.stop = 0
+	l.done.Store(0)
+	result, err := stone.Run(t.Context(), l.pipeline(n), stone.Config{RunID: "b", Recorder: journal.Keep(j, journal.Options{Resume: true})})
+	if got := l.done.Load(); err != nil || got != 1 {
+		t.Errorf("the fork did %d steps: %v; want 1", got, err)
+	}
+	if all, err := dag.All(made).From(result.DAG); err != nil || len(all) != n || all[500] != "x 500 2" {
+		t.Errorf("the fork has %d results, %v", len(all), err)
+	}
+	if diff := cmp.Diff(before, state(t, j, "a")); diff != "" {
+		t.Errorf("the other run changed:\n%s", diff)
+	}
+	differences, err := journal.Diff(t.Context(), j, "a", "b")
+	if err != nil || len(differences) != 1 || differences[0].Path != "long/s500" {
+		t.Errorf("differences: %v, %v; want one", differences, err)
+	}
+	// A fork of the fork finds what that took.
+	l.done.Store(0)
+	l.changed = 500
+	if _, err := stone.Run(t.Context(), l.pipeline(n), stone.Config{RunID: "c", Recorder: journal.Keep(j, journal.Options{Fork: &journal.Fork{Run: "b", At: "long/s7"}})}); err != nil || l.done.Load() != 1 {
+		t.Errorf("the fork of the fork did %d steps: %v; want 1", l.done.Load(), err)
+	}
+	// Another input changes all.
+	l.done.Store(0)
+	if _, err := stone.Run(t.Context(), l.pipeline(n), stone.Config{RunID: "d", Input: input(t, "y"), Recorder: journal.Keep(j, journal.Options{Fork: &journal.Fork{Run: "b", At: "long/s7"}})}); err != nil || l.done.Load() != n {
+		t.Errorf("with another input %d steps: %v; want %d", l.done.Load(), err, n)
+	}
 }
 
 // TestForkSet: a content replaces a result, and only what reads it is done anew.
 func TestForkSet(t *testing.T) {
-	stores(t, func(t *testing.T, j journal.Journal) {
-		var calls []string
-		plain := dag.NewType[int]("plain")
-		p := stone.Seq("p",
-			stone.Func("first", given, made, func(_ context.Context, s string) (string, error) { calls = append(calls, "first"); return s + "!", nil }),
-			stone.Func("other", given, plain, func(_ context.Context, s string) (int, error) { calls = append(calls, "other"); return len(s), nil }),
-			stone.Func("same", plain, dag.NewType[int]("twice"), func(_ context.Context, n int) (int, error) { calls = append(calls, "same"); return 2 * n, nil }),
-			stone.Func("last", made, dag.NewType[string]("end"), func(_ context.Context, s string) (string, error) { calls = append(calls, "last"); return s + "?", nil }),
-		)
-		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "a", Input: input(t, "x"), Recorder: journal.Keep(j, journal.Options{})}); err != nil {
-			t.Fatal(err)
+	j := memdb.New(t)
+	var calls []string
+	plain := dag.NewType[int]("plain")
+	p := stone.Seq("p",
+		stone.Func("first", given, made, func(_ context.Context, s string) (string, error) { calls = append(calls, "first"); return s + "!", nil }),
+		stone.Func("other", given, plain, func(_ context.Context, s string) (int, error) { calls = append(calls, "other"); return len(s), nil }),
+		stone.Func("same", plain, dag.NewType[int]("twice"), func(_ context.Context, n int) (int, error) { calls = append(calls, "same"); return 2 * n, nil }),
+		stone.Func("last", made, dag.NewType[string]("end"), func(_ context.Context, s string) (string, error) { calls = append(calls, "last"); return s + "?", nil }),
+	)
+	if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "a", Input: input(t, "x"), Recorder: journal.Keep(j, journal.Options{})}); err != nil {
+		t.Fatal(err)
+	}
+	calls = nil
+	for set, want := range map[string]string{`1`: "want", `"y"`: ""} {
+		fork := &journal.Fork{Run: "a", At: "p/first", Set: json.RawMessage(set)}
+		result, err := stone.Run(t.Context(), p, stone.Config{RunID: "b" + want, Recorder: journal.Keep(j, journal.Options{Fork: fork})})
+		if (err != nil) != (want != "") {
+			t.Errorf("set %s: %v", set, err)
+		} else if err == nil && result.DAG.Latest().Text() != "y?" {
+			t.Errorf("the result is %s, want y?", result.DAG.Latest().Text())
 		}
-		calls = nil
-		for set, want := range map[string]string{`1`: "want", `"y"`: ""} {
-			fork := &journal.Fork{Run: "a", At: "p/first", Set: json.RawMessage(set)}
-			result, err := stone.Run(t.Context(), p, stone.Config{RunID: "b" + want, Recorder: journal.Keep(j, journal.Options{Fork: fork})})
-			if (err != nil) != (want != "") {
-				t.Errorf("set %s: %v", set, err)
-			} else if err == nil && result.DAG.Latest().Text() != "y?" {
-				t.Errorf("the result is %s, want y?", result.DAG.Latest().Text())
-			}
-		}
-		if diff := cmp.Diff([]string{"last"}, calls); diff != "" {
-			t.Errorf("the fork did other steps (-want +got):\n%s", diff)
-		}
-	})
+	}
+	if diff := cmp.Diff([]string{"last"}, calls); diff != "" {
+		t.Errorf("the fork did other steps (-want +got):\n%s", diff)
+	}
 }
 
 // TestForkWithin: a fork at a step of a body shares the earlier steps of the body by their places, also if the leaf changed.
 func TestForkWithin(t *testing.T) {
-	stores(t, func(t *testing.T, j journal.Journal) {
-		var turns []string
-		talk := func(version string) stone.Ashlar {
-			return stone.Func("talk", given, made, func(ctx context.Context, in string) (string, error) {
-				for i := range 4 {
-					said, err := stone.Step(ctx, fmt.Sprint("turn-", i), struct{}{}, func(context.Context, struct{}) (string, error) {
-						turns = append(turns, fmt.Sprint(version, i))
-						return fmt.Sprint(version, i, " "), nil
-					})
-					if err != nil {
-						return "", err
-					}
-					in += said
+	j := memdb.New(t)
+	var turns []string
+	talk := func(version string) stone.Ashlar {
+		return stone.Func("talk", given, made, func(ctx context.Context, in string) (string, error) {
+			for i := range 4 {
+				said, err := stone.Step(ctx, fmt.Sprint("turn-", i), struct{}{}, func(context.Context, struct{}) (string, error) {
+					turns = append(turns, fmt.Sprint(version, i))
+					return fmt.Sprint(version, i, " "), nil
+				})
+				if err != nil {
+					return "", err
 				}
-				return in, nil
-			}, stone.Version(version))
-		}
-		if _, err := stone.Run(t.Context(), talk("a"), stone.Config{RunID: "a", Input: input(t, ""), Recorder: journal.Keep(j, journal.Options{})}); err != nil {
-			t.Fatal(err)
-		}
-		turns = nil
-		result, err := stone.Run(t.Context(), talk("b"), stone.Config{RunID: "b", Recorder: journal.Keep(j, journal.Options{Fork: &journal.Fork{Run: "a", At: "talk/turn-2"}})})
-		if err != nil || result.DAG.Latest().Text() != "a0 a1 b2 b3 " {
-			t.Errorf("got %q, %v", result.DAG.Latest(), err)
-		}
-		if diff := cmp.Diff([]string{"b2", "b3"}, turns); diff != "" {
-			t.Errorf("turns (-want +got):\n%s", diff)
-		}
-	})
+				in += said
+			}
+			return in, nil
+		}, stone.Version(version))
+	}
+	if _, err := stone.Run(t.Context(), talk("a"), stone.Config{RunID: "a", Input: input(t, ""), Recorder: journal.Keep(j, journal.Options{})}); err != nil {
+		t.Fatal(err)
+	}
+	turns = nil
+	result, err := stone.Run(t.Context(), talk("b"), stone.Config{RunID: "b", Recorder: journal.Keep(j, journal.Options{Fork: &journal.Fork{Run: "a", At: "talk/turn-2"}})})
+	if err != nil || result.DAG.Latest().Text() != "a0 a1 b2 b3 " {
+		t.Errorf("got %q, %v", result.DAG.Latest(), err)
+	}
+	if diff := cmp.Diff([]string{"b2", "b3"}, turns); diff != "" {
+		t.Errorf("turns (-want +got):\n%s", diff)
+	}
 }
 
 // TestForkRefused: a running run is not forked, nor one that is gone, nor a step that it lacks.
 func TestForkRefused(t *testing.T) {
-	stores(t, func(t *testing.T, j journal.Journal) {
-		l := &long{changed: -1, stop: 1}
-		fork := func(run, at string) (err error) {
-			_, err = stone.Run(t.Context(), (&long{changed: -1}).pipeline(2), stone.Config{RunID: "b", Recorder: journal.Keep(j, journal.Options{Fork: &journal.Fork{Run: run, At: at}})})
-			return err
+	j := memdb.New(t)
+	l := &long{changed: -1, stop: 1}
+	fork := func(run, at string) (err error) {
+		_, err = stone.Run(t.Context(), (&long{changed: -1}).pipeline(2), stone.Config{RunID: "b", Recorder: journal.Keep(j, journal.Options{Fork: &journal.Fork{Run: run, At: at}})})
+		return err
+	}
+	l.end = func() {
+		if err := fork("a", "long/s0"); !errors.As(err, new(*journal.HeldError)) {
+			t.Errorf("of a running run: %v, want a HeldError", err)
 		}
-		l.end = func() {
-			if err := fork("a", "long/s0"); !errors.As(err, new(*journal.HeldError)) {
-				t.Errorf("of a running run: %v, want a HeldError", err)
-			}
-		}
-		if _, err := stone.Run(t.Context(), l.pipeline(2), stone.Config{RunID: "a", Input: input(t, "x"), Recorder: journal.Keep(j, journal.Options{})}); err != nil {
-			t.Fatal(err)
-		}
-		if err := fork("gone", "long/s0"); !errors.Is(err, journal.ErrNoRun) {
-			t.Errorf("of no run: %v", err)
-		}
-		if err := fork("a", "long/s9"); !errors.Is(err, journal.ErrNoStep) {
-			t.Errorf("at no step: %v", err)
-		}
-		if _, err := j.Find(t.Context(), "b"); !errors.Is(err, journal.ErrNoRun) {
-			t.Errorf("a refused fork is there: %v", err)
-		}
-	})
+	}
+	if _, err := stone.Run(t.Context(), l.pipeline(2), stone.Config{RunID: "a", Input: input(t, "x"), Recorder: journal.Keep(j, journal.Options{})}); err != nil {
+		t.Fatal(err)
+	}
+	if err := fork("gone", "long/s0"); !errors.Is(err, journal.ErrNoRun) {
+		t.Errorf("of no run: %v", err)
+	}
+	if err := fork("a", "long/s9"); !errors.Is(err, journal.ErrNoStep) {
+		t.Errorf("at no step: %v", err)
+	}
+	if _, err := j.Find(t.Context(), "b"); !errors.Is(err, journal.ErrNoRun) {
+		t.Errorf("a refused fork is there: %v", err)
+	}
 }
 
 // TestForkOfRandom forks random pipelines at a random step with another version: the result is that of a run from the start,
@@ -347,32 +330,31 @@ func TestForkOfRandom(t *testing.T) {
 
 // TestForkOfFailed: the failure that ended a run is not reused, and one that a rescue has caught is.
 func TestForkOfFailed(t *testing.T) {
-	stores(t, func(t *testing.T, j journal.Journal) {
-		var calls []string
-		fails := true
-		do := func(name string, fail bool) stone.Ashlar {
-			return stone.Func(name, given, made, func(context.Context, string) (string, error) {
-				calls = append(calls, name)
-				if fail && fails {
-					return "", errors.New("no luck")
-				}
-				return name, nil
-			})
-		}
-		p := stone.Seq("p", stone.Rescue("r", do("caught", true), do("instead", false)), do("first", false), do("broken", true))
-		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "a", Input: input(t, "x"), Recorder: journal.Keep(j, journal.Options{})}); err == nil {
-			t.Fatal("the run did not fail")
-		}
-		before := state(t, j, "a")
-		calls, fails = nil, false
-		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "b", Recorder: journal.Keep(j, journal.Options{Fork: &journal.Fork{Run: "a", At: "p/first"}})}); err != nil {
-			t.Error(err)
-		}
-		if diff := cmp.Diff([]string{"first", "broken"}, calls); diff != "" {
-			t.Errorf("steps of the fork (-want +got):\n%s", diff)
-		}
-		if diff := cmp.Diff(before, state(t, j, "a")); diff != "" {
-			t.Errorf("the other run changed:\n%s", diff)
-		}
-	})
+	j := memdb.New(t)
+	var calls []string
+	fails := true
+	do := func(name string, fail bool) stone.Ashlar {
+		return stone.Func(name, given, made, func(context.Context, string) (string, error) {
+			calls = append(calls, name)
+			if fail && fails {
+				return "", errors.New("no luck")
+			}
+			return name, nil
+		})
+	}
+	p := stone.Seq("p", stone.Rescue("r", do("caught", true), do("instead", false)), do("first", false), do("broken", true))
+	if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "a", Input: input(t, "x"), Recorder: journal.Keep(j, journal.Options{})}); err == nil {
+		t.Fatal("the run did not fail")
+	}
+	before := state(t, j, "a")
+	calls, fails = nil, false
+	if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "b", Recorder: journal.Keep(j, journal.Options{Fork: &journal.Fork{Run: "a", At: "p/first"}})}); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]string{"first", "broken"}, calls); diff != "" {
+		t.Errorf("steps of the fork (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(before, state(t, j, "a")); diff != "" {
+		t.Errorf("the other run changed:\n%s", diff)
+	}
 }

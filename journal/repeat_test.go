@@ -20,7 +20,7 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-var programs = flag.Int("programs", 200, "how many random programs TestRepeated runs")
+var programs = flag.Int("programs", 60, "how many random programs TestRepeated runs")
 
 // Random programs are killed, retried, answered, done anew and run in another order, against a model of what may be
 // repeated: what has a result is not done again unless somebody asks for it, every body gets the results of its own

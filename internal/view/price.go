@@ -1,7 +1,10 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/address"
@@ -17,6 +20,14 @@ type Price struct {
 // mostParts bounds the shown parts that have an amount.
 const mostParts = 10
 
+// most is the amount by which parts are ordered: one that depends on widths comes before all known amounts.
+func most(b budget.Bound) float64 {
+	if usd, known := b.USD(); known {
+		return usd
+	}
+	return math.Inf(1)
+}
+
 // PriceOf describes a bound and compares it with a budget unless that is nil.
 func PriceOf(b budget.Bound, limit *float64) (p Price) {
 	if b.String() == "0" && (b.Free() || limit == nil) {
@@ -27,7 +38,9 @@ func PriceOf(b budget.Bound, limit *float64) (p Price) {
 		p.Line = "The cost of a run has no upper bound. What has one costs at most " + b.String() + " USD."
 	}
 	more := 0
-	for _, part := range b.Parts() {
+	parts := b.Parts()
+	slices.SortStableFunc(parts, func(x, y budget.Part) int { return cmp.Compare(most(y.Bound), most(x.Bound)) })
+	for _, part := range parts {
 		switch {
 		case part.Bound.String() == "0":
 			continue
