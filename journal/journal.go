@@ -293,7 +293,7 @@ var (
 	// ErrNoInput means that the journal lacks the input with which a run was started.
 	ErrNoInput = errors.New("the input of the run is not recorded: start the run again with the same id and input")
 	// ErrDone means that a completed run has no record of a step, so its pipeline now does different work.
-	ErrDone = errors.New("the run is done and has no record of this step: force the run to continue with it")
+	ErrDone = errors.New("the run is done and has no record of this step: force the run to resume if the step should run")
 	// ErrNoQuestion means that no such question is open.
 	ErrNoQuestion = errors.New("no such question is open")
 	// ErrAnswered is the ErrNoQuestion of a question that is already answered.
