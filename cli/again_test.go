@@ -25,7 +25,7 @@ func TestSpotOf(t *testing.T) {
 		"p/each[two]/re/ply": "p/each[1]/re%2Fply <nil>", "p/m/last": "p/m[\"x\"]/last <nil>",
 		"each/re/ply": ` "each/re/ply" matches 2 places of run r: name one by its id or its whole path: p/each[0]/re/ply, p/each[1]/re/ply`,
 		"llm/codes 1": ` run r has no step or node "llm/codes 1": did you mean llm/code 1?`,
-		"ef":          ` run r has no step or node "ef": show without it lists them`,
+		"ef":          ` run r has no step or node "ef": run show without a name to list them`,
 	} {
 		if at, err := spotOf("r", steps, func(path string) string { return strings.Replace(path, "[1]", "[two]", 1) }, name); fmt.Sprint(at, " ", err) != want {
 			t.Errorf("%s: %s %v, want %s", name, at, err, want)

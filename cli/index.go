@@ -199,7 +199,7 @@ func (a *app) searchIndex(c *cobra.Command, flags indexFlags) (err error) {
 	case answer.Built == "":
 		a.complain("words alone: the index has no vectors")
 	default:
-		a.complain("words alone: the embedder %s of the index is not configured", answer.Built)
+		a.complain("searching by words alone: the index's embedder %s is not configured", answer.Built)
 	}
 	return nil
 }

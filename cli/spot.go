@@ -79,7 +79,7 @@ func spotOf(run string, steps []journal.Step, labelled func(string) string, word
 	if near != "" {
 		return "", fmt.Errorf("run %s has no step or node %q: did you mean %s?", run, word, near)
 	}
-	return "", fmt.Errorf("run %s has no step or node %q: show without it lists them", run, word)
+	return "", fmt.Errorf("run %s has no step or node %q: run show without a name to list them", run, word)
 }
 
 // matching returns the distinct matching paths, in order.

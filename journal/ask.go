@@ -21,10 +21,11 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Answer answers an open question of a run, which is selected by its path or name, else its number, else the end of its path. All
-// questions of a run are numbered from 1 in the order in which they were first asked. If several open questions match, or the
-// question does not accept the response, the error is an *AnswerError. If no open question matches, the error is ErrNoQuestion;
-// for an answered one also ErrAnswered. A running run continues at once, any other when it is resumed.
+// Answer answers an open question of a run. The question is selected by its path or name, else by its number, else by the end of
+// its path. All questions of a run are numbered from 1 in the order in which they were first asked. If several open questions
+// match, or the question does not accept the response, the error is an *AnswerError. If no open question matches, the error is
+// ErrNoQuestion; if it was already answered, also ErrAnswered. A running run continues at once; any other run continues when it
+// is resumed.
 func Answer(ctx context.Context, j Journal, run, question string, a ask.Answer) error {
 	q, err := meant(ctx, j, run, question)
 	if err != nil {
@@ -48,7 +49,7 @@ func Answer(ctx context.Context, j Journal, run, question string, a ask.Answer) 
 	return err
 }
 
-// meant returns the open question that a word means.
+// meant returns the open question that a word selects.
 func meant(ctx context.Context, j Journal, run, word string) (Question, error) {
 	var questions []Question // without their large parts
 	for q, err := range j.EachQuestion(ctx, QuestionQuery{Run: run}) {
@@ -100,7 +101,7 @@ func meant(ctx context.Context, j Journal, run, word string) (Question, error) {
 	return Question{}, &noQuestion{fmt.Sprintf("run %s asks no %.200q: it asks %s", run, word, listed(questions, open)), ErrNoQuestion}
 }
 
-// noQuestion is an ErrNoQuestion in other words.
+// noQuestion is an ErrNoQuestion with its own message.
 type noQuestion struct {
 	text string
 	err  error
@@ -109,7 +110,7 @@ type noQuestion struct {
 func (e *noQuestion) Error() string { return e.text }
 func (e *noQuestion) Unwrap() error { return e.err }
 
-// listed names questions by their numbers and paths, in an error.
+// listed lists questions by number and path, for an error.
 func listed(questions []Question, which []int) string {
 	const most = 10
 	names := make([]string, min(len(which), most))
@@ -160,12 +161,12 @@ type frontend struct {
 	next ask.Frontend
 }
 
-// Ask implements ask.Frontend. An error of the journal does not fail the question, which
-// a Rescue could recover: it stops the run, see recorder.Do.
+// Ask implements ask.Frontend. A journal error stops the run (see recorder.Do): if it only failed the question, a Rescue could
+// hide it.
 func (f *frontend) Ask(ctx context.Context, asked ask.Question) (ask.Answer, error) {
 	trouble := troubleIn(ctx)
 	if err := trouble.found(); err != nil {
-		return ask.Answer{}, err // the same question again, by a Retry
+		return ask.Answer{}, err // a Retry asks the same question again
 	}
 	a, err := f.answer(ctx, asked)
 	if err == nil && slices.Contains(asked.Standing, a.Response) {
@@ -235,7 +236,7 @@ func (r *runner) outdated(q, kept Question) string {
 func (f *frontend) answer(ctx context.Context, asked ask.Question) (ask.Answer, error) {
 	q := f.question(asked)
 	if err := bounds.CheckQuestion(q.Path, q); err != nil {
-		return ask.Answer{}, err // a fault of the pipeline, not of the journal
+		return ask.Answer{}, err // the pipeline's fault, not the journal's
 	}
 	if f.asked.count.Add(1)%256 == 0 {
 		n, err := f.journal.CountQuestions(ctx, QuestionQuery{Run: q.Run, Open: true})
@@ -270,7 +271,7 @@ func (f *frontend) answer(ctx context.Context, asked ask.Question) (ask.Answer, 
 	return f.either(ctx, asked, q)
 }
 
-// asked has the open questions that steps of a run have asked.
+// asked tracks the open questions asked by a run's steps.
 type asked struct {
 	mu     sync.Mutex
 	loaded bool                // includes those of earlier processes
@@ -291,7 +292,7 @@ func (a *asked) note(path string) {
 	}
 }
 
-// take forgets the questions within a path, and returns them.
+// take removes and returns the questions within a path.
 func (a *asked) take(path string) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -304,7 +305,7 @@ func (a *asked) take(path string) []string {
 const superseded = "the run, which needs no answer any more"
 
 // withdraw closes the open questions within a leaf that has a result, such as the question of a lane that lost a race, since
-// nobody will read the answer. A question that cannot be closed stays open, which is harmless.
+// nobody will read their answers. A question that cannot be closed stays open, which is harmless.
 func (r *runner) withdraw(ctx context.Context, leaf string) {
 	if r.resumed && r.before.State != Done && r.before.State != Failed {
 		r.asked.mu.Lock()
@@ -362,7 +363,7 @@ func (f *frontend) standing(ctx context.Context, asked ask.Question) (ask.Answer
 		for _, r := range runs {
 			q.Before = r.ID
 			if slices.ContainsFunc(slices.Collect(maps.Keys(f.session)), func(name string) bool { return r.Labels[name] != f.session[name] }) {
-				continue // a query cannot ask for runs without a label
+				continue // a query cannot select runs without a label
 			}
 			if a, err = f.standingIn(ctx, r.ID, asked); a.Response != "" || err != nil {
 				return a, err
@@ -388,13 +389,12 @@ func (f *frontend) standingIn(ctx context.Context, run string, asked ask.Questio
 	return last.answer(), nil
 }
 
-// A storeError is an error of the journal, not of the frontend.
+// A storeError comes from the journal, not from the frontend.
 type storeError struct{ error }
 
 func (e *storeError) Unwrap() error { return e.error }
 
-// trouble is the first journal error during a question of a step's body. The
-// context of the body carries it.
+// trouble is the first journal error that occurs while a step's body asks a question. The body's context carries it.
 type trouble struct {
 	first    atomic.Pointer[error]
 	recorder *recorder // that records the step
@@ -414,7 +414,7 @@ func (t *trouble) note(err error) {
 	}
 }
 
-// of returns the error of a question, and notes the journal's error.
+// of returns the error of a question. If the error comes from the journal, it also notes it.
 func (t *trouble) of(ctx context.Context, err error) error {
 	if store := (*storeError)(nil); errors.As(err, &store) && ctx.Err() == nil {
 		t.note(store.error)
@@ -429,7 +429,7 @@ func (t *trouble) found() error {
 	return *t.first.Load()
 }
 
-// either returns the answer of the frontend or the journal's, whichever comes first. It does not delay draining.
+// either returns the answer from the frontend or the journal, whichever comes first. It does not delay draining.
 func (f *frontend) either(ctx context.Context, asked ask.Question, q Question) (ask.Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -465,7 +465,7 @@ func (f *frontend) either(ctx context.Context, asked ask.Question, q Question) (
 				continue
 			}
 			cancel()
-			<-answers // it must stop before the next question is asked
+			<-answers // the frontend must stop before the next question is asked
 			if err != nil {
 				return ask.Answer{}, &storeError{err}
 			}

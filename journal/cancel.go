@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// A StateError reports that a run cannot be canceled in its state.
+// A StateError reports that a run cannot be canceled in its current state.
 type StateError struct {
 	Run   string
 	State State
@@ -22,7 +22,7 @@ func (e *StateError) Error() string {
 
 // Cancel cancels a run that no process holds: a waiting or refused run, or one whose process was stopped or died. It needs no
 // pipeline. Results and open questions stay, so the run can be resumed. Workers start no more costly steps for it. Batches at
-// providers are canceled by batch.Cancel instead. Its children in the journal, see Elsewhere, are canceled too. The error is
+// providers are canceled by batch.Cancel instead. Its children in the same journal (see Elsewhere) are canceled too. The error is
 // ErrNoRun, a *HeldError, or a *StateError.
 func Cancel(ctx context.Context, j Journal, run string) error {
 	info, err := j.Find(ctx, run)

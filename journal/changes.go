@@ -10,13 +10,13 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 )
 
-// allChanges lists in words the changes from one shape to another, none if they are equal.
+// allChanges describes the changes from one shape to another. It returns none if they are equal.
 func allChanges(before, now []Part) []string {
 	_, all := changes(before, now, func(string) bool { return false })
 	return all
 }
 
-// changes lists the changes in parts that a run has reached, and in others.
+// changes lists the changes in parts that a run has reached, and separately those in other parts.
 func changes(before, now []Part, reached func(path string) bool) (done, ahead []string) {
 	c := &comparison{reached: reached}
 	c.before, c.old = placed(before)
@@ -122,8 +122,8 @@ func (c *comparison) decided(p *spot) bool {
 // bodies are the forms whose children are run by code.
 var bodies = map[string]bool{"leaf": true, "scoped": true}
 
-// passed reports whether the run has passed the place of an added part: it has started a later part, or parts of a form without
-// order or with repetition.
+// passed reports whether the run has passed the place of an added part: whether it has started a later part, or any part of an
+// unordered or repeating form.
 func (c *comparison) passed(p *spot) bool {
 	for ; p.up != nil; p = p.up {
 		siblings := p.up.below
@@ -145,7 +145,7 @@ func (c *comparison) passed(p *spot) bool {
 	return false
 }
 
-// compare lists the changes of a part that is in both, without its children.
+// compare lists the changes to a part that both shapes have, excluding its children.
 func (c *comparison) compare(was, is *spot) {
 	out := differences(was.Part, is.Part)
 	if a, b := was.guarded(), is.guarded(); a != b {
@@ -212,7 +212,7 @@ func (c *comparison) rename() {
 	}
 }
 
-// changed lists the changes since a run started: in parts that it has passed, and in others.
+// changed lists the changes since a run started: first those in parts that it has passed, then the others.
 func changed(ctx context.Context, j Journal, before, now RunInfo) (done, ahead []string, err error) {
 	if before.State == Done || len(before.Shape) == 0 || len(now.Shape) == 0 { // a pipeline may be too large for a shape
 		done = allChanges(before.Shape, now.Shape)

@@ -23,7 +23,7 @@ func runnerIn(ctx context.Context) *runner {
 	return nil
 }
 
-// step returns the unfinished step of an earlier process, or a zero one.
+// step returns the unfinished step of an earlier process, or the zero Step.
 func (r *runner) step(ctx context.Context, of body) (Step, error) {
 	if r == nil || !r.resumed {
 		return Step{}, nil
@@ -58,7 +58,7 @@ func (r *runner) child(id string, at Starter) (over func()) {
 	}
 }
 
-// ending reports whether the whole run ends or stops here.
+// ending reports whether the whole run is ending or stopping here.
 func (r *runner) ending() bool { return r != nil && r.life != nil && r.life.Err() != nil }
 
 // cancelChildren cancels the children that a canceled run was waiting for.
@@ -69,8 +69,8 @@ func (r *runner) cancelChildren(ctx context.Context) (err error) {
 	return err
 }
 
-// whileUndrained returns a context that ends with ctx, or when the run is drained: nothing is lost if a step that waits for
-// a child stops at once.
+// whileUndrained returns a context that ends with ctx, or when the run is drained: a step that waits for a child can stop at once
+// without losing anything.
 func (r *runner) whileUndrained(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if r != nil && r.opts.Drain != nil {
@@ -95,7 +95,7 @@ func (r *runner) drained(ctx context.Context, err error) error {
 }
 
 // Children returns the runs that a run has started with [Elsewhere]: first those in the same journal, oldest first, then the
-// others, with the id, the state, the usage and the kind and reason of a failure from the records of the run.
+// others, for which the run's records provide only the id, the state, the usage, and the kind and reason of a failure.
 func Children(ctx context.Context, j Journal, run string) ([]RunInfo, error) {
 	all, err := childrenIn(ctx, j, run)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"iter"
 )
 
-// Current returns the current steps of a run in their order. Of a step that was repeated, see Options.Again, only the newest is
-// current; the others count only for the cost of the run.
+// Current returns the current steps of a run in their order. If a step was repeated (see Options.Again), only the newest is
+// current; the others count only toward the run's cost.
 func Current(steps []Step) []Step {
 	newest := newest(steps)
 	out := make([]Step, 0, len(newest))
@@ -32,7 +32,7 @@ type place struct{ path, kind, name string }
 
 func (s Step) place() place { return place{s.Path, s.Kind, s.Name} }
 
-// current yields the current steps of a run. If steps were repeated, it reads all at once.
+// current yields the current steps of a run. If steps were repeated, it first reads all of them.
 func (o *opened) current(ctx context.Context, j Journal) iter.Seq2[Step, error] {
 	if !o.again {
 		return j.EachStep(ctx, o.id)

@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// A Difference is a leaf that differs between two runs, or their input, at the path "input".
+// A Difference is a leaf that differs between two runs, or their input, whose path is "input".
 type Difference struct {
 	Path    string   `json:"path"`
 	Name    string   `json:"name"`
@@ -27,10 +27,10 @@ type Difference struct {
 	Follows bool     `json:"follows,omitempty"` // differs only because its input differs
 }
 
-// Diff compares two runs leaf by leaf and explains each difference: another version or another input. It compares contents, not
-// ids, which depend on the whole lineage. It omits equal leaves: their records have equal sums, and their contents are not read.
-// The differences are in the order of the first run, followed by the leaves that only the second run has. It uses about 60 bytes
-// per leaf, and per node of one run at a time, and keeps all differences.
+// Diff compares two runs leaf by leaf and explains each difference: a different version or a different input. It compares
+// contents, not ids, which depend on the whole lineage. It omits equal leaves: their records have equal sums, and their contents
+// are not read. The differences are in the order of the first run, followed by the leaves that only the second run has. It uses
+// about 60 bytes of memory per leaf, and per node of one run at a time, and keeps all differences.
 func Diff(ctx context.Context, j Journal, a, b string) ([]Difference, error) {
 	one, err := openRun(ctx, j, a)
 	if err != nil {
@@ -135,8 +135,8 @@ func alone(values []any) any {
 
 func halfOf(text string) record.Half { return record.HalfOf(sha256.Sum256([]byte(text))) }
 
-// unequal returns the leaves that only one of two runs has, or whose sums differ. It reads the runs side by side, so that of
-// leaves in both, which lie close together, little is kept.
+// unequal returns the leaves that only one of two runs has, or whose sums differ. It reads the runs side by side and keeps
+// little: leaves that are in both runs lie close together.
 func unequal(ctx context.Context, j Journal, one, other *opened) (ours, theirs []Step, err error) {
 	type numbered struct {
 		Step
@@ -178,7 +178,7 @@ func unequal(ctx context.Context, j Journal, one, other *opened) (ours, theirs [
 	return out[0], out[1], nil
 }
 
-// opened is one of the two runs.
+// opened is one of the two compared runs.
 type opened struct {
 	id    string
 	input dag.ID
@@ -202,8 +202,8 @@ type compared struct {
 	reads []record.Half // of the nodes that the step reads
 }
 
-// compared reads the compared parts of steps. The node of a reused result, or of one in a Flow, has another id in the run and is
-// found by its content.
+// compared reads the compared parts of steps. The node of a reused result, or of a result in a Flow, has a different id in the
+// run and is found by its content.
 func (o *opened) compared(ctx context.Context, j Journal, of []Step, reads func(i int) []Read) ([]compared, error) {
 	wanted := make(map[dag.ID]int, len(of)) // the places of nodes by sum, or -1
 	for _, s := range of {
@@ -249,7 +249,7 @@ func (o *opened) nodes(ctx context.Context, j Journal, wanted map[dag.ID]int) (*
 			return nil, err
 		}
 		at := len(n.own)
-		if at == 0 { // not earlier, because EachNode needs as much memory until now
+		if at == 0 { // not earlier: up to here, EachNode itself needs as much memory
 			n.index, n.own = record.NewIndex(o.steps), make([]record.Half, 0, o.steps)
 			n.typ, n.ends = make([]uint32, 0, o.steps), make([]uint32, 0, o.steps)
 		}

@@ -12,21 +12,21 @@
 // # The promise
 //
 // A step whose result was acknowledged never runs again. A result is acknowledged when a later step with effects starts, when a
-// Step returns to a body that may have effects, when a watcher hears of it, and when the run ends. A step that was running at a
+// Step returns to a body that may have effects, when a watcher is told of it, and when the run ends. A step that was running at a
 // crash may run again and is reported as possibly paid: see [Step]. No record is ever half-written. A resumed run yields the same
 // DAG. No system can promise that a call is made exactly once, nor does this package. A body can read the number of its attempt
-// with [Attempt] and send an idempotency key made of run and path, see [stone.Body.Path].
+// with [Attempt] and send an idempotency key made from run id and path, see [stone.Body.Path].
 //
 // Steps are leaves, decisions and every [stone.Step] in a body, including the turns and the tool calls of agents.
 //
 // # Resuming
 //
-// A run is resumed with the pipeline it was started with, or with one that differs in steps that it has not reached: then it has
-// an event.Notice that lists the changes. After any other change of the fingerprint nothing runs, and the error is a
-// [*ChangedError] that lists the changes. With Options.Force the run resumes anyway: records stay valid, and steps without one
-// follow the new pipeline. A fingerprint covers neither prompts nor the code of functions. A changed prompt does not repeat or
-// stop anything: see event.Notice. A step whose input differs from its record's stops the run with kind "replay-mismatch".
-// Options.Revision is recorded too: a difference is an event at level warn. Options.Again repeats recorded steps.
+// A run is resumed with the pipeline it was started with, or with one that differs only in steps that it has not reached: then an
+// event.Notice lists the changes. After any other change of the fingerprint nothing runs, and the error is a [*ChangedError] that
+// lists the changes. With Options.Force the run resumes anyway: records stay valid, and steps without one follow the new
+// pipeline. A fingerprint covers neither prompts nor the code of functions. A changed prompt does not repeat or stop anything:
+// see event.Notice. A step whose input differs from its record's stops the run with kind "replay-mismatch". Options.Revision is
+// recorded too: a difference is an event at level warn. Options.Again repeats recorded steps.
 //
 // Resuming a run that ended [Failed] retries the leaf or decision that failed it, the
 // failed lanes of a fan-out that lost too many, and the failed steps inside those.
@@ -37,8 +37,8 @@
 // All other runs resume where they stopped. The journal keeps the input of a run, so
 // resuming does not need it again.
 //
-// A run that is done is replayed, which records nothing and never changes its end. A step without a record is an [ErrDone]. With
-// Options.Force the run continues instead.
+// A run that is done is replayed, which records nothing and never changes its end. A step without a record fails with [ErrDone].
+// With Options.Force the run continues instead.
 //
 // # Questions
 //
@@ -61,16 +61,15 @@
 //
 // # Incremental runs
 //
-// Options.Reuse names an earlier run. Leaves marked stone.Reusable take their results
-// from it if they read the same contents; [AnyRun] means all runs. By default nothing is
-// reused. A cached leaf (see stone.Detail) takes results of any run without Options.Reuse,
-// if they are not too old. [Diff] lists the leaves that differ between two runs, and why.
+// Options.Reuse names an earlier run. Leaves marked stone.Reusable take their results from it if they read the same contents;
+// [AnyRun] means all runs. By default nothing is reused. Even without Options.Reuse, a cached leaf (see stone.Detail) takes
+// results from any run if they are not too old. [Diff] lists the leaves that differ between two runs, and why.
 //
 // # Budgets
 //
 // A budget applies to a run, however often it is resumed. A resumed run first charges the account of its context (package budget)
 // with its cost so far: the usage of its steps, failed attempts included, and the estimate of each attempt without a result.
-// Recorded steps are not charged again. Time is not carried over: it counts from the opening of the account.
+// Recorded steps are not charged again. Time is not carried over: it counts from when the account was opened.
 //
 // # Secrets
 //
@@ -87,11 +86,12 @@
 //
 // # Looking at runs
 //
-// [Journal] has methods that list runs as [RunInfo], steps, questions and nodes as [NodeInfo]; a page of runs has [DefaultLimit]. [Diff]
-// returns each [Difference] of two runs. A run is in one [State]: [Running], [Waiting], [Answered], [Done], [Failed], [Canceled],
-// [Drained], [Interrupted], [Refused] or [Damaged]. [Resumable] returns the runs that can continue without a person, and [Expire]
-// answers the questions whose deadline has passed. The [Outline] of a run shows it as a tree: each [Branch] sums up the steps below
-// a path, with a [BranchState] such as [BranchDone], [BranchOpen], [BranchPartly] or [BranchFailed]. [OutlineOf] makes one of steps.
+// [Journal] has methods that list runs as [RunInfo], steps, questions and nodes as [NodeInfo]; a page of runs has [DefaultLimit].
+// [Diff] returns each [Difference] of two runs. A run is in one [State]: [Running], [Waiting], [Answered], [Done], [Failed],
+// [Canceled], [Drained], [Interrupted], [Refused] or [Damaged]. [Resumable] returns the runs that can continue without a person,
+// and [Expire] answers the questions whose deadline has passed. The [Outline] of a run shows it as a tree: each [Branch] sums up
+// the steps below a path, with a [BranchState] such as [BranchDone], [BranchOpen], [BranchPartly] or [BranchFailed]. [OutlineOf]
+// builds one from steps.
 //
 // # Runs elsewhere
 //

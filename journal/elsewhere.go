@@ -28,16 +28,16 @@ const Parent = "parent"
 // childPrefix begins the ids of children.
 const childPrefix = "child-"
 
-// A Starter runs the children of a run elsewhere: on the workers of a Temporal cluster, or on a server of Stone. Its methods may
-// be called by several goroutines at once, and again with the same child after a failure or in another process. They retry errors
-// that may be temporary.
+// A Starter runs a run's children elsewhere: on Temporal workers, or on a Stone server. Its methods may be called by several
+// goroutines at once, and again with the same child after a failure or by another process. They retry errors that may be
+// temporary.
 type Starter interface {
-	// Start starts the child. It resumes a child that failed, was canceled or lost its process, and does nothing if the child
-	// runs, waits or is done.
+	// Start starts the child. It resumes a child that failed, was canceled or lost its process, and does nothing if the child is
+	// running, waiting or done.
 	Start(ctx context.Context, c Child) error
 	// Wait blocks until the child is Done, Failed, Canceled, Refused or Waiting.
 	Wait(ctx context.Context, c Child) (ChildState, error)
-	// Answer answers a question of the child, which continues. An already answered question is not an error.
+	// Answer answers a question of the child, which then continues. An already answered question is not an error.
 	Answer(ctx context.Context, c Child, path string, a ask.Answer) error
 	// Cancel cancels the child. It is not an error if the child has ended or does not exist.
 	Cancel(ctx context.Context, id string) error
@@ -49,11 +49,11 @@ type Child struct {
 	Pipeline stone.Ashlar
 	Input    json.RawMessage // as tree.ReadInput reads it
 	Labels   map[string]string
-	Grant    []string // narrows the grant of its process; nil means unchanged
+	Grant    []string // narrows the grant of its process; nil leaves it unchanged
 	Limits   budget.Limits
 }
 
-// A ChildState is the state of a child for its parent.
+// A ChildState is a child's state as its parent sees it.
 type ChildState struct {
 	State     State
 	Result    json.RawMessage // the content of the result, if Done
@@ -69,11 +69,11 @@ type ChildState struct {
 //	stone.Map("chunks", chunks, chunk, journal.Elsewhere("classify", classify, budget.Limits{USD: new(1.0)}, workers))
 //
 // The id of the child is derived from the run, the place, the attempt and the child's work: in another process the same attempt
-// finds its child again, and resumes it if it has failed. A new attempt makes a new child.
+// finds its child again, and resumes it if it failed. A new attempt starts a new child.
 //
-// The limits of the child are fixed when it starts. The account of the run reserves them, and at the end is charged with the
-// child's spending and all allowed round trips. A limit that is not set is the rest of the run's own limit. Shared budgets of the
-// run also bound a child in the same journal, and count its cost once.
+// The limits of the child are fixed when it starts. The run's account reserves them, and at the end is charged with the child's
+// spending and all allowed round trips. A limit that is not set defaults to the rest of the run's own limit. The run's shared
+// budgets also limit a child in the same journal, and count its cost once.
 //
 // The child has at most the rights of the run. The parent asks its questions, at a path that ends with the path in the child.
 // Canceling a run cancels its children, and removing it removes those in the same journal. Children have the label [Parent].
@@ -152,8 +152,8 @@ type settled struct {
 	Usage  budget.Usage    `json:"usage"`
 }
 
-// paid waits for the child in a step paid within its limits. The step has the name of the child, so the records of the run always
-// name it.
+// paid waits for the child in a step that can pay up to the child's limits. The step has the child's name, so the run's records
+// always name the child.
 func (e *elsewhere) paid(ctx context.Context, r *runner, c Child) (settled, error) {
 	at, account := stone.In(ctx), budget.From(ctx)
 	before, err := r.step(ctx, body{at.Path(), c.ID})

@@ -8,8 +8,7 @@ import (
 	"github.com/stonelayer/stone/ask"
 )
 
-// Expire answers the open questions whose deadline has passed with their defaults. Servers call it when they look for runs to
-// resume.
+// Expire gives open questions whose deadline has passed their default answers. Servers call it when they look for runs to resume.
 func Expire(ctx context.Context, j Journal, now time.Time) error {
 	var failed []error
 	for q, err := range j.EachQuestion(ctx, QuestionQuery{Due: now}) {

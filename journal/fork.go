@@ -24,7 +24,7 @@ import (
 // The other run is only read.
 type Fork struct {
 	Run string `json:"run"` // its id, or a unique prefix
-	At  string `json:"at"`  // the path of a recorded step. Within a body, the later steps of the body are repeated too
+	At  string `json:"at"`  // path of a recorded step; within a body, the body's later steps are repeated too
 	// Set replaces the result of the leaf At, which then does not run. Nil means that the leaf runs.
 	Set json.RawMessage `json:"set,omitempty"`
 }
@@ -166,7 +166,7 @@ func newForked(f Fork, from RunInfo, now []Part, steps []Step) *forked {
 	return out
 }
 
-// shares reports whether a step may have its result from the origin.
+// shares reports whether a step may take its result from the origin.
 func (f *forked) shares(path, kind string) bool {
 	if kind != "decision" && address.Within(f.At, path) { // a body around it
 		return false

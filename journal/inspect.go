@@ -17,11 +17,11 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// An Outline is the tree of a run at one moment: children, rounds, lanes, branches and attempts are levels of their own. Large
-// levels are read in pages. It never reads contents.
+// An Outline is a snapshot of a run's tree: children, rounds, lanes, branches and attempts each have their own level. Large
+// levels are read in pages. Contents are never read.
 type Outline interface {
 	// Level returns a page of the branches directly below a path; "" means the whole run. Up to 2,000 branches are sorted by
-	// their start, more by name and number.
+	// start time; larger levels are sorted by name and number.
 	Level(ctx context.Context, path string, p Page) (Level, error)
 	// Places returns the places of the pipeline (see address.Place) that have steps or
 	// visits. If there are more than 1,000, some may be summed up.
@@ -62,13 +62,13 @@ var ErrNoNode = errors.New("no such node in the run")
 
 // A Row records the start of a step, or its end.
 type Row struct {
-	Seq     int64        `json:"seq"` // its position: later rows of a run have larger ones, not necessarily the next ones
+	Seq     int64        `json:"seq"` // position: later rows of a run have larger ones, not necessarily consecutive
 	Path    string       `json:"path"`
 	Kind    string       `json:"kind"`
 	Name    string       `json:"name"`
 	Time    time.Time    `json:"time"`
 	Ended   bool         `json:"ended"`          // true for the end of the step, false for its start
-	From    string       `json:"from,omitempty"` // this and the rest as in Step, for an end
+	From    string       `json:"from,omitempty"` // this and the rest are as in Step, set for an end
 	Type    string       `json:"type,omitempty"`
 	Node    dag.ID       `json:"node,omitzero"`
 	Failure string       `json:"failure,omitempty"`
@@ -76,7 +76,7 @@ type Row struct {
 	Usage   budget.Usage `json:"usage,omitzero"` // of this attempt alone
 }
 
-// NodeInfo is a node as a journal keeps it.
+// NodeInfo is a node as a journal stores it.
 type NodeInfo struct {
 	ID      dag.ID            `json:"id"`
 	Type    string            `json:"type"`
@@ -86,7 +86,7 @@ type NodeInfo struct {
 	Time    time.Time         `json:"time,omitzero"`
 }
 
-// NodesOf yields the nodes of a DAG in its order, or else the error.
+// NodesOf yields the nodes of d in order, or only err if it is not nil.
 func NodesOf(d dag.DAG, err error) iter.Seq2[NodeInfo, error] {
 	return func(yield func(NodeInfo, error) bool) {
 		if err != nil {
@@ -178,10 +178,10 @@ func OutlineOf(steps []Step) Outline {
 	return o
 }
 
-// stepsOutline is made in one pass, so that a level costs no more than its branches.
+// stepsOutline is built in one pass, so that a level costs no more than its branches.
 type stepsOutline struct {
 	steps      []Step
-	superseded []Step               // they count only for their cost
+	superseded []Step               // only their cost counts
 	branches   map[string]*Branch   // by path
 	levels     map[string][]*Branch // right below a path
 }

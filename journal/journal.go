@@ -18,8 +18,8 @@ import (
 )
 
 // A Journal records runs. Its methods may be called by several goroutines, and several processes may share its store. Times are
-// for people: no rule depends on a clock. Other errors than this package's describe in one line the problem with the store and
-// its remedy. They are ErrUnavailable if a later call may succeed.
+// for people: no rule depends on a clock. Errors other than this package's describe in one line the problem with the store and
+// its remedy. They match ErrUnavailable if a later call may succeed.
 //
 // Do acquires the run if necessary, so a Journal can also be the Recorder of stone.Run. Such a run has only steps and nodes, and
 // may reuse results of any run. Between the end of a run that is Done and its next start, Do only returns recorded results; for
@@ -30,40 +30,41 @@ type Journal interface {
 	// Leases. A run whose id extends the id of a run held by this Journal, as "exp/17" extends "exp", is an inner run. It is
 	// released no later than the outer run. Other processes see its records when the outer run is released, or earlier.
 
-	// Acquire takes the run with the id, which need not exist yet, and returns its RunInfo, zero for a new one. The id of a new
-	// run has at most 512 bytes. It fails with a *HeldError while another holder lives, even in this process. This may take as
-	// long as a lease, but no longer than ctx.
+	// Acquire takes the run with the id, which need not exist yet, and returns its RunInfo, which is zero for a new run. The id
+	// of a new run can be at most 512 bytes long. Acquire fails with a *HeldError while another holder lives, even in this
+	// process. Detecting that may take as long as a lease, but no longer than ctx.
 	Acquire(ctx context.Context, id string) (RunInfo, error)
 	// Begin records that the acquired run starts or continues. Its Outcome is then Running, with the Steps and Usage of r. All
-	// other fields are those of r. If it had ended Failed, the failures of the steps in Retry of that Outcome are forgotten:
-	// Steps counts them in Failures and Usage. The input, unless it is empty or recorded already, becomes durable together with
-	// the start: it is the result of the step InputStep. A name of more than 512 bytes, more than 20 labels, and labels of more
-	// than 64 bytes in the name or 512 in the value are refused, unless the run already has them.
+	// other fields are taken from r. If the run had ended Failed, the failures of the steps in that Outcome's Retry are
+	// forgotten; Steps still counts them in Failures and Usage. The input, unless it is empty or already recorded, becomes
+	// durable together with the start, as the result of the step InputStep. Begin refuses a name longer than 512 bytes, more than
+	// 20 labels, and label names longer than 64 or values longer than 512 bytes, unless the run already has them.
 	Begin(ctx context.Context, r RunInfo, input dag.DAG) error
-	// End records how the run ended, with all nodes of its DAG, and releases the run. If it fails, the run is still held. A
+	// End records how the run ended, with all nodes of its DAG, and releases the run. If End fails, the run is still held. A
 	// Refused Outcome has no DAG: the Heads and nodes of the previous one stay.
 	End(ctx context.Context, id string, o Outcome) error
 	// Release releases a run that has not ended. It does nothing if this Journal does not hold the run.
 	Release(id string) error
-	// Held returns a context that ends when this Journal releases or loses the run. It has no values. Its cause is a *HeldError
-	// if another holder has the run, which the Journal may learn late. The context has ended if the run is not held.
+	// Held returns a context that ends when this Journal releases or loses the run. The context has no values. Its cause is a
+	// *HeldError if another holder has the run, which the Journal may notice late. If the run is not held, the context has
+	// already ended.
 	Held(id string) context.Context
 	// Settled is the optional method of a step.Recorder. A new run becomes durable no later than its first record.
 	Settled(id string) (wait func(now bool) error)
 
 	// Lists of runs.
 
-	// Find returns the run with the id, or the only one whose id begins with prefix. A run that was acquired but has neither been
-	// started nor has a step or a question does not exist for Find and Runs. The error is ErrNoRun, or an *AmbiguousError.
+	// Find returns the run with the id, or the only one whose id begins with prefix. Find and Runs ignore an acquired run until
+	// it is started or has a step or a question. The error is ErrNoRun, or an *AmbiguousError.
 	Find(ctx context.Context, prefix string) (RunInfo, error)
 	// Runs returns a page of runs, the newest first, without their Shape. A run with damaged facts is Damaged, here and in Find.
-	// Conditions of a Query about cost or failure exclude it.
+	// It meets no condition of a Query about cost or failure.
 	Runs(ctx context.Context, q Query) ([]RunInfo, error)
 	// Counts counts the runs that q selects by States, Pipeline, Labels and Asking, by pipeline and state. A damaged run counts
 	// with its stored state.
 	Counts(ctx context.Context, q Query) ([]Count, error)
-	// Balance returns the spending of all runs, including removed ones, on a budget in the period of a time, and the reservations
-	// of their running steps. Days and months are kept for more than a year.
+	// Balance returns what all runs, including removed ones, have spent on a budget in the period that contains at, and what
+	// their running steps have reserved. Days and months are kept for more than a year.
 	//
 	// The spending of an account on a day (UTC) is the cost in USD of the attempts of its runs, and of their inner runs without
 	// an account, that ended on that day. The estimates of lost attempts are added when their run ends or stops.
@@ -72,8 +73,7 @@ type Journal interface {
 	// *HeldError.
 	Remove(ctx context.Context, id string) error
 
-	// Records of a run, which may be running meanwhile in this process or another one. A run that the journal does
-	// not have is empty.
+	// Records of a run, which may still be running in this process or another one. A run that the journal does not have is empty.
 
 	// Steps returns the steps in the order in which they were first started. A reused step counts as started when its result was
 	// recorded. The declared cost of a step is the cost in the context of Do, from its draw on an account. If it declared one,
@@ -85,22 +85,22 @@ type Journal interface {
 	// Record returns the result of a step of the run. The error is ErrNoStep if no step
 	// with that path and kind has a result.
 	Record(ctx context.Context, run, path, kind string) (step.Record, error)
-	// DAG returns the nodes of a run: after its end, exactly the nodes of its DAG (its Heads with all ancestors); before, the
-	// nodes that its leaves made and their ancestors. Parents come first. The id of every node is checked; a changed node is a
-	// *DamageError.
+	// DAG returns the nodes of a run: after its end, exactly the nodes of its DAG (its Heads with all ancestors); before that,
+	// the nodes that its leaves created, with their ancestors. Parents come first. The id of every node is checked; a changed
+	// node is a *DamageError.
 	DAG(ctx context.Context, run string) (dag.DAG, error)
 	// EachNode yields the nodes of DAG one at a time, parents first, perhaps in another order. It is to
 	// DAG what EachStep is to Steps.
 	EachNode(ctx context.Context, run string) iter.Seq2[NodeInfo, error]
 
-	// Parts of a run, for pages about large ones.
+	// Parts of a run, for pages that show large runs.
 
 	// Follow yields the rows of a run after a position, 0 for all, without contents. While any process holds the run, it waits
 	// for more. It returns when the run has no holder and every row was yielded. An error is yielded last: ErrNoRun, the cause of
 	// ctx, or an error of the store. The caller may stop early and continue after the Seq of its last row.
 	Follow(ctx context.Context, run string, after int64) iter.Seq2[Row, error]
-	// Changes yields immediately, and then after commits of any process, until ctx is done or the caller stops. A later read sees
-	// the commit. It may also yield without a commit, because some stores only poll.
+	// Changes yields immediately, and then after commits of any process, until ctx is done or the caller stops. A read after that
+	// sees the commit. It may also yield without a commit, because some stores only poll.
 	Changes(ctx context.Context) func(yield func() bool)
 	// Last returns a position at or after the last row of a run: Follow from there yields only
 	// new rows. The error is ErrNoRun or an error of the store.
@@ -115,13 +115,12 @@ type Journal interface {
 
 	// Questions and their answers. A question is identified by its run and its path.
 
-	// Ask records a question if it is new, and returns it with its answer, if it has one. As JSON, a question has at most 1 MiB.
-	// If q has a Problem, Ask first replaces the text and withdraws the answer. Only the holder of the run may do that: if this
-	// Journal does not hold it, the error is the cause of Held and the answer stays.
+	// Ask records a question if it is new, and returns it with its answer, if it has one. As JSON, a question can be at most 1
+	// MiB. If q has a Problem, Ask first replaces the text and withdraws the answer. Only the holder of the run may do that: if
+	// this Journal does not hold it, the error is the cause of Held and the answer stays.
 	Ask(ctx context.Context, q Question) (Question, error)
-	// Answer answers a question. ErrNoQuestion means that no such question exists, or that
-	// it is already answered; ErrAsksOther, that it now asks another version than a.To. The response
-	// has at most 1 MiB.
+	// Answer answers a question. ErrNoQuestion means that no such question exists, or that it is already answered; ErrAsksOther
+	// means that the question's version is no longer a.To. The response can be at most 1 MiB.
 	Answer(ctx context.Context, run, path string, a ask.Answer) error
 	// Questions returns the questions of a run in the order in which they were first
 	// asked.
@@ -129,7 +128,7 @@ type Journal interface {
 	// EachQuestion yields the questions that q selects, oldest first, and keeps few in memory. For several runs it skips damaged
 	// questions; for a single run it yields a *DamageError. An error is yielded last.
 	EachQuestion(ctx context.Context, q QuestionQuery) iter.Seq2[Question, error]
-	// CountQuestions counts the questions that q selects by Run, Labels, Path and Open, damaged ones included.
+	// CountQuestions counts the questions that q selects by Run, Labels, Path and Open, including damaged ones.
 	CountQuestions(ctx context.Context, q QuestionQuery) (int, error)
 }
 
@@ -154,7 +153,7 @@ const (
 type RunInfo struct {
 	ID       string `json:"id"`
 	Pipeline string `json:"pipeline"` // a name for people
-	// Source lets the caller make the pipeline again. The journal does not read it.
+	// Source lets the caller rebuild the pipeline. The journal does not read it.
 	Source      json.RawMessage   `json:"source,omitempty"`
 	Fingerprint dag.ID            `json:"fingerprint,omitzero"`
 	Shape       []Part            `json:"shape,omitempty"`    // of the pipeline
@@ -169,7 +168,7 @@ type RunInfo struct {
 
 	Again []Again `json:"again,omitempty"` // deliberately repeated steps
 
-	// Attempt is 2 after the run was first resumed after an end (done, failed or canceled), and so on; 0 before.
+	// Attempt is 0 until the run is first resumed after an end (done, failed or canceled), then 2, and so on.
 	Attempt int `json:"attempt,omitempty"`
 
 	Owner   string    `json:"owner,omitempty"`  // the holder, or empty
@@ -210,8 +209,8 @@ type Step struct {
 	Path string `json:"path"` // this and the next two are as in step.Key
 	Kind string `json:"kind"` // also "input", for the input DAG
 	Name string `json:"name"`
-	// Attempts is the number of times its work was started, 0 if its result comes from another run. If it is not Recorded, the
-	// last attempt is running, or was running when its process ended or gave up.
+	// Attempts is the number of times its work was started, 0 if its result comes from another run. If the step is not Recorded,
+	// the last attempt is running, or was running when its process ended or gave up.
 	Attempts int          `json:"attempts"`
 	Failures int          `json:"failures,omitempty"` // ended attempts without a result: with a forgotten failure, see Begin, or a known cost
 	Recorded bool         `json:"recorded"`
@@ -230,7 +229,7 @@ type Step struct {
 	Declared budget.Amount `json:"declared,omitzero"`
 	// Possible sums up attempts that declared a cost and have neither a result nor a known cost. An Outline omits it.
 	Possible budget.Possible   `json:"possible,omitzero"`
-	Meta     map[string]string `json:"-"` // meta of the result, only from EachStep
+	Meta     map[string]string `json:"-"` // meta of the result, set only by EachStep
 }
 
 // Start notes that an attempt starts. Start and Settle are for implementations of Journal.
@@ -264,7 +263,7 @@ type Question struct {
 	Problem  string          `json:"problem,omitempty"`  // reason why the previous answer was not accepted
 	Asked    time.Time       `json:"asked"`              // first
 	Answered time.Time       `json:"answered,omitzero"`  // zero while it is open
-	Response string          `json:"response,omitempty"` // empty also if the question was cancelled
+	Response string          `json:"response,omitempty"` // also empty if the question was cancelled
 	By       string          `json:"by,omitempty"`       // author of the answer; empty if unknown
 	Version  string          `json:"version,omitempty"`  // see ask.Question.Version
 	Call     *ask.Call       `json:"call,omitempty"`     // the tool call that the answer approves or refuses
@@ -294,7 +293,7 @@ var (
 	// ErrNoInput means that the journal lacks the input with which a run was started.
 	ErrNoInput = errors.New("the input of the run is not recorded: start the run again with the same id and input")
 	// ErrDone means that a completed run has no record of a step, so its pipeline now does different work.
-	ErrDone = errors.New("the run is done and has no record of this step: force the run to continue with it")
+	ErrDone = errors.New("the run is done and has no record of this step: force the run to resume if the step should run")
 	// ErrNoQuestion means that no such question is open.
 	ErrNoQuestion = errors.New("no such question is open")
 	// ErrAnswered is the ErrNoQuestion of a question that is already answered.
@@ -305,7 +304,7 @@ var (
 	ErrDrained = errors.New("stopped before its end: resume the run to continue")
 )
 
-// AnswerError is the reason why an answer is refused: the question does not accept it, or several questions match.
+// AnswerError reports why an answer was refused: the question does not accept it, or several questions match.
 type AnswerError struct{ Err error }
 
 func (e *AnswerError) Error() string { return e.Err.Error() }
@@ -327,7 +326,7 @@ func (e *HeldError) Error() string {
 // prefix.
 type AmbiguousError struct {
 	Prefix string
-	Run    string   // the run of the nodes, empty if Found names runs
+	Run    string   // the run of the nodes, empty if Found lists runs
 	Found  []string // some of the ids
 }
 
@@ -346,7 +345,7 @@ func (e *AmbiguousError) Error() string {
 
 // DamageError reports that a record was changed or lost after it was written.
 type DamageError struct {
-	Where, Run string // Run is empty for damage of the database itself
+	Where, Run string // Run is empty if the database itself is damaged
 	Path       string // path of the step, empty for a node that no step made
 	Node       string // id of the node, empty if the record has none
 	Reason     string

@@ -25,9 +25,9 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// recorder is between a run and its journal. It starts no step while the run is drained, removes secrets, and counts. These are
-// stages of one Do, because nested recorders would each add one or two frames to the stack of all work, and steps within a step
-// double that.
+// recorder connects a run to its journal. It starts no step of a drained run, removes secrets, and counts. These are stages of
+// one Do, because each nested recorder would add one or two frames to the stack of all work, and steps within a step would double
+// that.
 type recorder struct {
 	*runner
 }
@@ -65,7 +65,7 @@ func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Conte
 }
 
 // inAnotherAttempt returns the result of a step in a retried leaf, perhaps recorded by an earlier process in another attempt.
-// Steps of goroutines have no order, so an attempt may ask for the result of another.
+// Steps of goroutines have no order, so an attempt may need another attempt's result.
 func (r *recorder) inAnotherAttempt(ctx context.Context, key step.Key) (step.Record, error) {
 	if !r.resumed {
 		return step.Record{}, nil

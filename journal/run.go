@@ -34,19 +34,17 @@ const AnyRun = "*"
 type Options struct {
 	// Pipeline is the name under which runs are listed; if empty, the name of the ashlar.
 	Pipeline string
-	// Source is JSON from which the caller can make the pipeline again. It must contain no
-	// secret.
+	// Source is JSON from which the caller can rebuild the pipeline. It must not contain secrets.
 	Source json.RawMessage
 	// Labels are kept with the run, for Query.Labels. If they are empty, a resumed run
 	// keeps its own.
 	Labels map[string]string
 	// Session names labels. Runs with equal values for all of them, such as the turns of a tenant's chat, share standing answers:
-	// see ask.Question.Standing. A run without a value for the first has no session.
+	// see ask.Question.Standing. A run without a value for the first label has no session.
 	Session []string
 	// Revision of the program; if empty, the one in its build information.
 	Revision string
-	// Resume only resumes: the error is ErrNoRun if the journal has no run with the id of
-	// the Config.
+	// Resume never starts a new run: the error is ErrNoRun if the journal has no run with the id of the Config.
 	Resume bool
 	// Force resumes a run although its pipeline or its input changed. Records stay valid: only steps without a result use the
 	// change.
@@ -55,9 +53,9 @@ type Options struct {
 	// older ones. It records that the run was refused, if it is neither Done nor Failed nor Canceled: its State is then Refused,
 	// and its Failure names the changes. It continues once a program with the old pipeline, or with Force, resumes it.
 	Refuse bool
-	// Again lists paths of recorded steps that a resumed run repeats, with all steps below them and all whose input then differs.
-	// Their cost is charged again. A recorder repeats them once per run: not again if the run waits and the same recorder resumes
-	// it.
+	// Again lists paths of recorded steps that a resumed run repeats, with all steps below them and all steps whose input then
+	// differs. Their cost is charged again. A recorder repeats them once per run: not again if the run waits and the same
+	// recorder resumes it.
 	Again []string
 	// Fork makes a new run a fork of another. A resumed run keeps its own Fork. A fork without an input of its own has the input
 	// of the other run.
@@ -82,17 +80,16 @@ type Options struct {
 	Secrets []string
 	// Drain stops the run when it is closed; nil never does.
 	Drain <-chan struct{}
-	// Grace bounds the time of running steps after that; 30 s if zero.
+	// Grace is how long running steps may continue after that; 30 s if zero.
 	Grace time.Duration
 }
 
-// Keep returns the recorder of durable runs. With it, stone.Run starts the run
-// Config.RunID, or resumes it if j has a run of that id. For an empty RunID it makes a
-// new id of ten letters and digits. One recorder may serve any number of runs at once;
-// Drain stops them all.
+// Keep returns the recorder of durable runs. With it, stone.Run starts the run Config.RunID, or resumes it if j has a run of that
+// id. If RunID is empty, it generates an id of ten letters and digits. One recorder may serve any number of runs at once; Drain
+// stops them all.
 //
 // Besides the errors of stone.Run, such a run returns a *HeldError, a *ChangedError, or ErrNoRun with Options.Resume, before any
-// step runs. When stone.Run returns, the outcome is in the journal; an error in writing it is joined to the run's error.
+// step runs. When stone.Run returns, the outcome is in the journal; an error writing it is joined to the run's error.
 func Keep(j Journal, opts Options) stone.RunRecorder { return &keeper{Journal: j, opts: opts} }
 
 // keeper is a recorder of whole runs, see step.Recorder.
@@ -157,7 +154,7 @@ func join(first error, more ...error) error {
 	return first
 }
 
-// freshID makes a new id: 50 random bits.
+// freshID returns a new id: 50 random bits.
 func freshID() string {
 	var random [7]byte
 	rand.Read(random[:]) // never fails
@@ -181,7 +178,7 @@ type runner struct {
 	tally   tally
 	paid    sync.Map // keys are body: recorded costly steps of other processes
 	again   []Again
-	forked  *forked // nil unless it takes results from another run
+	forked  *forked // nil unless the run takes results from another run
 	left    left
 	asked   asked
 	open    struct { // unfinished steps of earlier processes; see step
@@ -357,7 +354,7 @@ func (r *runner) compare(ctx context.Context, before RunInfo, now *RunInfo) (err
 	return nil
 }
 
-// config returns the Config of the run, with recorder, watcher and frontend of this package.
+// config returns the Config of the run, with this package's recorder, watcher and frontend.
 func (r *runner) config() stone.Config {
 	cfg := r.cfg
 	cfg.Recorder = &recorder{runner: r}
@@ -370,7 +367,7 @@ func (r *runner) config() stone.Config {
 	return cfg
 }
 
-// begin writes that the run started or was resumed, and returns its context, which a drain cancels.
+// begin records that the run started or was resumed, and returns its context, which a drain cancels.
 func (r *runner) begin(ctx context.Context) (context.Context, error) {
 	if !r.doneBefore() { // a run that is done is only replayed, and keeps its outcome
 		if err := r.journal.Begin(record.WithBegin(ctx), r.info, r.given); err != nil {
@@ -416,7 +413,7 @@ func (r *runner) drain(ctx context.Context, cancel context.CancelCauseFunc) {
 }
 
 // end records how the run ended, even if ctx is done. It writes nothing for a run that did not begin, and nothing for one that
-// stopped because the journal could not be written: such a run is interrupted, and is continued like the runs of dead processes.
+// stopped because the journal could not be written: such a run is interrupted and is resumed like the run of a dead process.
 func (r *runner) end(ctx context.Context, result stone.Result, err error) error {
 	if r.leave != nil {
 		r.leave(err == nil)
@@ -473,7 +470,7 @@ func stateOf(ctx context.Context, err error) State {
 		return Waiting
 	case errors.Is(err, ErrDrained):
 		return Drained
-	case errors.As(err, new(*budget.ExhaustedError)): // also of time, which ends ctx
+	case errors.As(err, new(*budget.ExhaustedError)): // also if the time is spent, which ends ctx
 		return Failed
 	case ctx.Err() != nil:
 		return Canceled

@@ -15,7 +15,7 @@ import (
 )
 
 // Secret marks a value that must not be recorded from now on in the run of ctx; see the package comment. It has no effect in a
-// run whose recorder is neither of [Keep] nor of [Redact]. A value shorter than 8 bytes is an error.
+// run whose recorder comes from neither [Keep] nor [Redact]. A value shorter than 8 bytes is an error.
 func Secret(ctx context.Context, value string) error {
 	s := redact.From(ctx)
 	if s == nil {
@@ -24,8 +24,8 @@ func Secret(ctx context.Context, value string) error {
 	return s.Add(value)
 }
 
-// Redact returns the recorder of a run that is not kept. Like the recorder of [Keep], it removes
-// secrets from the results of steps, from failures, questions and events.
+// Redact returns a recorder for a run that is not kept. Like the recorder of [Keep], it removes secrets from the results of
+// steps, from failures, questions and events.
 func Redact(secrets ...string) stone.RunRecorder { return &redactor{values: secrets} }
 
 // A redactor is a recorder that records nothing.

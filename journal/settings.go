@@ -12,13 +12,13 @@ import (
 	"github.com/stonelayer/stone/internal/bounds"
 )
 
-// Bounds of the settings that are kept with a run, in bytes.
+// Limits on the settings that are kept with a run, in bytes.
 const (
 	maxSettings    = 16 << 10  // of a part
 	maxAllSettings = 256 << 10 // of a pipeline
 )
 
-// settingsOf returns the settings of a part if they are JSON and not long.
+// settingsOf returns the settings of a part if they are JSON and not too long.
 func settingsOf(print []byte) json.RawMessage {
 	if len(print) > maxSettings || !bytes.HasPrefix(print, []byte("{")) || !json.Valid(print) {
 		return nil
@@ -76,7 +76,7 @@ func fieldsOf(v any) (map[string]any, bool) {
 	return fields, true
 }
 
-// placeIn names a part of the settings. The "use" of an agent are its tools.
+// placeIn names a part of the settings. An agent's "use" lists its tools.
 func placeIn(at, name string) string {
 	switch {
 	case at == "" && name == "use":

@@ -25,7 +25,7 @@ type Part struct {
 	Branches []string `json:"branches,omitempty"` // of a match
 	Rounds   int      `json:"rounds,omitempty"`   // bound of a loop
 	Detail   string   `json:"detail,omitempty"`   // digest of its configuration: model, tools, checks
-	// Settings is the JSON whose digest is Detail, unless it is long.
+	// Settings is the JSON whose digest is Detail, empty if it is too long.
 	Settings json.RawMessage `json:"settings,omitempty"`
 	Prompt   string          `json:"prompt,omitempty"` // constant prompt, at most 4 KiB and a digest of the rest
 	Print    dag.ID          `json:"print"`            // its fingerprint, including everything below
@@ -40,7 +40,7 @@ type Read struct {
 
 const guardForm = "guard"
 
-// maxParts bounds the recorded parts of a pipeline, which serve to explain changes.
+// maxParts is the maximum number of recorded parts of a pipeline. They are used to explain changes.
 const maxParts = 10_000
 
 // Shape lists the parts of a pipeline, parents first; nil if it has more than 10,000. A
@@ -96,7 +96,7 @@ func part(a stone.Ashlar, path string) Part {
 	return p
 }
 
-// shortened bounds a prompt that is kept with a run.
+// shortened limits the length of a prompt that is kept with a run.
 func shortened(prompt string) string {
 	const most = 4 << 10
 	if len(prompt) <= most {

@@ -36,7 +36,7 @@ type Config struct {
 }
 
 // ErrLeft reports that the person left during a run.
-var ErrLeft = errors.New("left before the run had ended: running steps are lost")
+var ErrLeft = errors.New("you left before the run ended: steps in progress are lost")
 
 // A Screen runs the pipeline and shows it until the person leaves. It returns the result of
 // the last run: its error comes from the run, or is ErrLeft if the run was still running.

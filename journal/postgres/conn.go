@@ -85,7 +85,7 @@ type names struct {
 	kept   map[string]*pgconn.StatementDescription
 }
 
-// mostNames bounds the names of a connection.
+// mostNames is the maximum number of names on a connection.
 const mostNames = 64
 
 const namesKey = "stone names"

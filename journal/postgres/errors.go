@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/journal/internal/log"
 )
 
-// Codes of PostgreSQL, Appendix A of its manual: "PostgreSQL Error Codes".
+// PostgreSQL error codes, from Appendix A of its manual: "PostgreSQL Error Codes".
 const (
 	uniqueViolation   = "23505"
 	readOnly          = "25006" // of a standby, after a failover
@@ -52,7 +52,7 @@ func (d *database) Passing(err error) bool {
 		case "08", "53", "58": // connection, resources, the system
 			return true
 		}
-		// Another process may have made a run of the same name meanwhile.
+		// Another process may have created a run of the same name meanwhile.
 		return slices.Contains(passingCodes, server.Code) || server.Code == uniqueViolation && server.ConstraintName == "runs_id_key"
 	}
 	return disconnected(err)

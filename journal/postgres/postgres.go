@@ -18,8 +18,8 @@ import (
 
 // Options of a DB. The zero value suits most programs.
 type Options struct {
-	// Lease is how long a run stays with this DB after its last renewal; another process waits as long before it takes over the
-	// run of a dead one. 5 s if zero.
+	// Lease is how long a run stays with this DB after its last renewal; another process waits just as long before it takes over
+	// a dead process's run. 5 s if zero.
 	Lease time.Duration
 	// Retry is how long a failed read or write is retried before its error is reported,
 	// for example while the server restarts. 5 s if zero.
@@ -78,8 +78,8 @@ type database struct {
 }
 
 // Open connects to a database: "postgres://user:password@host/name", or "host=… user=… dbname=…". Missing parts of the address,
-// including TLS, come from the environment (PGHOST, PGPASSWORD, PGSSLMODE, …), as in PostgreSQL's own programs. Open makes
-// missing tables. It refuses a schema of another version.
+// including TLS, come from the environment (PGHOST, PGPASSWORD, PGSSLMODE, …), as in PostgreSQL's own programs. Open creates
+// missing tables and refuses a schema of another version.
 func Open(ctx context.Context, address string, opts Options) (*DB, error) {
 	d, err := connect(ctx, address, &opts)
 	if err != nil {
@@ -155,8 +155,8 @@ func (d *database) suits(ctx context.Context) error {
 	return nil
 }
 
-// within bounds the time for an answer of the server. It adds a second for each megabyte sent, or a large commit could never
-// succeed on a busy server.
+// within limits the time for an answer from the server. It adds a second for each megabyte sent: otherwise a large commit could
+// never succeed on a busy server.
 func (d *database) within(ctx context.Context, bytes int) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, d.patience+time.Duration(bytes>>20)*time.Second, errSlow)
 }

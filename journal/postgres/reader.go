@@ -50,7 +50,7 @@ func scanRun(v [][]byte) *log.Run {
 	return r
 }
 
-// clone copies a value, nil for NULL.
+// clone copies a value. It returns nil for NULL.
 func clone(value []byte) []byte {
 	if value == nil {
 		return nil

@@ -28,7 +28,7 @@ func (d *database) versionOf(ctx context.Context) (int, error) {
 	return last[0], nil
 }
 
-// current makes the tables of an empty database, and otherwise checks their version.
+// current creates the tables in an empty database, and otherwise checks their version.
 func (d *database) current(ctx context.Context) error {
 	has, err := d.versionOf(ctx)
 	if err == nil && has == 0 {
@@ -42,7 +42,7 @@ func (d *database) current(ctx context.Context) error {
 	return err
 }
 
-// make makes the tables of an empty database. Several processes may do so at once.
+// make creates the tables in an empty database. Several processes may do so at once.
 func (d *database) make(ctx context.Context) error {
 	conn, err := d.pool.take(ctx)
 	if err != nil {

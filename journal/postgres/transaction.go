@@ -55,7 +55,7 @@ func (d *database) Update(do func(log.Tx) error) error {
 	return err
 }
 
-// connect opens the writing connection and makes the row of this process.
+// connect opens the writing connection and inserts the row of this process.
 func (d *database) connect() error {
 	if d.writer != nil && !d.writer.IsClosed() && d.writer.TxStatus() == 'I' && d.id.Load() != 0 {
 		return nil
@@ -83,7 +83,7 @@ func (d *database) connect() error {
 
 // committed reports whether a commit whose answer was lost is durable. It marks the row of this process, with which each
 // transaction begins. A transaction that the server has not yet read then finds another number and fails. If the server has
-// started it, the mark waits until it ends or the server ends it for being idle.
+// started it, the mark waits until the transaction ends or the server ends it for being idle.
 func (d *database) committed(n int64) (bool, error) {
 	if err := d.connect(); err != nil {
 		return false, err
@@ -122,11 +122,11 @@ func (t *tx) exec(text string, args ...any) {
 	t.queue = append(t.queue, statement{text: text, args: args})
 }
 
-// silence bounds the silence of the process within a transaction before the server ends it. Each lost transaction doubles it, up
-// to twice the lease, because the process may be slow rather than stopped.
+// silence is how long the process may be silent within a transaction before the server ends it. Each lost transaction doubles it,
+// up to twice the lease, because the process may be slow rather than stopped.
 func (t *tx) silence() time.Duration { return t.idle << min(t.lost, 3) }
 
-// send sends the queue. The first time it begins the transaction, and counts it. The server ends a transaction whose process is
+// send sends the queue. The first call begins the transaction and counts it. The server ends a transaction whose process is
 // silent, so a stopped process keeps no lock. Within a message, it does so only if the message is the first after an answer, so a
 // large statement begins an exchange.
 func (t *tx) send() error {
@@ -256,7 +256,7 @@ func (t *tx) Label(run int64, labels map[string]string) error {
 	return nil
 }
 
-// mostInsert bounds the contents of a statement in bytes, without its last row. PostgreSQL allows 1 GB.
+// mostInsert is the maximum size of a statement's contents in bytes, without its last row. PostgreSQL allows 1 GB.
 const mostInsert = 16 << 20
 
 // Append implements [log.Tx].

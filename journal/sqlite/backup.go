@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// Backup writes a copy of the database to a new file, and returns its size in bytes. The copy is a consistent snapshot; other
-// processes may read and write meanwhile without delay. It has no free pages, so it may be smaller. It is complete on the disk
-// when Backup returns, and only its owner may read it. Backup refuses to replace a file.
+// Backup writes a copy of the database to a new file, and returns its size in bytes. The copy is a consistent snapshot;
+// meanwhile, other processes may read and write without delay. It has no free pages, so it may be smaller. The copy is complete
+// on disk when Backup returns, and only its owner may read it. Backup refuses to replace a file.
 func (db *DB) Backup(ctx context.Context, name string) (size int64, err error) {
 	if _, err := os.Lstat(name); err == nil {
 		return 0, fmt.Errorf("backup %s: the file exists: name a new one", name)

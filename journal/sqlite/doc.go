@@ -7,7 +7,7 @@
 //	defer db.Close()
 //	result, err := stone.Run(ctx, pipeline, stone.Config{RunID: "nightly", Recorder: journal.Keep(db, journal.Options{})})
 //
-// The promises are in the comment of package journal.
+// The guarantees are described in package journal.
 //
 // # Storage
 //
@@ -34,7 +34,7 @@
 //
 // A run belongs to one DB at a time, from Acquire or its first step until Release or Close. The owner increments a number in the
 // file four times per lease, and with each commit. Another process that wants the run watches that number. If it changes, the run
-// is refused with a [*journal.HeldError]; if it stays the same for the time of the lease, the run is taken over. Each side reads
+// is refused with a [*journal.HeldError]; if it stays the same for as long as the lease, the run is taken over. Each side reads
 // only its own monotonic clock, so differing or adjusted clocks do no harm. Each commit checks in its transaction that the run is
 // still its own, so a slow owner cannot write after the run was taken over. The results of its running steps are put aside for
 // the new owner; all its other writes are refused.

@@ -43,8 +43,8 @@ type file struct {
 // Name implements [log.Database].
 func (f *file) Name() string { return "database " + f.name }
 
-// patience bounds the wait of a transaction for its turn and then for locks of other processes: together half of a caller's wait,
-// so that the caller gets the error of SQLite.
+// patience is how long a transaction waits for its turn and then for other processes' locks: together half of a caller's wait, so
+// that the caller gets SQLite's error.
 func (f *file) patience() time.Duration { return f.retry / 4 }
 
 // source returns the options of connections. A page of 8 KB holds five steps with 1 KB of content each, but a page of 4 KB only
@@ -102,9 +102,8 @@ func (f *file) open() error {
 	return err
 }
 
-// claim creates a new file that only its owner may read, since it contains the prompts of
-// models. SQLite gives its logs the permissions of the file. If that fails, SQLite
-// reports why.
+// claim creates a new file that only its owner may read, since it contains the models' prompts. SQLite gives its logs the
+// permissions of the file. If that fails, SQLite reports why.
 func (f *file) claim() {
 	if made, err := os.OpenFile(f.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil {
 		made.Close()
@@ -243,8 +242,7 @@ func (f *file) Idle() error {
 	return err
 }
 
-// Close implements [log.Database]. A statement that stays open would keep SQLite
-// from closing the file and removing its log.
+// Close implements [log.Database]. A statement left open would keep SQLite from closing the file and removing its log.
 func (f *file) Close() error {
 	errs := []error{f.queue.close()}
 	if f.conn != nil {

@@ -13,7 +13,7 @@ import (
 // reader is a [log.Reader] over a pool of connections, or over the connection of a transaction.
 type reader struct{ sql *statements }
 
-// Bounds of a page of records.
+// Limits on a page of records.
 const (
 	mostRows  = 512
 	mostBytes = 1 << 20 // bytes of heads and contents; the last row may exceed it

@@ -14,7 +14,7 @@ import (
 
 // Options of a DB. The zero value suits most programs.
 type Options struct {
-	// Lease is how long a run stays with this DB after its last renewal; a process that resumes a run after a crash waits as
+	// Lease is how long a run stays with this DB after its last renewal; a process that resumes a run after a crash waits just as
 	// long. 5 s if zero.
 	Lease time.Duration
 	// Retry is how long a failed write is retried before its error is reported, for
@@ -52,8 +52,8 @@ var (
 // for the disk.
 const Memory = ":memory:"
 
-// Open opens the file, and creates it if it does not exist; its directory must exist. It refuses files of other programs or with
-// another schema. Reading needs neither the write lock nor write permission.
+// Open opens the file, and creates it if it does not exist; its directory must exist. It refuses other programs' files and files
+// with another schema. Reading needs neither the write lock nor write permission.
 func Open(name string, opts Options) (*DB, error) {
 	temporary := ""
 	if name == Memory {

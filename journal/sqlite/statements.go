@@ -19,7 +19,8 @@ type statements struct {
 	prepared map[string]*sql.Stmt
 }
 
-// mostPrepared bounds the prepared statements. Lists and pages have countless texts; the others, which come first, are about 30.
+// mostPrepared is the maximum number of prepared statements. Lists and pages have countless texts; the others, which come first,
+// are about 30.
 const mostPrepared = 64
 
 // of returns the prepared statement of a text, nil if there is no room for it.

@@ -147,7 +147,7 @@ func open(ctx context.Context, run *stone.Config, cfg Config) (*session, error) 
 	}
 	notes, ok := cfg.Journal.(owed.Store)
 	if !ok {
-		return nil, errors.New("batch: Config.Journal keeps no batches: want a journal of this module, not a wrapper of one")
+		return nil, errors.New("batch: Config.Journal cannot keep batches: want a journal of this module, not a wrapper around one")
 	}
 	run.RunID = cmp.Or(run.RunID, strings.ToLower(rand.Text()[:10]))
 	cfg.Every = cmp.Or(cfg.Every, time.Second)

@@ -182,7 +182,7 @@ func TestTerminalLeave(t *testing.T) {
 	m.keys("C-c")
 	m.until("ctrl+c leave at once")
 	m.keys("C-c")
-	if screen := m.until("exit code 1"); !strings.HasPrefix(screen, "Error: left before the run had ended") {
+	if screen := m.until("exit code 1"); !strings.HasPrefix(screen, "Error: you left before the run ended") {
 		t.Errorf("got\n%s", screen)
 	}
 }

@@ -18,7 +18,7 @@ type sighting struct {
 const busy = 250 * time.Millisecond
 
 // again returns the sighting of a lease now. While a database is down, no owner can renew its lease. So a gap restarts the watch,
-// and only an owner that is silent while the database answers is given up.
+// and only an owner that is silent while the database answers is presumed dead.
 func (s sighting) again(now lease) sighting {
 	at := time.Now()
 	if s.lease != now || at.Sub(s.last) > max(now.patience()/2, busy) {
@@ -28,14 +28,14 @@ func (s sighting) again(now lease) sighting {
 	return s
 }
 
-// over reports whether the owner has been silent for the time of the lease.
+// over reports whether the owner has been silent for as long as the lease.
 func (s sighting) over() bool { return s.last.Sub(s.since) > s.patience() }
 
 // Abandoned yields, until ctx is done, the runs that can continue and have no live owner: those whose owner did not renew its
 // lease, and those released before their end, including drained ones. It looks eight times per lease, and yields a run each time
 // until a process takes it. Acquire then takes the run without watching its owner again, so a process that ranges over Abandoned
-// has the run of a dead process within 1.25 times the lease. One of several processes gets the run; the others get a
-// [*journal.HeldError]. Runs covered by the lease of an outer run are not yielded. After an error Abandoned looks again.
+// takes over a dead process's run within 1.25 times the lease. One of several processes gets the run; the others get a
+// [*journal.HeldError]. Runs covered by the lease of an outer run are not yielded. After an error, Abandoned tries again.
 //
 // Runs whose questions have been answered are in journal.Resumable.
 func (j *Journal) Abandoned(ctx context.Context) iter.Seq2[journal.RunInfo, error] {

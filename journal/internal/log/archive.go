@@ -36,7 +36,7 @@ func (j *Journal) Find(ctx context.Context, prefix string) (journal.RunInfo, err
 	return j.described(ctx, found[0], true)
 }
 
-// described returns the facts about a run for other processes, few if it is damaged.
+// described returns the facts about a run that other processes see; only a few if it is damaged.
 func (j *Journal) described(ctx context.Context, r *Run, shape bool) (journal.RunInfo, error) {
 	return j.seen(ctx, j.facts(r, shape), r, func() (bool, error) { return asks(ctx, j.data, QuestionSelection{Run: r.Row, Open: true}) })
 }
@@ -166,8 +166,7 @@ func (j *Journal) Counts(ctx context.Context, q journal.Query) (all []journal.Co
 	return all, nil
 }
 
-// selected returns the conditions of a query that the database checks. Times have a millisecond
-// to spare: see RunSelection.
+// selected returns the conditions of a query that the database checks. Times are widened by a millisecond: see RunSelection.
 func selected(q journal.Query) RunSelection {
 	s := RunSelection{Pipeline: q.Pipeline, Labels: q.Labels, Started: millis(q.Since) - 1, Ended: millis(q.Ended) - 1}
 	if q.Since.IsZero() {
@@ -202,12 +201,12 @@ func selected(q journal.Query) RunSelection {
 	return s
 }
 
-// plain reports whether databases fold the case of a text like Go.
+// plain reports whether databases fold the case of a text the way Go does.
 func plain(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf || r == 0 })
 }
 
-// millis returns a time in milliseconds of Unix time, 0 for none.
+// millis returns a time as Unix milliseconds, 0 for none.
 func millis(at time.Time) int64 {
 	if at.IsZero() {
 		return 0
@@ -276,7 +275,7 @@ func (j *Journal) removeFree(id string) (gone bool, err error) {
 	return removed, nil
 }
 
-// AtOnce bounds the records that one transaction removes, because other runs wait for it.
+// AtOnce is the maximum number of records that one transaction removes, because other runs wait for it.
 var AtOnce int64 = 10_000
 
 // removing is the failure kind of a run whose removal has started. The run cannot be resumed, because records are missing.

@@ -13,7 +13,7 @@ import (
 )
 
 // A process that was stopped, or cut off from the database, may lose its run while it works. It must no longer write records of
-// the run, but its answers were paid for. So it puts the result of a step aside and increments the beat of the run. The beat
+// the run, but its results were paid for. So it puts the result of a step aside and increments the beat of the run. The beat
 // tells the holder to look for results aside before it works on a step.
 
 // putAside puts aside a result that this Journal cannot record itself, and returns the reason. The first result of a step wins;

@@ -32,7 +32,7 @@ type Database interface {
 	Passing(err error) bool
 	// Explain turns a database error into a Trouble. It returns other errors, and a Trouble, unchanged.
 	Explain(err error) error
-	// Name names the database in errors, as "database stone.db".
+	// Name names the database in errors, such as "database stone.db".
 	Name() string
 	Close() error
 }
@@ -44,7 +44,7 @@ type Trouble struct {
 	Passing bool // a later attempt may succeed
 }
 
-// Error returns one line, without repetitions by a client that tried with and without TLS.
+// Error returns one line, without the repetitions of a client that tried with and without TLS.
 func (t *Trouble) Error() string {
 	var lines []string
 	for line := range strings.Lines(t.Err.Error()) {
@@ -57,7 +57,7 @@ func (t *Trouble) Error() string {
 
 func (t *Trouble) Unwrap() error { return t.Err }
 
-// Is reports whether a Trouble that may pass is compared with [journal.ErrUnavailable].
+// Is reports whether target is [journal.ErrUnavailable] and the Trouble may pass.
 func (t *Trouble) Is(target error) bool { return t.Passing && target == journal.ErrUnavailable }
 
 // UnknownError is the error of a transaction that was lost while it was committed.
@@ -109,7 +109,7 @@ type Reader interface {
 // A RunCount is the number of runs with the same facts.
 type RunCount struct {
 	Pipeline, State string
-	Held            bool   // a lease of Owner has not ended, as in Run.Lease
+	Held            bool   // Owner's lease has not ended, as in Run.Lease
 	Owner, Outer    string // Owner only if Held
 	Asks            bool   // it waits and has an open question
 	Runs            int64
@@ -121,8 +121,8 @@ type Selection struct {
 	Seq    int64      // with this number
 	Seqs   []int64    // with these numbers
 	Path   string     // results of the step with this path
-	Paths  []string   // the first result of each step with one of these paths; combines only with After
-	Prefix string     // results of steps whose paths begin with this, by the index of paths, in any order; combines with nothing
+	Paths  []string   // the first result of each step with one of these paths; can be combined only with After
+	Prefix string     // results of steps whose paths begin with this, in any order, using the index of paths; cannot be combined
 	Under  string     // results only of steps whose paths begin with this
 	Node   *[2]dag.ID // with a node whose id is in this range, inclusive
 	Nodes  bool       // with a node
@@ -138,7 +138,7 @@ type Tx interface {
 	// Lock makes other transactions that change one of these runs wait until this one ends. It ignores missing runs. It may also
 	// read the runs in read, for Run.
 	Lock(ids, read []string) error
-	// Insert stores a new run and sets its Row. It fails with a temporary error if another process has made the run meanwhile.
+	// Insert stores a new run and sets its Row. It fails with a temporary error if another process has created the run meanwhile.
 	Insert(r *Run) error
 	// Put replaces fields of a run.
 	Put(r *Run, which Fields) error
@@ -150,7 +150,7 @@ type Tx interface {
 	// spending. So a clock that is temporarily years ahead removes nothing.
 	ForgetSpending(today, kept int64) error
 	// Advance increments the beats of runs and sets the numbers of their records. It sets each Now; for a run with another owner
-	// it sets 0 and changes nothing else. Until the transaction ends no other can change the owners.
+	// it sets 0 and changes nothing else. Until the transaction ends, no other transaction can change the owners.
 	Advance(beats []*Beat) error
 	// Count sets the numbers of the records of runs that this transaction has advanced or inserted.
 	Count(beats []*Beat) error
@@ -171,7 +171,7 @@ type Tx interface {
 	Owe(n *Notice) error
 	// OweReceivers does the same for each receiver of a run.
 	OweReceivers(run int64, event string, at int64) error
-	// PutNotice changes Next, Tries and Body of a notice that has the given tries and a Next, and reports whether it exists.
+	// PutNotice changes Next, Tries and Body of a notice that has the given tries and a Next, and reports whether there was one.
 	PutNotice(n *Notice, tries int64) (bool, error)
 	// Remove removes a run with its records, questions, outline and rows in other tables.
 	Remove(run int64) error
@@ -196,7 +196,7 @@ type Fencer interface {
 // ErrFenced is the error of a transaction that changed nothing because of a Fence. Advance then identifies the lost run.
 var ErrFenced = errors.New("a run was lost")
 
-// Beat is a sign of life of a run.
+// Beat is a run's sign of life.
 type Beat struct {
 	Run   int64
 	Owner string // required owner of the run
@@ -204,11 +204,10 @@ type Beat struct {
 	Now   int64  // the beat
 }
 
-// Aside is the first number of the results that were put aside for the holder of a run.
-// They do not count as its records.
+// Aside is the first number of the results that were put aside for the holder of a run. They do not count as the run's records.
 const Aside = 1 << 31
 
-// Run is a run as a database keeps it.
+// Run is a run as a database stores it.
 type Run struct {
 	Row   int64 // its number, never reused; newer runs have higher numbers
 	ID    string
@@ -231,8 +230,8 @@ type Run struct {
 	Seal     []byte // seal of the fields from State on, nil until the run is started
 }
 
-// Row is a record. With a Digest it is the result of a step, with only a Node a node that
-// no step made, with neither a list of steps whose work starts.
+// Row is a record. With a Digest it is the result of a step; with only a Node, a node that no step made; with neither, a list of
+// steps whose work starts.
 type Row struct {
 	Run, Seq int64
 
@@ -254,7 +253,7 @@ type Block struct {
 	Seal         []byte // seal of the other fields, then of Data
 }
 
-// Question is a question as a database keeps it.
+// Question is a question as a database stores it.
 type Question struct {
 	Seq  int64  // its number, never reused; later questions have higher numbers; not read by PutQuestion
 	Run  int64  // its run
@@ -265,7 +264,7 @@ type Question struct {
 	Seal []byte // seal of Run, Path, Open and Text
 }
 
-// firstPage is the size of the first page if the caller does not state a number, because many callers need few rows. Each later
+// firstPage is the size of the first page if the caller does not specify a number, because many callers need few rows. Each later
 // page has up to 8 times as many.
 const firstPage = 64
 

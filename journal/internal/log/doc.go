@@ -3,9 +3,8 @@
 //
 // # What a database keeps
 //
-// There are three kinds of rows. A [Run] has the lease, the number of its records and the
-// facts about the run. A [Row] is a record of a step or a node; the rows of a run are
-// numbered from 1 in the order of writing. A [Question] has a question and its answer.
+// There are three kinds of rows. A [Run] has its lease, the number of its records and the facts about it. A [Row] is a record of
+// a step or a node; the rows of a run are numbered from 1 in the order of writing. A [Question] has a question and its answer.
 // Package log encodes and seals them: the database stores bytes.
 //
 // # Writing
@@ -35,10 +34,10 @@
 //
 // # Reading
 //
-// A resumed run continues while it is still being read. Every row is checked against its seal, and the rows are counted, before
-// any new work starts. At most 4 MB of rows are read ahead of the callers that need them. For other rows the run keeps only 16
-// bytes of the digest and the number, and reads them again when needed.
+// A resumed run continues while its records are still being read. Every row is checked against its seal, and the rows are
+// counted, before any new work starts. At most 4 MB of rows are read ahead of the callers that need them. For other rows the run
+// keeps only 16 bytes of the digest and the number, and reads them again when needed.
 //
-// After each commit the writer wakes the followers of a run, and so does a database that is notified of the commits of other
-// processes. Followers also poll for new rows. They read a batch at a time, so a slow follower keeps no transaction open.
+// After each commit the writer wakes the followers of a run, as does a database that is notified of other processes' commits.
+// Followers also poll for new rows. They read a batch at a time, so a slow follower keeps no transaction open.
 package log

@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Small is the number of rows up to which a run is read at once.
+// Small is the largest number of rows that are read at once.
 var Small int64 = 10_000
 
 // EachStep implements [journal.Journal]. Steps are yielded in the order of their first rows. The places of their later rows are
@@ -175,7 +175,7 @@ func (e *eachStep) some(rows []*Row) error {
 	return nil
 }
 
-// step makes a step from its rows.
+// step builds a step from its rows.
 func (e *eachStep) step(digest dag.ID, numbers []uint32, from map[uint32]*read) (s journal.Step, err error) {
 	for _, n := range numbers {
 		r := from[n]

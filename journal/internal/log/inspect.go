@@ -140,8 +140,7 @@ func (j *Journal) Changes(ctx context.Context) func(yield func() bool) {
 	}
 }
 
-// Last implements [journal.Journal]. The number of the newest record is at least the number
-// of records, so it reads few.
+// Last implements [journal.Journal]. The number of the newest record is at least the number of records, so Last reads few.
 func (j *Journal) Last(ctx context.Context, run string) (int64, error) {
 	r, err := j.existing(ctx, run)
 	if err != nil {
@@ -193,14 +192,14 @@ func followed(record *Row, h head) []journal.Row {
 	return []journal.Row{row}
 }
 
-// left reports whether the run no longer has a holder. As in Acquire, an owner in another process is gone after it was silent for
-// the time of its lease.
+// left reports whether the run no longer has a holder. As in Acquire, an owner in another process is gone once it has been silent
+// for as long as its lease.
 func (f *follower) left(ctx context.Context) (bool, error) {
 	row, now, err := f.lease(ctx, f.data, f.id)
 	if err != nil {
 		return false, f.data.Explain(err)
 	}
-	if row == nil || row.Row != f.run { // removed, perhaps for another one with this id
+	if row == nil || row.Row != f.run { // removed, and perhaps replaced by another run with this id
 		return false, noRun(f.id)
 	}
 	if now != f.seen {

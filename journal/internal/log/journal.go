@@ -63,8 +63,8 @@ func New(data Database, opts Options) *Journal {
 	return j
 }
 
-// Close writes the queued results, gives up all leases and closes the database.
-// The error says how many results, if any, are lost.
+// Close writes the queued results, gives up all leases and closes the database. The error states how many results, if any, are
+// lost.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	if j.closed {
@@ -90,7 +90,7 @@ func (j *Journal) held(run, owner string) error {
 	return &journal.HeldError{Where: j.data.Name(), Run: run, Owner: owner}
 }
 
-// lives reports whether an owner may still live: only a process of this host can be known to be gone. The result is only for
+// lives reports whether an owner may still be alive: only a process on this host can be known to be gone. The result is only for
 // people and never justifies taking over a lease, because two hosts may share a name.
 func lives(owner string) bool {
 	parts := strings.Split(owner, "/")
@@ -119,7 +119,7 @@ type Points struct {
 	call atomic.Pointer[func(point string)]
 }
 
-// Call sets the function; nil is none.
+// Call sets the function; nil removes it.
 func (p *Points) Call(f func(point string)) {
 	if f == nil {
 		p.call.Store(nil)

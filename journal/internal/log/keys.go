@@ -83,7 +83,7 @@ type RunSelection struct {
 // unfinished lists states that few runs are in.
 var unfinished = []string{"", string(journal.Running), string(journal.Waiting), string(journal.Drained)}
 
-// Column returns a text in the form of indexed columns. An index has a maximum size, and databases refuse some characters.
+// Column returns a text in the form stored in indexed columns. An index has a maximum size, and databases refuse some characters.
 func Column(s string) string {
 	const most = 100 // characters, as in the migrations
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, string(utf8.RuneError)), "\x00", string(utf8.RuneError))
@@ -103,7 +103,7 @@ func Visible(schema string) string {
 
 // Keys returns a query for the numbers of up to limit runs, the newest first, and its arguments. Schema is the prefix of tables.
 // The query reads one index, from the newest run on, until it has enough: the index of open questions, unfinished states, labels,
-// pipelines, states or failures. If only times or a rare cost are given, it sorts these runs and reads only the index. An
+// pipelines, states or failures. If only times or a rare cost are given, it sorts the matching runs and reads only the index. An
 // expression instead of a column keeps a database from choosing another index. The query excludes the values that an index omits,
 // such as a cost of zero, with the same expression.
 func (s RunSelection) Keys(schema string, limit int) (text string, args []any) {

@@ -30,10 +30,10 @@ func (k *known) has(digest dag.ID) bool {
 	return ok || k.pending[h] != nil
 }
 
-// mostAhead bounds the bytes of rows read ahead and not yet taken.
+// mostAhead is the maximum number of bytes of rows read ahead and not yet taken.
 const mostAhead = 4 << 20
 
-// ahead has rows that were read before a caller needs them.
+// ahead holds rows that were read before a caller needs them.
 type ahead struct {
 	rows  map[half]*Row
 	order []half // oldest first, including taken ones until they are dropped

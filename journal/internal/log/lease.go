@@ -43,14 +43,14 @@ func (j *Journal) lease(ctx context.Context, from Reader, id string) (*Run, leas
 	return now, lease{true, has.Owner, has.Beat, has.Lease}, nil
 }
 
-// mostDoubled bounds how often the lease of a run is doubled.
+// mostDoubled is how often the lease of a run is doubled at most.
 const mostDoubled = 3
 
-// mostLosses bounds how many lost runs a process remembers.
+// mostLosses is the maximum number of lost runs that a process remembers.
 const mostLosses = 10_000
 
 // term returns the lease time with which this process takes a run. A process that lost the run was too slow for its lease: it
-// then takes twice the time, and others wait longer before they take over the run.
+// then takes one twice as long, and others wait longer before they take over the run.
 func (j *Journal) term(id string) time.Duration {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -111,8 +111,8 @@ func (j *Journal) taken(ctx context.Context, r *run) (*Run, error) {
 	return j.acquire(ctx, r)
 }
 
-// acquire takes the lease of a run: at once if it has no holder, otherwise when its owner
-// has been silent for the time of the lease.
+// acquire takes the lease of a run: at once if it has no holder, otherwise once its owner has been silent for as long as the
+// lease.
 func (j *Journal) acquire(ctx context.Context, r *run) (*Run, error) {
 	_, now, err := j.lease(ctx, j.data, r.id)
 	if err != nil {
@@ -226,9 +226,8 @@ func (t *transaction) take(r *run, row *Run, term time.Duration) (*Run, error) {
 	return row, err
 }
 
-// Release implements [journal.Journal]: it gives up the lease, so that another process can
-// have the run, and drops the run from memory. While results could not be written, it
-// keeps both.
+// Release implements [journal.Journal]: it gives up the lease, so that another process can take the run, and drops the run from
+// memory. While results cannot be written, it keeps both.
 func (j *Journal) Release(id string) error {
 	j.mu.Lock()
 	r := j.runs[id]

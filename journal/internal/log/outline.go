@@ -20,7 +20,7 @@ import (
 // outlineEvery is the number of records added to an outline at once.
 const outlineEvery = 4096
 
-// recent holds the steps not yet in the outline of a run.
+// recent holds the steps not yet in a run's outline.
 type recent struct {
 	after  int64 // events has all steps after the record with this number
 	events []outline.Event
@@ -64,7 +64,7 @@ func (b *Block) check(data bool) error {
 	return nil
 }
 
-// summarise adds the latest records of a run to its outline. An unreadable outline is made again.
+// summarise adds the latest records of a run to its outline. An unreadable outline is rebuilt.
 func (t *transaction) summarise(p *part) error {
 	tree, err := outline.Open(background, blockStore{t, p.row})
 	if err == nil {
@@ -253,7 +253,7 @@ func (v *view) open(ctx context.Context, store outline.Store) (*outline.Tree, er
 	return tree, nil
 }
 
-// exists returns journal.ErrNoRun if the run was removed, also if another one has its id now.
+// exists returns journal.ErrNoRun if the run was removed, even if another run has its id now.
 func (v *view) exists(ctx context.Context) error {
 	r, err := v.existing(ctx, v.id)
 	if err == nil && r.Row != v.run {

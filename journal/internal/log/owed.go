@@ -45,7 +45,7 @@ func (n *Note) fields() [][]byte {
 	return [][]byte{binary.LittleEndian.AppendUint64(nil, uint64(n.Run)), []byte(n.Name), {open}}
 }
 
-// Notice is an owed.Notice as a database keeps it, by Run, Receiver, Event and Name.
+// Notice is an owed.Notice as a database stores it, by Run, Receiver, Event and Name.
 type Notice struct {
 	Run                   int64
 	Receiver, Event, Name string

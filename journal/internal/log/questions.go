@@ -71,7 +71,7 @@ func (j *Journal) Ask(ctx context.Context, q journal.Question) (journal.Question
 	return kept, nil
 }
 
-// question reads a question, nil if there is none.
+// question reads a question. It returns nil if there is none.
 func (j *Journal) question(ctx context.Context, from Reader, run int64, id, path string) (*journal.Question, error) {
 	for row, err := range from.Questions(ctx, QuestionSelection{Run: run, Path: path}) {
 		if err != nil {

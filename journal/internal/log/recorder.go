@@ -86,8 +86,8 @@ func (j *Journal) announce(r *run, i *intent, queued bool) error {
 	return j.queue(x)
 }
 
-// value makes and queues the record of a value. It has no intent and nobody waits for it: a lost value is made again, and no
-// later record of the run is written before it.
+// value creates and queues the record of a value. It has no intent and nobody waits for it: a lost value is computed again, and
+// no later record of the run is written before it.
 func (j *Journal) value(ctx context.Context, r *run, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	rec, err := work(ctx)
 	if err != nil {
@@ -132,7 +132,7 @@ func (j *Journal) attempted(r *run, key step.Key, used budget.Usage, why error) 
 	}})
 }
 
-// mostUnwritten bounds the results of a run that wait in the queue.
+// mostUnwritten is the maximum number of a run's results in the queue.
 const mostUnwritten = 1024
 
 // keep writes a result. If the step already has one, keep returns that. A queued result becomes durable before the next intent
@@ -184,7 +184,7 @@ func (j *Journal) late(r *run, result *result, err error) {
 	}
 }
 
-// put queues a result, unless the step already has one. It never takes back a lost run, which nobody would release.
+// put queues a result, unless the step already has one. It never takes back a lost run, because nobody would release it.
 func (j *Journal) put(r *run, digest dag.ID, x *write) (first bool, err error) {
 	first, ready, err := r.put(digest, x, j.out)
 	if !ready && err == nil {
@@ -231,7 +231,7 @@ func (r *run) begin(digest dag.ID) int {
 	return r.attempts[digest]
 }
 
-// find returns the record of the step with Replayed set, or a zero one.
+// find returns the record of the step with Replayed set, or the zero Record.
 func (j *Journal) find(ctx context.Context, r *run, key step.Key) (step.Record, error) {
 	k, err := r.look(key)
 	switch {
@@ -259,7 +259,7 @@ func (j *Journal) find(ctx context.Context, r *run, key step.Key) (step.Record, 
 	return rec, err
 }
 
-// reread returns the row with a number, or nil. It reads ahead if callers ask for rows in order.
+// reread returns the row with a number, or nil. It reads ahead if callers request rows in order.
 func (j *Journal) reread(ctx context.Context, r *run, seq int64) (row *Row, err error) {
 	run, err := j.data.Run(ctx, r.id)
 	if err != nil || run == nil {
@@ -296,8 +296,8 @@ func (j *Journal) reread(ctx context.Context, r *run, seq int64) (row *Row, err 
 	return rows[0], nil
 }
 
-// inOrder reports whether the row with a number closely follows the rows read last. Callers in several lanes ask for rows in
-// about the order of their numbers.
+// inOrder reports whether the row with a number closely follows the rows read last. Callers in several lanes request rows roughly
+// in numerical order.
 func (r *run) inOrder(seq int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -342,8 +342,8 @@ func (r *run) look(key step.Key) (place, error) {
 	}
 }
 
-// reuse returns the record of another run with the same Reuse, if this run may use it. It also records it here, because the other
-// run may be removed. A damaged record is not reused.
+// reuse returns the record of another run with the same Reuse, if this run may use it. It also records the result here, because
+// the other run may be removed. A damaged record is not reused.
 func (j *Journal) reuse(ctx context.Context, r *run, key step.Key) (step.Record, error) {
 	r.mu.Lock()
 	from := r.reuse

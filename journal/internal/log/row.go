@@ -108,8 +108,7 @@ func id(column []byte) (id dag.ID) {
 	return id
 }
 
-// newResult makes the row of a result. From is the run from which it was reused, or
-// empty.
+// newResult returns the row of a result. From is the run from which it was reused, or empty.
 func newResult(ctx context.Context, key step.Key, rec step.Record, from string, at time.Time) (*result, error) {
 	r := &result{Row: &Row{Digest: key.Digest[:], Path: key.Path}, made: rec.Node, failed: rec.Failure != nil}
 	if key.Reuse != (dag.ID{}) && rec.Failure == nil && !rec.Unshared {

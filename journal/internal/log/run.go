@@ -25,8 +25,8 @@ type run struct {
 	unwritten atomic.Int64 // results in the queue
 	aside     aside
 
-	// taking is locked during an attempt to take the lease, which waits for the
-	// writer. The writer locks mu to report its commits, so mu is never locked that long.
+	// taking is locked during an attempt to take the lease, which waits for the writer. The writer locks mu to report its
+	// commits, so mu must never be locked that long.
 	taking sync.Mutex
 
 	// Known to the writer, under its lock.
@@ -107,8 +107,8 @@ func (r *run) owner(us string) string {
 	return us
 }
 
-// entry returns the run with the id, and makes it if necessary. It waits for a run that is being released. Afterwards the Journal
-// is locked, unless there is an error.
+// entry returns the run with the id, and creates it if necessary. It waits for a run that is being released. Afterwards the
+// Journal is locked, unless there is an error.
 func (j *Journal) entry(id string) (*run, error) {
 	for {
 		j.mu.Lock()
@@ -219,7 +219,7 @@ func (r *run) settled(x *write) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if errors.As(x.err, new(*journal.HeldError)) {
-		// Another owner has the run. The next step asks for the lease again.
+		// Another owner has the run. The next step requests the lease again.
 		r.ready, r.fresh = false, false
 		r.held.Store(false)
 		r.tenure.end(x.err)

@@ -45,7 +45,7 @@ func (j *Journal) opened(r *Run, shape bool) (info journal.RunInfo, err error) {
 	return info, err
 }
 
-// info returns the facts about a run that is ours, zero if it was not started.
+// info returns the facts about a run that is ours, or zero facts if it was not started.
 func (j *Journal) info(ctx context.Context, r *run) (journal.RunInfo, error) {
 	r.mu.Lock()
 	fresh, begun := r.fresh, r.begun
@@ -427,7 +427,7 @@ func (j *Journal) refuse(ctx context.Context, r *run, o journal.Outcome) error {
 	if err != nil {
 		return err
 	}
-	r.mu.Lock() // the run does not begin, which would name its payer
+	r.mu.Lock() // a run that does not begin has no payer yet
 	r.account, r.shared = info.Account, named(info.Budgets)
 	r.mu.Unlock()
 	return j.send(&write{run: r, do: func(t *transaction) error {

@@ -22,7 +22,7 @@ type transaction struct {
 	parts    []*part
 	rows     []*Row // to be appended
 	since    []*write
-	careful  bool                         // asks which run is lost
+	careful  bool                         // finds out which run is lost
 	sums     map[flight.Key]budget.Amount // that were read
 	open     []*Outstanding               // that were read
 	admitted []ended                      // steps that start

@@ -96,8 +96,8 @@ func (w *writer) rouse() {
 	}
 }
 
-// mostLingering bounds how long a lazy write stays in the queue before the writer starts. A run reaches its next intent or its
-// end sooner. Changed by tests.
+// mostLingering is how long a lazy write stays in the queue at most before the writer starts. A run reaches its next intent or
+// its end sooner. Changed by tests.
 var mostLingering = time.Millisecond
 
 // lazily times the lazy writes in the queue. Its fields are under the lock of the queue.
@@ -392,8 +392,8 @@ func (w *writer) transact(group []*write) ([]*write, error) {
 	}
 }
 
-// lookUp asks until it is certain whether a transaction was committed. If not, it returns the transaction's error, and the writes
-// are repeated.
+// lookUp asks the database until it is certain whether a transaction was committed. If not, it returns the transaction's error,
+// and the writes are repeated.
 func (w *writer) lookUp(u *UnknownError) error {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, w.longest()) {
 		committed, err := u.Committed()

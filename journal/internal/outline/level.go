@@ -32,8 +32,7 @@ type Page struct {
 	Limit int
 }
 
-// inOrder is the largest number of branches that are sorted by their start. More branches are
-// sorted by name and number.
+// inOrder is the largest number of branches that are sorted by their start. A larger number is sorted by name and number.
 const inOrder = 2000
 
 // Level returns a page of the branches directly below a path.

@@ -1,5 +1,5 @@
 // Package outline sums up the steps of a run, branch by branch. A journal keeps the sums beside the records, so a page about a
-// run of a million steps reads only a few.
+// run of a million steps reads only a few sums.
 //
 // A [Tree] has a node for each path that leads to a step. A node with few nodes below it is stored in the block of its parent.
 // Otherwise its children have their own blocks, each with up to 128 neighbours: see [Block]. The outline of a fan-out of a

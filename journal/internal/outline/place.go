@@ -16,8 +16,7 @@ type Place struct {
 	Usage                  budget.Usage
 }
 
-// mostPlaces bounds the number of places, because names of steps may be data. Further places are
-// summed up.
+// mostPlaces is the maximum number of places. It is needed because names of steps may be data. Further places are summed up.
 const mostPlaces = 1000
 
 // place adds an event to the place of a node.
