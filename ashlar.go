@@ -14,10 +14,9 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// An Ashlar is a step DAG → DAG that carries what it reads and what it
-// produces. Steps and compositions of steps are the same kind of thing. It is
-// an immutable value: use one in as many places and goroutines as you like. The
-// zero Ashlar is a mistake that Validate reports.
+// An Ashlar is a step from DAG to DAG that declares what it reads and produces. Single steps and compositions of steps are both
+// Ashlars. An Ashlar is immutable and may be used in any number of places and goroutines. Validate reports the zero Ashlar as a
+// mistake.
 type Ashlar struct{ s *spec }
 
 // spec describes an ashlar as data that the machine, the validator and the tools read. Only bodies and decisions are functions.
@@ -63,12 +62,12 @@ type parts struct {
 	*composite
 }
 
-// composite has the fields that only some composites need, and those that Replace sets. All other ashlars, most of them leaves,
-// share an empty one.
+// composite holds the fields that only some composites need and the ones that Replace sets. All other ashlars, mostly leaves,
+// share an empty composite.
 type composite struct {
 	replaced   map[*spec]Ashlar      // the replacement of each original child
 	keys       []string              // for a match: canonical JSON, one per child
-	lens       []string              // for a match that looks into the latest node
+	lens       []string              // for a match on a field of the latest node
 	key        func() *schema.Schema // for a match by On: the schema of its key
 	max        int                   // rounds of a loop
 	lanes      int                   // lanes of a fan-out, and how many must survive
@@ -125,12 +124,12 @@ func (a Ashlar) IsZero() bool { return a.s == nil }
 // Name returns the name of a in paths, events and findings.
 func (a Ashlar) Name() string { return a.spec().name }
 
-// Glue returns a marked as glue. Packages that compile other formats to ashlars, such as plans, insert glue between the steps of
-// their users. It does not appear in events, names, paths or drawings.
+// Glue returns a marked as glue. Packages that compile other formats, such as plans, to ashlars insert glue between their users'
+// steps. Glue does not appear in events, names, paths or drawings.
 //
-// A leaf of glue is neither sent to the executor nor recorded: a resumed run calls its body again, so its result must depend only
-// on what it reads. A sequence, flow, match or rescue of glue does not appear in the addresses of its children. Their names must
-// differ from the names of the steps beside it. Other forms cannot be glue.
+// A glue leaf is neither sent to the executor nor recorded: a resumed run calls its body again, so its result must depend only on
+// what it reads. A glue sequence, flow, match or rescue does not appear in its children's addresses, so their names must differ
+// from the names of its sibling steps. Other forms cannot be glue.
 func (a Ashlar) Glue() Ashlar {
 	s := &spec{parts: a.spec().parts}
 	s.glue = true
@@ -239,8 +238,8 @@ func (a Ashlar) Questions() []string {
 	return nil
 }
 
-// Replace returns a copy of the tree. It replaces an ashlar for which with returns true. With is called once for each ashlar,
-// even if it is used in several places. Replacements are not searched again. The original does not change.
+// Replace returns a copy of the tree in which every ashlar for which with returns true is replaced. With is called once for each
+// ashlar, even if it is used in several places. Replacements are not searched again. The original does not change.
 func (a Ashlar) Replace(with func(Ashlar) (Ashlar, bool)) Ashlar {
 	return replacer{with, map[*spec]Ashlar{}}.replace(a)
 }
@@ -378,11 +377,11 @@ type Detail struct {
 	// CheckGrant returns the findings for a run that grants these effects and no others. Use it where the
 	// effects that the leaf needs are not known when it is made.
 	CheckGrant func(grant []string) []Finding
-	// Guards means that the leaf exists to fail: no other step has to read its node.
+	// Guards marks a leaf that exists only to fail: no other step needs to read its node.
 	Guards bool
 
 	// Fingerprint is part of the leaf's fingerprint and keys. Return everything outside the body that can change the result:
-	// settings, limits, the name of a model.
+	// settings, limits, the model's name.
 	Fingerprint func() []byte
 	// Render is part of the key under which other runs reuse the leaf. Return the texts, such as prompts, that the body builds
 	// from the DAG before it starts. It is called before the body and may read everything that the leaf declares.
@@ -394,19 +393,19 @@ type Detail struct {
 	// Prompt returns the constant text that the leaf sends to a model. No key contains it: a journal compares it on resume, and
 	// the run reports a change.
 	Prompt func() string
-	// Prompts returns by name the adjustable texts that the leaf sends to a model.
+	// Prompts returns the adjustable texts that the leaf sends to a model, by name.
 	Prompts func() map[string]string
 
 	// Facts describe the leaf to people, as names and values; see tree.Facts.
 	Facts func() iter.Seq2[string, string]
 	// Questions are the names of the questions that the leaf may ask.
 	Questions func() []string
-	// Undeclared returns the names of the leaf's tools and capabilities that state no effects. For pipelines behind them it adds
-	// the result of the function of. If Undeclared is nil, the leaf itself counts unless it states effects; see
+	// Undeclared returns the names of the leaf's tools and capabilities that state no effects. For the pipelines behind them, it
+	// adds the results of calling of. If Undeclared is nil, the leaf itself counts unless it states effects; see
 	// [Ashlar.Undeclared].
 	Undeclared func(of func(Ashlar) []string) []string
-	// Unpriced returns the models without a known price that the leaf may ask: a budget that limits money rejects them. Leaves
-	// that ask models set it.
+	// Unpriced returns the models that the leaf may call and whose price is not known; a budget that limits money rejects them.
+	// Leaves that call models set it.
 	Unpriced func(context.Context) []string
 	// Bound returns the most that one attempt at the leaf may cost; see [Ashlar.Bound]. The function of returns the current bound
 	// of one run of a child. Nil means that the body itself costs nothing.
@@ -433,7 +432,7 @@ func (s *spec) said() *Detail {
 func (a Ashlar) Detail() Detail { return *a.spec().said() }
 
 // Describe returns a with a description of its purpose and inputs, which people and models read to choose among published
-// pipelines. No fingerprint contains it.
+// pipelines. The description is not part of any fingerprint.
 func (a Ashlar) Describe(text string) Ashlar {
 	s := &spec{parts: a.spec().parts}
 	s.about = text
@@ -456,8 +455,8 @@ func (a Ashlar) Names() []string {
 	return names
 }
 
-// Undeclared returns the names of all leaves in a, and of the tools and capabilities they may use, whose effects are unknown
-// because they declare none. Each name occurs once. [Effects] without arguments declares none.
+// Undeclared returns the names of all leaves in a, and of the tools and capabilities they may use, whose effects are undeclared
+// and therefore unknown. Each name occurs once. [Effects] without arguments declares that there are none.
 func (a Ashlar) Undeclared() (names []string) {
 	seen := map[*spec]bool{}
 	var of func(Ashlar) []string

@@ -32,8 +32,8 @@ const maxAnswers = 10
 //		stone.Choices("yes", "no"))
 //
 // If the content type is Answer, the person's text is the answer. Otherwise the answer is JSON that fits the schema of out. A
-// person may cancel the question: without Choices, or with an empty choice, the Answer then has no response. Otherwise it is a
-// failure of kind "declined".
+// person may cancel the question. Without Choices, or with an empty choice, the Answer then has no response; otherwise the leaf
+// fails with kind "declined".
 func Ask[A, T any](name string, in dag.Reader[A], out dag.Type[T], text func(A) string, opts ...AskOption) Ashlar {
 	declined := func() error {
 		return Fail(kind.Declined, "question %q was cancelled", name)
@@ -120,8 +120,8 @@ func Choices(choices ...string) AskOption {
 	return askOption(func(s *spec) { s.question.Choices, s.mayDecline = shown, len(shown) < len(choices) })
 }
 
-// Deadline answers an Ask that nobody has answered in time. An empty answer cancels the question. It applies to runs that wait in
-// a journal: a server applies it when it looks for runs to resume, and the command in "stone resume all".
+// Deadline answers an Ask that nobody has answered in time. An empty answer cancels the question. Deadlines apply to runs waiting
+// in a journal: a server applies them when it looks for runs to resume, and the command does so in "stone resume all".
 func Deadline(after time.Duration, answer string) AskOption {
 	return askOption(func(s *spec) {
 		s.question.Deadline, s.question.Default = after, answer
@@ -131,12 +131,12 @@ func Deadline(after time.Duration, answer string) AskOption {
 	})
 }
 
-// Ask puts a question to the frontend of the run, as the ashlar Ask does, and returns the
-// answer, or "" if the question was cancelled. It sets RunID and Path.
+// Ask puts a question to the run's frontend, as the ashlar Ask does, and returns the answer, or "" if the question was cancelled.
+// It sets RunID and Path.
 //
-// Call it at most once in a Step, whose path identifies the question. If the answer does
-// not come while the process lives, Ask returns an error that is kind.Waiting, and the
-// body must return it: a resumed run calls the Step again, and Ask returns the answer.
+// Call it at most once in a Step, whose path identifies the question. If no answer arrives while the process is running, Ask
+// returns an error that is kind.Waiting, and the body must return it: a resumed run calls the Step again, and Ask returns the
+// answer.
 func (b Body) Ask(q ask.Question) (string, error) {
 	f := frameOf(b.ctx)
 	if f == nil {
@@ -188,7 +188,7 @@ func (f *frame) stands(ctx context.Context, q ask.Question, a ask.Answer) (strin
 // topicKey is the name shared by questions with one standing answer.
 type topicKey string
 
-// topic holds a run's standing answer to all questions of one name.
+// topic holds a run's standing answer to all questions with one name.
 type topic struct {
 	turn   chan struct{} // holds a token while a question is open; guards answer
 	answer ask.Answer

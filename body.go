@@ -15,13 +15,11 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// In returns the place of a body in its run. Ctx is the context that the body was
-// given, or one derived from it.
+// In returns the place of a body in its run. Ctx is the body's context or one derived from it.
 func In(ctx context.Context) Body { return Body{ctx} }
 
-// A Body is the place in a run at which a body runs; see [In]. Its methods may be
-// called from several goroutines at once. Outside of a run RunID and Path are empty,
-// Grant allows nothing, no event is sent, and the other methods fail.
+// A Body is the place in a run at which a body runs; see [In]. Its methods may be called from several goroutines at once. Outside
+// a run, RunID and Path are empty, Grant allows nothing, no event is sent, and the other methods fail.
 type Body struct{ ctx context.Context }
 
 // RunID returns the id of the run.
@@ -42,9 +40,9 @@ func (b Body) Path() string {
 	return ""
 }
 
-// Recorded reports whether the run has the result of the [Step] of the body with that name. Recorded means that an earlier
-// process or a worker made the result, repeated that an earlier attempt in this process did. Package budget uses it to charge a
-// step once.
+// Recorded reports whether the run already has the result of the body's [Step] with that name. If recorded is true, an earlier
+// process or a worker produced the result; if repeated is true, an earlier attempt in this process did. Package budget uses
+// Recorded to charge a step only once.
 func (b Body) Recorded(name string) (recorded, repeated bool) {
 	f := frameOf(b.ctx)
 	if f == nil {
@@ -81,8 +79,8 @@ func (b Body) Ashlar() Ashlar {
 	return Ashlar{}
 }
 
-// Event sends an event to the watcher of the run. Name is the event, for example
-// "cache-hit". If no watcher wants the level, Event does nothing.
+// Event sends an event to the run's watcher. Name is the event, for example "cache-hit". If no watcher wants the level, Event
+// does nothing.
 func (b Body) Event(level slog.Level, name string, attrs ...slog.Attr) {
 	if f := frameOf(b.ctx); f != nil && f.Wants(level) {
 		f.Send(event.Custom{Name: name, At: level, Attrs: slices.Clone(attrs)})
@@ -112,11 +110,11 @@ func (b Body) RunChild(child Ashlar, d dag.DAG) dag.DAG {
 // and it is recorded, watched and cancelled like every other step. To keep the nodes of
 // p, a leaf calls Keep.
 //
-// RunDynamic first validates p with d as its input. If p is refused, nothing of it runs, and the failure has kind "invalid" and
+// RunDynamic first validates p with d as its input. If p is rejected, none of it runs, and the failure has kind "invalid" and
 // unwraps to *Invalid. P may need only effects that both grant and the enclosing run allow; a nil grant adds no limit.
 //
 // P reads what its own queries name, independently of the body's queries, and the returned DAG can be read without declared
-// queries. Within a Flow, d has only the nodes that the queries of the leaf name; see Await. Running two ashlars of one name at
+// queries. Within a Flow, d has only the nodes that the leaf's queries name; see Await. Running two ashlars with the same name at
 // the same time is an error. If p is a child of the ashlar, RunDynamic runs the replacement that Replace made: a leaf declares
 // such pipelines with Children, and Validate checks them.
 func (b Body) RunDynamic(p Ashlar, d dag.DAG, grant []string) dag.DAG {
@@ -127,16 +125,14 @@ func (b Body) RunDynamic(p Ashlar, d dag.DAG, grant []string) dag.DAG {
 	return f.dynamic(b.ctx, p, d.Within(nil), grant)
 }
 
-// Await blocks until every earlier step of the enclosing Flow has been committed and
-// returns the complete DAG at that point, which can be read without declared
-// queries. Use it in the body of a leaf that discovers its inputs at run time, such
-// as one that calls RunDynamic. D is the DAG that the body was given. The node of
-// the leaf then follows what Await returned, and the steps of the Flow that read
-// that node see everything before it.
+// Await blocks until every earlier step of the enclosing Flow has been committed and returns the complete DAG at that point,
+// which can be read without declared queries. Use it in the body of a leaf that discovers its inputs at run time, such as one
+// that calls RunDynamic. D is the DAG that the body was given. The leaf's node is then appended to the DAG that Await returned,
+// and the steps of the Flow that read that node see everything before it.
 //
 // Outside of a Flow, Await returns d at once. Call it in the body itself, not within a Step. Whether the body calls it may depend
 // only on the nodes that it has read, because a resumed run must wait in the same places. Await fails when the context is done,
-// and with an error that is kind.Waiting if an earlier step waits for an answer.
+// and with an error that is kind.Waiting if an earlier step is waiting for an answer.
 func (b Body) Await(d dag.DAG) (dag.DAG, error) {
 	body, leaf := bodyOf(b.ctx)
 	if body == nil {

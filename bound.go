@@ -15,9 +15,9 @@ import (
 //	usd, known := most.USD() // or most.String(), as "0.02 + 0.31 × each-document"
 //
 // It counts every loop, branch, retry, turn, repair and fan-out. The lanes of a Map are counted if its list depends on the input
-// g alone: g has all required types that the list is read from, and no step produces them. Otherwise the name of the Map is a
-// width of the bound. The context carries the table of windows and prices of models: see llm.WithTable. Without a price or a
-// window, the bound is open and names the model.
+// g alone: g has all required types that the list is read from, and no step produces them. Otherwise the Map's name is a width of
+// the bound. The context carries the table of model windows and prices; see llm.WithTable. If a price or a window is missing, the
+// bound is open and names the model.
 //
 // The bound holds for a run in one process. It does not count interrupted answers that a provider's client requests again (see
 // llm.Retry), steps repeated after a crash or on purpose, or money that Go code spends by itself. A leaf whose body spends money

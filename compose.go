@@ -13,8 +13,7 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Seq runs steps one after the other, each on the DAG that the one before left.
-// It stops at the first failure.
+// Seq runs steps one after the other, each on the DAG that the previous step returned. It stops at the first failure.
 func Seq(name string, steps ...Ashlar) Ashlar {
 	s := &spec{parts: parts{form: seqForm, name: name, children: append([]Ashlar(nil), steps...), composite: noComposite}}
 	if len(steps) == 0 {
@@ -120,8 +119,8 @@ func Match(name string, on Extractor, branches ...Branch) Ashlar {
 //	stone.Map("each-file", dag.Derive(Repo, RepoDoc.Files), File, review, stone.AllLanes())
 //
 // Every lane starts with a node of the item's type and does not see other lanes. A lane that fails is dropped, and listed in
-// Result.Lost; at least one must survive, or as many as Quorum or AllLanes require. A lane that waits for an answer, or exceeds
-// the budget of the run, has not failed: the run ends, and resuming it runs that lane. An empty list is a failure of kind
+// Result.Lost; at least one must survive, or as many as Quorum or AllLanes require. A lane that is waiting for an answer, or that
+// exceeds the run's budget, has not failed: the run ends, and resuming it runs that lane. An empty list is a failure of kind
 // "map-empty", unless AllowEmpty is set. Follow a Map with Reduce.
 func Map[L ~[]I, I any](name string, list dag.Reader[L], item dag.Type[I], body Ashlar, opts ...FanOption) Ashlar {
 	s := &spec{parts: parts{form: mapForm, name: name, children: []Ashlar{body}, out: item, composite: new(composite)}}
@@ -165,7 +164,7 @@ func Parallel(name string, of ...FanPart) Ashlar {
 }
 
 // Reduce marks body as the step that brings the lanes of a fan-out together, which it reads with dag.Lanes, or dag.Lanes2 for
-// rows of two types. It runs body and has the name of body.
+// rows of two types. It runs body and has body's name.
 func Reduce(body Ashlar) Ashlar {
 	return Ashlar{&spec{parts: parts{form: reduceForm, name: body.Name(), children: []Ashlar{body}, composite: noComposite}}}
 }
@@ -199,8 +198,7 @@ type Extractor struct {
 	schema  func() *schema.Schema // the schema of the value, if known before a run
 }
 
-// Lens looks into the content of the latest node, along field names. See dag.Lens for a
-// value with a Go type.
+// Lens follows field names into the content of the latest node. See dag.Lens for a value with a Go type.
 func Lens(path ...string) Extractor {
 	value := dag.Lens[json.RawMessage](path...)
 	return Extractor{
@@ -235,8 +233,8 @@ func Func0[T any](name string, out dag.Type[T], fn func(context.Context) (T, err
 	return typed(name, out, func(ctx context.Context, _ dag.DAG) (T, error) { return fn(ctx) }, nil, opts)
 }
 
-// Func makes a leaf from a function: fn gets the value that the reader finds, for example the nearest node of a type, and returns
-// the content of a node of type out. The leaf declares the queries of the reader.
+// Func makes a leaf from a function: fn receives the value that the reader finds, for example the nearest node of a type, and
+// returns the content of a node of type out. The leaf declares the reader's queries.
 func Func[A, T any](name string, in dag.Reader[A], out dag.Type[T], fn func(context.Context, A) (T, error), opts ...LeafOption) Ashlar {
 	if fn == nil {
 		return typed(name, out, nil, nil, opts)

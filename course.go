@@ -16,9 +16,8 @@ type course struct {
 	inOrder bool // every step waits for the one before it: a sequence
 }
 
-// A stage is a step, or a gate: several steps for which others wait together.
-// With gates there are about as many edges as steps have types that they read and
-// write; without, every reader of a type would wait for each of its writers.
+// A stage is a step, or a gate: several steps that others wait for together. With gates, there are about as many edges as types
+// that the steps read and write; without gates, every reader of a type would wait for each of its writers.
 type stage struct {
 	deps  []int32 // the stages that it waits for
 	gates []int32 // that wait for it

@@ -13,8 +13,8 @@
 //		Draft  = dag.NewType[string]("draft")
 //	)
 //
-// [Func] makes a leaf from a Go function. It gets the nearest node of the type that it reads, and its result becomes
-// a node of the type that it produces:
+// [Func] makes a leaf from a Go function. The function receives the nearest node of the type that the leaf reads, and its result
+// becomes a node of the type that it produces:
 //
 //	sort := stone.Func("sort", Letter, Sorted, func(_ context.Context, l LetterDoc) (SortedDoc, error) {
 //		if strings.Contains(l.Text, "invoice") {
@@ -78,8 +78,8 @@
 //		})),
 //	)
 //
-// A lane that fails is dropped, unless [AllLanes] or [Quorum] requires it. At least one
-// must succeed. Result.Lost says how many lanes were lost.
+// A lane that fails is dropped, unless [AllLanes] or [Quorum] requires it. At least one must succeed. Result.Lost lists the lanes
+// that were dropped.
 //
 // # Validation
 //
@@ -122,30 +122,27 @@
 //		return "try again later"
 //	}
 //
-// [Fail] makes an error with a kind of its own. [Retry] and [Timeout] are options of a
-// leaf. An error with a method FailureMeta() map[string]string adds to the meta of the
-// node of the failure.
+// [Fail] makes an error with a kind of its own. [Retry] and [Timeout] are options of a leaf. An error with a method FailureMeta()
+// map[string]string adds to the meta of the failure's node.
 //
 // # Inside a body
 //
-// [Step] records a part of a body's work, so that a resumed run does not repeat it. [In]
-// returns the place of a body in its run, with further methods: [Body.Event] sends an
-// event; [Body.RunChild] runs a child; [Body.RunDynamic] validates and runs an ashlar that
-// was made during the run, such as a plan that a model wrote, within a grant of effects;
-// [Body.Keep] leaves its nodes in the DAG; and [Body.Await] waits, in a Flow, for all
-// earlier steps.
+// [Step] records a part of a body's work, so that a resumed run does not repeat it. [In] returns the place of a body in its run,
+// a [Body] with further methods: [Body.Event] sends an event; [Body.RunChild] runs a child; [Body.RunDynamic] validates and runs
+// an ashlar that was made during the run, such as a plan that a model wrote, within a grant of effects; [Body.Keep] leaves its
+// nodes in the DAG; and [Body.Await] waits, in a Flow, for all earlier steps.
 //
 // # Recorders
 //
 // One interpreter runs every pipeline, and records leaves, decisions and steps with a [step.Recorder]. Package journal provides
 // the durable one.
 //
-// A recorder that opens and resumes whole runs, as journal.Keep returns one, is a [RunRecorder]; a [RunRecord] is a run that it
-// has opened.
+// A recorder that opens and resumes whole runs, such as the one that journal.Keep returns, is a [RunRecorder]. A [RunRecord] is a
+// run that it has opened.
 //
 // # Options
 //
 // Most constructors take options after the parts that they need. A leaf takes a [LeafOption], a fan-out a [FanOption] such as
-// [AllowEmpty], and [Ask] an [AskOption]. A lane and an option of [Parallel] are both a [FanPart]. [Match] takes an [Extractor],
-// from [Lens] or [On], and a [Branch] for each value. [Func2] and [Func3] make leaves of functions with several inputs.
+// [AllowEmpty], and [Ask] an [AskOption]. Each lane or option of [Parallel] is a [FanPart]. [Match] takes an [Extractor], from
+// [Lens] or [On], and a [Branch] for each value. [Func2] and [Func3] make leaves of functions with several inputs.
 package stone

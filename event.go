@@ -18,7 +18,7 @@ import (
 )
 
 // spanned returns the frame whose span f is in. Frames of glue, of a Reduce, and of rounds, branches, attempts and steps have no
-// span of their own; lanes have.
+// span of their own; lanes do.
 func (f *frame) spanned() *frame {
 	for f.up != nil && (f.up.spec == f.spec && f.seg != visitSegment || f.seg == stepSegment || f.spec.glue || f.spec.form == reduceForm) && !f.lane() {
 		f = f.up
@@ -64,7 +64,7 @@ func (f *frame) Send(data event.Data) {
 	}
 }
 
-// maxNotices bounds the notices of a run, maxNotice the text of one in bytes.
+// maxNotices is the maximum number of notices of a run, and maxNotice the maximum length of a notice in bytes.
 const maxNotices, maxNotice = 100, 4 << 10
 
 // notices are the notices of a run.
@@ -149,8 +149,8 @@ func usageIn(meta map[string]string) (u budget.Usage) {
 	return u.Sane()
 }
 
-// laneStarted is like started, for a lane. The parameter lost of the returned function tells whether the run continues without
-// the lane.
+// laneStarted is like started, for a lane. The returned function's parameter lost tells whether the run continues without the
+// lane.
 func (f *frame) laneStarted(at dag.DAG, lanes int) func(ok, lost bool) {
 	if !f.Wants(slog.LevelDebug) {
 		return nil

@@ -56,7 +56,7 @@ func Fail(k kind.Kind, format string, args ...any) error {
 	return f
 }
 
-// stopped returns the failure of work that ends because ctx is done. Its kind is the kind of the cause if it has one, "timeout"
+// stopped returns the failure of work that ends because ctx is done. Its kind is the cause's kind if the cause has one, "timeout"
 // after a deadline, and otherwise "canceled".
 func stopped(ctx context.Context) error {
 	cause := context.Cause(ctx)
@@ -77,9 +77,8 @@ func ofRun(err error) bool {
 	return errors.Is(err, kind.Waiting) || fault.EndsRun(err)
 }
 
-// passing reports whether the failure of f ends with this run, so that it is not
-// recorded and a resumed run does the step. A failure that a Rescue may handle is
-// recorded, or a resumed run could take another way.
+// passing reports whether the failure of f ends with this run, so that it is not recorded and a resumed run does the step. A
+// failure that a Rescue may handle is recorded, or a resumed run could take another path.
 func (f *frame) passing(err error) bool {
 	return errors.Is(err, kind.Waiting) || ofRun(err) && !f.rescued()
 }

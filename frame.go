@@ -29,7 +29,7 @@ type frame struct {
 	extra           atomic.Pointer[extra]
 }
 
-// extra has the fields that few visits need.
+// extra holds the fields that few visits need.
 type extra struct {
 	refused  atomic.Pointer[dag.ReadError]
 	live     atomic.Pointer[cancelable]
@@ -429,10 +429,10 @@ func (f *frame) decide(d dag.DAG) (choice any, err error) {
 	return f.spec.decision.take(d.Within(f))
 }
 
-// lanes calls lane(i) once for every i in [0, n), on one goroutine for each lane up to the limits of the
-// fan-out and of the run, and returns when all calls have returned. Once the run is over, it makes no more
-// calls. The goroutine that fans out works too, so that nested fan-outs never wait for each other's slots.
-// Lanes start in their order: a lane may wait for an earlier one, as the steps of a Flow do.
+// lanes calls lane(i) once for every i in [0, n), on one goroutine for each lane up to the limits of the fan-out and of the run,
+// and returns when all calls have returned. Once the run is over, it makes no more calls. The goroutine that fans out works too,
+// so that nested fan-outs never wait for each other's slots. Lanes start in order: a lane may wait for an earlier one, as the
+// steps of a Flow do.
 func (f *frame) lanes(n int, lane func(int)) {
 	c := &crew{f: f, lane: lane, n: int64(n), limit: int64(cmp.Or(f.spec.lanes, defaultLanes))}
 	c.size.Store(1)

@@ -13,18 +13,17 @@ import (
 
 // Each form of ashlar has its own type of options, so the compiler rejects an option that does not apply.
 type (
-	// A LeafOption is an option of a leaf: of New, Func, Leaf and of the leaves of
-	// other packages. An Ask is a leaf too.
+	// A LeafOption configures a leaf made by New, Func, Leaf or another package. An Ask is a leaf too.
 	LeafOption interface {
 		AskOption
 		leaf()
 	}
-	// An AskOption is an option of Ask.
+	// An AskOption configures an Ask.
 	AskOption interface {
 		apply(*spec)
 		ask()
 	}
-	// A FanOption is an option of a fan-out: of Map and Parallel.
+	// A FanOption configures a fan-out: a Map or a Parallel.
 	FanOption interface {
 		FanPart
 		apply(*spec)
@@ -98,8 +97,8 @@ func Version(v string) LeafOption {
 
 // Reusable lets a leaf take its result from an earlier run in which it read the same contents. Give it a Version, and change that
 // with the body. Every round of a loop, every visit and every lane has its own result, which keeps samples separate; a lane of a
-// Map is identified by its item. The body must not depend on ids or parents of nodes, which differ from run to run. A result is
-// not reused if the body has called RunDynamic or Await.
+// Map is identified by its item. The body must not depend on node ids or parents, which differ from run to run. A result is not
+// reused if the body has called RunDynamic or Await.
 func Reusable() LeafOption {
 	return leafOption(func(s *spec) { s.reusable = true })
 }
@@ -126,7 +125,7 @@ func stated(list []string) []string {
 	return list
 }
 
-// Retry is the option that tries a leaf again when it fails:
+// Retry is an option that retries a leaf when it fails:
 //
 //	stone.Retry{Attempts: 3, Backoff: time.Second}
 //
@@ -136,10 +135,9 @@ func stated(list []string) []string {
 //
 //   - Retryable() bool: false means that another attempt cannot succeed, for example
 //     because of a wrong key or an exhausted budget.
-//   - RetryAfter() time.Duration: the shortest pause. Above an hour the leaf fails.
-//   - Attempts() int: the number of attempts already made for this error, at least one.
-//     They count, so that a model that has tried four times is not asked again by a
-//     policy of three.
+//   - RetryAfter() time.Duration: the shortest pause. If it exceeds an hour, the leaf fails.
+//   - Attempts() int: the number of attempts already made for this error, at least one. They count towards the limit, so that a
+//     model that was tried four times is not called again under a policy of three.
 type Retry struct {
 	Attempts int         // maximum, including the first; less than 2 means one
 	Kinds    []kind.Kind // which failures are retried; none means all
@@ -160,13 +158,13 @@ func (r Retry) apply(s *spec) {
 	}
 }
 
-// ownKinds are the kinds of failures of leaves that a retry may help.
+// ownKinds are the failure kinds of leaves for which a retry may help.
 var ownKinds = []string{string(kind.Error), string(kind.Panic), string(kind.Timeout), string(kind.BadContent), string(kind.Unanswered), string(kind.LoopExhausted), string(kind.LanesFailed)}
 
 func (Retry) ask()  {}
 func (Retry) leaf() {}
 
-// Timeout bounds the duration of one attempt at a leaf; d must be positive. After d its context is cancelled, and a body that
+// Timeout limits the duration of one attempt at a leaf; d must be positive. After d its context is cancelled, and a body that
 // returns an error fails with kind "timeout". A result that the body returns within one more second is kept, since it may have
 // been paid for. After that second the leaf fails and the run continues without the body: its goroutine keeps running, and its
 // result is dropped.
@@ -186,8 +184,8 @@ func restoreAs[T any](raw json.RawMessage) (any, error) {
 	return v, err
 }
 
-// Lanes bounds the lanes of a fan-out that run at once; n must be at least 1. The default is 256. All fan-outs of a run together
-// run at most 4,096.
+// Lanes limits how many lanes of a fan-out run at once; n must be at least 1. The default is 256. All fan-outs of a run together
+// run at most 4,096 lanes at once.
 func Lanes(n int) FanOption {
 	return fanOption(func(s *spec) {
 		s.lanes = n

@@ -38,8 +38,8 @@ type RunRecord struct {
 	// returns the context of the run, derived from its argument. If it fails, no step starts. A nil Begin
 	// returns its argument.
 	Begin func(context.Context) (context.Context, error)
-	// End is called exactly once, with the result and the error of the run, also if the pipeline is invalid
-	// or Begin failed. Run returns the error that End returns. A nil End returns its argument.
+	// End is called exactly once, with the result and the error of the run, even if the pipeline is invalid or Begin failed. Run
+	// returns the error that End returns. A nil End returns its argument.
 	End func(Result, error) error
 }
 
@@ -157,7 +157,7 @@ func (f *frame) ordered() bool {
 	}
 }
 
-// ofStep reports whether f is inside of a Step.
+// ofStep reports whether f is inside a Step.
 func (f *frame) ofStep() bool {
 	for f != nil && f.seg == innerSegment {
 		f = f.up

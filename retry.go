@@ -78,8 +78,8 @@ func (p *Retry) covers(err error) bool {
 	return len(p.Kinds) == 0 || slices.Contains(p.Kinds, k)
 }
 
-// pause returns how long to wait after the i-th attempt, at least as long as the error asks.
-// After a replayed failure it is zero.
+// pause returns how long to wait after the i-th attempt, at least as long as the error requests. After a replayed failure it is
+// zero.
 func (p *Retry) pause(i int, err error) time.Duration {
 	if _, replayed := errors.AsType[*replayedError](err); replayed {
 		return 0
@@ -125,7 +125,7 @@ func (f *frame) timed(d dag.DAG) (*dag.Node, error) {
 }
 
 // tries holds the results of the steps within a retried leaf. Later attempts reuse them, so nothing that succeeded is repeated or
-// paid for twice. The recorder has the results of earlier processes, see everyAttempt. The tries of an outer leaf also serve the
+// paid for twice. The recorder has the results of earlier processes; see everyAttempt. The tries of an outer leaf also serve the
 // leaves within it.
 type tries struct {
 	mu   sync.Mutex
@@ -146,7 +146,7 @@ func (f *frame) tries() (outer *tries) {
 	return outer
 }
 
-// retrying is a step.Recorder that looks into the earlier attempts first.
+// retrying is a step.Recorder that looks in the earlier attempts first.
 type retrying struct {
 	*tries
 	twin *dag.ID // the twin of the requested step

@@ -51,7 +51,7 @@ type Config struct {
 	// Request is the id of the external request that the run answers. Every event of
 	// the run has it.
 	Request string
-	// Conversation is the id of the conversation in which the run is a turn. RunStarted has it.
+	// Conversation is the id of the conversation in which the run is a turn. The RunStarted event has it.
 	Conversation string
 	// Parent is the id of a span of the embedding program. It is the parent of the
 	// root span in the run's events.
@@ -70,8 +70,8 @@ type Result struct {
 	Node *dag.Node
 	// Lost lists the lanes that failed and were dropped. See [dag.CountLost].
 	Lost []dag.LostLane
-	// Notices tell people about the run, for example that a prompt changed after a resumed
-	// conversation had started. At most 100.
+	// Notices tell people about the run, for example that a prompt changed after a resumed conversation had started. There are at
+	// most 100.
 	Notices []event.Notice
 }
 
@@ -223,8 +223,7 @@ func Produce[T any](ctx context.Context, p Ashlar, reader dag.Reader[T], cfg Con
 	return v, nil
 }
 
-// produces returns a finding for each type that reader needs and that neither p nor
-// the input has.
+// produces returns a finding for each type that reader needs that neither p produces nor the input has.
 func produces(p Ashlar, reader dag.Querier, input dag.DAG) error {
 	if input.Failed() {
 		return nil // which Run reports

@@ -19,9 +19,8 @@ import (
 // Step returns it and does not call fn. In must contain everything that fn depends on, except nodes that the body reads. If the
 // run has a recorder, the JSON of in is part of the key. A type that cannot be encoded as JSON is always an error.
 //
-// The result of fn makes a round trip through JSON, also without a recorder and
-// outside a run. Of an error, only kind and reason are replayed. A panic of fn is an
-// error of kind "panic".
+// The result of fn makes a round trip through JSON, even without a recorder or outside a run. Only the kind and reason of an
+// error are replayed. A panic of fn is an error of kind "panic".
 //
 // A name may be used again once the previous step has returned; two steps with one
 // name at the same time are an error. Path numbers the steps of a name in the order in which
@@ -46,7 +45,7 @@ func Step[A, T any](ctx context.Context, name string, in A, fn func(context.Cont
 
 // Value returns what fn returns and records it as a part of a body: a resumed run gets the recorded value and does not call fn.
 // Use it for values that differ between processes, such as the time, a random number or a text made from them. Fn must have no
-// effects, cost nothing and be fast; use Step for everything else. Of an error, only kind and reason are replayed.
+// effects, cost nothing and be fast; use Step for everything else. Only the kind and reason of an error are replayed.
 //
 // T must survive a round trip through JSON. In a run without a recorder, and outside a run, Value only calls fn. A name may be
 // used again as in Step.

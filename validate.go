@@ -41,8 +41,7 @@ func (c Config) Given() Given {
 // Validate checks p without running any of it, and returns all findings at once,
 // in the order of the tree.
 //
-// A tree without errors and warnings, in whose run no leaf fails, never ends in
-// a failure of kind "missing-input".
+// If a tree has no errors or warnings and no leaf fails, its run never ends in a failure of kind "missing-input".
 func Validate(p Ashlar, g Given) Findings {
 	found := check(p, g).sorted()
 	if g.policy != nil {
@@ -495,8 +494,8 @@ func (v *validator) readable(d demand) {
 		"%s cannot read the %q that %s: %s: %s", d.at.spec.name, e.name, writer, where, problems[0].Message)
 }
 
-// unused warns of types that no step reads and that are not the result. Reserved types belong to the record and need no reader.
-// A step that changes something, such as one that sends a mail, is there for that.
+// unused warns of types that no step reads and that are not the result. Reserved types belong to the record and need no reader. A
+// step that changes something, such as one that sends mail, exists for that.
 func (v *validator) unused() {
 	v.markRead(v.last)
 	if v.everything {

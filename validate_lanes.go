@@ -230,7 +230,7 @@ func (v *validator) match(s *spec) {
 	v.either(len(s.children), func(i int) { v.visit(s.children[i], i) })
 }
 
-// maxFields bounds the fields that a message lists.
+// maxFields is the maximum number of fields that a message lists.
 const maxFields = 20
 
 // look is a lens with the type that it reaches.

@@ -138,7 +138,7 @@ func (v *validator) late() {
 	}
 }
 
-// maxSuggestions bounds the searches for similar names: each one compares all names.
+// maxSuggestions limits the searches for similar names, each of which compares all names.
 const maxSuggestions = 20
 
 func (v *validator) suggest(name string) string {

@@ -28,28 +28,28 @@ type Config struct {
 	// Conversation is the conversation so far: the messages between System and User. Nil
 	// means that it starts with User. See [ConversationOf].
 	Conversation dag.Reader[[]llm.Message]
-	// Media are pictures, sounds and documents that the first message shows before the text of User. They are read once. See
+	// Media reads pictures, sounds and documents that the first message shows before the text of User. It is read once. See
 	// [MediaOf].
 	Media dag.Reader[[]*llm.Media]
-	// Use is the list of middlewares, the outermost first.
+	// Use lists the middlewares, outermost first.
 	Use []Middleware
 	// Decide chooses the next action after every turn; nil is ContinueOnToolUse.
 	Decide Decide
-	// MaxTurns bounds the turns; 0 means 15. Turns that repair an answer that did not fit the schema do not count, nor do the
-	// first three after a call written as text.
+	// MaxTurns limits the turns; 0 means 15. Turns that repair an answer that did not fit the schema do not count, nor do the
+	// first three turns that follow a call written as text.
 	MaxTurns int
-	// MaxCalls bounds the tool calls of a turn; 0 means 128. The model is told that further calls did not run.
+	// MaxCalls limits the tool calls of a turn; 0 means 128. The model is told that further calls did not run.
 	MaxCalls int
 	// Repetition makes the watchers of an answer, one for the text and one for the thinking; see llm.Guard. When one trips, the
-	// model is asked again, in at most three turns, and then the agent fails with "output-degenerate". Nil watches for 1,000
-	// bytes that occur 64 times, as in no ordinary text; an empty Watcher watches nothing.
+	// model is called again, in at most three turns; after that the agent fails with "output-degenerate". Nil watches for 1,000
+	// bytes that occur 64 times, which no ordinary text contains; an empty Watcher watches nothing.
 	Repetition func() *llm.Watcher
-	// Model overrides the name of the model.
+	// Model overrides the model's name.
 	Model string
-	// MaxTokens bounds the answer of a turn; 0 uses the limit of the model, from the table of models or its configuration.
+	// MaxTokens limits the answer of a turn; 0 uses the model's limit, from the table of models or the model's configuration.
 	MaxTokens int
-	// Params are the settings of every turn, such as the temperature. A ToolChoice that forces a call applies until the
-	// model has made one, and is "auto" afterwards. A middleware may choose for each turn: see Context.Params.
+	// Params are the settings for every turn, such as the temperature. A ToolChoice that forces a call applies until the model
+	// has made a call, and is "auto" afterwards. A middleware may choose the settings for each turn: see Context.Params.
 	Params llm.Params
 	// NoCache omits the marks with which providers cache the prompt up to the end of the conversation. An agent sets them in
 	// every turn except a first turn without tools.
@@ -57,11 +57,11 @@ type Config struct {
 
 	// Admit checks the input before the model sees any of it. The ashlar sees the pipeline's DAG; the latest node has type
 	// [Asked] and holds the prompts and the conversation. If it fails, the agent fails with "input/rejected" and is not retried.
-	// call.Admit makes one of the checks of calls:
+	// call.Admit makes one from the checks of package call:
 	//
 	//	Admit: call.Admit("door", app, call.From(agent.Asked), call.Done{Must: []string{"no-secrets"}}),
 	//
-	// Results of tools are not part of the input: see the package comment.
+	// Tool results are not part of the input: see the package comment.
 	Admit stone.Ashlar
 
 	// Adversary judges drafts. The ashlar sees the pipeline's DAG with the draft as its latest node, of the produced type or the
@@ -71,11 +71,11 @@ type Config struct {
 	// Healer runs after a rejection, on the same DAG with the rejection added as a failure node. The model is told the rejection,
 	// then the text of the healer's node. Its failure ends the agent.
 	Healer stone.Ashlar
-	// MaxHealing bounds the turns after rejected drafts. Nil means 3; with new(0) the adversary judges once, and a
-	// rejection is a failure. The adversary judges at most MaxHealing+1 drafts.
+	// MaxHealing limits the turns after rejected drafts. Nil means 3; with new(0) the adversary judges once, and a rejection is a
+	// failure. The adversary judges at most MaxHealing+1 drafts.
 	MaxHealing *int
 
-	// Finalize turns the accepted draft into the result; see the function of that name.
+	// Finalize turns the accepted draft into the result; see the function Finalize.
 	Finalize Finalizer
 
 	// Options apply to the leaf, for example stone.Timeout, stone.Retry and stone.Version. Middleware.Reads declares the reads of
@@ -89,7 +89,7 @@ func Prompt[A any](reader dag.Reader[A], fn func(A) string) dag.Reader[string] {
 	return dag.Derive(reader, fn)
 }
 
-// Say returns a prompt that is always the same text.
+// Say returns a constant prompt.
 func Say(text string) dag.Reader[string] {
 	return dag.Derive(dag.Nothing, func(struct{}) string { return text })
 }
@@ -115,10 +115,9 @@ type Finalizer struct {
 //		return PassedDoc{Reviewer: v.Name}, nil
 //	}),
 //
-// The type of the draft may be the produced type: fn then changes or rejects an answer.
-// It is called once, with the draft that fits the schema and passed the adversary. Its
-// error is the failure of the agent. It is called again when a run is resumed, so it must
-// be deterministic.
+// The draft's type may be the produced type: fn then changes or rejects an answer. It is called once, with the draft that fits
+// the schema and passed the adversary. If fn returns an error, the agent fails with it. Fn is called again when a run is resumed,
+// so it must be deterministic.
 func Finalize[D, T any](draft dag.Type[D], fn func(D) (T, error)) Finalizer {
 	f := Finalizer{draft: draftOf(draft), result: reflect.TypeFor[T]()}
 	if fn != nil {
@@ -127,10 +126,9 @@ func Finalize[D, T any](draft dag.Type[D], fn func(D) (T, error)) Finalizer {
 	return f
 }
 
-// New makes an agent: a leaf that asks the model in turns and produces a node of
-// type out. The model writes a draft of type out, or of the type that Finalize names: free text for Text, otherwise
-// JSON of its schema. stone.Validate reports faults
-// of the configuration.
+// New makes an agent: a leaf that calls the model in turns and produces a node of type out. The model writes a draft of type out,
+// or of the type that Finalize names: free text for Text, otherwise JSON of its schema. stone.Validate reports faults in the
+// configuration.
 func New[T any](name string, out dag.Type[T], model llm.Model, cfg Config) stone.Ashlar {
 	a := &agent{name: cmp.Or(name, out.Name()), model: model, cfg: cfg, out: out, result: draftOf(out)}
 	a.draft = a.result
@@ -157,14 +155,14 @@ func New[T any](name string, out dag.Type[T], model llm.Model, cfg Config) stone
 		}
 	}
 	params := a.cfg.Params
-	params.Metadata = nil // It is meant for the provider and may name users.
+	params.Metadata = nil // Metadata is meant for the provider and may name users.
 	for range params.All() {
 		a.params = &params
 	}
 	return stone.Leaf(name, out, a.run, a.options()...)
 }
 
-// agent is the implementation of an ashlar of this package. It is the Detail of the leaf and does not change after New.
+// agent implements an agent. It is the leaf's Detail and does not change after New.
 type agent struct {
 	name    string
 	model   llm.Model
@@ -174,7 +172,7 @@ type agent struct {
 	result  draft // the result of Finalize, of type out
 	effects []string
 	offered []Tool      // of its middlewares
-	told    []llm.Tool  // the tools as the model gets them
+	told    []llm.Tool  // the tools as shown to the model
 	names   []string    // of the same
 	params  *llm.Params // for the opening; nil if none are set
 	schemas schemas     // of tools
@@ -269,8 +267,9 @@ func effectsOf(use []Middleware) []string {
 	return out
 }
 
-// Rebuild returns the agent with another list of middlewares, or false if the ashlar is not an agent. The agents in its Admit, its
-// adversary, its healer and its tools are rebuilt too. With Ashlar.Replace it exchanges a tool everywhere in a pipeline.
+// Rebuild returns the agent with another list of middlewares, or false if the ashlar is not an agent. The agents in its Admit,
+// its adversary, its healer and its tools are rebuilt too. Used with Ashlar.Replace, it exchanges a tool everywhere in a
+// pipeline.
 func Rebuild(a stone.Ashlar, edit func([]Middleware) []Middleware) (stone.Ashlar, bool) {
 	old, ok := a.Detail().Value.(*agent)
 	if !ok {

@@ -28,16 +28,15 @@ import (
 //		},
 //	})
 //
-// The arguments of a call are the content of a node of type in, which must be an object. P starts on the DAG of the agent with
-// that node added; the queries of p count as queries of the agent. The model gets the content of the nearest node of type out
-// that p makes, without its conversation. If p is an agent that produces [Text], the result is the text. The model is also shown
-// the media in the content.
+// The arguments of a call are the content of a node of type in, which must be an object. P starts on the agent's DAG with that
+// node added; p's queries count as the agent's queries. The model receives the content of the nearest node of type out that p
+// makes, without its conversation. If p is an agent that produces [Text], the result is the text. The model is also shown the
+// media in the content.
 //
 // P is part of the run. Its steps are recorded below the call, as in "lead/tool-2-1/research/turn-1", so a resumed run continues
-// within it. P draws on the account of the agent. Its effects are those of the tool, and its questions reach the frontend of the
-// run. If p fails, the model is told and can react; an exhausted account, a cancellation and a question that waits for its answer
-// end the agent as they do elsewhere. When the agent ends, the nodes of p are kept beside the agent's node, and later steps read
-// them with [Made].
+// within it. P draws on the agent's account. The tool has p's effects, and p's questions reach the run's frontend. If p fails,
+// the model is told and can react; an exhausted account, a cancellation or a question waiting for its answer ends the agent as it
+// would elsewhere. When the agent ends, the nodes of p are kept beside the agent's node, and later steps read them with [Made].
 //
 // The options come from package tool, such as tool.Parallel: calls of one turn then run p several times at once. Validate checks
 // p as part of the agent.
@@ -58,8 +57,8 @@ func AsTool(name, description string, p stone.Ashlar, in, out dag.AnyType, optio
 	return Use(t)
 }
 
-// Made reads all nodes of type t that earlier steps have made, also in pipelines that are tools. The list is empty if
-// the model has not called them.
+// Made reads all nodes of type t that earlier steps have made, including those made in pipelines used as tools. The list is empty
+// if the model has not called these tools.
 func Made[T any](t dag.Type[T]) dag.Reader[[]T] {
 	return dag.Derive(dag.Maybe(dag.History(t)), func(list *[]T) []T {
 		if list == nil {
@@ -98,8 +97,8 @@ type pipeline struct {
 // jobKey is the key of the *job in the context of a tool.
 type jobKey struct{}
 
-// CallIn returns the call that a tool runs, for a person who decides on it: ctx is the context of its
-// Run. It returns false outside a tool of an agent.
+// CallIn returns the call that a tool is running, to show it to a person who decides on it. Ctx is the context of the tool's Run.
+// It returns false outside a tool of an agent.
 func CallIn(ctx context.Context) (ask.Call, bool) {
 	j, ok := ctx.Value(jobKey{}).(*job)
 	if !ok {

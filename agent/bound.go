@@ -10,10 +10,11 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// maxExtra bounds the extra turns after a call written as text, and the extra requests after an answer that repeated itself.
+// maxExtra is the maximum number of extra turns after a call written as text, and of extra requests after an answer that repeated
+// itself.
 const maxExtra = 3
 
-// bound returns the most that the agent costs.
+// bound returns the most that the agent can cost.
 func (a *agent) bound(ctx context.Context, of func(stone.Ashlar) budget.Bound) budget.Bound {
 	votes, turns := 0, a.cfg.MaxTurns+1 // one answer is repaired
 	if !a.cfg.Adversary.IsZero() {

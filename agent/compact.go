@@ -19,10 +19,10 @@ import (
 // CompactConfig configures Compact. The zero value leaves out the middle of a
 // conversation that has outgrown the model's window.
 type CompactConfig struct {
-	// MaxTokens bounds the request of a turn. It is at most three quarters of Context.Window, which is also the default. If the
-	// window is unknown, the default is 100,000, until a server refuses a request as too long: the length of that request then
-	// counts as the window. The last reply reports the length of its request; later messages are estimated: four bytes of text
-	// count as a token, a picture as at most 4,096.
+	// MaxTokens limits the size of a turn's request. It is at most three quarters of Context.Window, which is also the default.
+	// If the window is unknown, the default is 100,000, until a server rejects a request as too long: the length of that request
+	// then counts as the window. The last reply reports the length of its request; later messages are estimated: four bytes of
+	// text count as a token, a picture as at most 4,096.
 	MaxTokens int
 	// Keep is the number of latest turns that stay unchanged, if they fit; 0 means 4. The latest turn always stays.
 	Keep int
@@ -44,8 +44,8 @@ const (
 // Compact makes a middleware that shortens a conversation before it exceeds the model's window. It keeps the message that the
 // agent answers and the last turns, with the messages they reply to; one message replaces the rest. A tool call is never
 // separated from its result. The agent continues with the shorter conversation, which its node also has. The handles of long
-// results are kept. If a server refuses a request as too long, or the window cuts off an answer, the conversation is shortened,
-// to half after a refusal, and the model is asked once more. Put it innermost, after all middlewares that add messages.
+// results are kept. If a server rejects a request as too long, or the window cuts off an answer, the conversation is shortened
+// (to half, after a rejection) and the model is called once more. Put it innermost, after all middlewares that add messages.
 func Compact(cfg CompactConfig) Middleware {
 	if cfg.Keep <= 0 {
 		cfg.Keep = defaultCompactKeep
@@ -80,7 +80,7 @@ func (cfg CompactConfig) wrap(ctx context.Context, c Context, next Handler) (Con
 	return next(ctx, again)
 }
 
-// shorten leaves out the middle of a conversation that is longer than most tokens, if it can.
+// shorten leaves out the middle of a conversation that is longer than most tokens, if possible.
 func (cfg CompactConfig) shorten(ctx context.Context, c Context, most int) (shorter Context, left bool, err error) {
 	cfg.MaxTokens = most
 	q := c.asked()
@@ -187,7 +187,7 @@ func (cfg CompactConfig) middle(c Context, q int) (from, to int) {
 	return from, to
 }
 
-// share is the ratio of the tokens that the last reply reported to their estimate.
+// share is the ratio of the tokens reported by the last reply to their estimate.
 func (c Context) share() float64 {
 	if c.prefix == nil || c.prefix.Messages > len(c.Messages) {
 		return 1
@@ -240,8 +240,7 @@ func (cfg CompactConfig) ask(ctx context.Context, req *llm.Request, messages int
 	return summary{Text: utf8Only(text), Usage: p.spent}, nil
 }
 
-// transcript formats messages as plain text: no provider accepts tool calls outside
-// of their conversation.
+// transcript formats messages as plain text: no provider accepts tool calls outside their conversation.
 func transcript(messages []llm.Message) string {
 	var b strings.Builder
 	for _, m := range messages {

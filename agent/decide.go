@@ -23,23 +23,22 @@ type Recommendation struct {
 	Answer string `json:"answer,omitempty"`
 }
 
-// Answer is the recommendation of a tool whose call ends the agent. Its draft is the text, or for a type
-// with a schema its JSON, such as the input of the call:
+// Answer is the recommendation of a tool whose call ends the agent. Its draft is the text or, for a type with a schema, the JSON,
+// such as the input of the call:
 //
 //	Run: func(_ context.Context, input json.RawMessage) (agent.Result, error) {
 //		return agent.Result{Text: "noted", Recommend: agent.Answer(string(input))}, nil
 //	},
 //
-// A draft that does not fit goes back to the model once, like the model's own.
+// A draft that does not fit the schema goes back to the model once, like one of the model's own.
 func Answer(draft string) *Recommendation { return &Recommendation{Action: Continue, Answer: draft} }
 
 // A Decide chooses the next action after every turn. It must be deterministic: it is
 // called again when a run is resumed.
 type Decide func(c Context, advice []Recommendation) Recommendation
 
-// ContinueOnToolUse takes another turn as long as advice is not empty, that is after
-// every turn with a tool call. It halts if any advice is Halt, and ends with the first that
-// has an Answer. It is the default of an agent.
+// ContinueOnToolUse takes another turn as long as advice is not empty, that is after every turn with a tool call. It halts if any
+// advice is Halt, and ends with the first advice that has an Answer. It is the default.
 func ContinueOnToolUse(_ Context, advice []Recommendation) Recommendation {
 	if end, ok := ending(advice); ok {
 		return end
@@ -50,8 +49,8 @@ func ContinueOnToolUse(_ Context, advice []Recommendation) Recommendation {
 	return Recommendation{Action: Continue}
 }
 
-// ToolDirected takes another turn only if some advice is Loop. It halts if any advice
-// is Halt, and ends with the first that has an Answer.
+// ToolDirected takes another turn only if some advice is Loop. It halts if any advice is Halt, and ends with the first advice
+// that has an Answer.
 func ToolDirected(_ Context, advice []Recommendation) Recommendation {
 	if end, ok := ending(advice); ok {
 		return end

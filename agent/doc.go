@@ -1,5 +1,5 @@
-// Package agent makes ashlars in which a language model works in turns: the model answers or calls tools, and gets their results
-// in the next turn, until a decide function accepts its draft as the result. To the pipeline it is a leaf like any other.
+// Package agent makes ashlars in which a language model works in turns: the model answers or calls tools, and receives their
+// results in the next turn, until a decide function accepts its draft as the result. To the pipeline it is a leaf like any other.
 //
 //	fix := agent.New("fix", Patch, model, agent.Config{
 //		System:   agent.Say("You repair Go packages."),
@@ -20,10 +20,10 @@
 //   - output-truncated: the token limit cut off an answer twice
 //   - llm-refused: the model refused to answer
 //   - llm-parse-failed: an answer did not fit the schema, twice
-//   - llm-error: the model could not be asked, or its answer is incomplete
+//   - llm-error: the model could not be reached, or its answer is incomplete
 //   - context-overflow: the conversation is longer than the model's window
 //   - healing-exhausted: the adversary rejected the draft after MaxHealing rounds
-//   - input/rejected: Config.Admit rejected the input, and the model was not asked
+//   - input/rejected: Config.Admit rejected the input, and the model was not called
 //   - halted: a tool, a middleware or a decide function returned Halt
 //
 // The cause of a failure is the error of package llm or schema behind it.
@@ -33,26 +33,28 @@
 // # Middleware
 //
 // A [Middleware] wraps a turn; the first in the list is the outermost. Tools are middlewares: on the way in, a tool offers itself
-// to the model. Innermost, the agent runs the model's calls and appends their results to the conversation. On the way out, every
-// middleware sees both. An agent has no abilities beyond its list. [Wrap] runs middlewares without an agent, for tests.
+// to the model. At the center, the agent calls the model, runs the model's tool calls and appends their results to the
+// conversation. On the way out, every middleware sees both. An agent has no abilities beyond its list. [Wrap] runs middlewares
+// without an agent, for tests.
 //
-// The model is told of every failed call and can react: a tool that does not exist, arguments that do not fit the
-// tool's schema or were cut off, an error, a panic. Arguments with only one possible meaning are converted: "3" for a
+// The model is told of every failed call and can react. A call fails because of a tool that does not exist, arguments that do not
+// fit the tool's schema or were cut off, an error, a panic. Arguments with only one possible meaning are converted: "3" for a
 // number, null for an optional property. A call that the model writes as text does not run, and the model is told once.
 //
 // # Long results
 //
 // A result that is longer than Tool.MaxResult is kept whole: in the record of the call, and when the agent ends, in a node of
-// type "agent/result" beside its node. The model is given the beginning, the size and a handle, which is a short digest. With the
+// type "agent/result" beside its node. The model receives the beginning, the size and a handle, which is a short digest. With the
 // handle it can call read_result, which reads a part or searches. The agent offers this tool from then on, even after [Compact]
-// and in an agent that continues the conversation. A kept result has at most 8 MiB, all results of an agent 64 MiB together; a
-// call beyond these limits fails with the beginning. Secrets of the run are removed first.
+// and in an agent that continues the conversation. A kept result can be at most 8 MiB long, and all kept results of an agent
+// together 64 MiB; a call that exceeds these limits fails, and its error contains the beginning of the result. Secrets of the run
+// are removed first.
 //
 // # Media
 //
 // Config.Media shows pictures, sounds and documents with the first message, and a tool returns them in Result.Media. A
-// conversation contains their bytes, at most llm.MaxMedia each; events have one line for each. If the model's protocol has no
-// form for the media of a result, the model is told so.
+// conversation contains their bytes, at most llm.MaxMedia each; events describe each in one line. If the model's protocol cannot
+// carry the media of a result, the model is told so.
 //
 // # Agents as tools
 //
@@ -85,8 +87,8 @@
 //
 // # Guardrails
 //
-// Config.Admit checks what the agent is asked, before a model sees any of it; Adversary checks its drafts. Results of tools are
-// later input: wrap the tool in a middleware, or ask a call.Model whose Spec has Admit, which checks every request of every turn.
+// Config.Admit checks the agent's input before a model sees any of it; Adversary checks the agent's drafts. Tool results are
+// later input: wrap the tool in a middleware, or use a call.Model whose Spec has Admit, which checks every request of every turn.
 //
 // # Chats
 //
@@ -96,20 +98,19 @@
 //
 // # Budget
 //
-// A turn is a round trip on the account in the context, see package budget. Its tokens
-// are charged to the account, as are the summaries of Compact. An agent whose account
-// is exhausted fails with the kind "budget/exhausted".
+// A turn is a round trip on the account in the context; see package budget. Its tokens are charged to the account, as are the
+// summaries of Compact. An agent whose account is exhausted fails with the kind "budget/exhausted".
 //
-// Every turn repeats the conversation before it. Requests therefore ask the provider to cache
-// their prompt, see llm.Request.Cache, and the usage counts cache reads and writes apart.
+// Every turn repeats the conversation before it. Requests therefore ask the provider to cache their prompt (see
+// llm.Request.Cache), and the usage counts cache reads and writes separately.
 //
 // # Durability
 //
-// The turns of the model and the calls of tools are steps of the run: recorded ones are not paid for again. Their addresses are
-// the turn and the position in the reply, as in "fix/turn-3" and "fix/tool-3-1". The rendered prompts are recorded first, as the
-// value "fix/opening". A resumed conversation continues with them, even if the prompts would now render differently, and the run
-// has a notice of the difference. So a prompt may contain the time. Secrets of the run are removed from the record, and so never
-// reach the model. Middlewares and decide functions run again when a run is resumed, so they must be deterministic.
+// Model turns and tool calls are steps of the run: recorded steps are not paid for again. Their addresses are the turn and the
+// position in the reply, as in "fix/turn-3" and "fix/tool-3-1". The rendered prompts are recorded first, as the value
+// "fix/opening". A resumed conversation continues with the recorded prompts, even if they would now render differently, and the
+// run reports the difference in a notice. So a prompt may contain the time. Secrets of the run are removed from the record, and
+// so never reach the model. Middlewares and decide functions run again when a run is resumed, so they must be deterministic.
 //
 // # Watching
 //
@@ -124,8 +125,8 @@
 //
 // After each turn, Config.Decide chooses an [Action] from the [Recommendation] of each tool: [ContinueOnToolUse], the default,
 // takes another turn after a tool call, and [ToolDirected] only if a tool recommends [Loop]. [Compact], with a [CompactConfig],
-// shortens a conversation that outgrows the model's window. [AsTool] makes a tool of a pipeline; [Made] reads what such
-// tools have made. In a tool, [CallIn] returns the call that it answers.
+// shortens a conversation that outgrows the model's window. [AsTool] turns a pipeline into a tool; [Made] reads what such tools
+// have made. In a tool, [CallIn] returns the call that it answers.
 //
 // [Finalize] returns a [Finalizer] for Config.Finalize. [ConfigOf] returns the configuration of an agent, and [Rebuild] the
 // same agent with other middlewares, as stonetest needs for its stubs.

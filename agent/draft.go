@@ -19,7 +19,7 @@ import (
 // conversationField is the field with the conversation in a node's content.
 const conversationField = "conversation"
 
-// draft holds the type of the drafts or of the result without type parameters.
+// draft is the type of the drafts or of the result, without type parameters.
 type draft struct {
 	typ    dag.AnyType
 	goType reflect.Type
@@ -92,7 +92,7 @@ func (d *draft) read(ctx context.Context, r *llm.Reply) (any, *misfit) {
 	if wrong.Cut {
 		return nil, &misfit{wrong.Tell, failure(reasons.Truncated, nil, "%v, also after the model was told", wrong.Err)}
 	}
-	// The error quotes the answer, which belongs to the debug events only.
+	// The error quotes the answer, which belongs only in debug events.
 	return nil, &misfit{wrong.Tell, failure(reasons.ParseFailed, wrong.Err, "the answer does not fit the schema of the response, nor did the one after it was sent back%s", wrong.Where)}
 }
 

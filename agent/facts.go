@@ -28,8 +28,8 @@ func ConfigOf(a stone.Ashlar) (llm.Model, Config, bool) {
 // Model returns the model of the turns.
 func (a *agent) Model() llm.Model { return a.model }
 
-// facts ranges over the facts of an agent for people, see tree.Facts. Its name, its types, its effects and its judges
-// belong to the leaf.
+// facts ranges over the facts about an agent for people; see tree.Facts. The agent's name, types, effects and judges belong to
+// the leaf.
 func (a *agent) facts() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		var info llm.Info

@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// This file supports policies on marked text, see package internal/marked.
+// This file supports policies on marked text; see package internal/marked.
 
 // Acts ranges over the tools and middlewares that add text to the conversation or act on the model's words.
 func (a *agent) Acts(yield func(name string, effects []string) bool) {
@@ -26,7 +26,7 @@ func (a *agent) Acts(yield func(name string, effects []string) bool) {
 	}
 }
 
-// Hosted reports whether the provider of the model runs a tool by itself.
+// Hosted reports whether the model's provider runs a tool by itself.
 func (a *agent) Hosted() bool {
 	return slices.ContainsFunc(a.offered, func(t Tool) bool { return t.Provider != nil })
 }

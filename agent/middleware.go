@@ -27,14 +27,14 @@ type Context struct {
 	Format    *llm.Format
 	Model     string // overrides the model's own name if not empty
 	MaxTokens int    // of the answer
-	// Params are the settings of this turn; nil means none. A middleware may pass on others but must not modify these. They start
-	// as Config.Params; a forced tool choice becomes "auto" after a call.
+	// Params are the settings of this turn; nil means none. A middleware may pass on other settings but must not modify these.
+	// They start as Config.Params; a forced tool choice becomes "auto" after a call.
 	Params *llm.Params
 
 	// Tools are offered to the model in this turn. Their names are unique.
 	Tools []Tool
 
-	// Reply is the model's answer, nil on the way in. It must not be modified.
+	// Reply is the model's answer, or nil on the way in. It must not be modified.
 	Reply *llm.Reply
 	// Advice is the recommendation of tools and middlewares on the way out.
 	Advice []Recommendation
@@ -103,8 +103,8 @@ func (c Context) Recommend(r Recommendation) Context {
 // A Handler runs a turn, or the inner part of it.
 type Handler func(context.Context, Context) (Context, error)
 
-// A Middleware wraps a turn of the model. It runs again when a run is resumed, so it
-// must be deterministic; it does all other work in a stone.Step.
+// A Middleware wraps a turn of the model. It runs again when a run is resumed, so it must be deterministic and do all other work
+// in a stone.Step.
 type Middleware struct {
 	// Name is unique in an agent.
 	Name string
@@ -116,7 +116,7 @@ type Middleware struct {
 	// Wrap works before and after next, which it calls at most once, and again only after an error. An error ends the agent with
 	// a failure. A nil Wrap only offers the Tool.
 	Wrap func(ctx context.Context, c Context, next Handler) (Context, error)
-	// Bound returns the most that Wrap costs in a turn, apart from next. Wrap may change the conversation and the tools of the
+	// Bound returns the most that Wrap can cost in a turn, apart from next. Wrap may change the conversation and the tools of the
 	// request that it passes to next, but not the model. Nil means unknown; see stone.Ashlar.Bound.
 	Bound func(context.Context) budget.Bound
 	// Reads lists the queries of Wrap on Context.DAG, in addition to the agent's own.
@@ -128,36 +128,34 @@ type Middleware struct {
 // A Tool is a function that the model may call.
 type Tool struct {
 	llm.Tool
-	// Run runs a call. Its input fits Schema. The model gets an error, or a panic, as
-	// text; it does not end the agent, unless the context is done or the error is
-	// kind.Waiting or kind.NoFrontend.
+	// Run runs a call. Its input fits Schema. An error or a panic is passed to the model as text and does not end the agent,
+	// unless the context is done or the error is kind.Waiting or kind.NoFrontend.
 	Run func(ctx context.Context, input json.RawMessage) (Result, error)
-	// Preview returns what a person is shown before the call in place of its arguments, for
-	// example the difference to a file. Its error fails the call. Nil shows the
-	// arguments.
+	// Preview returns the text that a person is shown before the call in place of its arguments, for example a file's diff. Its
+	// error fails the call. Nil shows the arguments.
 	Preview func(ctx context.Context, input json.RawMessage) (string, error)
 	// Parallel permits Run at the same time as other calls of a turn whose tools
 	// are Parallel.
 	Parallel bool
 	// Client means that Run leaves the call to the client of the run, by a question. While one call of a turn waits for its
-	// answer, later calls of such tools are asked, too, though calls in between have not run: a client gets all at once.
+	// answer, questions for later calls of such tools are asked too, even if calls in between have not run: a client receives all
+	// of them at once.
 	Client bool
 	// Timeout ends the context of a call; the model is told. Zero means unlimited. The
 	// agent still waits for a Run that ignores its context.
 	Timeout time.Duration
-	// MaxResult bounds the text of a result that the model is given, in bytes; zero means 64 KiB, a negative value means
-	// unlimited. A longer result is kept, see the package comment.
+	// MaxResult limits the text of a result that the model receives, in bytes; zero means 64 KiB, a negative value means
+	// unlimited. A longer result is kept; see the package comment.
 	MaxResult int
-	// Bound returns the most that a call costs. Nil means that Run costs nothing.
+	// Bound returns the most that a call can cost. Nil means that Run costs nothing.
 	Bound func(context.Context) budget.Bound
 	// Asks means that Run may ask a person, in a question named after agent and tool, such as
 	// "fix/write_file". Validate warns if no one can answer. See tool.Ask.
 	Asks bool
-	// Effects are its effects on the world, such as "fs/write". Nil declares nothing, an empty list declares none;
-	// see stone.Ashlar.Undeclared.
+	// Effects are the tool's effects on the world, such as "fs/write". Nil declares nothing, and an empty list declares that
+	// there are none; see stone.Ashlar.Undeclared.
 	Effects []string
-	// Err is the reason why the tool cannot work, such as a name that providers refuse,
-	// or nil. Validation reports it.
+	// Err is the reason why the tool cannot work, such as a name that providers reject, or nil. Validation reports it.
 	Err error
 	// Left is the reason why an optional tool is not offered, such as a foreign schema that cannot be read, or nil.
 	// Validation warns of it.
@@ -170,8 +168,8 @@ type Tool struct {
 type Result struct {
 	// Text is the text for the model.
 	Text string
-	// Media are pictures, sounds and documents for the model, together at most llm.MaxMedia.
-	// The model is told which files it cannot be shown. A failed call shows none.
+	// Media holds pictures, sounds and documents for the model, together at most llm.MaxMedia. The model is told about files that
+	// cannot be shown to it. A failed call shows no media.
 	Media []*llm.Media
 	// Meta is kept with the call in the conversation, for people and programs,
 	// under "stone/meta" of the message's metadata.
@@ -183,5 +181,5 @@ type Result struct {
 // metaKey is the key of the Meta of a tool's result in a message's metadata.
 const metaKey = "stone/meta"
 
-// Use makes the middleware that offers a tool.
+// Use makes a middleware that offers a tool.
 func Use(t Tool) Middleware { return Middleware{Name: t.Name, Tool: &t} }

@@ -53,7 +53,7 @@ type reading struct {
 	Search        string
 }
 
-// of returns the part of a text that the model gets.
+// of returns the part of a text that the model receives.
 func (in reading) of(text string) (string, error) {
 	if in.Offset >= len(text) {
 		return "", fmt.Errorf("the result has only %d bytes: offset %d is after its end", len(text), in.Offset)

@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// defaultMaxResult bounds the text of a result for the model, in bytes.
+	// defaultMaxResult limits the text of a result for the model, in bytes.
 	defaultMaxResult = 64 << 10
-	// maxKept bounds the text of a kept result, maxAllKept all kept texts of an agent together.
+	// maxKept limits the text of a kept result, and maxAllKept all kept texts of an agent together.
 	maxKept    = 8 << 20
 	maxAllKept = 64 << 20
-	// maxHandles bounds the handles in a message. A compaction forgets older ones.
+	// maxHandles limits the handles in a message. A compaction forgets older ones.
 	maxHandles = 100
 )
 

@@ -333,7 +333,7 @@ func modelFailure(ctx context.Context, err error) error {
 	if errors.Is(err, kind.Waiting) { // a capability of call.Model asks a person
 		return err
 	}
-	if ended, ok := errors.AsType[fault.Ender](err); ok { // an account, perhaps of a wrapper around the model
+	if ended, ok := errors.AsType[fault.Ender](err); ok { // an account, perhaps one used by a wrapper around the model
 		return ended
 	}
 	if fault.Kind(err) == string(reasons.NotAdmitted) { // the Admit of a call.Model
@@ -367,7 +367,7 @@ func (e *modelError) Retryable() bool {
 	return !status && !reported && !decided || llm.Retryable(e.error)
 }
 
-// RetryAfter returns the pause that the server asks for.
+// RetryAfter returns the pause that the server requests.
 func (e *modelError) RetryAfter() time.Duration {
 	if h, ok := errors.AsType[*llm.HTTPError](e.error); ok {
 		return h.RetryAfter

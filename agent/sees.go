@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// samples has one media type of each kind. A model that takes it is assumed to take the whole kind.
+// samples has one media type of each kind. A model that accepts it is assumed to accept the whole kind.
 var samples = []string{"image/png", "audio/wav", "video/mp4", "application/pdf"}
 
 // mediaTypes returns the media types that Config.Media can return: those that the schemas of its
@@ -38,7 +38,7 @@ func (a *agent) mediaTypes() (types []string) {
 	return types
 }
 
-// refused returns the first error of check if it refuses every type that Config.Media can return. An agent whose media are
+// refused returns the first error of check if check rejects every type that Config.Media can return. An agent whose media are
 // optional may have a model that takes none.
 func (a *agent) refused(check func(*llm.Media) error) (why error) {
 	if a.cfg.Media == nil || a.model == nil {

@@ -21,8 +21,8 @@ type payment struct {
 	again int                 // retries of a model that repeats itself
 }
 
-// stuck watches for 1,000 bytes that occur 64 times, as in no ordinary text. Tables, logs and padding stay far below; a model in
-// a loop never stops.
+// stuck watches for 1,000 bytes that occur 64 times, which no ordinary text contains. Tables, logs and padding stay far below; a
+// model in a loop never stops.
 func stuck() *llm.Watcher {
 	return &llm.Watcher{NGram: &llm.NGram{N: 1000, Threshold: 64}}
 }
@@ -32,8 +32,8 @@ func pay(ctx context.Context, step string, m llm.Model, req *llm.Request) (payme
 	return payment{Draw: draw, own: llm.InfoOf(m).Pays}, err
 }
 
-// ask sends the request, bounded by the rest of the budget, and passes each delta to
-// hear. It returns the whole answer, or the part received and an error.
+// ask sends the request, limited by the remaining budget, and passes each delta to hear. It returns the whole answer, or the part
+// received and an error.
 func (p *payment) ask(ctx context.Context, m llm.Model, req *llm.Request, hear func(*llm.Delta)) (reply *llm.Reply, err error) {
 	if err := p.Begin(); err != nil {
 		return nil, err
@@ -126,8 +126,7 @@ func (a *agent) questions() (names []string) {
 	return names
 }
 
-// unpriced returns the models of the agent whose price is unknown: a budget that bounds
-// money refuses them.
+// unpriced returns the models of the agent whose price is unknown: a budget that limits money rejects them.
 func (a *agent) unpriced(ctx context.Context) []string {
 	if a.model == nil {
 		return nil
@@ -143,8 +142,7 @@ func (a *agent) unpriced(ctx context.Context) []string {
 	return nil
 }
 
-// unfit returns why the model of the agent cannot answer, as far as that is known from the table of ctx: see
-// llm.WithTable.
+// unfit returns why the agent's model cannot answer, as far as the table in ctx shows; see llm.WithTable.
 func (a *agent) unfit(ctx context.Context) error {
 	if a.model == nil {
 		return nil

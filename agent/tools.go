@@ -23,10 +23,10 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// maxInput bounds the arguments of a call, in bytes.
+// maxInput is the maximum size of a call's arguments, in bytes.
 const maxInput = 1 << 20
 
-// maxParallel bounds the calls of a turn that run at the same time.
+// maxParallel is the maximum number of calls of a turn that run at the same time.
 const maxParallel = 16
 
 // outcome is the record of a tool call.
@@ -40,8 +40,8 @@ type outcome struct {
 	Ran       dag.Delta       `json:"ran,omitempty"`  // the nodes of the call: of its pipeline, and its kept result
 }
 
-// dispatch runs the calls of the reply, in their order except for those that may run
-// concurrently, and adds results and recommendations in their order.
+// dispatch runs the calls of the reply in order, except for those that may run concurrently, and adds results and recommendations
+// in order.
 func (r *run) dispatch(ctx context.Context, c *Context) error {
 	calls := c.Reply.ToolCalls
 	if r.base.Len() == 0 {
@@ -116,7 +116,7 @@ func (o *outcome) advice(tool string) Recommendation {
 	return advice
 }
 
-// find returns the tool of the name, or nil.
+// find returns the tool with the name, or nil.
 func find(tools []Tool, name string) *Tool {
 	for i := range tools {
 		if tools[i].Name == name {
@@ -178,7 +178,7 @@ type toolInput struct {
 	Input json.RawMessage `json:"input"`
 }
 
-// job is a call that is run.
+// job is a running call.
 type job struct {
 	*run
 	context        *Context
@@ -269,8 +269,8 @@ func alike(name, tool string) bool {
 	return a != "" && b != "" && (strings.Contains(a, b) || strings.Contains(b, a))
 }
 
-// do runs the tool, or tells the model why not. The model gets its errors, except the end of the run and a waiting question: a
-// resumed run repeats that call.
+// do runs the tool, or tells the model why not. Errors are passed to the model, except for the end of the run and a waiting
+// question: a resumed run repeats that call.
 func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return outcome{}, err
@@ -326,7 +326,7 @@ func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 }
 
 // show adds the media of a result. The model is told which media it cannot be shown and why: a request with them would be
-// refused.
+// rejected.
 func (j *job) show(o *outcome, media []*llm.Media) {
 	size := 0
 	for _, m := range media {
@@ -369,13 +369,13 @@ func (j *job) guarded(ctx context.Context) (res Result, err error) {
 	return res, err
 }
 
-// schemas compiles each tool's schema once in the life of the agent.
+// schemas compiles each tool's schema once in the agent's lifetime.
 type schemas struct {
 	mu    sync.Mutex
 	known map[string]*schema.Schema
 }
 
-// maxSchemas bounds the compiled schemas, for agents that make new tools in every turn.
+// maxSchemas limits the number of compiled schemas, for agents that make new tools in every turn.
 const maxSchemas = 1024
 
 func (s *schemas) of(raw json.RawMessage) (*schema.Schema, error) {

@@ -20,7 +20,7 @@ import (
 )
 
 // Wrap returns a handler that runs the middlewares around inner, the first outermost, as an agent does in each turn. The agent's
-// inner handler asks the model and runs its calls; a test of a middleware supplies its own.
+// inner handler calls the model and runs the model's tool calls; a test of a middleware supplies its own.
 func Wrap(use []Middleware, inner Handler) Handler {
 	return func(ctx context.Context, c Context) (Context, error) {
 		o := onion{events: eventsOf(ctx), inner: func(ctx context.Context, c *Context) (err error) {
@@ -92,7 +92,7 @@ func wired(tools []Tool) []llm.Tool {
 	return out
 }
 
-// ask is the innermost handler: it asks the model and runs the calls of its answer.
+// ask is the innermost handler: it calls the model and runs the tool calls in the answer.
 func (r *run) ask(ctx context.Context, c *Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (r *run) ask(ctx context.Context, c *Context) error {
 	if err := r.granted(c.Tools); err != nil {
 		return err
 	}
-	// After the model's own words, servers continue that message or refuse the request, which only a paused turn wants.
+	// After the model's own words, servers continue that message or reject the request, which only a paused turn wants.
 	if n := len(c.Messages); n == 0 || c.Messages[n-1].Role == llm.RoleAssistant && !r.paused {
 		c.Messages = append(slices.Clip(c.Messages), llm.User("Continue."))
 	}
@@ -159,7 +159,7 @@ type turnRecord struct {
 	Usage budget.Usage `json:"usage,omitzero"`
 }
 
-// recall asks the model, or takes its answer from the run's records. A recorded answer is used even if the request has changed.
+// recall calls the model, or takes the answer from the run's records. A recorded answer is used even if the request has changed.
 func (r *run) recall(ctx context.Context, c *Context) (*llm.Reply, error) {
 	q, err := r.question(ctx, c)
 	if err != nil {
@@ -280,7 +280,7 @@ func (q *question) ask(ctx context.Context, _ struct{}) (turnRecord, error) {
 // toShorten says what to do about a conversation that is too long.
 const toShorten = ": add the middleware Compact (with a smaller Keep if it has one), or use a model with a larger window"
 
-// keepable removes arguments that no node can contain or that are too long: only the call is then refused, not the paid turn.
+// keepable removes arguments that no node can contain or that are too long: then only the call fails, not the paid turn.
 func keepable(calls []llm.ToolCall) []llm.ToolCall {
 	calls = slices.Clone(calls)
 	for i := range calls {

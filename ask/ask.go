@@ -1,11 +1,11 @@
-// Package ask defines the interface between a run and the people who answer its
-// questions. A [Frontend] needs it; a program that only asks, with stone.Ask, does not.
+// Package ask defines the interface between a run and the people who answer its questions. Only a [Frontend] needs this package;
+// a program that only asks questions, with stone.Ask, does not.
 //
 // A [Channel] passes the questions to the program around a run. Package cli asks them at the terminal; package serve offers them
 // on pages and over an API, MCP and webhooks, and its answers outlive the process.
 //
-// A choice that ends in "…" accepts any text after it: [Blank] returns the text before, and [Chosen] says whether a response is one
-// of the choices. The name of the person who answers has at most [MaxBy] bytes.
+// A choice that ends in "…" accepts any text after it: [Blank] returns the text before, and [Chosen] says whether a response is
+// one of the choices. The name of the person who answers can be at most [MaxBy] bytes long.
 package ask
 
 import (
@@ -31,10 +31,10 @@ type Question struct {
 	Schema  *schema.Schema // if not nil, the answer must be JSON that fits it
 	Problem string         // why the previous answer was rejected, or ""
 
-	// Standing are the choices that also answer all later questions of this Name in the run. A journal can share them among the
+	// Standing lists the choices that also answer all later questions of this Name in the run. A journal can share them among the
 	// runs of a session.
 	Standing []string
-	// Deadline bounds the time that a waiting run waits for an answer; zero means unlimited. Default is the answer after that; an
+	// Deadline limits how long a waiting run waits for an answer; zero means unlimited. Default is the answer after that; an
 	// empty one cancels the question.
 	Deadline time.Duration
 	Default  string
@@ -119,7 +119,7 @@ type Frontend interface {
 // An Answer is an answer to a question, with its author.
 type Answer struct {
 	Response string // empty if the person cancelled the question
-	// By is the author of the answer, such as "user ada" or "token ops", in at most MaxBy bytes. It is empty if unknown.
+	// By is the author of the answer, such as "user ada" or "token ops", at most MaxBy bytes long. It is empty if unknown.
 	By string
 	// Given is the time of the answer to this question or, for a standing answer, to an earlier one. Zero means now.
 	Given time.Time
@@ -127,5 +127,5 @@ type Answer struct {
 	To string
 }
 
-// MaxBy bounds Answer.By, in bytes.
+// MaxBy is the maximum length of Answer.By, in bytes.
 const MaxBy = 256

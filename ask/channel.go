@@ -14,7 +14,7 @@ import "context"
 //	res, err := stone.Run(ctx, p, stone.Config{Frontend: questions})
 type Channel chan Asked
 
-// Asked is a question that waits for its answer.
+// Asked is a question waiting for its answer.
 type Asked struct {
 	Question
 	answer chan<- Answer

@@ -15,7 +15,7 @@ import (
 // which are numbers of lanes: 0.02 + 0.31 × each-document. It names the parts that have no bound. The zero Bound costs nothing. A
 // Bound is immutable: its methods return new ones.
 type Bound struct {
-	sums  []sum // alternatives, of which the dearest counts; none costs nothing
+	sums  []sum // alternatives, of which the dearest counts; no alternatives cost nothing
 	open  []string
 	parts []Part
 }
@@ -26,7 +26,7 @@ type sum map[string]float64
 
 const (
 	product = " × "
-	// maxSums bounds the alternatives of a Bound. More are merged into one sum that is at least as dear.
+	// maxSums is the maximum number of alternatives of a Bound. More are merged into one sum that is at least as dear.
 	maxSums = 16
 )
 

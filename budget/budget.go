@@ -8,8 +8,8 @@ import (
 	"github.com/stonelayer/stone/internal/bounds"
 )
 
-// Limits bound spending. Nil means unlimited, and 0 or less means nothing may be spent: new(2.0) is two dollars, new(0.0) none.
-// In JSON the members are max-roundtrips, max-tokens, max-usd and latency-ms; a missing member means unlimited.
+// Limits bound spending. Nil means unlimited, and 0 or less means nothing may be spent: new(2.0) means two dollars, and new(0.0)
+// means none. In JSON the members are max-roundtrips, max-tokens, max-usd and latency-ms; a missing member means unlimited.
 type Limits struct {
 	Roundtrips *int           `json:"max-roundtrips,omitempty"` // invocations of capabilities, turns of agents
 	Tokens     *int           `json:"max-tokens,omitempty"`     // in and out
@@ -53,8 +53,7 @@ type Account struct {
 	runs   map[string]bill    // resumable runs, by id
 }
 
-// A tree is an account with all accounts under it, which share a lock: an amount is taken
-// from a whole chain at once.
+// A tree is an account with all accounts under it, which share a lock: an amount is taken from a whole chain of accounts at once.
 type tree struct {
 	mu      sync.Mutex
 	settled chan struct{} // closed when an estimate is settled; nil if no draw waits
@@ -172,7 +171,7 @@ func least[N int | float64 | time.Duration](left, limit *N, spent N) *N {
 	return bounds.Least(left, new(max(max(*limit, 0)-spent, 0)))
 }
 
-// Deadline returns the earliest end of the time of the account and the accounts above it, or false if none limits time.
+// Deadline returns the earliest deadline of the account and the accounts above it, or false if none limits time.
 func (a *Account) Deadline() (deadline time.Time, ok bool) {
 	for ; a != nil; a = a.above {
 		if a.limits.Latency == nil {
@@ -185,8 +184,8 @@ func (a *Account) Deadline() (deadline time.Time, ok bool) {
 	return deadline, ok
 }
 
-// Context returns a context that ends with the time of the account. Its cause is then an
-// *ExhaustedError. The caller must call the function to release the context.
+// Context returns a context that ends at the account's deadline. Its cause is then an *ExhaustedError. The caller must call the
+// function to release the context.
 func (a *Account) Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, ok := a.Deadline()
 	if !ok {

@@ -1,5 +1,5 @@
-// Package budget accounts for the spending of a run: round trips, tokens, money and time. An account may be under another. A draw
-// on it also draws on all accounts above it, so a step can have a limit within its run's limit:
+// Package budget accounts for the spending of a run: round trips, tokens, money and time. Accounts may be nested. A draw on an
+// account also draws on all accounts above it, so a step can have a limit within its run's limit:
 //
 //	ctx = budget.With(ctx, budget.New(budget.Limits{USD: new(2.0), Tokens: new(500_000)}))
 //	result, err := stone.Run(ctx, pipeline, cfg)
@@ -9,21 +9,21 @@
 // the actual cost afterwards: see [Draw]. [Fixed] is the quote of a step with a fixed cost.
 //
 // A step that a journal records draws with a [Draw]: a recorded result is not paid again when a run is resumed. The account of a
-// resumed run is charged with its cost so far in all processes, see [Account.Run].
+// resumed run is charged with the run's cost so far in all processes; see [Account.Run].
 //
 // Reservations count as spent, so concurrent requests cannot overdraw together: the account exceeds a limit by one estimate at
 // most. A draw that is blocked only by others' open estimates waits for them. An attempt whose process died counts with an
-// estimate from the outputs of similar steps in the run, see [WithOutputs]. An account that limits money rejects models whose
+// estimate from the outputs of similar steps in the run; see [WithOutputs]. An account that limits money rejects models whose
 // [Price] is not known.
 //
 // # For packages of steps
 //
-// A package whose steps cost money quotes each one with a [Quote], and notes the cost of a failed attempt with [Costly], which
-// [CostOf] reads. A [Bound] is the most that work can cost: [AtMost] an amount, or [Unbounded] for a reason.
+// A package whose steps cost money quotes each one with a [Quote], and attaches the cost of a failed attempt to its error with
+// [Costly]; [CostOf] reads it. A [Bound] is the most that work can cost: [AtMost] an amount, or [Unbounded] for a reason.
 //
 // # Several runs
 //
-// A [Shared] budget applies to all runs that its [Rule] selects, for a [Period] such as a [Day] or a [Month]; without one it is never renewed.
-// [Drawn] selects the budgets of a run, for journal.Options.Budgets, and [Observe] and [Earlier] tell an account what earlier
-// processes of a run have spent. A [Balance] is what is left.
+// A [Shared] budget applies to all runs that its [Rule] selects, for a [Period] such as a [Day] or a [Month]; without one it is
+// never renewed. [Drawn] selects the budgets of a run, for journal.Options.Budgets, and [Observe] and [Earlier] tell an account
+// what earlier processes of a run have spent. A [Balance] is the state of a budget in a period.
 package budget

@@ -33,7 +33,7 @@ type Draw struct {
 	reserved *reservation
 	known    bool // the result is recorded, so nothing was reserved
 	before   bool // the result was recorded before this process
-	repeated bool // this process has already charged the result: see Body
+	repeated bool // this process has already charged the result; see Body
 	live     bool
 	ended    bool
 }
@@ -139,9 +139,8 @@ func (d *Draw) Close() {
 	}
 }
 
-// Costly returns err with the usage spent before it. A failed attempt counts like any
-// other: an empty answer, or one that breaks its protocol, was paid for. The zero usage
-// means that nothing was spent. It returns nil for a nil error.
+// Costly returns err with the usage spent before it occurred. A failed attempt counts like any other: an empty answer, or one
+// that breaks its protocol, was paid for. The zero usage means that nothing was spent. It returns nil for a nil error.
 func Costly(err error, u Usage) error {
 	if err == nil {
 		return err
@@ -158,7 +157,7 @@ func (u Usage) Meta() string {
 	return string(raw)
 }
 
-// CostOf returns the usage in the meta of err, and whether there is one.
+// CostOf returns the usage in the meta of err, and whether err has one.
 func CostOf(err error) (Usage, bool) {
 	var u Usage
 	text, ok := fault.Meta(err)[terms.UsageNote]

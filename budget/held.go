@@ -17,8 +17,8 @@ type ExhaustedError struct {
 	Part  bool   // the account covers part of the run, see [Account.Sub]
 
 	Spent float64 // known spending and reservations of running steps
-	// Held has the estimates of lost attempts, which started and have no known cost; for a Shared budget, the estimates of steps
-	// in flight.
+	// Held is the sum of the estimates of lost attempts, which started and have no known cost; for a Shared budget, of steps in
+	// flight.
 	Held float64
 	Lost int     // number of the lost attempts
 	Max  float64 // the limit
@@ -106,7 +106,7 @@ func (a *Account) exhausted(limit string, q Quote) *ExhaustedError {
 	return e
 }
 
-// hold notes that an amount was taken for an attempt of unknown cost. The tree must be locked.
+// hold records that an amount was taken for an attempt of unknown cost. The tree must be locked.
 func (a *Account) hold(declared Amount) {
 	for ; a != nil; a = a.above {
 		a.held = a.held.Start(declared)

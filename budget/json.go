@@ -28,7 +28,7 @@ func (l Limits) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON is the inverse of MarshalJSON. It refuses unknown members: a misspelt limit would limit nothing.
+// UnmarshalJSON is the inverse of MarshalJSON. It rejects unknown members: a misspelt limit would limit nothing.
 func (l *Limits) UnmarshalJSON(data []byte) error {
 	var in struct {
 		Roundtrips *int         `json:"max-roundtrips"`

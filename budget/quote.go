@@ -19,7 +19,7 @@ type Quote struct {
 	// rejects it.
 	Unpriced string `json:"unpriced,omitempty"`
 
-	returns bool // most of a fixed cost may come back
+	returns bool // most of a fixed cost may be returned
 }
 
 // Fixed is the quote of a step with a fixed cost.
@@ -53,8 +53,7 @@ func (e *UnpricedError) EndsRun() bool { return !e.Part }
 // Retryable returns false.
 func (e *UnpricedError) Retryable() bool { return false }
 
-// A Price is the price of a model: of its tokens, in USD per million, and of its searches. The zero Price belongs to
-// a free model.
+// A Price is a model's price, in USD per million tokens and per 1,000 searches. The zero Price belongs to a free model.
 type Price struct {
 	In         float64 `json:"usd-per-mtok-in,omitempty"`
 	Out        float64 `json:"usd-per-mtok-out,omitempty"`
@@ -70,7 +69,7 @@ func (p Price) Hour() Price {
 	return p
 }
 
-// Of returns the cost of the used tokens in USD.
+// Of returns the cost of the usage in USD.
 func (p Price) Of(u Usage) float64 {
 	u = u.Sane()
 	read := min(u.CacheReadTokens, u.InputTokens)

@@ -75,8 +75,8 @@ func (a *Account) waits(more int) {
 	a.waiting += more
 }
 
-// Waiting returns the number of draws, on the account and all that share its limits, that wait for others' estimates to be
-// settled. For a nil account it is 0.
+// Waiting returns the number of draws, on the account and on all accounts that share its limits, that are waiting for others'
+// estimates to be settled. For a nil account it is 0.
 func (a *Account) Waiting() int {
 	if a == nil {
 		return 0

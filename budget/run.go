@@ -15,8 +15,8 @@ type Earlier struct {
 }
 
 // Run returns an account for one run, under this one. It charges this account with the amount that the run has spent before,
-// unless it has already been charged, so the same account may be used for every resume. Run does not charge the accounts above
-// this one with spending of other processes.
+// unless that was already charged, so the same account may be used for every resume. Run does not charge the accounts above this
+// one with spending of other processes.
 //
 // Under a nil account it returns nil.
 func (a *Account) Run(id string, earlier Earlier) *Account {
@@ -55,8 +55,8 @@ func (a *Account) Leave(id string, over bool) {
 	a.above.runs[id] = bill{known.spent.Add(a.spent), known.held.Add(a.held)}
 }
 
-// Adopt is like Draw, for a step that an earlier process started and that continued without it, such as a run elsewhere. The
-// amount held for the lost attempt pays for this one, so it is never refused.
+// Adopt is like Draw, for a step that an earlier process started and that continued without that process, such as a remote run.
+// The amount held for the lost attempt pays for this one, so it is never refused.
 func (a *Account) Adopt(run string, q Quote) *Draw {
 	d := &Draw{account: a, quote: q, lost: q.Most.sane()}
 	if a == nil {

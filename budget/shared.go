@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// A Shared budget bounds the total spending of many runs in all processes that share a journal. A run draws on it through
+// A Shared budget limits the total spending of many runs in all processes that share a journal. A run draws on it through
 // journal.Options. A paid step starts only if three sums leave room for its maximum cost: the recorded spending of all processes
-// in the period, the estimates of batches whose answers were not read, and the estimates in flight in this process. Otherwise it
-// is refused at once.
+// in the period, the estimates of batches whose answers have not been read, and the estimates in flight in this process.
+// Otherwise it is refused at once.
 //
-// So one process keeps the limit, unless a step costs more than its quote. Several processes can exceed it by the others'
-// estimates in flight. Spending in flight in a killed process is recorded when its run is resumed and ends. The latency of its
-// limits is ignored.
+// So a single process keeps within the limit, unless a step costs more than its quote. Several processes can exceed it by the
+// others' estimates in flight. Spending in flight in a killed process is recorded when its run is resumed and ends. The latency
+// of its limits is ignored.
 type Shared struct {
 	Name string `json:"name"`
 	Per  Period `json:"per,omitempty"`
@@ -32,7 +32,7 @@ type Rule struct {
 	Labels   map[string]string
 }
 
-// Drawn returns the budgets on which a run draws, never nil. Several rules may have the same budget, for several pipelines.
+// Drawn returns the budgets on which a run draws, never nil. Several rules may name the same budget, for several pipelines.
 func Drawn(rules []Rule, pipeline string, labels map[string]string) []Shared {
 	of := []Shared{}
 	for _, r := range rules {

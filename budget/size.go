@@ -12,10 +12,10 @@ import (
 const (
 	enoughOutputs = 8    // below this, max-tokens is the estimate
 	outputMargin  = 2    // times the largest output
-	mostClasses   = 1000 // bounded, because names may be data
+	mostClasses   = 1000 // limited, because names may be data
 )
 
-// outputs has the largest step outputs of a run, by class.
+// outputs holds the largest step outputs of a run, by class.
 type outputs struct {
 	mu sync.Mutex
 	by map[string]seen
@@ -31,8 +31,7 @@ func WithOutputs(ctx context.Context) context.Context {
 	return context.WithValue(ctx, outputsKey{}, &outputs{by: map[string]seen{}})
 }
 
-// Observe notes the output of the named step of the body at path, which an earlier process of the
-// run has recorded.
+// Observe records the output of the named step of the body at path, which an earlier process of the run has recorded.
 func Observe(ctx context.Context, path, step string, used Usage) {
 	outputsIn(ctx).observe(classOf(path, step), used.OutputTokens)
 }

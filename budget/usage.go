@@ -2,7 +2,7 @@ package budget
 
 import "math"
 
-// Usage is the usage of models, and its cost.
+// Usage is the usage of models and its cost.
 type Usage struct {
 	InputTokens      int     `json:"input-tokens,omitempty"` // including tokens read from or written to a cache
 	OutputTokens     int     `json:"output-tokens,omitempty"`

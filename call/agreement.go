@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/internal/reasons"
 )
 
-// Agreeing returns the number of candidates that an agreement asks at once, or 0 for other strategies.
+// Agreeing returns the number of candidates that an agreement invokes at once, or 0 for other strategies.
 func (d *Dispatch) Agreeing() int {
 	switch {
 	case d.Strategy != Agreement:
@@ -45,10 +45,9 @@ func (r *resolved) resolveAgreement(s *Spec, app *Applicator) {
 	}
 }
 
-// agreement asks the first candidates at once. If all their answers pass the gate and agree, the
-// answer of the first candidate wins. Otherwise the other candidates follow as a cascade, in
-// which an answer need only pass the gate. If one of the first candidates is unavailable, none of
-// them is asked.
+// agreement invokes the first candidates at once. If all their answers pass the gate and agree, the answer of the first candidate
+// wins. Otherwise the other candidates follow as a cascade, in which an answer need only pass the gate. If one of the first
+// candidates is unavailable, none of them is invoked.
 func (s *session) agreement() (win *outcome, tried []Attempt, err error) {
 	first := min(s.spec.Dispatch.Agreeing(), len(s.candidates))
 	places := make([]int, first)
@@ -77,9 +76,9 @@ func (s *session) agreement() (win *outcome, tried []Attempt, err error) {
 	return win, append(tried, more...), err
 }
 
-// agreed asks the candidates at the given indexes. It returns the answer of the first one if all agree, or else a failure. If the
-// account cannot reserve the cost of all at once, it asks them one after the other, because a call that waits for money must not
-// reserve any.
+// agreed invokes the candidates at the given indexes. It returns the first candidate's answer if all agree, or else a failure. If
+// the account cannot reserve the cost of all of them at once, agreed invokes them one after the other, because a call that is
+// waiting for money must not reserve any.
 func (s *session) agreed(places []int) (lanes []*lane, win *outcome, err error) {
 	lanes, errs := s.reserved(places)
 	if slices.ContainsFunc(lanes, func(l *lane) bool { return l.reserved == nil }) {

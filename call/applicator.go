@@ -8,10 +8,9 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// An Applicator is the router: its registry, schemas, checks and policies decide which
-// capability answers a call. It is filled once and then only read, so any number of runs
-// may use it at once. The limits of a single run are not part of it: they are the Grant
-// of its stone.Config and the account in its context, see package budget.
+// An Applicator is the router: its registry, schemas, checks and policies decide which capability answers a call. It is set up
+// once and then only read, so any number of runs may use it at once. The limits of a single run are not part of it: they are the
+// Grant in the run's stone.Config and the account in its context; see package budget.
 type Applicator struct {
 	Registry *Registry
 	// Tools are capabilities that tool nodes of plans name by id. Calls do not select them.
@@ -25,7 +24,7 @@ type Applicator struct {
 	// CheckFacts describes checks by name. Most checks need no entry.
 	CheckFacts map[string]CheckFacts
 	Policy     Policy
-	// Language is the language of guards and scorers, such as cel.Language. nil refuses them.
+	// Language is the language of guards and scorers, such as cel.Language. If it is nil, expressions are rejected.
 	Language Language
 	// Plans runs the plans that capabilities return; nil rejects such answers. Package
 	// plan provides a Planner.
@@ -55,13 +54,13 @@ type CheckFacts struct {
 	// Needs are the effects of the check. A check that starts a program needs the effect
 	// process, and passes only in a run that grants it.
 	Needs []string
-	// Costly marks a check that starts a program or asks a capability. As a should, it does not run on a value that is already
+	// Costly marks a check that starts a program or invokes a capability. As a should, it does not run on a value that is already
 	// rejected.
 	Costly bool
-	// Asks is the id of the capability that the check asks, "" if it costs nothing.
+	// Asks is the id of the capability that the check invokes, or "" if the check costs nothing.
 	Asks string
-	// Fits compares the check with the types of the call's input and out; nil means unknown. Its error is a finding
-	// of Validate. A nil Fits fits everything.
+	// Fits compares the check with the types of the call's input and out; a nil type is unknown. Its error becomes a finding of
+	// Validate. A nil Fits fits everything.
 	Fits func(input, out *schema.Schema) error
 }
 
@@ -71,8 +70,8 @@ type Subject struct {
 	// Out is the answer. For the checks of Spec.Admit it is the input, so that every check can judge both.
 	Out    JSON
 	Schema *schema.Schema // of Out; nil without a schema
-	// Step names the attempt within its call. A costly check works in a stone.Step whose name contains the check's name and Step,
-	// see Paid.
+	// Step names the attempt within its call. A costly check does its work in a stone.Step whose name contains the check's name
+	// and Step; see Paid.
 	Step string
 
 	invalid error // what Schema says

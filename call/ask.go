@@ -149,7 +149,7 @@ func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budge
 		case errors.Is(err, kind.Waiting): // the invocation follows the answer to the question
 			err = budget.Costly(err, budget.Usage{})
 		case err != nil:
-			err = budget.Costly(err, draw.Estimate()) // its actual cost is unknown
+			err = budget.Costly(err, draw.Estimate()) // the actual cost is unknown
 		case err == nil && a.Failure != nil:
 			err = &setback{a}
 		}
@@ -168,9 +168,8 @@ func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budge
 	return a, err
 }
 
-// ask invokes the capability once, within its limits. The error says that the invocation
-// was stopped because ctx ended. Loose marks an invocation that the other lanes do not
-// wait for.
+// ask invokes the capability once, within its limits. An error means that the invocation was stopped because ctx ended. Loose
+// marks an invocation that the other lanes do not wait for.
 func (e *entry) ask(ctx context.Context, req *Request, loose bool) (answer, error) {
 	place, err := e.enter(ctx)
 	if err != nil {
@@ -240,10 +239,9 @@ func (e *entry) invoke(ctx context.Context, req *Request, loose bool) (reply *Re
 	return reply, endingOf(ctx, err), err
 }
 
-// apart calls the capability in a separate goroutine. A capability that ignores its
-// timeout or its cancellation is abandoned after a moment, and its later result is
-// dropped. A result within that moment is paid for, and is recorded if the run itself is
-// ending.
+// apart calls the capability in a separate goroutine. A capability that ignores its timeout or its cancellation is abandoned
+// after a moment, and its later result is dropped. A result within that moment has been paid for, and is recorded if the run
+// itself is ending.
 func (e *entry) apart(ctx context.Context, req *Request) (*Reply, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -25,12 +25,13 @@ import (
 const (
 	firstBackoff = 50 * time.Millisecond // before the second attempt, doubled before each further one
 	maxBackoff   = 30 * time.Second
-	// maxRetryAfter is the longest wait for a capability that says when to retry. After a longer one, the next candidate is
-	// asked.
+	// maxRetryAfter is the longest wait for a capability that says when to retry. If it requests a longer wait, the next
+	// candidate is invoked instead.
 	maxRetryAfter = 5 * time.Second
 )
 
-// A lane asks one candidate, as often as the policy allows. A cascade runs one lane at a time, other strategies several at once.
+// A lane invokes one candidate, as often as the policy allows. A cascade runs one lane at a time, other strategies several at
+// once.
 type lane struct {
 	*session
 	entry    *entry
@@ -70,8 +71,7 @@ type outcome struct {
 	mode    string // of its answer
 }
 
-// run makes the attempts. The error says that the lane was stopped: the run is over, or
-// the lane is no longer wanted.
+// run makes the attempts. An error means that the lane was stopped: the run is over, or the lane is no longer wanted.
 func (l *lane) run() error {
 	for n := 1; ; n++ {
 		err := l.attempt(n)
@@ -112,7 +112,7 @@ func (s *session) goesOn(o *outcome) bool {
 	return o.failure != nil && !o.final && s.recoverable(o.failure)
 }
 
-// repairable reports whether a repairer may be asked. A plan that cannot run is repaired whatever the call switches on.
+// repairable reports whether a repairer may be invoked. A plan that cannot run is repaired whatever the call switches on.
 func (s *session) repairable(o *outcome) bool {
 	if o.plan != nil {
 		return o.failure != nil && !o.final
@@ -120,8 +120,8 @@ func (s *session) repairable(o *outcome) bool {
 	return s.goesOn(o) && o.out != nil
 }
 
-// attempt asks the candidate for the n-th time and has a rejected answer repaired. A plan that could not run
-// is shown to the next attempt, too: without it the request would be the same.
+// attempt invokes the candidate for the n-th time and has a rejected answer repaired. A plan that could not run is also shown to
+// the next attempt: otherwise the request would be the same.
 func (l *lane) attempt(n int) (err error) {
 	step, about := address.AttemptStep(l.entry.ID, n), l.request.Context
 	if n > 1 && l.last.plan != nil {
@@ -149,8 +149,8 @@ func (l *lane) attempt(n int) (err error) {
 	return nil
 }
 
-// ask makes one invocation and passes its answer through the gate. Without a new out, a
-// further repair gets the one rejected before.
+// ask makes one invocation and passes its answer through the gate. Without a new out, a further repair receives the previously
+// rejected one.
 func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 	refused, plan := l.last.out, l.last.plan
 	as.Version = e.Version
@@ -265,8 +265,7 @@ func (e *entry) reserve(ctx context.Context, from *budget.Account, req *Request,
 	return from.Draw(ctx, stone.In(ctx), step, e.quote(ctx, req))
 }
 
-// If the length of an answer is not bounded, this many tokens are reserved for it. A
-// token is estimated as bytesPerToken bytes.
+// If the length of an answer is not limited, this many tokens are reserved for it. A token is estimated as bytesPerToken bytes.
 const (
 	answerTokens  = 4096
 	bytesPerToken = 4
@@ -318,8 +317,7 @@ func unpayable(err error) *Error {
 	return nil
 }
 
-// unpaid reports whether a failure comes from the account: then no other candidate is
-// asked.
+// unpaid reports whether a failure comes from the account: then no other candidate is invoked.
 func unpaid(failure string) bool { return failure == budget.Kind || failure == reasons.Unpriced }
 
 // isKind reports whether an error has the kind of failure.
@@ -330,8 +328,8 @@ func isKind(err error, want kind.Kind) bool {
 // errLost cancels the lanes of a race that another candidate has won.
 var errLost = &Error{Type: string(kind.Canceled), Message: "another candidate was first"}
 
-// lost reports whether an error says that the lane is no longer wanted, now or when it
-// was recorded, while the call itself continues.
+// lost reports whether an error means that the lane is no longer wanted, now or when it was recorded, while the call itself
+// continues.
 func (s *session) lost(err error) bool {
 	return s.ctx.Err() == nil && isKind(err, kind.Canceled)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 )
 
-// bound returns the most that the call costs: every candidate fails as late and as often as possible.
+// bound returns the most that the call can cost: every candidate fails as late and as often as possible.
 func (c *caller) bound(ctx context.Context) budget.Bound {
 	r, app := c.resolve(), c.spec.Applicator
 	if len(r.faults) > 0 {
@@ -55,7 +55,7 @@ func (r *resolved) dispatched(s *Spec, lanes []budget.Bound) budget.Bound {
 	if first == 0 {
 		return dearest(lanes, most)
 	}
-	// The first candidates together count as one. If they cannot be asked, the others are asked alone.
+	// The first candidates together count as one. If they cannot be invoked, the others are invoked alone.
 	return budget.Bound{}.Add(lanes[:first]...).Add(dearest(lanes[first:], most-1)).Or(dearest(lanes[first:], most))
 }
 
@@ -70,7 +70,7 @@ func dearest(lanes []budget.Bound, n int) budget.Bound {
 	return budget.Bound{}.Add(lanes...)
 }
 
-// upTo notes how often a capability is asked, if it may be more than once.
+// upTo notes how often a capability may be invoked, if more than once.
 func upTo(id string, times int) string {
 	if times == 1 {
 		return id
@@ -97,7 +97,7 @@ func (r *resolved) lane(ctx context.Context, app *Applicator, e *entry, req *Req
 	return own.Add(repaired, checks)
 }
 
-// bound returns the most that the checks of one value cost.
+// bound returns the most that the checks of one value can cost.
 func (b *bar) bound(ctx context.Context, app *Applicator) (all budget.Bound) {
 	for _, c := range slices.Concat(b.must, b.should) {
 		if c.Asks == "" {
@@ -114,7 +114,7 @@ func (b *bar) bound(ctx context.Context, app *Applicator) (all budget.Bound) {
 
 type boundingKey struct{}
 
-// bound returns the most that one invocation costs, with the plan or pipeline that answers it.
+// bound returns the most that one invocation can cost, with the plan or pipeline that answers it.
 func (e *entry) bound(ctx context.Context, app *Applicator, req *Request) (most budget.Bound) {
 	around, _ := ctx.Value(boundingKey{}).([]*entry)
 	if slices.Contains(around, e) {
@@ -137,8 +137,7 @@ func (e *entry) bound(ctx context.Context, app *Applicator, req *Request) (most 
 	return most
 }
 
-// unpriced returns the models without a known price that the call may ask, each once. A
-// budget in USD rejects them.
+// unpriced returns the models that the call may use and whose price is not known, each once. A budget in USD rejects them.
 func (c *caller) unpriced(ctx context.Context) (models []string) {
 	r := c.resolve()
 	entries := []*entry{r.judge, r.repairer}

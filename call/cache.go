@@ -9,13 +9,13 @@ import (
 	"github.com/stonelayer/stone/internal/form"
 )
 
-// Cache lets a call take the answer that an equal call got in an earlier run, which the journal has recorded. Equal calls have
-// the same name, type, request and rules, and the same candidates in the same versions. Only accepted answers are taken, and none
-// from a returned plan or a pipeline. No capability is asked and no check repeated: a cached answer costs nothing and has no
-// effects.
+// Cache lets a call take the answer that an equal call received in an earlier run, which the journal has recorded. Equal calls
+// have the same name, type, request and rules, and the same candidates in the same versions. Only accepted answers are taken, and
+// none that came from a returned plan or a pipeline. No capability is invoked and no check is repeated: a cached answer costs
+// nothing and has no effects.
 type Cache struct {
-	// MaxAge is the maximum age of the answer. Nil uses the intent's rules, or asks again if there are none. Zero
-	// always asks again.
+	// MaxAge is the maximum age of the answer. Nil uses the intent's rules; without rules, or with an age of zero, a capability
+	// is always invoked.
 	MaxAge *time.Duration `json:"-"` // "max-age-ms"
 }
 
@@ -32,8 +32,8 @@ func (c *Cache) read(m *form.Map) {
 	form.Ptr(&c.MaxAge, m.At("max-age-ms").Duration)
 }
 
-// takes returns the maximum age of an answer, and a key of the capabilities that would be asked: an answer obtained with a larger
-// grant is not taken.
+// takes returns the maximum age of an answer, and a key of the capabilities that would be invoked: an answer obtained with a
+// larger grant is not taken.
 func (c *caller) takes(grant []string) (key []byte, age time.Duration) {
 	r := c.resolve()
 	if r.cache.age() <= 0 || len(r.faults) > 0 {

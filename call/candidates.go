@@ -25,15 +25,15 @@ const (
 	costExceeded    = "budget/cost"
 )
 
-// A candidate is one capability that may be asked, or the reason for skipping it.
+// A candidate is one capability that may be invoked, or the reason for skipping it.
 type candidate struct {
 	id     string
 	entry  *entry // nil if not registered
 	reason string // the first test on its metadata that fails, or ""
 }
 
-// candidates lists the capabilities for a call, in order, with the tests on their
-// metadata. These do not change; see (*entry).unavailable for conditions that do.
+// candidates lists the capabilities for a call, in order, with the tests on their metadata. Metadata does not change; see
+// (*entry).unavailable for conditions that do.
 func (a *Applicator) candidates(s *Spec, grant []string) []candidate {
 	ids, find := []string{s.Tool}, a.tool
 	if s.Tool == "" {
@@ -53,7 +53,7 @@ func (a *Applicator) candidates(s *Spec, grant []string) []candidate {
 	return list
 }
 
-// base returns the ids of the candidates, some perhaps more than once.
+// base returns the ids of the candidates, possibly with duplicates.
 func (a *Applicator) base(s *Spec) []string {
 	if s.Cap != "" {
 		return []string{s.Cap}
@@ -169,9 +169,8 @@ func (e *entry) unavailable(left budget.Limits) string {
 	return ""
 }
 
-// Candidates lists the capabilities that would be asked for a call now, in order, and the
-// rejected ones, each with the first test that it fails. Left is the remaining budget. Grant lists the effects that the run allows; nil allows
-// all.
+// Candidates lists the capabilities that would be invoked for a call now, in order, and the rejected ones, each with the first
+// test that it fails. Left is the remaining budget. Grant lists the effects that the run allows; nil allows all.
 func (a *Applicator) Candidates(s Spec, left Budget, grant []string) (asked []string, rejected []Rejection) {
 	for _, c := range a.candidates(&s, grant) {
 		if c.reason == "" {

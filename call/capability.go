@@ -14,18 +14,16 @@ import (
 // A Capability is anything that answers requests.
 type Capability struct {
 	Metadata
-	// Invoke answers one request. An *Error is a failure of its type, and an error with a
-	// FailureKind, such as one of stone.Fail, is a failure of that kind. Any other error
-	// is "runtime/invoke-failed", or "timeout/soft" after the deadline of ctx; so is a
-	// panic. The Usage of a Reply beside an error is the cost of the failure. Invoke is
-	// called from several goroutines at once. It must return soon after ctx is done;
-	// otherwise it is abandoned, and its later result is dropped.
+	// Invoke answers one request. An *Error is a failure of its type, and an error with a FailureKind, such as one from
+	// stone.Fail, is a failure of that kind. Any other error is "runtime/invoke-failed", or "timeout/soft" after the deadline of
+	// ctx; so is a panic. The Usage of a Reply beside an error is the cost of the failure. Invoke is called from several
+	// goroutines at once. It must return soon after ctx is done; otherwise it is abandoned, and its later result is dropped.
 	Invoke func(ctx context.Context, req *Request) (*Reply, error)
-	// Quote estimates the cost of an invocation, which is reserved before it starts. Nil
-	// estimates by Cost.
+	// Quote estimates the cost of an invocation, which is reserved before it starts. If it is nil, Cost is the estimate.
 	Quote func(ctx context.Context, req *Request) budget.Quote
 	// Bound returns the most that an invocation may cost; see stone.Ashlar.Bound. The request has only Intent, Requires and Turn,
-	// which are known before a run. Nil means the declared Cost, or unknown if that is by token or Quote is set.
+	// which are known before a run. If Bound is nil, the declared Cost is the bound; the bound is unknown if Cost is priced by
+	// token or Quote is set.
 	Bound func(ctx context.Context, req *Request) budget.Bound
 	// Prompt returns the instructions sent with every request of the intent, so that a resumed run can report a change. Nil means
 	// none.
@@ -48,8 +46,8 @@ type Metadata struct {
 	Out string `json:"io/out-schema,omitempty"`
 	// CanProduce are the types of its replies; nil means "value" alone.
 	CanProduce []string `json:"cap/can-produce,omitempty"`
-	// Needs are the effects of every invocation. A run must grant them. Each kind of
-	// capability adds its own; they need not be repeated here.
+	// Needs are the effects of every invocation. A run must grant them. Each kind of capability adds its own needs; they need not
+	// be repeated here.
 	Needs []string `json:"cap/needs,omitempty"`
 	// Effects are the most that a call may state, in addition to Needs.
 	Effects []string `json:"cap/effects-allowed,omitempty"`
@@ -85,7 +83,7 @@ type Request struct {
 	// schema. It is not part of a request's envelope.
 	Schema *schema.Schema
 	// InSchema is the schema of the Input, from its Go type, the intent or the capability, in this order. Nil means any value. It
-	// marks media, see package call/model, and is not part of the envelope either.
+	// marks media (see package call/model) and is not part of the envelope either.
 	InSchema *schema.Schema
 	Done     Done     // the requirements on the answer, policy included
 	Budget   Budget   // the remaining budget
@@ -95,13 +93,11 @@ type Request struct {
 	// Stack lists the calls around this one, the outermost first: calls whose capability is a pipeline or a program, and calls
 	// answered by the plan that makes this one.
 	Stack []Frame
-	// Key stays the same when an invocation is repeated, for instance after a crash. It changes when its step is
-	// repeated on purpose or asks something else. Use it as an idempotency key for a service that bills. It is ""
-	// outside of a run.
+	// Key stays the same when an invocation is repeated, for instance after a crash. It changes when its step is repeated on
+	// purpose or with another request. Use it as an idempotency key for a service that bills. It is "" outside a run.
 	Key string
-	// Voice streams pieces of the answer as they are produced, as in
-	// req.Voice.Say(event.Text, "…"). It is nil, and safe to use, if nothing listens. The
-	// call retracts a streamed answer that is rejected later.
+	// Voice streams pieces of the answer as they are produced, as in req.Voice.Say(event.Text, "…"). It is nil, but safe to use,
+	// if nothing listens. The call retracts a streamed answer that is rejected later.
 	Voice *event.Voice
 
 	// Prompts replace the capability's Prompts by name while they are revised: see eval.Improving. They are never part of a

@@ -8,11 +8,11 @@ import (
 	"github.com/stonelayer/stone/internal/reasons"
 )
 
-// A Tunable holds the choices of a call that asks its candidates one after the other.
+// A Tunable holds the settings of a call that invokes its candidates one after the other.
 type Tunable struct {
 	Candidates []string // in this order
 	ScoreMin   float64
-	SwitchOn   []string // the failures after which the next candidate is asked
+	SwitchOn   []string // the failures after which the next candidate is invoked
 }
 
 // Tunable returns the order and the threshold of a cascade, with the rules of the policy. The error

@@ -71,10 +71,9 @@ type judged struct {
 	Out   JSON  `json:"out"`
 }
 
-// CheckBy turns a capability into a check. It gets the same input as a judge. The check passes if the answer is true,
-// or an object whose field "pass" is true; else a field "why" gives the reason. Each check is a round trip on the
-// account of the call. Name
-// must be its name in Applicator.Checks, and cap the Asks of its CheckFacts.
+// CheckBy turns a capability into a check. The capability receives the same input as a judge. The check passes if the answer is
+// true, or an object whose field "pass" is true; else a field "why" gives the reason. Each check is a round trip on the call's
+// account. Name must be the check's name in Applicator.Checks, and cap the Asks of its CheckFacts.
 func CheckBy(name string, r *Registry, cap string) Check {
 	return func(ctx context.Context, s Subject) error {
 		e := r.entry(cap)
@@ -154,8 +153,7 @@ func stringOf(v JSON) (s string, ok bool) {
 	return s, json.Unmarshal(v, &s) == nil
 }
 
-// member returns a field of a canonical object, or nil. Canonical JSON has no space, and
-// escapes no letter.
+// member returns a field of a canonical object, or nil. Canonical JSON contains no spaces and escapes no letters.
 func member(object JSON, name string) JSON {
 	if len(object) < 2 || object[0] != '{' {
 		return nil
@@ -302,8 +300,8 @@ type Language interface {
 type Expression interface {
 	// Variables returns the names of the variables that the expression reads, sorted.
 	Variables() []string
-	// Fits compares the expression with the schemas of its variables: schemas by path, as "output" or "call.input". A
-	// nil schema is ignored. The error locates the first use that no value of a schema allows.
+	// Fits compares the expression with the schemas of its variables: schemas by path, such as "output" or "call.input". A nil
+	// schema is ignored. The error locates the first use that no value of a schema allows.
 	Fits(schemas map[string]*schema.Schema) error
 	// Eval returns the value as canonical JSON. Variables that are absent are errors where they are read.
 	Eval(ctx context.Context, variables map[string]json.RawMessage) (json.RawMessage, error)

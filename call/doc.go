@@ -1,8 +1,6 @@
-// Package call routes steps to capabilities. A call names an intent and a contract. A
-// capability is anything that can answer it: a model, a solver, a program, a tool of an
-// MCP server, a Go function, a plan or a whole pipeline. The Applicator is the router:
-// it selects the capabilities that qualify, invokes them, checks their answers, and
-// commits only an answer that passes.
+// Package call routes steps to capabilities. A call names an intent and a contract. A capability is anything that can answer the
+// call: a model, a solver, a program, a tool of an MCP server, a Go function, a plan or a whole pipeline. The Applicator is the
+// router: it selects the capabilities that qualify, invokes them, checks their answers, and commits only an answer that passes.
 //
 //	app := &call.Applicator{Registry: call.NewRegistry(small, large, solver)}
 //
@@ -19,32 +17,29 @@
 //
 // # Capabilities
 //
-// A [Capability] is a function from a [Request] to a [Reply], with [Metadata]: the
-// intents it answers, the effects it needs and may have, its price, and how many
-// invocations may run at once. [Func] wraps a Go function and [Pipeline] a pipeline. Packages below this one wrap
-// models, programs, servers and solvers.
-// A [Registry] contains them, enforces their limits, and takes a capability that is
-// repeatedly unavailable out of service for a while.
+// A [Capability] is a function from a [Request] to a [Reply], with [Metadata]: the intents it answers, the effects it needs and
+// may have, its price, and how many invocations may run at once. [Func] wraps a Go function and [Pipeline] a pipeline. Packages
+// below this one wrap models, programs, servers and solvers. A [Registry] contains them, enforces their limits, and temporarily
+// removes a capability from service if it is repeatedly unavailable.
 //
 // A capability without an in or out schema meets every schema that a call requires, and the call checks its answer. A model is
-// told the schema of the call's Go type, or the one that the call or its intent names ([Request].Schema).
+// told the schema of the call's Go type, or the schema that the call or its intent names ([Request].Schema).
 //
 // # Selection
 //
-// The candidates are Spec.Cap alone; or Dispatch.Candidates; or all capabilities with
-// the intent, cheapest first. The fallbacks of the [Policy] follow. A candidate is
-// invoked if it passes ten tests, from "cap/not-found" to "budget/cost". The record of
-// the call lists the others with the first test that each failed. Candidates returns the
-// same list without invoking anything. With Spec.CapFrom or Spec.CandidatesFrom, the ids are
-// values of the run; until the call is made, every capability counts as a candidate.
+// The candidates are either Spec.Cap alone, or Dispatch.Candidates, or all capabilities with the intent, cheapest first. The
+// fallbacks of the [Policy] follow. A candidate is invoked if it passes ten tests, from "cap/not-found" to "budget/cost". The
+// record of the call lists the others with the first test that each failed. Candidates returns the same list without invoking
+// anything. With Spec.CapFrom or Spec.CandidatesFrom, the ids are values of the run; until the call is made, every capability
+// counts as a candidate.
 //
-//   - A [Cascade] invokes one candidate after the other. A failed attempt is repeated with
-//     the same capability and then with the next, within the bounds of Retry and SwitchOn.
+//   - A [Cascade] invokes one candidate after the other. A failed attempt is repeated with the same capability and then with the
+//     next, as Retry and SwitchOn allow.
 //   - A [Tournament] invokes all at once and takes the best answer.
 //   - A [Race] takes the first answer that passes and cancels the others. With Hedge, each
 //     starts only when the one before it is late.
-//   - An [Agreement] invokes the first two, or more, at once: see [Agree]. If their answers pass
-//     the gate and agree, the first one wins. Otherwise the others follow as a cascade.
+//   - An [Agreement] invokes the first two or more candidates at once: see [Agree]. If their answers pass the gate and agree, the
+//     first one wins. Otherwise the others follow as a cascade.
 //
 // # The gate
 //
@@ -56,22 +51,21 @@
 //	schema-valid     the answer fits its schema, which is always checked
 //	plan-valid       it is a plan that can run, as text or data; a model is told how plans are written
 //	non-empty        it is not null, blank, [] or {}
-//	max-chars        its text has at most constraints.max-chars characters
+//	max-chars its text is at most constraints.max-chars characters long
 //	json             its text is JSON
 //	regex            its text matches constraints.regex
 //	no-repetition    its text does not repeat itself
-//	response-format  it fits the format of the request to a [Model]; calls of tools and refusals do
+//	response-format it fits the format of the request to a [Model]; tool calls and refusals do
 //	legal-move       see package x/solve/uci
 //
-// A rejected answer can be repaired: Dispatch.Repair returns it, with the failed checks,
-// before the next attempt. Nothing is committed before the gate: no node, and no effect
-// of a returned plan that is invalid.
+// A rejected answer can be repaired: Dispatch.Repair returns it, with the failed checks, before the next attempt. Nothing is
+// committed before the gate: no node is added, and an invalid returned plan has no effect.
 //
 // # The door
 //
-// Spec.Admit lists the requirements on the input, in the form of [Done]. The same checks judge it before any capability is asked;
-// their out is then the input. A rejected input fails with "input/rejected" and is never retried. [Admit] does the same as a step
-// of its own. Validate compares an expression with the type of the input, see [CheckFacts].
+// Spec.Admit lists the requirements on the input, in the form of [Done]. The same checks judge it before any capability is
+// invoked; their out is then the input. A rejected input fails with "input/rejected" and is never retried. [Admit] does the same
+// as a step of its own. Validate compares an expression with the type of the input; see [CheckFacts].
 //
 // # Plans
 //
@@ -83,19 +77,19 @@
 // # Nesting
 //
 // A capability that is a pipeline or a program may make calls, and so may a plan that it returns. [Request].Stack lists the
-// enclosing calls. A call nested in 100 others is refused.
+// enclosing calls. A call nested in 100 others is rejected.
 //
 // # Models
 //
-// [Model] makes an llm.Model from an Applicator and a Spec. An agent's turns are then calls: each turn is a cascade or another
-// strategy, with breakers and a gate. For plain failover between models, see llm.Fallback.
+// [Model] makes an llm.Model from an Applicator and a Spec. An agent's turns are then calls: each turn uses a cascade or another
+// strategy, with circuit breakers and a gate. For plain failover between models, see llm.Fallback.
 //
 // # Cost
 //
-// The account in the context (package budget) pays for every invocation, judges and repairers included, before it is made. An
-// attempt that would overdraw the account is not made, and the call fails with "budget/exhausted". Each invocation is a recorded
-// step, so a resumed run pays for none of them again. With a [Cache], for a call or for an intent, a call takes the answer of an
-// equal call in an earlier run of the journal.
+// The account in the context (package budget) is charged for every invocation before it is made, including judges and repairers.
+// An attempt that would overdraw the account is not made, and the call fails with "budget/exhausted". Each invocation is a
+// recorded step, so a resumed run pays for none of them again. With a [Cache], for a call or for an intent, a call takes the
+// answer of an equal call in an earlier run of the journal.
 //
 // # Records
 //
@@ -112,13 +106,15 @@
 // # Reading calls
 //
 // [SpecOf] returns the Spec of a call, and [TurnOf] that of an agent's [Model]. [RecordIn] reads the Record in the meta of a
-// recorded step. [AsError] makes an *[Error] of any error. The node of [Admit] is of type [Admitted] and contains an [Admission].
-// A [Rejection] says why a candidate was not asked. [Requires] filters candidates, and a [Rule] of [Roles] says who may use an effect.
-// A [Handle] is a capability as a value that one call passes to another. A [Frame] of a [Request] is a call that its own call is nested in.
+// recorded step. [AsError] turns any error into an *[Error]. The node of [Admit] is of type [Admitted] and contains an
+// [Admission]. A [Rejection] says why a candidate was not invoked. [Requires] filters candidates, and the [Rule]s in [Roles] say
+// who may use an effect. A [Handle] is a capability as a value that one call passes to another. A [Frame] of a [Request] is a
+// call that its own call is nested in.
 //
 // # For kinds of capabilities
 //
-// [ReadOutput] reads what a program wrote, an envelope or plain text, and [ReadReply] an envelope alone, of at most [MaxEnvelope] bytes.
-// [VoiceWriter] streams the output of a program. [BuiltIn] returns a check of the list above, and [CheckBy] makes a check of a capability;
-// [BuiltInChecks] and [BuiltInSchemas] list the names. A [Tally] of [Counters] has the counts, and [KPIs] their rates.
+// [ReadOutput] reads a program's output, either an envelope or plain text. [ReadReply] reads only an envelope, of at most
+// [MaxEnvelope] bytes. [VoiceWriter] streams the output of a program. [BuiltIn] returns a check from the list above, and
+// [CheckBy] makes a check from a capability; [BuiltInChecks] and [BuiltInSchemas] list the names. A [Tally] holds the counts of
+// [Counters], and [KPIs] their rates.
 package call

@@ -27,11 +27,11 @@ type Admission struct {
 	Verdicts []Verdict `json:"-"`
 }
 
-// Admitted is the type of the node of [Admit].
+// Admitted is the type of the node that [Admit] produces.
 var Admitted = dag.NewType[Admission]("stone/admitted")
 
 // Admit makes a step that passes an input through checks of the Applicator, as Spec.Admit does for a call. Use it in pipelines
-// and agents, which get their input elsewhere:
+// and agents, which receive their input elsewhere:
 //
 //	stone.Seq("answer",
 //		call.Admit("door", app, call.From(Question), call.Done{Must: []string{"no-secrets"}}),
@@ -124,7 +124,7 @@ func (d *door) renders(in dag.DAG) ([]byte, error) {
 	return input, err
 }
 
-// facts ranges over the facts of the step for people, see tree.Facts.
+// facts ranges over the facts about the step for people; see tree.Facts.
 func (d *door) facts() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) { d.spec.Admit.facts(yield) }
 }
@@ -151,7 +151,7 @@ func (d *Done) facts(yield func(string, string) bool) bool {
 	return d.ScoreMin == nil || *d.ScoreMin == 0 || yield("admit score-min", strconv.FormatFloat(*d.ScoreMin, 'g', -1, 64))
 }
 
-// enter passes the input of the call through its door, before a capability is asked.
+// enter passes the input of the call through its door, before a capability is invoked.
 func (s *session) enter() error {
 	if !s.admit.any() {
 		return nil
@@ -210,7 +210,7 @@ var actType = dag.NewType[JSON]("stone/answer")
 
 // Act answers a request from outside, as returned by ReadRequest. It runs the call as its own pipeline, which is validated before
 // any capability is invoked. Only cfg.Grant limits its effects; nil grants none. The Response contains the out and its cost, or
-// the reason for the failure. The Result comes from the run; it is empty if the request was refused.
+// the reason for the failure. The Result comes from the run; it is empty if the request was rejected.
 func (app *Applicator) Act(ctx context.Context, trace Trace, spec Spec, cfg stone.Config) (Response, stone.Result) {
 	spec.Applicator, spec.Dispatch.AllowFailure = app, false
 	cfg.Grant = append([]string{}, cfg.Grant...)

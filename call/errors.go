@@ -9,7 +9,7 @@ import (
 //   - schema/invalid: the reply is malformed, of the wrong type, or does not fit its schema
 //   - format/drift: a model's answer was not in the requested form
 //   - eval/low-score, eval/must-failed: the gate's score is below score-min, or a must did not pass
-//   - eval/check-broken: a check cannot judge any answer; no further candidate is asked
+//   - eval/check-broken: a check cannot judge any answer; no further candidate is invoked
 //   - eval/disagreed: the first candidates of an agreement disagree, and no other is left
 //   - judge/invalid: the judge gave no score within 0 and 1
 //   - timeout/soft: the capability took longer than its limit
@@ -18,7 +18,7 @@ import (
 //   - runtime/not-recorded: a recording has no answer to the request
 //   - dispatch/no-candidate: every candidate was rejected
 //   - budget/exhausted: the next attempt would overdraw the account
-//   - auth/forbidden-effect: a request needs an effect that is not granted
+//   - auth/forbidden-effect: the request needs an effect that is not granted
 //   - plan/invalid, plan/too-deep: a returned plan cannot run
 //   - invalid-request: the request itself is malformed
 //   - input/schema-invalid, input/rejected: the input does not fit its schema, or a check of the input did not
@@ -49,7 +49,7 @@ func (e *Error) Error() string {
 // FailureKind returns the type, which becomes the step's failure kind.
 func (e *Error) FailureKind() string { return e.Type }
 
-// FailureMeta notes the Record beside the failure of the step.
+// FailureMeta adds the Record to the meta of the step's failure.
 func (e *Error) FailureMeta() map[string]string {
 	if e.Record == nil {
 		return nil

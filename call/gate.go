@@ -52,8 +52,8 @@ type bar struct {
 	host         Done // the policy's part of a door; must includes its musts
 }
 
-// gate checks an answer: first its schema, then must and should, then the judge. The
-// judge is asked only about an answer that may still be accepted.
+// gate checks an answer: first its schema, then must and should, then the judge. The judge is invoked only for an answer that may
+// still be accepted.
 func (l *lane) gate(ctx context.Context, sub *Subject) (v judgement, err error) {
 	for _, s := range l.outSchemas {
 		if sub.invalid = s.Validate(ctx, sub.Out); sub.invalid != nil {
@@ -92,7 +92,7 @@ func (l *lane) gate(ctx context.Context, sub *Subject) (v judgement, err error) 
 	return v, nil
 }
 
-// weigh runs must and should, and sets the score and the failure for an invalid value or a failed must.
+// weigh runs must and should and sets the score. For an invalid value or a failed must it also sets the failure.
 func (b *bar) weigh(ctx context.Context, sub *Subject) (v judgement, err error) {
 	must, later := b.must, []namedCheck(nil)
 	if sub.atDoor { // a program or a model sees only values that pass the other checks
@@ -133,7 +133,7 @@ func (b *bar) weigh(ctx context.Context, sub *Subject) (v judgement, err error) 
 	return v, nil
 }
 
-// cheap returns the checks that neither start a program nor ask a capability.
+// cheap returns the checks that neither start a program nor invoke a capability.
 func cheap(checks []namedCheck) []namedCheck {
 	return slices.DeleteFunc(slices.Clone(checks), func(c namedCheck) bool { return c.Costly })
 }

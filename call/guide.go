@@ -15,12 +15,12 @@ import (
 // A Guide tells a model how to write a plan that can run in place of its answer.
 type Guide struct {
 	// Brief explains plans and lists what this plan may use: operations, slots, intents, effects and the remaining budget. Whole
-	// adds every field, for a model that asks for it.
+	// adds every field, for a model that requests it.
 	Brief, Whole string
 	// Refuse returns why a plan cannot run, with all findings in the details; nil if it can. The call sets it for a plan that
 	// is the reply.
 	Refuse func(plan []byte) *Error
-	// Tell describes a refused plan to the model that wrote it: every finding with its place and a suggestion. It ends with a
+	// Tell describes a rejected plan to the model that wrote it: every finding with its place and a suggestion. It ends with a
 	// line break, so an instruction can follow.
 	Tell func(plan []byte, findings stone.Findings) string
 }
@@ -65,8 +65,8 @@ func (l *lane) guide(e *entry, req *Request) (*Guide, error) {
 	return g, nil
 }
 
-// compiled checks the plan of a reply and compiles it, once. Watchers are told of it if step is not empty. The error means that
-// the lane was stopped.
+// compiled checks the plan of a reply and compiles it, once. If step is not empty, watchers are told. The error means that the
+// lane was stopped.
 func (l *lane) compiled(e *entry, req *Request, reply *Reply, step string) (stone.Ashlar, *Error, error) {
 	if l.app.Plans == nil {
 		return stone.Ashlar{}, &Error{Type: reasons.PlanInvalid, Message: "plans are not supported: set Applicator.Plans"}, nil
@@ -100,10 +100,9 @@ type compilation struct {
 	err            error
 }
 
-// refusal returns the failure of a reply with a plan that cannot run. It makes the invocation a
-// failed one, so that a resumed run asks again in place of replaying the plan. It does so only for a call
-// that requires a plan: waiting for the earlier steps within any other invocation would delay the record of what
-// was paid.
+// refusal returns the failure of a reply with a plan that cannot run. It makes the invocation fail, so that a resumed run repeats
+// the invocation instead of replaying the plan. It does so only for a call that requires a plan: waiting for the earlier steps
+// within any other invocation would delay the record of a paid answer.
 func (l *lane) refusal(e *entry, step string) func(*Request, *Reply) (*Error, error) {
 	return func(req *Request, reply *Reply) (*Error, error) {
 		if want := req.Requires.Reply; reply.Type != Plan || want == Value {
@@ -122,10 +121,10 @@ func isRefused(failure *Error) bool {
 	return failure != nil && (failure.Type == reasons.PlanInvalid || failure.Type == reasons.PlanTooDeep)
 }
 
-// mostFindings bounds the findings in the record of an attempt.
+// mostFindings is the maximum number of findings in the record of an attempt.
 const mostFindings = 100
 
-// Findings returns the findings in the details of a refused plan.
+// Findings returns the findings in the details of a rejected plan.
 func (e *Error) Findings() stone.Findings {
 	var details struct {
 		Findings stone.Findings `json:"findings"`

@@ -13,8 +13,7 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 )
 
-// judged reports whether the judge is asked: about every answer, or about a sample that
-// is the same when the run is resumed.
+// judged reports whether the judge is invoked: for every answer, or for a sample that is the same when the run is resumed.
 func (l *lane) judged(ctx context.Context, sub *Subject) bool {
 	j := &l.effective.judge
 	if !j.on || j.canary >= 1 {
@@ -27,9 +26,9 @@ func (l *lane) judged(ctx context.Context, sub *Subject) bool {
 	return float64(h.Sum64()*0x9E3779B97F4A7C15>>11)/(1<<53) < j.canary
 }
 
-// grade asks the judge. If the judge fails or gives no score within 0..1, it is asked
-// again, as often as the policy allows. Without a score, the policy decides: the answer
-// counts as not judged, or it fails with judgeInvalid. A spent account is a failure too.
+// grade invokes the judge. If the judge fails or gives no score within 0..1, it is invoked again, as often as the policy allows.
+// Without a score, the policy decides whether the answer counts as not judged or fails with judgeInvalid. An exhausted account is
+// a failure too.
 func (l *lane) grade(ctx context.Context, sub *Subject) (said Verdict, failure *Error, err error) {
 	e, why := l.judge, "there is no judge: register a capability with the intent "+terms.Grade
 	j := &l.effective.judge
@@ -58,7 +57,7 @@ func (l *lane) grade(ctx context.Context, sub *Subject) (said Verdict, failure *
 	return said, &Error{Type: reasons.JudgeInvalid, Message: why}, nil
 }
 
-// askJudge asks the judge for the n-th time about one answer.
+// askJudge invokes the judge for the n-th time for one answer.
 func (l *lane) askJudge(ctx context.Context, sub *Subject, n int) (a answer, failure *Error, err error) {
 	e, req, step := l.judge, l.request, "judge "+sub.Step
 	if n > 1 {
@@ -71,12 +70,12 @@ func (l *lane) askJudge(ctx context.Context, sub *Subject, n int) (a answer, fai
 	// The effects granted to the answer are not granted to the judge.
 	req.InSchema, req.Schema, req.schemaID, req.Turn = sub.Request.InSchema, builtin[terms.EvalAnswer], evalAnswerID, nil
 	req.Context, req.Constraints, req.Requires, req.Done, req.Effects = nil, nil, Requires{}, Done{}, e.given(&Spec{})
-	req.Cache = Cache{} // a judge is asked each time
+	req.Cache = Cache{} // a judge is invoked each time
 	return l.pay(ctx, e, &req, step)
 }
 
-// Material returns the input of a capability that judges the subject by a rubric, as of
-// [EvalRequest]. At the door, "out" is the input, "input" is null and "of" is "input".
+// Material returns the input of a capability that judges the subject by a rubric, as the built-in schema "req/eval" describes it.
+// At the door, "out" is the input, "input" is null and "of" is "input".
 func (s *Subject) Material(rubric string) (JSON, error) {
 	r := s.Request
 	input, of := r.Input, ""

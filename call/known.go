@@ -6,9 +6,8 @@ import (
 	"slices"
 )
 
-// BuiltIn returns the built-in check of a name, such as "max-chars", or nil. Constraints,
-// if not nil, is an object that replaces the constraints of the request, as {"max-chars":
-// 200}.
+// BuiltIn returns the built-in check with the name, such as "max-chars", or nil. Constraints, if not nil, is an object that
+// replaces the constraints of the request, such as {"max-chars": 200}.
 func BuiltIn(name string, constraints JSON) Check {
 	check := builtinChecks[name]
 	if check == nil || constraints == nil {
@@ -22,9 +21,8 @@ func BuiltIn(name string, constraints JSON) Check {
 	}
 }
 
-// Effective returns the rules of a call after applying all levels of the policy. No field
-// is left to another level: a nil FallbackMax means unlimited. The capabilities in
-// Fallback are asked only if the call is not pinned to one.
+// Effective returns the rules of a call after applying all levels of the policy. No field is left to another level: a nil
+// FallbackMax means unlimited. The capabilities in Fallback are invoked only if the call is not pinned to one.
 func (app *Applicator) Effective(s Spec) Rules {
 	e := app.Policy.resolve(&s)
 	r := Rules{

@@ -27,13 +27,13 @@ type breaker struct {
 	failed  int // in a row
 	until   time.Time
 	probing bool
-	busy    time.Time // the capability has asked for no requests until then
+	busy    time.Time // the capability has requested a pause until then
 }
 
-// maxBusy bounds how long a capability can declare itself busy.
+// maxBusy is the longest time for which a capability can declare itself busy.
 const maxBusy = time.Hour
 
-// busyFor rejects invocations for d, as the capability asked, but at most for maxBusy.
+// busyFor rejects invocations for d, as the capability requested, but at most for maxBusy.
 func (b *breaker) busyFor(d time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -13,9 +13,8 @@ import (
 	"github.com/stonelayer/stone/internal/form"
 )
 
-// readMetadata reads the metadata of a capability from the fields of a map. The map may
-// have other fields, which configure how the capability is reached. If to already has an
-// ID, because a registry uses it as a key, the map need not repeat it.
+// readMetadata reads the metadata of a capability from the fields of a map. The map may have other fields, which configure how
+// the capability is reached. If to already has an ID, because the ID is a key in the registry, the map need not repeat it.
 func readMetadata(m *form.Map, to *Metadata) {
 	id := to.ID
 	if id == "" {

@@ -24,11 +24,10 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// New makes a call: an ashlar that finds a capability to answer it. Its node of type
-// produces contains the accepted out, and has the Record of the call in its meta. An
-// empty name defaults to the name of produces. A failure is an *Error, whose Type is the
-// kind of the step's failure. With Dispatch.AllowFailure the run continues after a
-// failure, with a node of type Failed(produces) instead.
+// New makes a call: an ashlar that finds a capability to answer it. Its node, of type produces, contains the accepted out and has
+// the call's Record in its meta. An empty name defaults to the name of produces. A failure is an *Error, whose Type is the kind
+// of the step's failure. With Dispatch.AllowFailure the run continues after a failure, with a node of type Failed(produces)
+// instead.
 //
 // The Applicator must be complete when the ashlar is validated or run. Validate reports a
 // call that no capability can answer as "no-candidate", and undefined names as
@@ -100,7 +99,7 @@ func SpecOf(a stone.Ashlar) (Spec, bool) {
 	return c.spec, true
 }
 
-// modelled is implemented by makers of leaves that ask a model, such as agents.
+// modelled is implemented by makers of leaves that call a model, such as agents.
 type modelled interface{ Model() llm.Model }
 
 // TurnOf returns the Spec of an agent's [Model], which makes each turn a call. It returns false if a is not an agent or has another
@@ -168,7 +167,7 @@ type session struct {
 	disagreed string
 	// admitted is the verdict on the input; nil if there are no checks at the door.
 	admitted *Admission
-	// offline is the constraint no-web: no candidate with the effect net is asked.
+	// offline is the constraint no-web: no candidate with the effect net is invoked.
 	offline bool
 
 	awaited   sync.Once // afterwards dag is complete and plans start from base: see ground

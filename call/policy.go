@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 )
 
-// switchesOn are the failures after which, by default, another capability is asked.
+// switchesOn are the failures after which, by default, another capability is invoked.
 var switchesOn = []string{reasons.SchemaInvalid, reasons.FormatDrift, reasons.LowScore, reasons.MustFailed, reasons.SoftTimeout, reasons.Unavailable, reasons.InvokeFailed}
 
 // effective is a policy applied to one call. Its levels, the most specific first, are the
@@ -31,8 +31,8 @@ type judging struct {
 	cap, rubric    string
 }
 
-// resolve applies all levels of the policy. A tool is retried only if the call itself
-// sets it, since a tool has its effects each time; it is never judged.
+// resolve applies all levels of the policy. A tool is retried only if the call itself sets retries, since a tool has its effects
+// each time; a tool is never judged.
 func (p *Policy) resolve(s *Spec) effective {
 	intent := p.Intents[s.Intent]
 	levels := []Rules{{Done: s.Done, Admit: s.Admit, Retry: s.Dispatch.Retry, SwitchOn: s.Dispatch.SwitchOn}, intent, p.Default,
@@ -69,12 +69,12 @@ func (p *Policy) resolve(s *Spec) effective {
 	return e
 }
 
-// fallback returns the capabilities to ask after the ones that the call lists.
+// fallback returns the capabilities to invoke after those that the call lists.
 func (p *Policy) fallback(intent string) []string {
 	return slices.Concat(p.Default.Fallback, p.Intents[intent].Fallback, p.Routing.Fallback)
 }
 
-// recoverable reports whether another capability may be asked after a failure.
+// recoverable reports whether another capability may be invoked after a failure.
 func (e *effective) recoverable(err *Error) bool {
 	return slices.Contains(e.switchOn, err.Type) || err.Retryable && !e.switchStated
 }

@@ -15,7 +15,7 @@ import (
 // call's node, or of its failure.
 type Record struct {
 	Intent   string   `json:"intent,omitempty"`
-	Cap      string   `json:"cap/id,omitempty"` // the capability that answered or was asked last
+	Cap      string   `json:"cap/id,omitempty"` // the capability that answered or was invoked last
 	Version  string   `json:"cap/version,omitempty"`
 	Attempts int      `json:"attempts"`       // invocations in all, repairs included
 	Plan     bool     `json:"plan,omitempty"` // the answer was a plan
@@ -32,10 +32,10 @@ type Record struct {
 	Input     *Admission `json:"input,omitempty"` // the verdict on the input; nil without checks of it
 	Tried     []Attempt  `json:"tried,omitempty"` // by candidate, then by number
 	Usage     Usage      `json:"usage,omitzero"`
-	// Strategy is Cascade, Tournament, Race or Agreement. It is empty if the call failed before
-	// a capability was asked. The content of a node of type Failed does not have it.
+	// Strategy is Cascade, Tournament, Race or Agreement. It is empty if the call failed before a capability was invoked. The
+	// content of a node of type Failed does not have it.
 	Strategy string `json:"-"`
-	// From is the run from which the answer was taken, see Cache. Usage is then zero, and the other fields describe that run.
+	// From is the run from which the answer was taken; see Cache. Usage is then zero, and the other fields describe that run.
 	From string `json:"from,omitempty"`
 }
 

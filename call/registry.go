@@ -77,7 +77,7 @@ func (r *Registry) IDs() []string {
 	return slices.Sorted(maps.Keys(r.entries))
 }
 
-// ordered returns the ids of all capabilities, the cheapest first.
+// ordered returns the ids of all capabilities, cheapest first.
 func (r *Registry) ordered() (ids []string) {
 	if r != nil {
 		for _, e := range r.order {
@@ -87,7 +87,7 @@ func (r *Registry) ordered() (ids []string) {
 	return ids
 }
 
-// Intents ranges over the intents of all capabilities. An intent of several is repeated.
+// Intents ranges over the intents of all capabilities. An intent that several capabilities have is repeated.
 func (r *Registry) Intents() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, id := range r.IDs() {

@@ -25,11 +25,10 @@ const MaxEnvelope = 8 << 20
 
 var envelopeLimits = edn.Limits{Bytes: MaxEnvelope, Depth: 512}
 
-// ReadRequest reads the envelope of a request, in EDN or JSON. Input, Context and
-// Constraints of the Spec are constants, which read nothing from a DAG; its Applicator is
-// nil. The error is an *Error of type InvalidRequest. It names the first fault, see
-// Error.Reason, and lists all faults in its details. Applicator.CheckRequest and
-// stone.Validate check whether a capability can answer.
+// ReadRequest reads the envelope of a request, in EDN or JSON. Input, Context and Constraints of the Spec are constants, which
+// read nothing from a DAG; its Applicator is nil. The error is an *Error of type InvalidRequest. It names the first fault (see
+// Error.Reason) and lists all faults in its details. Applicator.CheckRequest and stone.Validate check whether a capability can
+// answer.
 func ReadRequest(data []byte) (Trace, Spec, error) {
 	v, err := edn.ReadEither(data, envelopeLimits)
 	if err != nil {
@@ -89,7 +88,7 @@ func (t *Trace) read(m *form.Map) {
 	m.At("turn").Int(&t.Turn, 0, math.MaxInt)
 }
 
-// checkName refuses a name that is too large to be kept with a run.
+// checkName rejects a name that is too long to be kept with a run.
 func checkName(m *form.Map, key, name string) {
 	if err := bounds.CheckName("the "+key, name); err != nil {
 		m.FaultAt(key, form.Invalid, "%v", err)
@@ -120,7 +119,7 @@ type refusal struct {
 	Column     int    `json:"column,omitempty"`
 	Message    string `json:"message"`
 	Suggestion string `json:"suggestion,omitempty"`
-	denied     string // the missing effect, if that is the fault
+	denied     string // the missing effect, if it is the fault
 }
 
 func refuse(faults form.Faults) *Error {
@@ -168,8 +167,7 @@ func refuseRequest(findings stone.Findings) error {
 	return refuseFor(all[0].Message, all...)
 }
 
-// Reason returns why a request was rejected, as "trace/missing". It is "" for other
-// errors.
+// Reason returns why a request was rejected, such as "trace/missing". It is "" for other errors.
 func (e *Error) Reason() string {
 	var details struct {
 		Reason string `json:"reason"`

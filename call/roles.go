@@ -102,9 +102,8 @@ func (r Roles) Allow(p Principal, effects []string) (granted, denied []string) {
 	return granted, denied
 }
 
-// Grant returns the part of a grant that the principal may have, for the Grant of a
-// stone.Config. An effect without a rule stays granted, since the host named it. The
-// result is sorted and never nil, which would grant everything.
+// Grant returns the part of a grant that the principal is allowed, for the Grant of a stone.Config. An effect without a rule
+// stays granted, since the host named it. The result is sorted and never nil, which would grant everything.
 func (r Roles) Grant(p Principal, grant []string) []string {
 	left := []string{}
 	for _, e := range grant {

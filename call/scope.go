@@ -9,15 +9,14 @@ import (
 	"strings"
 )
 
-// A Scope limits the directories, programs and servers that a capability reaches. It only narrows: a nil list sets no
-// limit, an empty one denies everything.
+// A Scope limits the directories, programs and servers that a capability can reach. It only narrows: a nil list sets no limit,
+// and an empty list denies everything.
 type Scope struct {
-	// FS are absolute directories. Everything below them may be used.
+	// FS lists absolute directories. Everything below them may be used.
 	FS FS `json:"fs"`
-	// Process are absolute paths of programs that may be started.
+	// Process lists absolute paths of programs that may be started.
 	Process Process `json:"process"`
-	// Net are servers, as "https://api.example.com" or "http://127.0.0.1:8080". The
-	// default port follows from the scheme.
+	// Net lists servers, such as "https://api.example.com" or "http://127.0.0.1:8080". The default port follows from the scheme.
 	Net Net `json:"net"`
 }
 
@@ -37,9 +36,8 @@ func (s Scope) Check() error {
 	return nil
 }
 
-// Unconfined returns an error if an unconfined program must not be started: the scope
-// limits directories or servers, or does not list the program. What names the kind of
-// program, as "an engine".
+// Unconfined returns an error if an unconfined program must not be started: the scope limits directories or servers, or does not
+// list the program. What names the kind of program, such as "an engine".
 func (s Scope) Unconfined(what, program string) error {
 	if s.FS != nil || s.Net != nil {
 		return fmt.Errorf("%s cannot be limited to directories and servers: leave fs and net out of its scope", what)
@@ -50,8 +48,8 @@ func (s Scope) Unconfined(what, program string) error {
 // FS lists directories.
 type FS []string
 
-// Resolve returns the absolute path of a file or directory without symbolic links, or an
-// error if it is outside. A path that does not exist is resolved by its directory.
+// Resolve returns the absolute path of a file or directory without symbolic links, or an error if it is outside. If the path does
+// not exist, its directory is resolved.
 func (f FS) Resolve(path string) (string, error) {
 	path, err := realPath(path)
 	if err != nil {

@@ -15,10 +15,10 @@ type sent struct {
 	Schema JSON   `json:"schema,omitempty"` // the schema of the answer that a model was told
 }
 
-// maxSent bounds each text that was sent, in bytes.
+// maxSent is the maximum length of each recorded text, in bytes.
 const maxSent = 32 << 10
 
-// sentTo returns the request that a capability was sent: to a model, if it asked one. An agent records its own requests.
+// sentTo returns the request that was sent to a capability, or to the model that it called. An agent records its own requests.
 func sentTo(req *Request, to *llm.Request) *sent {
 	switch {
 	case req.Turn != nil:

@@ -18,25 +18,24 @@ type Spec struct {
 	Intent string // the task, as "text/respond"
 	// Cap pins the call to one capability, without fallbacks.
 	Cap string
-	// Tool asks a tool of the Applicator instead of a capability, without fallbacks.
-	// Intent and Requires do not select it.
+	// Tool invokes a tool of the Applicator instead of a capability, without fallbacks. Intent and Requires do not select it.
 	Tool     string
 	Requires Requires
 	Dispatch Dispatch
 	Done     Done
-	// Admit lists the requirements on the input. They are checked before any capability is asked. An input that does
-	// not meet them fails the call with "input/rejected". They are joined with the policy's, which the input must also
-	// meet alone.
+	// Admit lists the requirements on the input. They are checked before any capability is invoked. An input that does not meet
+	// them fails the call with "input/rejected". They are joined with the policy's requirements, which the input must also meet
+	// on their own.
 	Admit Done
 	// Budget limits this call within the account of the run.
 	Budget Budget
-	// CapFrom and CandidatesFrom read the capabilities to ask, in place of Cap and of
-	// Dispatch.Candidates: a capability is a value that one call can pass to another. An id that
-	// is not registered, or whose capability cannot answer, is rejected when the call is made. The handle's
-	// requirements and checks are joined with the call's; a call that contradicts them fails with [InputInvalid].
+	// CapFrom and CandidatesFrom read the capabilities to invoke, in place of Cap and Dispatch.Candidates: a capability is a
+	// value that one call can pass to another. An id that is not registered, or whose capability cannot answer, is rejected when
+	// the call is made. The handle's requirements and checks are joined with the call's; a call that contradicts them fails with
+	// [InputInvalid].
 	CapFrom        dag.Reader[Handle]
 	CandidatesFrom dag.Reader[[]string]
-	// Cache takes an answer of an earlier run in place of asking.
+	// Cache takes the answer from an earlier run instead of invoking a capability.
 	Cache Cache
 	// Effects are the only effects that the answer may have, as named in package effect. They narrow the grant of the run. Nil
 	// adds no limit: the answer may have the effects that its capability needs.
@@ -46,7 +45,7 @@ type Spec struct {
 	// The calls of this process follow them.
 	Stack []Frame
 
-	// Input, Context and Constraints make those parts of the request, see From. A nil Input is {}. A nil Context or Constraints
+	// Input, Context and Constraints make those parts of the request; see From. A nil Input is {}. A nil Context or Constraints
 	// is omitted. The constraint no-web, if true, excludes candidates that need the effect net and grants it to no other.
 	Input, Context, Constraints dag.Reader[any]
 }
@@ -107,15 +106,14 @@ type Dispatch struct {
 
 // Agree configures an [Agreement]. Nil compares two answers as JSON.
 type Agree struct {
-	// First is the number of candidates that are asked at once. Zero means 2.
+	// First is the number of candidates that are invoked at once. Zero means 2.
 	First int `json:"first,omitempty"`
 	// Check names a check whose out is the array of these answers, each of which has passed the
 	// gate. The answers agree if it passes. If Check is empty, they must be equal as JSON.
 	Check string `json:"check,omitempty"`
 }
 
-// Retry bounds the attempts. Nil leaves a field to the policy; the defaults are 0 and
-// unlimited.
+// Retry limits the attempts. Nil leaves a field to the policy; the defaults are 0 and unlimited.
 type Retry struct {
 	SameCapMax  *int `json:"same-cap-max,omitempty"` // further attempts of one capability
 	FallbackMax *int `json:"fallback-max,omitempty"` // further capabilities; the first group of an agreement counts as one
@@ -123,7 +121,7 @@ type Retry struct {
 
 // Repair lets a capability repair an answer that the gate rejected.
 type Repair struct {
-	Cap string `json:"cap/id,omitempty"` // empty: the one that answered
+	Cap string `json:"cap/id,omitempty"` // empty means the capability that answered
 	Max int    `json:"max,omitempty"`    // at most this often; 1 if zero
 }
 
@@ -137,13 +135,13 @@ type Done struct {
 // Budget limits the spending of a call.
 type Budget = budget.Limits
 
-// Rules are one level of a policy. They apply to calls that set nothing else.
+// Rules are one level of a policy. They apply where a call does not set its own.
 type Rules struct {
 	Done     Done     `json:"done,omitzero"`
 	Admit    Done     `json:"admit,omitzero"` // requirements on the input
 	Retry    Retry    `json:"retry,omitzero"`
 	SwitchOn []string `json:"switch-on,omitempty"`
-	Fallback []string `json:"fallback,omitempty"` // capabilities to ask after those that the call lists
+	Fallback []string `json:"fallback,omitempty"` // capabilities to invoke after those that the call lists
 	Judge    Judge    `json:"judge,omitzero"`
 	Cache    Cache    `json:"cache,omitzero"` // of an intent only
 }
@@ -157,12 +155,11 @@ type Judge struct {
 	Canary  *float64 `json:"canary,omitempty"`   // share of the answers that are judged; 1 by default
 	Cap     string   `json:"cap/id,omitempty"`   // the judge; by default the cheapest with the intent "eval/grade"
 	Rubric  string   `json:"rubric,omitempty"`   // the criteria, part of the judge's input
-	// MaxAttempts bounds the attempts to get a score for one answer from the judge; 1 by default.
+	// MaxAttempts limits the attempts to obtain a score for one answer from the judge; 1 by default.
 	MaxAttempts *int `json:"max-attempts,omitempty"`
 }
 
-// A Policy contains rules by intent. Its levels, the most specific first, are the call
-// itself, its intent, Default and Routing.
+// A Policy contains rules by intent. Its levels, most specific first, are the call itself, its intent, Default and Routing.
 type Policy struct {
 	Default Rules            `json:"default,omitzero"`
 	Intents map[string]Rules `json:"intents,omitempty"`

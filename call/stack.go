@@ -17,12 +17,12 @@ const maxStack = 100
 type Frame struct {
 	Call   string `json:"call"`             // its path in the run
 	Intent string `json:"intent,omitempty"` // empty for a tool
-	Cap    string `json:"cap/id"`           // the capability that was asked
+	Cap    string `json:"cap/id"`           // the capability that was invoked
 }
 
 type stackKey struct{}
 
-// stackOf returns the calls around ctx, the outermost first.
+// stackOf returns the calls around ctx, outermost first.
 func stackOf(ctx context.Context) []Frame {
 	stack, _ := ctx.Value(stackKey{}).([]Frame)
 	return stack

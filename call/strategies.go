@@ -15,8 +15,8 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// dispatch asks the candidates by the strategy of the call. It returns the outcome and
-// all attempts, lane by lane. The error means that the call did not finish.
+// dispatch invokes the candidates by the call's strategy. It returns the outcome and all attempts, lane by lane. The error means
+// that the call did not finish.
 func (s *session) dispatch() (win *outcome, tried []Attempt, err error) {
 	s.filter()
 	switch s.spec.Dispatch.Strategy {
@@ -30,7 +30,7 @@ func (s *session) dispatch() (win *outcome, tried []Attempt, err error) {
 	return s.cascade(0, nil)
 }
 
-// filter notes which candidates cannot be asked now, and why.
+// filter notes which candidates cannot be invoked now, and why.
 func (s *session) filter() {
 	s.reasons = make([]string, len(s.candidates))
 	left := s.account.Left()
@@ -57,8 +57,7 @@ func (s *session) unavailable(e *entry, left budget.Limits) string {
 	return e.unavailable(left)
 }
 
-// eligible returns the indexes of the candidates to ask: all that pass the tests, as many
-// as the policy allows.
+// eligible returns the indexes of the candidates to invoke: all that pass the tests, as many as the policy allows.
 func (s *session) eligible() []int {
 	var places []int
 	for i, reason := range s.reasons {
@@ -76,7 +75,7 @@ func (s *session) lane(ctx context.Context, i int) *lane {
 	return &lane{session: s, entry: s.candidates[i].entry, ctx: ctx}
 }
 
-// none returns the outcome if no candidate was asked.
+// none returns the outcome if no candidate was invoked.
 func (s *session) none() *outcome {
 	e := &Error{Type: reasons.NoCandidate, Message: "no capability can answer " + s.subject()}
 	for i, reason := range s.reasons {
@@ -97,7 +96,7 @@ func (s *session) none() *outcome {
 }
 
 // unpaid returns the account's refusal to pay for the cheapest candidate that was rejected because of its cost, or nil. If the
-// run has no money left, resuming it with more makes the call.
+// run has no money left, resuming it with more money repeats the call.
 func (s *session) unpaid() error {
 	least := math.Inf(1)
 	for i, reason := range s.reasons {
@@ -118,10 +117,10 @@ func (s *session) subject() string {
 	return "the intent " + s.spec.Intent
 }
 
-// cascade asks one candidate after the other, starting at an index. Before is the outcome of earlier candidates, nil if none was
-// asked. A candidate that is no longer available at its turn costs neither an attempt nor a fallback. If the last candidates are
-// excluded only because of their cost, the account decides: it waits for estimates that others have reserved, and its refusal may
-// end the run.
+// cascade invokes one candidate after the other, starting at an index. Before is the outcome of earlier candidates, or nil if
+// none was invoked. A candidate that is no longer available at its turn costs neither an attempt nor a fallback. If the last
+// candidates are excluded only because of their cost, the account decides: it waits for estimates that others have reserved, and
+// its refusal may end the run.
 func (s *session) cascade(from int, before *outcome) (win *outcome, tried []Attempt, err error) {
 	asked, poor := 0, false
 	if win = before; win != nil {
@@ -169,9 +168,8 @@ func (s *session) cascade(from int, before *outcome) (win *outcome, tried []Atte
 	return win, tried, nil
 }
 
-// tournament asks all candidates at once and takes the best answer, or the earliest of
-// equal ones. If the account runs out in one lane, a passing answer of another lane still
-// wins: it is paid for.
+// tournament invokes all candidates at once and takes the best answer, or the earliest of equal ones. If the account runs out in
+// one lane, a passing answer of another lane still wins, since it has been paid for.
 func (s *session) tournament() (win *outcome, tried []Attempt, err error) {
 	places := s.eligible()
 	if len(places) == 0 {
@@ -249,9 +247,8 @@ func (l *lane) reserve(ctx context.Context, ended *error) context.Context {
 	return draw.Context(ctx)
 }
 
-// race starts the candidates together, or each when the previous one has failed or is
-// late, and takes the first answer that passes. The others are cancelled, and have ended
-// when it returns.
+// race starts the candidates together, or each when the previous one has failed or is late, and takes the first answer that
+// passes. The others are cancelled, and have ended when race returns.
 func (s *session) race() (win *outcome, tried []Attempt, err error) {
 	places := s.eligible()
 	if len(places) == 0 {

@@ -62,10 +62,9 @@ func joinPieces(data []byte) (text string, rest []byte, ok bool) {
 	}
 }
 
-// VoiceWriter returns a writer for the output of a program, in the form that
-// [ReadOutput] reads. It says each piece of a streamed answer as soon as its line is
-// whole. It never fails, and ignores what follows the pieces. With a nil voice it ignores
-// everything. Its memory is bounded by the length of a line, which the caller bounds.
+// VoiceWriter returns a writer for the output of a program, in the form that [ReadOutput] reads. It streams each piece of the
+// answer as soon as its line is complete. It never fails, and ignores everything after the pieces. With a nil voice it ignores
+// all output. It buffers at most one line, whose length the caller limits.
 func VoiceWriter(v *event.Voice) io.Writer {
 	if v == nil {
 		return io.Discard

@@ -19,8 +19,8 @@ type bounding interface {
 	Around(context.Context) context.Context
 }
 
-// runPlan checks and runs a plan that a capability returned. Out is the emission of the
-// plan. Ran is the DAG with the nodes of the plan, which is kept if out is accepted.
+// runPlan checks and runs a plan that a capability returned. Out is the plan's emission. Ran is the DAG with the plan's nodes,
+// which is kept if out is accepted.
 func (l *lane) runPlan(e *entry, req *Request, reply *Reply, step string) (out JSON, ran dag.DAG, failure *Error, err error) {
 	p, failure, err := l.compiled(e, req, reply, step)
 	if failure != nil || err != nil {
@@ -85,8 +85,7 @@ func (s *session) ground() (dag.DAG, error) {
 	return s.base, s.groundErr
 }
 
-// keep adds the nodes of a plan beside the node of the call, and returns the DAG on which
-// that node is made.
+// keep adds the nodes of a plan beside the call's node, and returns the DAG on which the call's node is made.
 func (s *session) keep(ctx context.Context, win *outcome) (dag.DAG, error) {
 	if !win.planned {
 		return s.dag, nil

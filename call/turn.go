@@ -32,13 +32,13 @@ const turnIntent = "llm/turn"
 //		Dispatch: call.Dispatch{Candidates: []string{"model/small", "model/large"}},
 //	}), agent.Config{…})
 //
-// The input of the call is the llm.Request, its out the llm.Reply, both as JSON. Capabilities of call/model get the whole
-// conversation with tools and response format; any other may answer with {"text": "…"}. Dispatch.Repair adds the rejected answer
-// to the context. Applicator and Input of the Spec are set by Model; its Intent defaults to "llm/turn".
+// The input of the call is the llm.Request, and its out the llm.Reply, both as JSON. Capabilities of call/model receive the whole
+// conversation with tools and response format; any other capability may answer with {"text": "…"}. Dispatch.Repair adds the
+// rejected answer to the context. Applicator and Input of the Spec are set by Model; its Intent defaults to "llm/turn".
 //
 // The call draws on the account of the context by itself; Budget of the Spec limits each request. In a run, its attempts are
-// recorded steps below the body that asks; elsewhere each request is its own run. A cascade streams while it is answered. The
-// other strategies stream the answer once it is chosen.
+// recorded steps below the body that makes the request; elsewhere each request is its own run. A cascade streams while it is
+// answered. The other strategies stream the answer once it is chosen.
 func Model(app *Applicator, spec Spec) llm.Model {
 	spec.Applicator = app
 	spec.Intent = cmp.Or(spec.Intent, turnIntent)
@@ -72,10 +72,10 @@ func (m *turns) CheckGrant(grant []string) []stone.Finding {
 	return m.caller(nil, nil).checkGrant(grant)
 }
 
-// Unpriced returns the models without a known price that the calls may ask.
+// Unpriced returns the models that the calls may use and whose price is not known.
 func (m *turns) Unpriced(ctx context.Context) []string { return m.caller(nil, nil).unpriced(ctx) }
 
-// Most returns the most that the call of a request costs; see llm.Most.
+// Most returns the most that the call for a request can cost; see llm.Most.
 func (m *turns) Most(ctx context.Context, req *llm.Request) budget.Bound {
 	return m.caller(req, nil).bound(ctx)
 }
@@ -121,7 +121,7 @@ func (m *turns) ask(ctx context.Context, req *llm.Request, hear func() func(llm.
 	return answered{n, err}
 }
 
-// A turnStream joins the streams of the capabilities that a call asks.
+// A turnStream joins the streams of the capabilities that a call invokes.
 type turnStream struct {
 	ctx     context.Context
 	yield   func(llm.Delta, error) bool

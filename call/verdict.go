@@ -46,8 +46,8 @@ func (v *Verdict) rank() int {
 	return slices.Index([]string{"broken", "failed", "passed", "skipped"}, v.State)
 }
 
-// facts ranges over the facts of a call for people, see tree.Facts. The capabilities that would be asked depend on the
-// run: see Applicator.Candidates.
+// facts ranges over the facts about a call for people; see tree.Facts. The capabilities that would be invoked depend on the run:
+// see Applicator.Candidates.
 func (c *caller) facts() iter.Seq2[string, string] {
 	s := &c.spec
 	candidates := strings.Join(s.Dispatch.Candidates, ", ")

@@ -20,9 +20,8 @@ func (d DAG) grow(n *Node) DAG {
 // Append adds a node. Its parents must be in the DAG; they stop being heads, and the
 // node becomes the last head. Appending a node that d already has changes nothing.
 //
-// If the parents of the node are d.Next(), as a Type makes them, the cost does not
-// depend on the size of the DAG. Otherwise Append searches back to the oldest parent,
-// or through the whole graph if the node has no parents.
+// If the node's parents are d.Next(), as they are for nodes that a Type makes, the cost does not depend on the size of the DAG.
+// Otherwise Append searches back to the oldest parent, or through the whole graph if the node has no parents.
 func (d DAG) Append(n *Node) (DAG, error) {
 	if n == nil || n.typ == "" {
 		return d, errors.New("append: want a node made by NewNode or by a Type, got none")
@@ -65,7 +64,7 @@ func (d DAG) lookFor(n *Node) (found bool, missing *Node) {
 	return false, nil
 }
 
-// Extends reports whether d is base or was made by appending to it. Every DAG extends the empty one.
+// Extends reports whether d is base or was made by appending to base. Every DAG extends the empty one.
 func (d DAG) Extends(base DAG) bool {
 	at := d.log
 	for at.len() > base.Len() {
@@ -97,8 +96,8 @@ func (g *group) keepHeads(log *entry, gone map[ID]bool) {
 	}
 }
 
-// extend adds nodes to the log, parents first. From maps a head to the node where reading from it continues, if it is another;
-// see Join.
+// extend adds nodes to the log, parents first. From maps a head to the node where reading continues, if that is another node; see
+// Join.
 func (e *entry) extend(nodes []*Node, from map[ID]*Node) *entry {
 	if len(nodes) == 0 {
 		return e

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// A DAG is an append-only graph of nodes. The zero value is empty. It is a
-// value: methods that add nodes return a new DAG and do not change the receiver.
+// A DAG is an append-only graph of nodes. The zero value is empty. A DAG is a value: methods that add nodes return a new DAG and
+// do not change the receiver.
 type DAG struct {
 	log  *entry  // the last entry; nil when empty
 	fail *flight // a failure in flight
@@ -28,7 +28,7 @@ type entry struct {
 	byType atomic.Pointer[trie[*list]]
 }
 
-// group has the nodes that an entry adds, and the heads after it.
+// group holds the nodes that an entry adds and the heads after the entry.
 type group struct {
 	nodes []*Node // in append order
 	heads []*Node // all nodes without children, in append order
@@ -79,9 +79,8 @@ func (d DAG) Heads() []*Node {
 	return slices.Clone(d.log.heads())
 }
 
-// Latest returns the failure in flight, which every reader may see, or else the head
-// that was appended last, or nil for an empty DAG. A step sees that head only if it
-// declares [Latest] or the type of the node.
+// Latest returns the failure in flight, which every reader may see, or else the head that was appended last, or nil for an empty
+// DAG. A step sees that head only if it declares [Latest] or the node's type.
 func (d DAG) Latest() *Node {
 	if d.fail != nil {
 		return d.fail.node
@@ -174,7 +173,7 @@ func (d DAG) Since(typ, after string) ([]*Node, error) {
 	return found, nil
 }
 
-// Node returns the node with the id, or nil. It looks through the whole graph.
+// Node returns the node with the id, or nil. It searches the whole graph.
 func (d DAG) Node(id ID) *Node {
 	for n := range d.backward() {
 		if n.id == id {

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// A Delta holds the nodes that one DAG has beyond another, as data: it survives JSON and can be applied to any DAG in place of
-// the other. See [DAG.Delta].
+// A Delta is the list of nodes that one DAG has beyond another. It can be encoded as JSON and applied to any DAG. See
+// [DAG.Delta].
 type Delta []deltaNode
 
-// deltaNode is a node of a delta. Its parents are numbers, so the delta fits on another DAG: n means the n-th node of the delta,
-// and -1-n the n-th head that an appended node would follow there. An empty list means all these heads.
+// deltaNode is a node of a delta. Its parents are numbers, so the delta can be applied to another DAG: n means the n-th node of
+// the delta, and -1-n the n-th head that an appended node would follow there. An empty list means all these heads.
 type deltaNode struct {
 	Type    string            `json:"type"`
 	Content json.RawMessage   `json:"content"`
@@ -21,8 +21,8 @@ type deltaNode struct {
 	Time    time.Time         `json:"time"`
 }
 
-// Delta returns the nodes of the DAGs beyond d, which each of them extends. It is an error if one does not, or if a node has a
-// parent that is neither in the delta nor a head of d.
+// Delta returns the nodes that the DAGs have beyond d. It is an error if one of them does not extend d, or if a node has a parent
+// that is neither in the delta nor a head of d.
 func (d DAG) Delta(lanes ...DAG) (Delta, error) {
 	before := d.Next()
 	at := make(map[ID]int, len(before))

@@ -1,10 +1,9 @@
 // Package dag implements the record of a run: an append-only graph of typed,
 // content-addressed nodes.
 //
-// A [Node] has a type, a content, parents and an id. The id is the SHA-256 of
-// the canonical JSON of content, parents and type. A changed node would have another
-// id, and the id of the last node of a run covers all nodes that it depends on. Meta
-// and time are not part of the id: they describe how a node was made.
+// A [Node] has a type, a content, parents and an id. The id is the SHA-256 of the canonical JSON of content, parents and type. A
+// changed node would have another id, and the id of the last node of a run covers all nodes that it depends on. Meta and time are
+// not part of the id: they describe how the node was made.
 //
 // A [DAG] is a small value. A copy is a snapshot: appending to it does not change the
 // original. Any number of goroutines may read and extend copies of one DAG
@@ -26,10 +25,9 @@
 //	replies, err := dag.All(Reply).From(d)
 //	title := dag.Derive(Ticket, func(t TicketDoc) string { return t.Title })
 //
-// The nearest node is found along first parents, from the place of the next node.
-// That is one line of work: it does not cross into a sibling lane. All returns every
-// node of a type in append order: parents before children, and lanes in source order,
-// whichever finished first. The cost of both does not depend on the depth of the graph.
+// The nearest node is found along first parents, from the place of the next node. That is one line of work: the search does not
+// cross into a sibling lane. All returns every node of a type in append order: parents before children, and lanes in source
+// order, whichever finished first. The cost of both does not depend on the depth of the graph.
 //
 // # Fan-outs
 //
@@ -44,9 +42,9 @@
 //
 // # Making nodes
 //
-// [Type.Append] and [Type.With] make nodes of a type. [NewNode] makes a node of a [Spec], for code that knows a type only by
-// name or as an [AnyType]. [NewFailure] makes a failure node, [Extend] adds nodes to a DAG, and [ParseID] reads the text of an
-// id. [ReaderFunc] makes a reader of a function. [Lost] returns each [LostLane] of a fan-out.
-// [Derive2] and [Derive3] make one reader of several. [Lanes2] and [Lanes3] read a [Row2] or [Row3] for each lane. [OwnContent] is
-// a content without what is kept beside it.
+// [Type.Append] and [Type.With] make nodes of a type. [NewNode] makes a node of a [Spec], for code that knows a type only by name
+// or as an [AnyType]. [NewFailure] makes a failure node, [Extend] adds nodes to a DAG, and [ParseID] reads the text of an id.
+// [ReaderFunc] makes a reader from a function. [Lost] returns each [LostLane] of a fan-out. [Derive2] and [Derive3] combine
+// several readers into one. [Lanes2] and [Lanes3] read a [Row2] or [Row3] for each lane. [OwnContent] returns a content without
+// the fields that are kept beside it.
 package dag

@@ -58,9 +58,8 @@ func (d DAG) WithoutFailure() DAG {
 // InFlight reports whether a failure is in flight.
 func (d DAG) InFlight() bool { return d.fail != nil }
 
-// Failed reports whether a failure is in flight, or was recorded as the latest node: it
-// is true of the DAG of a failed run, also after [Read]. The failure of a lost lane does
-// not count.
+// Failed reports whether a failure is in flight, or was recorded as the latest node: it is true of the DAG of a failed run, even
+// after [Read]. The failure of a lost lane does not count.
 func (d DAG) Failed() bool {
 	if d.InFlight() {
 		return true
@@ -127,7 +126,7 @@ type Losses struct {
 	Lanes int `json:"of"`
 }
 
-// CountLost counts what Lost lists.
+// CountLost counts the lanes that Lost lists.
 func CountLost(lost []LostLane) Losses {
 	c := Losses{Lost: len(lost)}
 	lanes := map[string]int{}

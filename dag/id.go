@@ -62,7 +62,7 @@ type envelope struct{ buf []byte }
 
 var envelopes = sync.Pool{New: func() any { return &envelope{buf: make([]byte, 0, 1024)} }}
 
-// maxPooled bounds the buffers kept for reuse, in bytes.
+// maxPooled is the maximum size in bytes of a buffer kept for reuse.
 const maxPooled = 1 << 20
 
 const contentStart = len(`{"content":`)
@@ -104,7 +104,7 @@ func (e *envelope) close() {
 	}
 }
 
-// hexPairs has the two digits of every byte.
+// hexPairs holds the two digits of every byte.
 var hexPairs = func() (pairs [256][2]byte) {
 	const digits = "0123456789abcdef"
 	for i := range pairs {

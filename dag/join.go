@@ -22,7 +22,7 @@ type empty struct{}
 // The types of the nodes that a run itself writes.
 var (
 	laneMarker = NewType[laneContent]("stone/lane") // at the start of a lane
-	join       = NewType[empty]("stone/join")       // has the heads of up to joinWidth lanes as parents, or stands for a fan-out without lanes
+	join       = NewType[empty]("stone/join")       // its parents are the heads of up to joinWidth lanes, or stands for a fan-out without lanes
 	origin     = NewType[empty]("stone/origin")     // before a fan-out at the start of a run
 )
 
@@ -62,11 +62,9 @@ func (t Type[T]) Lanes(d DAG, items []T) ([]DAG, error) {
 	return lanes, nil
 }
 
-// Join combines lanes that all started at base, in their order. Reads of nearest nodes
-// continue at base; All finds the nodes of the lanes. The first parent of the next node
-// is the node at base. The heads of the lanes follow, more than 1,000 in groups of 1,000
-// under join nodes. The cost is linear in the nodes of the lanes. Failures in flight in
-// a lane are dropped.
+// Join combines lanes that all started at base, in order. Reads of nearest nodes continue at base; All finds the nodes of the
+// lanes. The first parent of the next node is the node at base. The heads of the lanes follow; more than 1,000 heads are grouped
+// in thousands under join nodes. The cost is linear in the nodes of the lanes. Failures in flight in a lane are dropped.
 //
 // Without lanes it adds a join node, so that a read of lanes finds none.
 //

@@ -8,9 +8,9 @@ import (
 
 // This file implements reads of a fan-out's lanes in the Reduce that closes it.
 
-// Lanes reads, in the Reduce that closes a fan-out, the nearest node of type t within each lane that survived, in the order of
-// the lanes. T may be the type of the items. Of a nested fan-out it sees the result of its Reduce. A lane without such a node is
-// an error that names the lane.
+// Lanes reads, in the Reduce that closes a fan-out, the nearest node of type t within each lane that survived, in lane order. T
+// may be the type of the items. Of a nested fan-out, Lanes sees the result of that fan-out's Reduce. A lane without such a node
+// is an error that names the lane.
 func Lanes[A any](t Type[A]) Reader[[]A] {
 	return readerOf[[]A]{[]Query{t.Query().Lanes()}, func(d DAG) ([]A, error) { return column(d, t) }}
 }
@@ -93,7 +93,7 @@ func (d DAG) Reduced(before DAG) DAG {
 
 // Lanes returns, for each surviving lane of the fan-out closed by the enclosing Reduce, the lane's nearest node of one of the
 // types, or nil. The cost is linear in the nodes of the lanes. The error is a *ReadError around ErrUndeclared, or around
-// ErrMissing outside of such a Reduce.
+// ErrMissing outside such a Reduce.
 func (d DAG) Lanes(types ...string) ([]*Node, error) {
 	for _, typ := range types {
 		if !d.allows(lanes, typ, "") {

@@ -32,7 +32,7 @@ type Node struct {
 	// spare is the entry used by the first append of this node.
 	spare atomic.Pointer[entry]
 
-	// near is the index for Nearest over this node and its line. It is built on first use, see index.go.
+	// near is the index for Nearest over this node and its line. It is built on first use; see index.go.
 	near atomic.Pointer[trie[*Node]]
 }
 
@@ -137,8 +137,8 @@ func (n *Node) JSON() string {
 	return n.content
 }
 
-// Own returns the content without the fields that the meta lists under "beside", separated by commas, such as the conversation of an agent. It
-// is compared between runs and shown to people.
+// Own returns the content without the fields that the meta lists under "beside", separated by commas, such as the conversation of
+// an agent. This part is compared between runs and shown to people.
 func (n *Node) Own() string {
 	if n == nil {
 		return ""

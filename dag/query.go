@@ -12,9 +12,8 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 )
 
-// A Query describes a read without the type of its result; see [Reader] for that. The
-// query of a type ([Type.Query]) asks for its nearest node; All, Since and Optional
-// return other queries of the type. The zero Query asks for nothing.
+// A Query describes a read without the type of its result; see [Reader] for that. A type's query ([Type.Query]) asks for its
+// nearest node; All, Since and Optional return other queries for the type. The zero Query asks for nothing.
 type Query struct {
 	mode     mode
 	typ      AnyType // nil for Latest, Everything and nothing
@@ -75,13 +74,13 @@ func (q Query) All() Query {
 	return q
 }
 
-// History returns the query for all nodes of the type, see the function of that name.
+// History returns the query for all nodes of the type; see the function History.
 func (q Query) History() Query {
 	q.mode, q.history = all, true
 	return q
 }
 
-// Lanes returns the query for the nearest node of the type in each lane, see the function of that name.
+// Lanes returns the query for the nearest node of the type in each lane; see the function Lanes.
 func (q Query) Lanes() Query {
 	q.mode = lanes
 	return q
@@ -113,7 +112,7 @@ func (q Query) Type() AnyType { return q.typ }
 // After returns the type that a Since query starts after, or nil.
 func (q Query) After() AnyType { return q.after }
 
-// Lens returns the field names along which a query of [Lens] looks into the latest node, and the type of the value there; its
+// Lens returns the field names that a query of [Lens] follows into the latest node, and the type of the value there; the type's
 // name has no meaning. For all other queries the type is nil.
 func (q Query) Lens() ([]string, AnyType) {
 	if q.lens == nil {

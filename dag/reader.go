@@ -69,8 +69,8 @@ func (l several[T]) From(d DAG) ([]T, error) {
 //
 //	stone.Map("each-file", dag.Lens[[]string]("files"), File, review)
 //
-// Without names it reads the whole content. Validation compares the names, and T, with the
-// schema of the latest node where that is known.
+// Without names it reads the whole content. Validation compares the names and T with the latest node's schema if that schema is
+// known.
 func Lens[T any](path ...string) Reader[T] {
 	at := &lens{slices.Clone(path), NewType[T]("value")}
 	return readerOf[T]{[]Query{{mode: latest, lens: at}}, func(d DAG) (v T, err error) {
@@ -151,8 +151,8 @@ func ReaderFunc[T any](read func(DAG) (T, error), queries ...Querier) Reader[T] 
 	return readerOf[T]{qs, read}
 }
 
-// Derive makes a reader that applies fn to the result of r, for example to make a prompt
-// from a ticket. The result of fn must depend only on its argument.
+// Derive makes a reader that applies fn to the result of r, for example to build a prompt from a ticket. The result of fn must
+// depend only on its argument.
 func Derive[A, T any](r Reader[A], fn func(A) T) Reader[T] {
 	if r == nil || fn == nil {
 		return ReaderFunc[T](nil, r)

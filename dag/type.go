@@ -30,7 +30,7 @@ type AnyType interface {
 	describe() *desc
 }
 
-// desc has the fields of a Type that do not depend on T.
+// desc holds the fields of a Type that do not depend on T.
 type desc struct {
 	name   string
 	quoted []byte // the name as canonical JSON

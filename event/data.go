@@ -10,8 +10,8 @@ import (
 
 // Data is the content of an event: one of the types of this package, passed by value.
 //
-// The tag json names a field in logs, in trace files and in attributes of spans. Fields with the tag event:"content" have texts
-// of models and tools, which appear only in files and logs of level debug.
+// The tag json names a field in logs, in trace files and in attributes of spans. Fields with the tag event:"content" hold texts
+// from models and tools, which appear only in files and logs at level debug.
 type Data interface {
 	about() (name string, level slog.Level)
 }
@@ -91,14 +91,14 @@ type LaneEnded struct {
 // QuestionAsked: a person is asked.
 type QuestionAsked struct {
 	Question string `json:"question"`
-	Problem  string `json:"reason"` // why the previous answer was refused, or ""
+	Problem  string `json:"reason"` // why the previous answer was rejected, or ""
 }
 
 // QuestionAnswered: a person has answered.
 type QuestionAnswered struct {
 	Answer string `json:"answer"`           // empty if the question was canceled
 	By     string `json:"by"`               // the author, such as "token ops"; empty if unknown
-	Client bool   `json:"client,omitempty"` // the answer is the result of a call, see ask.Call.Client
+	Client bool   `json:"client,omitempty"` // the answer is the result of a call; see ask.Call.Client
 }
 
 // AgentStarted: an agent has started.
@@ -126,7 +126,7 @@ type ModelRequest struct {
 	Tools    any    `json:"tools,omitempty" event:"content"`    // likewise
 }
 
-// ModelResponse: a model has answered, or failed to.
+// ModelResponse: a model has answered or has failed to answer.
 type ModelResponse struct {
 	Turn     int           `json:"turn-number,omitempty"`
 	Model    string        `json:"model"`
@@ -276,9 +276,8 @@ func (r Retracted) Covers(at, path, source string, attempt int) bool {
 	return ok && (below == "" || strings.IndexByte("/[~", below[0]) >= 0)
 }
 
-// Notice is something that a person should know about a run that continues. It is also in the
-// result of the run. Of the notices with one Code at one place of the pipeline, a run sends the
-// first.
+// Notice is something that a person should know about a run that continues. It is also in the result of the run. If several
+// notices at one place in the pipeline have the same Code, a run sends only the first.
 type Notice struct {
 	Code string `json:"code"`           // such as "prompt-changed", "pipeline-changed" or "unused-records" of a resumed run
 	Path string `json:"path,omitempty"` // path of the step; empty means the sender

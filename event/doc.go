@@ -1,8 +1,8 @@
 // Package event defines the events of a run, as one typed stream.
 //
 // Package stone sends an [Event] for each run, step, lane and question; package agent for each turn of a model and each tool
-// call; package call for each attempt and verdict. All programs that show or record a run read this stream: trace files, the
-// progress display, the screen, OpenTelemetry, and your own programs.
+// call; package call for each attempt and verdict. Everything that shows or records a run reads this stream: trace files, the
+// progress display, the screen, OpenTelemetry and your own programs.
 //
 // # Watching
 //
@@ -15,34 +15,31 @@
 //
 // # Order
 //
-// A run calls Watch synchronously, from the goroutine of the event unless it holds it back, and never
-// concurrently. Events arrive in the order of their numbers. Seq starts at 1 and has no
-// gaps; Time never decreases as long as the clock of the run does not. Events of
-// concurrent lanes interleave, but:
+// A run calls Watch synchronously, from the goroutine that causes the event unless the event is delayed, and never concurrently.
+// Events arrive in the order of their numbers. Seq starts at 1 and has no gaps; Time never decreases as long as the clock of the
+// run does not. Events of concurrent lanes interleave, but:
 //
 // - A start comes before all events within it, its end after them.
 // - A [Retracted] comes before the text that replaces the retracted one.
 //
-// A run with a journal delays events until all earlier records are durable, normally for at most a few milliseconds. They then
-// come from another goroutine, or with the next event. Events of results that could not be recorded are dropped.
+// A run with a journal delays events until all earlier records are durable, normally for at most a few milliseconds. Delayed
+// events arrive from another goroutine or with the next event. Events about results that could not be recorded are dropped.
 //
-// A run waits for its watchers: while Watch blocks, the step that sent the event blocks,
-// and so does every other step that sends one. A slow watcher, such as one that writes to
-// a network, must queue events and decide which to drop. It must not send events to the
-// same run from within Watch.
+// A run waits for its watchers: while Watch blocks, the step that sent the event blocks, and so does every other step that sends
+// an event. A slow watcher, such as one that writes to a network, must queue events and decide which to drop. It must not send
+// events to the same run from within Watch.
 //
 // A watcher that panics does not end the run. It gets no more events of that run; the other watchers get a [Custom] event
 // "watcher-panicked".
 //
 // # Levels
 //
-// Each type of [Data] has a level. A run calls Wants before it makes an event, so
-// unwanted events cost no allocation. Pieces of answers are of [LevelDelta], below
-// [log/slog.LevelDebug]: logs leave them out, and answers of models are streamed only if
-// a watcher wants that level.
+// Each type of [Data] has a level. A run calls Wants before it creates an event, so unwanted events cost no allocation. Pieces of
+// answers have [LevelDelta], below [log/slog.LevelDebug]: logs leave them out, and model answers are streamed only if a watcher
+// wants that level.
 //
-// An event contains its contents: a [ModelRequest] has the prompt, a [ToolDone] input and
-// result. Logs and trace files have contents at level debug only.
+// An event contains its contents: a [ModelRequest] has the prompt, and a [ToolDone] has the input and the result. Logs and trace
+// files include contents only at level debug.
 //
 // # JSON
 //
@@ -70,7 +67,7 @@
 // complete answer has End set. A Retracted event declares an answer void:
 //
 // - The attempt failed and the model is asked again ([Delta].Attempt increases).
-//   - A gate refused the answer, or another candidate of the call won.
+//   - A gate rejected the answer, or another candidate of the call won.
 //
 // - The step failed, its attempt is retried, or a Flow canceled it.
 //

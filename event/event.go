@@ -11,21 +11,20 @@ type Event struct {
 	Run string // the id of the run
 	// Request is the id of the external request that the run answers, or "".
 	Request string
-	Seq     uint64    // its number in the run, from 1 without gaps
+	Seq     uint64    // number in the run, from 1 without gaps
 	Time    time.Time // time of the run's clock
 
 	// Path is the address of the step, lane or attempt, such as "review/loop[2]/lane[17]/draft~2". Name is the name of its
 	// ashlar.
 	Path, Name string
-	// Span identifies the visit of the ashlar, Parent the visit around it. At the root of
-	// the run, Parent is the span outside the run, or empty. Spans of runs are globally
-	// unique.
+	// Span identifies the visit of the ashlar, and Parent the enclosing visit. At the root of the run, Parent is the span outside
+	// the run, or empty. Spans of runs are globally unique.
 	Span, Parent string
 
 	Data Data
 }
 
-// LevelDelta is the level of pieces of answers and their retraction. It is below slog.LevelDebug.
+// LevelDelta is the level of pieces of answers and of their retraction. It is below slog.LevelDebug.
 const LevelDelta = slog.LevelDebug - 4
 
 // A Watcher receives the events of a run. See the package comment for their order and for

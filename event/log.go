@@ -13,7 +13,7 @@ import (
 // the event with "-payload". Deltas, retractions, starts of tools and replayed responses are left
 // out.
 //
-// An error of the handler is dropped: handlers report their own errors.
+// The handler's errors are dropped: handlers report their own errors.
 func Log(h slog.Handler) Watcher {
 	if h == nil {
 		return nil

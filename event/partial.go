@@ -31,9 +31,9 @@ type Partial[T any] struct {
 //		show(p.Value.Title, p.Value.Findings)
 //	})})
 //
-// Fn is called when a value has grown and its text is longer by a sixteenth, and when the value is complete, so decoding takes
-// time linear in the length of the answer. Values that do not fit T are skipped, and so are answers that are not JSON or longer
-// than 4 MiB. Fn is called once for a retracted answer. Calls are not concurrent within a run.
+// Fn is called when a value's text has grown by a sixteenth, and when the value is complete, so decoding takes time linear in the
+// length of the answer. Values that do not fit T are skipped, and so are answers that are not JSON or longer than 4 MiB. Fn is
+// called once for a retracted answer. Calls are not concurrent within a run.
 func Partials[T any](step string, fn func(Partial[T])) Watcher {
 	w := &partials[T]{step: step, fn: fn, answers: map[answer]*partial{}}
 	_, raw := any(w.fn).(func(Partial[json.RawMessage]))

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 )
 
-// A Place is a part of a run: a step, an attempt, a lane. Its zero value is outside of any run and drops all events. A Place may
-// be used by several goroutines at once, even after its step is done.
+// A Place is a part of a run: a step, an attempt, a lane. The zero Place is outside any run and drops all events. A Place may be
+// used by several goroutines at once, even after its step is done.
 type Place struct{ sender Sender }
 
 // A Sender is package stone's implementation of a place.
@@ -16,8 +16,8 @@ type Sender interface {
 	// Send sends an event from this place if its level is wanted. Deltas are dropped if
 	// this place was retracted.
 	Send(Data)
-	// Retract declares all answers streamed at this place and below void. It sends a
-	// Retracted event if any were; later deltas are dropped.
+	// Retract declares void all answers streamed at this place and below. It sends a Retracted event if any were; later deltas
+	// are dropped.
 	Retract(reason string)
 }
 
@@ -30,8 +30,7 @@ func At(ctx context.Context) Place {
 	return Place{s}
 }
 
-// Wants reports whether events of the level are wanted. Call it before making expensive
-// data.
+// Wants reports whether events of the level are wanted. Call it before computing expensive data.
 func (p Place) Wants(level slog.Level) bool { return p.sender != nil && p.sender.Wants(level) }
 
 // Send sends an event if its level is wanted.
@@ -41,8 +40,7 @@ func (p Place) Send(d Data) {
 	}
 }
 
-// Retract declares all answers streamed at this place and below void. Later deltas there
-// are dropped.
+// Retract declares void all answers streamed at this place and below. Later deltas there are dropped.
 func (p Place) Retract(reason string) {
 	if p.sender != nil {
 		p.sender.Retract(reason)

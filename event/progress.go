@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// progressPause is the least time between two events of a Reporter.
+	// progressPause is the minimum time between two events from a Reporter.
 	progressPause = 100 * time.Millisecond
-	// maxProgress bounds the message of a Progress, in bytes.
+	// maxProgress is the maximum length of a Progress message, in bytes.
 	maxProgress = 500
 )
 

@@ -19,7 +19,7 @@ type LineError struct {
 	Reason string // in one line, such as "not JSON (…)"
 }
 
-// Error returns the number of the line and the reason.
+// Error returns the line number and the reason.
 func (e *LineError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Reason) }
 
 // Append opens a trace file for a [Writer], and creates it if it does not exist. If a crash left the file without a final
@@ -80,7 +80,7 @@ func parseLine(l lines.Line) (e Event, err error) {
 	return e, err
 }
 
-// maxReason bounds the characters of an error in a LineError.
+// maxReason is the maximum number of characters of an error in a LineError.
 const maxReason = 200
 
 // unusable returns the reason why a line is not an event: it is not an object, or the error.

@@ -57,8 +57,8 @@ func (s *Stream) Wants(level slog.Level) bool {
 	return false
 }
 
-// Send adds run, number and, unless it has one, time to the event, and passes it on if its level is wanted.
-// It returns when every watcher has received it.
+// Send sets the event's run, number and, if missing, time, and passes the event on if its level is wanted. It returns when every
+// watcher has received the event.
 func (s *Stream) Send(e Event) {
 	if !s.Wants(e.Level()) {
 		return

@@ -20,8 +20,8 @@ type Writer struct {
 	err  error
 }
 
-// NewWriter returns a Writer of the events of at least the given level; nil is [slog.LevelInfo]. At level debug, lines have the
-// contents of requests, responses and tool calls. Each line is one call of w.Write; calls never overlap.
+// NewWriter returns a Writer for events of at least the given level; nil means [slog.LevelInfo]. At level debug, lines include
+// the contents of requests, responses and tool calls. Each line is one call of w.Write; calls never overlap.
 func NewWriter(w io.Writer, level slog.Leveler) *Writer {
 	if level == nil {
 		level = slog.LevelInfo

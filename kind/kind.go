@@ -2,7 +2,7 @@
 //
 //	if errors.Is(err, kind.LoopExhausted) { … }
 //
-// A step gives a failure a kind of its own with stone.Fail.
+// A step sets the kind of its failure with stone.Fail.
 package kind
 
 import "strings"
@@ -26,8 +26,7 @@ func (k Kind) Trim(reason string) string {
 	}
 }
 
-// Kinds of failure that a run itself produces. Packages that add steps of their
-// own may use further ones and name them.
+// Kinds of failure that a run itself produces. Packages that add their own steps may define further kinds.
 const (
 	// Error is the kind of a failure whose error has no kind.
 	Error Kind = "error"
@@ -66,12 +65,11 @@ const (
 	Unanswered Kind = "unanswered"
 	// Declined is a question that a person cancelled, where the step needs an answer.
 	Declined Kind = "declined"
-	// Waiting is a question that waits for its answer after the run has ended: resume
-	// the run once the question is answered.
+	// Waiting is a question still waiting for its answer when the run ended: resume the run once the question is answered.
 	Waiting Kind = "waiting"
 	// Recorder is a recorder that failed; the run stops, since it could not be resumed.
 	Recorder Kind = "recorder-failed"
-	// Replay is a recorded step that does not match the pipeline or was changed.
+	// Replay is a record that does not match the pipeline or was changed.
 	Replay Kind = "replay-mismatch"
 )
 

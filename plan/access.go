@@ -81,7 +81,7 @@ func (c *compiler) formula(r reads, n *node, known *scope, text string, at *plac
 	}
 }
 
-// dotted reports a name that is a path into a slot in the notation of other languages.
+// dotted reports a name that is a path into a slot, written as in other languages.
 func (c *compiler) dotted(n *node, known *scope, ref *slotRef) bool {
 	slot, rest, ok := strings.Cut(ref.name, ".")
 	if !ok || known.find(slot) == nil {

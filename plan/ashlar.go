@@ -38,8 +38,8 @@ type Options struct {
 //	out, err := plan.Emission.From(result.DAG)
 var Emission = dag.NewType[json.RawMessage](terms.Emit)
 
-// Bind appends slots to the initial DAG of a plan, in the order of their names. The values are encoded as JSON. The error names a
-// slot that cannot be encoded or whose name is reserved.
+// Bind appends slots to the initial DAG of a plan, sorted by name. The values are encoded as JSON. The error names a slot that
+// cannot be encoded or whose name is reserved.
 func Bind(d dag.DAG, slots map[string]any) (dag.DAG, error) {
 	for _, name := range slices.Sorted(maps.Keys(slots)) {
 		if name == "" || reserved(name) {
@@ -80,11 +80,10 @@ func (o Options) equal(to Options) bool {
 	return o.Mode == to.Mode && o.Limits == to.Limits && slices.Equal(o.Slots, to.Slots)
 }
 
-// Check checks the whole plan for a run with cfg and returns all findings: about its
-// form, names, slots, expressions, calls and effects. Path is the place in the plan, as
-// nodes[2].input.t; the message starts with line and column. In addition to the types of
-// stone.Validate, findings have the types unknown-op, unknown-field, missing-field,
-// bad-value, reserved-name and too-large.
+// Check checks the whole plan for a run with cfg and returns all findings: about its form, names, slots, expressions, calls and
+// effects. A finding's Path is the place in the plan, such as nodes[2].input.t; its message starts with line and column. In
+// addition to the types of stone.Validate, findings have the types unknown-op, unknown-field, missing-field, bad-value,
+// reserved-name and too-large.
 func (p *Plan) Check(app *call.Applicator, opts Options, cfg stone.Config) stone.Findings {
 	slots, hidden, _ := slotsOf(cfg.Input, nil)
 	opts.Slots = slices.Concat(opts.Slots, slots)
@@ -126,7 +125,7 @@ func slotsOf(d dag.DAG, passes func(string) bool) (slots []string, hidden, withh
 	return slots, hidden, withheld
 }
 
-// largest bounds the nodes of a plan that exceeds its limit but is still checked.
+// largest is the maximum number of nodes of a plan that exceeds its limit but is still checked.
 const largest = 10_000
 
 func (l Limits) nodes() int { return min(or(l.Nodes, defaultNodes), maxNodes) }

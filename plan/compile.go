@@ -50,7 +50,7 @@ type beginning struct {
 	ID string `json:"id,omitempty"`
 }
 
-// A passing notes that the guard of a node did not hold.
+// A passing records that a node's guard did not hold.
 type passing struct {
 	Node string `json:"node"`
 }

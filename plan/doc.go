@@ -26,14 +26,11 @@
 //	…
 //	final, err := plan.Emission.From(result.DAG)
 //
-// A slot is a node type. A node with "as" writes a node of that type, and {:slot/id :x}
-// reads the nearest one. A plan can run between steps in Go: each reads the nodes of the
-// other, through a dag.NewType of the same name. The content of a slot is data; templates
-// in it are not expanded. A path such as [:x :items 0 :name] reads a part of a slot.
-// {:slot/text ["Deploy " {:slot/id :v} "?"]} is a text with slots in it, and {:cel "n + 1"}
-// the value of an expression over slots, which is checked like a guard.
-// {:slot/record :x} reads the record of its call: "cap/id", "attempts", "failure/type",
-// "error" and "out".
+// A slot is a node type. A node with "as" writes a node of that type, and {:slot/id :x} reads the nearest one. A plan can run
+// between steps in Go: each reads the nodes of the other, through a dag.NewType of the same name. The content of a slot is data;
+// templates in it are not expanded. A path such as [:x :items 0 :name] reads a part of a slot. {:slot/text ["Deploy " {:slot/id
+// :v} "?"]} is a text that contains slots. {:cel "n + 1"} is the value of an expression over slots, which is checked like a
+// guard. {:slot/record :x} reads the record of its call: "cap/id", "attempts", "failure/type", "error" and "out".
 //
 // A slot must be defined on every path to its readers. If only a guarded node or one branch defines it, or if it may be missing,
 // read it under {:present? :x} or under the same guard. The slot of a call that is allowed to fail may be read without a guard;
@@ -49,16 +46,16 @@
 // In an emit, a keyword that is the whole value of a field is the slot of that name. If no slot has the name, the keyword is a
 // text, or an error if it resembles the name of a slot.
 //
-// A guard that is an expression needs a language: Language of the Applicator, such as cel.Language.
-// The command stone has it.
+// A guard that is an expression needs the Applicator's Language to be set, for example to cel.Language. The command stone sets
+// it.
 //
 // # Capabilities as values
 //
-// A slot can hold a capability: its id, a map with the field "cap/id", or a list of these. A call asks it with :cap/id {:slot/id
-// :who} or :dispatch {:candidates [:a/b {:slot/id :who}]}, so one call can choose for another. An id in a let is checked with the
-// plan. Any other is checked when the call is made, like every candidate: its needs must be granted, and an unknown id is
-// rejected as cap/not-found. A map may contain the contract of the capability in "requires" and "done"; a call with :cap/id adds
-// its own and can only narrow it.
+// A slot can hold a capability: its id, a map with the field "cap/id", or a list of these. A call invokes it with :cap/id
+// {:slot/id :who} or :dispatch {:candidates [:a/b {:slot/id :who}]}, so one call can choose for another. An id in a let is
+// checked with the plan. Any other is checked when the call is made, like every candidate: its needs must be granted, and an
+// unknown id is rejected as cap/not-found. A map may contain the contract of the capability in "requires" and "done"; a call with
+// :cap/id adds its own and can only narrow it.
 //
 // # Plans as values
 //
@@ -74,8 +71,7 @@
 //
 // A reduce follows a parallel or a map. In it and after it, the slots of lanes are read like any others. A slot that one lane of
 // a parallel defines has the value of that lane. A slot that several lanes or the body of a map define is the list of their
-// values, in the order of the lanes, without lost lanes. The last emission of the lanes is the emission of the last lane that has
-// one.
+// values in lane order, without lost lanes. The last emission of the lanes is the emission of the last lane that has one.
 //
 // # Nodes
 //
@@ -85,13 +81,11 @@
 //
 // # Answers that are plans
 //
-// A capability can return a plan. It is checked like any other, within the grant, the
-// budget and the depth that remain for its call. Its nodes are beside the node of the
-// call. Capability makes such a capability of a plan file.
+// A capability can return a plan. It is checked like any other, within the grant, the budget and the depth that remain for its
+// call. Its nodes are kept beside the call's node. Capability makes such a capability from a plan file.
 //
-// Such a plan reads the slots of the enclosing plan, the context of the request as the
-// slot "context", and the bindings that came with it. A binding hides a context or slot
-// of the same name, and the context hides a slot.
+// Such a plan reads the slots of the enclosing plan, the context of the request as the slot "context", and the bindings that came
+// with it. A binding hides the context or a slot of the same name, and the context hides a slot named "context".
 //
 // Options.Mode is one of [Hybrid], [Strict] and [Lazy]. A plan that a capability returned
 // may invoke capabilities [DefaultRoundtrips] times, unless Options say otherwise.

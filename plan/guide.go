@@ -113,7 +113,7 @@ func (w *writer) world(b *strings.Builder) {
 	}
 }
 
-// mostIntents bounds the intents that are listed.
+// mostIntents is the maximum number of intents that are listed.
 const mostIntents = 50
 
 // intents ranges over the intents that some capability answers with the effects of the plan, by name.
@@ -234,7 +234,7 @@ func (w *writer) tell(text []byte, findings stone.Findings) string {
 	return b.String()
 }
 
-// mostTold bounds the findings that a model is told at once.
+// mostTold is the maximum number of findings that a model is told at once.
 const mostTold = 30
 
 func listed(names iter.Seq[string]) string {

@@ -16,7 +16,7 @@ import (
 
 // This file implements capabilities as values: calls that read their capabilities from slots.
 
-// A handle names a capability, or a slot that holds the name of one.
+// A handle names a capability, or a slot that holds a capability's name.
 type handle struct {
 	name string
 	slot *slotRef

@@ -24,7 +24,7 @@ type input struct {
 	named  string // the name of a schema of the applicator
 }
 
-// readInputs reads the inputs of a plan in the order of their names.
+// readInputs reads the inputs of a plan, sorted by name.
 func (r *reading) readInputs(at *place) []input {
 	if kind := at.value.Kind(); kind != edn.KindMap {
 		r.find(at, stone.Finding{Type: badValue}, "expected a map with a schema for each input, found a %s", kind)

@@ -173,8 +173,8 @@ func lastOf(nodes []*dag.Node) *dag.Node {
 	return nodes[len(nodes)-1]
 }
 
-// inLanes returns the nearest node of one of the types from every surviving lane that has one, in the order of the lanes. If the
-// fan-out was skipped, it returns none.
+// inLanes returns the nearest node of one of the types from every surviving lane that has one, in lane order. If the fan-out was
+// skipped, it returns none.
 func inLanes(d dag.DAG, types ...string) []*dag.Node {
 	nodes, _ := d.Lanes(types...)
 	return slices.DeleteFunc(nodes, func(n *dag.Node) bool { return n == nil })

@@ -11,8 +11,8 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// Limits bound the size of a plan and its work in a run. Zero means the default in parentheses. A plan that a capability returned
-// has stricter limits and also draws on those of the enclosing plan.
+// Limits limits the size of a plan and its work in a run. Zero means the default in parentheses. A plan that a capability
+// returned has stricter limits and also draws on the limits of the enclosing plan.
 type Limits struct {
 	Nodes      int // nodes in all bodies together (256)
 	Depth      int // nesting of bodies and of returned plans (16)
@@ -40,8 +40,7 @@ const (
 	defaultNodeBytes = 8 << 20
 )
 
-// DefaultRoundtrips bounds the invocations of capabilities by returned plans, and by
-// requests without a budget.
+// DefaultRoundtrips limits the invocations of capabilities by returned plans, and by requests without a budget.
 const DefaultRoundtrips = 1000
 
 // or returns a limit, or its default.
@@ -101,7 +100,7 @@ func (m *meter) take(n int) error {
 
 type meterKey struct{}
 
-// meter returns the meter of the plan in the run of ctx: that of the enclosing returned plan, or else its own.
+// meter returns the meter of the plan in the run of ctx: the enclosing returned plan's meter, or else the plan's own.
 func (c *compiler) meter(ctx context.Context) *meter {
 	if m, ok := ctx.Value(meterKey{}).(*meter); ok {
 		return m

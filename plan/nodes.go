@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// This file compiles the nodes of each op except fan-outs, see lanes.go.
+// This file compiles the nodes of each op except fan-outs; see lanes.go.
 
 func (c *compiler) let(n *node, name string, known *scope) stone.Ashlar {
 	r := c.reads(n, known, n.value)
@@ -165,7 +165,7 @@ func (c *compiler) loop(n *node, name string, known *scope, depth int) stone.Ash
 	return stone.Loop(name, a, versioned[bool]{dag.ReaderFunc(holds, t.reads.queries()...), versionOf(n.until)}, n.max)
 }
 
-// neverHolds warns of a loop that can only fail at its bound.
+// neverHolds warns of a loop that can only fail at its maximum number of rounds.
 func (c *compiler) neverHolds(n *node, t *test) {
 	never := n.until.form == never
 	if t.form == expression && len(t.program.Variables()) == 0 {

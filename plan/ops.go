@@ -141,7 +141,7 @@ var likeKeys = map[string][]string{
 	"nodes":    {"steps", "plan", "tasks", "body", "actions"},
 }
 
-// likeKey returns the key of an operation that another name probably means, or "". Taken are the keys of the node.
+// likeKey returns the key of an operation that another name probably means, or "". The keys in taken are already set in the node.
 func likeKey(o op, name string, taken func(string) bool) string {
 	name = strings.ToLower(name)
 	for _, k := range append([]key{{"op, when", ""}}, o.keys...) {

@@ -26,7 +26,7 @@ func (p *place) item(i int, v edn.Value) *place {
 	return &place{up: p, index: i, value: v}
 }
 
-// path returns the path to the place, as nodes[2].input.t.
+// path returns the path to the place, such as nodes[2].input.t.
 func (p *place) path() string {
 	switch {
 	case p == nil:
@@ -46,8 +46,8 @@ type report struct {
 	seen     map[[4]string]bool
 }
 
-// most bounds the findings of a plan. Finding the line of a value walks through the text, so a hostile text full of faults would
-// take quadratic time.
+// most is the maximum number of findings of a plan. Finding the line of a value walks through the text, so a hostile text full of
+// faults would take quadratic time.
 const most = 1000
 
 func (r *report) full() bool { return len(r.findings) >= most }

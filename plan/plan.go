@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/internal/edn"
 )
 
-// A Plan is a program as data. It never changes; use it from any goroutine.
+// A Plan is a program as data. It is immutable and safe for concurrent use.
 type Plan struct {
 	id     string
 	nodes  []*node
@@ -71,8 +71,8 @@ type body struct {
 // plan. The error is a *stone.Invalid if the text is neither EDN nor JSON, longer than 8 MiB, or nested more than 512 deep.
 func Read(data []byte) (*Plan, error) { return read(data, maxNodes) }
 
-// maxNodes bounds the nodes of a plan that are read. Further nodes are only counted, and
-// the compiler rejects such a plan.
+// maxNodes is the maximum number of nodes of a plan that are read. Further nodes are only counted, and the compiler rejects such
+// a plan.
 const maxNodes = 100_000
 
 func read(data []byte, most int) (*Plan, error) {

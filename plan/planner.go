@@ -16,7 +16,7 @@ import (
 )
 
 // Planner runs the plans that capabilities return, for call.Applicator.Plans. Calls in plans have one by default. A returned plan
-// reads the nodes that its call declares, and the slots of the enclosing plan or of opts. It needs the effect ask to ask a
+// reads the nodes that its call declares, and the slots of the enclosing plan or of opts. The plan needs the effect ask to ask a
 // person.
 func Planner(opts Options) call.Planner { return planner{opts: opts} }
 
@@ -182,9 +182,9 @@ func binding(name string, value json.RawMessage) stone.Ashlar {
 // contextSlot is the slot with the context of the answered request, unless the plan has a binding of that name.
 const contextSlot = "context"
 
-// Capability makes a capability from a plan. It answers a request with the plan, which the applicator runs with the input's
-// fields as slots, and the request's context as the slot "context". Kind defaults to "plan", CanProduce to plans only. The error
-// is a *stone.Invalid if the form of the plan has faults.
+// Capability makes a capability from a plan. It answers a request with the plan. The applicator runs the plan with the input's
+// fields as slots and the request's context as the slot "context". Kind defaults to "plan", and CanProduce to plans only. The
+// error is a *stone.Invalid if the form of the plan has faults.
 func Capability(m call.Metadata, p *Plan) (call.Capability, error) {
 	text := p.String()
 	if text == "" {

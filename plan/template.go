@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/internal/edn"
 )
 
-// A template is data with slots. It is parsed once. Values put into slots are data and never expanded.
+// A template is data with slots. A template is parsed once. Values put into slots are data and never expanded.
 type template struct {
 	constant json.RawMessage // if no other field is set
 	slot     *slotRef
@@ -52,7 +52,7 @@ func (s step) String() string {
 	return s.field
 }
 
-// String returns the reference for messages, as x.text.0.
+// String returns the reference for messages, such as x.text.0.
 func (r *slotRef) String() string {
 	var b strings.Builder
 	b.WriteString(r.name)
@@ -364,7 +364,7 @@ type reader interface {
 	word(name string) (value json.RawMessage, ok bool, err error)
 }
 
-// render puts the values of slots into the template. The result has at most most bytes.
+// render puts the values of slots into the template. The result is at most most bytes long.
 func (t *template) render(r reader, most int) (json.RawMessage, error) {
 	if t == nil {
 		return json.RawMessage("{}"), nil

@@ -22,8 +22,8 @@ type Key struct {
 	// the ashlar and the ids of the nodes that the ashlar and its Children read. For a Step
 	// it covers the body of the step, its name and its input.
 	Digest dag.ID
-	// Loose is set if other work may be recorded at Path and Kind: for glue, which has the path of its parent, and for a Step of
-	// goroutines that take turns.
+	// Loose is set if other work may be recorded at Path and Kind: for glue, which has its parent's path, and for a Step called
+	// by goroutines that take turns.
 	Loose bool
 	// Replace is set to repeat the work: earlier records at Path and Kind are ignored, and the new record replaces them.
 	Replace bool
@@ -49,9 +49,8 @@ func (k Key) Place() dag.ID { return Place(k.Kind, k.Path) }
 // Place is the place of the key with a Kind and a Path.
 func Place(kind, path string) dag.ID { return sha256.Sum256([]byte(kind + "\x00" + path)) }
 
-// A Recorder records the steps of a run: every leaf, every decision and every Step.
-// Its method is called from several goroutines at once, but within one run never
-// concurrently for one key.
+// A Recorder records the steps of a run: every leaf, every decision and every Step. Do is called from several goroutines at once,
+// but within a run never concurrently for the same key.
 //
 // If the recorder itself fails, the run stops: running steps finish, no new ones
 // start and no Rescue runs. The failure has kind "recorder-failed", or the kind of the
@@ -61,10 +60,9 @@ func Place(kind, path string) dag.ID { return sha256.Sum256([]byte(kind + "\x00"
 // A Recorder may have a method Clean(string) string, which removes secrets from failures that the run
 // itself makes, such as the failure of a Scoped body. Do can clean its own records.
 //
-// It may have a method Has(Key) bool, for a Key with RunID, Path, Kind "step" and Name. Has reports
-// whether another process has recorded a step of that name in the body above Path, whatever its Digest
-// and however often the body uses the name. It must not wait for the store: accounts ask it before
-// each step that costs something.
+// It may have a method Has(Key) bool, for a Key with RunID, Path, Kind "step" and Name. Has reports whether another process has
+// recorded a step of that name in the body above Path, whatever its Digest and however often the body uses the name. It must not
+// wait for the store: accounts call it before each step that costs something.
 //
 // It may have a method Settled(run string) (wait func(now bool) error), which returns nil if all records of the run are durable.
 // Otherwise wait blocks until they are, and returns an error if they cannot be; with now set, the recorder writes at once. With
@@ -113,9 +111,8 @@ type Record struct {
 	// Unshared is set if the body has called RunDynamic or Await, which read nodes
 	// that no key covers: no other run may reuse the record.
 	Unshared bool `json:"unshared,omitempty"`
-	// Sum is a hash of Type, Content, Failure and Kept without times and metas, so
-	// that it is equal in two equal runs. A record that does not match its sum was
-	// changed, and is rejected when it is replayed.
+	// Sum is a hash of Type, Content, Failure and Kept without times and metas, so that two equal runs have equal sums. A record
+	// that does not match its sum was changed, and is rejected when it is replayed.
 	Sum dag.ID `json:"sum"`
 
 	// Node is the node of a leaf in this run, for a recorder that keeps nodes: its
@@ -124,14 +121,14 @@ type Record struct {
 	Node *dag.Node `json:"-"`
 	// Replayed reports that the record was made earlier.
 	Replayed bool `json:"-"`
-	// Path is the path at which the replayed record was made: a step of goroutines that take turns may be replayed at another
-	// path.
+	// Path is the path at which the replayed record was made: a step called by goroutines that take turns may be replayed at
+	// another path.
 	Path string `json:"-"`
 	// Differs reports that the replayed record has the place of the key but another Digest.
 	Differs bool `json:"-"`
 }
 
-// ReusedFrom returns the record for another run: the meta "reused-from" names the run that it comes from.
+// ReusedFrom returns the record for another run, with the meta "reused-from" naming the run it comes from.
 func (rec Record) ReusedFrom(run string) Record {
 	meta := maps.Clone(rec.Meta)
 	if meta == nil {

@@ -26,18 +26,17 @@ const (
 	never  = "never"
 )
 
-// Ask asks a person, through the frontend of the run. The question
-// shows the call: its arguments, or what the tool would change. It is named after agent
-// and tool, as "fix/write_file". Its answers are:
+// Ask asks a person, through the run's frontend. The question shows the call's arguments or the changes it would make. It is
+// named after agent and tool, as in "fix/write_file". Its answers are:
 //
 //   - yes runs this call, and no refuses it; "no: REASON" tells the model why.
 //   - always and never also answer all later calls of the tool by this agent in the
 //     run, in all its lanes and rounds, and after the run is resumed. In a chat they apply
 //     to all turns, because the journal shares them: see journal.Options.Session.
 //
-// A cancelled question is a no. In a run that a journal keeps, the process may end before the answer arrives; the resumed run
-// continues with this call and does not ask the model again. If the call has changed by then, for example because the file has,
-// the person is asked again. Without a frontend the agent fails with kind "no-frontend".
+// A cancelled question counts as a no. In a run that a journal keeps, the process may end before the answer arrives; the resumed
+// run continues with this call and does not ask the model again. If the call has changed by then, for example because the file
+// has, the person is asked again. Without a frontend the agent fails with kind "no-frontend".
 var Ask = Approver{Approve: askPerson, Asks: true}
 
 func askPerson(ctx context.Context, c Call) (Decision, error) {
@@ -149,7 +148,8 @@ const (
 	maxContext = 2 << 10 // for the user's request and the model's text
 )
 
-// cut bounds a text for a person. Its digest identifies the rest, so an answer does not count for a call that differs only there.
+// cut shortens a text for a person. A digest identifies the omitted part, so an answer does not count for a call that differs
+// only there.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -14,9 +14,8 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Client makes a tool that the client of the run executes, such as the page of a user interface. A call is a question whose
-// answer is the result of the call (see [ask.Call.Client]), so the run waits for it, in the journal. For name, description and I
-// see [Func].
+// Client makes a tool that the run's client executes, such as a page of a user interface. A call is a question whose answer is
+// the call's result (see [ask.Call.Client]), so the run waits for it in the journal. For name, description and I see [Func].
 func Client[I any](name, description string, opts ...Option) agent.Middleware {
 	m := Func(name, description, func(context.Context, I) (string, error) { return "", nil }, append([]Option{Effects()}, opts...)...)
 	if m.Tool.Err == nil {
@@ -25,7 +24,7 @@ func Client[I any](name, description string, opts ...Option) agent.Middleware {
 	return m
 }
 
-// byClient leaves the calls of a tool to the client.
+// byClient leaves a tool's calls to the client.
 func byClient(t *agent.Tool) {
 	name := t.Name
 	t.Asks, t.Parallel, t.Client = true, true, true
@@ -46,8 +45,8 @@ func byClient(t *agent.Tool) {
 
 func free(context.Context) budget.Bound { return budget.Bound{} }
 
-// ClientTools offers the tools of the nearest node of type t, which the client of the run executes, as with
-// [Client]. Without such a node it offers none. A tool with the name of another tool of the agent is left out.
+// ClientTools offers the tools of the nearest node of type t, which the run's client executes, as with [Client]. Without such a
+// node it offers none. A tool is left out if the agent already has a tool with that name.
 //
 // A client chooses the names and descriptions, and thus part of the prompt.
 func ClientTools(t dag.Type[[]llm.Tool]) agent.Middleware {

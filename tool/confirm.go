@@ -11,7 +11,7 @@ import (
 // approvalNeeded is the recommendation's reason when a call was not approved.
 const approvalNeeded = "approval-needed"
 
-// A Call is a call of a tool that needs approval.
+// A Call is a tool call that needs approval.
 type Call struct {
 	Tool  string
 	Input json.RawMessage
@@ -19,8 +19,8 @@ type Call struct {
 	preview func(context.Context, json.RawMessage) (string, error)
 }
 
-// Preview returns a description of the call for a person: its changes, such as the difference to a file, or else its arguments.
-// An error means that the call would fail.
+// Preview returns a description of the call for a person: its changes, such as a file's diff, or else its arguments. An error
+// means that the call would fail.
 func (c Call) Preview(ctx context.Context) (string, error) {
 	if c.preview == nil {
 		return arguments(c.Input), nil
@@ -38,17 +38,16 @@ type Decision struct {
 type Approver struct {
 	// Approve decides on a call. It may block, but must return when the context is done. Its error fails the call.
 	Approve func(ctx context.Context, call Call) (Decision, error)
-	// Asks means that Approve may ask a person, as [Ask] does. Set it where Approve calls Ask.Approve:
-	// programs that look for questions find them by it, and Validate warns if no one can answer.
+	// Asks means that Approve may ask a person, as [Ask] does. Set it where Approve calls Ask.Approve: it lets programs find the
+	// questions, and Validate warns if no one can answer.
 	Asks bool
 }
 
 // Always allows every call.
 var Always = Approver{Approve: func(context.Context, Call) (Decision, error) { return Decision{Allowed: true}, nil }}
 
-// Confirm runs the tool of m only if the approver allows the call. Otherwise the model is told,
-// and the call recommends another turn, with the reason ApprovalNeeded. The timeout of the tool does
-// not include the approval.
+// Confirm runs the tool of m only if the approver allows the call. Otherwise the model is told, and the call recommends another
+// turn, with the reason ApprovalNeeded. The tool's timeout does not include the approval.
 //
 //	tool.Confirm(fs.Write(root), tool.Ask)
 func Confirm(m agent.Middleware, by Approver) agent.Middleware {

@@ -9,23 +9,22 @@
 //		func(ctx context.Context, in lookup) (string, error) { … },
 //		tool.Parallel(), tool.Effects("net"))
 //
-// A tool is a middleware: it goes into the Use list of an agent, and an agent that
-// does not have it there cannot call it. The model sees only the schema of the input
-// type, so describe the fields.
+// A tool is a middleware: add it to an agent's Use list; an agent cannot call tools that are not in its list. The model sees only
+// the schema of the input type, so describe the fields.
 //
 // # Results for the model
 //
-// The model gets a string as text, an [agent.Result] with its further fields, and any other output as JSON. It sees an
-// [llm.Media], even within a struct or list, or is told that its provider cannot show it.
+// The model receives a string as text, an [agent.Result] with its further fields, and any other output as JSON. An [llm.Media],
+// even within a struct or list, is shown to the model, or the model is told that its provider cannot show it.
 //
-// Input that does not fit the schema never reaches the function: the call returns an
-// [InputError] with all problems. An error of the function is returned unchanged. The model
-// reads either and can call again, so errors should explain how to do better.
+// Input that does not fit the schema never reaches the function: the call returns an [InputError] with all problems. An error of
+// the function is returned unchanged. The model reads either error and can call again, so errors should explain how to fix the
+// call.
 //
 // # Bounds
 //
 // [Timeout] ends the context of a call; the agent waits for the function to return. The model is told, and can call again.
-// [MaxResult] bounds the part of a result that the model gets; the agent keeps the rest, and the model reads it with the tool
+// [MaxResult] limits the part of a result that the model receives; the agent keeps the rest, and the model reads it with the tool
 // read_result. See package agent.
 //
 // # Paths
@@ -38,7 +37,7 @@
 // # Approval by a person
 //
 // [Confirm] asks for approval before each call of a tool. With [Ask], a person decides, even if the process ends before the
-// answer arrives; any other [Approver] can decide by itself. The zero Approver means no:
+// answer arrives; any other [Approver] can decide by itself. The zero Approver always refuses:
 //
 //	tool.Confirm(fs.Write(root), tool.Ask)
 //
@@ -49,5 +48,6 @@
 //
 // The tools for files and commands are in tool/fs and tool/shell.
 //
-// [Func] takes an [Option] for each property of a tool, such as [Effects] or [Timeout]. [Always] is an Approver that allows all.
+// [Func] takes an [Option] for each property of a tool, such as [Effects] or [Timeout]. [Always] is an Approver that allows every
+// call.
 package tool

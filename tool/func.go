@@ -19,13 +19,13 @@ import (
 // An Option sets a property of a tool.
 type Option func(*agent.Tool)
 
-// Parallel permits calls at the same time as other parallel calls of a turn.
+// Parallel lets calls run at the same time as other parallel calls of a turn.
 func Parallel() Option {
 	return func(t *agent.Tool) { t.Parallel = true }
 }
 
-// Effects declares the effects of the tool on the world, such as "fs/write" or "net". Without arguments it declares none. A tool
-// without this option is assumed to do anything.
+// Effects declares the tool's effects on the world, such as "fs/write" or "net". Without arguments it declares that there are
+// none. A tool without this option is assumed to do anything.
 func Effects(effects ...string) Option {
 	return func(t *agent.Tool) {
 		if t.Effects == nil {
@@ -40,14 +40,14 @@ func Timeout(d time.Duration) Option {
 	return func(t *agent.Tool) { t.Timeout = d }
 }
 
-// MaxResult bounds the text of a result for the model, in bytes; the default is 64 KiB. The agent keeps a longer one, and the
+// MaxResult limits the text of a result for the model, in bytes; the default is 64 KiB. The agent keeps a longer one, and the
 // model reads the rest with read_result; see package agent. A negative number means unlimited.
 func MaxResult(n int) Option {
 	return func(t *agent.Tool) { t.MaxResult = n }
 }
 
-// Preview gives the tool a text for the person who approves a call, which replaces its arguments: the changes that the call would
-// make. An error of fn fails the call.
+// Preview shows the person who approves a call a text in place of the arguments: the changes that the call would make. An error
+// of fn fails the call.
 func Preview[I any](fn func(context.Context, I) (string, error)) Option {
 	return func(t *agent.Tool) {
 		name := t.Name
@@ -61,10 +61,9 @@ func Preview[I any](fn func(context.Context, I) (string, error)) Option {
 	}
 }
 
-// Func makes a tool from a function. Name has 1 to 64 ASCII letters, digits, "_" and
-// "-", which every provider accepts; the description tells the model when to use it. I
-// is a struct or a map with string keys; the model may give only properties that the
-// schema names.
+// Func makes a tool from a function. Name consists of 1 to 64 ASCII letters, digits, "_" and "-", which every provider accepts;
+// the description tells the model when to use it. I is a struct or a map with string keys; the model may give only properties
+// that the schema names.
 //
 // The function may be called from several goroutines if the option Parallel is
 // given or several agents use the tool.
@@ -110,7 +109,8 @@ func broken(name string, err error) agent.Middleware {
 	})
 }
 
-// inputSchema returns the schema of t, an object as providers require. It is closed, so the model is told of unknown names.
+// inputSchema returns the schema of t, an object as providers require. The schema is closed, so the model is told of unknown
+// names.
 func inputSchema(t reflect.Type) (*schema.Schema, error) {
 	s, err := schema.ForType(t)
 	if err != nil {
@@ -122,8 +122,7 @@ func inputSchema(t reflect.Type) (*schema.Schema, error) {
 	return s, nil
 }
 
-// An InputError is the reason why the input of a call is refused. Its text is for the
-// model that made the call.
+// An InputError reports why a call's input was rejected. Its text is for the model that made the call.
 type InputError struct {
 	Tool     string
 	Problems []string // never empty; each names the place and the expected and actual value

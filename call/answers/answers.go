@@ -37,11 +37,11 @@ type Config struct {
 	Model string
 	// Key selects the row of a request; {"id": {"id"}} if nil.
 	Key Key
-	// Text, Usage and Latency are the paths of the answer, its tokens and its duration in
-	// milliseconds; {"text"}, {"usage"} and {"latency"} if nil. A row without a text is skipped.
-	// A usage has input_tokens and output_tokens, or prompt_tokens and completion_tokens.
+	// Text, Usage and Latency are the paths of the answer, its token counts and its duration in milliseconds; nil means {"text"},
+	// {"usage"} and {"latency"}. A row without a text is skipped. A usage has input_tokens and output_tokens, or prompt_tokens
+	// and completion_tokens.
 	Text, Usage, Latency Path
-	// Schema returns the schema with a name, see model.Config.
+	// Schema returns the schema with a name; see model.Config.
 	Schema func(name string) (*schema.Schema, bool)
 }
 
@@ -150,7 +150,7 @@ func (b *book) find(input call.JSON) (answer, error) {
 	return answer{}, &call.Error{Type: reasons.NotRecorded, Message: message}
 }
 
-// mostShown bounds the text of a key in an error.
+// mostShown is the maximum length of a key's text in an error.
 const mostShown = 120
 
 // keyOf returns the values of a key as canonical JSON, with strings trimmed.

@@ -7,12 +7,12 @@
 //		Text: answers.Path{"responses", "gpt-4o-mini", "text"},
 //	})
 //
-// A file is JSON Lines. Without further configuration a row is
+// A file is JSON Lines. Without further configuration, a row looks like
 //
 //	{"id": "q1", "model": "gpt-4o-mini", "text": "…", "usage": {"input_tokens": 7, "output_tokens": 9}, "latency": 120}
 //
-// and answers requests whose input has the same value in its field "id". The capability reads only
-// the values that its [Config] names. It ignores all other columns, such as the expected answer.
+// and answers requests whose input has the same value in the field "id". The capability reads only the values that its [Config]
+// names. It ignores all other columns, such as the expected answer.
 //
 // Answers are treated as in package call/model: the text is the output, or is parsed if the
 // call wants JSON. If no usage is recorded, tokens are estimated from the texts. A request without a

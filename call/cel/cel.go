@@ -22,14 +22,14 @@ const (
 	kindTooCostly = "expression/too-costly" // it exceeds its limits of work or memory
 )
 
-// Check makes a check of an expression over call and out, which must yield true or false.
-// The error locates the mistake in the expression.
+// Check turns an expression over call and out into a check. The expression must yield true or false. The error locates the
+// mistake in the expression.
 func Check(expression string) (call.Check, error) {
 	c, _, err := check(expression)
 	return c, err
 }
 
-// AddCheck adds a check of an expression to the Applicator. Validate compares the expression with the type of each input that it
+// AddCheck adds an expression as a check to the Applicator. Validate compares the expression with the type of each input that it
 // checks: a field that the input type lacks is a mistake.
 func AddCheck(app *call.Applicator, name, expression string) error {
 	c, facts, err := check(expression)
@@ -79,7 +79,7 @@ type unjudged struct{ error }
 
 func (e *unjudged) Unwrap() error { return e.error }
 
-// Broken reports whether every answer would fail; another one may not.
+// Broken returns false: another answer may still pass.
 func (*unjudged) Broken() bool { return false }
 
 // subject holds the call in the form that expressions see. Its parts are already JSON.
@@ -135,8 +135,8 @@ func (c Config) fits(name string, s *schema.Schema) error {
 	return nil
 }
 
-// New returns a capability whose out is the value of the expression, of any schema. By
-// default its id is solver/cel, its kind solver, and it answers cel/eval.
+// New returns a capability whose out is the value of the expression, of any schema. By default its id is solver/cel, its kind is
+// solver, and it answers cel/eval.
 func New(m call.Metadata, c Config) call.Capability {
 	m.ID, m.Kind = cmp.Or(m.ID, "solver/cel"), cmp.Or(m.Kind, "solver")
 	if m.Intents == nil {

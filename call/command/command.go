@@ -24,21 +24,19 @@ type Config struct {
 	// temporary one if the scope has none. If the scope does not limit directories, it is this
 	// process's.
 	Dir string
-	// Env are the names of further environment variables to pass on, in addition to PATH,
-	// TZ and the language variables. HOME and TMPDIR are a temporary directory, which is
-	// deleted afterwards.
+	// Env lists the names of environment variables to pass on, in addition to PATH, TZ and the locale variables. HOME and TMPDIR
+	// are a temporary directory, which is deleted afterwards.
 	Env []string
-	// Scope limits what the program may reach. The program must be in Process. FS are
-	// directories that it may change; otherwise it sees only the programs of the system.
-	// A program cannot be limited to single servers: Net is nil, or empty for no network.
-	// Without Net a program that is limited to directories reaches all servers but those on the
-	// loopback of this machine: see sandbox.Policy.
+	// Scope limits what the program may reach. The program must be in Process. FS lists directories that it may change; otherwise
+	// it sees only the system's programs. A program cannot be limited to single servers: Net is nil, or empty for no network. If
+	// Net is nil, a program that is limited to directories can reach all servers except those on this machine's loopback
+	// interface: see sandbox.Policy.
 	Scope call.Scope
 	// Loopback also lets such a program reach servers on loopback.
 	Loopback bool
-	// Limits bound the resources of the program.
+	// Limits limits the program's resources.
 	Limits sandbox.Limits
-	// MaxOutput bounds its standard output, in bytes; 8 MiB by default.
+	// MaxOutput is the maximum size of its standard output, in bytes; 8 MiB by default.
 	MaxOutput int
 }
 
@@ -64,8 +62,7 @@ func (c Config) Check() error {
 	return errors.Join(c.Scope.Check(), c.Scope.Process.Check(c.Command[0]))
 }
 
-// New returns a capability of kind command, whose id is by default the name of the
-// program. It needs the effect process.
+// New returns a capability of kind command. Its id defaults to the program's name. It needs the effect process.
 func New(m call.Metadata, c Config) call.Capability {
 	m = m.Needing(effect.Process)
 	m.Kind = cmp.Or(m.Kind, "command")
@@ -96,8 +93,8 @@ func New(m call.Metadata, c Config) call.Capability {
 	}}
 }
 
-// Check makes a check of a program, which passes if the program exits with status 0. A
-// run that may be resumed should not repeat it: see call.Paid.
+// Check turns a program into a check, which passes if the program exits with status 0. A run that may be resumed should not
+// repeat it: see call.Paid.
 func Check(c Config) call.Check {
 	invalid := c.Check()
 	return func(ctx context.Context, s call.Subject) error {

@@ -1,7 +1,7 @@
 // Package command runs programs as capabilities and as checks.
 //
-// A capability gets the envelope of the request as JSON on its standard input. It writes
-// to its standard output the envelope of the response, in JSON or EDN, or only the out:
+// A capability receives the envelope of the request as JSON on its standard input. It writes the envelope of the response, in
+// JSON or EDN, or only the out, to its standard output:
 //
 //	caps := call.NewRegistry(command.New(
 //		call.Metadata{ID: "tool/wc", Intents: []string{"text/count"}, Effects: []string{"process"}},
@@ -11,17 +11,15 @@
 // A program streams by writing its answer in pieces, one per line, which [call.ReadOutput] describes; they are passed on as they
 // arrive.
 //
-// It fails on a nonzero exit status, with the end of its standard error as the message. A
-// check gets {"request": …, "out": …} and passes if the program exits with status 0.
+// The capability fails on a nonzero exit status, with the end of its standard error as the message. A check receives {"request":
+// …, "out": …} and passes if the program exits with status 0.
 //
 // The field "stack" of the envelope lists the calls around the request. A program that sends its own request, as with stone act,
-// passes the stack on with its own call added. Calls nested too deep are then refused across processes too.
+// passes the stack on with its own call added. Calls nested too deep are then rejected across processes too.
 //
-// The program is named by its absolute path. Package [sandbox] runs it. The program and
-// all its child processes end when it exits, when the request is canceled, and when it
-// writes too much or exceeds a limit. If its scope lists directories or denies the
-// network, the program is confined accordingly, or refused if this machine has no
-// sandbox.
+// The program is named by its absolute path. Package [sandbox] runs it. The program and all its child processes end when it
+// exits, when the request is canceled, and when it writes too much or exceeds a limit. If its scope lists directories or denies
+// the network, the program is confined accordingly, or rejected if this machine has no sandbox.
 //
 // [sandbox]: https://pkg.go.dev/github.com/stonelayer/stone/sandbox
 package command

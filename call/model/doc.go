@@ -1,4 +1,4 @@
-// Package model makes language models capabilities, of kind llm.
+// Package model turns language models into capabilities of kind llm.
 //
 //	small := model.New(
 //		call.Metadata{ID: "model/small", Intents: []string{"text/respond"}, Out: "res/text"},
@@ -26,19 +26,16 @@
 //
 //	{:type "string" :contentEncoding "base64" :contentMediaType "image/*"}
 //
-// The schema comes from the input's Go type, or else is the in-schema of the intent or the capability.
-// In the JSON that the model reads, a line such as "[media 1: receipt.png, image/png, 34 KB]"
-// replaces each. A judge of the answer is shown the same media. Capabilities of other kinds
-// get the input as it is.
+// The schema comes from the input's Go type, or else is the in-schema of the intent or the capability. In the JSON that the model
+// reads, a line such as "[media 1: receipt.png, image/png, 34 KB]" replaces each. A judge of the answer is shown the same media.
+// Capabilities of other kinds receive the input unchanged.
 //
 // # The answers of the model
 //
-// If the call wants text, or sets no schema, the out is {"text": …}. If the out has
-// another schema, the model is asked for JSON of it. The schema
-// comes from the request: from the call's Go type, or from the schema that the call or its
-// intent names. Otherwise it is the schema that the metadata names. A capability
-// without a schema of its own therefore serves calls of any type. If the call requires a
-// plan, the answer is the text of one, in EDN or JSON.
+// If the call wants text, or sets no schema, the out is {"text": …}. If the out has another schema, the model is asked for JSON
+// that fits it. The schema comes from the request: from the call's Go type, or from the schema that the call or its intent names.
+// Otherwise the metadata names it. A capability without a schema of its own therefore serves calls of any type. If the call
+// requires a plan, the answer is the text of one, in EDN or JSON.
 //
 // The model may repair an answer that does not fit, or that the token limit cut off, once.
 // The repair is part of the same invocation and is not made if the budget has no tokens or
@@ -48,8 +45,8 @@
 // envelope of a response, outside a code fence; an error in the envelope is
 // format/drift. For any other model an envelope is text.
 //
-// The voice of the request streams pieces of the answer as they arrive. If an answer is
-// rejected, the error comes with its usage, since the tokens were paid for.
+// The voice of the request streams pieces of the answer as they arrive. If an answer is rejected, the error contains its usage,
+// since the tokens were paid for.
 //
 // A model that retries a busy provider itself delays the other candidates of a call. If a
 // call has several, give the model a Retry of {Max: -1}.

@@ -57,7 +57,7 @@ func withoutOnly(input call.JSON, media []*llm.Media) call.JSON {
 	return input
 }
 
-// message returns the message of the user with the media, each with its number if there are several.
+// message returns the user's message with the media, numbered if there are several.
 func message(text string, media []*llm.Media) llm.Message {
 	if len(media) <= 1 {
 		return llm.User(text, media...)

@@ -28,14 +28,12 @@ type Config struct {
 	MaxTokens int        // of an answer; zero means the limit of Model
 	Params    llm.Params // such as the temperature; an agent's own settings take precedence
 
-	// Prompt applies to every request, Intents to the requests of one intent. Role is the
-	// role of the model in this capability, such as a judge. It is placed between the
-	// two.
+	// Prompt applies to every request, and Intents to the requests of one intent. Role is the model's role in this capability,
+	// such as a judge. It is placed between the two.
 	Prompt, Role string
 	Intents      map[string]string
 
-	// Schema returns the schema of a name, like the method of call.Applicator. Without
-	// it, only text can be requested.
+	// Schema returns the schema with a name, like the method of call.Applicator. Without it, only text can be requested.
 	Schema func(name string) (*schema.Schema, bool)
 }
 
@@ -64,7 +62,7 @@ func (c Config) Fits(model string, spec llm.Spec, m call.Metadata) error {
 	return spec.Fits(model, &llm.Request{Params: c.Params, ResponseFormat: want.form.Format()})
 }
 
-// New returns a capability. Its id defaults to llm/model, its kind to llm.
+// New returns a capability. Its id defaults to llm/model, and its kind to llm.
 func New(m call.Metadata, c Config) call.Capability {
 	m.ID, m.Kind = cmp.Or(m.ID, "llm/model"), cmp.Or(m.Kind, "llm")
 	invalid := c.Check()
@@ -102,7 +100,7 @@ func modeOf(m llm.Model) string {
 	return ""
 }
 
-// request makes the request for a model.
+// request builds the request for a model.
 func (c Config) request(req *call.Request, want wanted) (*llm.Request, error) {
 	c = c.revised(req)
 	if req.Turn != nil {
@@ -135,8 +133,8 @@ func (c Config) quote(ctx context.Context, req *call.Request, m call.Metadata) b
 	return llm.Quote(ctx, c.Model, request)
 }
 
-// bound returns the most that an invocation costs: an answer that does not fit is repaired once, and a model that
-// writes a plan is helped once more.
+// bound returns the most that an invocation can cost: an answer that does not fit is repaired once, and a model that writes a
+// plan is helped once more.
 func (c Config) bound(ctx context.Context, req *call.Request, m call.Metadata) budget.Bound {
 	request, times := &llm.Request{Model: c.Name, MaxTokens: c.MaxTokens, Params: c.Params}, 2
 	if req.Turn != nil {
@@ -147,8 +145,7 @@ func (c Config) bound(ctx context.Context, req *call.Request, m call.Metadata) b
 	return llm.Most(ctx, c.Model, request).Times(times).Add(budget.AtMost(m.Cost.USD))
 }
 
-// answer asks the model, and once more if its answer does not fit and the budget has room for a
-// repair.
+// answer calls the model, and calls it once more if its answer does not fit and the budget has room for a repair.
 func (c Config) answer(ctx context.Context, req *call.Request, want wanted) (reply *call.Reply, used budget.Usage, err error) {
 	request, err := c.request(req, want)
 	if err != nil {
@@ -196,7 +193,7 @@ func (c Config) answer(ctx context.Context, req *call.Request, want wanted) (rep
 	}
 }
 
-// affords reports whether the rest of the budget pays for another request of the same invocation.
+// affords reports whether the remaining budget pays for another request of the same invocation.
 func (c Config) affords(ctx context.Context, req *call.Request, request *llm.Request, used budget.Usage) bool {
 	left, least := less(req.Budget, used), llm.Quote(ctx, c.Model, request).Least
 	return (left.Tokens == nil || *left.Tokens > least.Tokens) && (left.USD == nil || *left.USD > least.USD)
@@ -275,8 +272,8 @@ func failure(ctx context.Context, err error) error {
 	return failed
 }
 
-// turn makes the request for a turn of a conversation: the prompts of the capability come
-// before the system text, the context and the constraints of the call after the messages.
+// turn builds the request for a turn of a conversation: the prompts of the capability come before the system text, the context
+// and the constraints of the call after the messages.
 func (c Config) turn(req *call.Request) *llm.Request {
 	turn := *req.Turn
 	turn.Model = cmp.Or(c.Name, turn.Model)

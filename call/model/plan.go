@@ -53,7 +53,7 @@ func planShaped(text string) error {
 	return errors.New("want a map with nodes")
 }
 
-// again is the instruction to a model after the faults of its plan.
+// again is the instruction that follows the faults in a model's plan.
 const again = "Answer with the whole corrected plan and nothing else."
 
 // draft returns the reason why a plan cannot run, as told to the model, or nil if it can.
@@ -68,7 +68,7 @@ func (w *wanted) draft(body string) *structured.Misfit {
 	return &structured.Misfit{Tell: w.guide.Tell([]byte(body), refused.Findings()) + again, Err: refused}
 }
 
-// asksHelp reports whether an answer asks for the whole guide.
+// asksHelp reports whether an answer requests the whole guide.
 func asksHelp(text string) bool {
 	v, err := edn.ReadEither([]byte(text), edn.Limits{})
 	if err != nil || v.Kind() != edn.KindMap || v.Len() != 1 {
@@ -101,7 +101,7 @@ func (w *wanted) refused(context call.JSON) (rest call.JSON, said []llm.Message)
 	return rest, []llm.Message{llm.Assistant(repair.Plan), llm.User(tell)}
 }
 
-// helped is the message to a model that asks for the whole guide.
+// helped is the message to a model that requested the whole guide.
 func (w *wanted) helped() *structured.Misfit {
 	return &structured.Misfit{Tell: planned + w.guide.Whole, Err: errors.New("the model asks for help")}
 }

@@ -28,7 +28,7 @@ type wanted struct {
 	form  *structured.Form
 }
 
-// texts are the schemas that plain text fits.
+// texts are the names of schemas that plain text fits.
 var texts = map[string]bool{"": true, "res/any": true, "res/text": true}
 
 // wanted finds the schema of the answer: the request's, which comes from the call's type
@@ -96,7 +96,7 @@ func promptName(id, intent string) string {
 	return id + ":" + intent
 }
 
-// prompts returns the prompts of the capability by their names.
+// prompts returns the prompts of the capability by name.
 func (c Config) prompts(id string) map[string]string {
 	texts := map[string]string{}
 	if c.Prompt != "" {

@@ -23,8 +23,8 @@ type Config struct {
 	// Client makes the requests; by default a client with http.DefaultTransport. Its
 	// CheckRedirect is replaced.
 	Client *http.Client
-	Scope  call.Scope // bounds the server and the targets of its redirects; with a nil Net, redirects to other servers fail
-	// MaxBody bounds an answer, in bytes; 8 MiB by default.
+	Scope  call.Scope // limits the server and the targets of its redirects; with a nil Net, redirects to other servers fail
+	// MaxBody is the maximum size of an answer, in bytes; 8 MiB by default.
 	MaxBody int
 }
 
@@ -35,8 +35,7 @@ type Value struct {
 	File string `json:"file,omitempty"` // a file with the value in one line
 }
 
-// Check returns an error if the configuration is invalid. Variables and files are read
-// only when the server is asked.
+// Check returns an error if the configuration is invalid. Variables and files are read only when a request is sent.
 func (c Config) Check() error {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {

@@ -1,5 +1,5 @@
-// Package rest makes HTTP servers capabilities, of kind http. It sends the envelope of the request with POST, as JSON. The answer
-// is the envelope of the response, in JSON or EDN, or the bare out:
+// Package rest turns HTTP servers into capabilities of kind http. It sends the envelope of the request with POST, as JSON. The
+// server answers with the envelope of the response, in JSON or EDN, or with the bare out:
 //
 //	grader := rest.New(call.Metadata{ID: "grade/remote", Effects: []string{"net"}}, rest.Config{
 //		URL:    "https://grader.example.com/v1/grade",
@@ -10,8 +10,8 @@
 // A server streams by sending its answer in pieces, which [call.ReadOutput] describes: one per line or, as text/event-stream, one
 // per event. They are passed on as they arrive.
 //
-// The same invocation, repeated after a crash, has the same Idempotency-Key. A step that is repeated on purpose, or asks
-// something else, has a new one.
+// The same invocation, repeated after a crash, has the same Idempotency-Key. A step that is repeated on purpose, or with another
+// request, has a new key.
 //
 // A busy (429, 503) or unreachable server is runtime/unavailable. Its Retry-After is respected. Redirects are followed if they
 // keep the method, and only within the scope, or to the same server if the scope lists none. The configured headers are sent only

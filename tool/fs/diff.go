@@ -12,8 +12,7 @@ import (
 // contextLines is the number of unchanged lines around changes in a difference.
 const contextLines = 3
 
-// difference shows people how a file changes: removed lines begin with "-", added ones
-// with "+".
+// difference shows people how a file changes: removed lines begin with "-", and added lines with "+".
 func difference(shown string, old, new []byte) string {
 	switch {
 	case bytes.Equal(old, new):

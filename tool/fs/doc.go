@@ -1,11 +1,11 @@
-// Package fs provides agents with tools for files: read_file, view_file, write_file, edit_file, delete_file, list_directory,
-// mkdir and file_exists.
+// Package fs gives agents tools for files: read_file, view_file, write_file, edit_file, delete_file, list_directory, mkdir and
+// file_exists.
 //
 //	root := fs.Root{Dir: "work", Only: []string{"src", "docs"}}
 //	agent.Config{Use: []agent.Middleware{fs.Read(root), fs.List(root), fs.Edit(root)}}
 //
 // A tool works only below its [Root]; two tools of one agent may have different roots. Paths are relative to the root's directory
-// and have slashes, as ".github/ci.yml". An absolute path is accepted if it leads below the root.
+// and use slashes, as in ".github/ci.yml". An absolute path is accepted if it leads below the root.
 //
 // # Refused paths
 //
@@ -16,12 +16,12 @@
 // a symbolic link: the model must name the link's target.
 //
 // Entries of .git and .stone, and names in Refuse, are neither read nor changed, not even through a link: other programs run
-// commands from these directories. List them in Only to allow them. Names that match ReadOnly are read and never changed: an
-// agent that repairs code may not repair its tests. All other files below Dir can be read, including a file .env.
+// commands from these directories. List them in Only to allow them. Names that match ReadOnly can be read but never changed: for
+// example, an agent that repairs code may not change its tests. All other files below Dir can be read, including a file .env.
 //
 // # Tools of your own
 //
-// A tool of your own that takes a path finds the file with [Root.Resolve]; its example counts lines.
+// If you write a tool that takes a path, find the file with [Root.Resolve]; its example counts lines.
 //
 // # Bounds
 //
@@ -31,8 +31,8 @@
 //
 // # Writing
 //
-// A file is replaced atomically: readers see the old or the new text, even after a crash. It keeps its permissions. Writes and
-// edits of one program are serialized, so concurrent edits are not lost.
+// A file is replaced atomically: readers see the old or the new text, even after a crash. The file keeps its permissions. Writes
+// and edits within one program are serialized, so concurrent edits are not lost.
 //
 // # Tools
 //

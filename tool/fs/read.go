@@ -151,8 +151,7 @@ type listInput struct {
 
 func (in listInput) file() string { return in.Path }
 
-// List makes the tool list_directory, which returns the entries of a directory
-// in the order of their names.
+// List makes the tool list_directory, which returns the entries of a directory sorted by name.
 func List(r Root) agent.Middleware {
 	return tool.Func("list_directory", "Lists a directory: directories end in a slash, files have their size in bytes.",
 		with(r.at, func(ctx context.Context, p *place, in listInput) (agent.Result, error) {
@@ -247,7 +246,7 @@ type viewInput struct {
 func (in viewInput) file() string { return in.Path }
 
 // View makes the tool view_file, which shows the model a picture, a PDF document, a sound or a video of at most llm.MaxMedia. It
-// is separate from read_file, because only some models see and hear. A model is told if its protocol has no form for the file.
+// is separate from read_file, because only some models see and hear. A model is told if its protocol cannot carry the file.
 func View(r Root) agent.Middleware {
 	return tool.Func("view_file", "Shows a file that is not text: a picture, a PDF document, a sound or a video.",
 		with(r.at, func(ctx context.Context, p *place, in viewInput) (agent.Result, error) {

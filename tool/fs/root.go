@@ -19,9 +19,8 @@ const (
 	defaultMaxFile = 16 << 20
 )
 
-// A Root is a directory in which tools may work. The zero value is the current
-// directory of the program. Each call opens it again, so it need not exist when the
-// tools are made, and need not be closed.
+// A Root is a directory in which tools may work. The zero value is the program's current directory. Each call opens it again, so
+// it need not exist when the tools are made, and need not be closed.
 type Root struct {
 	// Dir is the directory; a symbolic link is followed. Empty is ".".
 	Dir string
@@ -31,15 +30,15 @@ type Root struct {
 	// Only lists the directories below Dir that the tools may use, such as "src". Empty means all of Dir. Links do not lead from
 	// one directory into another.
 	Only []string
-	// Refuse are names of files and directories, in addition to .git and .stone, that the tools neither read nor change. They are
-	// refused everywhere below Dir, regardless of case, except in a directory of Only whose path contains the name.
+	// Refuse lists names of files and directories, in addition to .git and .stone, that the tools neither read nor change. They
+	// are refused everywhere below Dir, regardless of case, except in a directory of Only whose path contains the name.
 	Refuse []string
-	// ReadOnly are patterns of names, as in path.Match, of files and directories that the
-	// tools read and never make or change: "*_test.go". They apply as in Refuse.
-	// Resolve refuses them too: give a tool of your own that only reads a Root without them.
+	// ReadOnly lists name patterns, as in path.Match, of files and directories that the tools may read but never create or
+	// change: "*_test.go". They apply as in Refuse. Resolve refuses them too: give a tool of your own that only reads a Root
+	// without them.
 	ReadOnly []string
-	// MaxRead bounds the bytes that a call of read_file returns, MaxFile the size of
-	// a file that is written or edited. Zero is the default.
+	// MaxRead limits the bytes that a call of read_file returns, and MaxFile the size of a file that is written or edited. Zero
+	// means the default.
 	MaxRead int
 	MaxFile int64
 
@@ -58,10 +57,10 @@ type place struct {
 	refused func(name string) (why string) // returns "" if the name may be used
 }
 
-// Resolve finds the file of a path, for tools of your own, with the checks that all tools of this package make. It returns the
+// Resolve finds the file at a path, for tools of your own, with the same checks as the tools of this package. It returns the
 // directory that contains the file, and its name there. Use the methods of dir, which also refuse links that lead out, and close
 // it. The file may be a directory, and need not exist. If directories on the way do not exist, the name contains them. The size
-// of the file is not bounded.
+// of the file is not limited.
 func (r Root) Resolve(ctx context.Context, path string) (dir *os.Root, name string, err error) {
 	p, err := r.change(ctx, path)
 	if err != nil {
@@ -86,7 +85,7 @@ func (r Root) change(ctx context.Context, path string) (*place, error) {
 	return r.at(ctx, path)
 }
 
-// at resolves a path of the model. The caller closes the place.
+// at resolves a path from the model. The caller closes the place.
 func (r Root) at(ctx context.Context, path string) (*place, error) {
 	if r.DirFrom != nil {
 		dir, err := r.DirFrom(ctx)
@@ -176,7 +175,7 @@ func (r Root) base(name string) (string, error) {
 	return "", fmt.Errorf("%q must not be used: only what lies in %s may", filepath.ToSlash(name), strings.Join(r.Only, ", "))
 }
 
-// regular refuses everything but a file of one name.
+// regular rejects everything but a regular file with a single name.
 func (p *place) regular(info os.FileInfo) error {
 	switch mode := info.Mode(); {
 	case mode.IsRegular():
@@ -221,8 +220,7 @@ func (p *place) open() (*os.File, os.FileInfo, error) {
 	return f, info, nil
 }
 
-// explain returns an error for the model: the path and the reason, without the name of
-// the failed operation.
+// explain returns an error for the model, with the path and the reason but without the name of the failed operation.
 func explain(shown string, err error) error {
 	if errors.Is(err, iofs.ErrNotExist) {
 		return fmt.Errorf("%s does not exist", shown)

@@ -224,7 +224,7 @@ func only(shown string, text []byte, old, new string) (int, error) {
 	return first, nil
 }
 
-// whyMissing guesses the reason from the usual mistakes of models.
+// whyMissing guesses the reason from mistakes that models often make.
 func whyMissing(text, old string) string {
 	unspaced := func(s string) string { return strings.Join(strings.Fields(s), " ") }
 	switch {
@@ -254,7 +254,7 @@ func Delete(r Root, by tool.Approver) agent.Middleware {
 		}), tool.Effects("fs/write")), by)
 }
 
-// Mkdir makes the tool mkdir, which makes a directory and its parents.
+// Mkdir makes the tool mkdir, which creates a directory and its parents.
 func Mkdir(r Root) agent.Middleware {
 	return tool.Func("mkdir", "Makes a directory, with the directories above it that are missing.",
 		with(r.change, func(ctx context.Context, p *place, in pathInput) (agent.Result, error) {

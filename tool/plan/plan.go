@@ -19,15 +19,15 @@ import (
 
 // Options determine what plans may use. With the zero value they use only intents that need no effects.
 type Options struct {
-	// Effects are the most that a plan may have. The run must grant them.
+	// Effects lists the only effects that a plan may have. The run must grant them.
 	Effects []string
-	// Slots are the names of node types of the agent's DAG that plans read as slots.
+	// Slots lists the node types of the agent's DAG that plans may read as slots.
 	Slots []string
-	// Limits bound the plans, like plans returned by capabilities.
+	// Limits limits the plans in the same way as plans returned by capabilities.
 	Limits plan.Limits
 }
 
-// Tool makes a tool with which an agent runs plans over the intents of app. A plan replaces many turns by one call, and its
+// Tool makes a tool with which an agent runs plans over the intents of app. A plan replaces many turns with one call, and its
 // intermediate values never reach the conversation:
 //
 //	assistant := agent.New("assistant", Report, model, agent.Config{
@@ -36,8 +36,8 @@ type Options struct {
 //	})
 //
 // The system text of each turn explains how to write plans and what they may use. A plan is checked as a whole before it runs. If
-// it cannot run, the model is told every finding, and can call the tool again. The plan draws on the account of the agent. Its
-// last emission is the result of the call.
+// it cannot run, the model is told every finding, and can call the tool again. The plan draws on the agent's account. Its last
+// emission is the result of the call.
 func Tool(name string, app *call.Applicator, opts Options) agent.Middleware {
 	own := *app
 	planner := plan.Planner(plan.Options{Slots: opts.Slots, Limits: opts.Limits})
@@ -52,7 +52,7 @@ func Tool(name string, app *call.Applicator, opts Options) agent.Middleware {
 	}, queries...)})
 	guide := &call.Guide{}
 	if p, ok := planner.(guiding); ok {
-		d, _ := plan.Bind(dag.DAG{}, slots) // a name that is reserved is refused when a plan reads it
+		d, _ := plan.Bind(dag.DAG{}, slots) // a reserved name is rejected when a plan reads it
 		guide = p.Guide(app, &call.Request{Effects: effects}, d, nil)
 	}
 	m := agent.AsTool(name, "Runs a plan that you write. The system text says how.", run, arguments, result, func(t *agent.Tool) {
@@ -124,7 +124,7 @@ func findingsIn(err error) stone.Findings {
 	return slices.Clone(record.Tried[len(record.Tried)-1].Findings)
 }
 
-// A refusedError describes a plan that cannot run to the model.
+// A refusedError tells the model why a plan cannot run.
 type refusedError struct {
 	told string
 	error

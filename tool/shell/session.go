@@ -29,7 +29,7 @@ const (
 // errClosed is the error of a session that is used after Close.
 var errClosed = errors.New("the session of commands is closed")
 
-// A Config grants files and network to the commands of a session. The zero value confines them to the current directory.
+// A Config grants a session's commands access to files and the network. The zero value confines them to the current directory.
 type Config struct {
 	// Dir is the working directory of commands. They may change its contents, except
 	// for .git and .stone: see [sandbox.Policy].
@@ -37,27 +37,24 @@ type Config struct {
 	// Writable are further paths that commands may change; they must exist. ReadOnly are paths that they may only read, even
 	// within writable directories; missing paths are ignored.
 	Writable, ReadOnly []string
-	// Env are variables that commands get besides PATH, HOME, TMPDIR, TZ and the variables of
-	// the language: as NAME=value, or as NAME to pass on the value of this program.
+	// Env lists variables that commands receive in addition to PATH, HOME, TMPDIR, TZ and the locale variables: NAME=value, or
+	// NAME to pass on this program's value.
 	Env []string
-	// Network lets commands reach servers, Loopback also those on the loopback of this machine:
-	// see [sandbox.Policy].
+	// Network lets commands reach servers, and Loopback also servers on this machine's loopback interface: see [sandbox.Policy].
 	Network, Loopback bool
 	// Unconfined lets commands do everything that the program may do.
 	Unconfined bool
-	// Limits bound each command's resources.
+	// Limits limits each command's resources.
 	Limits sandbox.Limits
 
-	// RunTimeout and StartTimeout bound the duration of a command of run_command and start_command. They are also the defaults if
-	// the model states no time.
+	// RunTimeout and StartTimeout limit the duration of commands run by run_command and start_command. They are also the defaults
+	// if the model states no time.
 	RunTimeout, StartTimeout time.Duration
-	// MaxOutput bounds the kept bytes of standard output, and of standard error
-	// separately.
+	// MaxOutput limits the bytes kept of standard output, and separately of standard error.
 	MaxOutput int
 }
 
-// A Session runs commands. Those in the background have the ids cmd-1, cmd-2 and so on.
-// It is safe for concurrent use.
+// A Session runs commands. Background commands have the ids cmd-1, cmd-2 and so on. A Session is safe for concurrent use.
 type Session struct {
 	config Config
 	find   func() (sandbox.Method, error)
@@ -106,8 +103,7 @@ type errSetup struct{ error }
 
 func (e errSetup) Unwrap() error { return e.error }
 
-// prepare makes a command ready to run. The caller calls s.active.Done when it has
-// ended.
+// prepare prepares a command to run. The caller calls s.active.Done when it has ended.
 func (s *Session) prepare(script string, timeout time.Duration) (*command, error) {
 	method, err := s.find()
 	if err != nil {
@@ -168,7 +164,7 @@ func absolute(paths []string) (all []string, err error) {
 	return all, nil
 }
 
-// run runs a command until its end. It is called once for each.
+// run runs a command until its end. It is called once for each command.
 func (s *Session) run(ctx context.Context, c *command) {
 	defer s.active.Done()
 	defer close(c.done)
@@ -220,7 +216,7 @@ func forget(commands []*command, n int) (rest []*command) {
 	return rest
 }
 
-// lookup returns the command with an id.
+// lookup returns the command with the id.
 func (s *Session) lookup(id string) (*command, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

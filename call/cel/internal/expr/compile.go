@@ -160,9 +160,8 @@ func freeIdents(e ast.Expr) (free []ast.Expr, macros int) {
 	return free, macros
 }
 
-// levels bounds the nesting of the list and map types. The result of a macro can contain
-// its input, so that a short chain of macros nests deeply; inferring the types of such a
-// chain takes minutes.
+// levels limits the nesting of list and map types. The result of a macro can contain its input, so a short chain of macros can
+// nest deeply, and inferring the types of such a chain takes minutes.
 func levels(e ast.Expr) int {
 	deepest := func(parts ...ast.Expr) int {
 		n := 0
@@ -220,8 +219,7 @@ func children(e ast.Expr) []ast.Expr {
 	}
 }
 
-// isNamespace reports whether an apparent method is a function with a dot in its name, as
-// math.abs(x).
+// isNamespace reports whether an apparent method is a function with a dot in its name, such as math.abs(x).
 func isNamespace(call ast.CallExpr) bool {
 	if call.Target().Kind() != ast.IdentKind {
 		return false
@@ -230,7 +228,7 @@ func isNamespace(call ast.CallExpr) bool {
 	return err == nil && world.env.HasFunction(call.Target().AsIdent()+"."+call.FunctionName())
 }
 
-// fault returns the first of the mistakes.
+// fault returns the first mistake.
 func fault(errs []*common.Error) *Error {
 	reason := strings.ReplaceAll(errs[0].Message, " (in container '')", "")
 	if name, ok := strings.CutPrefix(reason, "undeclared reference to "); ok {

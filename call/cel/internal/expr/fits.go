@@ -17,10 +17,9 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Fits compares the program with the schemas of its variables: schemas by path, as
-// "call.input". A nil schema is ignored. The error is an *Error about the first field that
-// no value of a schema has, or the first use that does not fit the type of a field. A field
-// within has(…) may be missing.
+// Fits compares the program with the schemas of its variables: schemas by path, such as "call.input". A nil schema is ignored.
+// The error is an *Error about the first field that no value of a schema has, or the first use that does not fit the type of a
+// field. A field within has(…) may be missing.
 func (p *Program) Fits(schemas map[string]*schema.Schema) error {
 	world, err := theWorld()
 	if err != nil {

@@ -62,7 +62,7 @@ func listShape(checked *ast.AST, list ast.ListExpr) shape {
 	return shape{"type": "array", "items": oneOf(items...)}
 }
 
-// fieldsShape is the shape of a map whose keys are all written out; nil of another map.
+// fieldsShape is the shape of a map whose keys are all written out, or nil for any other map.
 func fieldsShape(checked *ast.AST, m ast.MapExpr) shape {
 	properties, required := shape{}, []string{}
 	for _, entry := range m.Entries() {

@@ -45,8 +45,8 @@ var limits = []cel.ProgramOption{
 	cel.EvalOptions(cel.OptOptimize),
 }
 
-// A world is everything that all expressions share, except variables. Making one takes a hundred times as long as compiling an
-// expression.
+// A world holds everything that all expressions share, except variables. Creating one takes a hundred times as long as compiling
+// an expression.
 type world struct {
 	env     *cel.Env
 	checker *checker.Env
@@ -105,7 +105,7 @@ var (
 	errTooLong  = errors.New("the arguments are too large")
 )
 
-// guards refuse calls that could be disproportionately costly: the cost of a function is counted only after its call.
+// guards reject calls that could be disproportionately costly: the cost of a function is counted only after its call.
 var guards = map[string]func(args []ref.Val) error{
 	"replace":         replaceable,
 	"join":            joinable,
@@ -201,7 +201,7 @@ func joinable(args []ref.Val) error {
 	return nil
 }
 
-// pairs refuses calls that compare each element of one argument with each element of another or of itself.
+// pairs rejects calls that compare each element of one argument with each element of another or of itself.
 func pairs(args []ref.Val) error {
 	other := args[0]
 	if len(args) > 1 {
