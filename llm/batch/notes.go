@@ -21,7 +21,7 @@ type made struct {
 	changed  bool     // since it was noted
 }
 
-// attempts bounds how often an unanswered request is sent.
+// attempts is the maximum number of times that an unanswered request is sent.
 const attempts = 3
 
 // Made reports whether batches were made for a run, perhaps by another process. If not, journal.Cancel cancels it.
@@ -48,7 +48,8 @@ func (s *session) hold(ctx context.Context, work func(context.Context) error) er
 	return errors.Join(err, s.Journal.Release(s.id))
 }
 
-// load reads the notes, which another process may have changed. It keeps ends that this process has learnt but not yet noted.
+// load reads the notes, which another process may have changed. It keeps batch ends that this process has learned of but not yet
+// recorded.
 func (s *session) load(ctx context.Context) error {
 	all, err := s.notes.Batches(ctx, s.id)
 	if err != nil {

@@ -48,13 +48,13 @@ type request struct {
 	cost budget.Amount // estimated
 }
 
-// An answer is the status and the body that a request gets.
+// An answer is the status and the body that a request receives.
 type answer struct {
 	status int
 	body   json.RawMessage
 }
 
-// A hold is an amount that its account gets back after the visit. A waiting request has made no round trip.
+// A hold is an amount that is returned to its account after the visit. A waiting request has made no round trip.
 type hold struct {
 	account *budget.Account
 	amount  budget.Amount
@@ -173,7 +173,7 @@ func (s *session) ask(ctx context.Context, to endpoint, line, same json.RawMessa
 	return answer{}, false, s.batches[key] != nil
 }
 
-// groups divides the waiting requests into batches, within the bounds of their providers.
+// groups divides the waiting requests into batches, within the limits of their providers.
 func (s *session) groups() (all [][]*request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,4 @@
-// Package script has a Model with scripted answers, for tests and for examples that cost
-// nothing.
+// Package script provides a Model with scripted answers, for tests and for examples that cost nothing.
 //
 //	model := script.New(
 //		script.Call("read_file", `{"path":"go.mod"}`),
@@ -21,9 +20,9 @@
 //	err = rec.Close()
 //
 // A [Player] is the transport that answers from such a file. It identifies requests by method, path and body, and calls (package
-// call/rest) by the task and its input, without the ids of the run. A repeated request gets its next answer, or the last one when
+// call/rest) by the task and its input, without the run's ids. A repeated request receives the next answer, or the last one when
 // none is left. A request that was not recorded is an error that shows the nearest recorded one.
 //
-// A recording has the few headers of an answer that models read, such as its type and id. It omits the headers and the query of
-// requests, so no key gets into the file.
+// A recording contains the few answer headers that models read, such as the type and the id. It omits the headers and the query
+// of requests, so no key is written to the file.
 package script

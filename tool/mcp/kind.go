@@ -12,8 +12,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A configured server is a server of the configuration that speaks the Model Context
-// Protocol. Its tools are capabilities.
+// A configured is a configured server that speaks the Model Context Protocol. Its tools are capabilities.
 type configured struct {
 	name        string
 	at          string
@@ -24,7 +23,7 @@ type configured struct {
 	server      *OnDemand
 }
 
-// Part provides the kind mcp, and servers in the configuration.
+// Part provides the kind mcp and configured servers.
 var Part = kinds.Kind{Name: "mcp", Read: readKind, Section: "servers", ReadSection: readServers}
 
 // servers returns the servers that r has read.
@@ -105,7 +104,7 @@ func (s *configured) login(ctx context.Context, show func(string) error) error {
 	return Login(ctx, cfg, show)
 }
 
-// open returns the configuration of the server with its secrets.
+// open returns the server's configuration with its secrets.
 func (s *configured) open(cfg Config) (_ Config, err error) {
 	if cfg.Env, err = kinds.Open(s.env); err == nil {
 		cfg.Header, err = kinds.Open(s.header)

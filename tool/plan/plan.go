@@ -23,7 +23,7 @@ type Options struct {
 	Effects []string
 	// Slots lists the node types of the agent's DAG that plans may read as slots.
 	Slots []string
-	// Limits limits the plans in the same way as plans returned by capabilities.
+	// Limits restricts the plans in the same way as plans returned by capabilities.
 	Limits plan.Limits
 }
 

@@ -1,5 +1,5 @@
-// Package wire has the common parts of the protocol clients: one POST whose answer is a
-// stream, with retries, timeouts, limits and redaction of secrets.
+// Package wire contains the common parts of the protocol clients: one POST whose answer is a stream, with retries, timeouts,
+// limits and redaction of secrets.
 package wire
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Options configure a Client. They are the common part of the providers' Config.
+// Options configures a Client. It is the common part of the providers' Configs.
 type Options struct {
 	URL              string
 	Header           http.Header
@@ -84,7 +84,7 @@ func (c *Client) Endpoint() string {
 	return (&url.URL{Scheme: c.url.Scheme, Host: c.url.Host, Path: c.url.Path}).String()
 }
 
-// Mode returns where the answers come from, as the transport tells, or else llm.Live.
+// Mode returns where the answers come from, as reported by the transport, or else llm.Live.
 func (c *Client) Mode() string {
 	if t, ok := c.http.Transport.(interface{ Mode() string }); ok {
 		return t.Mode()
@@ -119,7 +119,7 @@ func sharedTransport(dialer *net.Dialer) *http.Transport {
 	}
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = 1024, 256
 	t.ReadBufferSize, t.WriteBufferSize = 1<<10, 1<<10
-	t.DisableCompression = true // a compressed stream arrives in lumps
+	t.DisableCompression = true // a compressed stream arrives in bursts
 	return t
 }
 
@@ -180,8 +180,7 @@ func (c *Client) redact(ctx context.Context, err error) error {
 	return err
 }
 
-// Unfinished is a Decoder of a protocol in which a server can answer before the model has
-// finished.
+// Unfinished is a Decoder for a protocol in which a server can answer before the model has finished.
 type Unfinished interface {
 	Decoder
 	// Rest returns the path, below the endpoint, of the whole answer as one document, or "" if all of it was received. It is
