@@ -187,7 +187,7 @@ func (f *frame) runStarted(p Ashlar) func(dag.DAG) {
 
 // said counts the answers streamed at a frame and below it.
 type said struct {
-	voices []voice // at the frame itself
+	voices []voice // streamed at the frame itself
 	live   int     // answers, here and below, that are not retracted
 	void   bool    // all are retracted; later deltas are dropped
 }

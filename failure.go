@@ -70,9 +70,9 @@ func stopped(ctx context.Context) error {
 	return f
 }
 
-// ofRun reports whether an error concerns the run rather than the step that returned
-// it: a question waits for an answer, or the budget of the run is used up. Such an error
-// ends a fan-out, which drops no lane for it. An error declares it with a method EndsRun.
+// ofRun reports whether an error concerns the run rather than the step that returned it: a question is waiting for an answer, or
+// the run's budget is exhausted. Such an error ends a fan-out, which drops no lane for it. An error declares it with a method
+// EndsRun.
 func ofRun(err error) bool {
 	return errors.Is(err, kind.Waiting) || fault.EndsRun(err)
 }

@@ -70,7 +70,7 @@ const (
 	indexSegment           // [index], a round or a lane
 	keySegment             // [key], the index-th branch
 	attemptSegment         // ~index, an attempt of a retried leaf
-	innerSegment           // adds nothing: the body of a reduce has the address of the reduce
+	innerSegment           // adds nothing: the body of a reduce has the reduce's address
 )
 
 type cancelable struct {

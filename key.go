@@ -273,11 +273,11 @@ func describeType(w io.Writer, t dag.AnyType) {
 
 // found has facts derived from a spec on first use.
 type found struct {
-	accepted  atomic.Pointer[map[string]bool] // the last accepted input types, see accept
+	accepted  atomic.Pointer[map[string]bool] // the last accepted input types; see accept
 	printOnce sync.Once
 	print     dag.ID
 	own       dag.ID    // see spec.own; written with print
-	countOnce sync.Once // guards counts, see occurrence
+	countOnce sync.Once // guards counts; see occurrence
 	counts    []int
 
 	readsOnce sync.Once // guards reads, of a leaf with children

@@ -176,9 +176,8 @@ func (r *run) parallel(f *frame, d dag.DAG) dag.DAG {
 	return r.fan(f, base, starts, func(lane *frame, i int) *frame { return lane.child(childSegment, i) })
 }
 
-// fan runs one lane for each start and joins them. It keeps the start and the failure of
-// a lane that fails. A lane that ends because of the run, for example because it waits
-// for an answer, has not failed: the fan-out ends with it.
+// fan runs one lane for each start and joins them. It keeps the start and the failure of a lane that fails. A lane that ends
+// because of the run, for example because it is waiting for an answer, has not failed: the fan-out ends with it.
 func (r *run) fan(f *frame, base dag.DAG, starts []dag.DAG, body func(*frame, int) *frame) dag.DAG {
 	t := fanned{lanes: make([]dag.DAG, len(starts)), lost: make([]bool, len(starts))}
 	f.lanes(len(starts), func(i int) {
@@ -235,7 +234,7 @@ func (r *run) fan(f *frame, base dag.DAG, starts []dag.DAG, body func(*frame, in
 // fanned holds the results of the lanes of a fan-out.
 type fanned struct {
 	lanes []dag.DAG // empty where a lane did not finish
-	lost  []bool    // it failed
+	lost  []bool    // whether each lane failed
 
 	exhausted, waiting atomic.Pointer[error] // why the run ends, if a lane ended it
 }

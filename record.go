@@ -44,8 +44,8 @@ type RunRecord struct {
 }
 
 // record passes one leaf, decision or step through the recorder. Work gets its own frame, because the context of a body ends
-// before its result is recorded. A failure is recorded like a result. If the run has stopped or waits for an answer, nothing is
-// recorded, since the work may be unfinished.
+// before its result is recorded. A failure is recorded like a result. If the run has stopped or is waiting for an answer, nothing
+// is recorded, since the work may be unfinished.
 func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (step.Record, error) {
 	if err := f.run.over(); err != nil {
 		return step.Record{}, err
@@ -113,7 +113,7 @@ func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (st
 func (f *frame) ask(at *frame, key step.Key, do func(context.Context) (step.Record, error)) (rec step.Record, err error) {
 	defer at.caught(&err)
 	recorder := f.run.recorder
-	if recorder == nil { // for earlier attempts alone
+	if recorder == nil { // only for earlier attempts
 		recorder = forgetful{}
 	}
 	if tries := f.tries(); tries != nil {
@@ -175,8 +175,8 @@ func recorderFailure(path string, err error) *Failure {
 	return failure
 }
 
-// replay checks an earlier record. A refused record stops the run: a Rescue would take
-// a branch that the recorded run did not take.
+// replay checks an earlier record. A rejected record stops the run: a Rescue would take a branch that the recorded run did not
+// take.
 func (f *frame) replay(key step.Key, rec step.Record) (step.Record, error) {
 	f.more().replayed = true
 	if !f.spec.glue && f.Wants(slog.LevelInfo) {

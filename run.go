@@ -46,7 +46,7 @@ type Config struct {
 	Grant []string
 	// Policy limits the effects of steps by the nodes that they read: a marks.Policy of package x/marks. Nil means no limit.
 	Policy policy
-	// RunID is the id of the run. If it is empty, the run makes one.
+	// RunID is the run's id. If it is empty, one is generated.
 	RunID string
 	// Request is the id of the external request that the run answers. Every event of
 	// the run has it.
@@ -330,7 +330,7 @@ func newRun(ctx context.Context, cfg Config) *run {
 	return r
 }
 
-// settler is a recorder that may queue records, see step.Recorder.
+// settler is a recorder that may queue records; see step.Recorder.
 type settler interface {
 	Settled(run string) (wait func(now bool) error)
 }

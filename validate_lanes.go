@@ -19,7 +19,7 @@ import (
 // closing holds the facts known in the body of a Reduce.
 type closing struct {
 	fans   []*place      // the fan-outs that it closes, one per path
-	always bool          // one on every way
+	always bool          // there is one on every path
 	read   []dag.AnyType // lane types that its body has read with All so far
 }
 

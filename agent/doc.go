@@ -71,7 +71,7 @@
 // [Conversation] reads it. Results are printed and compared without it. The sums of turns and tokens are in the node's
 // meta.
 //
-// A tool can give the answer in place of the model's text, such as the arguments of its call: see [Answer].
+// A tool can provide the answer in place of the model's text, such as the arguments of its call: see [Answer].
 //
 // Finalize gives the model's draft its own type and turns it into the result: a reviewer answers with a verdict, and its result
 // is an approval or a failure.
@@ -114,12 +114,10 @@
 //
 // # Watching
 //
-// An agent sends the events of package event: AgentStarted and AgentEnded,
-// ModelRequest and ModelResponse for each turn, ToolStarted and ToolDone for each
-// call, Progress and ModelRestarted during a long answer. A watcher that
-// wants event.LevelDelta gets the answers as they arrive. An answer that the model
-// starts again, that does not fit the schema or that the adversary rejects is
-// retracted.
+// An agent sends the events of package event: AgentStarted and AgentEnded, ModelRequest and ModelResponse for each turn,
+// ToolStarted and ToolDone for each call, Progress and ModelRestarted during a long answer. A watcher that wants event.LevelDelta
+// receives the answers as they arrive. An answer that the model starts again, that does not fit the schema or that the adversary
+// rejects is retracted.
 //
 // # Decisions and tools
 //

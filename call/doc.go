@@ -89,7 +89,7 @@
 // The account in the context (package budget) is charged for every invocation before it is made, including judges and repairers.
 // An attempt that would overdraw the account is not made, and the call fails with "budget/exhausted". Each invocation is a
 // recorded step, so a resumed run pays for none of them again. With a [Cache], for a call or for an intent, a call takes the
-// answer of an equal call in an earlier run of the journal.
+// answer of an equal call from an earlier run in the journal.
 //
 // # Records
 //

@@ -57,8 +57,8 @@ func (l *lane) brought(ctx context.Context, e *entry) context.Context {
 	return marked.With(ctx, marked.Brought(ctx, e.ID, append([]string{}, e.Needs...), stone.Ashlar{}))
 }
 
-// failureOf turns the failure of a plan into an *Error. It returns an error instead if
-// the lane was stopped or the plan waits for a person.
+// failureOf turns the failure of a plan into an *Error. It returns an error instead if the lane was stopped or the plan is
+// waiting for a person.
 func (l *lane) failureOf(err error) (*Error, error) {
 	switch {
 	case l.ctx.Err() != nil:

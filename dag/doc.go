@@ -9,7 +9,7 @@
 // original. Any number of goroutines may read and extend copies of one DAG
 // concurrently.
 //
-// A [Type] ties a name to a Go type. It encodes and decodes contents, has the JSON Schema, and is itself the [Reader] of the
+// A [Type] ties a name to a Go type. It encodes and decodes contents, provides the JSON Schema, and is itself the [Reader] of the
 // nearest node:
 //
 //	var Ticket = dag.NewType[TicketDoc]("ticket")

@@ -32,7 +32,7 @@ type EmbedRequest struct {
 // Embedding is the answer to an EmbedRequest.
 type Embedding struct {
 	Vectors [][]float32
-	// Usage has the input tokens, and their cost if the price of the model is known.
+	// Usage holds the input tokens, and their cost if the model's price is known.
 	Usage     budget.Usage
 	Model     string // the model that answered, "" if the server does not say
 	RequestID string

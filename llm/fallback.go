@@ -21,7 +21,7 @@ import (
 // and limits: set a short Retry and short Timeouts on all but the last one. Each answer is charged at the price of the model that
 // gave it. A budget in USD reserves the cost of the most expensive model and requires a price for each.
 //
-// For a breaker, a race or a judge, see call.Model.
+// For a circuit breaker, a race or a judge, see call.Model.
 func Fallback(models ...Model) Model { return &fallback{models} }
 
 type fallback struct{ models []Model }

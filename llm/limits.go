@@ -8,8 +8,8 @@ import (
 
 // Limits restricts the requests to a server. Zero means unlimited.
 type Limits struct {
-	RequestsPerMinute int // started in any minute
-	TokensPerMinute   int // of input and answers
+	RequestsPerMinute int // requests started in any minute
+	TokensPerMinute   int // tokens of input and answers, per minute
 	Concurrency       int // requests at the same time
 }
 

@@ -119,7 +119,7 @@ func (m *Message) size() (text, media int) {
 		return text, media
 	}
 	for key, value := range m.Metadata {
-		if !strings.HasPrefix(key, "stone/") { // which no provider gets
+		if !strings.HasPrefix(key, "stone/") { // which is sent to no provider
 			text += len(value)
 		}
 	}
@@ -193,7 +193,7 @@ type Meter struct {
 	req     *Request
 	started bool         // the server has answered
 	said    int          // bytes of the answer
-	void    budget.Usage // of earlier attempts
+	void    budget.Usage // usage of earlier attempts
 }
 
 // NewMeter returns the meter of a request to a model.
@@ -202,7 +202,7 @@ func NewMeter(ctx context.Context, m Model, req *Request) *Meter {
 	return &Meter{ctx: ctx, price: deref(spec.Price), spec: spec, counts: spec.Price != nil || budget.From(ctx) != nil, req: req}
 }
 
-// Hear takes the next delta.
+// Hear processes the next delta.
 func (m *Meter) Hear(d *Delta) {
 	switch d.Kind {
 	case Start:

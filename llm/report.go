@@ -51,7 +51,7 @@ func Name(m Model, req *Request) string {
 	return req.Model
 }
 
-// Hear takes the next delta of the answer.
+// Hear processes the next delta of the answer.
 func (r *Report) Hear(d *Delta) {
 	if r == nil {
 		return

@@ -43,21 +43,21 @@ type node struct {
 	pin         *slotRef  // the slot of :cap/id
 	candidates  []handle  // set if slots are among them
 	program     *slotRef  // the slot of the applied plan
-	bodies      []body    // of a composite
+	bodies      []body    // bodies of a composite
 	until       *guard
 	max         int
-	loss        loss // of a fan-out
+	loss        loss // for a fan-out
 	choices     []string
 }
 
-// asks tells whether the node is a call in the sense of package call.
+// asks reports whether the node is a call in the sense of package call.
 func (n *node) asks() bool { return n.op == "call" || n.op == "tool" || n.op == "apply" }
 
 // loss defines the lanes that a fan-out may lose: by default all but one.
 type loss struct {
 	all        bool
 	quorum     int
-	allowEmpty bool // of a map
+	allowEmpty bool // for a map
 }
 
 // body is a sequence of nodes: a body, a lane, a branch.

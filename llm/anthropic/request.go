@@ -125,7 +125,7 @@ func message(m llm.Message) (role string, blocks []any) {
 		content := contentBlocks(m.Content)
 		if m.IsError {
 			result["is_error"] = true
-			if len(content) == 0 { // refused, by report
+			if len(content) == 0 { // reported to be rejected
 				content = []any{object{"type": "text", "text": "The call failed without a message."}}
 			}
 		}

@@ -29,7 +29,7 @@
 //
 // Estimates and costs are halved. While requests wait for a batch, a budget reserves their estimated cost, and requests that
 // exceed the budget are rejected before anything is sent. A budget of several runs keeps the reservation until the answers are
-// read, even while no process has the run.
+// read, even while no process holds the run.
 //
 // # Limits
 //

@@ -44,9 +44,9 @@ type provider interface {
 // An end describes whether and how a batch has ended.
 type end struct {
 	over     bool
-	canceled bool   // by somebody
+	canceled bool   // canceled by somebody
 	refused  bool   // none of its requests was processed
-	how      string // as "it has expired"
+	how      string // such as "it has expired"
 }
 
 // An endpoint is the destination of a request, with its keys.
@@ -54,7 +54,7 @@ type endpoint struct {
 	provider provider
 	url      string // without query
 	header   http.Header
-	query    string // that carries a key
+	query    string // the query, which may carry a key
 	next     http.RoundTripper
 }
 

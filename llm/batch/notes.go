@@ -34,7 +34,7 @@ func Made(ctx context.Context, j journal.Journal, run string) (bool, error) {
 	return len(all) > 0, err
 }
 
-// hold calls work while this process has the run.
+// hold calls work while this process holds the run.
 func (s *session) hold(ctx context.Context, work func(context.Context) error) error {
 	info, err := s.Journal.Acquire(ctx, s.id)
 	if err != nil {
@@ -168,7 +168,7 @@ func (s *session) spent(key string) string {
 	return ""
 }
 
-// fewer returns the maximum size of a request's next batch after one was refused as a whole; 0 means unlimited. The caller has
+// fewer returns the maximum size of a request's next batch after one was rejected as a whole; 0 means unlimited. The caller has
 // s.mu.
 func (s *session) fewer(key string) (most int) {
 	for _, b := range s.lost[key] {
@@ -179,8 +179,8 @@ func (s *session) fewer(key string) (most int) {
 	return most
 }
 
-// refused returns how often waiting requests without a current batch were in batches refused as a whole. The cause may be
-// temporary, such as a limit of queued tokens, so the next batch has to wait.
+// refused returns how often waiting requests without a current batch were in batches rejected as a whole. The cause may be
+// temporary, such as a limit on queued tokens, so the next batch has to wait.
 func (s *session) refused() (most int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

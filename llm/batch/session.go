@@ -26,7 +26,7 @@ import (
 // A session holds the requests and batches of a run during Run.
 type session struct {
 	Config
-	id    string // of the run
+	id    string // id of the run
 	notes owed.Store
 
 	mu      sync.Mutex
@@ -142,7 +142,7 @@ func (held) Retryable() bool      { return false }
 func (h held) Sent() bool         { return h.sent }
 
 // ask returns the answer to a request, or notes the request. Same identifies it at its place in the run; equal ones there are
-// distinguished by their order. Sent means that a batch has the request.
+// distinguished by their order. Sent means that a batch contains the request.
 func (s *session) ask(ctx context.Context, to endpoint, line, same json.RawMessage) (_ answer, ok, sent bool) {
 	body := stone.In(ctx)
 	sum := sha256.New()

@@ -19,7 +19,7 @@ type configured struct {
 	cfg         Config // without secrets
 	env, header map[string]kinds.Value
 	secrets     []kinds.Secret
-	client      kinds.Secret // of cfg.OAuth
+	client      kinds.Secret // for cfg.OAuth
 	server      *OnDemand
 }
 
@@ -39,7 +39,7 @@ func readServers(r *kinds.Reader, m *form.Map) {
 		s := &configured{name: name, cfg: Config{Name: name}}
 		good := false
 		s.secrets = r.Of("server "+name, func() { good = v.Map(func(m *form.Map) { readServer(r, m, s) }) })
-		if s.server == nil { // no map
+		if s.server == nil { // not a map
 			s.server = NewOnDemand(s.cfg, call.Scope{})
 		}
 		s.server.open = s.open

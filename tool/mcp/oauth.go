@@ -68,7 +68,7 @@ type account struct {
 	secrets *redact.Set
 
 	mu     sync.Mutex
-	grant  *grant // that source renews
+	grant  *grant // the grant that source renews
 	source oauth2.TokenSource
 	forced time.Time // the last renewal after a rejected token
 }

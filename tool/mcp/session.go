@@ -135,7 +135,7 @@ const (
 	late                       // no answer in time
 	unread                     // carried out, but the answer is unreadable
 	lost                       // no answer will come
-	ended                      // by our side
+	ended                      // ended by this side
 )
 
 // call calls a tool. With an error it returns the state of the call.

@@ -64,7 +64,7 @@ type Session struct {
 
 	mu       sync.Mutex
 	closed   bool
-	scratch  string // this and the next two fields are set for the first command
+	scratch  string // this and the next two fields are set when the first command runs
 	dir      string
 	policy   sandbox.Policy
 	started  int

@@ -131,7 +131,7 @@ func (n *Naming) Named(name string) string {
 
 // A Picture is a protocol's rule for pictures.
 type Picture struct {
-	MaxBytes int // of its base64
+	MaxBytes int // of the base64 form
 	MaxSide  int // pixels
 	Types    []string
 	Source   string

@@ -24,8 +24,8 @@ type Options struct {
 	Header           http.Header
 	HTTP             *http.Client
 	KeyFunc          llm.KeyFunc // sets KeyHeader of each request; nil if there is none
-	KeyHeader        string      // that carries the key
-	KeyPrefix        string      // before the key
+	KeyHeader        string      // the header that carries the key
+	KeyPrefix        string      // text before the key
 	Edit             func(*http.Request) error
 	Timeouts         llm.Timeouts
 	Retry            llm.Retry
@@ -48,7 +48,7 @@ type Client struct {
 	edit      func(*http.Request) error
 	limiter   *limit.Limiter
 	freeCache bool
-	ownLimits bool // limiter was configured
+	ownLimits bool // whether limiter was configured
 }
 
 // New returns a Client, or an error if the options are invalid.

@@ -17,7 +17,7 @@ import (
 
 // Setup is the common part of the providers' Configs, together with provider-specific names.
 type Setup struct {
-	Provider   string // the package, as "openai"
+	Provider   string // the package, such as "openai"
 	Env        string // prefix of environment variables: _API_KEY, _BASE_URL
 	DefaultURL string
 	Version    string   // version of the API for base URLs without one; default "v1"
@@ -37,7 +37,7 @@ type Setup struct {
 	Extra      map[string]any
 	Repetition func() *llm.Watcher
 	MaxRetries int
-	MaxTokens  int   // the configured limit of answers, 0 for none
+	MaxTokens  int   // the configured answer limit, 0 for none
 	DefaultMax int   // the answer limit if nothing else is known, 0 for none
 	Fault      error // a fault in the provider's own fields
 	keyless    bool  // the Key is llm.NoKey

@@ -219,7 +219,7 @@ func (s *session) body(ctx context.Context, d Decoder, mediaType string) error {
 	return s.events(ctx, d, first)
 }
 
-// open waits for the head of the response, makes its decoder and returns its media type.
+// open waits for the response header, creates the decoder and returns the media type.
 func (s *session) open(ctx context.Context) (mediaType string, err error) {
 	h, err := s.awaitHead(ctx)
 	if err != nil {
