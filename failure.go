@@ -41,7 +41,7 @@ func (f *Failure) Is(target error) bool {
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// FailureKind returns the kind. If a body returns an error with this method, it sets the kind of the failure.
+// FailureKind returns the kind. If a body returns an error with this method, the method determines the kind of the failure.
 func (f *Failure) FailureKind() string { return string(f.Kind) }
 
 // Fail returns an error of a kind, for a body to return. Format and args are as for
@@ -256,7 +256,7 @@ func (f Finding) String() string {
 	return b.String()
 }
 
-// Findings are the results of a validation, in the order of the tree.
+// Findings are the results of a validation, in tree order.
 type Findings []Finding
 
 // Errors returns the findings that prevent a run.

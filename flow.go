@@ -169,8 +169,8 @@ func (w *flowing) begin(i int) (step *frame, ok bool) {
 	return step, true
 }
 
-// view returns the DAG at the start of a stage. It extends the committed DAG, or the result of an earlier stage if the stage sees
-// all of that, by the nodes of the other visible steps.
+// view returns the DAG at the start of a stage. It extends the committed DAG, or the result of an earlier stage if this stage
+// sees all of that result, with the nodes of the other visible steps.
 func (w *flowing) view(i int) (dag.DAG, error) {
 	if known, ok := w.views[i]; ok {
 		return known, nil

@@ -88,8 +88,8 @@ func (s *spec) reads() []dag.Query {
 	return f.reads
 }
 
-// cached returns the maximum age of a result that the leaf takes from another run, 0 for none, and a further part of its reuse
-// key. See Detail.
+// cached returns the maximum age of a result that the leaf may take from another run, or 0 for none, and a further part of the
+// leaf's reuse key. See Detail.
 func (s *spec) cached(kind string, grant []string) (key []byte, age time.Duration) {
 	if cached := s.said().Cached; cached != nil && kind == "leaf" {
 		return cached(grant)

@@ -272,7 +272,7 @@ func (s *spec) survivors(n int) int {
 	return max(1, s.quorum)
 }
 
-// lost returns the remains of a failed lane: its first DAG and its failure. The meta of the failure has the path of the fan-out
+// lost returns the remains of a failed lane: its first DAG and its failure. The failure's meta contains the path of the fan-out
 // and its number of lanes.
 func (f *frame) lost(start, out dag.DAG, lane, lanes int) dag.DAG {
 	content, err := dag.Failure.Of(out.Latest())

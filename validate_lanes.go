@@ -39,7 +39,7 @@ func (p *place) lanesOf() (lanes []Ashlar, start dag.AnyType) {
 	return lanes, laneType
 }
 
-// made tells whether an ashlar leaves a node of a type, on its line and anywhere.
+// made records whether an ashlar leaves a node of a type, on its line and anywhere.
 type made struct{ line, all certainty }
 
 type madeKey struct {

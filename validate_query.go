@@ -236,7 +236,7 @@ const (
 	surely
 )
 
-// fact tells whether a node of a type exists at one point of the walk: on the line of first parents, where Nearest and Since
+// fact records whether a node of a type exists at one point of the walk: on the line of first parents, where Nearest and Since
 // look, and anywhere, because All also looks into lanes.
 type fact struct {
 	line, all certainty

@@ -99,7 +99,7 @@ type Text struct {
 	Text string `json:"text"`
 }
 
-// A Finalizer makes the result of an agent from its draft.
+// A Finalizer turns an agent's draft into its result.
 type Finalizer struct {
 	draft  draft
 	result reflect.Type

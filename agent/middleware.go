@@ -16,7 +16,7 @@ import (
 type Context struct {
 	// DAG is the pipeline's DAG, limited to the agent's queries.
 	DAG dag.DAG
-	// Agent is the name of the ashlar, Turn counts from 1.
+	// Agent is the ashlar's name. Turn counts from 1.
 	Agent string
 	Turn  int
 

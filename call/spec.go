@@ -27,7 +27,7 @@ type Spec struct {
 	// them fails the call with "input/rejected". They are joined with the policy's requirements, which the input must also meet
 	// on their own.
 	Admit Done
-	// Budget limits this call within the account of the run.
+	// Budget limits this call within the run's account.
 	Budget Budget
 	// CapFrom and CandidatesFrom read the capabilities to invoke, in place of Cap and Dispatch.Candidates: a capability is a
 	// value that one call can pass to another. An id that is not registered, or whose capability cannot answer, is rejected when

@@ -2,8 +2,8 @@
 // content-addressed nodes.
 //
 // A [Node] has a type, a content, parents and an id. The id is the SHA-256 of the canonical JSON of content, parents and type. A
-// changed node would have another id, and the id of the last node of a run covers all nodes that it depends on. Meta and time are
-// not part of the id: they describe how the node was made.
+// changed node would have another id, and the id of a run's last node covers all nodes that it depends on. Meta and time are not
+// part of the id: they describe how the node was made.
 //
 // A [DAG] is a small value. A copy is a snapshot: appending to it does not change the
 // original. Any number of goroutines may read and extend copies of one DAG

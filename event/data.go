@@ -19,8 +19,7 @@ type Data interface {
 // Level returns the level of the event.
 func (e Event) Level() slog.Level { _, level := e.Data.about(); return level }
 
-// Type returns the name of the event in trace files, such as "run-start". The types "delta" and
-// "retracted" are never in a trace file.
+// Type returns the event's name in trace files, such as "run-start". The types "delta" and "retracted" are never in a trace file.
 func (e Event) Type() string { name, _ := e.Data.about(); return name }
 
 // RunStarted: a run, or its continuation, has started.
@@ -276,8 +275,8 @@ func (r Retracted) Covers(at, path, source string, attempt int) bool {
 	return ok && (below == "" || strings.IndexByte("/[~", below[0]) >= 0)
 }
 
-// Notice is something that a person should know about a run that continues. It is also in the result of the run. If several
-// notices at one place in the pipeline have the same Code, a run sends only the first.
+// Notice is something that a person should know about a run that continues. It is also in the run's result. If several notices at
+// one place in the pipeline have the same Code, a run sends only the first.
 type Notice struct {
 	Code string `json:"code"`           // such as "prompt-changed", "pipeline-changed" or "unused-records" of a resumed run
 	Path string `json:"path,omitempty"` // path of the step; empty means the sender

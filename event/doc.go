@@ -16,8 +16,8 @@
 // # Order
 //
 // A run calls Watch synchronously, from the goroutine that causes the event unless the event is delayed, and never concurrently.
-// Events arrive in the order of their numbers. Seq starts at 1 and has no gaps; Time never decreases as long as the clock of the
-// run does not. Events of concurrent lanes interleave, but:
+// Events arrive in the order of their numbers. Seq starts at 1 and has no gaps; Time never decreases as long as the run's clock
+// does not. Events of concurrent lanes interleave, but:
 //
 // - A start comes before all events within it, its end after them.
 // - A [Retracted] comes before the text that replaces the retracted one.

@@ -24,8 +24,8 @@ type Partial[T any] struct {
 	Retracted string
 }
 
-// Partials returns a watcher that calls fn with the partial values of the answers of the named step, an agent or a call, or of
-// all steps for "". If T is json.RawMessage, the values are JSON.
+// Partials returns a watcher that calls fn with the partial values of the named step's answers. The step is an agent or a call;
+// "" selects all steps. If T is json.RawMessage, the values are JSON.
 //
 //	stone.Run(ctx, p, stone.Config{Watch: event.Partials("report", func(p event.Partial[Report]) {
 //		show(p.Value.Title, p.Value.Findings)

@@ -77,5 +77,6 @@
 // [Quote] and [QuoteEmbed] estimate the cost of a request; a [Meter], from [NewMeter] or [NewEmbedMeter], measures it, from its
 // [Prefix] on. [CheckFit] and [CheckParams] reject a request that the model cannot answer, and [TooLong] recognises a provider's
 // rejection of a long request. [InfoOf], [SpecOf] and [SpecOfEmbedder] return the known facts about a model. [NewReport] sends
-// the events of a request, and [Recall] those of a recorded one. [ProgressInterval] is the time between two Progress deltas.
+// the events of a request, and [Recall] the events of a recorded request. [ProgressInterval] is the time between two Progress
+// deltas.
 package llm

@@ -19,7 +19,7 @@ import (
 //
 // Every model is called under its own name: Request.Model applies to the first one. Each model keeps its own retries, timeouts
 // and limits: set a short Retry and short Timeouts on all but the last one. Each answer is charged at the price of the model that
-// gave it. A budget in USD reserves the cost of the most expensive model and requires a price for each.
+// produced it. A budget in USD reserves the cost of the most expensive model and requires a price for each.
 //
 // For a circuit breaker, a race or a judge, see call.Model.
 func Fallback(models ...Model) Model { return &fallback{models} }

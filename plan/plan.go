@@ -94,15 +94,14 @@ func read(data []byte, most int) (*Plan, error) {
 	return p, nil
 }
 
-// ID returns the id of the plan, or "".
+// ID returns the plan's id, or "".
 func (p *Plan) ID() string { return p.id }
 
 // Nodes returns the number of nodes in the plan, including all bodies.
 func (p *Plan) Nodes() int { return p.size }
 
-// Digest returns the SHA-256, in hexadecimal, of the canonical text of the plan. It does
-// not depend on the notation, the order of fields, or fields with their default value. It
-// is "" if the form of the plan has faults.
+// Digest returns the SHA-256, in hexadecimal, of the plan's canonical text. It does not depend on the notation, the order of
+// fields, or fields with their default value. It is "" if the form of the plan has faults.
 func (p *Plan) Digest() string { return p.digest }
 
 // String returns the canonical text of the plan, EDN in one line, or "" if its form has

@@ -41,8 +41,7 @@ type Config struct {
 	// with stop reason pause_turn.
 	MaxContinuations int
 
-	// Repetition makes the watcher of each channel of an attempt; nil disables watching.
-	// See llm.Guard.
+	// Repetition creates the watcher for each channel of an attempt; nil disables watching. See llm.Guard.
 	Repetition func() *llm.Watcher
 	// MaxRetries limits the retries after a model got stuck in a loop. 0 means 3, and a negative value means none.
 	MaxRetries int

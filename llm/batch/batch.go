@@ -121,7 +121,7 @@ func Run(ctx context.Context, p stone.Ashlar, run stone.Config, cfg Config) (sto
 	}
 }
 
-// Question names the question of a run that waits for batches.
+// Question is the name of the question of a run waiting for batches.
 const Question = "batch"
 
 // A WaitingError reports batches that have not ended. It is kind.Waiting.

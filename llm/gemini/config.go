@@ -43,8 +43,7 @@ type Config struct {
 	// NoStream requests each answer in one piece, for servers that cannot stream.
 	NoStream bool
 
-	// Repetition makes the watcher of each channel of an attempt; nil disables watching.
-	// See llm.Guard.
+	// Repetition creates the watcher for each channel of an attempt; nil disables watching. See llm.Guard.
 	Repetition func() *llm.Watcher
 	// MaxRetries limits the retries after a model got stuck in a loop. 0 means 3, and a negative value means none.
 	MaxRetries int

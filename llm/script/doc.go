@@ -10,9 +10,8 @@
 //
 // # Recordings
 //
-// A test written against a real model runs without one on a recording. A [Recorder] is the transport of a model's HTTP
-// client. It forwards each request and writes the exchange to a file as a line of JSON, with the pieces of the answer and
-// the time of each:
+// A test written against a real model runs without one on a recording. A [Recorder] is the transport of a model's HTTP client. It
+// forwards each request and writes the exchange to a file as a line of JSON, with the pieces of the answer and when each arrived:
 //
 //	rec, err := script.Record("testdata/session.jsonl", nil)
 //	model := openai.New(openai.Config{Model: "gpt-5-mini", HTTPClient: rec.Client()})

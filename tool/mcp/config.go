@@ -53,9 +53,8 @@ type Config struct {
 	// It is called for every start.
 	Transport func(context.Context) (sdk.Transport, error)
 
-	// Protocol is the version of the protocol with which the server is started, such as "2025-11-25". Empty detects it, which
-	// takes seconds if the server ignores the first message of newer versions. "2024-11-05" is the older HTTP+SSE transport at a
-	// URL.
+	// Protocol is the protocol version with which the server is started, such as "2025-11-25". Empty detects it, which takes
+	// seconds if the server ignores the first message of newer versions. "2024-11-05" is the older HTTP+SSE transport at a URL.
 	Protocol string
 
 	// Prefix, such as "github_", is prepended to tool names to distinguish the tools of several servers.
@@ -74,8 +73,8 @@ type Config struct {
 	// the first definition of each tool. See [Pinned].
 	Accept func([]Definition) error
 
-	// StartTimeout limits one start of the server, with all versions of the protocol, and the reading of its tools; the default
-	// is a minute. Timeout limits a call; the default is two minutes.
+	// StartTimeout limits one start of the server, including all protocol versions tried and the reading of its tools; the
+	// default is a minute. Timeout limits a call; the default is two minutes.
 	StartTimeout, Timeout time.Duration
 	// Idle is the time without calls after which the server is stopped until the next call. Zero keeps it running; in the lazy
 	// form it means a minute.

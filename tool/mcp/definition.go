@@ -83,7 +83,7 @@ func plain(raw json.RawMessage) string {
 }
 
 const (
-	maxDiff  = 300 // bytes of each side of a change
+	maxDiff  = 300 // bytes on each side of a change
 	diffEdge = 30  // bytes before the first difference
 )
 

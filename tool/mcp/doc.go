@@ -40,8 +40,8 @@
 //
 // # Versions of the protocol
 //
-// A server is started with the newest version of the protocol. If it does not answer within seconds, or ends, it is started again
-// with an older version; a server at a URL is finally tried with the transport of 2024. The [Server] remembers the version that
+// A server is started with the newest protocol version. If it does not answer within seconds, or ends, it is started again with
+// an older version; a server at a URL is finally tried with the transport of 2024. The [Server] remembers the version that
 // worked; Config.Protocol names a version, which avoids these attempts. Other output of a command is dropped, but appears in the
 // error if the command does not start.
 //

@@ -44,7 +44,7 @@ type Client struct {
 	progress  time.Duration // between two Progress deltas
 	own       *redact.Set   // its secrets
 	keys      *keys         // nil if the key never changes
-	carry     [2]string     // the header of the key and what precedes the key in it
+	carry     [2]string     // the key's header and the text before the key in it
 	edit      func(*http.Request) error
 	limiter   *limit.Limiter
 	freeCache bool
@@ -103,8 +103,8 @@ func (c *Client) Below(element string, query url.Values) *Client {
 	return &below
 }
 
-// shared is the transport of all clients without one of their own, so that they share
-// connections. Its buffers are small because thousands of streams may be open at once.
+// shared is the transport of all clients without their own, so that they share connections. Its buffers are small because
+// thousands of streams may be open at once.
 var shared = sharedTransport(&net.Dialer{KeepAlive: 30 * time.Second})
 
 func sharedTransport(dialer *net.Dialer) *http.Transport {

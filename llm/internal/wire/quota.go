@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// quotaOf reads the limits of the server from the headers of an answer. Gemini sends none.
+// quotaOf reads the server's limits from the headers of an answer. Gemini sends none.
 //
 // OpenAI and compatible servers send x-ratelimit-remaining-requests and -reset-requests, and the same for tokens, with a duration
 // such as "6m0s" until the limit is fully restored (OpenAI's page "Rate limits"); Azure sends seconds, and -1 for quantities that
