@@ -293,9 +293,9 @@ func TestValidateNames(t *testing.T) {
 			[no-name] "": a scoped without a name: give it one, paths, events and findings need it (at /#2)
 		`, Config{}},
 		{"names of all kinds", Seq("päron/🍐", Seq("a\nb\x1b[2J", first("\xff", draftType)), from("[#@%]", draftType, reportType), readingLeaf("\u202ertl", reviewType, dag.NewType[noteDoc]("日本\n"), reportType)), `
-			[bad-name] a\nb\x1b[2J: the name "a\nb\x1b[2J" has a control character: rename it (at päron%2F🍐/a\nb\x1b%5B2J)
-			[bad-name] �: the name "\xff" is not UTF-8: rename it (at päron%2F🍐/a\nb\x1b%5B2J/�)
-			[missing-producer] \u202ertl: \u202ertl reads "日本\n", but no earlier step produces it: add one that does, or give it with the input (at päron%2F🍐/\u202ertl)
+			[bad-name] a\nb\x1b[2J: the name "a\nb\x1b[2J" has a control character: rename it (at päron/🍐/a\nb\x1b[2J)
+			[bad-name] �: the name "\xff" is not UTF-8: rename it (at päron/🍐/a\nb\x1b[2J/�)
+			[missing-producer] \u202ertl: \u202ertl reads "日本\n", but no earlier step produces it: add one that does, or give it with the input (at päron/🍐/\u202ertl)
 		`, Config{}},
 		{"a name that is too long", Seq(strings.Repeat("é", 3_000_000), first("a\nb", draftType)), fmt.Sprintf(`
 			[bad-name] %[1]s: the name "%[1]s" has 6000000 bytes, where at most 512 are allowed: rename it (at %[2]s)

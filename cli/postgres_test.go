@@ -17,8 +17,8 @@ const password = "pa55word-of-the-database"
 func TestPostgres(t *testing.T) {
 	params := scripts(t, "testdata/postgres")
 	setup := params.Setup
-	name := pgtest.Database(t)
 	params.Setup = func(env *testscript.Env) error {
+		name := pgtest.Database(t)
 		user, rest, _ := strings.Cut(name, "@")
 		env.Setenv("NAME", name)
 		env.Setenv("DATABASE", user+":"+password+"@"+rest)

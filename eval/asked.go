@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// Asked counts how often the calls of the pipeline asked a capability.
+// Asked counts how often the pipeline's calls asked a capability.
 type asked struct {
 	Cap    string  `json:"cap/id"`
 	Trials int     `json:"trials"` // that asked it

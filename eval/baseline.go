@@ -14,8 +14,8 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// A Baseline holds the results of an evaluation, for comparison with others. It is read from the DAG of a run, or from
-// a file that Write wrote: a few dozen bytes for each case.
+// A Baseline holds the results of an evaluation, for comparison with others. It is read from a run's DAG, or from a file written
+// by Write, which has a few dozen bytes for each case.
 type Baseline struct {
 	name    string // name of the run or the file
 	scorers []string
@@ -35,7 +35,7 @@ type baselineHead struct {
 	Scorers []string `json:"scorers"`
 }
 
-// BaselineOf reads the results of a finished evaluation from the DAG of its run. Name is its name in reports.
+// BaselineOf reads the results of a finished evaluation from its run's DAG. Name is the baseline's name in reports.
 func BaselineOf(name string, d dag.DAG) (*Baseline, error) {
 	report, err := Result.From(d)
 	if err != nil {
@@ -105,7 +105,7 @@ func (b *Baseline) add(c baselineCase) {
 	b.cases[c.Case] = c
 }
 
-// Write writes the baseline as JSON Lines: the names of the scorers, then one case a line.
+// Write writes the baseline as JSON Lines: the names of the scorers, then one case per line.
 func (b *Baseline) Write(w io.Writer) error {
 	buffered := bufio.NewWriter(w)
 	enc := json.NewEncoder(buffered)
@@ -118,7 +118,7 @@ func (b *Baseline) Write(w io.Writer) error {
 	return errors.Join(err, buffered.Flush())
 }
 
-// ReadBaseline reads a file that Write wrote.
+// ReadBaseline reads a file written by Write.
 func ReadBaseline(file string) (*Baseline, error) {
 	f, err := os.Open(file)
 	if err != nil {

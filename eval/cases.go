@@ -23,8 +23,8 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A group holds the cases whose digests begin with the same byte, its content. It is a leaf whose cases are lanes of a child.
-// Nodes of a child do not stay in the DAG, so 200,000 finished cases leave 256 nodes of results. The group of a case does not
+// A group holds the cases whose digests begin with the same byte, its content. It is a leaf whose cases are lanes of a child. A
+// child's nodes do not stay in the DAG, so 200,000 finished cases leave only 256 result nodes. The group of a case does not
 // depend on other cases, so its place in the run, which is part of its reuse key, does not change.
 var group = dag.NewType[string]("eval/group")
 
@@ -49,7 +49,7 @@ type failure struct {
 	Error  bool   `json:"error,omitempty"` // a provider's error, not the pipeline's
 }
 
-// paid is the cost of an answer or a score. It is in the meta of its node, because times and prices must not change ids.
+// paid is the cost of an answer or a score. It is in the node's meta, because times and prices must not change ids.
 type paid struct {
 	budget.Usage
 	Seconds float64  `json:"seconds,omitempty"`
@@ -59,7 +59,7 @@ type paid struct {
 	Past past.Counts `json:"past,omitzero"`
 }
 
-// metaKey is the key of the JSON of paid, or of a list of them.
+// metaKey is the key for the JSON of a paid, or of a list of them.
 const metaKey = "eval"
 
 var (
@@ -134,7 +134,8 @@ func (e *evaluation) version() string {
 	return fmt.Sprintf("%s %d", e.data.sum, e.Trials)
 }
 
-// attempts bounds the tries of a case while its provider fails. Models retry by themselves, so this is for outages of minutes.
+// attempts is the maximum number of tries for a case while its provider fails. Models retry by themselves, so this is for outages
+// of minutes.
 const attempts = 3
 
 // patience is the pause before the second attempt; the pause before the third is four times as long.
@@ -199,7 +200,7 @@ func (e *evaluation) answer() stone.Ashlar {
 			got.Failure = &failure{fault.Kind(lacks), lacks.Error(), true}
 		}
 		if got.Failure != nil && got.Failure.Error {
-			// A body that has awaited is not reused: another run asks again.
+			// A body that has awaited is not reused: another run executes it again.
 			if _, err := stone.In(ctx).Await(d); err != nil {
 				return nil, err
 			}
@@ -208,7 +209,7 @@ func (e *evaluation) answer() stone.Ashlar {
 	}, stone.Queries(visited, prompts.Reader), stone.Children(stone.Walk{}.Reads().Writes(e.data.types()...).InOrder(p)), stone.Reusable())
 }
 
-// node returns the node of an answer and reports it to watchers, unless a recorded run gave it.
+// node returns the node of an answer and reports it to watchers, unless it comes from a recorded run.
 func (a *answer) node(ctx context.Context, d dag.DAG, p paid) (*dag.Node, error) {
 	if a.Trial > 0 {
 		stone.In(ctx).Event(slog.LevelInfo, answerEvent, slog.Bool("failed", a.Failure != nil))
@@ -279,15 +280,15 @@ func (a *answer) take(out, start dag.DAG) error {
 // planType is the type of the node that a plan starts with.
 const planType = "stone/plan"
 
-// ends reports whether an error ends the whole run, not just the case: an exhausted budget, a question that waits, a recorder
-// that failed, a broken check, a key or an account that the provider refuses.
+// ends reports whether an error ends the whole run, not just the case: an exhausted budget, a waiting question, a failed
+// recorder, a broken check, or a key or account that the provider refuses.
 func ends(err error) bool {
 	return fault.EndsRun(err) || lockedOut(err) ||
 		slices.ContainsFunc([]kind.Kind{kind.Waiting, kind.Recorder, kind.Replay, reasons.CheckBroken}, func(k kind.Kind) bool { return errors.Is(err, k) })
 }
 
 // ending returns the error with which a step ends the run. A call that finds no affordable candidate ends it with the
-// *budget.ExhaustedError, so that the run can be resumed with more.
+// *budget.ExhaustedError, so that the run can be resumed with a larger budget.
 func ending(err error) error {
 	if spent, ok := errors.AsType[*budget.ExhaustedError](err); ok {
 		return spent
@@ -298,7 +299,7 @@ func ending(err error) error {
 	return err
 }
 
-// lockedOut reports whether a provider refuses the key or the account, and so every case.
+// lockedOut reports whether a provider refuses the key or the account, and therefore every case.
 func lockedOut(err error) bool {
 	h, ok := errors.AsType[*llm.HTTPError](err)
 	return ok && (h.Status >= 401 && h.Status <= 403 || h.Status == 429 && h.Final)
@@ -317,7 +318,7 @@ const modelFailed kind.Kind = "llm-error"
 // outage: retries do not help.
 const notRecorded kind.Kind = reasons.NotRecorded
 
-// outages are the kinds of failure of a provider and not of the pipeline.
+// outages are the failure kinds caused by a provider, not by the pipeline.
 var outages = []kind.Kind{
 	kind.Timeout, modelFailed,
 	reasons.SoftTimeout, reasons.Unavailable, reasons.InvokeFailed, reasons.NoCandidate, reasons.Down,

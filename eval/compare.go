@@ -7,7 +7,7 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// A Comparison is the difference between an evaluation and a baseline, over the cases of both.
+// A Comparison is the difference between an evaluation and a baseline, over the cases that both have.
 type comparison struct {
 	With    string          `json:"with"`
 	Cases   int             `json:"cases"`             // that both have
@@ -47,13 +47,13 @@ type Turned struct {
 	Expected json.RawMessage `json:"expected,omitempty"`
 }
 
-// columnsOfInput bounds the input of a turned case.
+// columnsOfInput is the maximum width of a turned case's input.
 const columnsOfInput = 160
 
-// maxExpected bounds the expected output of a listed case, in bytes.
+// maxExpected is the maximum size of a listed case's expected output in bytes.
 const maxExpected = 1000
 
-// maxTurned bounds the turned cases listed in a comparison.
+// maxTurned is the maximum number of turned cases listed in a comparison.
 const maxTurned = 50
 
 // pairs holds the scores of the cases that have one in both.

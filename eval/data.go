@@ -41,7 +41,7 @@ type Data struct {
 	// other half. Empty selects all.
 	Split string
 	N     int    // maximum number of cases to draw; zero means all
-	Seed  uint64 // seed of the draw; a larger N contains the cases of a smaller one
+	Seed  uint64 // seed of the draw; a larger N includes the cases of a smaller one
 }
 
 // The parts of a data set: choices are made on one and reported on the other.
@@ -67,7 +67,7 @@ type dataset struct {
 	skipped  map[string]int    // skipped runs, by reason
 }
 
-// maxFaults bounds the listed faulty rows. The others are counted.
+// maxFaults is the maximum number of faulty rows listed. The others are only counted.
 const maxFaults = 5
 
 // load reads the rows and binds them to the inputs of the pipeline in a run with cfg. The error lists the first faults with row
@@ -229,7 +229,7 @@ func itemsOf(data json.RawMessage) (items []json.RawMessage, err error) {
 	return items, nil
 }
 
-// gather makes an object of the columns that are properties of a schema, or nil.
+// gather returns an object of the columns that are properties of a schema, or nil.
 func gather(ctx context.Context, cols columns, s *schema.Schema) (json.RawMessage, error) {
 	object := map[string]json.RawMessage{}
 	for _, field := range s.Properties() {
@@ -367,7 +367,7 @@ func (d Data) open() (*source, error) {
 	return &source{d.File, rows, f.Close}, nil
 }
 
-// byteOrder is the mark that spreadsheets and editors put before a text.
+// byteOrder is the byte order mark that spreadsheets and editors put at the beginning of a file.
 const byteOrder = "\ufeff"
 
 // Columns returns the first row's column names.

@@ -1,4 +1,5 @@
-// Package eval evaluates pipelines over data sets and shows whether one is better than another or the difference is noise.
+// Package eval evaluates pipelines over data sets and shows whether one is better than another or whether the difference is
+// noise.
 //
 // An evaluation is itself a pipeline, built around the evaluated one. It is run, resumed, limited and shown like any other:
 //
@@ -19,14 +20,14 @@
 //
 // # Scores
 //
-// A [Scorer] is a leaf that reads the answer to a case, and any node that the pipeline made, and produces a [Score]: a number, a
-// verdict and a reason. Wrong, no answer and error are three verdicts. If the pipeline itself fails, for example because no check
-// accepts an answer, there is no answer, which counts as 0. An unreachable provider or a timeout is an error: it is retried, then
-// reported and left out of the mean.
+// A [Scorer] is a leaf that reads the answer to a case, and any node that the pipeline created, and produces a [Score]: a number,
+// a verdict and a reason. Wrong, no answer and error are three verdicts. If the pipeline itself fails, for example because no
+// check accepts an answer, there is no answer, which counts as 0. An unreachable provider or a timeout is an error: the case is
+// retried, then reported and left out of the mean.
 //
 // The answer of each case is a reusable leaf. With journal.Options.Reuse, a run with another scorer takes the answers of an
-// earlier run and makes no call for them. The code of functions is not part of a key: reuse answers of a Go pipeline only while
-// its code is the same.
+// earlier run without calling a model. The code of functions is not part of a key: reuse answers of a Go pipeline only while its
+// code is the same.
 //
 // # Reports
 //
@@ -46,7 +47,7 @@
 // [Whole] estimates the cost of all cases from a sample. A [Gate], from [ReadGate], returns a [Verdict]: [Passed], [GateFailed] or
 // [CannotTell], with a line for each rule.
 //
-// A [Routing] ends with a [RoutingReport], which the [RoutingRules] of a gate bound. A Tuning ends with a [Choice] among [Setting]
-// values. An [Improving] works on the rows of the split [DevSplit] and tests on [TestSplit], see [TestOf]; it ends with the
-// [Revision] of type [Improved].
+// A [Routing] ends with a [RoutingReport], which a gate judges by its [RoutingRules]. A Tuning ends with a [Choice] among
+// [Setting] values. An [Improving] works on the rows of the split [DevSplit] and tests on [TestSplit] (see [TestOf]); it ends
+// with the [Revision] of type [Improved].
 package eval

@@ -24,8 +24,8 @@ type Config struct {
 	Pipeline stone.Ashlar
 	Data     Data
 	Scorers  []Scorer // at least one
-	Trials   int      // answers to each case; zero means one
-	Lanes    int      // cases at once; zero means 64, at most 256
+	Trials   int      // number of answers to each case; zero means one
+	Lanes    int      // concurrent cases, at most 256; zero means 64
 	// Against is compared with the report case by case. It may be nil.
 	Against *Baseline
 	// Gate judges the report. It may be nil.
@@ -135,7 +135,7 @@ func (cfg *Config) check() error {
 	return cfg.checkNodes()
 }
 
-// checkNodes refuses scorers of nodes that the pipeline never makes, unless a step has an unknown type.
+// checkNodes refuses scorers of nodes that the pipeline never creates, unless a step has an unknown type.
 func (cfg *Config) checkNodes() error {
 	made, known := map[string]bool{}, true
 	var visit func(a stone.Ashlar)
@@ -161,7 +161,7 @@ func (cfg *Config) checkNodes() error {
 	return nil
 }
 
-// checkExpected refuses comparing scorers if no row has an expected output.
+// checkExpected refuses scorers that compare if no row has an expected output.
 func (e *evaluation) checkExpected() error {
 	for _, s := range e.Scorers {
 		if s.needs && !e.data.expects {
@@ -171,7 +171,7 @@ func (e *evaluation) checkExpected() error {
 	return nil
 }
 
-// checkTypes refuses scorers of fields that no answer has.
+// checkTypes refuses scorers for fields that no answer has.
 func (e *evaluation) checkTypes() error {
 	nodes, emitted := map[string]*schema.Schema{}, map[string]*schema.Schema{}
 	emits := 0
@@ -222,7 +222,7 @@ func (e *evaluation) checkTypes() error {
 	return nil
 }
 
-// checkFit refuses to compare the whole output if it can never be equal, because no expectation fits its type.
+// checkFit refuses to compare the whole output if it can never be equal, because no expectation matches its type.
 func (e *evaluation) checkFit(ctx context.Context) error {
 	i := slices.IndexFunc(e.Scorers, func(s Scorer) bool { return s.whole })
 	out := e.Pipeline.Result()

@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/internal/money"
 )
 
-// A Gate lists the rules that an evaluation must meet. Zero rules are not checked.
+// A Gate lists the rules that an evaluation must meet. Rules that are zero are not checked.
 type Gate struct {
 	Must        []string           // cases, by the start of their digest, that every scorer finds right in every trial
 	Never       []string           // kinds of failure that no case may have
@@ -27,7 +27,7 @@ type Gate struct {
 	Routing     RoutingRules       // of a Routing
 }
 
-// RoutingRules bound a RoutingReport. A zero rule is not checked.
+// RoutingRules are a gate's rules for a RoutingReport. A zero rule is not checked.
 type RoutingRules struct {
 	GapAtLeast  float64 // GapRecovered
 	LargeAtMost float64 // LargeShare

@@ -18,27 +18,27 @@ import (
 )
 
 // Improving revises the prompts of a pipeline that agent.Adjustable marks, and the prompts of capabilities that its calls may
-// ask. Each round takes a version of the prompts, shows a capability some cases of the split dev on which it fell short, and asks
-// for a better prompt. A version that does better on these cases is tried on all of dev. If the best version beats the original
-// prompts, both answer the split test once.
+// use. Each round takes a version of the prompts, shows a capability some cases of the split dev on which that version fell
+// short, and requests a better prompt. A version that does better on these cases is tried on all of dev. If the best version
+// beats the original prompts, both answer the split test once.
 //
 // As in GEPA, versions are drawn from those that no other dominates, in proportion to the cases in which they are best: L. A.
 // Agrawal et al. (arXiv 2507.19457), section 3.
 type Improving struct {
 	Program stone.Ashlar
-	// Data is read twice, with the Split dev and with test. N bounds each.
+	// Data is read twice, with the Split dev and with test. N limits each.
 	Data   Data
 	Scorer Scorer
-	Lanes  int // cases at once; zero means 64, at most 256
+	Lanes  int // concurrent cases, at most 256; zero means 64
 
 	// Applicator has the revising capability By, which is called with the intent eval/revise.
 	Applicator *call.Applicator
 	By         string
 	// Prompts names the prompts that may be revised; nil means all.
 	Prompts []string
-	Rounds  int // proposals at most; zero means 12
+	Rounds  int // maximum number of proposals; zero means 12
 	Shown   int // cases for each proposal; zero means 4
-	Looks   int // earlier runs that used the test split, for the question
+	Looks   int // earlier runs that used the test split, shown in the question
 }
 
 // Improved is the type of the last node of an Improving.

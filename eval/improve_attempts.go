@@ -25,10 +25,10 @@ type attempt struct {
 	Why     string  `json:"why,omitempty"`    // of the score
 }
 
-// maxSaid bounds each part of a case that a reviser reads, in characters.
+// maxSaid is the maximum length in characters of each part of a case that a reviser reads.
 const maxSaid = 2000
 
-// collectAttempts makes the node with the attempts of all lanes. Their cost is in its meta.
+// collectAttempts returns the node with the attempts of all lanes. Its meta contains their cost.
 func collectAttempts(d dag.DAG) (*dag.Node, error) {
 	var all []attempt
 	var spent paid

@@ -44,7 +44,7 @@ type round struct {
 	Prompt string `json:"prompt"` // its name
 	From   int    `json:"from"`   // the revised version; 0 is the original
 	Cases  int    `json:"cases"`  // cases for the proposal
-	// Before and After are the sums of their scores.
+	// Before and After are the sums of the cases' scores.
 	Before float64 `json:"before"`
 	After  float64 `json:"after"`
 	// Version is the number of the new version; 0 if the proposal did no better on these cases.

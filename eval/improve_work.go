@@ -22,7 +22,8 @@ type version struct {
 	attempts map[string]attempt
 }
 
-// value returns the score of a case. A case without a score, because a provider or a scorer failed, counts as no better than any.
+// value returns the score of a case. A case without a score, because a provider or a scorer failed, counts as no better than any
+// other.
 func (v *version) value(id string) float64 { return v.attempts[id].Value }
 
 // work is the state of an improvement.
@@ -34,8 +35,8 @@ type work struct {
 	perTry  float64    // USD of a proposal
 }
 
-// run is the body of the leaf that does all the work. Decisions that depend on the remaining money are recorded: a
-// resumed run has already spent the money of the rounds that it replays.
+// run is the body of the leaf that does all the work. Decisions that depend on the remaining budget are recorded: a resumed run
+// has already paid for the rounds that it replays.
 func (m *improver) run(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 	w := &work{improver: m, Revision: Revision{Cases: len(m.dev.ids)}}
 	err := w.begin(ctx, d)
@@ -105,7 +106,7 @@ func (w *work) short(v *version) (ids []string) {
 	return ids
 }
 
-// round makes and tries a proposal.
+// round requests a proposal and tries it.
 func (w *work) round(ctx context.Context, d dag.DAG, n int) error {
 	chance := rand.New(rand.NewPCG(w.Data.Seed, uint64(n)))
 	from := w.parent(chance)
@@ -253,7 +254,7 @@ func (w *work) finish(ctx context.Context, d dag.DAG) error {
 	return nil
 }
 
-// compare compares two versions on the cases of the test that both have a score for.
+// compare compares two versions on the test cases for which both have a score.
 func (w *work) compare(before, after map[string]attempt) *tested {
 	t := &tested{Looks: w.improver.Looks + 1}
 	var was, is []float64
@@ -278,7 +279,7 @@ func (w *work) tell(ctx context.Context, text string) {
 	stone.In(ctx).Event(slog.LevelInfo, improveEvent, slog.String("text", text))
 }
 
-// proposal is the answer of the capability that revises.
+// proposal is the revising capability's answer.
 type proposal struct {
 	Why    string `json:"why"`    // what the failures have in common, in one or two sentences
 	Prompt string `json:"prompt"` // the whole new prompt
@@ -294,10 +295,10 @@ var (
 	proposed = dag.NewType[proposal]("eval/proposal")
 )
 
-// maxPrompt bounds a prompt in bytes.
+// maxPrompt is the maximum size of a prompt in bytes.
 const maxPrompt = 64 << 10
 
-// propose asks for a better prompt. Without a usable answer, the text is "" and why holds the reason.
+// propose requests a better prompt. Without a usable answer, the text is "" and why holds the reason.
 func (w *work) propose(ctx context.Context, d dag.DAG, name string, parent *version, shown []string) (text, why string, err error) {
 	q, err := w.critique(parent.texts[name], parent, shown)
 	if err != nil {

@@ -48,7 +48,7 @@ type cost struct {
 	Tokens  int      `json:"tokens,omitempty"` // of the answer
 	Seconds float64  `json:"s,omitempty"`      // to the answer
 	From    string   `json:"from,omitempty"`   // run from which the answer was reused
-	Asked   []string `json:"asked,omitempty"`  // ids of the asked capabilities
+	Asked   []string `json:"asked,omitempty"`  // ids of the capabilities asked
 	Call    *tried   `json:"call,omitempty"`   // the tuned call
 
 	Past past.Counts `json:"past,omitzero"`
@@ -56,7 +56,7 @@ type cost struct {
 
 const maxReason = 200
 
-// collect makes the node of a group from its lanes.
+// collect builds the node of a group from its lanes.
 func collect(d dag.DAG) (*dag.Node, error) {
 	found, costs, err := outcomesOf(d)
 	if err != nil {

@@ -78,7 +78,7 @@ func (r Report) Markdown() string {
 	return b.String()
 }
 
-// escaped keeps data from being Markdown or HTML.
+// escaped keeps data from being read as Markdown or HTML.
 func escaped(s string) string {
 	return strings.NewReplacer("|", "\\|", "<", "&lt;", "&", "&amp;", "`", "\\`", "*", "\\*", "[", "\\[").Replace(text.Line(s))
 }

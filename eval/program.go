@@ -44,7 +44,7 @@ func (s scorerSpec) schema() (Scorer, error) {
 	}), nil
 }
 
-// cel makes a scorer of an expression that yields true, false or a number.
+// cel returns a scorer for an expression that yields true, false or a number.
 func (s scorerSpec) cel(app *call.Applicator) (Scorer, error) {
 	language, err := kinds.Language(app)
 	if err != nil {
@@ -114,8 +114,8 @@ const (
 	commandOutput = 64 << 10
 )
 
-// command makes a scorer of a program. The program reads the case as a JSON object from standard input. It has no network and can
-// only read the files of its directory.
+// command returns a scorer that runs a program. The program reads the case as a JSON object from standard input. It has no
+// network and can only read the files of its directory.
 func (s scorerSpec) command() (Scorer, error) {
 	file, err := filepath.Abs(s.argument)
 	if err != nil {
@@ -152,8 +152,8 @@ func (s scorerSpec) command() (Scorer, error) {
 	}, stone.Reusable(), needsProcess), nil
 }
 
-// printed reads the end of a program: its status, and a score if it printed one on the last
-// line, as a number or as {"value": …, "reason": …}.
+// printed interprets a program's exit status, and its score if it printed one on the last line, as a number or as {"value": …,
+// "reason": …}.
 func printed(err error, out string) (s Score, _ error) {
 	last := strings.TrimSpace(out)
 	last = strings.TrimSpace(last[strings.LastIndexByte(last, '\n')+1:])

@@ -21,8 +21,8 @@ import (
 	"github.com/stonelayer/stone/internal/suggest"
 )
 
-// Read makes scorers of texts: KIND, KIND:ARGUMENT or NAME=KIND:ARGUMENT, or the name of an
-// .edn or .json file with a list of {:name :kind :argument :node :of :expected}. The kinds:
+// Read parses scorers: KIND, KIND:ARGUMENT or NAME=KIND:ARGUMENT, or the name of an .edn or .json file with a list of {:name
+// :kind :argument :node :of :expected}. The kinds:
 //
 //	exact            the same text, or the same JSON value
 //	normalised       the same words, whatever their case and punctuation
@@ -38,9 +38,9 @@ import (
 //	judge:RUBRIC     the score of a judge, or @FILE with the rubric
 //	pairwise:RUBRIC  a judge that prefers the answer to the expectation, asked in both orders
 //
-// In a file, node names the type of the node to score in place of the output, of is a path
-// of fields within it, as items.0.price, and expected one within the expectation. App finds
-// the judges and has the language of cel; it may be nil without them.
+// In a file, node names the type of the node to score instead of the output, of is a path of fields within it, such as
+// items.0.price, and expected is a path within the expectation. App provides the judges and the language for cel; it may be nil
+// if neither is used.
 func Read(app *call.Applicator, texts ...string) (all []Scorer, err error) {
 	for _, text := range texts {
 		specs := []scorerSpec{}
@@ -163,7 +163,7 @@ func (s scorerSpec) scorer(app *call.Applicator) (Scorer, error) {
 	return Scorer{}, fmt.Errorf("unknown kind %q: want one of %s", s.kind, strings.Join(kindNames, ", "))
 }
 
-// leafOf makes a scorer whose version is all of its settings.
+// leafOf returns a scorer whose version consists of all its settings.
 func (s scorerSpec) leafOf(fn func(context.Context, Case) (Score, error), options ...stone.LeafOption) Scorer {
 	return scoring(s.name, s.node, fn, append(options, stone.Version(fmt.Sprintf("%q", s)))...)
 }
@@ -180,7 +180,7 @@ func (s scorerSpec) comparing(m measure) Scorer {
 	return scorer
 }
 
-// expecting makes a scorer of cases that have an expectation.
+// expecting returns a scorer for cases that have an expectation.
 func (s scorerSpec) expecting(score func(c Case, want json.RawMessage) (Score, error)) Scorer {
 	scorer := s.leafOf(func(_ context.Context, c Case) (Score, error) {
 		want, err := s.want(c)

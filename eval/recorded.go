@@ -102,7 +102,8 @@ func leftOut(skipped map[string]int, prefix string) string {
 	return strings.Join(all, ", ")
 }
 
-// overRuns checks the configuration of an evaluation of recorded runs. Unless there is another baseline, it compares with them.
+// overRuns checks the configuration of an evaluation of recorded runs. Unless there is another baseline, it compares with the
+// recorded runs.
 func (e *evaluation) overRuns() error {
 	if e.data.recorded == nil {
 		return nil
@@ -143,7 +144,7 @@ func (f *failure) lacks() bool {
 	return f.Kind == noPerson || f.Kind == noEffect
 }
 
-// recordedOf sums the requests that the cases had to repeat.
+// recordedOf counts the requests that the cases had to repeat.
 func (e *evaluation) recordedOf(t *tally) map[string]int {
 	if e.data.recorded == nil {
 		return nil

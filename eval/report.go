@@ -28,7 +28,7 @@ type Report struct {
 	Asked    []asked       `json:"asked,omitempty"`  // capabilities of calls
 	Reused   int           `json:"reused,omitempty"` // answers taken from an earlier run
 	Looks    int           `json:"looks,omitempty"`  // runs that showed results on this test split, including this one; counted by the command
-	// Recorded counts for recorded runs the requests, the "new" ones, the cases that lacked a person or an effect, and the
+	// Recorded counts, for recorded runs, the requests, the "new" requests, the cases that needed a person or an effect, and the
 	// skipped runs by reason.
 	Recorded map[string]int `json:"recorded,omitempty"`
 	Failures []example      `json:"failures,omitempty"` // the first cases without an answer, and errors
@@ -54,14 +54,14 @@ type ScoreReport struct {
 	Slices []slice  `json:"slices,omitempty"`
 }
 
-// A Slice is the cases that have one value in a column.
+// A Slice is the set of cases that have one value in a column.
 type slice struct {
 	Column string `json:"column"`
 	Value  string `json:"value"`
 	Estimate
 }
 
-// Cost is the cost of all answers, reused ones included.
+// Cost is the cost of all answers, including reused ones.
 type Cost struct {
 	USD       float64 `json:"usd"`        // of the answers
 	JudgesUSD float64 `json:"judges_usd"` // cost of the judges in this run
@@ -86,7 +86,7 @@ type example struct {
 	Why   string `json:"why"`
 }
 
-// maxExamples bounds the failures, and the wrong trials of a score, in a report.
+// maxExamples is the maximum number of failures, and of wrong trials of a score, in a report.
 const maxExamples = 20
 
 // report is the leaf that reads all results.
@@ -305,10 +305,10 @@ func passes(all [][]outcome, scorer, each int) (any, every []float64) {
 	return any, every
 }
 
-// maxPass bounds the list of pass@k.
+// maxPass is the maximum length of the list of pass@k.
 const maxPass = 10
 
-// maxSlices bounds the reported values of a column, most frequent first.
+// maxSlices is the maximum number of reported values of a column, most frequent first.
 const maxSlices = 50
 
 // parts splits the indexes by the value of a column, largest part first.

@@ -10,9 +10,8 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// Routing compares a pipeline that routes between small and large models with each model alone, on
-// the same cases. It asks every model about every case, so it is meant for recorded answers: see
-// package call/answers.
+// Routing compares a pipeline that routes between small and large models with each model alone, on the same cases. It calls every
+// model for every case, so it is meant for recorded answers: see package call/answers.
 type Routing struct {
 	Data   Data
 	Scorer Scorer
@@ -22,21 +21,20 @@ type Routing struct {
 	Large  stone.Ashlar
 	// LargeCap is the id of the large capability, whose share of the cases is reported.
 	LargeCap string
-	// Gate judges the report by its rules for routing, and the evaluation of Routed by the others. It may be nil.
+	// Gate judges the report by its rules for routing, and the evaluation of Routed by its other rules. It may be nil.
 	Gate *Gate
 }
 
-// A RoutingReport shows the benefit of routing. Its estimates have intervals over the cases with a score in all ways, paired by
-// case.
+// A RoutingReport shows the benefit of routing. Its estimates have intervals over the cases that have a score in all ways, paired
+// by case.
 type RoutingReport struct {
 	Cases int `json:"cases"`
 	// Gap is the difference between the large model alone and the best small one alone. If its interval contains 0, there may be
 	// no gap to recover, and GapRecovered has no cases (N is 0).
 	Gap          Estimate `json:"gap"`
 	GapRecovered Estimate `json:"gap_recovered"` // (routed - small) / (large - small)
-	LargeShare   Estimate `json:"large_share"`   // share of the cases that asked the large model
-	// CostShare is the routed pipeline's cost divided by the large model's alone. Without
-	// prices it has no cases.
+	LargeShare   Estimate `json:"large_share"`   // share of the cases that called the large model
+	// CostShare is the routed pipeline's cost divided by the cost of the large model alone. Without prices it has no cases.
 	CostShare Estimate `json:"cost_share"`
 	Ways      []way    `json:"ways"` // the routed pipeline, the large model, the small ones
 	Gate      *Verdict `json:"gate,omitempty"`
@@ -60,7 +58,7 @@ var Routed = dag.NewType[RoutingReport]("eval/routing")
 type went struct {
 	Report Report     `json:"report"`
 	Scores []*float64 `json:"scores"` // null if all trials are errors
-	Large  []float64  `json:"large"`  // share of the trials that asked the large model
+	Large  []float64  `json:"large"`  // share of the trials that called the large model
 	USD    []float64  `json:"usd"`
 }
 
@@ -146,7 +144,7 @@ func (r Routing) report(e *evaluation, all []went) RoutingReport {
 	return out
 }
 
-// paired returns the scores of the cases that have one in all three, and their indexes.
+// paired returns the scores of the cases that have a score in all three ways, and their indexes.
 func paired(routed, large, small went) (a, b, c []float64, at []int) {
 	for i, s := range routed.Scores {
 		if l, m := large.Scores[i], small.Scores[i]; s != nil && l != nil && m != nil {

@@ -20,7 +20,7 @@ type row struct {
 // in hexadecimal.
 const idSize = 32
 
-// newRow makes a row from its inputs and its expected output, nil if absent.
+// newRow returns a row with the inputs and the expected output, which is nil if absent.
 func (set *dataset) newRow(input []json.RawMessage, expected json.RawMessage) row {
 	h := sha256.New()
 	for i, in := range set.inputs {

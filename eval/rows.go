@@ -17,10 +17,10 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// maxRow bounds the length of a row in bytes.
+// maxRow is the maximum length of a row in bytes.
 const maxRow = 16 << 20
 
-// A source has the rows of a data set. After a faulty row it continues, unless it cannot read the next one.
+// A source provides the rows of a data set. After a faulty row it continues, unless it cannot read the next one.
 type source struct {
 	name  string
 	rows  iter.Seq2[numbered, error]
@@ -101,7 +101,7 @@ func label(cols columns, name string) (string, error) {
 	return value.text(), nil
 }
 
-// missing returns the error for a row without a column. Why names the reader of the column.
+// missing returns the error for a row without a column. Why says what needs the column.
 func missing(cols columns, name, why string) error {
 	return fmt.Errorf("column %s is missing%s; the row has %s", name, why, text.Cut(strings.Join(cols.names(), ", "), 80))
 }

@@ -30,10 +30,10 @@ type Score struct {
 type Case struct {
 	ID       string
 	Trial    int                        // from 1
-	Input    json.RawMessage            // content of the input node; of several, an object by type
+	Input    json.RawMessage            // content of the input node; if there are several, an object by type
 	Output   json.RawMessage            // content of the last node, without an agent's conversation
 	Expected json.RawMessage            // nil if the row has none
-	Nodes    map[string]json.RawMessage // the content of the last node of each type that the pipeline made
+	Nodes    map[string]json.RawMessage // the content of the last node of each type that the pipeline created
 	Usage    budget.Usage
 }
 
@@ -41,7 +41,7 @@ type Case struct {
 type Scorer struct {
 	name string
 	leaf func(*dataset) stone.Ashlar
-	// calls are the nodes of its calls, which have a cost.
+	// calls are the types of the nodes of its calls, which have a cost.
 	calls []dag.Querier
 	share bool                                  // all its scores are known to be between 0 and 1
 	needs bool                                  // an expectation
@@ -51,13 +51,13 @@ type Scorer struct {
 	node  string                                // type of the scored node, "" for the output
 }
 
-// Func makes a scorer from a Go function. The function sees only cases with an answer. Its error is a Score with the verdict
-// Error. Options are those of stone.Func: give an expensive scorer a Version and stone.Reusable.
+// Func returns a scorer that calls a Go function. The function sees only cases with an answer. If it returns an error, the Score
+// has the verdict "error". Options are those of stone.Func: give an expensive scorer a Version and stone.Reusable.
 func Func(name string, fn func(context.Context, Case) (Score, error), options ...stone.LeafOption) Scorer {
 	return scoring(name, "", fn, options...)
 }
 
-// scoring is like Func, for a scorer of a node, "" for the output.
+// scoring is like Func, but scores the named node, or the output if node is "".
 func scoring(name, node string, fn func(context.Context, Case) (Score, error), options ...stone.LeafOption) Scorer {
 	return Scorer{name: name, leaf: func(set *dataset) stone.Ashlar {
 		return stone.New(name, scored, func(ctx context.Context, d dag.DAG) (Score, error) {
@@ -90,7 +90,7 @@ func (s Score) judged() Score {
 	return s
 }
 
-// caseOf returns the case of a lane. Without an answer, its score is settled, unless the scored node was made before the case
+// caseOf returns the case of a lane. Without an answer, its score is settled, unless the scored node was created before the case
 // ended for lack of a record.
 func (set *dataset) caseOf(d dag.DAG, node string) (c Case, settled *Score, err error) {
 	n, err := d.Nearest(answered.Name())

@@ -15,8 +15,8 @@ type Estimate struct {
 // level is the probability below the upper end of an interval.
 const level = 0.975
 
-// averageOf estimates the mean of the scores of questions. Cluster names the cluster of each
-// question; nil means that every question is its own. Without scores all fields are zero.
+// averageOf estimates the mean of the scores of questions. Cluster names the cluster of each question; nil means that every
+// question is its own cluster. Without scores all fields are zero.
 //
 // The standard error follows E. Miller, "Adding Error Bars to Evals" (arXiv 2411.00640),
 // by question in section 2.1 and clustered in section 2.2, with the factor G/(G-1) for G
@@ -131,7 +131,7 @@ func wilson(rate, n float64) (low, high float64) {
 // same length.
 //
 // The standard error is taken over the paired differences, as in E. Miller, "Adding Error Bars to Evals" (arXiv 2411.00640),
-// section 4.2: questions that are hard for both make no noise. The interval is Student's, within -1 and 1 where the scores are
+// section 4.2: questions that are hard for both add no noise. The interval is Student's, within -1 and 1 where the scores are
 // within 0 and 1. If no two differences differ, it follows D. G. Bonett and R. M. Price ("Adjusted Wald Confidence Interval for a
 // Difference of Binomial Proportions Based on Paired Data", JEBS 37, 2012), which adds one question that turned in each
 // direction: without any, Student's interval would be empty.

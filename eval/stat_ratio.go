@@ -14,9 +14,9 @@ const draws = 4000
 // have the same length. The interval of b must exclude 0, or the ratio is unknown. The result is the zero Estimate if there are
 // no questions or the mean of b is 0.
 //
-// The standard error and the percentile interval follow the paired bootstrap (B. Efron and R. J.
-// Tibshirani, "An Introduction to the Bootstrap", 1993, chapters 6 and 13): questions, or whole clusters, are
-// drawn with replacement. The seed is fixed, so that equal scores have an equal result.
+// The standard error and the percentile interval follow the paired bootstrap (B. Efron and R. J. Tibshirani, "An Introduction to
+// the Bootstrap", 1993, chapters 6 and 13): questions, or whole clusters, are drawn with replacement. The seed is fixed, so equal
+// scores always produce the same result.
 func ratioOf(a, b []float64, cluster []string) Estimate {
 	groups := grouped(a, b, cluster)
 	whole := sum(groups)

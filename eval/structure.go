@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// parsed returns the value of JSON within a text, as models write it.
+// parsed returns the value of the JSON within a text, in the way that models write it.
 func parsed(v json.RawMessage) json.RawMessage {
 	if s := textOf(v); len(s) > 0 && (s[0] == '{' || s[0] == '[') && json.Valid([]byte(s)) {
 		return json.RawMessage(s)

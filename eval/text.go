@@ -95,7 +95,7 @@ func asString(v json.RawMessage) (s string, ok bool) {
 	return s, len(v) > 0 && v[0] == '"' && json.Unmarshal(v, &s) == nil
 }
 
-// textFields are the fields of an answer that may have its text.
+// textFields are the fields of an answer that may contain its text.
 var textFields = []string{"text", "content"}
 
 // textOf returns the text of an answer: a string, the field text or content of an object, or

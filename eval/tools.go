@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A toolCall is a call of a tool, made or expected. Expected calls are a list of names, or of objects with name and input.
+// A toolCall is an actual or expected call of a tool. Expected calls are a list of names, or of objects with name and input.
 type toolCall struct {
 	Name  string          `json:"name"`
 	Input json.RawMessage `json:"input"`
@@ -57,7 +57,7 @@ func expectedCalls(want json.RawMessage) (calls []toolCall, err error) {
 	return calls, nil
 }
 
-// toolMeasures give a value in [0, 1]; 1 means that all calls are as expected.
+// toolMeasures return a value in [0, 1]; 1 means that all calls are as expected.
 var toolMeasures = map[string]func(got, want []toolCall) float64{"order": inOrder, "set": asSet, "arguments": withArguments}
 
 // inOrder scores the length of the longest common subsequence of the names, as a share of the longer list.

@@ -17,23 +17,22 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// Tuning chooses the order of a cascade and its score-min: among all settings within a cost, the one with the highest mean. Each
-// candidate is asked alone, once per case. The settings are then simulated on these answers.
+// Tuning chooses the order of a cascade and its score-min: among all settings within a given cost, the one with the highest mean
+// score. Each candidate is called alone, once per case. The settings are then simulated on these answers.
 type Tuning struct {
 	Data   Data // usually with DevSplit; choose on other cases than you report
 	Scorer Scorer
-	Lanes  int // cases at once; zero means 64
-	// Call is the type of the node that the call makes. The pipeline makes that call at most once,
-	// and fails if it fails.
+	Lanes  int // concurrent cases; zero means 64
+	// Call is the type of the call's node. The pipeline makes that call at most once, and fails if the call fails.
 	Call    string
 	Cascade call.Tunable
-	// Alone returns the pipeline whose call asks only one candidate, with a score-min of 0.
+	// Alone returns the pipeline in which the call has only one candidate, with a score-min of 0.
 	Alone func(candidate string) (stone.Ashlar, error)
-	// USDPerCase bounds the mean cost of an answer.
+	// USDPerCase is the maximum mean cost of an answer.
 	USDPerCase float64
 }
 
-// maxTuned bounds the candidates, because all orders are simulated.
+// maxTuned is the maximum number of candidates, because all orders are simulated.
 const maxTuned = 6
 
 // Tuned is the type of the last node of a Tuning.
@@ -249,7 +248,7 @@ func (c *cascades) choose() (Choice, error) {
 	return choice, nil
 }
 
-// maxThresholds bounds the tried thresholds.
+// maxThresholds is the maximum number of thresholds tried.
 const maxThresholds = 50
 
 // thresholds returns the scores of all answers, rounded down to four digits, with the current threshold first. If there are more

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// system lists the files that nearly every program reads. It omits the rest of /etc, which has secrets.
+// system lists the files that nearly every program reads. It omits the rest of /etc, which contains secrets.
 var system = []string{
 	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store",
 	"/etc/alternatives", "/etc/ca-certificates", "/etc/group", "/etc/hosts", "/etc/ld.so.cache",

@@ -14,14 +14,14 @@ import (
 // counts threads, the supervisor counts processes.
 const threads = 8
 
-// A cgroup enforces the limits of a command if this process may make control groups: as root, or in a delegated part of the
+// A cgroup enforces a command's limits if this process may create control groups: as root, or in a delegated part of the
 // hierarchy. Otherwise it is empty.
 type cgroup struct {
 	dirs []string // one for each controller of version 1
-	home []string // where the supervisor is, in the same order
+	home []string // the supervisor's groups, in the same order
 }
 
-// newCgroup makes a control group with the limits.
+// newCgroup creates a control group with the limits.
 func newCgroup(l Limits) (c cgroup) {
 	lines, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -43,11 +43,11 @@ func newCgroup(l Limits) (c cgroup) {
 	return c
 }
 
-// add makes a group with the limits whose controllers exist, if any.
+// add creates a group with the limits whose controllers exist, if any.
 func (c *cgroup) add(home string, limits map[string]int64) {
 	dir := filepath.Join(home, fmt.Sprintf("stone-%d", os.Getpid()))
 	if os.Mkdir(dir, 0o755) != nil {
-		return // usually this process must not make groups
+		return // usually this process may not create groups
 	}
 	set := 0
 	for name, value := range limits {

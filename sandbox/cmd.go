@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// grace is the time that a command has after SIGTERM before it is killed.
+// grace is how long a command may run after SIGTERM before it is killed.
 const grace = 2 * time.Second
 
-// drain bounds the reading of output after the supervisor has ended: a process that
-// has escaped from an unconfined command may keep the output open.
+// drain is how long output is read after the supervisor has ended: a process that escaped from an unconfined command may keep the
+// output open.
 const drain = time.Second
 
 // A Cmd is a command that is run once.
@@ -62,8 +62,8 @@ func (e *ExitError) Error() string {
 // error of the context. If the command fails, the error is an *ExitError.
 func (c *Cmd) Run() error { return c.run() }
 
-// Output runs the command and returns its standard output and standard error, at most
-// limit bytes: a line replaces the middle of longer output and counts the bytes.
+// Output runs the command and returns its standard output and standard error, at most limit bytes. If the output is longer, a
+// line that states the number of missing bytes replaces its middle.
 func (c *Cmd) Output(limit int) (string, error) {
 	out := &Buffer{Max: limit}
 	c.Stdout, c.Stderr = out, out

@@ -58,7 +58,7 @@ func deny(calls ...uint32) (rules []rule) {
 	return rules
 }
 
-// onlySelf allows a call whose n-th argument, the number of a process, is 0.
+// onlySelf allows a call whose n-th argument, a process id, is 0.
 func onlySelf(call, n uint32) rule {
 	return rule{call, []unix.SockFilter{load(arg(n)), jump(unix.BPF_JEQ, 0, 0, 1), allowed, denied}}
 }
@@ -77,11 +77,11 @@ func noSpecialMode(call, n uint32) rule {
 	return rule{call, []unix.SockFilter{load(arg(n)), jump(unix.BPF_JSET, unix.S_ISUID|unix.S_ISGID, 0, 1), denied, allowed}}
 }
 
-// openCalls are the calls that may make a file, with the number of their flags. The mode
-// follows, and has a meaning only if a file is made.
+// openCalls are the calls that may create a file, with the index of their flags. The mode follows, and has a meaning only if a
+// file is created.
 var openCalls = append([]modeCall{{unix.SYS_OPENAT, 2}}, legacyOpens...)
 
-// noSpecialFile is like noSpecialMode, for a call that may make a file.
+// noSpecialFile is like noSpecialMode, for a call that may create a file.
 func noSpecialFile(call, flags uint32) rule {
 	const makes = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
 	return rule{call, []unix.SockFilter{
@@ -105,10 +105,10 @@ func always() []rule {
 		// Other processes, by memory, descriptors and debugging.
 		unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD,
 		unix.SYS_KCMP, unix.SYS_PROCESS_MADVISE,
-		// Namespaces and mounts. A process in a namespace of its own has capabilities.
+		// Namespaces and mounts. A process in its own namespace has capabilities.
 		unix.SYS_UNSHARE, unix.SYS_SETNS, unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT,
 		unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_OPEN_TREE_ATTR, unix.SYS_FSOPEN, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR,
-		// Parts of the kernel that no ordinary command needs. io_uring makes sockets too.
+		// Parts of the kernel that no ordinary command needs. io_uring creates sockets too.
 		unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_IO_URING_SETUP,
 		unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
 	)
@@ -158,7 +158,7 @@ func underLandlock() []rule {
 		unix.SYS_SEMGET, unix.SYS_SEMCTL, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP,
 		unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL,
 		unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
-		unix.SYS_FANOTIFY_INIT, // it reports the files of others
+		unix.SYS_FANOTIFY_INIT, // it reports other users' files
 	), noPath(unix.SYS_UTIMENSAT, 1))...)
 }
 
@@ -176,7 +176,7 @@ func sockets(inet bool) []rule {
 
 // filterCalls applies the filter to the calling thread, permanently. It needs no_new_privs.
 func filterCalls(m Method, network bool) error {
-	// The first rule for a call counts.
+	// The first rule for a call applies.
 	var rules []rule
 	if m == Landlock {
 		rules = underLandlock()

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Version 6 (Linux 6.12) is the first that keeps a command from signaling its user's processes; version 3 the first that keeps it
-// from truncating files.
+// Version 6 (Linux 6.12) is the first that keeps a command from signaling its user's processes; version 3 is the first that keeps
+// it from truncating files.
 const minLandlock = 6
 
 // Rights of Landlock. A file can only be given fileRights.
@@ -83,9 +83,8 @@ func (r reach) ruleset() (fd int, err error) {
 		allowFound(fd, devices, fileRights, 0))
 }
 
-// write grants all rights below a path except for the fixed paths. Landlock has no
-// exceptions: a directory that contains a fixed path is granted entry by entry, so
-// commands cannot make or remove entries in it.
+// write grants all rights below a path except for the fixed paths. Landlock has no exceptions: a directory that contains a fixed
+// path is granted entry by entry, so commands cannot create or remove entries in it.
 func (r reach) write(ruleset int, path string) error {
 	fixed := append(r.Fixed[:len(r.Fixed):len(r.Fixed)], "/proc", "/sys", "/dev")
 	if !slices.ContainsFunc(fixed, func(f string) bool { return below(f, path) }) {

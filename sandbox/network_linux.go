@@ -17,8 +17,7 @@ import (
 // machine, which may listen on its loopback.
 const resolver = "nameserver 10.0.2.3\n"
 
-// connector returns the absolute path of the program that connects a network without the loopback
-// of the machine.
+// connector returns the absolute path of the program that connects a network without the machine's loopback.
 func connector(m Method) (string, error) {
 	const choose = "give the command the loopback too, or no network"
 	if m == Landlock {
@@ -54,7 +53,7 @@ func newLink() (l *link, err error) {
 // files are the descriptors infoFile and namesFile of bwrap.
 func (l *link) files() []uintptr { return []uintptr{l.infoEnd.Fd(), l.namesEnd.Fd()} }
 
-// close closes the files of bwrap and those that it reads.
+// close closes bwrap's files and the files that it reads.
 func (l *link) close() {
 	for _, f := range []*os.File{l.infoEnd, l.names, l.namesEnd} {
 		if f != nil {
@@ -75,7 +74,7 @@ func (l *link) connect(program string) error {
 	} else if err != nil {
 		return fmt.Errorf("read the network of bwrap: %w", err)
 	}
-	// Bubblewrap may make a second user namespace. The network belongs to the first.
+	// Bubblewrap may create a second user namespace. The network belongs to the first.
 	space := fmt.Sprintf("/proc/%d/ns/net", told.Child)
 	network, err := os.Open(space)
 	if err != nil {
@@ -110,7 +109,7 @@ func (l *link) connect(program string) error {
 	cmd := exec.Command(program, "--configure", "--mtu=65520", "--disable-host-loopback", "--ready-fd=3", "--exit-fd=4",
 		"--userns-path=/proc/self/fd/5", "--netns-type=path", "/proc/self/fd/6", "tap0")
 	cmd.Stderr, cmd.ExtraFiles = errsEnd, []*os.File{readyEnd, exit, users, network}
-	if err := cmd.Start(); err != nil { // it is reaped with the descendants of the command
+	if err := cmd.Start(); err != nil { // it is reaped with the command's descendants
 		return err
 	}
 	_, _ = readyEnd.Close(), errsEnd.Close() // of pipes

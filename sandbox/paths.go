@@ -67,8 +67,8 @@ func below(path, dir string) bool {
 	return path != dir && strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// owner returns the writable place through which a path leads, if any. A command could have replaced its entries by symbolic
-// links.
+// owner returns the writable place through which a path leads, if any. A command could have replaced that place's entries with
+// symbolic links.
 func (p place) owner(writable []place) (place, bool) {
 	for _, w := range writable {
 		if slices.ContainsFunc(p.through, func(t string) bool { return below(t, w.Real) }) {

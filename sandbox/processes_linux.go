@@ -18,8 +18,8 @@ import (
 const (
 	// interval is the time between two measurements of consumption.
 	interval = 50 * time.Millisecond
-	// rounds and pause bound the killing of processes that start others. Only processes of
-	// an unconfined command can leave their group and need more than one round.
+	// rounds and pause limit the killing of processes that start others. Only processes of an unconfined command can leave their
+	// group and need more than one round.
 	rounds = 2000
 	pause  = 5 * time.Millisecond
 )
@@ -78,8 +78,8 @@ func children(pid int) (pids []int) {
 	return pids
 }
 
-// descendants returns the processes below pid, or only some of them if they are more
-// than most. A most of zero or less means unlimited.
+// descendants returns the processes below pid, or only some of them if there are more than most. A most of zero or less means
+// unlimited.
 func descendants(pid, most int) []int {
 	all := children(pid)
 	for i := 0; i < len(all) && (most <= 0 || len(all) <= most); i++ {
@@ -175,7 +175,7 @@ func (p *processes) exceeded() string {
 	return p.limit
 }
 
-// wait waits for the end of the command and kills the processes that remain.
+// wait waits until the command ends and kills the processes that remain.
 func (p *processes) wait() (status syscall.WaitStatus, err error) {
 	for {
 		err = unix.Waitid(unix.P_PID, p.main, nil, unix.WEXITED|unix.WNOWAIT, nil)

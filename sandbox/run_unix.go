@@ -27,8 +27,7 @@ type order struct {
 	Network bool
 	Limits  Limits
 	Wrapper string // the absolute path of bwrap, if Method is Bubblewrap
-	// Connector is the absolute path of slirp4netns, if the command has a network without the
-	// loopback of the machine.
+	// Connector is the absolute path of slirp4netns, if the command has a network without the machine's loopback.
 	Connector string
 	Path      string
 	Args      []string
@@ -203,8 +202,8 @@ func (c *Cmd) supervise(o order) error {
 	return r.err()
 }
 
-// await waits for the end of the command, and ends it when ctx is done. Errors of write
-// and close are ignored: they mean that the supervisor has ended.
+// await waits until the command ends, and ends it when ctx is done. Errors of write and close are ignored: they mean that the
+// supervisor has ended.
 func await(ctx context.Context, ended <-chan error, toSupervisor io.WriteCloser) error {
 	select {
 	case err := <-ended:

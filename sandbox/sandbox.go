@@ -21,8 +21,8 @@ const (
 	Unconfined Method = "unconfined" // enforces nothing but the limits
 )
 
-// A Policy grants resources to a command. The zero value grants the programs and libraries of the system, the command's
-// executable and a temporary directory, and no other file and no network.
+// A Policy grants resources to a command. The zero value grants the system's programs and libraries, the command's executable and
+// a temporary directory, but no other files and no network.
 type Policy struct {
 	// Writable lists directories and files that the command may read and change.
 	// They must exist. An entry within another one adds nothing.
@@ -34,14 +34,14 @@ type Policy struct {
 	// Missing ones are ignored. An entry inside a writable directory becomes
 	// read-only there.
 	ReadOnly []string
-	// Network grants the servers that the host reaches, except for those on its loopback. It needs Bubblewrap and the program
-	// slirp4netns, and has IPv4 only. Without it a command has no network. In both cases it has its own loopback interface under
-	// Bubblewrap. Unix sockets that have an address are never available.
+	// Network grants access to the servers that the host can reach, except those on its loopback. It needs Bubblewrap and the
+	// program slirp4netns, and supports only IPv4. Without it a command has no network. In both cases the command has its own
+	// loopback interface under Bubblewrap. Unix sockets that have an address are never available.
 	Network bool
-	// Loopback, with Network, grants the unrestricted network of the host with every server on its loopback, where servers often
+	// Loopback, with Network, grants the host's unrestricted network, including every server on its loopback, where servers often
 	// require no authentication.
 	Loopback bool
-	// Limits bound the resources of the command.
+	// Limits restrict the command's resources.
 	Limits Limits
 	// Method selects how the policy is enforced. Empty means the strongest method
 	// that works here, and an error if none works. Unconfined must be set explicitly.
@@ -52,8 +52,8 @@ type Policy struct {
 // outside the sandbox run commands from these directories.
 func Protected() []string { return []string{".git", ".stone"} }
 
-// Limits bound a command and its descendants. Zero means the default; a negative value
-// means unlimited. The context bounds the duration of a command.
+// Limits apply to a command and its descendants. Zero means the default; a negative value means unlimited. The context limits a
+// command's duration.
 type Limits struct {
 	Memory    int64         // bytes of all processes together; 4 GiB by default
 	Processes int           // concurrent processes; 512 by default
@@ -99,7 +99,7 @@ func Find() (Method, error) {
 	return found.method, found.err
 }
 
-// weaker returns the reason why commands are confined by a weaker method than the strongest, or "".
+// weaker returns the reason why commands are confined by a method weaker than the strongest, or "".
 func weaker() string {
 	m, err := Find()
 	if err != nil || found.weaker == "" {
@@ -108,8 +108,7 @@ func weaker() string {
 	return fmt.Sprintf("commands are confined by %s only (%s)", m, found.weaker)
 }
 
-// Check runs a command under the method. Its error is the reason why the method does not
-// work on this machine.
+// Check runs a command under the method. The error says why the method does not work on this machine.
 func (m Method) Check() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

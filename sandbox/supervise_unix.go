@@ -24,7 +24,7 @@ const (
 	reportsFile = 4
 )
 
-// terminate is the byte after the order that asks the command to end.
+// terminate is the byte after the order that requests the end of the command.
 const terminate = 't'
 
 // A supervisor or the first stage of a command never reaches main: a hook there could be

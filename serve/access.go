@@ -24,7 +24,7 @@ const (
 	Read   Role = "read"   // see pipelines, runs, nodes and questions
 	Start  Role = "start"  // start, cancel, resume and remove runs
 	Force  Role = "force"  // with Start: resume runs although their pipeline changed
-	Grant  Role = "grant"  // with Start: narrow the grant of a run, like parents of children
+	Grant  Role = "grant"  // with Start: narrow the grant of a run, as parents do for children
 	Answer Role = "answer" // answer questions
 	Act    Role = "act"    // ask capabilities
 	Scrape Role = "scrape" // read /metrics, which covers all tenants
@@ -33,13 +33,13 @@ const (
 // Principal is a caller.
 type Principal struct {
 	Name string
-	// By names the caller in the record of its answers, such as "token ops"; Name if empty.
+	// By names the caller when its answers are recorded, such as "token ops"; Name if empty.
 	By     string
-	Tenant string // up to 64 of a-z, A-Z, 0-9, "-" and "_"; empty means no tenant: it sees all runs
+	Tenant string // up to 64 of a-z, A-Z, 0-9, "-" and "_"; empty means no tenant: the caller sees all runs
 	Roles  []Role // nil means all
-	// Grant narrows the effects of the runs that the caller starts; nil means unchanged.
+	// Grant narrows the effects of the runs that the caller starts; nil leaves them unchanged.
 	Grant []string
-	// Limits bound each run that the caller starts.
+	// Limits apply to each run that the caller starts.
 	Limits budget.Limits
 	// PerMinute limits the caller's requests, and Runs its concurrent runs, in each server. Nil means unlimited. Callers with the
 	// same Name share both limits.
@@ -47,7 +47,7 @@ type Principal struct {
 	// Streams limits the caller's open event streams, watched lists and waits for results, in each server; Config.Streams if
 	// zero. Callers with the same Name share the limit.
 	Streams int
-	// Interactive permits api.Start.Interactive, with which a run goes first where requests to a model are limited, and a
+	// Interactive permits api.Start.Interactive, which gives a run precedence where requests to a model are limited, and a
 	// positive api.Start.Priority. Without it they have no effect.
 	Interactive bool
 	// USDADay limits the daily (UTC) cost of everything that the caller starts, in all servers that share the journal. Nil means
@@ -61,7 +61,7 @@ func (p Principal) may(role Role) bool { return p.Roles == nil || slices.Contain
 // tenantName matches the names of tenants. Ids of runs start with the name and a dot.
 var tenantName = regexp.MustCompile(`^[A-Za-z0-9_-]{0,64}$`)
 
-// by names the caller in the record of its answers.
+// by names the caller when its answers are recorded.
 func (p Principal) by() string { return cmp.Or(p.By, p.Name) }
 
 // labels are the labels of every run that the caller sees.
@@ -77,7 +77,7 @@ func (p Principal) sees(run journal.RunInfo) bool {
 	return p.Tenant == "" || run.Labels[tenantLabel] == p.Tenant
 }
 
-// everyone is the Access if none is configured.
+// everyone is the default Access.
 type everyone struct{}
 
 func (everyone) Principal(*http.Request) (Principal, error) {

@@ -26,9 +26,9 @@ import (
 )
 
 // postAct answers the envelope of a request in its notation. With the parameter id or an Idempotency-Key, the run of that name
-// keeps the answer: the same request gets it again, waits for it, or continues after a server was stopped; another request is a
-// conflict. Without the parameter, a client that disconnects cancels its request. A client that accepts text/event-stream gets
-// the pieces of the answer before the envelope.
+// keeps the answer: repeating the request returns it again, waits for it, or continues the run after a server was stopped; a
+// different request is a conflict. Without the parameter, a client that disconnects cancels its request. A client that accepts
+// text/event-stream receives the answer in pieces before the envelope.
 func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) error {
 	if s.cfg.Applicator == nil {
 		return notFound("this server has no capabilities")
@@ -50,7 +50,7 @@ func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) 
 	}
 	request := r.Context()
 	if named {
-		request = context.WithoutCancel(request) // the client may reconnect for the answer
+		request = context.WithoutCancel(request) // the client may reconnect to get the answer
 	}
 	ctx, done, err := s.work(request, who)
 	if err != nil {

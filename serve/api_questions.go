@@ -77,7 +77,7 @@ func (s *Server) askedSelection(ctx context.Context, who Principal, values url.V
 	return q, limit, nil
 }
 
-// recount is how long a count of a tenant's open questions is reused: counting many of them takes as long as a start.
+// recount is how long a count of a tenant's open questions is reused: counting many questions takes as long as starting a run.
 const recount = 10 * time.Second
 
 type askedCount struct {
@@ -111,7 +111,8 @@ func (s *Server) asksFew(ctx context.Context, t *task) error {
 	return nil
 }
 
-// askedPage reads a page of questions, which ends at the limit or when it is large: no text is cut, because a person answers it.
+// askedPage reads a page of questions, which ends at the limit or when it is large: no text is truncated, because a person must
+// answer it.
 func (s *Server) askedPage(ctx context.Context, who Principal, q journal.QuestionQuery, limit int) (out api.Questions, err error) {
 	page, more, err := view.Page(s.cfg.Journal.EachQuestion(ctx, q), limit, pageBytes)
 	out.Questions = []api.Question{}
@@ -214,7 +215,8 @@ func (s *Server) answer(ctx context.Context, who Principal, info journal.RunInfo
 	return nil // if the pipeline is not published here, another process resumes it
 }
 
-// saidAlready reports whether a question already has this answer, as when a client lost the reply and sends it again.
+// saidAlready reports whether a question already has this answer, for example because a client lost the reply and sends the
+// answer again.
 func (s *Server) saidAlready(ctx context.Context, run string, a api.Answer) bool {
 	for q, err := range s.cfg.Journal.EachQuestion(ctx, journal.QuestionQuery{Run: run}) {
 		if err == nil && (q.Path == a.Question || q.Name == a.Question) && !q.Open() && q.Response == a.Response && (a.Version == "" || a.Version == q.Version) {

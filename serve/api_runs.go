@@ -195,7 +195,7 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request, who Principal) e
 	return reply(w, http.StatusOK, run(who, info))
 }
 
-// maxWait bounds the parameter wait.
+// maxWait is the maximum of the parameter wait.
 const maxWait = time.Minute
 
 // getResult answers with the run and its result, at once or when the run stops within

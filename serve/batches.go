@@ -14,7 +14,7 @@ import (
 // batchLabel is the label by which such runs are found.
 const batchLabel = "batch"
 
-// batched configures the visits of a run with batches, or of a canceled run.
+// batched configures visits to a run with batches or to a canceled run.
 func (s *Server) batched(_ context.Context, t *task) error {
 	if t.start.Batch {
 		t.source.Batch, t.keep.Labels[batchLabel] = true, "true"
@@ -33,7 +33,7 @@ func (s *Server) batched(_ context.Context, t *task) error {
 func (s *Server) cancelStopped(ctx context.Context, t task) error {
 	if !t.Ashlar.IsZero() {
 		run := t.run
-		run.Watch = nil // it would cancel the run at its first event
+		run.Watch = nil // the watcher would cancel the run at its first event
 		if err := remote.Cancel(ctx, t.Ashlar, run, t.keep, s.cfg.Journal.(timed).Journal); err != nil {
 			s.cfg.Log.Warn("tasks of a canceled run go on at their agents", "run", t.run.RunID, "error", err)
 		}
@@ -55,7 +55,7 @@ func (s *Server) inBatches(ctx context.Context, t task) error {
 	cfg := batch.Config{Journal: s.cfg.Journal.(timed).Journal, NoWait: true}
 	if t.cancel {
 		run := t.run
-		run.Watch = nil // it would cancel the run at its first event
+		run.Watch = nil // the watcher would cancel the run at its first event
 		if err := batch.Cancel(ctx, t.Ashlar, run, t.keep, cfg); err != nil {
 			s.cfg.Log.Warn("batches of a canceled run go on at their provider", "run", t.run.RunID, "error", err)
 		}

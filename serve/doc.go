@@ -10,7 +10,7 @@
 //	go s.Run(ctx)                                 // resumes unfinished runs
 //	err = http.ListenAndServe("127.0.0.1:8080", s)
 //
-// The command stone serve is this with a listener and the pipelines of its arguments.
+// The command stone serve does this, with a listener and the pipelines named in its arguments.
 //
 // # Runs
 //
@@ -23,18 +23,18 @@
 //
 // # Protocols
 //
-// With gateway.Part of package x/gateway in Config.Protocols, programs that speak to OpenAI or to Anthropic use pipelines as
-// models. With ui.Part of package x/ui, chat UIs talk with them.
+// With gateway.Part of package x/gateway in Config.Protocols, programs written for OpenAI or Anthropic can use pipelines as
+// models. With ui.Part of package x/ui, chat UIs can talk to them.
 //
 // # Callers
 //
 // Config.Access identifies callers. A caller with a tenant sees and starts only runs of that tenant; to it other
 // tenants' runs do not exist.
 //
-// The roles of a caller range from [Read] to [Act], with [Scrape] for metrics alone.
+// A caller's roles range from [Read] to [Act]; [Scrape] permits only metrics.
 //
 // # Notices
 //
-// A [Webhook] receives a notice when a run ends, waits or is refused. A protocol that lets its callers ask for notices, such as A2A,
+// A [Webhook] receives a notice when a run ends, waits or is refused. A protocol whose callers can request notices, such as A2A,
 // adds a [Receiver] for one run. [WriteHTML] writes a run as one page that needs no server.
 package serve

@@ -11,15 +11,15 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// beat is the interval of comments on an idle stream, with which proxies keep the connection open.
+// beat is the interval between comments on an idle stream, which make proxies keep the connection open.
 const beat = 15 * time.Second
 
 // getEvents streams a run: an event "step" for each start and end of a step, and an event "state" for each state in which the run
-// stops. The stream ends when the run is over, or the server ends. A client that reconnects with Last-Event-ID, to any server of
-// the journal, gets every event once. If the run has no such place, because it was removed and started again or the journal lost
-// rows, the stream has an event "reset" and then everything from the first step. With said=true, the stream also has events
-// "said" with the answers that models are writing, if this process runs the run. A client that reconnects after the end gets 204
-// and no stream, which stops an EventSource.
+// stops. The stream ends when the run is over or the server shuts down. A client that reconnects with Last-Event-ID, to any
+// server of the journal, gets every event once. If the run no longer has that place, because it was removed and started again or
+// the journal lost rows, the stream sends an event "reset" and then everything from the first step. With said=true, the stream
+// also has events "said" with the answers that models are writing, if this process executes the run. A client that reconnects
+// after the end gets status 204 and no stream, which stops an EventSource.
 func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, who Principal) error {
 	info, err := s.find(r, who)
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, who Principal
 		return err
 	}
 	if at.state != "" && !reset && r.Header.Get("Last-Event-ID") != "" && s.nothingAfter(r.Context(), info, at) {
-		w.WriteHeader(http.StatusNoContent) // ends the reconnection of an EventSource
+		w.WriteHeader(http.StatusNoContent) // stops an EventSource from reconnecting
 		return nil
 	}
 	f, leave, err := s.join(who, info.ID, at)
@@ -74,9 +74,8 @@ func (s *Server) nothingAfter(ctx context.Context, info journal.RunInfo, at plac
 	return err == nil && last == at.seq && info.State == at.state && api.Run{State: info.State}.Over()
 }
 
-// placeOf returns the place after which the stream of a request starts: its Last-Event-ID, or
-// else its parameter after, which may be "now". Reset means that the run has no such place, so
-// that the stream starts at the first step.
+// placeOf returns the place after which the stream of a request starts: its Last-Event-ID, or else its parameter after, which may
+// be "now". Reset means that the run has no such place, so the stream starts at the first step.
 func (s *Server) placeOf(r *http.Request, run string) (at place, reset bool, err error) {
 	text := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after"))
 	if text == "" {
@@ -142,7 +141,8 @@ func (p pulse) wait(out *eventStream, news, said <-chan struct{}) bool {
 	return true
 }
 
-// stream sends the events of a feed until there are no more, the client is gone or may no longer read them, or the server ends.
+// stream sends the events of a feed until there are no more, the client is gone or may no longer read them, or the server shuts
+// down.
 func (s *Server) stream(r *http.Request, who Principal, f *feed, out *eventStream, listens *listener) {
 	p := newPulse(s, r, who)
 	defer p.stop()

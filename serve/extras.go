@@ -13,9 +13,9 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// An extra adds to the starts and resumes of runs, which know no extra by name. Each function may be nil.
+// An extra adds behavior to starting and resuming runs, without being known there by name. Each function may be nil.
 type extra struct {
-	// Before checks a run that is about to be started, or resumed if its journal.Options say so, and may add to its record.
+	// Before checks a run that is about to be started, or resumed if its journal.Options say so. It may add to the run's record.
 	Before func(ctx context.Context, t *task) error
 	// Watch returns a watcher for the run in this process, or nil. Its optional method End is called after the run has stopped
 	// here. See watcherOf.
@@ -48,7 +48,7 @@ func (s *Server) surrounding() []extra {
 	}
 }
 
-// atStart makes a Before of a check that a resumed run has passed.
+// atStart turns a check into a Before. A resumed run has already passed the check.
 func atStart(check func(context.Context, *task) error) func(context.Context, *task) error {
 	return func(ctx context.Context, t *task) error {
 		if t.keep.Resume {

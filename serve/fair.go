@@ -20,7 +20,7 @@ func prioritized(_ context.Context, t *task) error {
 	return nil
 }
 
-// turnOf returns the group in which a run takes turns: its tenant, caller or pipeline, in this order.
+// turnOf returns the group in which a run takes turns: its tenant, else its caller, else its pipeline.
 func turnOf(src source, tenant string) string {
 	switch {
 	case tenant != "":
@@ -45,7 +45,7 @@ func fair(due []dueRun) []dueRun {
 		src, _ := sourceOf(d.RunInfo)
 		all[i] = place{dueRun: d, tenant: turnOf(src, d.Labels[tenantLabel]), priority: src.Priority}
 	}
-	// The runs of a tenant with one priority go in the order of their starts.
+	// A tenant's runs with equal priority go in the order in which they started.
 	slices.SortStableFunc(all, func(a, b place) int {
 		return cmp.Or(cmp.Compare(b.priority, a.priority), a.Started.Compare(b.Started))
 	})

@@ -56,8 +56,7 @@ const (
 	maxFrameBytes = 1 << 20
 )
 
-// A feed has the newest events of a run for all clients of a tenant. One goroutine makes
-// them, as long as there are clients.
+// A feed has the newest events of a run for all clients of a tenant. One goroutine produces them as long as there are clients.
 type feed struct {
 	s       *Server
 	who     Principal
@@ -70,12 +69,12 @@ type feed struct {
 	last   place
 	frames []frame
 	bytes  int
-	again  context.CancelFunc // makes the follower begin again, at last
+	again  context.CancelFunc // cancels the follower, so that it starts again at last
 	news   chan struct{}      // closed when anything changes
 	over   bool               // there will be no more frames
 }
 
-// A feedKey names a feed. Tenants call a run by different names.
+// A feedKey names a feed. Tenants know a run by different names.
 type feedKey struct{ tenant, run string }
 
 // join returns the feed of a run for a client at a place, and a function that leaves it.
@@ -127,7 +126,7 @@ func (f *feed) lower(at place) {
 }
 
 // after returns the frames after a place. If there are none, news is closed when something changes. Behind means that the feed
-// lacks the next ones; the journal may have them.
+// lacks the next frames; the journal may have them.
 func (f *feed) after(at place) (frames []frame, news <-chan struct{}, behind, over bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -185,7 +184,7 @@ func (f *feed) wake() {
 	f.news = make(chan struct{})
 }
 
-// follow makes the frames until the run is over, or ctx is. After an error, a client that reconnects starts a new feed.
+// follow produces frames until the run is over or ctx is done. After an error, a client that reconnects starts a new feed.
 func (f *feed) follow(ctx context.Context) {
 	defer func() {
 		f.cancel()

@@ -16,8 +16,8 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// give appends to the input of a run the contents that clients cannot supply: those of a protocol, and those of the earlier run
-// named in the request.
+// give appends to the input of a run the contents that clients cannot supply: contents from a protocol, and contents from the
+// earlier run named in the request.
 func (s *Server) give(ctx context.Context, t *task) error {
 	var specs []dag.Spec
 	if t.start.After != "" {
@@ -48,13 +48,13 @@ func (s *Server) give(ctx context.Context, t *task) error {
 	return nil
 }
 
-// makes reports whether an earlier run of the pipeline has made this input.
+// makes reports whether an earlier run of the pipeline produced this input.
 func (p *Pipeline) makes(in tree.Input) bool {
 	return in.Inner && slices.ContainsFunc(p.Ashlar.ProducesAll(), func(t dag.AnyType) bool { return t.Name() == in.Type.Name() })
 }
 
 // earlierRun returns the contents that a run of the pipeline passes to the next: its agents' answers with their conversations,
-// and their kept tool results. For a run without a result it has the actions of its agent.
+// and their kept tool results. For a run without a result, it returns the actions of its agent.
 func (s *Server) earlierRun(ctx context.Context, who Principal, p *Pipeline, after string) (specs []dag.Spec, err error) {
 	info, err := s.owned(ctx, who, after)
 	inputs := slices.DeleteFunc(tree.Inputs(p.Ashlar), func(in tree.Input) bool { return !in.Inner })

@@ -19,13 +19,13 @@ type health struct {
 	log *slog.Logger
 
 	mu      sync.Mutex
-	asked   chan struct{} // closed when the first read ended; nil before it started
+	asked   chan struct{} // closed when the first read ends; nil before it starts
 	asking  time.Time     // start of the current read for /readyz, or zero
 	read    error         // of the last read
 	write   error         // error of a failed write, until a similar one succeeds
 	failed  writing       // that write
 	written time.Time     // when it failed
-	pause   time.Duration // how long it keeps the server from being ready
+	pause   time.Duration // how long the error keeps the server from being ready
 	down    bool          // the log says so
 }
 
@@ -36,8 +36,8 @@ type writing struct {
 }
 
 const (
-	// unwritable is the time for which a failed write makes a server unready, unless a similar one succeeds first: on a full
-	// disk, a small write may succeed. The next requests then are another try; if they fail, the time doubles.
+	// unwritable is how long a failed write makes a server unready, unless a similar write succeeds first: on a full disk, a
+	// small write may succeed. After that, the next requests are another try; if they fail, the time doubles.
 	unwritable     = 10 * time.Second
 	longUnwritable = 5 * time.Minute
 	// unanswered is the time after which a pending read makes the server unready.
@@ -63,7 +63,7 @@ func (h *health) writes(w writing, err error) {
 	defer h.mu.Unlock()
 	switch {
 	case errors.Is(err, journal.ErrUnavailable):
-		if h.write == nil || time.Since(h.written) >= h.pause { // otherwise it is the same trouble
+		if h.write == nil || time.Since(h.written) >= h.pause { // otherwise it is the same problem
 			h.pause = min(max(2*h.pause, unwritable), longUnwritable)
 		}
 		h.write, h.failed, h.written = err, w, time.Now()
@@ -77,8 +77,7 @@ func (h *health) writes(w writing, err error) {
 	h.tell(err)
 }
 
-// tell logs the beginning and the end of trouble with the store, so that requests need not log it each time. The caller holds
-// h.mu.
+// tell logs when a problem with the store starts and ends, so that requests need not log it each time. The caller holds h.mu.
 func (h *health) tell(err error) {
 	switch {
 	case err != nil && !h.down:
@@ -107,7 +106,7 @@ func (h *health) ask(read func(context.Context) error) <-chan struct{} {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			if h.asking = (time.Time{}); h.read == nil {
-				h.read = err // any error, because a removed store does no work either
+				h.read = err // any error counts, because a removed store does no work either
 			}
 			if first {
 				close(h.asked)

@@ -22,7 +22,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// active is a run of this process.
+// active is a run in this process.
 type active struct {
 	owner    string // as in source
 	pipeline string
@@ -136,7 +136,7 @@ func (s *Server) run(ctx context.Context, run *active, t task) error {
 	ctx = limit.Ranked(ctx, limit.Rank{Interactive: t.source.Person, Tenant: turnOf(t.source, t.keep.Labels[tenantLabel]), Priority: t.source.Priority})
 	ctx, release := within(ctx, t.source.Budget)
 	defer release()
-	if ctx.Err() != nil { // no time is left to start in
+	if ctx.Err() != nil { // no time is left to start
 		return context.Cause(ctx)
 	}
 	visit := t.visit
@@ -216,7 +216,7 @@ func (s *Server) abandoned(ctx context.Context) <-chan journal.RunInfo {
 	return found
 }
 
-// resumeAtOnce bounds the concurrent runs that a server resumes by itself.
+// resumeAtOnce is the maximum number of concurrent runs that a server resumes by itself.
 const resumeAtOnce = 256
 
 // busy counts the runs of this process.

@@ -21,7 +21,7 @@ func purse(owner string, usdADay *float64) budget.Shared {
 	return budget.Shared{Name: owner, Per: budget.Day, Payer: true, Limits: budget.Limits{USD: usdADay}}
 }
 
-// shared returns the budgets of rules, each once.
+// shared returns the budgets in rules, each once.
 func shared(rules []budget.Rule) (all []budget.Shared) {
 	for _, r := range rules {
 		if !slices.ContainsFunc(all, func(o budget.Shared) bool { return reflect.DeepEqual(o, r.Shared) }) {
@@ -80,7 +80,7 @@ func (s *Server) budgets(ctx context.Context, who Principal) ([]view.Budget, err
 	return view.Budgets(rules, func(b budget.Shared) (budget.Balance, error) { return s.cfg.Journal.Balance(ctx, b, now) })
 }
 
-// listBudgets replies with the budgets over several runs, and with the daily limit of the caller.
+// listBudgets replies with the budgets over several runs and the caller's daily limit.
 func (s *Server) listBudgets(w http.ResponseWriter, r *http.Request, who Principal) error {
 	all, err := s.budgets(r.Context(), who)
 	if err != nil {

@@ -24,7 +24,7 @@ func (s *Server) files(p *Pipeline) (kinds []string) {
 	return kinds
 }
 
-// shows checks the media of an input against the models that receive it.
+// shows checks an input's media against the models that receive them.
 func (s *Server) shows(_ context.Context, t *task) error {
 	name := talk.MediaInput(t.Ashlar)
 	if name == "" {

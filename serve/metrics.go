@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// meters count the work of this server. Labels are the names of pipelines, routes and states, which are few, never of callers,
+// meters count the work of this server. Labels are names of pipelines, routes and states, which are few, and never of callers,
 // runs or questions.
 type meters struct {
 	set      metrics.Set
@@ -72,8 +72,8 @@ func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request, who Principa
 	return nil
 }
 
-// gauge reads the gauges. While the journal does not answer, its gauges have no values, so the counters, then needed most, stay
-// available.
+// gauge reads the gauges. While the journal does not answer, its gauges have no values; the counters, which are needed most then,
+// stay available.
 func (s *Server) gauge(ctx context.Context) {
 	m := s.meters
 	m.mu.Lock()
@@ -174,7 +174,7 @@ func (m *meters) step(pipeline string, rec step.Record) {
 func (m *meters) ran(t *task, info journal.RunInfo) {
 	pipeline, before, after := t.Name, t.before.Usage, info.Usage
 	m.stopped.Add(1, pipeline, string(info.State))
-	m.possible.Add(max(after.Possible.USD-before.Possible.USD, 0), pipeline) // less if a result was found later
+	m.possible.Add(max(after.Possible.USD-before.Possible.USD, 0), pipeline) // lower if a result was found later
 	m.usd.Add(after.USD-before.USD, pipeline)
 	m.tokens.Add(float64(after.InputTokens-before.InputTokens), pipeline, "input")
 	m.tokens.Add(float64(after.OutputTokens-before.OutputTokens), pipeline, "output")

@@ -8,11 +8,10 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// A Mount makes the handler of another protocol, such as package serve/mcp, when
-// the server is made.
+// A Mount returns the handler of another protocol, such as that of package serve/mcp, when the server is created.
 type Mount func(*Server) (Handler, error)
 
-// Handler handles a request of an admitted caller within its rate. The handler of [Server.As] checks the caller's roles.
+// Handler handles a request from an admitted caller within its rate limit. The handler of [Server.As] checks the caller's roles.
 //
 // A pattern with the segment .well-known is public: its handler also gets the requests of unknown callers, with a Principal
 // without roles.

@@ -39,16 +39,16 @@ var errNoOutbox = errors.New("the journal keeps no notices: want a journal of pa
 const (
 	mostSending = 128             // concurrent attempts
 	sendingTo   = 8               // concurrent attempts to one receiver, or to all receivers of a tenant's runs
-	claimed     = time.Minute     // until another server may take a claimed notice: longer than an attempt
+	claimed     = time.Minute     // time until another server may take a claimed notice; longer than an attempt
 	retryFor    = 72 * time.Hour  // how long a notice is tried
 	downAfter   = 3               // failed attempts
-	maxProbe    = 5 * time.Minute // the longest pause between the attempts at a receiver that is down
+	maxProbe    = 5 * time.Minute // the longest pause between attempts at a receiver that is down
 	duePage     = 64
 	mostKnown   = 10_000 // failed receivers that a server remembers
 )
 
-// A receiver is this server's state of a receiver of notices. While it is down, one notice at a time is tried, with growing
-// pauses. The others wait without a write.
+// A receiver is this server's view of a receiver of notices. While the receiver is down, one notice at a time is tried, with
+// growing pauses. The others wait without a write.
 type receiver struct {
 	sending int
 	failed  int           // attempts since the last one that was answered
@@ -88,7 +88,7 @@ func (o *outbox) run(ctx context.Context) {
 	}
 }
 
-// send starts attempts for due notices, as far as there are places.
+// send starts attempts for due notices while there are free places.
 func (o *outbox) send(ctx context.Context) error {
 	var but []string // receivers that must wait
 	for {
@@ -197,7 +197,7 @@ func (o *outbox) claim(ctx context.Context, n owed.Notice) (started bool, err er
 	switch n.Tries++; {
 	case errors.Is(err, journal.ErrUnavailable) || ctx.Err() != nil:
 		return false, err
-	case err != nil: // it concerns only this run, such as damage: others get their notices
+	case err != nil: // the error concerns only this run, such as damage: others get their notices
 		o.s.cfg.Log.Error("a webhook was not sent", "run", n.Run, "error", err)
 		if n.Next, n.Body = time.Now().Add(owed.LongestPause/2), nil; time.Since(n.At) > retryFor {
 			n.Next = time.Time{}
@@ -228,7 +228,7 @@ func (o *outbox) deliver(ctx context.Context, n owed.Notice, to target) {
 	now := time.Now()
 	age := now.Sub(n.At)
 	pause := min(max(age, o.s.cfg.Scan), owed.LongestPause)
-	if down { // the receiver has a pause of its own
+	if down { // the receiver has its own pause
 		pause = min(pause, maxProbe)
 	}
 	n.Next = now.Add(pause)
@@ -291,7 +291,7 @@ func (o *outbox) target(ctx context.Context, n owed.Notice) (to target, owes boo
 	return to, false, err
 }
 
-// body makes a notice. Nothing is owed if the run has continued or the question is answered.
+// body returns the body of a notice. Nothing is owed if the run has continued or the question is answered.
 func (o *outbox) body(ctx context.Context, n owed.Notice) (body []byte, owes bool, err error) {
 	info, err := o.s.exactly(ctx, n.Run)
 	if errors.Is(err, journal.ErrNoRun) {
@@ -309,7 +309,7 @@ func (o *outbox) body(ctx context.Context, n owed.Notice) (body []byte, owes boo
 			}
 			if !asksForBatch(src, q) && owed.Asked(q.Path, q.Problem, q.Asked) == n.Event {
 				asked, page := question(who, q), n.Run
-				if h := o.hooks[n.Receiver]; h != nil { // receivers see the run like their tenant
+				if h := o.hooks[n.Receiver]; h != nil { // receivers see the run as their tenant does
 					page = nameOf(Principal{Tenant: h.Tenant}, page)
 				}
 				body, err := json.Marshal(api.Notice{Type: n.Type(), Timestamp: q.Asked, Question: &asked, URL: o.s.pageOf(page)})

@@ -127,7 +127,7 @@ func (s *Server) pagePipelines() ([]page.Pipeline, error) {
 	return out, nil
 }
 
-// login signs a person in with the token of a form.
+// login signs a person in with the token from a form.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	const most = 8 << 10
 	r.Body = http.MaxBytesReader(w, r.Body, most)
@@ -137,7 +137,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 // tokenQuery is the query parameter that holds a token in a page's address.
 const tokenQuery = "token"
 
-// signsIn signs a person in by the address of a page, such as the one that "stone serve" prints.
+// signsIn signs a person in by a page's address, such as the one that "stone serve" prints.
 func (s *Server) signsIn(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
@@ -145,7 +145,7 @@ func (s *Server) signsIn(next http.HandlerFunc) http.HandlerFunc {
 			next(w, r)
 			return
 		}
-		// A link of another page could sign a person in as somebody else, as its form could.
+		// A link on another page could sign a person in as somebody else, just like a form there.
 		if from := r.Header.Get("Sec-Fetch-Site"); from != "" && from != "none" && from != "same-origin" {
 			s.turnAway(w, r, problem(problems.Forbidden, http.StatusForbidden, "a page of another origin has this link: open the address by hand to sign in"))
 			return
@@ -158,7 +158,7 @@ func (s *Server) signsIn(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// signIn starts a session of a valid token, and sends the browser to a page.
+// signIn starts a session for a valid token, and sends the browser to a page.
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request, token, to string) {
 	token = strings.TrimSpace(token)
 	asked := r.Clone(r.Context())

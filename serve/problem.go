@@ -32,7 +32,7 @@ func conflict(format string, args ...any) *api.Problem {
 	return problem(problems.Conflict, http.StatusConflict, format, args...)
 }
 
-// refused explains why a run cannot continue with the pipeline of this server.
+// refused explains why a run cannot continue with this server's pipeline.
 func refused(changes string) *api.Problem {
 	return problem(problems.Refused, http.StatusConflict, "the pipeline changed since the run started: %s: serve the old pipeline too, or resume the run with {\"force\": true}: recorded results are kept", changes)
 }
@@ -85,7 +85,7 @@ func (s *Server) problemOf(r *http.Request, err error) *api.Problem {
 	return problem(problems.Internal, http.StatusInternalServerError, "the server failed; its log says why")
 }
 
-// fail answers with an error in the form that the client expects: a page for a browser.
+// fail answers with an error in the form that the client expects, such as a page for a browser.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, journal.ErrUnavailable) {
 		w.Header().Set("Retry-After", retryAfter)

@@ -216,7 +216,7 @@ func (g guest) Stream(w http.ResponseWriter, r *http.Request) protocol.Stream {
 
 func (g guest) Problem(r *http.Request, err error) *api.Problem { return g.s.problemOf(r, err) }
 
-// stream is the reply of server-sent events of a protocol.
+// stream is a protocol's reply of server-sent events.
 type stream struct {
 	out *eventStream
 	pulse

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// rates counts the requests of callers that have a rate, by their names.
+// rates counts the requests of callers that have a rate limit, by their names.
 type rates struct {
 	mu    sync.Mutex
 	start time.Time // start of the counted seconds, independent of clock changes
 	by    map[string]*window
 }
 
-// mostWindows is the number of remembered callers above which those silent for a minute are forgotten.
+// mostWindows is the number of remembered callers above which callers silent for a minute are forgotten.
 const mostWindows = 1000
 
 // window counts the requests of a caller in each of the last 61 seconds, including the current one, so it covers 60 whole

@@ -15,12 +15,12 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// A Receiver gets notices about one run, requested by a caller of a mounted protocol.
+// A Receiver receives notices about one run. A caller of a mounted protocol requests them.
 type Receiver struct {
 	ID     string            `json:"id"` // unique among the receivers of the run
 	URL    string            `json:"url"`
 	Header map[string]string `json:"header,omitempty"` // of the notices
-	// Secret signs the notices as in Standard Webhooks if it begins with "whsec_".
+	// If Secret begins with "whsec_", it signs the notices as in Standard Webhooks.
 	Secret string `json:"secret,omitempty"`
 }
 
@@ -59,8 +59,9 @@ type Receivers struct {
 	body    func(ctx context.Context, who Principal, run api.Run) ([]byte, error)
 }
 
-// Receivers returns the receivers of a protocol, whose name must be unique. Body makes the notice of a run for a reader with its
-// tenant. Unless private is true, receivers must be on the public Internet. Call it in a [Mount], before the server serves.
+// Receivers returns the receivers of a protocol, whose name must be unique. Body returns the notice about a run for a reader with
+// its tenant. Unless private is true, receivers must be on the public Internet. Call Receivers in a [Mount], before the server
+// serves.
 func (s *Server) Receivers(name string, private bool, body func(ctx context.Context, who Principal, run api.Run) ([]byte, error)) (*Receivers, error) {
 	if !pipelineName.MatchString(name) || s.outbox.protocols[name] != nil {
 		return nil, fmt.Errorf("serve: receivers named %q: the name is empty or taken: choose another one", name)
@@ -106,7 +107,7 @@ func (r *Receivers) Save(ctx context.Context, who Principal, run string, to Rece
 	return err
 }
 
-// List returns the receivers of a run, by their ids. The caller needs the role Read.
+// List returns the receivers of a run, sorted by id. The caller needs the role Read.
 func (r *Receivers) List(ctx context.Context, who Principal, run string) (all []Receiver, err error) {
 	if !who.may(Read) {
 		return nil, lacking(Read)

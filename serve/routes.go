@@ -26,7 +26,7 @@ import (
 // maxBody is the largest body of a request.
 const maxBody = 8 << 20
 
-// bodyTime bounds the time for a body to arrive.
+// bodyTime is the maximum time for a body to arrive.
 const bodyTime = 30 * time.Second
 
 // A route handles the requests of one pattern of http.ServeMux.
@@ -132,7 +132,7 @@ func (s *Server) shielded(next http.Handler) http.Handler {
 	})
 }
 
-// unwantedTime bounds the time for the rest of a refused body, so that a client that is still sending reaches the reply.
+// unwantedTime is the maximum time to read the rest of a refused body, so that a client that is still sending gets to the reply.
 const unwantedTime = time.Second
 
 // turnAway answers a caller that may not even send a body with an error, and closes the connection.

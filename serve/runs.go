@@ -25,7 +25,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// source is kept with a run, to resume it.
+// source is kept with a run so that it can be resumed.
 type source struct {
 	Published string      `json:"published"` // name of the pipeline
 	Request   string      `json:"request"`   // digest of the api.Start
@@ -34,7 +34,7 @@ type source struct {
 	Person    bool        `json:"interactive,omitempty"` // waits for the run
 	Batch     bool        `json:"batch,omitempty"`       // its models answer in batches
 	Priority  int         `json:"priority,omitempty"`
-	// Keep lets a protocol describe the run later.
+	// Keep holds data with which a protocol describes the run later.
 	Keep    json.RawMessage `json:"keep,omitempty"`
 	Chat    bool            `json:"chat,omitempty"`      // clients watch its answers
 	Owner   string          `json:"owner,omitempty"`     // name of the caller that started it
@@ -48,8 +48,8 @@ func sourceOf(info journal.RunInfo) (src source, ok bool) {
 // tenantLabel is the label with the tenant of a run.
 const tenantLabel = "tenant"
 
-// keyOf returns the journal's id for the caller's id of a run. Tenants have separate ids, so no tenant can find out the ids of
-// another.
+// keyOf returns the journal's id for the caller's id of a run. Tenants have separate ids, so no tenant can find out another
+// tenant's ids.
 func keyOf(who Principal, id string) string {
 	if who.Tenant == "" {
 		return id
@@ -121,7 +121,7 @@ func (s *Server) begin(ctx context.Context, t task) (info journal.RunInfo, creat
 	return info, created, err
 }
 
-// same returns the run with the id if the same request started it. The error is journal.ErrNoRun, or a conflict.
+// same returns the run with the id if the same request started it. Otherwise the error is journal.ErrNoRun or a conflict.
 func (s *Server) same(ctx context.Context, who Principal, key string, src source) (journal.RunInfo, error) {
 	info, err := s.exactly(ctx, key)
 	if err != nil {
@@ -142,8 +142,8 @@ func (s *Server) exactly(ctx context.Context, key string) (journal.RunInfo, erro
 	return info, err
 }
 
-// digestOf returns the digest of a request with the inputs of its run. Equal requests have equal digests, however
-// their JSON was written.
+// digestOf returns the digest of a request with the inputs of its run. Equal requests have equal digests, however their JSON is
+// formatted.
 func digestOf(req api.Start, given talk.Given) string {
 	text, err := json.Marshal(struct {
 		api.Start
@@ -159,10 +159,10 @@ func digestOf(req api.Start, given talk.Given) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// freshID returns an id for a caller that chose none: 130 random bits.
+// freshID returns an id of 130 random bits for a caller that chose none.
 func freshID() string { return strings.ToLower(rand.Text()) }
 
-// least returns the strictest of several limits, nil for none.
+// least returns the strictest of several limits, or nil if there are none.
 func least(a, b budget.Limits, c *api.Budget) *api.Budget {
 	l := a
 	for _, o := range []budget.Limits{b, limitsOf(c)} {

@@ -15,12 +15,12 @@ import (
 
 const (
 	mostSaid  = 8       // concurrent answers that are sent
-	saidBytes = 2 << 10 // bytes of the end of each
+	saidBytes = 2 << 10 // bytes kept from the end of each
 	saidEvery = 200 * time.Millisecond
 )
 
-// A speech holds the answers that models are writing in one run of this process, for people who watch. It is no record: a
-// complete or retracted answer is removed.
+// A speech holds the answers that models are writing in one run of this process, for people who watch. A speech is not a record:
+// a complete or retracted answer is removed.
 type speech struct {
 	mu      sync.Mutex
 	answers []answer

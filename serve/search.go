@@ -72,7 +72,7 @@ func (s *Server) search(r *http.Request, who Principal, req api.Search) (out api
 	return out, nil
 }
 
-// ask answers an envelope for a caller that waits for it.
+// ask answers an envelope for a waiting caller.
 func (s *Server) ask(r *http.Request, who Principal, app *call.Applicator, data []byte) (resp call.Response, err error) {
 	id, err := s.counted(r.Context(), who, "")
 	if err != nil {

@@ -42,11 +42,11 @@ type Config struct {
 	Embedder llm.Embedder
 	// Grant lists the effects that requests for capabilities may have; nil grants none.
 	Grant []string
-	// Policy limits the effects of steps by the nodes that they read, in all runs. It may be nil.
+	// Policy limits the effects of steps depending on the nodes that they read, in all runs. It may be nil.
 	Policy policy
-	// Limits bound the spending of one request for a capability.
+	// Limits are the spending limits of each request for a capability.
 	Limits budget.Limits
-	// Budgets bound the total spending of many runs in all processes that share the Journal. Requests for capabilities draw on
+	// Budgets limit the total spending of many runs in all processes that share the Journal. Requests for capabilities draw on
 	// the budgets of a pipeline "act".
 	Budgets []budget.Rule
 	// Live names the pipelines and intents whose answers the gateway streams while a model writes them, before checks accept
@@ -70,8 +70,8 @@ type Config struct {
 	Protocols []Protocol
 	// Webhooks get notices about the runs that this server starts.
 	Webhooks []Webhook
-	// URL is the address under which people reach the pages, such as "https://stone.example.com". Notices about questions
-	// then have the address of the page that answers them.
+	// URL is the address under which people reach the pages, such as "https://stone.example.com". Notices about questions then
+	// include the address of the page where they can be answered.
 	URL string
 	// Adopt returns the name of the published pipeline that continues a run started by another program, once its questions are
 	// answered, or "" for none. Nil adopts no run. A run whose pipeline differs is not changed.
@@ -81,7 +81,7 @@ type Config struct {
 	Streams int
 	// Scan is the interval at which the journal is searched for runs that can continue; 5 s if zero.
 	Scan time.Duration
-	// Grace is the time that running steps have when the server ends; 30 s if zero.
+	// Grace is how long running steps may continue when the server shuts down; 30 s if zero.
 	Grace time.Duration
 	// Base returns the context of every run, with values such as the prices of models (see package budget); nil means
 	// context.Background. Canceling it does not cancel runs.
@@ -94,9 +94,9 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// A Protocol is made by a package below x, such as ui.Part of package x/ui.
+// A Protocol is implemented by a package below x, such as ui.Part of package x/ui.
 type Protocol interface {
-	Part() // makes it usable as a part of a program, see cli.Part
+	Part() // makes the protocol usable as a part of a program, see cli.Part
 	Protocol()
 }
 
@@ -142,10 +142,10 @@ type Server struct {
 	running   sync.WaitGroup
 }
 
-// pipelineName matches the names of pipelines, which are part of paths and of names of tools.
+// pipelineName matches the names of pipelines, which are part of paths and tool names.
 var pipelineName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// New makes a server. It reports pipelines that are invalid, unnamed or share a name.
+// New returns a server. It reports pipelines that are invalid, have no name or share a name.
 func New(cfg Config) (*Server, error) {
 	if cfg.Journal == nil {
 		return nil, errors.New("serve: Config.Journal is nil: open one, as with sqlite.Open")
@@ -233,7 +233,7 @@ func (s *Server) publish(p Pipeline) error {
 	return nil
 }
 
-// warnOfNoDescription logs the pipelines without a description, of which models learn only the name.
+// warnOfNoDescription logs the pipelines without a description: models see only their names.
 func (s *Server) warnOfNoDescription() {
 	var names []string
 	for _, p := range s.published() {
@@ -346,7 +346,7 @@ func (s *Server) Close() {
 	s.running.Wait()
 }
 
-// closing reports whether the server drains.
+// closing reports whether the server is draining.
 func (s *Server) closing() bool {
 	select {
 	case <-s.drain:

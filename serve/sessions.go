@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// sessionIdle is the lifetime of a session without requests.
+	// sessionIdle is how long a session lives without requests.
 	sessionIdle = 24 * time.Hour
-	// sessionsEach bounds the sessions of a token. A further one ends the least recently used, so nobody can fill the memory or
-	// end the sessions of other tokens.
+	// sessionsEach is the maximum number of sessions per token. One more ends the least recently used, so nobody can fill the
+	// memory or end the sessions of other tokens.
 	sessionsEach = 16
 )
 
@@ -76,14 +76,14 @@ func (s *sessions) end(id string) {
 	delete(s.by, id)
 }
 
-// secure reports whether the browser speaks TLS, with this server or a proxy before it. A forged header only gives its
-// sender a cookie that the browser does not send over plain HTTP, so no list of trusted proxies is needed.
+// secure reports whether the browser uses TLS, to this server or to a proxy before it. A forged header only gives its sender a
+// cookie that the browser does not send over plain HTTP, so no list of trusted proxies is needed.
 func secure(r *http.Request) bool {
 	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
 }
 
 // cookieName is the cookie of a session. Behind TLS, __Host- keeps other hosts of the domain from setting it. Without TLS,
-// browsers send it to all ports of the host, so the name contains the port, and two servers of a machine do not sign each other
+// browsers send it to all ports of the host, so the name contains the port, and two servers on a machine do not sign each other
 // out.
 func cookieName(r *http.Request) string {
 	if secure(r) {

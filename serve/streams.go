@@ -14,11 +14,11 @@ import (
 
 const (
 	maxStreams = 10_000 // of a server
-	ownStreams = 100    // streams of a caller by default
+	ownStreams = 100    // default number of streams per caller
 )
 
-// readPlaces returns the number of concurrent reads, in all and for one tenant, so that others always have processors for their
-// starts and reads.
+// readPlaces returns the number of concurrent reads, in total and for one tenant, so that other tenants always have processors
+// for their starts and reads.
 func readPlaces() (all, own int) {
 	all = max(2, runtime.GOMAXPROCS(0))
 	return all, all / 2
@@ -76,7 +76,7 @@ var waits = map[string]func(*http.Request) bool{
 	"GET /v1/runs/{id}/events": func(*http.Request) bool { return true },
 }
 
-// reads reports whether a request of a route takes a reading place while its reply is made.
+// reads reports whether a request to a route takes a reading place while its reply is created.
 func (s *Server) reads(r route, req *http.Request) bool {
 	wait := s.waits[r.pattern]
 	return r.role == Read && strings.HasPrefix(r.pattern, "GET ") && (wait == nil || !wait(req))
@@ -92,7 +92,8 @@ func (s *Server) read(ctx context.Context, tenant string) (leave func(), err err
 	return s.places.enter(ctx, nil, tenant)
 }
 
-// placed is a reply that is made in a reading place, which is released once the reply is made: a slow client has none.
+// placed is a reply that is created in a reading place. The place is released once the reply exists, so a slow client occupies
+// none.
 type placed struct {
 	http.ResponseWriter
 	leave func()
@@ -111,8 +112,8 @@ func (p placed) Write(text []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (p placed) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
-// places are the reading places. A tenant has at most own of them. A free place goes to the waiting tenant with the fewest, and
-// among those to the one whose last place is longest ago: a tenant with many readers delays only itself.
+// places are the reading places. A tenant has at most own of them. A free place goes to the waiting tenant with the fewest
+// places, and among those to the one that has waited longest since its last place: a tenant with many readers delays only itself.
 type places struct {
 	mu      sync.Mutex
 	free    int

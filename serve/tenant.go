@@ -12,8 +12,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// tenantJournal is a caller's view of a journal: only the runs of its tenant, or all without a tenant, under the caller's ids,
-// and no secrets.
+// tenantJournal is a caller's view of a journal: it shows only the runs of the caller's tenant, or all runs without a tenant,
+// under the caller's ids, and no secrets.
 type tenantJournal struct {
 	journal.Journal // nil, so that other methods cannot be used
 	server          *Server
@@ -156,7 +156,7 @@ func (s *Server) rows(ctx context.Context, who Principal, key string, after int6
 	return changed(s.cfg.Journal.Follow(ctx, key, after), func(r *journal.Row) { r.From = nameOf(who, r.From) })
 }
 
-// originIn returns the caller's name of the run from which a result was taken.
+// originIn returns the caller's name for the run from which a result was taken.
 func originIn(who Principal, meta map[string]string) map[string]string {
 	if from := meta[terms.From]; from != nameOf(who, from) {
 		meta = maps.Clone(meta)

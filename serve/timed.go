@@ -24,7 +24,7 @@ type timed struct {
 	noted    *noted // for one run; nil for all others
 }
 
-// noted is the state of a run of this process as written to the journal, which the server need not read.
+// noted is the state of a run in this process as written to the journal, so the server need not read it.
 type noted struct {
 	id      string
 	mu      sync.Mutex
@@ -34,8 +34,8 @@ type noted struct {
 	over    bool // info is from its end. A waiting or refused run may continue in another process: only the journal knows
 }
 
-// is returns the run as it started or ended here, and whether it is new. For a resumed run, the start counts once its watchers
-// get an event.
+// is returns the run as it started or ended here, and whether the run is new. For a resumed run, the start counts once its
+// watchers get an event.
 func (n *noted) is(goesOn bool) (info journal.RunInfo, created, known bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -53,7 +53,7 @@ type unsettled struct {
 	results []step.Record // to be counted
 }
 
-// wrote notes the outcome of a run's write, once known, and of those queued before it.
+// wrote notes the outcome of a run's write, once known, and of the writes queued before it.
 func (t timed) wrote(run string, err error, w writing, results ...step.Record) {
 	t.queued.mu.Lock()
 	defer t.queued.mu.Unlock()

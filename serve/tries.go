@@ -20,7 +20,7 @@ type try struct {
 	next  time.Time
 }
 
-// maxTry is the longest time between two tries with a run.
+// maxTry is the longest time between two tries to resume a run.
 const maxTry = time.Hour
 
 // A dueRun is a run to resume.

@@ -119,7 +119,7 @@ func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (
 		case row.Kind == "leaf":
 			tell(row.Path, row.Name, event.StepDone{Form: "leaf", OK: row.Failure == ""})
 		case row.Kind == "step" && row.Ended && !told[row.Path] && len(told) < maxRecords:
-			told[row.Path] = true // a cut-off step also has an end
+			told[row.Path] = true // a step that was cut off also has an end
 			tell(row.Path, row.Name, event.StepReplayed{Kind: row.Kind})
 		}
 		if row.Seq >= last { // it may be running
@@ -137,10 +137,10 @@ func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (
 	return log, cuts, failed
 }
 
-// maxRecords bounds the steps of a run that are read for its parts.
+// maxRecords is the maximum number of a run's steps that are read for its parts.
 const maxRecords = 8192
 
-// ends reports whether a text is the last that was said.
+// ends reports whether a text is the last one that was said.
 func ends(parts []turn.Part, text string) bool {
 	for _, p := range slices.Backward(parts) {
 		if p.Kind == turn.Text && p.State != turn.Void {
@@ -202,7 +202,7 @@ func (s *Server) hear(ctx context.Context, who Principal, info journal.RunInfo, 
 		parts, news := log.Now()
 		live = parts
 		if tell(parts); news == nil {
-			log = nil // all of it was sent before its record exists
+			log = nil // all of it was sent before it was recorded
 		} else if !wait(news) {
 			return ended, nil, protocol.ErrLeft
 		}
@@ -210,8 +210,8 @@ func (s *Server) hear(ctx context.Context, who Principal, info journal.RunInfo, 
 }
 
 // heard returns a run with its answers and the messages that answered its questions. A stopped run also has its open questions,
-// or its answer if no model has written it. Live holds the parts sent while the run was running, which contain texts of calls
-// that the record lacks. The caller has a reading place.
+// or its answer if no model has written it. Live holds the parts sent while the run was running. They contain texts of calls that
+// are not in the record. The caller has a reading place.
 func (s *Server) heard(ctx context.Context, who Principal, info journal.RunInfo, live []turn.Part) (out api.Run, parts []turn.Part, cuts []turn.Cut, err error) {
 	log, cuts, err := s.parts(ctx, s.pipelines[info.Pipeline], info)
 	if err != nil {
@@ -220,7 +220,7 @@ func (s *Server) heard(ctx context.Context, who Principal, info journal.RunInfo,
 	out = run(who, info)
 	switch parts, _ = log.Now(); info.State {
 	case journal.Waiting:
-		// Further ones are asked when these have their answers.
+		// Further questions are asked once these are answered.
 		open, _, err := view.Page(s.cfg.Journal.EachQuestion(ctx, journal.QuestionQuery{Run: info.ID, Open: true}), maxPage, pageBytes)
 		if err != nil {
 			return out, nil, nil, err

@@ -10,20 +10,20 @@ import (
 )
 
 // Webhook receives an [api.Notice] when a run ends, waits for an answer or is refused, signed as in Standard Webhooks. The
-// journal records each notice with the end of the run, whichever process writes it. Any server retries it for three days, and it
-// may arrive more than once with the same id. Removing a run removes its notices.
+// journal records each notice with the end of the run, whichever process writes it. Any server retries a notice for three days,
+// and it may arrive more than once with the same id. Removing a run removes its notices.
 type Webhook struct {
 	Name string // up to 64 of a-z, A-Z, 0-9, ".", "-" and "_"
 	URL  string // URL of the receiver; https, unless it is Private
-	// Secrets begin with "whsec_". With two secrets every notice has two signatures, so a receiver can change from one to the
-	// other.
+	// Secrets begin with "whsec_". With two secrets, every notice has two signatures, so a receiver can switch from one secret to
+	// the other.
 	Secrets   []string
 	Pipelines []string // only notices about these pipelines; nil means all
 	Tenant    string   // only notices about runs of this tenant; empty means all
 	Private   bool     // the receiver may be outside the public Internet
 }
 
-// A hook is a Webhook in use.
+// A hook is a Webhook that is in use.
 type hook struct {
 	Webhook
 	keys   [][]byte

@@ -14,10 +14,10 @@ import (
 // Text answers with text.
 func Text(text string) script.Answer { return script.Text(text) }
 
-// JSON answers with a value as JSON, for agents whose result has a schema.
+// JSON is an answer with a value as JSON, for agents whose result has a schema.
 func JSON(v any) script.Answer { return script.JSON(v) }
 
-// Call answers with a call of a tool. Input is JSON.
+// Call is an answer that calls a tool. Input is JSON.
 func Call(tool, input string) script.Answer { return script.Call(tool, input) }
 
 // Multi combines several answers into one: their texts and their calls, each in order.
@@ -42,7 +42,7 @@ func Multi(parts ...script.Answer) script.Answer {
 	return all
 }
 
-// checkAnswer returns an error for an answer that no model could have given.
+// checkAnswer returns an error for an answer that no model could give.
 func checkAnswer(a script.Answer) error {
 	for _, c := range a.Reply.ToolCalls {
 		if c.Name == "" {

@@ -11,10 +11,10 @@ import (
 	"github.com/stonelayer/stone/internal/bounds"
 )
 
-// A ToolCall is a tool call of a model, with its result.
+// A ToolCall is a model's tool call, with its result.
 type ToolCall struct {
 	Name string
-	// Input is the model's input. Arguments that were cut off are a JSON string.
+	// Input is the model's input. Truncated arguments are a JSON string.
 	Input json.RawMessage
 	// Text is the result as the model read it.
 	Text string
@@ -134,8 +134,8 @@ func (h *Harness) watch(e event.Event) {
 	h.record(c)
 }
 
-// record inserts a call at its place in the pipeline: lanes and the calls of a turn
-// arrive in any order, all other calls in their own.
+// record inserts a call at its place in the pipeline: lanes and the calls of a turn arrive in any order, all other calls in
+// sequence.
 func (h *Harness) record(c ToolCall) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -18,18 +18,17 @@ import (
 
 // A Capability is a capability and the requests to test it with.
 type Capability struct {
-	// Make makes the capability. It registers a t.Cleanup that stops everything the
-	// capability starts.
+	// Make returns the capability. It registers a t.Cleanup that stops everything the capability starts.
 	Make func(t *testing.T) call.Capability
 	// OK is a request that is always answered with the same value, apart from usage.
 	// Slow, if not nil, takes at least a minute to answer.
 	OK, Slow *call.Request
-	// Stream, if not nil, is a request that is answered with a text, in pieces.
+	// Stream, if not nil, is a request that is answered with text, in pieces.
 	Stream *call.Request
 }
 
-// soon bounds the time of an answer, and of a return after a canceled request. It is shorter than an answer to Slow, and long
-// enough for a process on a busy machine.
+// soon is the maximum time for an answer, and for a return after a canceled request. It is shorter than an answer to Slow takes,
+// and long enough for a process on a busy machine.
 const soon = 30 * time.Second
 
 // TestCapability checks that a capability meets the contract of call.Capability, in subtests of t.

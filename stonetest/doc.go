@@ -22,9 +22,8 @@
 //
 //	h := stonetest.Live(t, stonetest.LiveModel(t, stonetest.ModelNames{OpenAI: "gpt-5-mini"}))
 //
-// [Mock] answers from a list, which must be used up exactly; [MockFunc] calls a function;
-// [Live] takes any model and bounds the time. [LiveModel] skips the test if the
-// environment has no model. A run is never repeated: a test that fails now and then
+// [Mock] answers from a list, which must be used up exactly; [MockFunc] calls a function; [Live] uses any model and limits the
+// time. [LiveModel] skips the test if the environment has no model. A run is never repeated: a test that fails now and then
 // reveals something about the model.
 //
 // # What the harness sees
@@ -35,9 +34,8 @@
 //
 // # Stubs
 //
-// [Stub] replaces the handler of a tool, and nothing else: the model is offered the same
-// tool with the same description. The tool is found by its name, anywhere in the
-// pipeline, judges and healers of agents included. A stubbed pipeline is a new value; the
+// [Stub] replaces the handler of a tool, and nothing else: the model is offered the same tool with the same description. The tool
+// is found by its name, anywhere in the pipeline, including agents' judges and healers. Stubbing returns a new pipeline; the
 // original does not change.
 //
 // With Harness.Strict a tool without a stub does not run, and the test fails when the
@@ -66,5 +64,5 @@
 //		})
 //	}
 //
-// [Multi] makes one answer of several, such as a text and calls of tools.
+// [Multi] combines several answers, such as a text and tool calls, into one.
 package stonetest

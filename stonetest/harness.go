@@ -25,7 +25,7 @@ import (
 // liveTimeout is the default Timeout of Live.
 const liveTimeout = time.Minute
 
-// grace is the time that a run has to end after its Timeout.
+// grace is how long a run may take to end after its Timeout.
 const grace = time.Second
 
 // A Harness runs pipelines in one test and records their tool calls. Set its fields
@@ -34,7 +34,7 @@ const grace = time.Second
 type Harness struct {
 	// Strict runs no tool without a stub, and fails the test when the model calls one.
 	Strict bool
-	// Timeout bounds each run; zero means no bound.
+	// Timeout limits each run; zero means unlimited.
 	Timeout time.Duration
 	// Budget bounds each run.
 	Budget budget.Limits
@@ -58,8 +58,8 @@ func newHarness(t testing.TB) *Harness {
 	return &Harness{t: t, stubbed: map[stubKey]bool{}}
 }
 
-// Mock makes a harness whose model gives these answers in order. The test fails if the model is asked more often, or if answers
-// are left at the end. Concurrent lanes get the answers in any order: use MockFunc for them.
+// Mock returns a harness whose model returns these answers in order. The test fails if the model is called more often, or if
+// answers are left at the end. Concurrent lanes get the answers in any order: use MockFunc for them.
 func Mock(t testing.TB, answers ...script.Answer) *Harness {
 	t.Helper()
 	for i, a := range answers {
@@ -96,15 +96,14 @@ func lastSaid(req *llm.Request) string {
 	return fmt.Sprintf("; the model was told last (%s): %s", last.Role, text.Cut(text.Line(last.Text()), most))
 }
 
-// MockFunc makes a harness whose model calls answer for its answers. N counts the
-// requests from 0. Calls are never concurrent.
+// MockFunc returns a harness whose model calls answer for its answers. N counts the requests from 0. Calls are never concurrent.
 func MockFunc(t testing.TB, answer func(n int, req *llm.Request) script.Answer) *Harness {
 	h := newHarness(t)
 	h.model = &observed{script.Func(answer), h}
 	return h
 }
 
-// Live makes a harness around a model, usually a real one; see package live. Its Timeout is a minute, which is too short for
+// Live returns a harness around a model, usually a real one; see package live. Its Timeout is a minute, which is too short for
 // models that reason for long.
 func Live(t testing.TB, model llm.Model) *Harness {
 	t.Helper()
@@ -207,8 +206,8 @@ func (h *Harness) run(p stone.Ashlar, in dag.DAG) (stone.Result, error) {
 	return res, err
 }
 
-// bounded runs p in this goroutine or, if the time is bounded, in another one: then even
-// a step that ignores its context cannot block the test.
+// bounded runs p in this goroutine or, if the time is limited, in another one: then even a step that ignores its context cannot
+// block the test.
 func (h *Harness) bounded(ctx context.Context, p stone.Ashlar, cfg stone.Config) (stone.Result, error) {
 	if h.Timeout <= 0 {
 		return stone.Run(ctx, p, cfg)

@@ -14,11 +14,9 @@ import (
 // ModelNames are the models of each provider; "" means that the provider is not used.
 type ModelNames struct{ OpenAI, Anthropic, Gemini string }
 
-// LiveModel returns the model of the environment, and skips the test without one. It is a
-// model of OpenAI, or of a server that speaks its protocol, if OPENAI_API_KEY or
-// OPENAI_BASE_URL is set; otherwise one of Anthropic, if ANTHROPIC_API_KEY is set; otherwise
-// one of Google, if GEMINI_API_KEY is set.
-// STONE_TEST_MODEL replaces the name of the model.
+// LiveModel returns the model configured in the environment, and skips the test if there is none. If OPENAI_API_KEY or
+// OPENAI_BASE_URL is set, it is a model of OpenAI or of a server that implements its protocol; otherwise one of Anthropic, if
+// ANTHROPIC_API_KEY is set; otherwise one of Google, if GEMINI_API_KEY is set. STONE_TEST_MODEL overrides the model's name.
 func LiveModel(t testing.TB, names ModelNames) llm.Model {
 	t.Helper()
 	m, missing := offered(names)

@@ -15,8 +15,8 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 )
 
-// TestModel checks that a model meets the contract of llm.Model, in subtests of t. The function newModel makes a model that
-// returns the answers in order: a model over HTTP can ask a server that plays them, such as script.New(answers...).
+// TestModel checks that a model meets the contract of llm.Model, in subtests of t. The function newModel returns a model that
+// returns the answers in order: a model over HTTP can call a server that plays them back, such as script.New(answers...).
 func TestModel(t *testing.T, newModel func(t *testing.T, answers ...script.Answer) llm.Model) {
 	t.Run("Replies", func(t *testing.T) { modelReplies(t, newModel) })
 	t.Run("Conversation", func(t *testing.T) { modelConversation(t, newModel) })
@@ -79,7 +79,7 @@ func stream(t *testing.T, ctx context.Context, m llm.Model, req *llm.Request) (*
 	return reply, failure
 }
 
-// fold is the answer made from the deltas.
+// fold is the answer assembled from the deltas.
 type fold struct {
 	text, reasoning, refusal strings.Builder
 	calls                    []llm.ToolCall

@@ -16,15 +16,15 @@ import (
 // A Handler is the function of a tool.
 type Handler = func(ctx context.Context, input json.RawMessage) (agent.Result, error)
 
-// Answer makes a handler that always returns the same text, with "stub": true in the
-// meta.
+// Answer returns a handler that always returns the same text, with "stub": true in the meta.
 func Answer(text string) Handler {
 	return func(context.Context, json.RawMessage) (agent.Result, error) {
 		return agent.Result{Text: text, Meta: map[string]any{"stub": true}}, nil
 	}
 }
 
-// Func makes a handler from a function of the tool's decoded input. The model reads an error in place of the text.
+// Func returns a handler that calls a function with the tool's decoded input. If it returns an error, the model reads the error
+// instead of the text.
 func Func[In any](fn func(In) (string, error)) Handler {
 	return func(_ context.Context, input json.RawMessage) (agent.Result, error) {
 		var in In
@@ -41,7 +41,7 @@ func Func[In any](fn func(In) (string, error)) Handler {
 //
 // Name is the name of the tool, preceded by as many enclosing ashlars as make it unique: "read_file", "fix/read_file",
 // "repair/fix/read_file". A tool that is used in several places is one tool, and stubbed in all of them. The test fails at once
-// if no tool has the name, or several have it.
+// if no tool, or more than one, has the name.
 func Stub(t testing.TB, p stone.Ashlar, name string, handler Handler) stone.Ashlar {
 	t.Helper()
 	out, err := stub(p, name, handler)
@@ -143,9 +143,8 @@ const ringName = "stonetest.Stub/"
 
 type harnessKey struct{}
 
-// stubRing makes the innermost middleware that replaces the handler of a tool. Since it
-// is the innermost, it also replaces wrappers of the handler, such as a request for
-// approval. The tool is offered under the same conditions as before.
+// stubRing returns the innermost middleware, which replaces a tool's handler. Since it is the innermost, it also replaces
+// wrappers of the handler, such as a request for approval. The tool is offered under the same conditions as before.
 func stubRing(tool string, handler Handler) agent.Middleware {
 	return agent.Middleware{Name: ringName + tool, Wrap: func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) {
 		if h, ok := ctx.Value(harnessKey{}).(*Harness); ok {

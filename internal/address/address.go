@@ -13,8 +13,8 @@
 //	["a"] the branch of a match for that value, as canonical JSON
 //	~2    the second attempt of a leaf
 //
-// In names and values the characters / [ ] # @ ~ % are written as % and two
-// hexadecimal digits, so that they are not parsed as marks.
+// In names and values, the characters / [ ] # @ ~ % are written as % and two hexadecimal digits, so that they are not parsed as
+// marks.
 package address
 
 import (
@@ -88,8 +88,8 @@ func Parent(path string) string { return path[:max(strings.LastIndexByte(path, '
 // Last returns the last segment of an address.
 func Last(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
-// Within reports whether path is inside of outer: a step of it, a round, a lane, a
-// branch or an attempt. An address is not within itself.
+// Within reports whether path is inside outer: one of its steps, rounds, lanes, branches or attempts. An address is not within
+// itself.
 func Within(path, outer string) bool {
 	rest, ok := strings.CutPrefix(path, outer)
 	return ok && rest != "" && strings.IndexByte("/[~", rest[0]) >= 0
@@ -115,8 +115,7 @@ func Place(path string) string {
 	return string(b)
 }
 
-// Before reports whether a and b first differ in the number of a round or a lane, and
-// the number in a is lower.
+// Before reports whether a and b first differ in the number of a round or a lane, and whether the number in a is lower.
 func Before(a, b string) bool {
 	for a != "" && b != "" {
 		var x, y string

@@ -1,4 +1,4 @@
-// Package asked gives a call the request that its capability has sent to a model.
+// Package asked tells a call which request its capability has sent to a model.
 package asked
 
 import (
@@ -39,7 +39,7 @@ func Tell(ctx context.Context, request *llm.Request) {
 	}
 }
 
-// Sent returns the request, nil if none was sent. The capability may still be working.
+// Sent returns the request, or nil if none was sent. The capability may still be working.
 func (n *Note) Sent() *llm.Request {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -1,5 +1,6 @@
 // Package bounds limits the texts that callers store with runs, such as labels. Lists of runs and questions repeat these texts,
-// so a long one would slow down every list. Journals refuse longer ones; code that takes them from a caller checks first.
+// so a long text would slow down every list. Journals refuse texts that are too long; code that receives them from a caller
+// checks first.
 //
 // Cut shortens texts for messages, and Least compares limits on spending. All sizes are in bytes.
 package bounds
@@ -71,7 +72,7 @@ func checkLabels(labels map[string]string, most int) error {
 	return nil
 }
 
-// CheckName checks a name or an id. What describes the owner of the name, as "the intent".
+// CheckName checks a name or an id. What describes the owner of the name, such as "the intent".
 func CheckName(what, name string) error {
 	if n := len(name); n > Name {
 		return refuse("%s %.40q… has %d bytes: want at most %d", what, name, n, Name)
@@ -107,7 +108,7 @@ func CheckQuestion(path string, question any) error {
 	return nil
 }
 
-// CheckAsked checks the number of open questions. Whose names their owner, as "the run".
+// CheckAsked checks the number of open questions. Whose names their owner, such as "the run".
 func CheckAsked(whose string, n int) error {
 	if n >= Asked {
 		return refuse("%s has %d open questions: want fewer than %d, answer some or cancel their runs", whose, n, Asked)
@@ -131,8 +132,8 @@ const (
 // labels are the fields that may name an item, the first one first.
 var labels = [...]string{"name", "title", "path", "id", "key"}
 
-// Label returns the name of a fan-out's item, given as JSON: the item itself if it is a text or a
-// number, or a field with a usual name for names. It is empty for other items.
+// Label returns the name of a fan-out's item, given as JSON: the item itself if it is a string or a number, or a field that
+// usually contains a name. It is empty for other items.
 func Label(item []byte) (label string) {
 	if len(item) > maxLabelled {
 		return ""

@@ -144,8 +144,8 @@ func uintFunc[T uint | uint8 | uint16 | uint32 | uint64 | uintptr](dst []byte, p
 	return strconv.AppendUint(dst, uint64(*(*T)(p)), 10), nil
 }
 
-// quotedFunc writes a scalar inside a JSON string, for the tag option "string". The
-// string contains text, so numbers keep the form that encoding/json gives them there.
+// quotedFunc writes a scalar inside a JSON string, for the tag option "string". The string contains text, so numbers keep the
+// format that encoding/json uses there.
 func quotedFunc(t reflect.Type) (appendFunc, *fault) {
 	var bare appendFunc
 	switch {

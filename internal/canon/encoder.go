@@ -11,7 +11,7 @@ import (
 // concurrent use.
 type Encoder struct {
 	append appendFunc
-	deep   bool // values can be nested without bound, so a walk is needed
+	deep   bool // values can be nested without limit, so a walk is needed
 	flat   bool
 }
 
@@ -21,8 +21,8 @@ type appendFunc func(dst []byte, p unsafe.Pointer, w *walk) ([]byte, *fault)
 
 var encoders sync.Map // shape → *Encoder
 
-// For returns the encoder of a type. It is compiled on the first call and cached. The
-// error is an *Error that names the part of the type that JSON has no form for.
+// For returns the encoder of a type. It is compiled on the first call and cached. The error is an *Error that names the part of
+// the type that has no JSON form.
 func For(t reflect.Type) (*Encoder, error) {
 	e, f := encoderOf(shape{typ: t})
 	if f != nil {
@@ -80,10 +80,8 @@ func (e *Encoder) Append(dst []byte, p unsafe.Pointer) ([]byte, error) {
 	return out, nil
 }
 
-// Flat reports whether a plain copy of such a value equals the result of decoding
-// its JSON. That is so for booleans, integers, strings, and arrays and structs of those
-// whose fields are all exported and written, and whose types have no JSON methods of
-// their own.
+// Flat reports whether a plain copy of such a value equals the result of decoding its JSON. This is true for booleans, integers
+// and strings, and for arrays and structs of them whose fields are all exported and written and whose types have no JSON methods.
 func (e *Encoder) Flat() bool { return e.flat }
 
 // Append appends the canonical JSON of v, by its dynamic type, to dst. A nil v is null.

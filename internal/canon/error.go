@@ -13,9 +13,8 @@ import (
 // Error reports which part of a value, a type or a JSON text has no canonical form, and
 // why.
 type Error struct {
-	// Path leads from the whole to the part, as in items[3].price. It is empty for the
-	// whole. Keys that are not identifiers are quoted, as in headers["content-type"]; []
-	// means any element of a type. The middle of a very long path is left out.
+	// Path leads from the whole to the part, such as items[3].price. It is empty for the whole. Keys that are not identifiers are
+	// quoted, such as headers["content-type"]; [] means any element of a type. The middle of a very long path is left out.
 	Path string
 	// Reason is one line: what is wrong and, where it helps, what to do.
 	Reason string
@@ -55,8 +54,8 @@ func (f *fault) inElem() *fault {
 	return f
 }
 
-// pathEnds is how many segments of a long path are kept at either end: a list
-// that is nested ten thousand deep must not make a message of a megabyte.
+// pathEnds is how many segments of a long path are kept at either end: a list nested ten thousand levels deep must not produce a
+// message of a megabyte.
 const pathEnds = 8
 
 func (f *fault) err() *Error {
@@ -89,5 +88,5 @@ func isIdentifier(key string) bool {
 	return key != ""
 }
 
-// shorten bounds a part of the value that a message quotes.
+// shorten limits the length of a value's part that a message quotes.
 func shorten(s string) string { return bounds.Cut(s, 60) }

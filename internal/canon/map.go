@@ -117,7 +117,7 @@ func listEntries(t reflect.Type, name func(reflect.Value) (string, error)) func(
 	}
 }
 
-// keyFunc returns the function that makes a text of keys of type t, or nil.
+// keyFunc returns the function that converts keys of type t to text, or nil.
 func keyFunc(t reflect.Type) func(reflect.Value) (string, error) {
 	switch {
 	case t.Kind() == reflect.String:

@@ -78,9 +78,8 @@ func numberLiteral(n json.Number) (string, *fault) {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// fitsFloat64 reports whether a valid number literal is within the range of a
-// float64: not so large that it has no nearest one, and not so small that it
-// becomes zero without being zero.
+// fitsFloat64 reports whether a valid number literal is within the range of a float64: not so large that no float64 is near it,
+// and not so small that it becomes zero without being zero.
 func fitsFloat64(literal string) bool {
 	const safe = 300 // digits cannot leave the range without an exponent
 	exponent := strings.IndexAny(literal, "eE")

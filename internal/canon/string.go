@@ -49,8 +49,8 @@ func plainPrefix(s string) (n int, wide bool) {
 		x := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
 			uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
 		quote, slash := x^('"'*ones), x^('\\'*ones)
-		// An ASCII byte's high bit is set when the byte is below 0x20 or equal to
-		// one of the two; a borrow can set further ones, but only above a true one.
+		// An ASCII byte's high bit is set when the byte is below 0x20 or equal to one of the two; a borrow can set further bits,
+		// but only above a true one.
 		found := ((x - 0x20*ones) | (quote - ones) | (slash - ones)) &^ x & highs
 		seen |= x
 		if found != 0 {

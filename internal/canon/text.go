@@ -51,9 +51,8 @@ func reformat(dst, src []byte, depth int) ([]byte, *fault) {
 	return out, nil
 }
 
-// withinBounds checks valid JSON for what jsontext accepts: it makes the largest float64
-// of a larger number, and zero of one that is too small. And it does not know the depth
-// of the text.
+// withinBounds checks valid JSON for values that jsontext accepts: it turns a number that is too large into the largest float64,
+// and one that is too small into zero. It also does not know the depth of the text.
 func withinBounds(src []byte, depth int) bool {
 	for i := 0; i < len(src); i++ {
 		switch c := src[i]; {
@@ -107,9 +106,8 @@ func isNumeric(c byte) bool {
 
 var errOutOfBounds = errors.New("a number or the nesting is out of bounds")
 
-// explain finds out where and why text was refused, by reading it again token by token.
-// Only refusals have that cost. The cause covers errors that the tokens alone do not
-// show, such as a second value after the first.
+// explain finds out where and why text was refused by reading it again, token by token. Only refusals incur that cost. The cause
+// covers errors that the tokens alone do not show, such as a second value after the first.
 func explain(src []byte, depth int, cause error) *fault {
 	d := jsonv2.NewDecoder(bytes.NewReader(src))
 	for {

@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// maxDepth is the maximum nesting of objects and arrays. The decoder behind AppendJSON
-	// has the same bound, so every written text can be read.
+	// maxDepth is the maximum nesting of objects and arrays. The decoder behind AppendJSON has the same limit, so every written
+	// text can be read.
 	maxDepth = 10_000
-	// maxHops bounds the pointers, slices and maps on one path, for chains that
-	// open no object or array. It keeps the stack small.
+	// maxHops is the maximum number of pointers, slices and maps on one path, for chains that open no object or array. It keeps
+	// the stack small.
 	maxHops = 10 * maxDepth
-	// Cycles are detected only after freeHops pointers: few values are that deep, and a
-	// cycle that runs to maxDepth first could write a large sibling ten thousand times.
+	// Cycles are detected only after freeHops pointers: few values are that deep, and a cycle that runs up to maxDepth could
+	// write a large sibling ten thousand times.
 	freeHops = 32
 )
 
@@ -26,8 +26,8 @@ type walk struct {
 	seen  map[visit]struct{}
 }
 
-// A visit identifies a pointer, slice or map on the path. The type and the length count,
-// since a struct and its first field have one address, as have a slice and its prefix.
+// A visit identifies a pointer, slice or map on the path. The type and the length count, since a struct and its first field have
+// the same address, as do a slice and its prefix.
 type visit struct {
 	p   unsafe.Pointer
 	len int

@@ -1,4 +1,4 @@
-// Package cases describes recorded runs as cases of an evaluation to package cli, which does not link package x/lab.
+// Package cases describes recorded runs as cases of an evaluation, for package cli, which does not link package x/lab.
 package cases
 
 import (
@@ -9,5 +9,5 @@ import (
 // Of returns the runs of a query as cases. Grant lists the effects that they may repeat.
 type Of func(j journal.Journal, q journal.Query, grant []string) past.Runs
 
-// Part makes it a part of a program, see cli.Part.
+// Part makes an Of a part of a program, see cli.Part.
 func (Of) Part() {}

@@ -33,12 +33,12 @@ func In[Amount any](ctx context.Context) Amount {
 
 type claimKey struct{}
 
-// Claim returns the context for a recorded step with its quote, by which budgets over several runs admit it.
+// Claim returns the context for a recorded step with its quote. Budgets over several runs use the quote to admit the step.
 func Claim[Quote any](ctx context.Context, q Quote) context.Context {
 	return context.WithValue(ctx, claimKey{}, q)
 }
 
-// Claimed returns the quote of the step started in ctx, zero if there is none.
+// Claimed returns the quote of the step started in ctx, or zero if there is none.
 func Claimed[Quote any](ctx context.Context) Quote {
 	q, _ := ctx.Value(claimKey{}).(Quote)
 	return q

@@ -1,4 +1,4 @@
-// Package display describes the screen to package cli, which shows a pipeline on it without linking it.
+// Package display describes the screen for package cli, which shows pipelines on it without linking it.
 package display
 
 import (
@@ -21,16 +21,16 @@ type Config struct {
 	By       string // who answers questions, see ask.Answer
 	// Run runs the pipeline; nil is stone.Run.
 	Run func(context.Context, stone.Ashlar, stone.Config) (stone.Result, error)
-	// Needs names the inputs that the person has to type, empty for none, and Read reads them.
+	// Needs names the inputs that the person has to type, empty if there are none, and Read reads them.
 	Needs string
 	Read  func(typed string) (dag.DAG, error)
 	// Check returns the findings of the pipeline; nil is stone.Validate.
 	Check func(stone.Config) stone.Findings
-	// Show returns the text for a result, "" for nothing.
+	// Show returns the text to show for a result, or "".
 	Show func(stone.Result) string
-	// Wait starts the run, which may cost money, only when the person presses Enter.
+	// If Wait is set, the run, which may cost money, starts only when the person presses Enter.
 	Wait bool
-	// Runs lists the newest recorded runs, on lines of so many columns; nil lists none.
+	// Runs lists the newest recorded runs, on lines of the given number of columns; nil lists none.
 	Runs func(columns int) []string
 	Now  func() time.Time // nil is time.Now
 }

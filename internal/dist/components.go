@@ -29,8 +29,8 @@ type dependency struct {
 	DependsOn []string `json:"dependsOn"`
 }
 
-// components lists a binary's modules, read from the binary. It has neither time nor serial number, so it is the same in every
-// build.
+// components lists a binary's modules, read from the binary. The list has neither a time nor a serial number, so it is the same
+// in every build.
 func components(info *debug.BuildInfo, sum [32]byte) ([]byte, error) {
 	program := component{Type: "application", Name: info.Path, Version: info.Main.Version, Hashes: []hash{{"SHA-256", hex.EncodeToString(sum[:])}}}
 	program.URL = purl(info.Main.Path, info.Main.Version)

@@ -3,8 +3,8 @@
 //	go run ./internal/dist OUT BINARY...
 //
 // The platform and modules are read from each binary. Its archive has the binary, completions, manual pages, and the licences of
-// all its modules. Beside the archives are a list of each one's modules (CycloneDX) and SHA256SUMS. Equal binaries give equal
-// archives: all their times are the commit's.
+// all its modules. Beside the archives are lists of their modules (CycloneDX) and SHA256SUMS. Equal binaries produce equal
+// archives: all file times are the commit's.
 package main
 
 import (
@@ -39,7 +39,7 @@ type file struct {
 	data []byte
 }
 
-// dist packs binaries into a folder, which is made.
+// dist packs binaries into a folder, which it creates.
 func dist(out string, binaries []string) error {
 	if err := os.MkdirAll(out, 0o777); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package docs contains the test of the project's documentation, and Keys, by which tests hold pages of the
-// reference to what readers accept.
+// Package docs contains the test of the project's documentation, and Keys, with which tests compare reference pages with the keys
+// that readers accept.
 //
 // The test reads README.md, CONTRIBUTING.md and every page below docs. Of the
 // fenced blocks of a page,

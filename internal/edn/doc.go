@@ -1,5 +1,4 @@
-// Package edn reads and writes EDN, the notation of Clojure's data, in which
-// plans and configurations are written:
+// Package edn reads and writes EDN, Clojure's data notation, in which plans and configurations are written:
 //
 //	{:op :call, :intent :text/respond, :done {:must #{:non-empty}}}
 //
@@ -23,15 +22,13 @@
 //
 // # Equality and order
 //
-// Two values are equal as with Clojure's =: a list equals a vector, 1 equals 1N but
-// neither 1.0 nor 1.0M, 1.0M equals 1.00M, two #inst are equal when they mean one
-// instant. Unlike in Clojure, ##NaN equals itself, so that every value equals the one
+// Two values are equal if Clojure's = says so: a list equals a vector, 1 equals 1N but neither 1.0 nor 1.0M, 1.0M equals 1.00M,
+// two #inst are equal when they mean the same instant. Unlike in Clojure, ##NaN equals itself, so that every value equals the one
 // read from its own text.
 //
-// [Value.String] writes the keys of maps and the elements of sets in a fixed order: by
-// kind in the order of the constants of [Kind], numbers by size, text by its bytes. Equal
-// values therefore have one text, except for lists and vectors, and for -0.0 and 0.0.
-// [Format] writes the same with line breaks.
+// [Value.String] writes the keys of maps and the elements of sets in a fixed order: by kind in the order of the constants of
+// [Kind], numbers by size, text by its bytes. Equal values therefore have the same text, except for lists and vectors, and for
+// -0.0 and 0.0. [Format] writes the same with line breaks.
 //
 // Values never change and may be shared between goroutines.
 package edn

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// fewItems is the number of entries up to which a search needs no index.
+// fewItems is the largest number of entries that a search handles without an index.
 const fewItems = 8
 
 // Equal reports whether two values are equal, regardless of positions. See the package
@@ -27,7 +27,8 @@ func (v Value) Equal(w Value) bool {
 
 func (v Value) isSequence() bool { return v.kind == KindList || v.kind == KindVector }
 
-// appendKey appends a text that equal values share, and no others. The items of a set or map are in the order of their texts.
+// appendKey appends a text that equal values share and other values do not. The items of a set or map are in the order of their
+// texts.
 func (v Value) appendKey(dst []byte) []byte {
 	kind, num := v.kind, v.num
 	switch {
@@ -74,8 +75,7 @@ func stride(kind Kind) int {
 	return 0
 }
 
-// buildIndex makes a map or set ready for find. If two of its keys are equal it returns
-// their places; otherwise second is 0.
+// buildIndex prepares a map or set for find. If two of its keys are equal it returns their places; otherwise second is 0.
 func (c *collection) buildIndex(kind Kind) (first, second int) {
 	step := stride(kind)
 	if c == nil {

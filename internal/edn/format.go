@@ -7,8 +7,7 @@ import (
 
 const (
 	lineWidth = 80
-	// mostIndent is the column after which lines are not broken, so that deep data and
-	// long keys do not make endless indents.
+	// mostIndent is the column after which lines are not broken, so that deep data and long keys do not cause endless indents.
 	mostIndent = 160
 )
 
@@ -84,9 +83,8 @@ func newLine(dst []byte, column int) []byte {
 	return dst
 }
 
-// atLeast returns a lower bound on the length of a value's text, and stops counting when
-// it is above most. It keeps the time of [Format] linear: no value is written only to
-// find that it is much too long.
+// atLeast returns a lower bound on the length of a value's text, and stops counting when it is above most. It keeps [Format]
+// linear in time: no value is written only to find that it is much too long.
 func atLeast(v Value, most int) int {
 	length := 1 + len(v.text)
 	for _, item := range v.items() {

@@ -12,10 +12,9 @@ import (
 	"github.com/stonelayer/stone/internal/jsonv2"
 )
 
-// FromJSON reads a JSON text with one value. Objects become maps with strings for keys,
-// arrays vectors, null nil. A number is an integer when it has neither point nor
-// exponent, a float when a float64 has exactly that value to the last written digit, else
-// a decimal: none is rounded. Duplicate keys are refused. Errors are of type [*Error].
+// FromJSON reads a JSON text with one value. Objects become maps with strings for keys, arrays vectors, null nil. A number is an
+// integer if it has neither point nor exponent, a float if a float64 has exactly that value to the last written digit, and
+// otherwise a decimal; no number is rounded. Duplicate keys are refused. Errors are of type [*Error].
 func FromJSON(data []byte, limits Limits) (Value, error) {
 	s, err := newSource(data, limits)
 	if err != nil {
@@ -143,10 +142,9 @@ func (r *jsonReader) fault(err error) error {
 	return r.errorf(len(r.text), "expected a value, found the end of the text")
 }
 
-// ToJSON returns the value as JSON, on one line and always the same for the same value.
-// Keywords, symbols and characters become strings, lists and sets arrays, an inst or uuid
-// its string. The keys of maps become names and must differ as such. Values that JSON has
-// no form for are an [*Error] at their place: other keys and tags, NaN and infinities.
+// ToJSON returns the value as JSON, on one line and always the same for the same value. Keywords, symbols and characters become
+// strings, lists and sets become arrays, and an inst or uuid becomes its string. The keys of maps become names and must differ as
+// names. Values without a JSON form, which are other keys and tags, NaN and infinities, are an [*Error] at their place.
 func ToJSON(v Value) ([]byte, error) { return appendJSON(nil, v) }
 
 func appendJSON(dst []byte, v Value) ([]byte, error) {

@@ -23,7 +23,7 @@ func Bool(b bool) Value {
 // Int makes an integer.
 func Int(n int64) Value { return Value{kind: KindInt, num: uint64(n)} }
 
-// Float makes a float. All NaNs become one.
+// Float returns a float. All NaNs become the same NaN.
 func Float(f float64) Value {
 	if math.IsNaN(f) {
 		f = math.NaN()
@@ -44,8 +44,7 @@ func String(s string) Value {
 	return Value{kind: KindString, text: strings.ToValidUTF8(s, "\uFFFD")}
 }
 
-// Keyword makes a keyword of a name without colon; the error explains why the name is
-// invalid.
+// Keyword returns a keyword with a name given without colon; the error explains why the name is invalid.
 func Keyword(name string) (Value, error) {
 	if reason := checkKeyword(name); reason != "" {
 		return Value{}, &Error{Reason: fmt.Sprintf("keyword %s: %s", quote(":"+name), reason)}
@@ -107,10 +106,10 @@ func depthOf(items []Value) (deepest int) {
 	return deepest + 1
 }
 
-// maxKeyDepth bounds the nesting of keys and elements, whose texts are made again at each level.
+// maxKeyDepth is the maximum nesting of keys and elements, whose texts are built again at each level.
 const maxKeyDepth = 64
 
-// unique builds the index of a map or set. Duplicates and keys of a deep nesting are errors.
+// unique builds the index of a map or set. Duplicates and deeply nested keys are errors.
 func unique(v Value) (Value, error) {
 	items, step := v.items(), stride(v.kind)
 	for i := 0; i < len(items); i += step {
@@ -222,7 +221,7 @@ type builder struct {
 
 const largestPiece = 1024
 
-// take makes a collection of the items above base and removes them.
+// take turns the items above base into a collection and removes them.
 func (b *builder) take(base int) *collection {
 	taken := b.stack[base:]
 	b.stack = b.stack[:base]

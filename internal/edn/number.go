@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// maxDigits bounds the digits and the exponents of numbers, so that a short text cannot
-// fill the memory of a program that computes with its numbers.
+// maxDigits limits the digits and exponents of numbers, so that a short text cannot fill the memory of a program that computes
+// with its numbers.
 const maxDigits = 10_000
 
 // number is the text of a number, split into parts.
@@ -226,7 +226,7 @@ func splitSign(text string) (sign, figures string) {
 	return "", text
 }
 
-// compareNumbers orders two values of one kind of number by size.
+// compareNumbers orders two numbers of the same kind by size.
 func compareNumbers(a, b Value) int {
 	switch {
 	case a.kind == KindFloat:

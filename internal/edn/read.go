@@ -8,13 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// Limits bounds the work of the reader. In memory a text takes at most about a hundred
-// times its bytes; typical plans take ten times. Apart from Limits, no number may have
-// more than 10,000 digits, no decimal an exponent beyond ±10,000, no namespace of a map
-// more than 255 bytes.
+// Limits limits the reader's work. In memory, a text takes at most about a hundred times its size; typical plans take ten times.
+// Apart from Limits, no number may have more than 10,000 digits, no decimal may have an exponent beyond ±10,000, and no namespace
+// of a map may have more than 255 bytes.
 type Limits struct {
 	Bytes int // the longest text, 0 for 8 MiB; at most 1 GiB
-	Depth int // the deepest nesting of values, tags and #_ counted, 0 for 512; at most 10,000
+	Depth int // the deepest nesting of values, including tags and #_, 0 for 512; at most 10,000
 }
 
 func (l Limits) bytes() int { return min(cmp.Or(l.Bytes, 8<<20), 1<<30) }
@@ -227,7 +226,7 @@ func (r *reader) items(closing byte, kind Kind) (*collection, error) {
 	return r.take(base), nil
 }
 
-// mapping reads a map from its bracket on. Keys without a namespace get the given one.
+// mapping reads a map from its bracket on. Keys without a namespace get the given namespace.
 func (r *reader) mapping(namespace string) (Value, error) {
 	entries, err := r.items('}', KindMap)
 	if err != nil {
@@ -315,8 +314,7 @@ func (r *reader) symbolic(start int) (Value, error) {
 	}
 }
 
-// maxNamespace bounds a text that is put before each key of a map although it is written
-// only once.
+// maxNamespace limits a text that is put before each key of a map although it is written only once.
 const maxNamespace = 255
 
 // namespaced reads #:name{…}.

@@ -158,7 +158,7 @@ func (r *reader) unclosedEscape() error {
 	return r.errorf(len(r.text), `expected the rest of an escape and ", found the end of the text`)
 }
 
-// unicodeEscape reads \uXXXX, or two of them that make a surrogate pair.
+// unicodeEscape reads \uXXXX, or two of them that form a surrogate pair.
 func (r *reader) unicodeEscape() (rune, error) {
 	start := r.at
 	char, ok := r.hexEscape()

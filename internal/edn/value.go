@@ -184,9 +184,8 @@ func (v Value) Text() string {
 	return ""
 }
 
-// Name returns the name of a keyword. In JSON that is a string, which may begin with a
-// colon. ok is false for all other values: a string in EDN is not a name, nor is a string in
-// JSON that is not a valid keyword.
+// Name returns the name of a keyword. In JSON a name is a string, which may begin with a colon. ok is false for all other values:
+// a string in EDN is not a name, nor is a string in JSON that is not a valid keyword.
 func (v Value) Name() (name string, ok bool) {
 	if v.kind == KindString && v.IsJSON() {
 		name = strings.TrimPrefix(v.text, ":")

@@ -1,4 +1,4 @@
-// Package evidence writes a recorded run into one file, which anybody can check later without the store.
+// Package evidence writes a recorded run to one file that anyone can check later without the store.
 //
 // The file is JSON Lines: the run, its records, its nodes and its questions, one per line, and a seal with the name and SHA-256
 // of each. Keep the seal's sum, or sign the file, to detect any change.
@@ -53,7 +53,7 @@ type (
 
 // sum is the SHA-256 of the JSON of the entries.
 func sum(entries []entry) dag.ID {
-	text, _ := json.Marshal(entries) // strings and ids always have JSON
+	text, _ := json.Marshal(entries) // strings and ids can always be marshaled
 	return sha256.Sum256(text)
 }
 

@@ -2,6 +2,6 @@
 //
 //	err := export.Chrome(w, info, db.EachStep(ctx, info.ID))
 //
-// It writes a step as soon as every step that started before it has been read. It keeps the steps that ran at once, and
-// those that were started again.
+// It writes a step as soon as every step that started before it has been read. It keeps in memory the steps that ran concurrently
+// and the steps that were started again.
 package export

@@ -1,5 +1,5 @@
 // Package fault declares methods by which an error describes the failure that it causes. The root package documents them for
-// users at Fail, Retry and Failure. A method counts for all wrapping errors; the outermost one wins.
+// users at Fail, Retry and Failure. A method also applies to all wrapping errors; the outermost one wins.
 package fault
 
 import (
@@ -39,7 +39,7 @@ type Waiter interface {
 	RetryAfter() time.Duration
 }
 
-// A Counter knows how many attempts led to it.
+// A Counter knows how many attempts led to the error.
 type Counter interface {
 	error
 	Attempts() int
@@ -74,7 +74,7 @@ type Streak struct {
 // mostUnjudged is the length of a streak that shows that a check is broken.
 const mostUnjudged = 3
 
-// Add counts the error of a check, nil if it has judged. It reports whether the check is broken.
+// Add counts the error of a check, which is nil if the check has judged. It reports whether the check is broken.
 func (s *Streak) Add(err error) bool {
 	unjudged, always := Broken(err)
 	s.mu.Lock()

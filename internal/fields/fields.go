@@ -31,9 +31,8 @@ type embedded struct {
 	viaPointer bool
 }
 
-// Of returns the fields that encoding/json writes for a struct, in declared order. Fields
-// of embedded structs belong to the outer one. Of equal names the least nested wins, then
-// the tagged one; if several are left, none is written.
+// Of returns the fields that encoding/json writes for a struct, in declared order. Fields of embedded structs belong to the outer
+// one. Among fields with equal names, the least nested wins, then the tagged one; if several are left, none is written.
 func Of(t reflect.Type) []Field {
 	byName := map[string][]Field{}
 	visited := map[reflect.Type]bool{}

@@ -74,7 +74,7 @@ func Parse(text string) (out Filter, err error) {
 	return out, nil
 }
 
-// term writes a word of a filter, "" as its name for text.
+// term writes a word of a filter; its name is "" for text.
 func term(name, value string) string {
 	if !plainWord.MatchString(value) || name == "" && (pattern.FindStringSubmatch(value)[1] != "" || blank.MatchString(value) || inAPI.MatchString(value)) {
 		value = strconv.Quote(value)
@@ -129,7 +129,7 @@ func ListURL(conditions ...string) string {
 	return f.URL()
 }
 
-// Values returns the query of the API that the filter stands for.
+// Values returns the API query that corresponds to the filter.
 func (f Filter) Values(now time.Time) (url.Values, error) {
 	out := url.Values{}
 	var text []string
@@ -174,7 +174,7 @@ func (f Filter) Values(now time.Time) (url.Values, error) {
 // units are the units of an age.
 var units = map[byte]time.Duration{'m': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour, 'w': 7 * 24 * time.Hour}
 
-// moment reads a day, a time or an age. As an end, a day counts in full.
+// moment reads a day, a time or an age. A day that ends a period counts in full.
 func moment(text string, now time.Time, end bool) (time.Time, error) {
 	if text == "today" {
 		text = now.UTC().Format(time.DateOnly)

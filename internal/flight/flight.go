@@ -28,10 +28,10 @@ func KeyOf(b budget.Shared, at time.Time) Key {
 	return Key{account, day}
 }
 
-// Kept is the number of days for which the spending of a day is kept.
+// Kept is the number of days for which daily spending is kept.
 const Kept = 400
 
-// DayOf returns the number of a day of Unix time.
+// DayOf returns the number of the day in Unix time.
 func DayOf(at time.Time) int64 { return at.Unix() / int64(24*time.Hour/time.Second) }
 
 // A Reader reads the recorded amounts of all processes.
@@ -57,7 +57,7 @@ type Claim struct {
 	Batched bool // its request may wait for a batch
 }
 
-// Claimed returns the claim of the step recorded in ctx, zero for a step that costs nothing.
+// Claimed returns the claim of the step recorded in ctx, or zero for a step that costs nothing.
 func Claimed(ctx context.Context) (c Claim) {
 	if record.Declared(ctx) == (budget.Amount{}) {
 		return c
@@ -80,7 +80,7 @@ type place struct {
 	step dag.ID
 }
 
-// flying is a step that has started and not ended, or that waits for a batch.
+// flying is a step that has started and not ended, or that is waiting for a batch.
 type flying struct {
 	accounts []string
 	most     budget.Amount
@@ -90,12 +90,12 @@ type flying struct {
 // A sum is a run's amount in flight on an account.
 type sum struct {
 	direct  budget.Amount
-	batched budget.Amount // a batch may have it, whose estimate is counted as well
+	batched budget.Amount // part that a batch may contain, whose estimate is counted as well
 	steps   int           // that fly
 	left    time.Time     // when the run left this process with requests for batches
 }
 
-// noting bounds the time that a run takes to note its batches after it has left.
+// noting is the maximum time that a run takes to note its batches after it has left.
 const noting = time.Minute
 
 // Admit counts a step as in flight. Refused names the budget without room for it. A batch request was checked at first and is not
@@ -188,8 +188,8 @@ func (f *Flight) Most(run string, step dag.ID) budget.Amount {
 	return f.steps[place{run, step}].most
 }
 
-// Leave ends the steps of a run that leaves this process. If it waits, its requests for batches stay in flight until their
-// batches are noted.
+// Leave ends the steps of a run that leaves this process. If the run waits, its batch requests stay in flight until their batches
+// are noted.
 func (f *Flight) Leave(run string, waits bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -210,7 +210,7 @@ func (f *Flight) Leave(run string, waits bool) {
 	}
 }
 
-// Balance returns the state of a budget in the period of a time.
+// Balance returns the state of a budget in the period that contains a time.
 func (f *Flight) Balance(from Reader, b budget.Shared, at time.Time) (bal budget.Balance, err error) {
 	bal.Shared = b
 	_, bal.Renews = b.Per.Bounds(at)
@@ -243,7 +243,7 @@ func larger(m, n budget.Amount) budget.Amount {
 	return budget.Amount{Roundtrips: max(m.Roundtrips, n.Roundtrips), Tokens: max(m.Tokens, n.Tokens), USD: max(m.USD, n.USD)}
 }
 
-// Sum adds amounts, of which the second one may be negative.
+// Sum adds two amounts. The second may be negative.
 func Sum(m, n budget.Amount) budget.Amount {
 	return budget.Amount{Roundtrips: max(m.Roundtrips+n.Roundtrips, 0), Tokens: max(m.Tokens+n.Tokens, 0), USD: max(m.USD+n.USD, 0)}
 }

@@ -8,7 +8,7 @@ import (
 // Kinds of faults. Users of the package may have further ones.
 const (
 	Missing    = "missing"      // a required field is missing
-	UnknownKey = "unknown-keys" // a field that the reader does not ask for
+	UnknownKey = "unknown-keys" // a field that the reader does not request
 	Unknown    = "unknown"      // a name that is not one of the known ones
 	Invalid    = "invalid"      // a value of the wrong kind
 	OutOfRange = "out-of-range" // a number beyond its bounds
@@ -66,9 +66,8 @@ func (fs Faults) Err() error {
 	return fs
 }
 
-// most bounds the faults that are listed. Finding the line of a value costs
-// a walk through the text, so a hostile text of nothing but faults would cost the
-// square of its length.
+// most is the maximum number of faults listed. Finding the line of a value requires a walk through the text, so a hostile text of
+// nothing but faults would take time proportional to the square of its length.
 const most = 1000
 
 // log collects the faults of one value.

@@ -33,8 +33,7 @@ func ReadValue(v edn.Value, read func(Value)) Faults {
 	return append(l.faults, Fault{Kind: Invalid, Message: fmt.Sprintf("%d further faults are not listed", l.more)})
 }
 
-// Map reads the value as a map with names for keys: the fields that read does not
-// ask for are faults.
+// Map reads the value as a map with names for keys: fields that read does not request are faults.
 func (v Value) Map(read func(*Map)) bool {
 	before := v.log.count()
 	if v.edn.Kind() != edn.KindMap {
@@ -50,11 +49,10 @@ func (v Value) Map(read func(*Map)) bool {
 	return v.log.count() == before
 }
 
-// spare has Maps for reuse: reading needs one for each map in the data, with a list of all possible fields.
+// spare holds Maps for reuse: reading needs one for each map in the data, with a list of all possible fields.
 var spare = sync.Pool{New: func() any { return new(Map) }}
 
-// close reports the fields that the reader did not ask for, and those with two
-// spellings.
+// close reports the fields that the reader did not request, and fields with two spellings.
 func (m *Map) close() {
 	for key := range m.edn.Entries() {
 		name, ok := key.Name()
@@ -79,7 +77,7 @@ func (m *Map) isSecond(key edn.Value, name string) bool {
 	return twice
 }
 
-// faultIn reports a key that should not be in the map, or one that should.
+// faultIn reports a key that should not be in the map, or one that is missing.
 func (v Value) faultIn(m *Map, kind, message string) {
 	v.log.add(func() Fault {
 		f := v.fault(kind, message, "")
@@ -106,7 +104,7 @@ func (m *Map) part(v edn.Value, key string) Value {
 	return Value{edn: v, log: m.log, in: m.in, key: key}
 }
 
-// AllowRest permits fields that the reader does not ask for.
+// AllowRest permits fields that the reader does not request.
 func (m *Map) AllowRest() { m.open = true }
 
 // Need reports the named fields that are missing.

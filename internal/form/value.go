@@ -21,8 +21,8 @@ import (
 type Value struct {
 	edn edn.Value
 	log *log
-	// The path is built only on demand, since few values are at fault: within the
-	// value at path in, the field key or else the element number-1.
+	// The path is built only on demand, since few values are at fault. It consists of the path in, and then the field key or else
+	// the element number-1.
 	in      string
 	key     string
 	number  int
@@ -35,7 +35,7 @@ func (v Value) whole() Value { return Value{edn: v.edn, log: v.log, in: v.Path()
 // EDN returns the data.
 func (v Value) EDN() edn.Value { return v.edn }
 
-// Path leads from the whole to the value, as nodes[2].done.must[1].
+// Path leads from the whole to the value, such as nodes[2].done.must[1].
 func (v Value) Path() string {
 	switch {
 	case v.number > 0:
@@ -248,8 +248,8 @@ func (v Value) Duration(to *time.Duration) bool {
 	return ok
 }
 
-// JSON reads any data, as canonical JSON: keywords become strings without colon,
-// sets arrays. A value without a form in JSON is a fault.
+// JSON reads any data, as canonical JSON: keywords become strings without colon, sets become arrays. A value without a JSON form
+// is a fault.
 func (v Value) JSON(to *json.RawMessage) bool {
 	if v.missing {
 		return false

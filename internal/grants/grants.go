@@ -37,8 +37,7 @@ func Missing(needed, grant []string) (missing []string) {
 	return missing
 }
 
-// Narrow returns the grant of exactly the effects that both grants allow. A nil grant
-// allows every effect.
+// Narrow returns a grant of exactly the effects that both grants allow. A nil grant allows every effect.
 func Narrow(a, b []string) []string {
 	switch {
 	case a == nil:
@@ -60,8 +59,8 @@ func Narrow(a, b []string) []string {
 	return both
 }
 
-// Check returns an *UnknownError if the name is probably a mistake: it is not known, and
-// is no member of an open family: net, process, or one that is not Stone's.
+// Check returns an *UnknownError if the name is probably a mistake: it is not known, and does not belong to an open family: net,
+// process, or one that is not Stone's.
 func Check(name string) error {
 	family, member, qualified := strings.Cut(name, "/")
 	switch {
@@ -73,7 +72,7 @@ func Check(name string) error {
 	return &UnknownError{name, suggest.Closest(name, slices.Values(Known()))}
 }
 
-// An UnknownError is the name of an unknown effect.
+// An UnknownError reports an effect name that is not known.
 type UnknownError struct {
 	Name       string
 	Suggestion string // the most similar known effect, or ""

@@ -71,7 +71,7 @@ func (c Client) Start(ctx context.Context, pipeline string, input json.RawMessag
 	return r, c.do(ctx, http.MethodPost, "/v1/runs", api.Start{Pipeline: pipeline, Input: input}, &r)
 }
 
-// Put starts a run with an id, or returns the one that the same request has started.
+// Put starts a run with an id, or returns the run that the same request has started.
 func (c Client) Put(ctx context.Context, id string, start api.Start) (r api.Run, err error) {
 	return r, c.do(ctx, http.MethodPut, runPath(id), start, &r)
 }
@@ -86,7 +86,7 @@ func (c Client) Run(ctx context.Context, id string) (r api.Run, err error) {
 	return r, c.do(ctx, http.MethodGet, runPath(id), nil, &r)
 }
 
-// Result returns the run when it has stopped, or after the wait.
+// Result returns the run once it has stopped, or after the wait.
 func (c Client) Result(ctx context.Context, id string, wait time.Duration) (r api.Run, err error) {
 	err = c.do(ctx, http.MethodGet, runPath(id)+"/result?wait="+wait.String(), nil, &r)
 	if p, ok := errors.AsType[*api.Problem](err); ok && p.Run != nil { // it is refused
@@ -126,16 +126,16 @@ func (c Client) Last(ctx context.Context, pipeline, label, value string) (string
 	}
 }
 
-// Questions returns the open questions of a run, or the first of them if they are long.
+// Questions returns a run's open questions, or only the first ones if they are long.
 func (c Client) Questions(ctx context.Context, id string) ([]api.Question, error) {
 	page, err := c.asked(ctx, id, url.Values{"open": {"true"}})
 	return page.Questions, err
 }
 
-// mostAsked bounds the questions that Asked returns in full, in bytes.
+// mostAsked is the maximum size in bytes of the questions that Asked returns in full.
 const mostAsked = 4 << 20
 
-// Asked returns all questions that a run has asked. After mostAsked, they are without their long parts.
+// Asked returns all questions that a run has asked. Beyond mostAsked, it omits their long parts.
 func (c Client) Asked(ctx context.Context, id string) (all []api.Question, err error) {
 	size := 0
 	for query := (url.Values{}); ; {
@@ -179,8 +179,8 @@ func (c Client) Follow(ctx context.Context, run string, each func(api.Event)) er
 
 func runPath(id string) string { return "/v1/runs/" + url.PathEscape(id) }
 
-// reply is the http.ResponseWriter of a request within the process. With frame it calls
-// that with the data of each server-sent event and keeps nothing.
+// reply is the http.ResponseWriter of a request within the process. If frame is set, it is called with the data of each
+// server-sent event, and nothing is kept.
 type reply struct {
 	header http.Header
 	status int

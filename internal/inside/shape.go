@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// A Shape describes which parts of messages the input of a pipeline takes.
+// A Shape describes which parts of messages a pipeline's input accepts.
 type Shape struct {
 	Kind   string // of the input, as in JSON Schema; empty if it is not one of these
 	Text   string // the property for text, if the input is an object with one required string
@@ -21,7 +21,7 @@ type Shape struct {
 	schema string
 }
 
-// ShapeOf returns the shape of inputs that fit a JSON Schema.
+// ShapeOf returns the shape of inputs that match a JSON Schema.
 func ShapeOf(input json.RawMessage) (Shape, error) {
 	s := Shape{schema: string(input)}
 	var head struct {
@@ -56,12 +56,12 @@ func ShapeOf(input json.RawMessage) (Shape, error) {
 var mediaSchema = func() *schema.Schema {
 	s, err := schema.For[[]*llm.Media]()
 	if err != nil {
-		panic(err) // of a type of this module
+		panic(err) // its type is from this module
 	}
 	return s
 }()
 
-// Show makes an input from a message with text and media. The text may be empty.
+// Show builds an input from a message with text and media. The text may be empty.
 func (s Shape) Show(text string, media []*llm.Media) (json.RawMessage, error) {
 	switch {
 	case len(media) == 0:
@@ -72,7 +72,7 @@ func (s Shape) Show(text string, media []*llm.Media) (json.RawMessage, error) {
 	return json.Marshal(map[string]any{s.Text: text, s.Media: media})
 }
 
-// Read makes an input from a message with text, data or both. The API checks it against the schema.
+// Read builds an input from a message with text, data or both. The API checks it against the schema.
 func (s Shape) Read(text string, data json.RawMessage) (json.RawMessage, error) {
 	switch {
 	case text == "" && data != nil:

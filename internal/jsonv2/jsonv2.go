@@ -1,5 +1,5 @@
-// Package jsonv2 is the only package that imports github.com/go-json-experiment/json,
-// which has no stable version yet: when its names change, they change here.
+// Package jsonv2 is the only package that imports github.com/go-json-experiment/json, which has no stable version yet: if its
+// names change, only this package must change.
 package jsonv2
 
 import (
@@ -32,12 +32,11 @@ func Unmarshal(data []byte, to any, opts ...Options) error { return json.Unmarsh
 // lenient accepts the same as encoding/json: duplicate names, and invalid UTF-8.
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// UnmarshalLenient reads data of a server: it accepts duplicate names and invalid UTF-8.
-// Unlike with UnmarshalV1, names must have the right case, which makes skipping unknown
-// ones cheap.
+// UnmarshalLenient reads data from a server: it accepts duplicate names and invalid UTF-8. Unlike with UnmarshalV1, names must
+// match in case, which makes skipping unknown names cheap.
 func UnmarshalLenient(data []byte, to any) error { return json.Unmarshal(data, to, lenient) }
 
-// DecodeLenient is UnmarshalLenient of the next value of a decoder.
+// DecodeLenient is UnmarshalLenient for the next value of a decoder.
 func DecodeLenient(in *Decoder, to any) error { return json.UnmarshalDecode(in, to, lenient) }
 
 // Marshal follows the rules of encoding/json/v2.
@@ -51,15 +50,15 @@ func MarshalWrite(out io.Writer, v any, opts ...Options) error {
 // NewDecoder reads tokens and values.
 func NewDecoder(r io.Reader, opts ...Options) *Decoder { return jsontext.NewDecoder(r, opts...) }
 
-// AppendFormat appends a value in the form of the options.
+// AppendFormat appends a value in the format that the options select.
 func AppendFormat(dst, src []byte, opts ...Options) ([]byte, error) {
 	return jsontext.AppendFormat(dst, src, opts...)
 }
 
-// AppendQuote appends text as a string of JSON.
+// AppendQuote appends text as a JSON string.
 func AppendQuote(dst []byte, text string) ([]byte, error) { return jsontext.AppendQuote(dst, text) }
 
-// AppendUnquote appends the text of a string of JSON.
+// AppendUnquote appends the text of a JSON string.
 func AppendUnquote(dst, src []byte) ([]byte, error) { return jsontext.AppendUnquote(dst, src) }
 
 // Options, as in the packages json and jsontext.

@@ -12,10 +12,9 @@ import (
 // spends three quarters of its time on reflection, on field names and on values that are then dropped
 // (BenchmarkStream: 6.6 instead of 12.3 ns a byte).
 //
-// It accepts a part of what UnmarshalLenient accepts, with equal results. After a value that it rejects, its
-// methods return zero values and Done returns false: read the document with UnmarshalLenient, which
-// succeeds or returns the error. Returned bytes are valid until the next call. Call Reset before the first
-// use. A Scanner is for one goroutine.
+// It accepts a subset of the documents that UnmarshalLenient accepts, with equal results. After a value that it rejects, its
+// methods return zero values and Done returns false: read the document with UnmarshalLenient, which succeeds or returns the
+// error. Returned bytes are valid until the next call. Call Reset before the first use. A Scanner is for one goroutine.
 type Scanner struct {
 	in     Decoder
 	buffer bytes.Buffer
@@ -29,8 +28,8 @@ func (s *Scanner) Reset(data []byte) {
 	s.failed = false
 }
 
-// Valid reports whether data is one value of JSON, as encoding/json.Valid does, but three times as fast. It
-// takes no decoder from a pool, which would allocate one for each value under the race detector.
+// Valid reports whether data is one JSON value, as encoding/json.Valid does, but three times as fast. It takes no decoder from a
+// pool, which would allocate one for each value under the race detector.
 func (s *Scanner) Valid(data []byte) bool {
 	s.Reset(data)
 	if _, err := s.in.ReadValue(); err != nil {
@@ -126,7 +125,7 @@ func (s *Scanner) Clone() []byte {
 	return bytes.Clone(v)
 }
 
-// Bytes returns the decoded content of a string, nil for null.
+// Bytes returns the decoded content of a string, or nil for null.
 func (s *Scanner) Bytes() []byte {
 	v := s.Raw()
 	switch {
@@ -144,7 +143,7 @@ func (s *Scanner) Bytes() []byte {
 	return text
 }
 
-// Text returns the content of a string, "" for null.
+// Text returns the content of a string, or "" for null.
 func (s *Scanner) Text() string { return string(s.Bytes()) }
 
 // Intern is like Text, but returns last, without an allocation, if the content equals it.
@@ -155,7 +154,7 @@ func (s *Scanner) Intern(last string) string {
 	return last
 }
 
-// Int returns a non-negative integer, 0 for null.
+// Int returns a non-negative integer, or 0 for null.
 func (s *Scanner) Int() int {
 	v := s.Raw()
 	if len(v) == 0 || v[0] == 'n' {

@@ -17,8 +17,7 @@ type Kind struct {
 	Name string
 	// Read reads the fields of the kind; nil if it has only a section.
 	Read func(*Reader, *form.Map, *Reached) Builder
-	// Unconfigured is an entry of a configuration, in EDN, for programs without a
-	// configuration; "" is none.
+	// Unconfigured is a configuration entry, in EDN, for programs without a configuration; "" means none.
 	Unconfigured string
 	// ReadSection reads the section of a configuration named Section.
 	Section     string
@@ -32,10 +31,10 @@ type Kind struct {
 // Part makes a Kind a part of a program, see cli.Part.
 func (Kind) Part() {}
 
-// A Builder makes a capability of its metadata. It is called only without faults.
+// A Builder builds a capability from its metadata. It is called only if there are no faults.
 type Builder func(call.Metadata) (call.Capability, error)
 
-// Features of packages other than kinds, for Homes and Missing.
+// Features of packages that are not kinds, for Homes and Missing.
 const (
 	LegalMove  = "legal-move" // the check
 	Expression = "expression" // the language of guards and checks
@@ -47,7 +46,7 @@ var Sections = []string{"marks", "servers"}
 // Rerank is the intent of calls that order the passages of a search.
 const Rerank = "search/rerank"
 
-// homes are the packages that have the kinds and their features.
+// homes are the packages that implement the kinds and features.
 var homes = map[string]string{
 	"a2a":        "x/a2a/client",
 	"acp":        "x/acp/harness",
@@ -62,11 +61,10 @@ var homes = map[string]string{
 	"solver/sat": "x/solve/sat",
 }
 
-// apart has the homes in separate modules.
+// apart lists the homes in separate modules.
 var apart = map[string]bool{"x/a2a/client": true}
 
-// Homes returns the packages of this module whose parts names need, each once, sorted. Names that need
-// none are ignored.
+// Homes returns the packages of this module whose parts the names need, each once, sorted. Names that need none are ignored.
 func Homes(names ...string) []string {
 	var paths []string
 	for _, name := range names {

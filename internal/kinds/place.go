@@ -10,8 +10,8 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// A Place is something outside of the configuration that a field names: an address, a program, a key, a variable or a
-// file. The methods of Reader that read such fields note it, so that trust covers every field of these types.
+// A Place is something outside the configuration that a field names: an address, a program, a key, a variable or a file. The
+// methods of Reader that read such fields note it, so that trust covers every field of these types.
 type Place struct {
 	Of   string // as Reader.Of has it
 	In   string // the path of the field
@@ -32,7 +32,7 @@ func (r *Reader) Reach(field form.Value, does, at string) {
 	r.Places = append(r.Places, Place{r.of, field.Path(), does, at})
 }
 
-// reachFile notes a file, unless it is one of the project.
+// reachFile notes a file, unless it belongs to the project.
 func (r *Reader) reachFile(field form.Value, file string) {
 	if rel, err := filepath.Rel(r.Dir, file); err != nil || !filepath.IsLocal(rel) {
 		r.Reach(field, "uses the file", file)
@@ -52,7 +52,7 @@ func Host(address string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// Whole returns a command with its arguments, as a shell would take them.
+// Whole returns a command with its arguments, in shell syntax.
 func Whole(argv []string) string {
 	var words []string
 	for _, w := range argv {
@@ -66,7 +66,7 @@ func Whole(argv []string) string {
 
 // An Emitter is the Detail of a leaf that emits the result of a plan. Package eval compares scorers with its schemas.
 type Emitter interface {
-	// Emits returns the schema of the emission as "", and those of its fields by their paths, as ".order.total". A nil
+	// Emits returns the schema of the emission under "", and its fields' schemas under their paths, such as ".order.total". A nil
 	// schema accepts anything.
 	Emits() map[string]*schema.Schema
 }

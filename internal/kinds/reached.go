@@ -16,7 +16,7 @@ type Reached struct {
 	At      string // the program, the address or the file; "" means this process
 	Secrets []Secret
 	Priced  string // the day of its price, if that comes from the price list
-	Calls   bool   // it calls another capability, and is built after all that do not
+	Calls   bool   // it calls another capability, and is built after all capabilities that do not
 
 	Package         string   // the Go package whose pipeline it is
 	Command         []string // the program and its arguments; At is the program

@@ -68,8 +68,8 @@ type Login func(ctx context.Context, show func(address string) error) error
 // NoSecret explains where to keep secrets.
 const NoSecret = `keep a secret in a variable such as OPENAI_API_KEY, or in a file, and name its place: {:env "NAME"} or {:file "path"}`
 
-// Outs ranges over the schemas that every answer of a capability must fit, by their
-// names: its own schema, and the schemas of its intents.
+// Outs ranges over the schemas that every answer of a capability must match, by their names: its own schema, and the schemas of
+// its intents.
 func (r *Reader) Outs(m call.Metadata) iter.Seq2[string, *schema.Schema] {
 	return func(yield func(string, *schema.Schema) bool) {
 		names := []string{m.Out}
@@ -120,7 +120,7 @@ func (r *Reader) Path(m *form.Map, key string, to *string) {
 	}
 }
 
-// IndexEnv names the index that commands use, and has the password of a configured one.
+// IndexEnv is the variable that names the index that commands use. It may contain the password of a configured index.
 const IndexEnv = "STONE_INDEX"
 
 // Index reads the field index: the path of a file, or the address of a database. Its faults do not show the address.
@@ -155,7 +155,8 @@ type Argv struct {
 	Dir   string // where it runs
 }
 
-// Argv reads the field command: the path of a program, and its arguments. It runs in dir; "" means the project's.
+// Argv reads the field command: the path of a program, and its arguments. The program runs in dir; "" means the project's
+// directory.
 func (r *Reader) Argv(m *form.Map, dir string) (argv []string) {
 	v := m.At("command")
 	var line string
@@ -229,7 +230,7 @@ func (r *Reader) Address(m *form.Map, key string, to *string) {
 	}
 }
 
-// CheckEach reports unknown names in a field with a name or several.
+// CheckEach reports unknown names in a field with one or more names.
 func CheckEach(field form.Value, what string, known []string) {
 	names := []edn.Value{field.EDN()}
 	if k := names[0].Kind(); k == edn.KindVector || k == edn.KindSet {

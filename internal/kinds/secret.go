@@ -14,8 +14,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A Secret names the place of a secret: exactly one of its fields is set. It is read
-// again for each use.
+// A Secret names the place of a secret: exactly one of its fields is set. The secret is read again for each use.
 type Secret struct {
 	Env  string // the variable with the secret
 	File string // the file with the secret, on one line
@@ -100,7 +99,7 @@ func (r *Reader) Values(m *form.Map, key string) map[string]Value {
 	return all
 }
 
-// Open reads the secrets among values.
+// Open reads the secrets among the values.
 func Open(values map[string]Value) (map[string]llm.Secret, error) {
 	out := make(map[string]llm.Secret, len(values))
 	for _, name := range slices.Sorted(maps.Keys(values)) {

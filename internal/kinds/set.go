@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/call"
 )
 
-// A Maker makes a package's pipeline from arguments.
+// A Maker returns a package's pipeline for arguments.
 type Maker func(args []string) (stone.Ashlar, error)
 
 // A Set holds the kinds that a program links, and the packages whose pipelines are capabilities.
@@ -60,7 +60,7 @@ func (s *Set) Language() call.Language {
 	return nil
 }
 
-// Provided returns the maker of a package, or nil if it is not linked.
+// Provided returns the Maker of a package, or nil if the package is not linked.
 func (s *Set) Provided(name string) Maker { return s.packages[name] }
 
 // Unprovided returns the packages that are not linked, each once, sorted.
@@ -70,8 +70,8 @@ func (s *Set) Unprovided(names []string) []string {
 	return slices.Compact(missing)
 }
 
-// Missing returns the error for a kind, or its feature, that this program does not link;
-// nil if it does, or if the name is unknown.
+// Missing returns the error for a kind, or its feature, that this program does not link. It returns nil if the program links it
+// or the name is unknown.
 func (s *Set) Missing(name string) error {
 	home := homes[name]
 	for of := range s.kinds {

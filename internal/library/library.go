@@ -1,4 +1,4 @@
-// Package library describes retrieval to package cli, whose commands index and search use it without linking it.
+// Package library describes retrieval for package cli, whose commands index and search use it without linking it.
 package library
 
 import (
@@ -46,7 +46,7 @@ type Index struct {
 	Pipeline func(files fs.FS) stone.Ashlar
 	// Report reads the result of a finished run of the pipeline.
 	Report func(stone.Result) (Report, error)
-	// Search answers a question, in a run. Path changes the names of the files of passages.
+	// Search answers a question in a run. Path converts the file names of passages.
 	Search func(ctx context.Context, q Query, cfg stone.Config, path func(string) string) (Answer, error)
 	Close  func() error
 }
@@ -56,12 +56,12 @@ type Report struct {
 	JSON    any
 	Text    string
 	Empty   bool     // there is no document
-	Skipped []string // how many files were left out for which reason
+	Skipped []string // how many files were left out, by reason
 	Bare    int      // texts without a vector
 	Built   string   // the embedder of the vectors, "" for none
 }
 
-// An Answer has the passages that were found.
+// An Answer contains the passages found.
 type Answer struct {
 	JSON  any
 	Hits  []Hit

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Limits bound the requests to a server. Zero means unlimited.
+// Limits restrict the requests to a server. Zero means unlimited.
 type Limits struct {
 	RequestsPerMinute int // started in any minute
 	TokensPerMinute   int // tokens of input and answers; see Request.Tokens
-	Concurrency       int // requests at the same time
+	Concurrency       int // concurrent requests
 }
 
 // A Limiter lets requests start as its limits and the server allow. The zero value has no
@@ -31,18 +31,18 @@ type Limiter struct {
 	timer   *time.Timer // calls advance when only time delays the next request
 }
 
-// New returns a Limiter with the limits. Negative ones are unlimited.
+// New returns a Limiter with the limits. Negative limits mean unlimited.
 func New(l Limits) *Limiter { return &Limiter{limits: l} }
 
-// Limits returns the limits that the Limiter was made with.
+// Limits returns the limits with which the Limiter was created.
 func (l *Limiter) Limits() Limits { return l.limits }
 
 // A Request describes a request for a place.
 type Request struct {
 	// Tokens is an estimate, which is reserved until Place.Leave reports the actual number. A request with more tokens than the
-	// limit of a minute waits for a minute of its own.
+	// limit per minute waits for a minute of its own.
 	Tokens int
-	// Patience bounds the pause of the server that the request accepts; zero means unlimited.
+	// Patience is the longest server pause that the request accepts; zero means unlimited.
 	Patience time.Duration
 	// Waiting is called on the caller's goroutine, once in Every, while the request waits. It may be nil.
 	Waiting func(Wait)
@@ -97,7 +97,7 @@ type Rank struct {
 
 type rankKey struct{}
 
-// Ranked returns a context whose requests have a rank. Others have the zero Rank.
+// Ranked returns a context whose requests have a rank. Requests of other contexts have the zero Rank.
 func Ranked(ctx context.Context, r Rank) context.Context {
 	return context.WithValue(ctx, rankKey{}, r)
 }
@@ -130,8 +130,8 @@ type waiter struct {
 
 type queue []*waiter
 
-// Enter waits until the request may be sent. The caller must call Leave on the place when the request is over. An error is the
-// cause of the context's end, which ends the wait, or a *TooLateError.
+// Enter waits until the request may be sent. The caller must call Leave on the place when the request is over. The end of the
+// context ends the wait. The error is the context's cause or a *TooLateError.
 func (l *Limiter) Enter(ctx context.Context, r Request) (*Place, error) {
 	w := &waiter{tokens: max(r.Tokens, 0), patience: r.Patience, rank: RankOf(ctx), since: time.Now(), done: make(chan struct{})}
 	if w.rank.Interactive {

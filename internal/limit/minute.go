@@ -3,12 +3,12 @@ package limit
 import "time"
 
 // minute counts requests that started within the last minute. A token bucket would admit nearly twice as many in the first
-// minute. Its size is bounded, because requests that start within grain of each other share an entry.
+// minute. Its size is limited, because requests that start within grain of each other share an entry.
 type minute struct {
 	spent []*spent // the oldest first
 }
 
-// grain bounds the precision: a place is free again at most this much after its minute.
+// grain is the precision: a place is free again at most this long after its minute.
 const grain = 250 * time.Millisecond
 
 // spent counts requests that started at about the same time.
@@ -64,7 +64,7 @@ func (m *minute) settle(p *Place, tokens int, now time.Time) {
 	}
 }
 
-// room returns when the count of the last minute falls to at most this much.
+// room returns the time at which the count of the last minute falls to at most this number.
 func (m *minute) room(now time.Time, most int, count func(*spent) int) time.Time {
 	m.forget(now)
 	sum := 0

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// inRow bounds the interactive requests that start in a row while others wait.
+// inRow is the maximum number of interactive requests that start in a row while others wait.
 const inRow = 3
 
 // next returns the waiter whose turn it is, or nil.
@@ -97,8 +97,8 @@ const (
 	sure    view = true  // without reservations, which may be returned
 )
 
-// mayStart returns when a request of that many tokens may start if no other does: now, later, or the zero time if another request
-// must end first. The reason explains a delay.
+// mayStart returns the time at which a request with that many tokens may start if no other does: now, later, or the zero time if
+// another request must end first. The reason explains a delay.
 func (l *Limiter) mayStart(tokens int, now time.Time, used view) (at time.Time, reason string) {
 	at = now
 	later := func(t time.Time, why string) {

@@ -3,13 +3,13 @@ package limit
 import "time"
 
 const (
-	// maxPause bounds how long a server can stop all requests.
+	// maxPause is the longest time for which a server can stop all requests.
 	maxPause = 24 * time.Hour
 	// slowAnswer is the time after which a request counts as accepted: refusals are faster than answers.
 	slowAnswer = 5 * time.Second
 )
 
-// An Answer is a server's statement about its limits. The zero value says nothing.
+// An Answer is a server's statement about its limits. The zero value states nothing.
 type Answer struct {
 	// Refused says that the request was refused because of its rate. All requests wait for
 	// Pause.
@@ -74,7 +74,7 @@ func (s *server) heard(p *Place, a Answer, now time.Time) {
 	}
 }
 
-// stop lets no request start before a time, and then one first.
+// stop lets no request start before a time, and then only one at first.
 func (s *server) stop(until time.Time, reason string, now time.Time) {
 	if latest := now.Add(maxPause); until.After(latest) {
 		until = latest
@@ -108,8 +108,8 @@ func (s *server) answered(p *Place) {
 	s.unanswered.tokens -= p.tokens
 }
 
-// mayStart returns the earliest start of a request. After a quota that made requests wait, one goes first, because the new
-// remainder is unknown.
+// mayStart returns the earliest start of a request. After a quota that made requests wait, one request goes first, because the
+// new quota is unknown.
 func (s *server) mayStart(tokens int, now time.Time, used view) (time.Time, string) {
 	at, reason := s.until, s.reason
 	if s.probe != nil && !s.others.After(now) {

@@ -21,7 +21,7 @@ type Line struct {
 	Fault  string // why there is no text: the line is too long
 }
 
-// Read yields the lines that are not blank, and last the error of the reader. It keeps at most limit bytes of a line.
+// Read yields the lines that are not blank, and finally the reader's error, if any. It keeps at most limit bytes of a line.
 func Read(r io.Reader, limit int) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		br := bufio.NewReaderSize(r, readBuffer)

@@ -1,5 +1,5 @@
-// Package marked lets agents, calls and configurations work with a policy on marked text, such as one of package
-// x/marks, without linking it. Without a policy nothing has a mark.
+// Package marked lets agents, calls and configurations use a policy for marked text, such as one of package x/marks, without
+// linking it. Without a policy nothing has a mark.
 package marked
 
 import (
@@ -27,24 +27,24 @@ type Place interface {
 	Brought(name string, effects []string, p stone.Ashlar) Set
 	// With returns a context in which the body also works with text that has the marks.
 	With(ctx context.Context, s Set) context.Context
-	// Admit returns the context in which a tool runs, and why it must not get the text that the body works with, "" if it may.
-	// Asks means that a person may allow the call all the same. Arguments is the schema of the tool's arguments. P is the
-	// pipeline that runs, if one does, and in the type of the node with its arguments.
+	// Admit returns the context in which a tool runs, and the reason why the tool must not get the text that the body works with,
+	// or "" if it may. Asks means that a person may allow the call anyway. Arguments is the schema of the tool's arguments. P is
+	// the pipeline that runs, if one does, and in the type of the node with its arguments.
 	Admit(ctx context.Context, name string, effects []string, arguments json.RawMessage, p stone.Ashlar, in string) (within context.Context, refusal string, asks bool)
 }
 
 type key struct{}
 
-// At returns a context for the bodies of a place.
+// At returns a context for the bodies at a place.
 func At(ctx context.Context, p Place) context.Context { return context.WithValue(ctx, key{}, p) }
 
-// In returns the place of ctx, nil without a policy.
+// In returns the place of ctx, or nil without a policy.
 func In(ctx context.Context) Place {
 	p, _ := ctx.Value(key{}).(Place)
 	return p
 }
 
-// Check is the method of the place of ctx.
+// Check calls the method of ctx's place.
 func Check(ctx context.Context, p stone.Ashlar, g stone.Given) stone.Findings {
 	if at := In(ctx); at != nil {
 		return at.Check(ctx, p, g)
@@ -52,7 +52,7 @@ func Check(ctx context.Context, p stone.Ashlar, g stone.Given) stone.Findings {
 	return nil
 }
 
-// Brought is the method of the place of ctx.
+// Brought calls the method of ctx's place.
 func Brought(ctx context.Context, name string, effects []string, p stone.Ashlar) Set {
 	if at := In(ctx); at != nil {
 		return at.Brought(name, effects, p)
@@ -60,7 +60,7 @@ func Brought(ctx context.Context, name string, effects []string, p stone.Ashlar)
 	return 0
 }
 
-// With is the method of the place of ctx.
+// With calls the method of ctx's place.
 func With(ctx context.Context, s Set) context.Context {
 	if at := In(ctx); at != nil && s != 0 {
 		return at.With(ctx, s)
@@ -68,7 +68,7 @@ func With(ctx context.Context, s Set) context.Context {
 	return ctx
 }
 
-// Admit is the method of the place of ctx.
+// Admit calls the method of ctx's place.
 func Admit(ctx context.Context, name string, effects []string, arguments json.RawMessage, p stone.Ashlar, in string) (within context.Context, refusal string, asks bool) {
 	if at := In(ctx); at != nil {
 		return at.Admit(ctx, name, effects, arguments, p, in)

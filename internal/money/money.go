@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// USD prints a cost, "" for zero. "~" marks an estimate. A cost below a cent has two significant
-// digits, since many calls cost so little.
+// USD formats a cost; zero is "". "~" marks an estimate. A cost below a cent has two significant digits, since many calls cost so
+// little.
 func USD(usd float64, estimated bool) string {
 	if math.Abs(usd) < least {
 		return ""
@@ -19,7 +19,7 @@ func USD(usd float64, estimated bool) string {
 	return text
 }
 
-// least is the least cost that is printed: less is the rounding error of a sum.
+// least is the smallest cost that is printed: a smaller amount is the rounding error of a sum.
 const least = 1e-12
 
 // digits returns the number of digits after the point.
@@ -45,7 +45,7 @@ func Signed(usd float64) string {
 	return text
 }
 
-// Cost prints a cost and the amount that may have been billed in addition, "" for neither.
+// Cost formats a cost and the amount that may have been billed in addition. It returns "" if both are zero.
 func Cost(usd float64, estimated bool, possible float64) string {
 	known, more := USD(usd, estimated), USD(possible, false)
 	switch {

@@ -1,24 +1,22 @@
-// Package otlp sends spans of runs to an OpenTelemetry collector, over OTLP/HTTP in protobuf or JSON: of trace
-// files, and of runs while they are running.
+// Package otlp sends spans of runs to an OpenTelemetry collector, over OTLP/HTTP in protobuf or JSON. The runs are read from
+// trace files, or are still running.
 //
 //	report, err := otlp.Export(ctx, file, otlp.Config{URL: "http://127.0.0.1:4318"})
 //	live, err := otlp.NewLive(otlp.Config{URL: "http://127.0.0.1:4318"}, say)
 //
 // # Spans
 //
-// A run is the root span. Below it every ashlar, lane, turn of a model, tool call and
-// attempt of a call is a span, as far as the file contains them: ashlars and lanes are
-// recorded at level debug only. Every other event is an event of the span to which it
-// belongs or, if that is not in the file, of the nearest span around it. An event without
-// any span becomes a span of no duration, so nothing in the file is lost.
+// A run is the root span. Below it, every ashlar, lane, model turn, tool call and attempt of a call is a span, as far as the file
+// contains them: ashlars and lanes are recorded at level debug only. Every other event is an event of the span to which it
+// belongs or, if that is not in the file, of the nearest span around it. An event without any span becomes a span with no
+// duration, so nothing in the file is lost.
 //
 // A span that failed has the status error, with the kind of the failure under error.type. A span without an end, because the
 // process died or still runs, ends with its run's last event and has error.type "unfinished".
 //
-// The names follow the semantic conventions for generative AI, version 1.41. Fields without a
-// conventional name are put under "stone.", so "turn-number" is stone.turn_number. Prompts,
-// answers, and inputs and results of tools are sent only if Config.Messages is set. Module x/otel makes the same spans
-// with the SDK of OpenTelemetry.
+// The names follow the semantic conventions for generative AI, version 1.41. Fields without a conventional name are put under
+// "stone.", so "turn-number" is stone.turn_number. Prompts, answers, and inputs and results of tools are sent only if
+// Config.Messages is set. Module x/otel creates the same spans with the OpenTelemetry SDK.
 //
 // # Ids
 //

@@ -63,7 +63,7 @@ type database struct {
 	config    *pgconn.Config
 	listening *pgconn.Config
 	retry     time.Duration
-	patience  time.Duration // time for an answer of the server
+	patience  time.Duration // time for an answer from the server
 	idle      time.Duration // time after which the server ends a silent transaction
 
 	reader

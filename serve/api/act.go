@@ -12,8 +12,9 @@ import (
 	"github.com/stonelayer/stone/internal/sse"
 )
 
-// Act asks a capability. The envelope has the form of "stone act" and is encoded as JSON. With an id, a run keeps the answer, and
-// the same request again returns it without another call. If no capability has an answer, the error is an *ActError.
+// Act sends a request to a capability. The envelope has the format of "stone act" and is encoded as JSON. With an id, a run keeps
+// the answer, and repeating the request returns it without another call. If no capability returns an answer, the error is an
+// *ActError.
 func (c *Client) Act(ctx context.Context, id string, envelope any) (Result, error) {
 	var reply Reply
 	if err := c.call(ctx, act(id, envelope), &reply); err != nil {
@@ -28,9 +29,8 @@ type Chunk struct {
 	Result *Result // nil for a piece
 }
 
-// Stream is like Act, but yields the pieces of the answer as they arrive, and then the answer.
-// Only the answer has passed the checks. A broken connection is an error; with an id, it is
-// safe to ask again.
+// Stream is like Act, but yields the pieces of the answer as they arrive, and then the answer. Only the answer has passed the
+// checks. A broken connection is an error; with an id, it is safe to repeat the request.
 func (c *Client) Stream(ctx context.Context, id string, envelope any) iter.Seq2[Chunk, error] {
 	return func(yield func(Chunk, error) bool) {
 		r := act(id, envelope)

@@ -1,16 +1,16 @@
-// Package api defines the requests and replies of stone serve's HTTP interface under /v1, and a client for it. The OpenAPI
-// document of a server is made from these types.
+// Package api defines the requests and replies of stone serve's HTTP interface under /v1, and a client for it. A server's OpenAPI
+// document is generated from these types.
 //
 //	c := api.Client{URL: "http://127.0.0.1:8080", Token: os.Getenv("STONE_TOKEN")}
 //	run, err := c.Start(ctx, "t-17", api.Start{Pipeline: "triage", Input: input})
 //	…
 //	run, err = c.Result(ctx, run.ID)
 //
-// The server keeps the runs, so a caller may exit and ask for the result later. Start with an id
-// is safe to repeat: the same request returns the same run.
+// The server keeps the runs, so a caller may exit and fetch the result later. Start with an id is safe to repeat: the same
+// request returns the same run.
 //
-// An error that the server reports is a *[Problem]. If a request does not fit its pipeline,
-// the problem has the findings of the validator.
+// An error that the server reports is a *[Problem]. If a request does not fit its pipeline, the problem lists the validator's
+// findings.
 //
 // # Servers that restart
 //
@@ -40,7 +40,7 @@ type Pipeline struct {
 	Input       json.RawMessage `json:"input"`             // the JSON Schema of Start.Input
 	Output      json.RawMessage `json:"output,omitempty"`  // the JSON Schema of the result, if it does not vary
 	Effects     []string        `json:"effects,omitempty"` // that it needs
-	// Undeclared lists its steps, tools and capabilities whose effects are unknown because they state none.
+	// Undeclared lists the pipeline's steps, tools and capabilities whose effects are unknown because they do not state any.
 	Undeclared []string `json:"undeclared,omitempty"`
 	Asks       bool     `json:"asks,omitempty"`      // it may ask a person
 	Continues  bool     `json:"continues,omitempty"` // it takes Start.After
@@ -55,14 +55,14 @@ type Pipelines struct {
 // Start starts a run.
 type Start struct {
 	Pipeline string          `json:"pipeline"`
-	Input    json.RawMessage `json:"input,omitempty"` // fits Pipeline.Input; may be a text if only one string is required
+	Input    json.RawMessage `json:"input,omitempty"` // must match Pipeline.Input; may be a text if only one string is required
 	// After is the id of an ended run of the same pipeline, whose agent's conversation continues. Its content comes from the
 	// record, never from a client.
 	After  string            `json:"after,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`
-	Budget *Budget           `json:"budget,omitempty"` // bounded by the budgets of the pipeline and the caller
-	// Interactive means that a person waits for the run: its requests go first where requests wait for a limit. It has no effect
-	// unless the caller's token allows it.
+	Budget *Budget           `json:"budget,omitempty"` // limited by the budgets of the pipeline and the caller
+	// Interactive means that a person is waiting for the run: its requests go first where requests wait for a limit. It has no
+	// effect unless the caller's token allows it.
 	Interactive bool `json:"interactive,omitempty"`
 	// Priority orders waiting runs, from -100 to 100, higher first. Values above 0 count as 0 unless the caller's token allows
 	// Interactive.
@@ -70,11 +70,11 @@ type Start struct {
 	// Batch sends model requests in the batches of their providers, which answer within a day for half the price. Meanwhile the
 	// run waits with a question named "batch", which shows the progress.
 	Batch bool `json:"batch,omitempty"`
-	// Grant narrows the effects of the run; null means unchanged. It needs the role "grant".
+	// Grant narrows the effects of the run; null leaves them unchanged. It needs the role "grant".
 	Grant []string `json:"grant,omitzero"`
 }
 
-// Search asks a capability of kind search for passages of documents.
+// Search requests passages of documents from a capability of kind search.
 type Search struct {
 	Capability string            `json:"capability,omitempty"` // its id; needed if the server has several
 	Text       string            `json:"text"`                 // the question, up to 8 KiB
@@ -113,7 +113,7 @@ type Budget struct {
 	USD        *float64 `json:"usd,omitempty"`
 	Tokens     *int     `json:"tokens,omitempty"`
 	Roundtrips *int     `json:"roundtrips,omitempty"`
-	Seconds    *float64 `json:"seconds,omitempty"` // at most 9,000,000,000, for each process of the run
+	Seconds    *float64 `json:"seconds,omitempty"` // at most 9,000,000,000; applies to each process of the run
 }
 
 // SharedBudget describes a budget over several runs in its current period. Runs of Pipeline, unless it is empty, with all the
@@ -137,7 +137,7 @@ type Run struct {
 	Started  time.Time         `json:"started,omitzero"`
 	Ended    time.Time         `json:"ended,omitzero"`
 	Labels   map[string]string `json:"labels,omitempty"`
-	Attempt  int               `json:"attempt,omitempty"` // 2 after the first resume after an end, and so on; 0 before
+	Attempt  int               `json:"attempt,omitempty"` // 0 until the run is first resumed after an end, then 2, and so on
 	Steps    int               `json:"steps"`             // steps with a result; counted when the run ends or stops
 	Usage    budget.Total      `json:"usage,omitzero"`
 	Failure  *journal.Failure  `json:"failure,omitempty"` // absent while it waits for questions
@@ -151,7 +151,7 @@ func (r Run) Over() bool {
 	return r.State == journal.Done || r.State == journal.Failed || r.State == journal.Canceled || r.State == journal.Refused
 }
 
-// Node is a node of a run. The Meta of a call's node has its record as JSON, which call.RecordIn reads.
+// Node is a node of a run. The Meta of a call's node contains the call's record as JSON, which call.RecordIn reads.
 type Node struct {
 	ID      dag.ID            `json:"id"`
 	Type    string            `json:"type"`
@@ -217,8 +217,8 @@ type Question struct {
 type Answer struct {
 	Question string `json:"question"` // its path, its name, its number from 1, or the end of its path
 	Response string `json:"response,omitempty"`
-	Cancel   bool   `json:"cancel,omitempty"`  // replaces the response: a step that needs one fails with the kind declined
-	Version  string `json:"version,omitempty"` // version of the shown question; if it has changed, the answer is refused
+	Cancel   bool   `json:"cancel,omitempty"`  // instead of a response: a step that needs one fails with the kind declined
+	Version  string `json:"version,omitempty"` // version of the question that was shown; if it has changed, the answer is refused
 }
 
 // Resume is the body of a request to resume a run. It may be omitted.
@@ -231,10 +231,10 @@ type Resume struct {
 
 // Problem is an error, as in RFC 9457.
 type Problem struct {
-	// Type is a relative reference: "invalid" (the request cannot be read, or does not fit), "not-found" (no such thing, or
-	// not for this caller), "conflict" (its state does not allow it), "refused" (the pipeline of the run changed),
-	// "forbidden", "unauthorized" (the caller did not say who it is), "too-many" (requests of the caller), "unavailable" (the
-	// server ends, or its database does not answer: send it again), "internal", "no-such-path", "no-such-pipeline", or
+	// Type is a relative reference: "invalid" (the request cannot be read, or does not fit), "not-found" (it does not exist, or
+	// not for this caller), "conflict" (its state does not allow it), "refused" (the pipeline of the run changed), "forbidden",
+	// "unauthorized" (the caller is not identified), "too-many" (the caller sent too many requests), "unavailable" (the server is
+	// shutting down, or its database does not answer: send the request again), "internal", "no-such-path", "no-such-pipeline", or
 	// "unanswered" (a capability failed).
 	Type     string         `json:"type"`
 	Title    string         `json:"title"`
@@ -256,12 +256,12 @@ func (p *Problem) Error() string {
 type Event struct {
 	ID   string       `json:"-"`              // id of the event; a stream can continue after it
 	Step *journal.Row `json:"step,omitempty"` // for an event "step": a step started or ended
-	Run  *Run         `json:"run,omitempty"`  // for an event "state": the run changed its state
+	Run  *Run         `json:"run,omitempty"`  // for an event "state": the run's state changed
 	// Reset is true in an event "reset": the run has no event with the requested id, for example because it was removed and
 	// started again. All events of the run follow, from the first.
 	Reset bool `json:"reset,omitempty"`
-	// Said, in an event "said", are the answers that models are currently writing in the run, at most 8, if the stream was asked
-	// for them. No gate has accepted them and nothing is recorded, so the event has no id.
+	// Said, in an event "said", are the answers that models are currently writing in the run, at most 8, if the client requested
+	// them. No gate has accepted them and nothing is recorded, so the event has no id.
 	Said []Piece `json:"said,omitzero"`
 }
 
@@ -318,7 +318,7 @@ type Result struct {
 	Usage json.RawMessage `json:"usage,omitempty"` // cost and origin of the answer
 }
 
-// ActError is the reason why no capability had an answer.
+// ActError reports why no capability returned an answer.
 type ActError struct {
 	Type      string          `json:"type"` // as "schema/invalid"
 	Message   string          `json:"message,omitempty"`

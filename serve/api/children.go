@@ -10,9 +10,8 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Children starts the children of runs on the server, as runs of a published pipeline, for journal.Elsewhere. The token
-// needs the roles read, start and answer, and grant for parents that have a grant. Removing a parent
-// does not remove its children on a server.
+// Children starts runs' children on the server, as runs of a published pipeline, for journal.Elsewhere. The token needs the roles
+// read, start and answer, and also grant if a parent has a grant. Removing a parent does not remove its children on a server.
 func (c *Client) Children(pipeline string) journal.Starter { return &children{c, pipeline} }
 
 type children struct {

@@ -22,8 +22,8 @@ type Client struct {
 	URL   string       // of the server, such as "http://127.0.0.1:8080"
 	Token string       // as printed by "stone token create"; empty sends none
 	HTTP  *http.Client // http.DefaultClient if nil
-	// Patience is the time for which the client retries repeatable requests while no server answers. Zero means one minute, a
-	// negative value disables retries. If a server asks for a longer wait than this or 5 minutes, the request fails at once.
+	// Patience is how long the client retries repeatable requests while no server answers. Zero means one minute; a negative
+	// value disables retries. If a server requests a wait longer than this or longer than 5 minutes, the request fails at once.
 	Patience time.Duration
 }
 
@@ -90,7 +90,7 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	}
 }
 
-// given returns the error for the caller: without the mark that it can be retried.
+// given returns the error for the caller, without the mark that the request can be retried.
 func given(err error) error {
 	if u, ok := errors.AsType[unavailable](err); ok {
 		return u.error
@@ -167,12 +167,11 @@ type waiter struct {
 // forever returns a waiter without a deadline.
 func forever() waiter { return waiter{until: time.Now().Add(math.MaxInt64)} }
 
-// longestWait bounds the wait that a server may ask for.
+// longestWait is the longest wait that a server may request.
 const longestWait = 5 * time.Minute
 
-// wait waits before the next attempt. It returns the error for the caller if there is none: if a retry
-// cannot resolve err, if the next attempt would start after the deadline of w or of ctx, or if the
-// server asks for too long a wait.
+// wait waits before the next attempt. It returns the error for the caller if there is none: if a retry cannot resolve err, if the
+// next attempt would start after the deadline of w or of ctx, or if the server requests too long a wait.
 func (w *waiter) wait(ctx context.Context, err error) error {
 	var u unavailable
 	if !errors.As(err, &u) {

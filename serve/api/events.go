@@ -16,7 +16,7 @@ import (
 // Now is the place after which only new events follow.
 const Now = "now"
 
-// quiet bounds the silence of a stream. A server sends something every 15 s.
+// quiet is how long a stream may be silent. A server sends something every 15 s.
 const quiet = 45 * time.Second
 
 // Events yields the events of a run after the one with the id after, and waits for more until the run is over. An empty id means

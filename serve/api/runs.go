@@ -53,8 +53,8 @@ func (c *Client) Runs(ctx context.Context, q journal.Query) iter.Seq2[Run, error
 	}
 }
 
-// Threads yields the conversations of a pipeline, or of all if it is empty, the one with the newest turn first. An error is
-// yielded last.
+// Threads yields the conversations of a pipeline, or of all pipelines if it is empty, the one with the newest turn first. An
+// error is yielded last.
 func (c *Client) Threads(ctx context.Context, pipeline string) iter.Seq2[Thread, error] {
 	return func(yield func(Thread, error) bool) {
 		for values := selection(journal.Query{Pipeline: pipeline}); ; {
@@ -101,10 +101,10 @@ func selection(q journal.Query) url.Values {
 	return values
 }
 
-// pollTime bounds the server's wait in one request for a result.
+// pollTime is the server's maximum wait in one request for a result.
 const pollTime = 30 * time.Second
 
-// Result waits until the run stops and returns it, with its Result if it is done. A run that waits for an answer has stopped too,
+// Result waits until the run stops and returns it, with its Result if it is done. A run waiting for an answer has stopped too,
 // but is not over: see Run.Over. If the run was refused because its pipeline changed, the error is a problem of type Refused with
 // the run.
 func (c *Client) Result(ctx context.Context, id string) (run Run, err error) {
@@ -185,7 +185,7 @@ func (c *Client) Pipelines(ctx context.Context) ([]Pipeline, error) {
 	return all.Pipelines, err
 }
 
-// Caps returns the capabilities that Act can ask.
+// Caps returns the capabilities that Act can call.
 func (c *Client) Caps(ctx context.Context) ([]Capability, error) {
 	var all Capabilities
 	err := c.get(ctx, &all, nil, "caps")

@@ -30,8 +30,7 @@ type outcome struct {
 	Usage     budget.Total     `json:"usage,omitzero"`
 }
 
-// call starts a run of a pipeline, or resumes the one whose questions the client was
-// asked, and waits for it.
+// call starts a run of a pipeline, or resumes the run whose questions the client was asked, and waits for it.
 func (s *server) call(ctx context.Context, req *sdk.CallToolRequest, p pipeline) (*sdk.CallToolResult, error) {
 	c := callerOf(ctx)
 	run, said, err := begin(ctx, c, req, p)
@@ -106,15 +105,15 @@ func stateOf(req *sdk.CallToolRequest) (s state) {
 	return s
 }
 
-// abandon cancels the run of a call that was cancelled by its client. A client that received the run in a RequestState can repeat
-// its call.
+// abandon cancels the run of a call that its client cancelled. A client that received the run in a RequestState can repeat its
+// call.
 func abandon(ctx context.Context, c client, run string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	_, _ = c.Cancel(ctx, run) // it is over, or the server closes
 }
 
-// maxRefused bounds the consecutive rejected answers of a user.
+// maxRefused is the maximum number of consecutive rejected answers of a user.
 const maxRefused = 3
 
 // await waits for a run and asks its questions if the client can and the user has not left them open.
@@ -225,8 +224,7 @@ func plain(content json.RawMessage) string {
 	return string(content)
 }
 
-// refusal returns the result of a call for an error. A model sees why its call was refused;
-// errors of the protocol go to its client.
+// refusal returns the result of a call for an error. A model sees why its call was refused; protocol errors go to its client.
 func refusal(err error) (*sdk.CallToolResult, error) {
 	if errors.As(err, new(*jsonrpc.Error)) {
 		return nil, err

@@ -11,22 +11,23 @@
 //
 // # Tools
 //
-// Each pipeline is a tool of its name, with "_" for dots. Its arguments are the input of the pipeline, or {"input": …} if that is
-// no object. An argument whose name some providers would refuse, such as user/tone, is renamed to user_tone. Its result is the
-// run's result, as text and, with the id and the state of the run, as structured content. The annotations follow from the effects
-// that the pipeline declares. A caller has the roles, the tenant and the limits that [serve.Access] gives it.
+// Each pipeline is a tool with the pipeline's name, in which "_" replaces dots. Its arguments are the input of the pipeline, or
+// {"input": …} if that is not an object. An argument whose name some providers would refuse, such as user/tone, is renamed to
+// user_tone. Its result is the run's result, as text and, with the id and the state of the run, as structured content. The
+// annotations are derived from the effects that the pipeline declares. A caller has the roles, the tenant and the limits that
+// [serve.Access] gives it.
 //
 // A call starts a durable run and reports each finished step as progress. If the run takes
 // longer than [Config.Wait], the call returns its id, and the tools run_result, run_status,
 // run_answer and run_cancel act on it. A client with the extension
 // io.modelcontextprotocol/tasks gets a task instead.
 //
-// A client with elicitation asks its user the questions of the run. Otherwise the call returns the question, and a person answers
-// it elsewhere. The model of the client cannot answer unless [Config.ModelMayAnswer] is set: run_answer makes the client ask its
-// user.
+// A client that supports elicitation asks its user the run's questions. Otherwise the call returns the question, and a person
+// answers it elsewhere. The client's model cannot answer unless [Config.ModelMayAnswer] is set: run_answer makes the client ask
+// its user.
 //
-// A call that is cancelled cancels its run, because nobody else knows it. A run whose call has returned continues, and so do the
-// runs of a client over standard input that ends: the next server with the journal resumes them.
+// A call that is cancelled cancels its run, because nobody else knows it. A run whose call has returned continues. So do the runs
+// of a client on standard input that ends: the next server with the journal resumes them.
 //
 // # Resources
 //
@@ -35,6 +36,6 @@
 // # Sessions
 //
 // There are none over HTTP: the whole state of a run is in the journal, so every server that shares it can answer. Clients of
-// protocol versions before 2026-07-28 have no elicitation there, because that would need a session. Over standard input and
-// output they have it.
+// protocol versions before 2026-07-28 have elicitation only over standard input and output, because over HTTP it would need a
+// session.
 package mcp

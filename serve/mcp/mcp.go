@@ -19,14 +19,13 @@ import (
 
 // Config configures how pipelines are served. Its zero value is usable.
 type Config struct {
-	// Wait bounds the wait of a call for its run, at most a minute, before it returns the id of the run; 50 s if zero, because
-	// many clients give up after a minute.
+	// Wait is how long a call waits for its run, at most a minute, before it returns the run's id; 50 s if zero, because many
+	// clients give up after a minute.
 	Wait time.Duration
-	// ModelMayAnswer lets the model of the client answer questions itself, with the tool run_answer. Questions guard the model's
+	// ModelMayAnswer lets the client's model answer questions itself, with the tool run_answer. Questions guard the model's
 	// actions, so by default run_answer only makes the client ask its user.
 	ModelMayAnswer bool
-	// By names the client of Serve in the record of its answers, as "user ada". A mount has
-	// the callers of its server.
+	// By names the client of Serve when its answers are recorded, such as "user ada". A mount uses its server's callers.
 	By string
 }
 
@@ -60,9 +59,8 @@ func Mount(cfg Config) serve.Mount {
 	}
 }
 
-// Serve serves the pipelines to one client, who may do everything, until it ends or ctx is
-// done: in and out are the standard input and output of most programs. When it returns, a
-// read of in may still be in progress.
+// Serve serves the pipelines to one client, who may do everything, until the client ends or ctx is done: in and out are the
+// standard input and output of most programs. When it returns, a read of in may still be in progress.
 func Serve(ctx context.Context, of *serve.Server, cfg Config, in io.Reader, out io.Writer) error {
 	s, err := newServer(of, cfg)
 	if err != nil {

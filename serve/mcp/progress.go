@@ -47,13 +47,13 @@ func (s *server) tell(ctx context.Context, c client, req *sdk.CallToolRequest, r
 }
 
 const (
-	// lastSteps bounds the time to send the last steps of a stopped run.
+	// lastSteps is the maximum time to send the last steps of a stopped run.
 	lastSteps = time.Second
-	// maxStates bounds the stops of a run in a call after which its last steps are awaited.
+	// maxStates is the maximum number of a run's stops in a call after which its last steps are awaited.
 	maxStates = 64
 )
 
-// finish returns when all finished steps of a run that stopped in the state were sent.
+// finish returns once all finished steps of a run that stopped in the state have been sent.
 func (t *teller) finish(state journal.State) {
 	defer t.stop()
 	late := time.After(lastSteps)

@@ -21,7 +21,7 @@ import (
 // answerField is the field of a form with the answer to a question that is not a form.
 const answerField = "answer"
 
-// reasonField is the field with the reason of an answer, such as of a no to a tool.
+// reasonField is the field with the reason for an answer, such as for refusing a tool.
 const reasonField = "reason"
 
 // inResults reports whether a client is asked in the result of a call, which it then repeats with the answers (since protocol
@@ -87,8 +87,8 @@ func requested(q api.Question) json.RawMessage {
 	return fmt.Appendf(nil, `{"type":"object","properties":{%s},"required":%s}`, strings.Join(properties, ","), encode(required))
 }
 
-// choices returns the choices without a blank, and the prefixes of the others by the choice without a reason, such as "no: " by
-// "no".
+// choices returns the choices without a blank, and the prefixes of the others, keyed by the choice without a reason: for example,
+// "no: " under "no".
 func choices(all []string) (plain []string, blanks map[string]string) {
 	blanks = map[string]string{}
 	for _, c := range all {
@@ -110,7 +110,7 @@ func encode(v any) []byte {
 	return text
 }
 
-// plainField returns a field in the form of MCP.
+// plainField returns a field in MCP's format.
 func plainField(f answers.Field) object {
 	out := object{"type": cmp.Or(f.Type, "string")}
 	for name, value := range f.Keywords {
@@ -185,7 +185,7 @@ func filledIn(value any) string {
 		}
 		return strings.Join(lines, "\n")
 	}
-	text, err := json.Marshal(value) // a number or a truth
+	text, err := json.Marshal(value) // a number or a boolean
 	if err != nil {
 		return fmt.Sprint(value)
 	}

@@ -18,7 +18,7 @@ import (
 const tasksExtension = "io.modelcontextprotocol/tasks"
 
 const (
-	// beforeTask is the wait of a call before its run becomes a task.
+	// beforeTask is how long a call waits before its run becomes a task.
 	beforeTask = 500 * time.Millisecond
 	// pollTask is the suggested polling interval of a task.
 	pollTask = time.Second
@@ -108,7 +108,7 @@ func (s *server) getTask(ctx context.Context, session *sdk.ServerSession, params
 	switch run.State {
 	case journal.Canceled:
 		t.Status = "cancelled"
-	case journal.Done, journal.Failed, journal.Refused: // "failed" is reserved for errors of the protocol
+	case journal.Done, journal.Failed, journal.Refused: // "failed" is reserved for protocol errors
 		t.Status, t.Result = "completed", s.outcomeOf(run, nil)
 	case journal.Waiting:
 		open, err := callerOf(ctx).Questions(ctx, run.ID)

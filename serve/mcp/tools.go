@@ -49,7 +49,8 @@ func toolOf(described api.Pipeline) (*sdk.Tool, pipeline, error) {
 	}, p, nil
 }
 
-// argument matches the argument names that all providers accept: Anthropic refuses the whole request for any other.
+// argument matches the argument names that all providers accept: Anthropic refuses the whole request if it contains any other
+// name.
 var argument = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 
 // rename renames other arguments of a schema, such as the slot user/tone of a plan to user_tone.
@@ -156,7 +157,7 @@ func moved(schema json.RawMessage, property string) []byte {
 	return bytes.ReplaceAll(compact.Bytes(), []byte(`"$ref":"#`), []byte(`"$ref":"#/properties/`+property))
 }
 
-// annotations translates the effects of a pipeline for its caller. Effects that are not ruled out are assumed: without an effect
+// annotations translates the effects of a pipeline for its caller. Effects that are not ruled out are assumed. Without an effect
 // on files, programs or the host's own families, destructiveness is unknown and left open. A pipeline with undeclared parts gets
 // no favorable annotation.
 func annotations(p api.Pipeline) *sdk.ToolAnnotations {

@@ -38,8 +38,10 @@ func (r *reader) kind(m *form.Map, name string, at *kinds.Reached) kinds.Builder
 	if name == "solver" {
 		var which string
 		m.Need("solver")
-		if !m.At("solver").OneOf(&which, "cel", "sat") {
-			m.AllowRest() // its fields are unknown
+		if solver, given := m.Field("solver"); !solver.OneOf(&which, "cel", "sat") {
+			if given {
+				m.AllowRest() // its fields are unknown
+			}
 			return nil
 		}
 		name += "/" + which

@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// A Form asks for an answer that fits a JSON Schema. Without fields it asks for JSON.
+// A Form requests an answer that matches a JSON Schema. Without fields, it requests JSON.
 type Form struct {
 	Fields []Field
 	Schema string // in readable form; empty if any text is an answer
@@ -61,7 +61,7 @@ func (p *property) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// Of makes the form for a schema, which may be empty.
+// Of returns the form for a schema, which may be empty.
 func Of(schema json.RawMessage) Form {
 	if len(schema) == 0 {
 		return Form{}
@@ -97,14 +97,14 @@ func ordered(object json.RawMessage) (names []string, properties []property) {
 		}
 		var p property
 		if err := in.Decode(&p); err != nil {
-			p = property{} // it is asked for as JSON
+			p = property{} // requested as JSON
 		}
 		names, properties = append(names, name.(string)), append(properties, p)
 	}
 	return names, properties
 }
 
-// field returns the field that asks for a property.
+// field returns the form field for a property.
 func (p property) field(name string, required bool) Field {
 	f := Field{Name: name, Title: p.Title, Description: p.Description, Required: required}
 	if f.Title == "" {
@@ -123,7 +123,7 @@ func (p property) field(name string, required bool) Field {
 		}
 		return f
 	}
-	const long = 200 // length from which a text has several lines
+	const long = 200 // length from which a text field has several lines
 	switch t := kindOf(p.Type); t {
 	case "string":
 		if f.Kind = "text"; p.MaxLength > long || p.MaxLength == 0 {
@@ -187,7 +187,7 @@ func kindOf(t any) string {
 // number matches a JSON number. A form sends it as typed, with all digits.
 var number = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
-// Response returns the JSON of a filled form, or "". Get returns the content of the named field.
+// Response returns the JSON of a filled form, or "". The function get returns the content of the named field.
 func (f Form) Response(get func(name string) string) string {
 	if len(f.Fields) == 1 && f.Fields[0].Name == "" {
 		value, _ := f.Fields[0].json(get)

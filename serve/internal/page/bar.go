@@ -30,7 +30,7 @@ func (s *span) add(from, to time.Time) {
 	}
 }
 
-// fold finds the pauses between steps that are longer than all steps together by a part.
+// fold finds pauses between steps that are long compared with all steps together.
 func (s *span) fold(steps []journal.Step) {
 	started := slices.DeleteFunc(slices.Clone(steps), func(one journal.Step) bool { return one.Started.IsZero() })
 	slices.SortFunc(started, func(a, b journal.Step) int { return a.Started.Compare(b.Started) })

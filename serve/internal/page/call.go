@@ -46,7 +46,7 @@ func (a attempt) Why() string {
 	return a.Error
 }
 
-// Note distinguishes the attempts of one capability.
+// Note distinguishes attempts by the same capability.
 func (a attempt) Note() string {
 	switch {
 	case a.Repair:
@@ -141,7 +141,7 @@ func (a *attempt) read(ctx context.Context, j journal.Journal, run string) error
 	return nil
 }
 
-// Asked counts the capabilities that were asked.
+// Asked counts the capabilities that were called.
 func (c *called) Asked() int {
 	seen := map[string]bool{}
 	for _, a := range c.Tried {

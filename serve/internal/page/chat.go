@@ -31,7 +31,7 @@ type exchange struct {
 	Agent       string // its path; "" if the run has none
 }
 
-// mostTurns bounds the turns on a page.
+// mostTurns is the maximum number of turns on a page.
 const mostTurns = 50
 
 // chat shows a conversation.
@@ -101,7 +101,7 @@ func exchangeOf(ctx context.Context, v View, run journal.RunInfo) (exchange, err
 }
 
 // agentIn returns the path and the opening of the outermost agent of a run. It reads only the first branches of the first levels,
-// which contain the agent that talks to a person, because a run may have a million steps.
+// which contain the agent that talks to a person: a run may have a million steps.
 func agentIn(ctx context.Context, v View, run string) (string, *view.Opening, error) {
 	o, err := v.Journal.Outline(ctx, run)
 	if err != nil {

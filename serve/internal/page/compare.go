@@ -26,7 +26,7 @@ type comparison struct {
 	Evals       *[2]evaluated // of two evaluations
 	Unread      bool          // a run is too large: the duration and cost of some steps were not read
 	Whole       bool          // the results of large runs are compared
-	Places      []places      // of large runs, whose results are compared only if that is asked for
+	Places      []places      // of large runs, whose results are compared only on request
 }
 
 // places is a place of the pipeline in both runs.
@@ -35,7 +35,7 @@ type places struct {
 	Of   [2]journal.Place
 }
 
-// Differ reports whether the runs have different numbers there.
+// Differ reports whether the two runs' numbers differ there.
 func (p places) Differ() bool {
 	a, b := p.Of[0], p.Of[1]
 	return a.Recorded != b.Recorded || a.Failed != b.Failed || a.Open != b.Open || a.Usage.USD != b.Usage.USD
@@ -106,11 +106,11 @@ type compared struct {
 	all []journal.Difference
 }
 
-// mostCompared bounds the differences that are kept.
+// mostCompared is the maximum number of differences that are kept.
 const mostCompared = 10_000
 
-// differences returns the differences of two runs. Of large runs it returns only differences that are kept, and otherwise false,
-// unless all are asked for.
+// differences returns the differences of two runs. For large runs it returns only cached differences, and otherwise false, unless
+// all are requested.
 func (p *pages) differences(ctx context.Context, v View, a, b journal.RunInfo, whole bool) ([]journal.Difference, bool, error) {
 	of := [5]string{v.Tenant, a.ID, seen(a), b.ID, seen(b)}
 	if last := p.last.Load(); last != nil && last.of == of {
@@ -230,7 +230,7 @@ func (c comparison) Before(score string) *eval.ScoreReport {
 // After is the report of B.
 func (c comparison) After() *evaluated { return &c.Evals[1] }
 
-// stepsCompared is the page of a step in two runs.
+// stepsCompared is the page that compares a step in two runs.
 type stepsCompared struct {
 	comparison
 	Path   string

@@ -128,7 +128,7 @@ func replyTo(ctx context.Context, v View, run, path, score string) (out reply, e
 	return out, err
 }
 
-// columnsOfCase bounds each text of a case.
+// columnsOfCase is the maximum width of each text of a case.
 const columnsOfCase = 160
 
 // scale is the range of the intervals in a column.

@@ -16,7 +16,7 @@ type field struct {
 	Before, Now string // "" if absent
 }
 
-// Bounds of a case's fields.
+// Limits on a case's fields.
 const (
 	mostFields     = 12
 	columnsOfField = 160

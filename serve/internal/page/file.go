@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// The bounds of a file: it holds the first steps and the first bytes of their contents.
+// Limits of a file: it holds the first steps and the first bytes of their contents.
 const (
 	stepsOfFile = 2000
 	bytesOfFile = 16 << 20

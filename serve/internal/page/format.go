@@ -144,13 +144,13 @@ func missing(format string, args ...any) *api.Problem {
 	return &api.Problem{Type: problems.NotFound, Title: "Not Found", Status: 404, Detail: fmt.Sprintf(format, args...)}
 }
 
-// isMissing reports whether missing made the error.
+// isMissing reports whether the error comes from missing.
 func isMissing(err error) bool {
 	var p *api.Problem
 	return errors.As(err, &p) && p.Status == 404
 }
 
-// jsonToken matches the tokens of JSON that have a color: a text, perhaps a key, and a word or number.
+// jsonToken matches the tokens of JSON that have a color: a string, which may be a key, and a word or number.
 var jsonToken = regexp.MustCompile(`"(?:[^"\\]|\\.)*"(\s*:)?|-?\b(?:true|false|null|[0-9][0-9.eE+-]*)\b`)
 
 // colored formats a content: JSON with colored keys, texts and numbers, anything else unchanged.

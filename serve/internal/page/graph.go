@@ -20,7 +20,7 @@ type drawing struct {
 	Width, Height int
 	Boxes         []box
 	Arrows        []arrow
-	rescued       bool // the run has its result: what failed in it is marked alone, not what it is in
+	rescued       bool // the run has its result: failed parts are marked, but not the parts around them
 }
 
 // box is an ashlar: a leaf, or a frame around its children.
@@ -49,7 +49,7 @@ type place struct {
 	visits           int // rounds of a loop, or lanes
 }
 
-// maxPlaces bounds a drawing. For a larger pipeline only the upper levels are drawn.
+// maxPlaces is the maximum size of a drawing. Of a larger pipeline, only the upper levels are drawn.
 const maxPlaces = 120
 
 // draw lays out the pipeline of a run, from left to right. It is nil for a run that has
@@ -86,7 +86,7 @@ func draw(info journal.RunInfo, at []journal.Place) *drawing {
 		counted := true
 		for at, here := s.Path, true; at != ""; at, here = address.Parent(at), false {
 			if p := places[at]; p != nil {
-				counted = counted && (here || len(p.below) > 0) // turns of an agent are not steps of the pipeline
+				counted = counted && (here || len(p.below) > 0) // an agent's turns are not steps of the pipeline
 				p.add(s, here, counted)
 			}
 		}

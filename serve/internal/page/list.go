@@ -47,7 +47,7 @@ func (t runsTable) Costs() bool {
 	return slices.ContainsFunc(t.Runs, func(r runRow) bool { return r.Usage != (budget.Total{}) })
 }
 
-// tableOf makes the table of runs.
+// tableOf returns the table of runs.
 func tableOf(ctx context.Context, v View, runs []journal.RunInfo) (t runsTable, err error) {
 	for _, info := range runs {
 		row := rowOf(info)
@@ -61,12 +61,12 @@ func tableOf(ctx context.Context, v View, runs []journal.RunInfo) (t runsTable, 
 
 type runRow struct {
 	view.Head
-	Asks string // the first open question of a run that waits
+	Asks string // the first open question of a waiting run
 }
 
 func rowOf(info journal.RunInfo) runRow { return runRow{Head: view.Head{RunInfo: info}} }
 
-// asks reads the first open question of a run that waits.
+// asks reads the first open question of a waiting run.
 func (r *runRow) asks(ctx context.Context, v View) error {
 	if r.State != journal.Waiting {
 		return nil

@@ -13,16 +13,16 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// mostMarkdown bounds the rendered texts. Larger ones are shown unchanged.
+// mostMarkdown is the maximum size of a rendered text. Larger texts are shown unchanged.
 const mostMarkdown = 16 << 10
 
-// markdowns renders the answers of models. By default, the renderer removes HTML and script addresses.
+// markdowns renders models' answers. By default, the renderer removes HTML and script addresses.
 var markdowns = goldmark.New(
 	goldmark.WithExtensions(extension.Table, extension.Strikethrough),
 	goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(shown{}, 100))),
 )
 
-// markdown renders the text of a model. A text without Markdown is shown unchanged.
+// markdown renders a model's text. A text without Markdown is shown unchanged.
 func markdown(text string) template.HTML {
 	if len(text) <= mostMarkdown && strings.ContainsAny(text, "*_`#[|~-") && !deep(text) {
 		var out bytes.Buffer

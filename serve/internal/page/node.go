@@ -22,14 +22,14 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// shownBytes bounds the shown part of a content until all of it is requested.
+// shownBytes is how much of a content is shown until all of it is requested.
 const shownBytes = 64 << 10
 
 // A piece is a node, or the record of a step without a node.
 type piece struct {
 	journal.NodeInfo
 	Run     string
-	Step    *journal.Step // the step that made it; nil if unknown
+	Step    *journal.Step // the step that created it; nil if unknown
 	Above   []crumb       // lead to the step
 	Failure string        // of the step
 	Facts   [][2]string
@@ -235,7 +235,7 @@ func (n *piece) dropSaid() {
 	}
 }
 
-// read makes the texts of a piece, of at most limit bytes in all, and returns the rest of the limit.
+// read sets the texts of a piece, of at most limit bytes in total, and returns the rest of the limit.
 func (n *piece) read(limit int) allowance {
 	left := allowance(limit)
 	n.Talk = talkOf(n.Content, &left)
@@ -257,7 +257,7 @@ func (n *piece) read(limit int) allowance {
 	return left
 }
 
-// hiddenMeta lists meta with a special form on a page, or none.
+// hiddenMeta lists meta that a page shows in a special form or not at all.
 var hiddenMeta = map[string]bool{terms.CallNote: true, terms.Beside: true, terms.UsageNote: true, "answer": true}
 
 // An allowance is the number of bytes that may still be shown.

@@ -24,7 +24,7 @@ type activity struct {
 	Runs, Failed, Waiting int
 	kinds                 map[string]int // of failures
 	Cost                  budget.Total
-	most                  float64         // USD of the dearest run, if counted
+	most                  float64         // cost of the most expensive run in USD, if counted
 	lasted                []time.Duration // of the runs with a result
 }
 
@@ -94,7 +94,7 @@ func needs(s journal.State) bool {
 	return s != journal.Done && s != journal.Running && s != journal.Canceled
 }
 
-// Bounds of an overview's reads of single runs.
+// Limits on the single runs that an overview reads.
 const (
 	mostPaid    = 100
 	stepsOfPaid = 2000
@@ -366,7 +366,7 @@ func daysOf(r *http.Request) (int, error) {
 	return days, nil
 }
 
-// selects makes the query of a list of runs.
+// selects returns the query for a list of runs.
 func (p *pages) selects(filter url.Values) (q journal.Query, err error) {
 	if p.Select != nil {
 		return p.Select(filter)

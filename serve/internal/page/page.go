@@ -23,7 +23,7 @@ import (
 type Config struct {
 	// View returns the view of the sender of a request.
 	View func(*http.Request) View
-	// Fail answers a request with an error. Nil shows a page that reveals only that a run or a node does not exist.
+	// Fail answers a request with an error. If it is nil, an error page reveals only that a run or a node does not exist.
 	Fail func(http.ResponseWriter, *http.Request, error)
 	// Select reads the query of a list of runs; nil selects all.
 	Select func(url.Values) (journal.Query, error)
@@ -36,9 +36,9 @@ type Config struct {
 
 // A View is a caller's access: the journal as the caller sees it, and the allowed actions.
 type View struct {
-	// Journal has the runs. Only its methods that read are called.
+	// Journal has the runs. Only its reading methods are called.
 	Journal journal.Journal
-	// Tenant distinguishes runs with one id in different journals. It may be empty.
+	// Tenant distinguishes runs with the same id in different journals. It may be empty.
 	Tenant string
 	// Answer answers a question of a run. Nil allows no answers.
 	Answer func(ctx context.Context, run string, a api.Answer) error
@@ -54,16 +54,17 @@ type View struct {
 	Pipelines func() ([]Pipeline, error)
 	// Start starts a run with an id. A second equal request does nothing. Nil starts none.
 	Start func(ctx context.Context, id string, req api.Start) error
-	// Fork starts a run with an id that repeats a step of another run. Without an id it only predicts what that would do. Nil forks none.
+	// Fork starts a run with an id that repeats a step of another run. Without an id it only predicts what the fork would do. Nil
+	// forks none.
 	Fork func(ctx context.Context, run, at, id string) (*Forecast, error)
 	// Purse returns the sender's daily limit and spending, or nil without a limit. Purse may be nil.
 	Purse func(ctx context.Context) (*Purse, error)
 	// Budgets returns the budgets over several runs that the sender may see. It may be nil.
 	Budgets func(ctx context.Context) ([]view.Budget, error)
-	// Searches are the capabilities that search documents, and Search asks one. Without any there is no search page.
+	// Searches are the capabilities that search documents, and Search calls one. Without any there is no search page.
 	Searches []string
 	Search   func(*http.Request, api.Search) (api.Found, error)
-	// LogOut is the path of a form that ends the session of the sender. It is empty without a session.
+	// LogOut is the path of a form that ends the sender's session. It is empty without a session.
 	LogOut string
 	// Runs reports whether Resume knows the pipeline of a run; nil means yes.
 	Runs func(journal.RunInfo) bool
@@ -88,7 +89,7 @@ type pages struct {
 	last atomic.Pointer[compared]
 }
 
-// Patterns are the patterns of http.ServeMux under which the pages are found.
+// Patterns are the http.ServeMux patterns under which the pages are served.
 var Patterns = []string{
 	"GET /{$}", "GET /runs/{id}", "GET /runs/{id}/step", "GET /runs/{id}/nodes/{node}", "GET /questions",
 	"GET /overview", "GET /pipelines/{name...}", "POST /pipelines/{name}", "GET /compare", "POST /runs/{id}/answers", "POST /runs/{id}/resume", "POST /runs/{id}/cancel", "POST /runs", "GET /runs/{id}/trace", "GET /runs/{id}/result", "GET /search", "POST /search", "GET /design", "GET /chats/{chat}", "GET /runs/{id}/fork", "POST /runs/{id}/fork", "GET /assets/{file}",
@@ -156,7 +157,7 @@ type frame struct {
 	Stream string // events that change the page
 	LogOut string // View.LogOut
 	Finds  bool   // documents can be searched
-	Waits  int    // runs that wait for an answer, at most mostWaits
+	Waits  int    // runs waiting for an answer, at most mostWaits
 	Poll   bool   // the page polls every 2 seconds, because it has no stream or one too long to read from its start
 	Body   any
 }
@@ -169,7 +170,7 @@ func (p *pages) live(f frame, stream string) frame {
 	return f
 }
 
-// mostWaits bounds the number of waiting runs in the menu.
+// mostWaits is the maximum number of waiting runs shown in the menu.
 const mostWaits = 100
 
 // show renders a page for the sender of a request.

@@ -26,7 +26,7 @@ import (
 type Pipeline struct {
 	api.Pipeline
 	Shape []journal.Part
-	Price func() view.Price // the most that a run may cost
+	Price func() view.Price // the maximum cost of a run
 }
 
 // pipelinePage is a pipeline with its runs.
@@ -120,7 +120,7 @@ func (p *pages) pipeline(w http.ResponseWriter, r *http.Request, v View) error {
 	return v.show(w, r, "pipeline", p.live(frame{Title: name, Here: "overview", Body: body}, "/runs?"+url.Values{"pipeline": {name}}.Encode()))
 }
 
-// formOf makes the form for the input of a pipeline, empty without inputs.
+// formOf returns the form for a pipeline's input, which is empty without inputs.
 func formOf(schema json.RawMessage) answers.Form {
 	var in struct {
 		Properties map[string]json.RawMessage `json:"properties"`

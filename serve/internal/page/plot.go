@@ -46,8 +46,8 @@ const (
 	mostPoints = 30
 )
 
-// plotOf plots the evaluations of the same pipeline with as many cases, and the baseline. It is nil without costs or with only
-// one evaluation.
+// plotOf plots the evaluations of the same pipeline with the same number of cases, and the baseline. It is nil without costs or
+// with only one evaluation.
 func plotOf(ctx context.Context, v View, info journal.RunInfo, e *evaluated) (*plot, error) {
 	if len(e.Scores) == 0 {
 		return nil, nil
@@ -127,7 +127,7 @@ const (
 	charOfPlot  = 6.2
 	lineOfPlot  = 13
 	mostOfName  = 22 // characters
-	stepsOfName = 14 // maximum lines by which a name moves
+	stepsOfName = 14 // maximum number of lines by which a name moves
 )
 
 // name places the names of the points as near as possible without overlapping names or points: right or left of the point, above

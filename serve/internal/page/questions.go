@@ -24,7 +24,7 @@ type question struct {
 	Answers bool   // it can be answered here
 	Inbox   bool   // the next question is shown after its answer
 	Saw     *saw   // nil without a tool call
-	Parent  string // that asks it too, and is answered
+	Parent  string // the parent that asks the question too, and is answered instead
 }
 
 // saw is the context in which an agent wants to call a tool, and the call.
@@ -65,17 +65,17 @@ func (q question) Diff() []line {
 	return q.Saw.Diff
 }
 
-// mostAnswered bounds the answers on the page of a run; the latest are shown.
+// mostAnswered is the maximum number of answers on a run's page; the latest are shown.
 const mostAnswered = 50
 
-// Bounds of the open questions on a page. Further ones are shown when these have their answers.
+// Limits on the open questions on a page. Further questions are shown once these are answered.
 const (
 	mostOpen  = 50
 	openBytes = 1 << 20
 )
 
-// openOf returns the first open questions of a run, or of all runs, and whether there are more. Of all runs it leaves out those of
-// children, which their parents ask.
+// openOf returns the first open questions of a run, or of all runs, and whether there are more. For all runs, it leaves out
+// children's questions, because their parents ask them.
 func openOf(ctx context.Context, v View, run string) (open []question, more bool, err error) {
 	page, more, err := view.Page(func(yield func(journal.Question, error) bool) {
 		for q, err := range v.Journal.EachQuestion(ctx, journal.QuestionQuery{Run: run, Open: true}) {
@@ -171,11 +171,10 @@ func (p *pages) questions(w http.ResponseWriter, r *http.Request, v View) error 
 	return v.show(w, r, "questions", p.live(frame{Title: "Questions", Here: "questions", Body: body}, "/questions?limit="+strconv.Itoa(mostOpen)))
 }
 
-// fieldOf is the prefix of the names of fields in a form, so that no property can have the name of
-// another input.
+// fieldOf is the prefix of field names in a form, so that no property can have the name of another input.
 const fieldOf = "field."
 
-// maxForm is the largest form.
+// maxForm is the maximum size of a form.
 const maxForm = 1 << 20
 
 func readForm(w http.ResponseWriter, r *http.Request) error {
@@ -191,7 +190,7 @@ func readForm(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// answer answers a question by the fields of a form.
+// answer answers a question from the fields of a form.
 func (p *pages) answer(w http.ResponseWriter, r *http.Request, v View) error {
 	if v.Answer == nil {
 		return &api.Problem{Type: problems.Forbidden, Title: "Forbidden", Status: http.StatusForbidden, Detail: "You may not answer questions here."}

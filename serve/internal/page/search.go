@@ -49,7 +49,7 @@ func (h hit) Source() string {
 	return h.File
 }
 
-// Part is a rank's part of the score.
+// Part is a rank's share of the score.
 func (hit) Part(rank int) string { return fmt.Sprintf("%.4f", 1/float64(60+rank)) }
 
 // search shows the form and, after it was sent, the passages. The form is posted, because searches cost money.

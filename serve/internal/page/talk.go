@@ -32,7 +32,7 @@ type message struct {
 	Reasoning string
 	Media     int // pictures and sounds
 	Calls     []toolCall
-	Turn      *journal.Step // the turn that made it, or nil
+	Turn      *journal.Step // the turn that created it, or nil
 	URL       string        // address of the turn, "" in a file
 	By        string        // the model and its stop reason
 }
@@ -47,7 +47,7 @@ type toolCall struct {
 	Failed bool
 	Done   bool              // it has a result
 	Step   *journal.Step     // nil if unknown
-	Asked  *journal.Question // the question whether it may run; nil if not asked
+	Asked  *journal.Question // the question whether the call may run; nil if not asked
 
 	id string
 }
@@ -61,7 +61,7 @@ func (c toolCall) Open() bool { return len(c.Diff) > 0 || c.Failed || c.Asked !=
 // line is a line of a difference.
 type line struct{ Sign, Text string }
 
-// mostMessages bounds a conversation on a page; the latest are shown.
+// mostMessages is the maximum number of messages on a page; the latest are shown.
 const mostMessages = 200
 
 // talkOf reads the conversation in the result of an agent, or the reply in the result of a turn. It is nil for other contents.
@@ -207,7 +207,7 @@ func said(r *llm.Reply) string {
 	return m.Text()
 }
 
-// tools adds the steps of calls, their results if the conversation lacks them, and their approvals.
+// tools adds calls' steps, their results if the conversation lacks them, and their approvals.
 func (t *talk) tools(ctx context.Context, v View, run string, steps map[string]*journal.Step, left *allowance) error {
 	asked, err := view.BriefQuestions(ctx, v.Journal, run)
 	if err != nil {
@@ -288,7 +288,7 @@ func callOf(c llm.ToolCall, left *allowance) toolCall {
 // contextLines is the number of equal lines shown around a difference.
 const contextLines = 3
 
-// difference returns the difference of two texts without long equal parts.
+// difference returns the differences between two texts, without long equal parts.
 func difference(before, after string) (out []line) {
 	all := text.Diff(strings.Split(strings.TrimSuffix(before, "\n"), "\n"), strings.Split(strings.TrimSuffix(after, "\n"), "\n"))
 	for i := 0; i < len(all); {

@@ -189,7 +189,7 @@ func fold(rows []*row) {
 	}
 }
 
-// add makes the row of a branch and, while there are fewer than most rows, those below it.
+// add adds the row of a branch and, while there are fewer than most rows, the rows below it.
 func (t *tree) add(ctx context.Context, read *view.Run, b journal.Branch, above string, most int) (*row, error) {
 	var below journal.Level
 	for b.Below > 0 {

@@ -17,7 +17,7 @@ type within struct {
 	Words  string
 	Hits   []found
 	After  int64 // the position after which it begins
-	Next   int64 // and after which it goes on, 0 if it has seen all
+	Next   int64 // position after which it continues, 0 if it has seen everything
 	Looked int   // steps with a result
 }
 
@@ -29,7 +29,7 @@ type found struct {
 	kind                 string // of the row
 }
 
-// Bounds of a page of a search within a run: it takes 0.2 seconds.
+// Limits of a page of a search within a run, which takes 0.2 seconds.
 const (
 	mostHits       = 50
 	mostSearched   = 2500     // results
@@ -38,8 +38,8 @@ const (
 	mostSearchText = 200      // bytes
 )
 
-// searchWithin searches the rows of a run after a position, as far as a page goes. A step is found once: in its name when it starts,
-// or in its failure, its prompt or its result.
+// searchWithin searches the rows of a run after a position, up to the limits of a page. A step is found once: in its name when it
+// starts, or in its failure, its prompt or its result.
 func searchWithin(ctx context.Context, v View, run *view.Run, words string, after int64) (*within, error) {
 	w := &within{Words: strings.TrimSpace(words), After: after}
 	if len(w.Words) > mostSearchText {
@@ -62,7 +62,7 @@ func searchWithin(ctx context.Context, v View, run *view.Run, words string, afte
 		if err != nil {
 			return nil, err
 		}
-		if left -= size; r.Seq >= last { // of a run that is running, Follow would wait for more
+		if left -= size; r.Seq >= last { // for a running run, Follow would wait for more
 			break
 		}
 		if w.Looked == mostSearched || left <= 0 || len(w.Hits) == mostHits {
@@ -111,7 +111,8 @@ func (w *within) read(ctx context.Context, v View, run *view.Run, pattern *regex
 	return len(rec.Content), nil
 }
 
-// look adds the first place in a text that has the words, unless the step was found before, and reports whether there is one.
+// look adds the first place in a text that contains the words, unless the step was found before, and reports whether there is
+// one.
 func (w *within) look(pattern *regexp.Regexp, one found, where string) bool {
 	at := pattern.FindStringIndex(where)
 	if at == nil {

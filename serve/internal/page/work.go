@@ -15,7 +15,7 @@ import (
 // A work is a step of one of two compared runs, with its input, output and cost.
 type work struct {
 	*journal.Step        // nil if the run did not execute it
-	How           string // the asked capabilities and the result, or the actions of an agent; "" for code
+	How           string // the called capabilities and the result, or the actions of an agent; "" for code
 	Usage         budget.Usage
 }
 
@@ -28,8 +28,8 @@ type works struct {
 // Sides are the works of the two runs.
 func (w works) Sides() []work { return []work{w.A, w.B} }
 
-// differ reports whether the step asked other capabilities, failed differently or had another cost. Code that only one run
-// executed appears among the differing results.
+// differ reports whether the step called different capabilities, failed differently or had a different cost. Code that only one
+// run executed appears among the differing results.
 func (w works) differ() bool {
 	if w.A.Step == nil || w.B.Step == nil {
 		return w.A.How != "" || w.B.How != ""

@@ -267,7 +267,7 @@ spec("steps are walked, folded and opened by keys", async (page) => {
 });
 spec("the page of a pipeline says the most that a run may cost as the command does", async (page) => {
 	await page.goto(PRICED + "/pipelines/tickets");
-	assert.match(await text(page, "[aria-labelledby=price]"), /A run costs at most 0\.046 USD\.\s+0\.0002 +tickets\/summarise: model\/down, asked up to 2 times[^]*0\.04 +tickets\/summarise: model\/large/);
+	assert.match(await text(page, "[aria-labelledby=price]"), /A run costs at most 0\.046 USD\.\s+0\.04 +tickets\/summarise: model\/large, asked up to 2 times[^]*0\.0002 +tickets\/summarise: model\/down/);
 });
 spec("the inbox is emptied by keys", async (page) => {
 	for (const id of ["empty1", "empty2"]) await waiting(id);
