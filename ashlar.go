@@ -446,7 +446,7 @@ func (a Ashlar) Description() string { return a.spec().about }
 // names with the ashlars of a package to find unused ones.
 func (a Ashlar) Names() []string {
 	var names []string
-	if a.Name() != "" && a.Form() != "reduce" && !a.IsZero() && !a.IsGlue() { // a reduce has the name of its body
+	if a.Name() != "" && a.Form() != "reduce" && !a.IsZero() && !a.IsGlue() { // a reduce has its body's name
 		names = append(names, a.Name())
 	}
 	for _, c := range a.Children() {

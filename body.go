@@ -22,7 +22,7 @@ func In(ctx context.Context) Body { return Body{ctx} }
 // a run, RunID and Path are empty, Grant allows nothing, no event is sent, and the other methods fail.
 type Body struct{ ctx context.Context }
 
-// RunID returns the id of the run.
+// RunID returns the run's id.
 func (b Body) RunID() string {
 	if f := frameOf(b.ctx); f != nil {
 		return f.run.id
@@ -142,10 +142,10 @@ func (b Body) Await(d dag.DAG) (dag.DAG, error) {
 	return leaf.await(b.ctx, body, d.Within(nil))
 }
 
-// Keep adds lanes beside the node that a leaf makes, for example the DAG that RunDynamic returned. They stay in the DAG and are
-// found by dag.All, like the lanes of a fan-out. D is the DAG that the body was given, or the one that Await returned, and every
-// lane extends it; if it is empty, call [dag.Origin] first. A body that builds its node itself builds it on the DAG that Keep
-// returns. Call Keep once, with all lanes, in the body itself and not within a Step.
+// Keep adds lanes beside the node that a leaf makes, for example the DAG that RunDynamic returned. The lanes stay in the DAG, and
+// dag.All finds them, like the lanes of a fan-out. D is the body's DAG, or the DAG that Await returned, and every lane extends
+// it; if d is empty, call [dag.Origin] first. A body that builds its node itself builds it on the DAG that Keep returns. Call
+// Keep once, with all lanes, in the body itself and not within a Step.
 //
 // In a Flow, kept nodes are visible to the steps that read what the leaf produces.
 func (b Body) Keep(d dag.DAG, lanes ...dag.DAG) (dag.DAG, error) {
@@ -170,7 +170,7 @@ func outside(d dag.DAG) dag.DAG {
 	return d.WithFailure(dag.NewFailure(d, dag.FailureContent{Kind: kind.Error, Reason: errNoRun.Error()}, nil, time.Time{}), errNoRun)
 }
 
-// ground is the DAG under the node of a leaf that has called Await or Keep.
+// ground is the DAG under the node of a leaf that called Await or Keep.
 type ground struct {
 	from    dag.DAG // the DAG that the body was given
 	awaited bool

@@ -90,7 +90,7 @@ func (b *bounding) leaf(s *spec, path string) (most budget.Bound) {
 	d := s.said()
 	switch {
 	case d.Bound != nil:
-		// The nodes that a leaf gives its children are not inputs of the run.
+		// The nodes that a leaf passes to its children are not inputs of the run.
 		inner := &bounding{ctx: b.ctx}
 		most = d.Bound(b.ctx, func(c Ashlar) budget.Bound {
 			now, _ := s.child(c)

@@ -64,7 +64,7 @@ func (f *frame) Send(data event.Data) {
 	}
 }
 
-// maxNotices is the maximum number of notices of a run, and maxNotice the maximum length of a notice in bytes.
+// maxNotices is the maximum number of notices in a run, and maxNotice the maximum length of a notice in bytes.
 const maxNotices, maxNotice = 100, 4 << 10
 
 // notices are the notices of a run.
@@ -73,7 +73,7 @@ type notices struct {
 	all []event.Notice
 }
 
-// notice adds a notice to the result of the run, and sends it, unless the run already has one with the same code at the same
+// notice adds a notice to the run's result and sends it, unless the run already has a notice with the same code at the same
 // place.
 func (f *frame) notice(n event.Notice) {
 	if n.Path == "" {
@@ -187,7 +187,7 @@ func (f *frame) runStarted(p Ashlar) func(dag.DAG) {
 
 // said counts the answers streamed at a frame and below it.
 type said struct {
-	voices []voice // at the frame itself
+	voices []voice // streamed at the frame itself
 	live   int     // answers, here and below, that are not retracted
 	void   bool    // all are retracted; later deltas are dropped
 }

@@ -41,7 +41,7 @@ func (f *Failure) Is(target error) bool {
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// FailureKind returns the kind. If a body returns an error with this method, it sets the kind of the failure.
+// FailureKind returns the kind. If a body returns an error with this method, the method determines the kind of the failure.
 func (f *Failure) FailureKind() string { return string(f.Kind) }
 
 // Fail returns an error of a kind, for a body to return. Format and args are as for
@@ -70,9 +70,9 @@ func stopped(ctx context.Context) error {
 	return f
 }
 
-// ofRun reports whether an error concerns the run rather than the step that returned
-// it: a question waits for an answer, or the budget of the run is used up. Such an error
-// ends a fan-out, which drops no lane for it. An error declares it with a method EndsRun.
+// ofRun reports whether an error concerns the run rather than the step that returned it: a question is waiting for an answer, or
+// the run's budget is exhausted. Such an error ends a fan-out, which drops no lane for it. An error declares it with a method
+// EndsRun.
 func ofRun(err error) bool {
 	return errors.Is(err, kind.Waiting) || fault.EndsRun(err)
 }
@@ -256,7 +256,7 @@ func (f Finding) String() string {
 	return b.String()
 }
 
-// Findings are the results of a validation, in the order of the tree.
+// Findings are the results of a validation, in tree order.
 type Findings []Finding
 
 // Errors returns the findings that prevent a run.

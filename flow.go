@@ -18,7 +18,7 @@ import (
 
 func (r *run) flow(f *frame, d dag.DAG) dag.DAG {
 	c := f.spec.course()
-	if c.inOrder { // also without steps
+	if c.inOrder { // even without steps
 		return r.sequence(f, d)
 	}
 	w := &flowing{
@@ -51,7 +51,7 @@ type flowing struct {
 
 	mu      sync.Mutex
 	steps   []flowStep
-	ended   []latch         // of the stages
+	ended   []latch         // one for each stage
 	open    []int32         // for each gate, the number of stages it still waits for
 	views   map[int]dag.DAG // for each gate, the DAG at the start of its waiting steps
 	at      []dag.DAG       // the committed DAG before the first step, after it, …
@@ -65,7 +65,7 @@ type flowStep struct {
 	start   dag.DAG // at its start
 	out     dag.DAG
 	ended   bool
-	awaited bool                    // start is the committed DAG before the step, see Await
+	awaited bool                    // start is the committed DAG before the step; see Await
 	front   latch                   // every earlier step is committed
 	cancel  context.CancelCauseFunc // nil if no earlier step can fail any more
 	turn    chan struct{}           // held by the Await call that moves the step
@@ -169,8 +169,8 @@ func (w *flowing) begin(i int) (step *frame, ok bool) {
 	return step, true
 }
 
-// view returns the DAG at the start of a stage. It extends the committed DAG, or the result of an earlier stage if the stage sees
-// all of that, by the nodes of the other visible steps.
+// view returns the DAG at the start of a stage. It extends the committed DAG, or the result of an earlier stage if this stage
+// sees all of that result, with the nodes of the other visible steps.
 func (w *flowing) view(i int) (dag.DAG, error) {
 	if known, ok := w.views[i]; ok {
 		return known, nil
@@ -242,8 +242,7 @@ func (w *flowing) committed(i int) (dag.DAG, error) {
 	return dag.Rebase(onto, s.out, s.start)
 }
 
-// failed cancels the steps after one that failed. If it waits for an answer, the steps
-// that do not need it continue.
+// failed cancels the steps after one that failed. If it is waiting for an answer, the steps that do not need it continue.
 func (w *flowing) failed(i int) {
 	if !errors.Is(w.steps[i].out.Cause(), kind.Waiting) && i < w.bound {
 		w.bound = i

@@ -70,7 +70,7 @@ const (
 	indexSegment           // [index], a round or a lane
 	keySegment             // [key], the index-th branch
 	attemptSegment         // ~index, an attempt of a retried leaf
-	innerSegment           // adds nothing: the body of a reduce has the address of the reduce
+	innerSegment           // adds nothing: the body of a reduce has the reduce's address
 )
 
 type cancelable struct {
@@ -91,7 +91,7 @@ func (f *frame) stand(up *frame, s *spec, seg segment, index int) {
 }
 
 // path returns the address of the frame, element by element: names, branches, lanes, rounds, visits. No two visits of a run share
-// one, except leaves of glue, which have the address of their parent. The decision of a glue match uses the name of the match.
+// an address, except glue leaves, which have their parent's address. The decision of a glue match uses the name of the match.
 func (f *frame) path() string {
 	var short [128]byte // most paths fit, so that the string is the only allocation
 	b := f.appendPath(short[:0])
@@ -215,8 +215,8 @@ func (f *frame) later() (w queue.Writes) {
 	return w | queue.Result
 }
 
-// onlySteps reports whether all effects of a leaf are effects of the steps within it: it declares none, or its package
-// says so.
+// onlySteps reports whether all effects of a leaf come from steps within it: the leaf declares no effects, or its package says
+// so.
 func (s *spec) onlySteps() bool {
 	if s.detail == nil {
 		return s.effects != nil && len(s.effects) == 0

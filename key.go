@@ -88,8 +88,8 @@ func (s *spec) reads() []dag.Query {
 	return f.reads
 }
 
-// cached returns the maximum age of a result that the leaf takes from another run, 0 for none, and a further part of its reuse
-// key. See Detail.
+// cached returns the maximum age of a result that the leaf may take from another run, or 0 for none, and a further part of the
+// leaf's reuse key. See Detail.
 func (s *spec) cached(kind string, grant []string) (key []byte, age time.Duration) {
 	if cached := s.said().Cached; cached != nil && kind == "leaf" {
 		return cached(grant)
@@ -273,11 +273,11 @@ func describeType(w io.Writer, t dag.AnyType) {
 
 // found has facts derived from a spec on first use.
 type found struct {
-	accepted  atomic.Pointer[map[string]bool] // the last accepted input types, see accept
+	accepted  atomic.Pointer[map[string]bool] // the last accepted input types; see accept
 	printOnce sync.Once
 	print     dag.ID
 	own       dag.ID    // see spec.own; written with print
-	countOnce sync.Once // guards counts, see occurrence
+	countOnce sync.Once // guards counts; see occurrence
 	counts    []int
 
 	readsOnce sync.Once // guards reads, of a leaf with children

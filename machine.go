@@ -176,9 +176,8 @@ func (r *run) parallel(f *frame, d dag.DAG) dag.DAG {
 	return r.fan(f, base, starts, func(lane *frame, i int) *frame { return lane.child(childSegment, i) })
 }
 
-// fan runs one lane for each start and joins them. It keeps the start and the failure of
-// a lane that fails. A lane that ends because of the run, for example because it waits
-// for an answer, has not failed: the fan-out ends with it.
+// fan runs one lane for each start and joins them. It keeps the start and the failure of a lane that fails. A lane that ends
+// because of the run, for example because it is waiting for an answer, has not failed: the fan-out ends with it.
 func (r *run) fan(f *frame, base dag.DAG, starts []dag.DAG, body func(*frame, int) *frame) dag.DAG {
 	t := fanned{lanes: make([]dag.DAG, len(starts)), lost: make([]bool, len(starts))}
 	f.lanes(len(starts), func(i int) {
@@ -235,7 +234,7 @@ func (r *run) fan(f *frame, base dag.DAG, starts []dag.DAG, body func(*frame, in
 // fanned holds the results of the lanes of a fan-out.
 type fanned struct {
 	lanes []dag.DAG // empty where a lane did not finish
-	lost  []bool    // it failed
+	lost  []bool    // whether each lane failed
 
 	exhausted, waiting atomic.Pointer[error] // why the run ends, if a lane ended it
 }
@@ -273,7 +272,7 @@ func (s *spec) survivors(n int) int {
 	return max(1, s.quorum)
 }
 
-// lost returns the remains of a failed lane: its first DAG and its failure. The meta of the failure has the path of the fan-out
+// lost returns the remains of a failed lane: its first DAG and its failure. The failure's meta contains the path of the fan-out
 // and its number of lanes.
 func (f *frame) lost(start, out dag.DAG, lane, lanes int) dag.DAG {
 	content, err := dag.Failure.Of(out.Latest())

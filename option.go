@@ -60,7 +60,7 @@ type settings struct {
 	timeout  time.Duration
 	detail   *Detail
 
-	mayDecline bool // of an ask
+	mayDecline bool // for an Ask
 }
 
 // with applies options to s.
@@ -89,8 +89,8 @@ func Queries(qs ...dag.Querier) LeafOption {
 	})
 }
 
-// Version sets the version of a leaf. When it changes, no other run reuses recorded results of
-// the leaf, and a run that was started with another version is refused when it is resumed.
+// Version sets a leaf's version. When it changes, no other run reuses recorded results of the leaf, and a run that was started
+// with another version cannot be resumed.
 func Version(v string) LeafOption {
 	return leafOption(func(s *spec) { s.version = v })
 }
@@ -110,9 +110,8 @@ func Children(walk Walk) LeafOption {
 	return leafOption(func(s *spec) { s.walk, s.children = walk, walk.children() })
 }
 
-// Effects declares the effects of a leaf on the world; see package effect. A run with a
-// grant rejects a pipeline that needs more. Without arguments it declares none; a leaf without this option declares
-// nothing, see [Ashlar.Undeclared].
+// Effects declares a leaf's effects on the world; see package effect. A run with a grant rejects a pipeline that needs more.
+// Without arguments, Effects declares that there are none; a leaf without this option declares nothing; see [Ashlar.Undeclared].
 func Effects(effects ...string) LeafOption {
 	return leafOption(func(s *spec) { s.effects = append(stated(s.effects), effects...) })
 }

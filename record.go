@@ -34,17 +34,16 @@ type RunRecord struct {
 	// Config replaces the given Config, for example with a RunID, a recorded Input, a wrapped Frontend or
 	// another Recorder. That Recorder is used unchanged: its OpenRun is not called.
 	Config Config
-	// Begin is called when the pipeline has been validated with the Config, before any step starts. It
-	// returns the context of the run, derived from its argument. If it fails, no step starts. A nil Begin
-	// returns its argument.
+	// Begin is called when the pipeline has been validated with the Config, before any step starts. It returns the run's context,
+	// derived from its argument. If it fails, no step starts. A nil Begin returns its argument.
 	Begin func(context.Context) (context.Context, error)
 	// End is called exactly once, with the result and the error of the run, even if the pipeline is invalid or Begin failed. Run
 	// returns the error that End returns. A nil End returns its argument.
 	End func(Result, error) error
 }
 
-// record passes one leaf, decision or step through the recorder. Work gets its own frame, because the context of a body ends
-// before its result is recorded. A failure is recorded like a result. If the run has stopped or waits for an answer, nothing is
+// record passes one leaf, decision or step through the recorder. Work runs in its own frame, because a body's context ends before
+// its result is recorded. A failure is recorded like a result. If the run has stopped or is waiting for an answer, nothing is
 // recorded, since the work may be unfinished.
 func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (step.Record, error) {
 	if err := f.run.over(); err != nil {
@@ -113,7 +112,7 @@ func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (st
 func (f *frame) ask(at *frame, key step.Key, do func(context.Context) (step.Record, error)) (rec step.Record, err error) {
 	defer at.caught(&err)
 	recorder := f.run.recorder
-	if recorder == nil { // for earlier attempts alone
+	if recorder == nil { // only for earlier attempts
 		recorder = forgetful{}
 	}
 	if tries := f.tries(); tries != nil {
@@ -175,8 +174,8 @@ func recorderFailure(path string, err error) *Failure {
 	return failure
 }
 
-// replay checks an earlier record. A refused record stops the run: a Rescue would take
-// a branch that the recorded run did not take.
+// replay checks an earlier record. A rejected record stops the run: a Rescue would take a branch that the recorded run did not
+// take.
 func (f *frame) replay(key step.Key, rec step.Record) (step.Record, error) {
 	f.more().replayed = true
 	if !f.spec.glue && f.Wants(slog.LevelInfo) {

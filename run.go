@@ -46,17 +46,15 @@ type Config struct {
 	Grant []string
 	// Policy limits the effects of steps by the nodes that they read: a marks.Policy of package x/marks. Nil means no limit.
 	Policy policy
-	// RunID is the id of the run. If it is empty, the run makes one.
+	// RunID is the run's id. If it is empty, one is generated.
 	RunID string
-	// Request is the id of the external request that the run answers. Every event of
-	// the run has it.
+	// Request is the id of the external request that the run answers. It is in every event of the run.
 	Request string
-	// Conversation is the id of the conversation in which the run is a turn. The RunStarted event has it.
+	// Conversation is the id of the conversation that this run is a turn of. The RunStarted event has it.
 	Conversation string
-	// Parent is the id of a span of the embedding program. It is the parent of the
-	// root span in the run's events.
+	// Parent is the id of a span in the embedding program, which becomes the parent of the root span in the run's events.
 	Parent string
-	// Now is the clock of the run; nil is time.Now.
+	// Now is the run's clock; nil means time.Now.
 	Now func() time.Time
 }
 
@@ -284,7 +282,7 @@ func failedInput(d dag.DAG) dag.DAG {
 	return d.WithFailure(d.Latest(), err)
 }
 
-// accept validates p, and returns the context of its run. Ashlars are immutable, so p is not validated again for the last
+// accept validates p and returns the context for its run. Ashlars are immutable, so p is not validated again for the last
 // accepted input types.
 func accept(ctx context.Context, p Ashlar, cfg Config) (context.Context, error) {
 	if cfg.Policy != nil {
@@ -330,7 +328,7 @@ func newRun(ctx context.Context, cfg Config) *run {
 	return r
 }
 
-// settler is a recorder that may queue records, see step.Recorder.
+// settler is a recorder that may queue records; see step.Recorder.
 type settler interface {
 	Settled(run string) (wait func(now bool) error)
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Step calls fn with in as a recorded step of a body. If the recorder of the run has a result of the step for the same input,
-// Step returns it and does not call fn. In must contain everything that fn depends on, except nodes that the body reads. If the
-// run has a recorder, the JSON of in is part of the key. A type that cannot be encoded as JSON is always an error.
+// Step calls fn with in as a recorded step of a body. If the run's recorder has a result of the step for the same input, Step
+// returns it and does not call fn. In must contain everything that fn depends on, except nodes that the body reads. If the run
+// has a recorder, the JSON of in is part of the key. A type that cannot be encoded as JSON is always an error.
 //
 // The result of fn makes a round trip through JSON, even without a recorder or outside a run. Only the kind and reason of an
 // error are replayed. A panic of fn is an error of kind "panic".

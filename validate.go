@@ -252,7 +252,7 @@ func (v *validator) own(s *spec) {
 	for _, f := range s.faults {
 		v.find(v.here, f, "%s", f.Message)
 	}
-	if s.name == "" && s.form != reduceForm { // a reduce has the name of its body
+	if s.name == "" && s.form != reduceForm { // a reduce has its body's name
 		v.find(v.here, Finding{Type: "no-name"}, "a %s without a name: give it one, paths, events and findings need it", formNames[s.form])
 	}
 	if why := badName(s.name); why != "" && s.form != reduceForm {
@@ -357,7 +357,7 @@ func (v *validator) sameNames(s *spec) {
 	}
 }
 
-// gluedNames finds steps in glue that have the address of a step beside it.
+// gluedNames finds steps in glue that have the same address as a step beside the glue.
 func (v *validator) gluedNames(s *spec) {
 	if s.glue || !slices.ContainsFunc(s.children, Ashlar.IsGlue) {
 		return

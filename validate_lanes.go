@@ -19,7 +19,7 @@ import (
 // closing holds the facts known in the body of a Reduce.
 type closing struct {
 	fans   []*place      // the fan-outs that it closes, one per path
-	always bool          // one on every way
+	always bool          // there is one on every path
 	read   []dag.AnyType // lane types that its body has read with All so far
 }
 
@@ -39,7 +39,7 @@ func (p *place) lanesOf() (lanes []Ashlar, start dag.AnyType) {
 	return lanes, laneType
 }
 
-// made tells whether an ashlar leaves a node of a type, on its line and anywhere.
+// made records whether an ashlar leaves a node of a type, on its line and anywhere.
 type made struct{ line, all certainty }
 
 type madeKey struct {

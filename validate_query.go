@@ -85,7 +85,7 @@ func (v *validator) want(q dag.Query, t dag.AnyType) {
 	}
 }
 
-// certainty says whether a node exists where the query looks: of the queries checked here, only All looks into lanes.
+// certainty returns whether a node exists where the query looks: of the queries checked here, only All looks into lanes.
 func (d demand) certainty(f fact) certainty {
 	if d.query.IsNearest() || d.query.After() != nil {
 		return f.line
@@ -227,7 +227,7 @@ func (v *validator) wantSome(what string) {
 	}
 }
 
-// certainty says whether a node exists when a run reaches a place.
+// certainty is whether a node exists when a run reaches a place.
 type certainty uint8
 
 const (
@@ -236,7 +236,7 @@ const (
 	surely
 )
 
-// fact tells whether a node of a type exists at one point of the walk: on the line of first parents, where Nearest and Since
+// fact records whether a node of a type exists at one point of the walk: on the line of first parents, where Nearest and Since
 // look, and anywhere, because All also looks into lanes.
 type fact struct {
 	line, all certainty

@@ -20,7 +20,7 @@ type Walk struct{ blocks []block }
 type block struct {
 	how      how
 	children []Ashlar
-	types    []dag.AnyType // of a writing block
+	types    []dag.AnyType // for a block that writes
 }
 
 type how uint8

@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Input is the input of an agent, as Config.Admit sees it.
+// Input is an agent's input, as Config.Admit sees it.
 type Input struct {
 	Text     string        `json:"text"` // the text of all messages, separated by blank lines
 	System   string        `json:"system,omitempty"`

@@ -99,7 +99,7 @@ type Text struct {
 	Text string `json:"text"`
 }
 
-// A Finalizer makes the result of an agent from its draft.
+// A Finalizer turns an agent's draft into its result.
 type Finalizer struct {
 	draft  draft
 	result reflect.Type
@@ -171,11 +171,11 @@ type agent struct {
 	draft   draft // the model's answer
 	result  draft // the result of Finalize, of type out
 	effects []string
-	offered []Tool      // of its middlewares
+	offered []Tool      // tools of its middlewares
 	told    []llm.Tool  // the tools as shown to the model
-	names   []string    // of the same
+	names   []string    // the names of these tools
 	params  *llm.Params // for the opening; nil if none are set
-	schemas schemas     // of tools
+	schemas schemas     // schemas of the tools
 	rebuild func(Config) stone.Ashlar
 
 	maxHealing int

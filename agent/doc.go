@@ -59,7 +59,7 @@
 // # Agents as tools
 //
 // [AsTool] turns an agent, call or other pipeline into a tool. It runs below the tool call as part of the run: recorded, on the
-// same account, within the same grant. Its nodes are kept beside the result of the agent.
+// same account, within the same grant. Its nodes are kept beside the agent's result.
 //
 // A hand-off needs no tool: an agent produces the name of the next agent, and stone.Match runs it; see the example.
 //
@@ -71,13 +71,13 @@
 // [Conversation] reads it. Results are printed and compared without it. The sums of turns and tokens are in the node's
 // meta.
 //
-// A tool can give the answer in place of the model's text, such as the arguments of its call: see [Answer].
+// A tool can provide the answer in place of the model's text, such as the arguments of its call: see [Answer].
 //
 // Finalize gives the model's draft its own type and turns it into the result: a reviewer answers with a verdict, and its result
 // is an approval or a failure.
 //
-// An Adversary judges drafts before they are accepted: the reason of its failure is
-// added to the conversation, then the text of the Healer, and the model tries again.
+// An Adversary judges drafts before they are accepted: the reason for the rejection is added to the conversation, followed by the
+// Healer's text, and the model tries again.
 //
 // Servers that run open models often enforce a response format by a grammar in
 // which no tool can be called. Make two agents for them: an explorer with the tools
@@ -114,12 +114,10 @@
 //
 // # Watching
 //
-// An agent sends the events of package event: AgentStarted and AgentEnded,
-// ModelRequest and ModelResponse for each turn, ToolStarted and ToolDone for each
-// call, Progress and ModelRestarted during a long answer. A watcher that
-// wants event.LevelDelta gets the answers as they arrive. An answer that the model
-// starts again, that does not fit the schema or that the adversary rejects is
-// retracted.
+// An agent sends the events of package event: AgentStarted and AgentEnded, ModelRequest and ModelResponse for each turn,
+// ToolStarted and ToolDone for each call, Progress and ModelRestarted during a long answer. A watcher that wants event.LevelDelta
+// receives the answers as they arrive. An answer that the model starts again, that does not fit the schema or that the adversary
+// rejects is retracted.
 //
 // # Decisions and tools
 //

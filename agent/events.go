@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/event"
 )
 
-// events sends the events of an agent to the stream of its run.
+// events sends an agent's events to the stream of its run.
 type events struct {
 	place       event.Place // the agent's place, not a step's
 	info, debug bool

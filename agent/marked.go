@@ -31,7 +31,7 @@ func (a *agent) Hosted() bool {
 	return slices.ContainsFunc(a.offered, func(t Tool) bool { return t.Provider != nil })
 }
 
-// acts returns the effects of the tool, nil if they are unknown.
+// acts returns the tool's effects, or nil if they are unknown.
 func (t *Tool) acts() []string {
 	switch {
 	case t.Provider != nil:
@@ -67,7 +67,7 @@ func (r *run) opened(ctx context.Context) {
 	r.returned(ctx, r.agent.offered, r.start.Messages)
 }
 
-// returned notes the marks of the results of the tool calls in messages.
+// returned records the marks of the tool results in messages.
 func (r *run) returned(ctx context.Context, tools []Tool, messages []llm.Message) {
 	for i := range messages {
 		for _, call := range messages[i].ToolCalls {

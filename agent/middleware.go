@@ -16,7 +16,7 @@ import (
 type Context struct {
 	// DAG is the pipeline's DAG, limited to the agent's queries.
 	DAG dag.DAG
-	// Agent is the name of the ashlar, Turn counts from 1.
+	// Agent is the ashlar's name. Turn counts from 1.
 	Agent string
 	Turn  int
 
@@ -26,7 +26,7 @@ type Context struct {
 	System    string
 	Format    *llm.Format
 	Model     string // overrides the model's own name if not empty
-	MaxTokens int    // of the answer
+	MaxTokens int    // limit of the answer
 	// Params are the settings of this turn; nil means none. A middleware may pass on other settings but must not modify these.
 	// They start as Config.Params; a forced tool choice becomes "auto" after a call.
 	Params *llm.Params
@@ -39,7 +39,7 @@ type Context struct {
 	// Advice is the recommendation of tools and middlewares on the way out.
 	Advice []Recommendation
 
-	models   *models      // that the agent asks
+	models   *models      // the models that the agent calls
 	question *llm.Message // answered by the agent; nil if unknown
 	prefix   *llm.Prefix  // reported by the last reply about its request
 }

@@ -30,7 +30,7 @@ type printedUse struct {
 }
 
 // fingerprint returns the agent's part of its leaf's fingerprint: the identity of the model, limits, and the names and tools of
-// middlewares. Prompts are recorded values, see opening.
+// middlewares. Prompts are recorded values; see opening.
 func (a *agent) fingerprint() []byte {
 	p := printed{
 		Override: a.cfg.Model, MaxTurns: a.cfg.MaxTurns, MaxTokens: a.cfg.MaxTokens, MaxHealing: a.maxHealing,

@@ -36,7 +36,7 @@ func (r *run) reads() Tool {
 		},
 		Parallel:  true,
 		Effects:   []string{}, // the results that it reads have already marked the conversation
-		MaxResult: -1,         // its own bounds
+		MaxResult: -1,         // it has its own limits
 	}
 }
 

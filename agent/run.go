@@ -32,7 +32,7 @@ type run struct {
 	dag      dag.DAG
 	start    Context      // the context at the start of every turn
 	base     dag.DAG      // the DAG on which tool calls add nodes
-	lanes    []dag.DAG    // with those nodes
+	lanes    []dag.DAG    // the DAGs with those nodes
 	room     atomic.Int64 // for kept results, in bytes
 	turn     int
 	limit    int
@@ -359,7 +359,7 @@ type modelError struct{ error }
 
 func (e *modelError) Unwrap() error { return e.error }
 
-// Retryable is false if the provider refused the request and would refuse it again. A bad answer may be better next time.
+// Retryable is false if the provider rejected the request and would reject it again. A bad answer may be better next time.
 func (e *modelError) Retryable() bool {
 	_, status := errors.AsType[*llm.HTTPError](e.error)
 	_, reported := errors.AsType[*llm.ProviderError](e.error)

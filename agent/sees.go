@@ -39,7 +39,7 @@ func (a *agent) mediaTypes() (types []string) {
 }
 
 // refused returns the first error of check if check rejects every type that Config.Media can return. An agent whose media are
-// optional may have a model that takes none.
+// optional may have a model that accepts none.
 func (a *agent) refused(check func(*llm.Media) error) (why error) {
 	if a.cfg.Media == nil || a.model == nil {
 		return nil

@@ -15,8 +15,8 @@ import (
 type payment struct {
 	*budget.Draw
 	meter *llm.Meter
-	watch func() *llm.Watcher // nil watches nothing
-	spent budget.Usage        // by this request
+	watch func() *llm.Watcher // if nil, nothing is watched
+	spent budget.Usage        // spent by this request
 	own   bool                // the model draws on the account itself
 	again int                 // retries of a model that repeats itself
 }

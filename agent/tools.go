@@ -36,7 +36,7 @@ type outcome struct {
 	Meta      json.RawMessage `json:"meta,omitempty"`
 	Failed    bool            `json:"failed,omitempty"`
 	Recommend *Recommendation `json:"recommend,omitempty"`
-	Kept      *handle         `json:"kept,omitempty"` // of the whole text
+	Kept      *handle         `json:"kept,omitempty"` // handle of the whole text
 	Ran       dag.Delta       `json:"ran,omitempty"`  // the nodes of the call: of its pipeline, and its kept result
 }
 
@@ -184,7 +184,7 @@ type job struct {
 	context        *Context
 	turn, position int
 	call           llm.ToolCall
-	tool           *Tool // nil if no tool has the name
+	tool           *Tool // nil if there is no such tool
 	offered        []Tool
 	start          time.Time
 	done           bool    // and not replayed

@@ -32,8 +32,8 @@ func Wrap(use []Middleware, inner Handler) Handler {
 	}
 }
 
-// onion runs middlewares around a handler. Its functions share one Context, which keeps the stack of an agent that
-// waits for its model at 16 KB instead of 32, and the agent at 66 KB instead of 82.
+// onion runs middlewares around a handler. Its functions share one Context, which keeps the stack of an agent waiting for its
+// model at 16 KB instead of 32, and the agent at 66 KB instead of 82.
 type onion struct {
 	events
 	inner   func(context.Context, *Context) error
@@ -239,7 +239,7 @@ func (r *run) question(ctx context.Context, c *Context) (q *question, err error)
 	return q, err
 }
 
-// ask asks the model.
+// ask calls the model.
 func (q *question) ask(ctx context.Context, _ struct{}) (turnRecord, error) {
 	if q.full > 0 {
 		if length, _ := q.req.Tokens(); length >= q.full {

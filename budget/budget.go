@@ -12,7 +12,7 @@ import (
 // means none. In JSON the members are max-roundtrips, max-tokens, max-usd and latency-ms; a missing member means unlimited.
 type Limits struct {
 	Roundtrips *int           `json:"max-roundtrips,omitempty"` // invocations of capabilities, turns of agents
-	Tokens     *int           `json:"max-tokens,omitempty"`     // in and out
+	Tokens     *int           `json:"max-tokens,omitempty"`     // input and output
 	USD        *float64       `json:"max-usd,omitempty"`
 	Latency    *time.Duration `json:"-"` // counted from the opening of the account
 }

@@ -25,5 +25,5 @@
 //
 // A [Shared] budget applies to all runs that its [Rule] selects, for a [Period] such as a [Day] or a [Month]; without one it is
 // never renewed. [Drawn] selects the budgets of a run, for journal.Options.Budgets, and [Observe] and [Earlier] tell an account
-// what earlier processes of a run have spent. A [Balance] is the state of a budget in a period.
+// how much earlier processes of a run have spent. A [Balance] is the state of a budget in a period.
 package budget

@@ -14,7 +14,7 @@ const Kind = "budget/exhausted"
 // unit of the limit, and zero if they are unknown, as for a limit on time.
 type ExhaustedError struct {
 	Limit string // "max-roundtrips", "max-tokens", "max-usd" or "latency-ms"
-	Part  bool   // the account covers part of the run, see [Account.Sub]
+	Part  bool   // the account covers part of the run; see [Account.Sub]
 
 	Spent float64 // known spending and reservations of running steps
 	// Held is the sum of the estimates of lost attempts, which started and have no known cost; for a Shared budget, of steps in
@@ -22,11 +22,11 @@ type ExhaustedError struct {
 	Held float64
 	Lost int     // number of the lost attempts
 	Max  float64 // the limit
-	// Shared is the exhausted budget of several runs, nil for the account of a run. Needs is the estimated cost of the refused
+	// Shared is the exhausted budget of several runs, nil for the account of a run. Needs is the estimated cost of the rejected
 	// step.
 	Shared *Balance
 	Needs  float64
-	// Enough is a limit that suffices for the refused step and makes up for lost attempts. It is zero for a Shared budget.
+	// Enough is a limit that suffices for the rejected step and covers lost attempts. It is zero for a Shared budget.
 	Enough float64
 }
 

@@ -56,7 +56,7 @@ func (a *Account) Leave(id string, over bool) {
 }
 
 // Adopt is like Draw, for a step that an earlier process started and that continued without that process, such as a remote run.
-// The amount held for the lost attempt pays for this one, so it is never refused.
+// The amount held for the lost attempt pays for this one, so it is never rejected.
 func (a *Account) Adopt(run string, q Quote) *Draw {
 	d := &Draw{account: a, quote: q, lost: q.Most.sane()}
 	if a == nil {

@@ -12,7 +12,7 @@ import (
 // A Shared budget limits the total spending of many runs in all processes that share a journal. A run draws on it through
 // journal.Options. A paid step starts only if three sums leave room for its maximum cost: the recorded spending of all processes
 // in the period, the estimates of batches whose answers have not been read, and the estimates in flight in this process.
-// Otherwise it is refused at once.
+// Otherwise it is rejected at once.
 //
 // So a single process keeps within the limit, unless a step costs more than its quote. Several processes can exceed it by the
 // others' estimates in flight. Spending in flight in a killed process is recorded when its run is resumed and ends. The latency

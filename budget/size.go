@@ -31,7 +31,7 @@ func WithOutputs(ctx context.Context) context.Context {
 	return context.WithValue(ctx, outputsKey{}, &outputs{by: map[string]seen{}})
 }
 
-// Observe records the output of the named step of the body at path, which an earlier process of the run has recorded.
+// Observe notes the output of the named step of the body at path, which an earlier process of the run recorded.
 func Observe(ctx context.Context, path, step string, used Usage) {
 	outputsIn(ctx).observe(classOf(path, step), used.OutputTokens)
 }

@@ -2,7 +2,7 @@ package budget
 
 // A Total sums up the steps of a run.
 type Total struct {
-	Usage             // of results and failures
+	Usage             // usage of results and failures
 	Possible Possible `json:"possible,omitzero"`
 }
 

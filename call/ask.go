@@ -82,7 +82,7 @@ func setbackIn(err error) (a answer, ok bool) {
 type asked struct {
 	Intent      string   `json:"intent"`
 	Cap         string   `json:"cap"`
-	Version     string   `json:"version,omitempty"` // of the capability
+	Version     string   `json:"version,omitempty"` // version of the capability
 	Input       JSON     `json:"input,omitempty"`
 	Context     JSON     `json:"context,omitempty"`
 	Constraints JSON     `json:"constraints,omitempty"`
@@ -211,7 +211,7 @@ func (e *entry) ask(ctx context.Context, req *Request, loose bool) (answer, erro
 }
 
 // failing returns the answer of an invocation that did not start or finish. The reason is in ctx, unless the capability is
-// unavailable or waits for a person.
+// unavailable or is waiting for a person.
 func failing(err error, ctx context.Context) (answer, error) {
 	if ctx.Err() == nil {
 		if e := (*Error)(nil); errors.As(err, &e) {
@@ -272,7 +272,7 @@ func (e *entry) apart(ctx context.Context, req *Request) (*Reply, error) {
 		if r.err == nil && !errors.As(cause, &refused) {
 			return r.reply, nil
 		}
-		return r.reply, cause // for its usage
+		return r.reply, cause // for the usage
 	case <-timer.C:
 	}
 	return nil, cause

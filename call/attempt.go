@@ -66,9 +66,9 @@ type outcome struct {
 	failure *Error
 	final   bool   // the account cannot pay for more
 	live    bool   // it was not taken from the recorder
-	cap     string // who was asked
-	version string // of it
-	mode    string // of its answer
+	cap     string // the capability that was invoked
+	version string // its version
+	mode    string // mode of its answer
 }
 
 // run makes the attempts. An error means that the lane was stopped: the run is over, or the lane is no longer wanted.
@@ -341,7 +341,7 @@ func repairContext(context JSON, o *outcome) (JSON, error) {
 		Plan     JSON           `json:"plan,omitempty"` // instead of an out
 		Failure  *Error         `json:"failure"`
 		Failed   []failedCheck  `json:"failed,omitempty"`
-		Findings stone.Findings `json:"findings,omitempty"` // of the plan
+		Findings stone.Findings `json:"findings,omitempty"` // findings about the plan
 	}{o.out, o.plan, &Error{Type: o.failure.Type, Message: o.failure.Message}, slices.Concat(o.verdict.must, o.verdict.should), o.failure.Findings()})
 	if err != nil {
 		return nil, err

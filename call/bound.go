@@ -105,7 +105,7 @@ func (b *bar) bound(ctx context.Context, app *Applicator) (all budget.Bound) {
 		}
 		e := app.Registry.entry(c.Asks)
 		if e == nil {
-			continue // the check fails
+			continue // the check will fail
 		}
 		all = all.Add(e.bound(ctx, app, &Request{Intent: terms.Check, Requires: Requires{Reply: Value}}).Noted("the check " + c.name))
 	}

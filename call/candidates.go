@@ -72,8 +72,8 @@ func (a *Applicator) base(s *Spec) []string {
 	return slices.Concat(ids, a.Policy.fallback(s.Intent))
 }
 
-// refuses returns the first test that the metadata fails with these effects granted, or
-// "". A tool is named by its id, so only its effects are tested.
+// refuses returns the first test that the metadata fails when these effects are granted, or "". A tool is named by its id, so
+// only its effects are tested.
 func (m *Metadata) refuses(s *Spec, grant []string) string {
 	r := &s.Requires
 	switch {

@@ -59,13 +59,13 @@ type Metadata struct {
 // Cost is the declared cost of an invocation.
 type Cost struct {
 	Latency      time.Duration `json:"-"`             // "latency-ms"
-	USD          float64       `json:"usd,omitempty"` // for each invocation
-	budget.Price               // of its tokens
+	USD          float64       `json:"usd,omitempty"` // price of each invocation
+	budget.Price               // price of its tokens
 }
 
 // Limits are enforced by the registry. Zero means unlimited.
 type Limits struct {
-	Timeout     time.Duration `json:"-"` // "timeout-ms", of one invocation
+	Timeout     time.Duration `json:"-"` // "timeout-ms"; for one invocation
 	Concurrency int           `json:"concurrency,omitempty"`
 	PerMinute   int           `json:"per-minute,omitempty"`
 }
@@ -74,7 +74,7 @@ type Limits struct {
 type Request struct {
 	Trace       Trace
 	Intent      string
-	Cap         string // the capability asked
+	Cap         string // the invoked capability
 	Input       JSON   // always an object in a request from outside
 	Context     JSON   // may be nil
 	Constraints JSON   // may be nil
@@ -87,7 +87,7 @@ type Request struct {
 	InSchema *schema.Schema
 	Done     Done     // the requirements on the answer, policy included
 	Budget   Budget   // the remaining budget
-	Effects  []string // granted to the answer
+	Effects  []string // effects granted to the answer
 	Cache    Cache    // the call's Cache, which had no answer
 	Attempt  int      // the number of this capability's attempt in the call, from 1
 	// Stack lists the calls around this one, the outermost first: calls whose capability is a pipeline or a program, and calls
@@ -107,8 +107,8 @@ type Request struct {
 	// Turn is the Input of a [Model] request, which expects an llm.Reply. It is nil in all other requests, including requests to
 	// judges.
 	Turn *llm.Request
-	// Hear takes the deltas of the answer to a Turn as they arrive: first a Start and at the end, even after a failed answer, a
-	// Done with everything received. It may be nil.
+	// Hear receives the deltas of the answer to a Turn as they arrive: first a Start and at the end, even after a failed answer,
+	// a Done with everything received. It may be nil.
 	Hear func(llm.Delta)
 
 	// Guide tells a model how to write the requested plan. It is nil if the request wants no plan, and not part of the envelope.

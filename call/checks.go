@@ -217,7 +217,7 @@ func isJSON(_ context.Context, s Subject) error {
 	return nil
 }
 
-// fitsFormat checks the answer of a model against the response format of the request that a [Model] was given.
+// fitsFormat checks a model's answer against the response format of the request to a [Model].
 func fitsFormat(ctx context.Context, s Subject) error {
 	if s.Request.Turn == nil || s.Request.Turn.ResponseFormat == nil {
 		return nil

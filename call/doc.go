@@ -43,10 +43,9 @@
 //
 // # The gate
 //
-// An answer is accepted if it fits its schema, passes every must of [Done], and its score
-// reaches ScoreMin. The score is the share of the shoulds that pass, combined with the
-// score of a judge if there is one. Musts and shoulds are names of a [Check] of the
-// Applicator or of a built-in one:
+// An answer is accepted if it fits its schema, passes every must of [Done], and its score reaches ScoreMin. The score is the
+// share of the shoulds that pass, combined with the score of a judge if there is one. Each must or should names a [Check], either
+// one of the Applicator's or a built-in one:
 //
 //	schema-valid     the answer fits its schema, which is always checked
 //	plan-valid       it is a plan that can run, as text or data; a model is told how plans are written
@@ -69,10 +68,9 @@
 //
 // # Plans
 //
-// A capability may answer with a plan. It is checked as a whole, runs within the effects
-// of the call and on its account, and its emission is the answer, which passes the same
-// gate. Its nodes are in the DAG beside the node of the call. Package plan is the
-// Applicator's Planner. The tool [Apply] runs a plan that is a value of the run in the same way.
+// A capability may answer with a plan. It is checked as a whole and runs within the call's effects and on its account. Its
+// emission is the answer, which passes through the same gate. Its nodes are in the DAG beside the call's node. Package plan is
+// the Applicator's Planner. The tool [Apply] runs a plan that is a value of the run in the same way.
 //
 // # Nesting
 //
@@ -89,12 +87,12 @@
 // The account in the context (package budget) is charged for every invocation before it is made, including judges and repairers.
 // An attempt that would overdraw the account is not made, and the call fails with "budget/exhausted". Each invocation is a
 // recorded step, so a resumed run pays for none of them again. With a [Cache], for a call or for an intent, a call takes the
-// answer of an equal call in an earlier run of the journal.
+// answer of an equal call from an earlier run in the journal.
 //
 // # Records
 //
 // The meta of a call's node, or of its failure, has a [Record]: see RecordOf. It contains the strategy and all attempts, each
-// with the [Verdict] of every check and of the judge. A failed call is an *[Error] whose Type is the kind of the failure. With
+// with the [Verdict] of every check and of the judge. A failed call returns an *[Error] whose Type is the failure's kind. With
 // AllowFailure it is a node of type [Failed] and the run continues. Each attempt sends the event "call-attempt" and each call
 // "call-verdict"; [Counters] count them.
 //
@@ -105,7 +103,7 @@
 //
 // # Reading calls
 //
-// [SpecOf] returns the Spec of a call, and [TurnOf] that of an agent's [Model]. [RecordIn] reads the Record in the meta of a
+// [SpecOf] returns the Spec of a call, and [TurnOf] the Spec of an agent's [Model]. [RecordIn] reads the Record in the meta of a
 // recorded step. [AsError] turns any error into an *[Error]. The node of [Admit] is of type [Admitted] and contains an
 // [Admission]. A [Rejection] says why a candidate was not invoked. [Requires] filters candidates, and the [Rule]s in [Roles] say
 // who may use an effect. A [Handle] is a capability as a value that one call passes to another. A [Frame] of a [Request] is a

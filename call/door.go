@@ -20,10 +20,10 @@ import (
 // An Admission is the verdict of the checks on an input.
 type Admission struct {
 	Score        float64  `json:"score"`                 // the share of the shoulds that pass
-	MustFailed   []string `json:"must-failed,omitempty"` // names of checks
+	MustFailed   []string `json:"must-failed,omitempty"` // names of the failed checks
 	ShouldFailed []string `json:"should-failed,omitempty"`
-	// Verdicts has the verdict of every check. The Record of a call keeps them; the content of
-	// a node of type Admitted does not.
+	// Verdicts holds the verdict of every check. The Record of a call keeps them; the content of a node of type Admitted does
+	// not.
 	Verdicts []Verdict `json:"-"`
 }
 

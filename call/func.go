@@ -38,9 +38,9 @@ func Func[A, B any](m Metadata, fn func(context.Context, A) (B, error)) Capabili
 }
 
 // Pipeline makes a capability from a pipeline. It starts with one node of type in, which contains the input; the nearest node of
-// type out at its end is the answer. It is part of the calling run: watched, recorded and cancelled with it, on its budget and
-// within the effects of the call. Its nodes are not kept in the run's DAG. The capability needs the effects of the pipeline. Its
-// kind defaults to "pipeline".
+// type out at its end is the answer. It is part of the calling run: it is watched, recorded and cancelled with the run, on the
+// run's budget and within the call's effects. Its nodes are not kept in the run's DAG. The capability needs the pipeline's
+// effects. Its kind defaults to "pipeline".
 func Pipeline(m Metadata, p stone.Ashlar, in, out dag.AnyType) Capability {
 	m.Kind = cmp.Or(m.Kind, "pipeline")
 	c := Capability{Metadata: m}

@@ -151,9 +151,8 @@ func (b *bar) low(v *judgement) *Error {
 	return &Error{Type: reasons.LowScore, Message: strings.TrimSuffix(fmt.Sprintf("the score is %.3g, want %.3g: %s", v.score, b.scoreMin, list(v.should)), ": ")}
 }
 
-// run runs checks, records their verdicts and returns the failed checks. A broken check ends it with the failure
-// CheckBroken. The error means that a check
-// did not finish: ctx ended, the check waits for a person, or the account cannot pay for it.
+// run runs checks, records their verdicts and returns the failed checks. A broken check ends it with the failure CheckBroken. The
+// error means that a check did not finish: ctx ended, the check is waiting for a person, or the account cannot pay for it.
 func (v *judgement) run(ctx context.Context, as string, checks []namedCheck, sub *Subject) (failed []failedCheck, err error) {
 	for _, c := range checks {
 		said := Verdict{By: c.name, As: as, State: "passed"}

@@ -140,8 +140,8 @@ type resolved struct {
 	candidates []candidate
 	inputs     map[*entry]*schema.Schema // in-schemas of the candidates, if they differ from in
 	outputs    map[*entry]*schema.Schema // out-schemas of the candidates, if they differ from the call's
-	answer     bar                       // of an answer
-	door       bar                       // of the input
+	answer     bar                       // checks of an answer
+	door       bar                       // checks of the input
 	agree      []namedCheck              // compares the answers of an agreement, at most one
 	in         *schema.Schema            // of the intent; nil accepts anything
 	outSchemas []*schema.Schema          // of the call or its intent, then of the type

@@ -42,7 +42,7 @@ type Record struct {
 // A Rejection is a skipped candidate with the first test that it failed.
 type Rejection struct {
 	Cap    string `json:"cap/id"`
-	Reason string `json:"reason"` // as "requires/cap-kind-mismatch"
+	Reason string `json:"reason"` // such as "requires/cap-kind-mismatch"
 }
 
 // An Attempt is one invocation.
@@ -59,8 +59,7 @@ type Attempt struct {
 	Failure      string   `json:"failure/type,omitempty"`
 	Error        string   `json:"error,omitempty"`
 	Usage        Usage    `json:"usage,omitzero"`
-	// Verdicts has the verdicts of the checks and of the judge. The content of a node of type
-	// Failed does not have them.
+	// Verdicts holds the verdicts of the checks and of the judge. The content of a node of type Failed does not have them.
 	Verdicts []Verdict `json:"-"`
 	// Findings are the first 100 findings about a plan that cannot run, or about the corrected draft of an accepted plan. They
 	// are kept like Verdicts.

@@ -16,7 +16,7 @@ import (
 // are fixed when it is made. Any number of Applicators, runs and goroutines may use it at once; they share its limits.
 type Registry struct {
 	entries map[string]*entry
-	order   []*entry // the cheapest first
+	order   []*entry // cheapest first
 	err     error
 }
 

@@ -68,8 +68,7 @@ func (r Response) value(inJSON bool) (edn.Value, error) {
 	return v, nil
 }
 
-// errorValue returns the value of any error. An error without a type of its own has the
-// kind of its failure.
+// errorValue returns the value of any error. For an error without its own type, the type is the kind of its failure.
 func errorValue(err error, rec *Record, b *fields) edn.Value {
 	e := AsError(err)
 	var f fields

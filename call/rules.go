@@ -8,8 +8,7 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// readPolicy reads a policy: "default", and "intents" by name. Routing is a separate
-// field, see readRouting.
+// readPolicy reads a policy: "default", and "intents" by name. Routing is a separate field; see readRouting.
 func readPolicy(m *form.Map, to *Policy) {
 	m.At("default").Map(to.Default.read)
 	m.At("intents").Entries(func(intent string, v form.Value) {

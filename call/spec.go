@@ -15,7 +15,7 @@ import (
 type Spec struct {
 	Applicator *Applicator // the router; required
 
-	Intent string // the task, as "text/respond"
+	Intent string // the task, such as "text/respond"
 	// Cap pins the call to one capability, without fallbacks.
 	Cap string
 	// Tool invokes a tool of the Applicator instead of a capability, without fallbacks. Intent and Requires do not select it.
@@ -27,7 +27,7 @@ type Spec struct {
 	// them fails the call with "input/rejected". They are joined with the policy's requirements, which the input must also meet
 	// on their own.
 	Admit Done
-	// Budget limits this call within the account of the run.
+	// Budget limits this call within the run's account.
 	Budget Budget
 	// CapFrom and CandidatesFrom read the capabilities to invoke, in place of Cap and Dispatch.Candidates: a capability is a
 	// value that one call can pass to another. An id that is not registered, or whose capability cannot answer, is rejected when
@@ -96,7 +96,7 @@ type Dispatch struct {
 	Candidates   []string      `json:"candidates,omitempty"` // in this order
 	Strategy     string        `json:"strategy,omitempty"`   // Cascade if empty
 	Hedge        time.Duration `json:"-"`                    // "hedge-ms": the delay between two starts of a race; zero starts all at once
-	Agree        *Agree        `json:"agree,omitempty"`      // of an agreement
+	Agree        *Agree        `json:"agree,omitempty"`      // for an Agreement
 	AllowFailure bool          `json:"allow-failure?,omitempty"`
 	Repair       *Repair       `json:"repair,omitempty"`
 	Retry        Retry         `json:"retry,omitzero"`
@@ -143,7 +143,7 @@ type Rules struct {
 	SwitchOn []string `json:"switch-on,omitempty"`
 	Fallback []string `json:"fallback,omitempty"` // capabilities to invoke after those that the call lists
 	Judge    Judge    `json:"judge,omitzero"`
-	Cache    Cache    `json:"cache,omitzero"` // of an intent only
+	Cache    Cache    `json:"cache,omitzero"` // only for an intent
 }
 
 // Judge configures the judge of the gate. Nil fields are left to the next level.

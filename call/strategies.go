@@ -315,8 +315,8 @@ type heat struct {
 // more reports whether a candidate has not started.
 func (h *heat) more() bool { return len(h.lanes) < len(h.places) }
 
-// start starts the next lane. The cost is drawn in order; otherwise the speed of the
-// draws would decide which candidate gets the rest of the account.
+// start starts the next lane. The cost is drawn in order; otherwise the speed of the draws would decide which candidate gets the
+// remaining budget.
 func (h *heat) start() {
 	k := len(h.lanes)
 	l := h.lane(h.ctx, h.places[k])

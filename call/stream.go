@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/internal/edn"
 )
 
-// A piece is a line of a streamed answer of a program: the next part of the text, or a notice that the parts so far are void.
+// A piece is a line of a program's streamed answer: the next part of the text, or a notice that the parts so far are void.
 type piece struct {
 	text   string
 	void   bool

@@ -57,8 +57,8 @@ func (l *lane) brought(ctx context.Context, e *entry) context.Context {
 	return marked.With(ctx, marked.Brought(ctx, e.ID, append([]string{}, e.Needs...), stone.Ashlar{}))
 }
 
-// failureOf turns the failure of a plan into an *Error. It returns an error instead if
-// the lane was stopped or the plan waits for a person.
+// failureOf turns the failure of a plan into an *Error. It returns an error instead if the lane was stopped or the plan is
+// waiting for a person.
 func (l *lane) failureOf(err error) (*Error, error) {
 	switch {
 	case l.ctx.Err() != nil:
@@ -95,7 +95,7 @@ func (s *session) keep(ctx context.Context, win *outcome) (dag.DAG, error) {
 
 // Apply is a tool that every Applicator has. Its input is {"plan": …, "bindings": {…}}; plan is a text in EDN or JSON, or data.
 // It answers with that plan, which then runs like any returned plan: checked as a whole, within the limits of returned plans and
-// the effects of the call. Applying a plan itself costs nothing.
+// the call's effects. Applying a plan itself costs nothing.
 const Apply = "stone/apply"
 
 var applier = NewRegistry(Capability{

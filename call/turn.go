@@ -100,7 +100,7 @@ func (m *turns) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delt
 	}
 }
 
-// An answered call has the node of its answer, or an error.
+// An answered call holds the node of its answer, or an error.
 type answered struct {
 	node *dag.Node
 	err  error

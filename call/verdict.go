@@ -16,7 +16,7 @@ type Verdict struct {
 	By    string   `json:"by"`              // the name of the check, or the id of the judge
 	As    string   `json:"as"`              // "must", "should" or "judge"
 	State string   `json:"state"`           // "passed", "failed", "broken" or "skipped"
-	Score *float64 `json:"score,omitempty"` // only of a judge
+	Score *float64 `json:"score,omitempty"` // only for a judge
 	Why   string   `json:"why,omitempty"`   // the reason of a failure, or the reasons of the judge
 }
 

@@ -10,7 +10,7 @@ import (
 // do not change the receiver.
 type DAG struct {
 	log  *entry  // the last entry; nil when empty
-	fail *flight // a failure in flight
+	fail *flight // the failure in flight
 	view View    // limits reads; nil means no limit
 
 	closing *entry // end of the fan-out closed by the enclosing Reduce; nil outside

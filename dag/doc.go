@@ -2,14 +2,14 @@
 // content-addressed nodes.
 //
 // A [Node] has a type, a content, parents and an id. The id is the SHA-256 of the canonical JSON of content, parents and type. A
-// changed node would have another id, and the id of the last node of a run covers all nodes that it depends on. Meta and time are
-// not part of the id: they describe how the node was made.
+// changed node would have another id, and the id of a run's last node covers all nodes that it depends on. Meta and time are not
+// part of the id: they describe how the node was made.
 //
 // A [DAG] is a small value. A copy is a snapshot: appending to it does not change the
 // original. Any number of goroutines may read and extend copies of one DAG
 // concurrently.
 //
-// A [Type] ties a name to a Go type. It encodes and decodes contents, has the JSON Schema, and is itself the [Reader] of the
+// A [Type] ties a name to a Go type. It encodes and decodes contents, provides the JSON Schema, and is itself the [Reader] of the
 // nearest node:
 //
 //	var Ticket = dag.NewType[TicketDoc]("ticket")

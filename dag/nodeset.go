@@ -40,7 +40,7 @@ func (s *nodeSet) slot(id ID) int {
 }
 
 // Compare returns the nodes that are only in a and the nodes that are only in b, each in append order. Two DAGs of the same work
-// do not differ, because the id of a node covers its type, content and parents, not its time and meta. A node with other content
+// do not differ, because a node's id covers its type, content and parents, but not its time and meta. A node with other content
 // makes all nodes after it differ, so the lists begin where the DAGs diverge.
 func Compare(a, b DAG) (onlyA, onlyB []*Node) {
 	return without(a, b), without(b, a)

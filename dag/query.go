@@ -47,7 +47,7 @@ type Querier interface{ Queries() []Query }
 // Queries returns q alone.
 func (q Query) Queries() []Query { return []Query{q} }
 
-// Types returns the queries of all qs. A nil Querier gives the zero Query.
+// Types returns the queries of all qs. A nil Querier yields the zero Query.
 func Types(qs ...Querier) []Query {
 	out := make([]Query, 0, len(qs))
 	for _, q := range qs {

@@ -108,7 +108,7 @@ func (t Type[T]) describe() *desc {
 	return t.d
 }
 
-// Name returns the name of the type.
+// Name returns the type's name.
 func (t Type[T]) Name() string { return t.describe().name }
 
 // Err returns why nodes of the type cannot be written, or nil.

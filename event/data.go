@@ -19,8 +19,7 @@ type Data interface {
 // Level returns the level of the event.
 func (e Event) Level() slog.Level { _, level := e.Data.about(); return level }
 
-// Type returns the name of the event in trace files, such as "run-start". The types "delta" and
-// "retracted" are never in a trace file.
+// Type returns the event's name in trace files, such as "run-start". The types "delta" and "retracted" are never in a trace file.
 func (e Event) Type() string { name, _ := e.Data.about(); return name }
 
 // RunStarted: a run, or its continuation, has started.
@@ -49,7 +48,7 @@ type StepDone struct {
 	Replayed bool          `json:"replayed,omitempty"` // the result of a leaf was taken from the recorder
 	Usage    budget.Usage  `json:",inline"`            // of a leaf, from the meta of its node
 
-	// Result has the booleans and numbers in the result of a leaf, such as "passed=false".
+	// Result holds the booleans and numbers in a leaf's result, such as "passed=false".
 	Result string `json:"result,omitempty" event:"content"`
 }
 
@@ -133,7 +132,7 @@ type ModelResponse struct {
 	OK       bool          `json:"ok"`
 	Elapsed  time.Duration `json:"elapsed"`
 	Replayed bool          `json:"replayed,omitempty"` // taken from the recorder, without a ModelRequest
-	Usage    budget.Usage  `json:",inline"`            // a failed answer included
+	Usage    budget.Usage  `json:",inline"`            // including a failed answer
 	Reply    *ModelReply   `json:",inline"`            // nil without an answer
 }
 
@@ -141,7 +140,7 @@ type ModelResponse struct {
 type ModelReply struct {
 	StopReason    string `json:"stop-reason"`
 	ID            string `json:"response-id,omitempty"`
-	Model         string `json:"response-model,omitempty"` // that answered
+	Model         string `json:"response-model,omitempty"` // the model that answered
 	Reasoned      int    `json:"reasoning-tokens,omitempty"`
 	Text          string `json:"text,omitempty" event:"content"`
 	Reasoning     string `json:"reasoning,omitempty" event:"content"`
@@ -150,7 +149,7 @@ type ModelReply struct {
 	ToolCalls     any    `json:"tool-calls,omitempty" event:"content"` // as encoding/json writes them
 }
 
-// ModelRestarted: an attempt to get an answer failed and is repeated.
+// ModelRestarted: a failed attempt to obtain an answer is repeated.
 type ModelRestarted struct {
 	Turn  int           `json:"turn-number,omitempty"`
 	Error string        `json:"error,omitempty"` // "" if unknown
@@ -187,7 +186,7 @@ type ToolCall struct {
 // ToolStarted: a tool starts.
 type ToolStarted struct{ ToolCall }
 
-// ToolDone: a tool call has ended, or was refused. A refused call has no ToolStarted.
+// ToolDone: a tool call has ended or was rejected. A rejected call has no ToolStarted.
 type ToolDone struct {
 	ToolCall
 	OK      bool          `json:"ok"`
@@ -230,7 +229,7 @@ type CallVerdict struct {
 // PlanChecked: a plan in the answer of a capability was checked.
 type PlanChecked struct {
 	Plan     string   `json:"plan"`               // the step of the answer
-	Findings []string `json:"findings,omitempty"` // why it was refused
+	Findings []string `json:"findings,omitempty"` // why it was rejected
 }
 
 // A DeltaKind is the kind of text in a Delta.
@@ -250,7 +249,7 @@ func (k DeltaKind) String() string {
 
 // Delta: the next piece of an answer arrived.
 type Delta struct {
-	Source  string    `json:"source"`  // model or capability
+	Source  string    `json:"source"`  // name of the model, or id of the capability
 	Attempt int       `json:"attempt"` // from 1, at this path
 	Kind    DeltaKind `json:"kind"`
 	Index   int       `json:"index,omitempty"` // with Arguments: index of the tool call, from 0
@@ -276,8 +275,8 @@ func (r Retracted) Covers(at, path, source string, attempt int) bool {
 	return ok && (below == "" || strings.IndexByte("/[~", below[0]) >= 0)
 }
 
-// Notice is something that a person should know about a run that continues. It is also in the result of the run. If several
-// notices at one place in the pipeline have the same Code, a run sends only the first.
+// Notice is something that a person should know about a run that continues. It is also in the run's result. If several notices at
+// one place in the pipeline have the same Code, a run sends only the first.
 type Notice struct {
 	Code string `json:"code"`           // such as "prompt-changed", "pipeline-changed" or "unused-records" of a resumed run
 	Path string `json:"path,omitempty"` // path of the step; empty means the sender

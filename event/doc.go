@@ -16,8 +16,8 @@
 // # Order
 //
 // A run calls Watch synchronously, from the goroutine that causes the event unless the event is delayed, and never concurrently.
-// Events arrive in the order of their numbers. Seq starts at 1 and has no gaps; Time never decreases as long as the clock of the
-// run does not. Events of concurrent lanes interleave, but:
+// Events arrive in the order of their numbers. Seq starts at 1 and has no gaps; Time never decreases as long as the run's clock
+// does not. Events of concurrent lanes interleave, but:
 //
 // - A start comes before all events within it, its end after them.
 // - A [Retracted] comes before the text that replaces the retracted one.
@@ -29,7 +29,7 @@
 // an event. A slow watcher, such as one that writes to a network, must queue events and decide which to drop. It must not send
 // events to the same run from within Watch.
 //
-// A watcher that panics does not end the run. It gets no more events of that run; the other watchers get a [Custom] event
+// A watcher that panics does not end the run. It receives no more events of that run; the other watchers receive a [Custom] event
 // "watcher-panicked".
 //
 // # Levels
@@ -82,5 +82,5 @@
 // the [Place] of a context in its run, and [Place.Speak], which streams an answer.
 //
 // An [Event] is numbered by the [Stream] of its run, which [NewStream] makes; the reference page docs/reference/events.md lists
-// all types. A context has the [Sender] of its place under [Key].
+// all types. A context holds the [Sender] of its place under [Key].
 package event

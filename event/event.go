@@ -14,8 +14,7 @@ type Event struct {
 	Seq     uint64    // number in the run, from 1 without gaps
 	Time    time.Time // time of the run's clock
 
-	// Path is the address of the step, lane or attempt, such as "review/loop[2]/lane[17]/draft~2". Name is the name of its
-	// ashlar.
+	// Path is the address of the step, lane or attempt, such as "review/loop[2]/lane[17]/draft~2". Name is the ashlar's name.
 	Path, Name string
 	// Span identifies the visit of the ashlar, and Parent the enclosing visit. At the root of the run, Parent is the span outside
 	// the run, or empty. Spans of runs are globally unique.

@@ -67,9 +67,9 @@ func (f field) of(data reflect.Value) (any, bool) {
 	return v.Interface(), true
 }
 
-// Attrs returns the fields of the event without its contents: the name of the ashlar, the path, and
-// the fields of the data, in which a duration is a [time.Duration] of whole microseconds. A Custom
-// event has the attributes that the body gave it, as UnmarshalJSON returns them.
+// Attrs returns the fields of the event without its contents: the name of the ashlar, the path, and the fields of the data, in
+// which a duration is a [time.Duration] of whole microseconds. A Custom event has the attributes that the body set, as
+// UnmarshalJSON returns them.
 func (e Event) Attrs() []slog.Attr {
 	if c, ok := e.Data.(Custom); ok {
 		attrs, _ := members(appendGroup(nil, c.Attrs))

@@ -5,9 +5,8 @@ import (
 	"log/slog"
 )
 
-// Log returns a Watcher that passes events to a slog.Handler as records: the message is the type of
-// the event, the attributes are trace-id, span-id and parent-span-id, request-id in a run that
-// answers a request, and [Event.Attrs].
+// Log returns a Watcher that passes events to a slog.Handler as records: the message is the event's type, and the attributes are
+// trace-id, span-id and parent-span-id, request-id in a run that answers a request, and [Event.Attrs].
 //
 // Contents of requests, responses and tool calls are in a second record at level debug, named after
 // the event with "-payload". Deltas, retractions, starts of tools and replayed responses are left

@@ -24,8 +24,8 @@ type Partial[T any] struct {
 	Retracted string
 }
 
-// Partials returns a watcher that calls fn with the partial values of the answers of the named step, an agent or a call, or of
-// all steps for "". If T is json.RawMessage, the values are JSON.
+// Partials returns a watcher that calls fn with the partial values of the named step's answers. The step is an agent or a call;
+// "" selects all steps. If T is json.RawMessage, the values are JSON.
 //
 //	stone.Run(ctx, p, stone.Config{Watch: event.Partials("report", func(p event.Partial[Report]) {
 //		show(p.Value.Title, p.Value.Findings)
@@ -46,7 +46,7 @@ func Partials[T any](step string, fn func(Partial[T])) Watcher {
 type partials[T any] struct {
 	step    string
 	fn      func(Partial[T])
-	wrapped bool // models give the answer as the property "value" of an object
+	wrapped bool // models return the answer as the property "value" of an object
 
 	mu      sync.Mutex // one watcher can watch several runs
 	answers map[answer]*partial

@@ -11,11 +11,11 @@ import "strings"
 // in the error of stone.Run: in the failure of the run and in its causes.
 type Kind string
 
-// Error returns the name of the kind.
+// Error returns the kind's name.
 func (k Kind) Error() string { return string(k) }
 
-// Trim removes the name of the kind from the beginning of a reason, for texts that show both. The text of an error often begins
-// with its kind.
+// Trim removes the kind's name from the beginning of a reason, for texts that show both. The text of an error often begins with
+// its kind.
 func (k Kind) Trim(reason string) string {
 	for {
 		rest, found := strings.CutPrefix(reason, string(k)+": ")

@@ -7,10 +7,9 @@ import (
 	"sync"
 )
 
-// Compression finds text that continues without adding anything new: it trips if in
-// History checks in a row the last Window bytes deflated to less than Threshold of their
-// size. The zero value has the defaults; the fields must not change after the first byte.
-// It is not safe for concurrent use.
+// Compression finds text that continues without adding anything new. It trips if the last Window bytes deflate to less than
+// Threshold of their size in History checks in a row. The zero value has the defaults; the fields must not change after the first
+// byte. It is not safe for concurrent use.
 //
 // Answers shorter than the window are not checked.
 type Compression struct {

@@ -16,11 +16,9 @@
 // llm/repetition stops a model that repeats itself, and stonetest.TestModel tests any Model against
 // the contract.
 //
-// [Fallback] asks the next model when one fails; call.Model is a model that routes every
-// request to a capability.
+// [Fallback] calls the next model when one fails; call.Model is a model that routes every request to a capability.
 //
-// An [Embedder] turns texts into vectors, for package retrieve. The packages openai and gemini have one for each
-// protocol.
+// An [Embedder] turns texts into vectors, for package retrieve. The packages openai and gemini provide one for each protocol.
 //
 // # Limits and the table of models
 //
@@ -30,11 +28,11 @@
 //	large := openai.New(openai.Config{Model: "gpt-5", Limiter: shared})
 //	small := openai.New(openai.Config{Model: "gpt-5-mini", Limiter: shared})
 //
-// Every client obeys the rate headers and the pauses of its server. A waiting request yields Progress deltas whose Text gives the
-// reason.
+// Every client obeys the rate headers and the pauses of its server. A waiting request yields Progress deltas whose Text states
+// the reason.
 //
-// [WithTable] gives a context a table of models: price, window, abilities and limits. A request that cannot fit its model fails
-// with an [UnfitError] before it is sent, and an answer is limited to the rest of the window.
+// [WithTable] adds a table of models to a context: their prices, windows, abilities and limits. A request that cannot fit its
+// model fails with an [UnfitError] before it is sent, and an answer is limited to the rest of the window.
 //
 // # Media
 //
@@ -44,32 +42,30 @@
 //	…
 //	llm.User("What was bought?", picture)
 //
-// Media may be in messages of the user and in results of tools. Media that a protocol cannot express is refused before anything
-// is sent; [CheckMedia] checks in advance. A protocol with text-only tool results gets their media after the turn's results, in a
-// user message, and a text in both places identifies it.
+// Media may be in user messages and in tool results. A request with media that the protocol cannot express is rejected before
+// anything is sent; [CheckMedia] checks in advance. If a protocol allows only text in tool results, their media follows the
+// turn's results in a user message, and a text in both places identifies it.
 //
 // # Partial replies are kept
 //
-// Streams break: connections drop, providers send errors under status 200, time
-// runs out. The delta beside the error then has a Reply with everything received
-// so far, and Collect returns that reply beside the error. Truncated tool arguments
-// are never repaired: their ToolCall has no Input, and InputText has the raw text.
+// Streams break: connections drop, providers send errors with status 200, time runs out. The delta beside the error then has a
+// Reply with everything received so far, and Collect returns that reply beside the error. Truncated tool arguments are never
+// repaired: their ToolCall has no Input, and its InputText holds the raw text.
 //
 // # Provider state
 //
-// Some parts of an answer must be returned to the provider unchanged in the next turn:
-// signatures of its thinking, encrypted reasoning, the results of tools that the
-// provider ran itself. Message.Metadata keeps them under keys that begin with
-// the name of the protocol ("anthropic/content", "openai/reasoning_details").
-// Messages can therefore be stored as JSON, and one provider's state is never
-// sent to another.
+// Some parts of an answer must be returned to the provider unchanged in the next turn: thinking signatures, encrypted reasoning,
+// and the results of tools that the provider ran itself. Message.Metadata keeps them under keys that begin with the name of the
+// protocol ("anthropic/content", "openai/reasoning_details"). Messages can therefore be stored as JSON, and one provider's state
+// is never sent to another.
 //
 // # Messages and models
 //
-// [User], [Assistant] and [ToolResult] make messages, with the roles [RoleUser], [RoleSystem] and others. [NewMedia], [ReadMedia] and
-// [MediaURL] make media; [AnyImage] is the type of a picture whose format is unknown. Deltas such as [ToolCallStart] and [ToolInput]
-// carry the pieces of a reply. A [Format] requires JSON of a schema. An [EmbedRequest] has texts for an [Embedder], which
-// returns an [Embedding]. [Informer] and [Checker] are optional interfaces of a model. A [Table] says what is known about models.
+// [User], [Assistant] and [ToolResult] make messages, with the roles [RoleUser], [RoleSystem] and others. [NewMedia], [ReadMedia]
+// and [MediaURL] make media; [AnyImage] is the type of a picture whose format is unknown. Deltas such as [ToolCallStart] and
+// [ToolInput] carry the pieces of a reply. A [Format] requires JSON that fits a schema. An [EmbedRequest] holds texts for an
+// [Embedder], which returns an [Embedding]. [Informer] and [Checker] are optional interfaces of a model. A [Table] returns the
+// known facts about models.
 //
 // # Repetition
 //
@@ -78,8 +74,9 @@
 //
 // # For packages of models and agents
 //
-// [Quote] and [QuoteEmbed] estimate the cost of a request; a [Meter], from [NewMeter] or [NewEmbedMeter], measures it, from its [Prefix] on.
-// [CheckFit] and [CheckParams] refuse a request that the model cannot answer, and [TooLong] recognises the refusal of a provider.
-// [InfoOf], [SpecOf] and [SpecOfEmbedder] say what is known about a model. [NewReport] sends the events of a request, and [Recall]
-// those of a recorded one. [ProgressInterval] is the time between two Progress deltas.
+// [Quote] and [QuoteEmbed] estimate the cost of a request; a [Meter], from [NewMeter] or [NewEmbedMeter], measures it, from its
+// [Prefix] on. [CheckFit] and [CheckParams] reject a request that the model cannot answer, and [TooLong] recognises a provider's
+// rejection of a long request. [InfoOf], [SpecOf] and [SpecOfEmbedder] return the known facts about a model. [NewReport] sends
+// the events of a request, and [Recall] the events of a recorded request. [ProgressInterval] is the time between two Progress
+// deltas.
 package llm

@@ -12,9 +12,9 @@ import (
 	"github.com/stonelayer/stone/internal/transport"
 )
 
-// An Embedder turns texts into vectors. Related texts have vectors near each other.
+// An Embedder turns texts into vectors. Related texts have nearby vectors.
 //
-// Embed returns a vector for each text, in their order, all of one length. An error has the cost of the request if there was one,
+// Embed returns a vector for each text, in order and all of the same length. An error contains the cost of the request, if any;
 // see budget.CostOf. An Embedder is safe for concurrent use. Info identifies the vectors: vectors of different providers or
 // models are never compared.
 type Embedder interface {
@@ -22,7 +22,7 @@ type Embedder interface {
 	Embed(ctx context.Context, req *EmbedRequest) (*Embedding, error)
 }
 
-// EmbedRequest has the texts of one request. Providers differ in how many they accept at once: all accept 100 short ones.
+// EmbedRequest holds the texts of one request. Providers differ in how many they accept at once: all accept 100 short ones.
 type EmbedRequest struct {
 	Texts []string // none of them blank
 	// Query marks the texts as questions, not documents. Some models embed the two differently.
@@ -32,13 +32,13 @@ type EmbedRequest struct {
 // Embedding is the answer to an EmbedRequest.
 type Embedding struct {
 	Vectors [][]float32
-	// Usage has the input tokens, and their cost if the price of the model is known.
+	// Usage holds the input tokens, and their cost if the model's price is known.
 	Usage     budget.Usage
 	Model     string // the model that answered, "" if the server does not say
 	RequestID string
 }
 
-// Check returns an error for a request without texts, or with a blank one: providers refuse them.
+// Check returns an error for a request without texts or with a blank text, because providers reject such requests.
 func (r *EmbedRequest) Check() error {
 	if len(r.Texts) == 0 {
 		return errors.New("a request without texts: EmbedRequest.Texts needs at least one")
@@ -78,7 +78,7 @@ func (e *Embedding) Check(n int) error {
 	return nil
 }
 
-// SpecOfEmbedder returns the known facts about the model of an Embedder, see SpecOf.
+// SpecOfEmbedder returns the known facts about an Embedder's model; see SpecOf.
 func SpecOfEmbedder(ctx context.Context, e Informer) (s Spec) {
 	info := e.Info()
 	if t, _ := ctx.Value(tableKey{}).(Table); t != nil {

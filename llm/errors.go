@@ -95,7 +95,7 @@ func (e *TruncatedError) Error() string {
 // Unwrap returns the cause.
 func (e *TruncatedError) Unwrap() error { return e.Err }
 
-// ProviderError is an error that the provider sent inside an answer of status 200.
+// ProviderError is an error that the provider sent inside an answer with status 200.
 type ProviderError struct {
 	Message   string // the provider's own words
 	Type      string // the provider's own class, such as "overloaded_error"
@@ -240,7 +240,7 @@ func Retryable(err error) bool {
 	return connect || cut
 }
 
-// RetryAfter returns how long the server asks to wait before the next request, or 0.
+// RetryAfter returns how long the server says to wait before the next request, or 0.
 func RetryAfter(err error) time.Duration {
 	if e, ok := errors.AsType[*HTTPError](err); ok {
 		return e.RetryAfter
@@ -315,8 +315,8 @@ func orNone(s string) string {
 	return s
 }
 
-// TooLong reports whether err is a provider's refusal of a request that is longer than the model's window. Servers report it by a
-// code or in different wordings. A request refused because of its rate, or because MaxTokens alone exceeds the window, is not too
+// TooLong reports whether a provider rejected a request because it is longer than the model's window. Servers report this by a
+// code or in various wordings. A request rejected because of its rate, or because MaxTokens alone exceeds the window, is not too
 // long.
 func TooLong(err error) bool {
 	if e, ok := errors.AsType[*HTTPError](err); ok {

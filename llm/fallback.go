@@ -13,16 +13,15 @@ import (
 	"github.com/stonelayer/stone/llm/internal/rules"
 )
 
-// Fallback returns a Model that asks the models in order until one answers. After an error, or an
-// answer without content, it asks the next one, unless the context is done or the budget is exhausted; the consumer
-// sees a Restart delta with the error. The last model's error is returned, joined with those
-// before it.
+// Fallback returns a Model that calls the models in order until one answers. After an error, or an answer without content, it
+// calls the next one, unless the context is done or the budget is exhausted; the consumer sees a Restart delta with the error.
+// The last model's error is returned, joined with the earlier errors.
 //
-// Every model is asked under its own name: Request.Model applies to the first one. Each model keeps its own retries, timeouts and
-// limits: set a short Retry and short Timeouts on all but the last one. Each answer is charged at the price of the model that
-// gave it. A budget in USD reserves the cost of the most expensive model and requires a price for each.
+// Every model is called under its own name: Request.Model applies to the first one. Each model keeps its own retries, timeouts
+// and limits: set a short Retry and short Timeouts on all but the last one. Each answer is charged at the price of the model that
+// produced it. A budget in USD reserves the cost of the most expensive model and requires a price for each.
 //
-// For a breaker, a race or a judge, see call.Model.
+// For a circuit breaker, a race or a judge, see call.Model.
 func Fallback(models ...Model) Model { return &fallback{models} }
 
 type fallback struct{ models []Model }
@@ -48,7 +47,7 @@ func (f *fallback) Check() error {
 	return nil
 }
 
-// CheckParams checks settings: every model must have them.
+// CheckParams checks settings: every model must support them.
 func (f *fallback) CheckParams(p Params) error {
 	for _, m := range f.models {
 		if err := CheckParams(m, p); err != nil {
@@ -58,7 +57,7 @@ func (f *fallback) CheckParams(p Params) error {
 	return nil
 }
 
-// CheckMedia checks media: every model must take it.
+// CheckMedia checks media: every model must accept it.
 func (f *fallback) CheckMedia(role Role, m *Media) error {
 	for _, model := range f.models {
 		if err := CheckMedia(model, role, m); err != nil {
@@ -130,8 +129,8 @@ func (f *fallback) Stream(ctx context.Context, req *Request) iter.Seq2[Delta, er
 	}
 }
 
-// attempt streams the answer of one model, with its cost at the model's own price. An error
-// after which the next model is asked is yielded as a Restart, and returned.
+// attempt streams the answer of one model, with its cost at the model's own price. An error after which the next model is called
+// is yielded as a Restart, and returned.
 func attempt(ctx context.Context, m Model, req *Request, again func(error) bool, yield func(Delta, error) bool) (next error) {
 	meter := NewMeter(ctx, m, req)
 	for d, err := range m.Stream(ctx, req) {

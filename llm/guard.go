@@ -8,12 +8,10 @@ import (
 	"github.com/stonelayer/stone/budget"
 )
 
-// Guard returns a Model that asks m and watches its answers. The function watch makes a
-// fresh Watcher for each channel of each attempt, at its first text. When one trips, Guard stops the stream
-// and retries the request, with the partial answer and an explanation appended to its
-// conversation; the consumer sees a Restart delta. After the given number of retries the
-// stream ends with an *RepetitionExhaustedError. With negative retries the first trip
-// ends it with an *RepetitionTrippedError.
+// Guard returns a Model that calls m and watches its answers. The function watch makes a fresh Watcher for each channel of each
+// attempt, at its first text. When one trips, Guard stops the stream and retries the request, with the partial answer and an
+// explanation appended to its conversation; the consumer sees a Restart delta. After the given number of retries the stream ends
+// with an *RepetitionExhaustedError. With negative retries the first trip ends it with an *RepetitionTrippedError.
 func Guard(m Model, watch func() *Watcher, retries int) Model {
 	return &guard{m, watch, retries}
 }
@@ -48,7 +46,7 @@ func (g *guard) Info() Info {
 	return Info{}
 }
 
-// Most gives the bound of the guarded model, asked with every retry.
+// Most returns the bound of the guarded model, called with every retry.
 func (g *guard) Most(ctx context.Context, req *Request) budget.Bound {
 	return Most(ctx, g.model, req).Times(max(g.retries, 0) + 1)
 }

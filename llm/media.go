@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// MaxMedia bounds the data of a Media, in bytes.
+// MaxMedia is the maximum size of a Media's data, in bytes.
 const MaxMedia = 20_000_000
 
-// Media is an image, a sound, a video or a document: its bytes, or their URL. [ReadMedia] reads a file. A provider that has no
-// form for it refuses the request with an error that names its type; see [CheckMedia].
+// Media is an image, a sound, a video or a document: its bytes, or their URL. [ReadMedia] reads a file. If the protocol cannot
+// express the media, the request is rejected with an error that names its type; see [CheckMedia].
 type Media struct {
 	// Type is the media type, such as "image/png". A picture at a URL may have AnyImage.
 	Type string `json:"type"`
@@ -46,8 +46,8 @@ func ReadMedia(file string) (*Media, error) {
 	return m, nil
 }
 
-// MediaURL returns the media at a URL. A data URL is decoded; any other URL is passed to the model's server with the type of its
-// extension, or else kind.
+// MediaURL returns the media at a URL. A data URL is decoded. Any other URL is passed to the model's server with the type given
+// by its extension, or else kind.
 func MediaURL(url, kind, name string) (*Media, error) {
 	address, _, _ := strings.Cut(url, "?")
 	if known := mime.TypeByExtension(path.Ext(address)); kind != AnyImage && known != "" || strings.HasPrefix(known, "image/") {
@@ -191,8 +191,7 @@ func (m *Media) tokens() int {
 	}
 }
 
-// CheckMedia returns an error if the model has no form for media in messages of a role, if it can
-// tell.
+// CheckMedia returns an error if the model is known not to accept media in messages of a role.
 func CheckMedia(m Model, role Role, media *Media) error {
 	if c, ok := m.(interface {
 		CheckMedia(role Role, media *Media) error

@@ -20,10 +20,9 @@ const (
 // trip through JSON.
 type Message struct {
 	Role Role `json:"role"`
-	// Content are the parts of the message, in order. An assistant message that only calls
-	// tools has none.
+	// Content holds the parts of the message, in order. An assistant message that only calls tools has none.
 	Content []Part `json:"content,omitempty"`
-	// ToolCalls are the calls that an assistant message asks for.
+	// ToolCalls are the calls that an assistant message requests.
 	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
 	// CallID is the ID of the call that a tool message answers.
 	CallID string `json:"call_id,omitempty"`
@@ -45,9 +44,9 @@ type Part struct {
 type ToolCall struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// Input has the arguments, {} if the call has none. It is nil if they were cut off.
+	// Input holds the arguments, or {} if the call has none. It is nil if they were cut off.
 	Input json.RawMessage `json:"input"`
-	// InputText is the text received of arguments that were cut off.
+	// InputText is the received text of arguments that were cut off.
 	InputText string `json:"input_text,omitempty"`
 }
 
@@ -55,7 +54,7 @@ type ToolCall struct {
 // input.
 //
 // A tool with Provider is hosted by the provider, such as its web search. The object for the model's protocol is sent in place of
-// the other fields: "anthropic", "gemini", "openai" (Chat Completions) or "responses". A model with any other protocol refuses
+// the other fields: "anthropic", "gemini", "openai" (Chat Completions) or "responses". A model with any other protocol rejects
 // the request before sending anything.
 //
 //	Tool{Name: "web_search", Provider: map[string]json.RawMessage{

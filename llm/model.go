@@ -47,8 +47,8 @@ type Info struct {
 	Mode string
 	// Price is the price of Model; nil if it is unknown. See Priced.
 	Price *budget.Price
-	// Pays reports that the model draws on the account of its context by itself, so that
-	// no caller may charge its answers again. See call.Model.
+	// Pays reports that the model itself draws on the account of its context, so no caller may charge its answers again. See
+	// call.Model.
 	Pays bool
 }
 
@@ -71,15 +71,15 @@ type Request struct {
 	Tools          []Tool  `json:"tools,omitempty"`
 	ResponseFormat *Format `json:"response_format,omitempty"`
 	Params         Params  `json:"params,omitzero"`
-	// Cache announces that a later request will start like this one: with the same tools, system text and messages. Providers
-	// that cache only marked prompts get the marks; others cache by themselves. It changes the cost of an answer, not the answer,
-	// so it is not part of the JSON.
+	// Cache announces that a later request will start like this one: with the same tools, system text and messages. For providers
+	// that cache only marked prompts, the prompt is marked; others cache automatically. Cache changes the cost of an answer, not
+	// the answer, so it is not part of the JSON.
 	Cache bool `json:"-"`
-	// Conversation names the conversation that the request continues, if Cache is set: requests of one name begin alike. A server
-	// that finds its cached prompts by a key gets a hash of it. It is not part of the JSON.
+	// Conversation names the conversation that the request continues, if Cache is set: requests with the same name begin alike. A
+	// server that finds cached prompts by a key receives a hash of the name. Conversation is not part of the JSON.
 	Conversation string `json:"-"`
-	// Prefix is the token count that an earlier reply reported for the start of this request, for better
-	// estimates. It is not part of the JSON.
+	// Prefix is the token count that an earlier reply reported for the start of this request, for better estimates. Prefix is not
+	// part of the JSON.
 	Prefix *Prefix `json:"-"`
 }
 
@@ -90,7 +90,7 @@ type Prefix struct {
 }
 
 // Format requires a JSON answer that fits a schema. A provider enforces the part of the schema that it supports and may return
-// values in another form: schema.Schema.Restore converts them, Validate checks them. Agents and calls do both.
+// values in another form: schema.Schema.Restore converts them, and Validate checks them. Agents and calls do both.
 type Format struct {
 	Name   string          `json:"name,omitempty"` // default "answer"
 	Schema json.RawMessage `json:"schema"`
@@ -184,9 +184,9 @@ func (r *Reply) Refused() bool {
 // stop reasons count. See Refused for filters.
 func (r *Reply) Cut() bool { return rules.EndingOf(r.StopReason) == rules.Cut }
 
-// Usage is the number of tokens that a provider reported. InputTokens and OutputTokens are
-// nil if it reported none. InputTokens include those read from a cache or written to it,
-// for every provider. OutputTokens include the reasoning, unless ReasoningApart.
+// Usage is the number of tokens that a provider reported. InputTokens and OutputTokens are nil if it reported none. InputTokens
+// includes tokens read from or written to a cache, for every provider. OutputTokens includes the reasoning, unless ReasoningApart
+// is set.
 type Usage struct {
 	InputTokens       *int `json:"input_tokens"`
 	OutputTokens      *int `json:"output_tokens"`
@@ -249,7 +249,7 @@ const (
 	ToolCallStart
 	// ToolInput: Text is the next piece of the arguments of call number Index.
 	ToolInput
-	// Progress: the request is still running, or waits for a Limiter for the reason in Text. Sent at regular intervals.
+	// Progress: the request is still running, or is waiting for a Limiter for the reason in Text. Sent at regular intervals.
 	Progress
 	// Restart: the attempt failed with Err and is retried after Wait. The earlier deltas are void; Reply has them, if known.
 	Restart

@@ -8,12 +8,12 @@ import (
 	"github.com/stonelayer/stone/budget"
 )
 
-// Most returns the most that a request to m may cost. It assumes a prompt that fills the window of the model, and an answer as
-// long as MaxTokens, the model's limit or the window permits. Messages are not read. The bound is open for a model without a
-// price or a window in the table of ctx.
+// Most returns the most that a request to m may cost. It assumes a prompt that fills the model's window and the longest answer
+// that MaxTokens, the model's limit or the window permits. Messages are not read. The bound is open for a model without a price
+// or a window in the table of ctx.
 //
-// A model counts as asked once, without the requests that its client repeats because an answer broke off. A model that asks
-// several models, or one several times, gives its own bound with a method Most of this form without m.
+// The bound counts one call of the model, without the requests that its client repeats because an answer broke off. A model that
+// calls several models, or one model several times, provides its own bound with a method Most of this form without m.
 func Most(ctx context.Context, m Model, req *Request) (all budget.Bound) {
 	switch own := m.(type) {
 	case nil:
@@ -39,7 +39,7 @@ func (p *priced) Most(ctx context.Context, req *Request) budget.Bound {
 	return mostOf(ctx, p, p.model, req)
 }
 
-// mostOf is like Most, for a model that is described as m and asked as inner.
+// mostOf is like Most, for a model that is described as m and called as inner.
 func mostOf(ctx context.Context, m, inner Model, req *Request) budget.Bound {
 	if InfoOf(m).Pays {
 		return budget.Unbounded(Name(m, req) + " pays for itself and gives no bound")
@@ -63,8 +63,8 @@ func mostOf(ctx context.Context, m, inner Model, req *Request) budget.Bound {
 	return budget.AtMost(spec.dearest(req, longest)).Times(times)
 }
 
-// requests returns the most requests that a model sends to answer one, without those repeated because an answer broke off. It is 0
-// for a model that asks others.
+// requests returns the most requests that a model sends to answer one request, without those repeated because an answer broke
+// off. It is 0 for a model that calls others.
 func requests(m Model) int {
 	switch own := m.(type) {
 	case *fallback:

@@ -16,11 +16,10 @@ type NGram struct {
 	N         int // window size in bytes; default 100
 	Threshold int // occurrences that trip; default 4
 
-	// Every window of N bytes contains a block of (N+1)/2 bytes that starts at a
-	// multiple of its size. So only those blocks are indexed, two of a hundred
-	// positions. Where the text repeats an earlier block, the place becomes pending and
-	// is checked again when N bytes can have agreed; if they did, it is a match and is
-	// followed byte by byte. Boilerplate makes many pending places but no matches.
+	// Every window of N bytes contains a block of (N+1)/2 bytes that starts at a multiple of its size. So only those blocks are
+	// indexed, which is two positions in a hundred. Where the text repeats an earlier block, the place becomes pending and is
+	// checked again when N bytes can have agreed; if they did, it is a match and is followed byte by byte. Boilerplate makes many
+	// pending places but no matches.
 	block   int
 	outMul  uint64 // hashMul^block: removes the oldest byte from the hash
 	hash    uint64 // hash of the last block bytes

@@ -6,8 +6,8 @@ import (
 	"iter"
 )
 
-// Params are settings of a request that most providers know. Unset fields leave the provider's default. A provider that
-// lacks a setting refuses the request with an error that names it. Settings of one vendor belong in Extra of its
+// Params are settings of a request that most providers know. Unset fields leave the provider's default. If the provider lacks a
+// setting, the request is rejected with an error that names the setting. Vendor-specific settings belong in Extra of the vendor's
 // Config.
 type Params struct {
 	Temperature *float64 `json:"temperature,omitempty"` // from 0
@@ -15,21 +15,21 @@ type Params struct {
 	// Stop ends the answer before any of these texts.
 	Stop []string `json:"stop,omitempty"`
 	Seed *int64   `json:"seed,omitempty"`
-	// ToolChoice is "auto", "none", "required" or the name of a tool that must be called. In an agent a forced choice
-	// applies until a tool was called. Without tools only "required" and names are refused.
+	// ToolChoice is "auto", "none", "required" or the name of a tool that must be called. In an agent a forced choice applies
+	// until a tool was called. Without tools, only "required" and names are rejected.
 	ToolChoice string `json:"tool_choice,omitempty"`
 	// ParallelTools permits several tool calls in one answer.
 	ParallelTools *bool `json:"parallel_tools,omitempty"`
-	// Effort is how much a model thinks, such as "low", "medium" or "high".
+	// Effort is the amount of thinking, such as "low", "medium" or "high".
 	Effort      string `json:"effort,omitempty"`
 	ServiceTier string `json:"service_tier,omitempty"`
-	// CacheTTL is how long a cached prompt is kept, in the provider's words, such as "1h" (Anthropic) or
-	// "24h" (OpenAI). Ask for more than the default if a person answers between two turns.
+	// CacheTTL is how long a cached prompt is kept, in the provider's words, such as "1h" (Anthropic) or "24h" (OpenAI). Use more
+	// than the default if a person answers between two turns.
 	CacheTTL string            `json:"cache_ttl,omitempty"`
 	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
-// All ranges over the settings that are set, by their names in JSON.
+// All ranges over the settings that are set, by JSON name.
 func (p *Params) All() iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
 		_ = (p.Temperature == nil || yield("temperature", *p.Temperature)) &&
@@ -70,7 +70,7 @@ func (p *Params) Check() error {
 	return nil
 }
 
-// CheckParams returns an error for settings that the model does not have, if it can tell.
+// CheckParams returns an error for settings that the model is known not to have.
 func CheckParams(m Model, p Params) error {
 	if c, ok := m.(interface{ CheckParams(p Params) error }); ok {
 		return c.CheckParams(p)

@@ -67,8 +67,7 @@ func deref(p *budget.Price) budget.Price { return *cmp.Or(p, &budget.Price{}) }
 
 const (
 	bytesPerToken = 4
-	// answerTokens is the assumed limit of an answer without one, mediaTokens the assumed
-	// maximum of a picture.
+	// answerTokens is the assumed limit of an answer that has none, and mediaTokens the assumed maximum for a picture.
 	answerTokens = 4096
 	mediaTokens  = 4096
 )
@@ -120,7 +119,7 @@ func (m *Message) size() (text, media int) {
 		return text, media
 	}
 	for key, value := range m.Metadata {
-		if !strings.HasPrefix(key, "stone/") { // which no provider gets
+		if !strings.HasPrefix(key, "stone/") { // which is sent to no provider
 			text += len(value)
 		}
 	}
@@ -169,7 +168,7 @@ func Quote(ctx context.Context, m Model, req *Request) budget.Quote {
 	return q
 }
 
-// longAnswer is longer than the answers of almost all models, which refuse a higher limit.
+// longAnswer is longer than the answers of almost all models, which reject a higher limit.
 const longAnswer = 128 << 10
 
 // Bound returns maxTokens, or the tokens that an account has left if they are fewer. The result is at least 1, or 0 if no limit is needed.
@@ -194,7 +193,7 @@ type Meter struct {
 	req     *Request
 	started bool         // the server has answered
 	said    int          // bytes of the answer
-	void    budget.Usage // of earlier attempts
+	void    budget.Usage // usage of earlier attempts
 }
 
 // NewMeter returns the meter of a request to a model.
@@ -203,7 +202,7 @@ func NewMeter(ctx context.Context, m Model, req *Request) *Meter {
 	return &Meter{ctx: ctx, price: deref(spec.Price), spec: spec, counts: spec.Price != nil || budget.From(ctx) != nil, req: req}
 }
 
-// Hear takes the next delta.
+// Hear processes the next delta.
 func (m *Meter) Hear(d *Delta) {
 	switch d.Kind {
 	case Start:
@@ -254,7 +253,7 @@ func atMost(tokens, limit int) int {
 	return tokens
 }
 
-// extra returns the cost beyond tokens: searches, and the surcharge of the one-hour cache.
+// extra returns the cost beyond tokens: searches, and the surcharge for the one-hour cache.
 func (m *Meter) extra(u *Usage) float64 {
 	usd := float64(max(u.Searches, 0)) * m.price.Search / 1000
 	if hour := min(u.CacheHourTokens, u.CacheWriteTokens); hour > 0 {
@@ -263,9 +262,8 @@ func (m *Meter) extra(u *Usage) float64 {
 	return usd
 }
 
-// billed reports whether the input of a request without reported usage counts as billed:
-// unless the server refused it or was not reached. A server may have started to work on a
-// request that was cancelled.
+// billed reports whether the input of a request without reported usage counts as billed: unless the server rejected it or was not
+// reached. A server may have started to work on a request that was cancelled.
 func (m *Meter) billed(reply *Reply, err error) bool {
 	if err == nil || m.said > 0 || reply.outputTokens() > 0 || m.ctx.Err() != nil {
 		return true

@@ -21,8 +21,8 @@ type Report struct {
 	start time.Time
 }
 
-// NewReport sends a ModelRequest. Voice receives the text of the model; it may be nil.
-// Turn is the turn of an agent, or 0. The report is nil if the run has no watcher.
+// NewReport sends a ModelRequest. Voice receives the model's text; it may be nil. Turn is the agent's turn, or 0. The report is
+// nil if the run has no watcher.
 func NewReport(at event.Place, voice *event.Voice, m Model, req *Request, turn int) *Report {
 	if voice == nil && !at.Wants(slog.LevelInfo) && !at.Wants(slog.LevelWarn) {
 		return nil
@@ -43,7 +43,7 @@ func NewReport(at event.Place, voice *event.Voice, m Model, req *Request, turn i
 	return r
 }
 
-// Name returns the name of the model that a request asks, "" if it is unknown.
+// Name returns the name of the model that a request is for, or "" if it is unknown.
 func Name(m Model, req *Request) string {
 	if informer, ok := m.(Informer); ok && req.Model == "" {
 		return informer.Info().Model
@@ -51,7 +51,7 @@ func Name(m Model, req *Request) string {
 	return req.Model
 }
 
-// Hear takes the next delta of the answer.
+// Hear processes the next delta of the answer.
 func (r *Report) Hear(d *Delta) {
 	if r == nil {
 		return
@@ -92,8 +92,7 @@ func (r *Report) End(reply *Reply, used budget.Usage, err error) {
 	}
 }
 
-// Recall sends the ModelResponse of an answer that was taken from the record of
-// the run.
+// Recall sends the ModelResponse for an answer taken from the run's record.
 func Recall(at event.Place, m Model, req *Request, turn int, reply *Reply, used budget.Usage) {
 	if at.Wants(slog.LevelInfo) {
 		at.Send(event.ModelResponse{Turn: turn, Model: Name(m, req), OK: true, Replayed: true, Usage: used, Reply: reply.told()})

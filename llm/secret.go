@@ -17,10 +17,10 @@ type Secret string
 // NoKey as the Key of a model's Config sends no key, not even the environment's.
 const NoKey Secret = "\x00none"
 
-// A KeyFunc returns the key of a provider and the time at which it expires; zero means that it
-// is valid until the provider refuses it. A model keeps the key until shortly before that time.
-// It reads the key again when it expires, and once after an answer of status 401. It calls the
-// function from one goroutine at a time, with the context of the request that needs the key.
+// A KeyFunc returns the key of a provider and the time at which it expires; zero means that it is valid until the provider
+// rejects it. A model keeps the key until shortly before that time. It reads the key again when the key expires, and once after
+// an answer with status 401. It calls the function from one goroutine at a time, with the context of the request that needs the
+// key.
 type KeyFunc func(ctx context.Context) (key Secret, expires time.Time, err error)
 
 // String returns the redacted form.

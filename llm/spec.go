@@ -12,14 +12,13 @@ import (
 	"github.com/stonelayer/stone/internal/transport"
 )
 
-// Spec has the known facts about a model. Zero fields are unknown.
+// Spec holds the known facts about a model. Zero fields are unknown.
 type Spec struct {
 	Price  *budget.Price
 	Window int // tokens of prompt and answer
 	Output int // tokens of the longest answer
-	// Can lists the abilities of the model: "audio", "files", "images", "schema", "thinking", "tools" and "video". Nil means unknown, an
-	// empty slice none. A model without "schema" is told the schema of an
-	// answer.
+	// Can lists the abilities of the model: "audio", "files", "images", "schema", "thinking", "tools" and "video". Nil means
+	// unknown; an empty slice means none. A model without "schema" is told the schema of an answer.
 	Can []string
 	// Limiter is the provider's limiter. It applies to models that were made without one.
 	Limiter *Limiter
@@ -35,8 +34,8 @@ func WithTable(ctx context.Context, t Table) context.Context {
 	return context.WithValue(ctx, tableKey{}, t)
 }
 
-// SpecOf returns the known facts about the model of a request. The model's own price applies to the name that it was made with;
-// all else comes from the table of ctx.
+// SpecOf returns the known facts about a request's model. The model's own price applies to the name that it was made with; all
+// else comes from the table of ctx.
 func SpecOf(ctx context.Context, m Model, req *Request) (s Spec) {
 	info := InfoOf(m)
 	own := info.Price
@@ -96,8 +95,8 @@ func (s Spec) Within(req *Request) *Request {
 	return &bounded
 }
 
-// CheckFit returns an *UnfitError if, according to the table of ctx, the model cannot answer the request. A Fallback can if one
-// of its models can.
+// CheckFit returns an *UnfitError if, according to the table of ctx, the model cannot answer the request. A Fallback can answer
+// it if one of its models can.
 func CheckFit(ctx context.Context, m Model, req *Request) (err error) {
 	f, several := m.(*fallback)
 	if !several {
@@ -152,8 +151,8 @@ func (e *UnfitError) Error() string {
 	return fmt.Sprintf("llm: %s cannot be asked: %s", cmp.Or(e.Model, "the model"), e.Reason)
 }
 
-// Timeouts bound the phases of a request. Zero means the default, a negative
-// value unlimited. A request that exceeds one fails with a *TimeoutError.
+// Timeouts limits the phases of a request. Zero means the default, and a negative value means unlimited. A request that exceeds
+// one fails with a *TimeoutError.
 type Timeouts struct {
 	Connect   time.Duration // to reach the server; default 10 s; ignored with a custom HTTP client
 	FirstByte time.Duration // from sending the request to the first byte of the answer; default 5 min
@@ -172,11 +171,11 @@ func (t Timeouts) WithDefaults() Timeouts {
 	return t
 }
 
-// Retry bounds the retries of a request that failed: with status 408, 409, 429 or 5xx, because the server could not be
-// reached or was busy, or because its answer was cut short. If a part of the answer was passed on, a Restart delta
-// voids it. The zero value means the defaults.
+// Retry limits the retries of a request that failed: with status 408, 409, 429 or 5xx, because the server could not be reached or
+// was busy, or because its answer was cut short. If a part of the answer was passed on, a Restart delta voids it. The zero value
+// means the defaults.
 type Retry struct {
-	Max     int           // further attempts; 0 means 3, negative none
+	Max     int           // further attempts; 0 means 3, and a negative value means none
 	Wait    time.Duration // before the first retry, doubled for each further one; default 500 ms
 	MaxWait time.Duration // longest wait; default 1 min; a longer pause of the server ends the request
 }

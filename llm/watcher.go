@@ -4,9 +4,9 @@ package llm
 // without adding anything new. It feeds one text to both detectors. A nil detector is skipped. A detector that has tripped stays
 // tripped. A Watcher is not safe for concurrent use.
 //
-// [NGram] counts every window of 100 bytes and trips at the fourth occurrence of one; it is exact and works byte by byte.
-// [Compression] deflates the last kilobyte at every tick (five seconds) and trips if it shrinks below 0.18 of its size
-// three ticks in a row. [Guard] watches a model, and a provider's Config with Repetition set adds the guard itself:
+// [NGram] counts every window of 100 bytes and trips when one occurs for the fourth time; it is exact and works byte by byte.
+// [Compression] deflates the last kilobyte at every tick (five seconds) and trips if the result is below 0.18 of the original
+// size at three ticks in a row. [Guard] watches a model, and a provider's Config with Repetition set adds the guard itself:
 //
 //	openai.New(openai.Config{Model: "qwen3", Repetition: llm.NewWatcher})
 type Watcher struct {

@@ -27,7 +27,7 @@ const (
 // Options configure how a plan becomes an ashlar. Zero fields mean defaults.
 type Options struct {
 	Mode   string // Hybrid if empty
-	Limits Limits // also of returned plans
+	Limits Limits // also apply to returned plans
 	// Slots are the names of slots that exist before the plan starts. The plan may read others, which the enclosing pipeline must
 	// produce. Expressions in guards can use only these and the plan's own slots.
 	Slots []string

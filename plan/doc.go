@@ -63,15 +63,15 @@
 //
 //	{:op :apply :plan {:slot/id :program} :input {:n 1} :effects {:allowed #{:net/http}} :as :out}
 //
-// runs it like a plan that a capability returned: within the same limits, on the budget of the node, and with the effects that
-// the node states, by default none. The fields of input are its bindings, and its emission is the slot out. A constant plan is
-// read before anything runs.
+// runs it like a plan that a capability returned: within the same limits, on the node's budget, and with the effects that the
+// node states, by default none. The fields of input are its bindings, and its emission is the slot out. A constant plan is read
+// before anything runs.
 //
 // # Lanes
 //
 // A reduce follows a parallel or a map. In it and after it, the slots of lanes are read like any others. A slot that one lane of
 // a parallel defines has the value of that lane. A slot that several lanes or the body of a map define is the list of their
-// values in lane order, without lost lanes. The last emission of the lanes is the emission of the last lane that has one.
+// values in lane order, without lost lanes. The last emission of the lanes comes from the last lane that has one.
 //
 // # Nodes
 //

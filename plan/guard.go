@@ -11,7 +11,7 @@ import (
 type guard struct {
 	form guardForm
 	name string // the slot that is present or failed
-	text string // of an expression
+	text string // text of an expression
 	at   *place
 }
 

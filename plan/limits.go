@@ -11,8 +11,8 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// Limits limits the size of a plan and its work in a run. Zero means the default in parentheses. A plan that a capability
-// returned has stricter limits and also draws on the limits of the enclosing plan.
+// Limits is the maximum size of a plan and the most work that it may do in a run. Zero means the default in parentheses. A plan
+// that a capability returned has stricter limits and also draws on the limits of the enclosing plan.
 type Limits struct {
 	Nodes      int // nodes in all bodies together (256)
 	Depth      int // nesting of bodies and of returned plans (16)

@@ -43,21 +43,21 @@ type node struct {
 	pin         *slotRef  // the slot of :cap/id
 	candidates  []handle  // set if slots are among them
 	program     *slotRef  // the slot of the applied plan
-	bodies      []body    // of a composite
+	bodies      []body    // bodies of a composite
 	until       *guard
 	max         int
-	loss        loss // of a fan-out
+	loss        loss // for a fan-out
 	choices     []string
 }
 
-// asks tells whether the node is a call in the sense of package call.
+// asks reports whether the node is a call in the sense of package call.
 func (n *node) asks() bool { return n.op == "call" || n.op == "tool" || n.op == "apply" }
 
 // loss defines the lanes that a fan-out may lose: by default all but one.
 type loss struct {
 	all        bool
 	quorum     int
-	allowEmpty bool // of a map
+	allowEmpty bool // for a map
 }
 
 // body is a sequence of nodes: a body, a lane, a branch.
@@ -94,15 +94,14 @@ func read(data []byte, most int) (*Plan, error) {
 	return p, nil
 }
 
-// ID returns the id of the plan, or "".
+// ID returns the plan's id, or "".
 func (p *Plan) ID() string { return p.id }
 
 // Nodes returns the number of nodes in the plan, including all bodies.
 func (p *Plan) Nodes() int { return p.size }
 
-// Digest returns the SHA-256, in hexadecimal, of the canonical text of the plan. It does
-// not depend on the notation, the order of fields, or fields with their default value. It
-// is "" if the form of the plan has faults.
+// Digest returns the SHA-256, in hexadecimal, of the plan's canonical text. It does not depend on the notation, the order of
+// fields, or fields with their default value. It is "" if the form of the plan has faults.
 func (p *Plan) Digest() string { return p.digest }
 
 // String returns the canonical text of the plan, EDN in one line, or "" if its form has

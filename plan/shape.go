@@ -30,7 +30,7 @@ func typed(before string, s *schema.Schema) string {
 	return before + text
 }
 
-// mostShape is the maximum length of the text of a schema with three levels, in bytes.
+// mostShape is the maximum length of a schema's text with three levels, in bytes.
 const mostShape = 400
 
 // shape writes a schema for a reader: {"text":string,"tags"?:[string]}.

@@ -62,7 +62,7 @@ func (a *access) find(d dag.DAG) (n, failure *dag.Node) {
 
 func nearest(d dag.DAG, t dag.AnyType) *dag.Node {
 	n, err := d.Nearest(t.Name())
-	if err != nil { // there is none
+	if err != nil { // there is no such node
 		return nil
 	}
 	return n

@@ -79,7 +79,7 @@ func within(v any, token string) any {
 	return v
 }
 
-// path writes a location in Go syntax: items[3].price. A long one is cut to its end.
+// path writes a location in Go syntax: items[3].price. Only the end of a long path is kept.
 func (r *reporter) path(at []string) string {
 	path := ""
 	v := r.document

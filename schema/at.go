@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// At returns the schema of the value at a path of property names and array indexes (as digits).
-// It follows references and alternatives, and joins several possible schemas by anyOf. It is
-// false only if the path certainly does not exist: if an object lists its properties, the name is
-// not among them, and the schema mentions no others. It returns a nil *Schema, which accepts
-// anything, if the path may have any value.
+// At returns the schema of the value at a path of property names and array indexes (as digits). It follows references and
+// alternatives, and joins several possible schemas by anyOf. It returns false only if the path certainly does not exist: an
+// object lists its properties, the name is not among them, and the schema mentions no others. It returns a nil *Schema, which
+// accepts anything, if the path may have any value.
 func (s *Schema) At(path ...string) (*Schema, bool) {
 	if s == nil || len(path) == 0 {
 		return s, true
@@ -42,7 +41,7 @@ func (s *Schema) At(path ...string) (*Schema, bool) {
 	return s.places.put(key.String(), s.extract(distinct(nodes))), true
 }
 
-// maxBranches bounds the alternatives tried in hostile schemas; beyond it any value is possible.
+// maxBranches is the maximum number of alternatives tried in hostile schemas; beyond it, any value is considered possible.
 const maxBranches = 1000
 
 // step descends by one name. It returns the possible schemas.
@@ -163,7 +162,7 @@ func fewValues(types []string) (values []any, ok bool) {
 	return values, true
 }
 
-// Encoding returns the contentEncoding and the contentMediaType of strings, "" if the schema does not state them. If its
+// Encoding returns the contentEncoding and the contentMediaType of strings, or "" if the schema does not state them. If its
 // alternatives differ, it returns the properties of the first that names one.
 func (s *Schema) Encoding() (encoding, mediaType string) {
 	if s == nil {

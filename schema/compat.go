@@ -39,7 +39,7 @@ type finding struct {
 	mistyped bool // because the type of the value itself differs
 }
 
-// maxSteps bounds the work on hostile schemas; problems beyond it are not reported.
+// maxSteps limits the work on hostile schemas; problems beyond it are not reported.
 const maxSteps = 20_000
 
 // comparison walks the producer's and the consumer's tree in parallel.

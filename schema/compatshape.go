@@ -53,7 +53,7 @@ func (c *comparison) property(v view, name string) ([]any, presence) {
 	return nodes, there
 }
 
-// maxNested bounds the depth at which empty checks required properties and items.
+// maxNested is the maximum depth at which empty checks required properties and items.
 const maxNested = 4
 
 // empty reports whether it is certain that no value fits a view of the producer.

@@ -11,9 +11,9 @@
 // # Schemas of Go types
 //
 // The schema of a Go type describes what encoding/json writes for its values. Fields are named by their json tags; "omitempty"
-// and "omitzero" make a property optional; pointers, slices and maps may be null; a `jsonschema:"…"` tag is the description of a
-// property. Types that marshal themselves to text are strings; types that marshal themselves to JSON may be any value. A type
-// that contains itself is described with $ref.
+// and "omitzero" make a property optional; pointers, slices and maps may be null; a `jsonschema:"…"` tag describes a property.
+// Types that marshal themselves to text are strings; types that marshal themselves to JSON may be any value. A type that contains
+// itself is described with $ref.
 //
 // A closed list of values comes from a method Enum() []any of the type, or from a tag
 // `enum:"red,green"` on a string field.
@@ -27,17 +27,16 @@
 //
 // # Validation
 //
-// Numbers are compared exactly, whatever their size. As in every JSON Schema, 1.0 is an integer,
-// although Go's decoder rejects it for one. The formats and content encodings of a schema are
-// checked too, because an invalid time would fail in a later step, which cannot repair it.
-// References lead only to places inside the schema; nothing is loaded from the network or the
-// disk.
+// Numbers are compared exactly, whatever their size. As in every JSON Schema, 1.0 is an integer, although Go's decoder rejects it
+// for one. The formats and content encodings of a schema are checked too, because an invalid time would fail in a later step,
+// which cannot repair it. References resolve only within the schema; nothing is loaded from the network or the disk.
 //
-// A schema is applied once to a place of a value, however many references lead to it. The work is bounded by the size of the
-// schema times the size of the value, even for hostile ones.
+// A schema is applied once to each place in a value, however many references lead to it. The work is proportional at most to the
+// size of the schema times the size of the value, even for hostile input.
 //
 // # For packages of providers
 //
-// A [Subset] projects a schema onto the part that a provider enforces, within [SubsetLimits]; [SizeOf] measures the result. [ParseForeign] reads schemas of other programs, which may use keywords
-// that are not checked. [ForType] is [For] for a reflect.Type, and [ListsOf] its closed lists of values.
+// A [Subset] projects a schema onto the part that a provider enforces, within [SubsetLimits]; [SizeOf] measures the result.
+// [ParseForeign] reads schemas from other programs, which may use keywords that are not checked. [ForType] is [For] for a
+// reflect.Type, and [ListsOf] returns its closed lists of values.
 package schema

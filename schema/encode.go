@@ -23,7 +23,7 @@ func (p *projection) text(node any) *object {
 	return out
 }
 
-// toRoot returns a schema that stands alone: a reference leads to itself.
+// toRoot returns a standalone schema: its references lead into itself.
 func toRoot(node any, ref string) any {
 	switch v := node.(type) {
 	case []any:

@@ -25,7 +25,7 @@ func fieldsOf(t reflect.Type) []field {
 // omitted reports whether the field is left out when it is empty.
 func (f field) omitted() bool { return f.OmitEmpty || f.OmitZero }
 
-// quoted reports whether the field is a number, boolean or string that is written inside a string.
+// quoted reports whether the field is a number, boolean or string that is encoded inside a string.
 func (f field) quoted() bool {
 	t := f.Type
 	if t.Kind() == reflect.Pointer && t.Name() == "" {
@@ -34,9 +34,9 @@ func (f field) quoted() bool {
 	return f.String && (t == reflect.TypeFor[json.Number]() || byMethod(t, f.Type != t) == nil)
 }
 
-// Closed returns the schema of the same objects without unknown properties, as tools declare
-// their arguments: null is not allowed, and additionalProperties is false unless the schema
-// has it. A schema that does not have the type object is an error.
+// Closed returns the schema of the same objects without unknown properties, as tools declare their arguments: null is not
+// allowed, and additionalProperties is false unless the schema has it. It is an error if the schema does not have the type
+// object.
 func (s *Schema) Closed() (*Schema, error) {
 	var o map[string]json.RawMessage
 	if err := json.Unmarshal(s.JSON(), &o); err != nil || !strings.Contains(string(o["type"]), `"object"`) {

@@ -2,7 +2,7 @@ package schema
 
 import "slices"
 
-// referenceOf returns the reference of a schema that is only a reference, perhaps in an allOf.
+// referenceOf returns the reference of a schema that consists only of a reference, possibly inside an allOf.
 func referenceOf(o *object) (ref string, beside bool) {
 	if all := o.list("allOf"); len(all) == 1 && !o.has("$ref") {
 		if below, ok := all[0].(*object); ok && len(below.names) == 1 {
@@ -136,7 +136,7 @@ func (l *loosening) foldable(o *object, alternatives []any) bool {
 }
 
 // fold returns an object in place of one with alternatives: it has the properties of all alternatives and requires those that all
-// require. Told are the alternatives.
+// require. Told describes the alternatives.
 func (l *loosening) fold(o *object) (folded, told *object) {
 	told = newObject()
 	for range 2 { // anyOf and oneOf
@@ -221,7 +221,7 @@ func eitherProperties(properties, branch, own *object) {
 	}
 }
 
-// oneList returns the schema of either of these. Alternatives that only list strings become one list.
+// oneList returns a schema for values of either schema. Alternatives that only list strings become one list.
 func oneList(alternatives []any) *object {
 	var values []any
 	for _, v := range alternatives {

@@ -11,12 +11,12 @@ import (
 	"github.com/stonelayer/stone/internal/pattern"
 )
 
-// maxUnchecked bounds the keywords that ParseForeign omits.
+// maxUnchecked is the maximum number of keywords that ParseForeign omits.
 const maxUnchecked = 20
 
 // ParseForeign reads a schema that another program wrote, such as the input schema of a tool. It omits keywords that cannot be
-// compiled and returns their places: the schema accepts every value that these parts might reject. It supports nullable of
-// OpenAPI 3.0. If nothing can be kept, it returns the error of [Parse].
+// compiled and returns their places: the schema accepts every value that these parts might reject. It supports OpenAPI 3.0's
+// nullable. If nothing can be kept, it returns the error of [Parse].
 func ParseForeign(data []byte) (s *Schema, unchecked []string, err error) {
 	data = withNull(data)
 	if s, err = Parse(data); err == nil || len(data) > maxText {
@@ -133,7 +133,7 @@ func uncompilable(_ *foreign, keyword string, value any) bool {
 	return err != nil
 }
 
-// unresolved reports whether a reference leads outside or cannot be resolved.
+// unresolved reports whether a reference leads outside the schema or cannot be resolved.
 func unresolved(f *foreign, keyword string, value any) bool {
 	switch keyword {
 	case "$ref", "$dynamicRef", "$recursiveRef":

@@ -31,8 +31,8 @@ type resource struct {
 	recursive *jsonschema.Schema            // its root, if it has $recursiveAnchor
 }
 
-// newGraph collects the schemas that can be reached from root. The document is the text of the
-// schema, in which newGraph finds the resources. Compile returns the schema at a place of it.
+// newGraph collects the schemas that can be reached from root. The document is the text of the schema, in which newGraph finds
+// the resources. Compile returns the schema at a place in the document.
 func newGraph(root *jsonschema.Schema, document any, compile func(fragment string) (*jsonschema.Schema, error)) *graph {
 	g := &graph{root: root, about: map[*jsonschema.Schema]*about{}}
 	g.add(root)

@@ -48,8 +48,8 @@ func ForType(t reflect.Type) (*Schema, error) {
 	return made.(func() (*Schema, error))()
 }
 
-// inference makes the schema of one root type. Types are described in place, which every reader of
-// schemas understands; only types that contain themselves are described in $defs.
+// inference makes the schema of one root type. Types are described in place, which every schema reader understands; only types
+// that contain themselves are described in $defs.
 type inference struct {
 	root  reflect.Type
 	open  map[reflect.Type]bool   // types being described; true if they contain themselves
@@ -65,8 +65,8 @@ var (
 	enumType            = reflect.TypeFor[interface{ Enum() []any }]()
 )
 
-// schema describes t. Pointer means that the value is reached through a pointer or a slice, where
-// methods of *T are always called. Where is the path of fields for messages.
+// schema describes t. Pointer means that the value is reached through a pointer or a slice, where methods of *T are always
+// called. Where is the field path for messages.
 func (i *inference) schema(t reflect.Type, pointer bool, where string) (*object, error) {
 	if _, inside := i.open[t]; inside {
 		if t.Kind() == reflect.Pointer {

@@ -18,8 +18,7 @@ type checker func(v reflect.Value) (path, wrong string)
 
 var listsOf sync.Map // reflect.Type → *Lists
 
-// ListsOf returns the lists of t, nil if it has none. They are compiled once for each type. The
-// type must have a schema.
+// ListsOf returns the lists of t, or nil if it has none. They are compiled once for each type. The type must have a schema.
 func ListsOf(t reflect.Type) *Lists {
 	if kept, ok := listsOf.Load(t); ok {
 		return kept.(*Lists)
@@ -64,7 +63,7 @@ func made(t reflect.Type) (fields []field, elem reflect.Type) {
 	return nil, nil
 }
 
-// lists reports whether t contains a list. Seen are the types already visited.
+// lists reports whether t contains a list. Seen holds the types already visited.
 func lists(t reflect.Type, seen map[reflect.Type]bool) bool {
 	if seen[t] {
 		return false
@@ -82,7 +81,7 @@ func closed(t reflect.Type) bool {
 	return t.Kind() != reflect.Interface && t.Kind() != reflect.Pointer && hasEnum(t)
 }
 
-// list returns the values of the field's tag, nil if it has none.
+// list returns the values of the field's tag, or nil if it has none.
 func (f field) list() []string {
 	text, ok := f.Tag.Lookup("enum")
 	if !ok || f.quoted() {
@@ -199,7 +198,7 @@ func among(list []string) checker {
 	}
 }
 
-// byEnum checks a value against the list of its method Enum, as JSON.
+// byEnum checks a value against the list from its method Enum, compared as JSON.
 func byEnum(t reflect.Type) checker {
 	values, err := enumOf(t, "")
 	if err != nil { // ForType reports it

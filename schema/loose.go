@@ -6,19 +6,20 @@ import (
 	"strings"
 )
 
-// maxInlined bounds the references that Loose inlines.
+// maxInlined is the maximum number of references that Loose inlines.
 const maxInlined = 1000
 
-// maxTold bounds the description of one keyword, in bytes. Longer alternatives are described by their property names, other
-// keywords not at all.
+// maxTold is the maximum length of the description of one keyword, in bytes. Longer alternatives are described by their property
+// names, and other keywords are not described.
 const maxTold = 2 << 10
 
-// Loose returns the JSON text of an object schema for a service that guides a model by it but enforces nothing. Keywords for
-// which Accepts returns false move to the description of the value. Alternatives of objects are folded into one object with all
-// their properties, which requires those that all require; oneOf becomes anyOf. Told contains the constraints of the whole value.
+// Loose returns the JSON text of an object schema for a service that shows the schema to a model but enforces nothing. Keywords
+// for which Accepts returns false move to the description of the value. Alternatives of objects are folded into one object with
+// all their properties, which requires those that all require; oneOf becomes anyOf. Told contains the constraints of the whole
+// value.
 //
-// Every value that fits the schema fits the result, unless Name refuses one of its names. Validate
-// against the schema itself. It fails if the text is no schema of objects.
+// Every value that fits the schema fits the result, unless Name rejects one of its names. Validate answers against the schema
+// itself. Loose fails if the text is not a schema of objects.
 func (b *Subset) Loose(text []byte) (projected []byte, told string, err error) {
 	p, err := b.begin(text)
 	if err != nil {

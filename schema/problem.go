@@ -25,7 +25,7 @@ func (p Problem) String() string {
 
 // ValidationError reports a value that does not fit a schema.
 type ValidationError struct {
-	Problems []Problem // in the order of their places; at least one, at most 100
+	Problems []Problem // sorted by place; at least one, at most 100
 }
 
 // Error returns one line: the first problem and the number of others.
@@ -75,13 +75,13 @@ func propertyPath(name string) string {
 }
 
 const (
-	// shownLength bounds the part of a value in a message, in characters.
+	// shownLength is the maximum length of a value in a message, in characters.
 	shownLength = 60
-	// messageLength bounds a message, in characters.
+	// messageLength is the maximum length of a message, in characters.
 	messageLength = 1000
-	// pathLength bounds the steps of a path.
+	// pathLength is the maximum number of steps of a path.
 	pathLength = 64
-	// maxProblems bounds the problems of one value.
+	// maxProblems is the maximum number of problems of one value.
 	maxProblems = 100
 )
 

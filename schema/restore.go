@@ -106,7 +106,7 @@ func membersIn(list []any) (*object, bool) {
 
 var notInAlias = regexp.MustCompile(`[^a-zA-Z0-9_.-]`)
 
-// alias returns the name of a property in a projection for a service that refuses the original: its allowed characters, and a
+// alias returns the name of a property in a projection for a service that rejects the original: its allowed characters, and a
 // digest that distinguishes names.
 func alias(name string) string {
 	stays := notInAlias.ReplaceAllString(name, "_")

@@ -55,8 +55,7 @@ func hasInnerID(node any, root bool) bool {
 	return found
 }
 
-// maxText bounds the text of a schema, in bytes: compiling takes time quadratic in the number
-// of schemas in it.
+// maxText is the maximum size of a schema's text, in bytes: compiling takes time quadratic in the number of schemas in it.
 const maxText = 512 << 10
 
 // Parse reads a schema from JSON text of at most 512 KiB. The default draft is 2020-12. The error locates malformed text, a part
@@ -128,8 +127,8 @@ func (s *Schema) MarshalJSON() ([]byte, error) { return s.JSON(), nil }
 // String returns the text of JSON.
 func (s *Schema) String() string { return string(s.JSON()) }
 
-// cacheLimit bounds the entries of each cache: a server that parses a schema with every request
-// would otherwise keep all of them alive.
+// cacheLimit is the maximum number of entries in each cache: a server that parses a schema with every request would otherwise
+// keep all of them alive.
 const cacheLimit = 1024
 
 // cache is a bounded map for concurrent use. When it is full it drops all entries.

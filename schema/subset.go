@@ -22,12 +22,12 @@ type Subset struct {
 	// Cycles tells where a schema may refer to itself: "" for nowhere, "optional" for below an optional property, or "all".
 	Cycles string
 	// Encode means that parts that cannot be enforced take another form, which [Schema.Restore] reads: an object with free names
-	// becomes a list of members, any other part JSON text, and a property with a refused name gets another.
+	// becomes a list of members, any other part becomes JSON text, and a property with a rejected name gets another name.
 	Encode bool
 	Max    SubsetLimits
 }
 
-// SubsetLimits bound the size of a schema. Zero means unlimited.
+// SubsetLimits is the maximum size of a schema. Zero means unlimited.
 type SubsetLimits struct {
 	Depth      int // nested objects and arrays
 	Properties int // of all objects
@@ -43,11 +43,11 @@ type SubsetLimits struct {
 // property, means the same. Constraints that the service does not support are in the description of the value. Properties keep
 // their order.
 //
-// A value of the result need not fit the schema: validate it. A null that the schema rejects
-// means an absent property, see [Schema.Restore].
+// A value that fits the result need not fit the schema: validate it. A null that the schema rejects means an absent property; see
+// [Schema.Restore].
 //
-// The error names the part that the service cannot enforce: a value of any kind, or an object with free names. With Encode it is
-// the whole value, or its size.
+// The error names the part that the service cannot enforce: a value of any kind, or an object with free names. With Encode, it
+// names the whole value, or its size.
 func (b *Subset) Project(text []byte) ([]byte, error) {
 	p, err := b.begin(text)
 	if err != nil {

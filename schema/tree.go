@@ -23,7 +23,7 @@ type object struct {
 	values map[string]any
 }
 
-// newObject makes an object of alternating names and values.
+// newObject makes an object from alternating names and values.
 func newObject(pairs ...any) *object {
 	o := &object{values: make(map[string]any, len(pairs)/2)}
 	for i := 0; i < len(pairs); i += 2 {
@@ -57,7 +57,7 @@ func (o *object) clone() *object {
 	return &object{slices.Clone(o.names), maps.Clone(o.values)}
 }
 
-// object returns the member of that name if it is an object, otherwise an empty one.
+// object returns the member with that name if it is an object, otherwise an empty object.
 func (o *object) object(name string) *object {
 	if v, ok := o.values[name].(*object); ok {
 		return v
@@ -65,7 +65,7 @@ func (o *object) object(name string) *object {
 	return &object{}
 }
 
-// list returns the member of that name if it is an array, otherwise nil.
+// list returns the member with that name if it is an array, otherwise nil.
 func (o *object) list(name string) []any {
 	v, _ := o.values[name].([]any)
 	return v

@@ -60,7 +60,7 @@ func (s *Schema) follow(ref string) (any, bool) {
 	return lookup(s.root, ref)
 }
 
-// maxParts bounds the parts of a view of recursive schemas; the rest is vague.
+// maxParts is the maximum number of parts in a view of recursive schemas; the rest is vague.
 const maxParts = 100
 
 // alternatives returns the first anyOf or oneOf among the parts, and the view without it.
@@ -131,7 +131,7 @@ func typesOf(o *object) []string {
 	return nil
 }
 
-// accepts reports whether every value of a type is of one of the types.
+// accepts reports whether every value of a type has one of the types.
 func accepts(types []string, t string) bool {
 	return slices.Contains(types, t) || t == "integer" && slices.Contains(types, "number")
 }

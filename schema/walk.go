@@ -18,11 +18,11 @@ import (
 // a schema of 75 bytes can make the library take time and memory exponential in the depth of the value. Here, a referenced schema
 // is applied to a value once, and its verdict is kept.
 const (
-	// stepLimit bounds how many times one validation applies a schema to a value.
+	// stepLimit limits how many times one validation applies a schema to a value.
 	stepLimit = 10_000_000
-	// depthLimit bounds the nesting of schemas and values.
+	// depthLimit limits the nesting of schemas and values.
 	depthLimit = 40_000
-	// errorLimit bounds the kept errors; deep places reduce it.
+	// errorLimit limits the number of errors kept; deep places reduce it.
 	errorLimit = 1000
 )
 
@@ -59,8 +59,8 @@ type verdict struct {
 	seen      *seen // the evaluated parts, if some keyword needs them
 }
 
-// A scope is the list of resources that a walk has entered, the outermost first. Dynamic
-// references depend on it. Equal scopes are the same pointer.
+// A scope is the list of resources that a walk has entered, outermost first. Dynamic references depend on it. Equal scopes are
+// the same pointer.
 type scope struct {
 	parent   *scope
 	resource *resource
@@ -82,8 +82,7 @@ func (s *scope) enter(r *resource) *scope {
 	return s.inner[r]
 }
 
-// validate returns the error of a document, nil if it fits. The second error comes from ctx
-// or of a limit.
+// validate returns the error of a document, or nil if it fits. The second error comes from ctx or a limit.
 func (g *graph) validate(ctx context.Context, document any) (*jsonschema.ValidationError, error) {
 	w := &walk{ctx: ctx, graph: g, known: map[visit]*verdict{}, scope: &scope{}}
 	ok := w.on(g.root, document, nil)

@@ -124,7 +124,7 @@ type Record struct {
 	// Path is the path at which the replayed record was made: a step called by goroutines that take turns may be replayed at
 	// another path.
 	Path string `json:"-"`
-	// Differs reports that the replayed record has the place of the key but another Digest.
+	// Differs reports that the replayed record has the key's place but another Digest.
 	Differs bool `json:"-"`
 }
 

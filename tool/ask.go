@@ -35,7 +35,7 @@ const (
 //     to all turns, because the journal shares them: see journal.Options.Session.
 //
 // A cancelled question counts as a no. In a run that a journal keeps, the process may end before the answer arrives; the resumed
-// run continues with this call and does not ask the model again. If the call has changed by then, for example because the file
+// run continues with this call and does not call the model again. If the call has changed by then, for example because the file
 // has, the person is asked again. Without a frontend the agent fails with kind "no-frontend".
 var Ask = Approver{Approve: askPerson, Asks: true}
 

@@ -62,8 +62,8 @@ func Preview[I any](fn func(context.Context, I) (string, error)) Option {
 }
 
 // Func makes a tool from a function. Name consists of 1 to 64 ASCII letters, digits, "_" and "-", which every provider accepts;
-// the description tells the model when to use it. I is a struct or a map with string keys; the model may give only properties
-// that the schema names.
+// the description tells the model when to use it. I is a struct or a map with string keys; the model may use only properties that
+// the schema names.
 //
 // The function may be called from several goroutines if the option Parallel is
 // given or several agents use the tool.

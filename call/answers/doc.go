@@ -19,5 +19,5 @@
 // recorded answer fails with "runtime/not-recorded", and the error names the nearest recorded one. The
 // request is not retried, and no other candidate is asked.
 //
-// The version of the capability is a digest of the file, unless its metadata has one.
+// The capability's version is a digest of the file, unless its metadata sets one.
 package answers

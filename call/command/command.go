@@ -34,7 +34,7 @@ type Config struct {
 	Scope call.Scope
 	// Loopback also lets such a program reach servers on loopback.
 	Loopback bool
-	// Limits limits the program's resources.
+	// Limits restricts the program's resources.
 	Limits sandbox.Limits
 	// MaxOutput is the maximum size of its standard output, in bytes; 8 MiB by default.
 	MaxOutput int

@@ -177,7 +177,7 @@ func (c Config) answer(ctx context.Context, req *call.Request, want wanted) (rep
 		}
 		request.Messages = append(request.Messages, heard.Message(), llm.User(misfit.Tell))
 		if repaired && !help || !c.affords(ctx, req, request, used) {
-			if reply != nil { // the call refuses the plan, with its findings
+			if reply != nil { // the call rejects the plan, with its findings
 				return reply, used, nil
 			}
 			return nil, used, drift("%v", misfit.Err)

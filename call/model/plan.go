@@ -78,7 +78,7 @@ func asksHelp(text string) bool {
 	return ok
 }
 
-// refused replaces the context of a request that repairs a plan by the plan, as the model's own answer, and the findings.
+// refused replaces the context of a request that repairs a plan with the plan, as the model's own answer, and the findings.
 func (w *wanted) refused(context call.JSON) (rest call.JSON, said []llm.Message) {
 	var fields map[string]json.RawMessage
 	var repair struct {

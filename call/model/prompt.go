@@ -190,7 +190,7 @@ func plain(input call.JSON) string {
 }
 
 // read turns the model's reply into the call's. A misfit is an answer that the model may repair. A plan that cannot run comes
-// with a misfit; the call refuses it too and keeps its findings.
+// with a misfit; the call rejects it too and keeps its findings.
 func (w wanted) read(ctx context.Context, r *llm.Reply) (*call.Reply, *structured.Misfit, error) {
 	body := structured.Unfence(r.Text)
 	if w.may && strings.TrimSpace(r.Text) == body { // a fenced envelope is a quotation

@@ -29,7 +29,7 @@ type block struct {
 // grows names the field that holds a block's text.
 var grows = map[string]string{"text": "text", "thinking": "thinking", "compaction": "content"}
 
-// blockDelta has the fields of all kinds of deltas that are read.
+// blockDelta holds the fields that are read from all kinds of deltas.
 type blockDelta struct {
 	Type        string          `json:"type"`
 	Text        string          `json:"text"`
@@ -170,7 +170,7 @@ func (d *decoder) finishBlocks() {
 	kept := make([]map[string]json.RawMessage, 0, len(d.blocks))
 	for _, b := range d.blocks {
 		if b.kind == "text" && len(b.text) == 0 {
-			continue // received, but refused when sent
+			continue // received, but rejected when sent
 		}
 		kept = append(kept, b.whole())
 	}
@@ -201,7 +201,7 @@ func (b *block) sources() (out []llm.Source) {
 
 func (b *block) toolCall(ended bool) llm.ToolCall {
 	var id, name string
-	// A field of another type than string stays empty: beginBlock has refused it.
+	// A field that is not a string stays empty: beginBlock has rejected it.
 	_ = jsonv2.UnmarshalLenient(b.fields["id"], &id)
 	_ = jsonv2.UnmarshalLenient(b.fields["name"], &name)
 	return wire.ToolCall(id, name, b.arguments(), ended)
@@ -231,15 +231,15 @@ func (b *block) whole() map[string]json.RawMessage {
 	if _, ok := b.fields["input"]; ok {
 		input := wire.ToolCall("", "", b.arguments(), true).Input
 		if input == nil {
-			input = json.RawMessage("{}") // cut off; the protocol wants an object
+			input = json.RawMessage("{}") // cut off; the protocol requires an object
 		}
 		b.fields["input"] = input
 	}
 	return b.fields
 }
 
-// media are the media of Messages, in messages of the user and in results of tools. Source:
-// Anthropic, API reference, "Create a Message", image and document blocks.
+// media are the media of Messages, in user messages and in tool results. Source: Anthropic, API reference, "Create a Message",
+// image and document blocks.
 func media(role llm.Role, m *llm.Media) error {
 	switch {
 	case role == llm.RoleAssistant:

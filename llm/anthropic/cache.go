@@ -12,10 +12,9 @@ import (
 // system, messages. For each mark it looks for a cached prefix at most 20 blocks back.
 const maxMarks = 4
 
-// mark puts marks on the blocks at which the next request of a conversation will have the
-// same prefix: the system text, the last tool and the last block of the user. Another one
-// stands where the previous request ended: a turn with many tool calls would otherwise be
-// longer than the server looks back. Marks of the caller are counted first.
+// mark puts marks on the blocks up to which the next request of a conversation will have the same prefix: the system text, the
+// last tool and the user's last block. Another mark stands where the previous request ended: otherwise a turn with many tool
+// calls would be longer than the server looks back. The caller's marks are counted first.
 func mark(body object, req *llm.Request, turns []turnBlocks) {
 	left := maxMarks
 	for _, m := range req.Messages {

@@ -23,37 +23,34 @@ type Config struct {
 	// empty or on api.anthropic.com; other servers get only a key that is set here.
 	// llm.NoKey sends none in any case.
 	Key llm.Secret
-	// KeyFunc replaces Key for keys that change. It is called again before the key expires, and when the server refuses it.
+	// KeyFunc replaces Key for keys that change. It is called again before the key expires, and when the server rejects it.
 	KeyFunc llm.KeyFunc
 	// Edit changes or signs each request, including repeated ones, before it is sent: headers, address and, with GetBody, the
-	// body. With it, no key of the environment is sent. Errors are not cleaned of the secrets that it adds.
+	// body. If Edit is set, no key from the environment is sent. Errors are not cleaned of the secrets that it adds.
 	Edit func(*http.Request) error
 	// Header is added to every request and replaces the package's own headers, such as
 	// anthropic-version.
 	Header map[string]llm.Secret
-	// Extra is merged into the body of every request, at the top level; nil removes a
-	// field. The fields model, system, messages, max_tokens, tools, response_format and
-	// stream are refused.
+	// Extra is merged into the body of every request, at the top level; nil removes a field. The fields model, system, messages,
+	// max_tokens, tools, response_format and stream are rejected.
 	Extra map[string]any
-	// MaxTokens bounds answers. A request may set a lower limit. The protocol demands a limit. 0 means the maximum in the table
-	// of models, or 16,384 for a model that is not in it.
+	// MaxTokens limits answers. A request may set a lower limit. The protocol requires a limit: 0 means the maximum in the table
+	// of models, or 16,384 for a model that is not in the table.
 	MaxTokens int
-	// MaxContinuations bounds how often a paused turn is sent again. 0 means 8; if it is negative, the caller gets the reply with
-	// stop reason pause_turn.
+	// MaxContinuations limits how often a paused turn is sent again. 0 means 8; if it is negative, the caller receives the reply
+	// with stop reason pause_turn.
 	MaxContinuations int
 
-	// Repetition makes the watcher of each channel of an attempt; nil disables watching.
-	// See llm.Guard.
+	// Repetition creates the watcher for each channel of an attempt; nil disables watching. See llm.Guard.
 	Repetition func() *llm.Watcher
-	// MaxRetries bounds the retries after a model got stuck in a loop. 0 means 3,
-	// negative none.
+	// MaxRetries limits the retries after a model got stuck in a loop. 0 means 3, and a negative value means none.
 	MaxRetries int
 
 	Timeouts         llm.Timeouts
 	Retry            llm.Retry
 	ProgressInterval time.Duration // between two Progress deltas; default llm.ProgressInterval
-	// Limiter bounds requests, tokens and concurrency of all models that share it. Nil means a Limiter for this Model alone, with
-	// only the server's limits.
+	// Limiter restricts the requests, tokens and concurrency of all models that share it. Nil means a Limiter for this Model
+	// alone, with only the server's limits.
 	Limiter    *llm.Limiter
 	HTTPClient *http.Client // default: one with a transport shared by all models
 }
@@ -68,7 +65,7 @@ var reserved = []string{"model", "system", "messages", "max_tokens", "tools", "r
 type Model struct {
 	common
 	config Config
-	loose  atomic.Bool // the provider has refused strict tools
+	loose  atomic.Bool // the provider has rejected strict tools
 }
 
 type common = wire.Model

@@ -9,13 +9,11 @@
 // the message's text and tool calls still equal the reply's. The
 // "anthropic/cache_control" of a message's metadata is set on its last block.
 //
-// The server caches a prompt only up to blocks that are marked. Request.Cache marks the
-// tools, the system text and the end of the conversation, at most 4 blocks together with
-// the breakpoints in the messages' metadata. Prefixes below the model's minimum, 1,024 tokens or more,
-// are not cached. Writing costs 1.25 times the price of input, reading 0.1 times.
+// The server caches a prompt only up to blocks that are marked. Request.Cache marks the tools, the system text and the end of the
+// conversation, at most 4 blocks together with the breakpoints in the messages' metadata. Prefixes below the model's minimum,
+// 1,024 tokens or more, are not cached. Writing costs 1.25 times the input price, and reading costs 0.1 times the input price.
 //
-// Messages of the user and results of tools may have images (JPEG, PNG, GIF, WebP), PDF and text.
-// Images and PDF may be URLs.
+// User messages and tool results may contain images (JPEG, PNG, GIF, WebP), PDF and text. Images and PDF may be URLs.
 //
 // A turn that the provider pauses (stop reason pause_turn) is sent again until it ends;
 // all of it is one reply.

@@ -67,9 +67,9 @@ func (m *Model) fields(req *llm.Request, model string, way wire.Way) (object, er
 	return body, nil
 }
 
-// thought reports whether each answer since the last message of the user begins with thinking, which the protocol
-// requires where thinking is enabled and tools are in use: an answer of another model, before a fallback, does not.
-// Source: Anthropic, guide "Extended thinking", section "Toggling thinking modes in conversations"; reports of 2025.
+// thought reports whether each answer since the last user message begins with thinking. The protocol requires this where thinking
+// is enabled and tools are in use; an answer from another model, before a fallback, does not begin with thinking. Source:
+// Anthropic, guide "Extended thinking", section "Toggling thinking modes in conversations"; reports of 2025.
 func thought(turns []turnBlocks) bool {
 	for i := len(turns) - 1; i >= 0; i-- {
 		first := turns[i].Content[0]
@@ -88,8 +88,8 @@ func thought(turns []turnBlocks) bool {
 	return true
 }
 
-// conversation returns turns that alternate, as the protocol requires: the results of all
-// tool calls of a turn are one turn of the user.
+// conversation returns turns that alternate, as the protocol requires: the results of all tool calls of a turn form one user
+// turn.
 func conversation(req *llm.Request) (system string, turns []turnBlocks, err error) {
 	instructions := []string{}
 	if req.System != "" {
@@ -125,7 +125,7 @@ func message(m llm.Message) (role string, blocks []any) {
 		content := contentBlocks(m.Content)
 		if m.IsError {
 			result["is_error"] = true
-			if len(content) == 0 { // refused, by report
+			if len(content) == 0 { // reported to be rejected
 				content = []any{object{"type": "text", "text": "The call failed without a message."}}
 			}
 		}
@@ -161,7 +161,7 @@ func contentBlocks(parts []llm.Part) (blocks []any) {
 	for _, p := range parts {
 		if p.Media != nil {
 			blocks = append(blocks, mediaBlock(p.Media))
-		} else if text := p.Text + string(p.Value); strings.TrimSpace(text) != "" { // blank texts are refused, by report
+		} else if text := p.Text + string(p.Value); strings.TrimSpace(text) != "" { // blank texts are reported to be rejected
 			blocks = append(blocks, object{"type": "text", "text": text})
 		}
 	}
@@ -193,7 +193,7 @@ func assistantBlocks(m llm.Message) []any {
 	for _, call := range m.ToolCalls {
 		input := call.Input
 		if input == nil {
-			input = json.RawMessage("{}") // the protocol wants an object even for what was cut off
+			input = json.RawMessage("{}") // the protocol requires an object even for cut-off arguments
 		}
 		blocks = append(blocks, object{"type": "tool_use", "id": call.ID, "name": call.Name, "input": input})
 	}
@@ -238,8 +238,8 @@ func unchanged(m llm.Message, blocks []receivedBlock) bool {
 		slices.EqualFunc(calls, m.ToolCalls, func(id string, c llm.ToolCall) bool { return id == c.ID })
 }
 
-// params follow the page "Messages" of Anthropic's API reference, and "Effort" of its guide.
-// Messages has no seed. Its metadata is the id of the user.
+// params follow the page "Messages" of Anthropic's API reference, and "Effort" of its guide. Messages has no seed. Its metadata
+// holds the user id.
 var params = wire.ParamRules{
 	"temperature":  wire.Put("temperature"),
 	"top_p":        wire.Put("top_p"),
@@ -268,7 +268,7 @@ var params = wire.ParamRules{
 	},
 }
 
-// strictRefusals are parts of the messages with which the provider refuses strict tools: it does not know the field, or it
+// strictRefusals are parts of the messages with which the provider rejects strict tools: it does not know the field, or it
 // compiles them into one grammar of limited, unpublished size. Source: Anthropic, guide "Structured outputs", section "Additional
 // internal limits"; anthropic-sdk-python issue 1185.
 var strictRefusals = []string{"strict", "too complex for compilation", "compiled grammar is too large"}
@@ -277,7 +277,7 @@ var strictRefusals = []string{"strict", "too complex for compilation", "compiled
 // field.
 func (m *Model) strict() bool { return m.Own() && !m.loose.Load() }
 
-// refusesStrict reports whether the provider refused a request because of its strict tools.
+// refusesStrict reports whether the provider rejected a request because of its strict tools.
 func refusesStrict(err error) bool {
 	refused, ok := errors.AsType[*llm.HTTPError](err)
 	if !ok || refused.Status != http.StatusBadRequest {

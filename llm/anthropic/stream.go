@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// event has the fields of an event that are read.
+// event holds the fields of an event that are read.
 type event struct {
 	Type         string          `json:"type"`
 	Index        int             `json:"index"`
@@ -190,7 +190,7 @@ func (d *decoder) start(out []llm.Delta, m *answer) ([]llm.Delta, error) {
 	return out, nil
 }
 
-// end handles the end of the answer. Only it contains the explanation of a refusal.
+// end handles the end of the answer. Only the end contains the explanation of a refusal.
 func (d *decoder) end(out []llm.Delta, e ending) []llm.Delta {
 	if e.StopReason != "" {
 		d.reply.StopReason = e.StopReason
@@ -202,7 +202,8 @@ func (d *decoder) end(out []llm.Delta, e ending) []llm.Delta {
 	return append(out, llm.Delta{Kind: llm.Refusal, Text: d.reply.Refusal})
 }
 
-// addUsage replaces the fields of an older usage by a newer one's, except by zeros, with which some servers end after reporting.
+// addUsage overwrites the fields of an older usage with those of a newer one. It ignores zeros, which some servers send at the
+// end.
 func (d *decoder) addUsage(raw json.RawMessage) {
 	usage := wire.ReadCounts(raw)
 	for name, value := range usage {

@@ -28,7 +28,7 @@ func (anthropic) line(f fields) (line, same json.RawMessage, err error) {
 	return line, same, err
 }
 
-// model returns "", because a batch may have requests to several models.
+// model returns "", because a batch may contain requests to several models.
 func (anthropic) model(json.RawMessage) string { return "" }
 
 func (anthropic) make(ctx context.Context, to endpoint, _ string, group []*request) (string, error) {

@@ -24,9 +24,10 @@ type Config struct {
 	// NoWait makes Run return once the batches are sent, with an error that is kind.Waiting and describes their progress. A later
 	// Run continues.
 	NoWait bool
-	// Most bounds the requests of a batch, in addition to the provider's limits; 0 means no other bound.
+	// Most limits the requests of a batch, in addition to the provider's limits; 0 means no further limit.
 	Most int
-	// Every is the pause before a batch is first polled; 0 means 1 s. Pauses grow to 60 times that, but at least a minute.
+	// Every is the pause before a batch is first polled; 0 means 1 s. Pauses grow to 60 times Every, or to a minute if that is
+	// longer.
 	Every time.Duration
 	// Closing Drain ends the waiting but no running step. It may be nil.
 	Drain <-chan struct{}
@@ -64,12 +65,12 @@ func rounded(d time.Duration) string {
 	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }
 
-// Run runs a pipeline, or resumes its run, and asks its models in batches; see the package comment. It returns the result of
+// Run runs a pipeline, or resumes its run, and calls its models in batches; see the package comment. It returns the result of
 // stone.Run once no batch is left to wait for. If it returns earlier, the providers continue with the batches. The error is then
-// a *WaitingError or a provider's refusal, and the run waits with the question [Question], whose text is that error; the next Run
-// answers it. If ctx ends while steps run, the run and its batches are canceled.
+// a *WaitingError or a provider's rejection, and the run waits with the question [Question], whose text is that error; the next
+// Run answers the question. If ctx ends while steps run, the run and its batches are canceled.
 //
-// A process holds the run's lease while steps run and while it makes batches, and releases it while it waits for them.
+// A process holds the run's lease while steps run and while it creates batches, and releases the lease while it waits for them.
 func Run(ctx context.Context, p stone.Ashlar, run stone.Config, cfg Config) (stone.Result, error) {
 	s, err := open(ctx, &run, cfg)
 	if err != nil {
@@ -120,7 +121,7 @@ func Run(ctx context.Context, p stone.Ashlar, run stone.Config, cfg Config) (sto
 	}
 }
 
-// Question names the question of a run that waits for batches.
+// Question is the name of the question of a run waiting for batches.
 const Question = "batch"
 
 // A WaitingError reports batches that have not ended. It is kind.Waiting.

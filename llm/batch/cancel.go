@@ -14,7 +14,7 @@ import (
 )
 
 // Cancel cancels the batches of a run at their providers, which bill the requests answered so far. To find the waiting requests,
-// it visits the pipeline like Run, with a recorder over cfg.Journal and the options keep. The visit makes no batches and starts
+// it visits the pipeline like Run, with a recorder over cfg.Journal and the options keep. The visit creates no batches and starts
 // no new step. The run still waits afterwards.
 func Cancel(ctx context.Context, p stone.Ashlar, run stone.Config, keep journal.Options, cfg Config) error {
 	s, err := open(ctx, &run, cfg)

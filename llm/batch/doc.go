@@ -1,45 +1,43 @@
-// Package batch sends the model requests of a run in the batches of their providers, which answer within a day for half the
-// price:
+// Package batch sends a run's model requests through the providers' batch APIs, which answer within a day for half the price:
 //
 //	result, err := batch.Run(ctx, pipeline, stone.Config{
 //		RunID: "nightly", Recorder: journal.Keep(db, journal.Options{}),
 //	}, batch.Config{Journal: db})
 //
-// Pipeline and models do not change. Run holds back every request of models of llm/openai (Chat Completions and Responses),
-// llm/anthropic and llm/gemini, and of embedders of llm/openai and llm/gemini for the vectors of documents. When no lane can
-// continue without an answer, the held requests become batches, one for each model and server, and the run waits. When a batch
-// has ended, the run continues with its answers: a thousand agents of five turns make five batches. Other requests are sent
-// directly.
+// Pipeline and models do not change. Run holds back every request from models of llm/openai (Chat Completions and Responses),
+// llm/anthropic and llm/gemini, and from embedders of llm/openai and llm/gemini for document vectors. When no lane can continue
+// without an answer, the held requests become batches, one for each model and server, and the run waits. When a batch has ended,
+// the run continues with its answers: a thousand agents of five turns make five batches. Other requests are sent directly.
 //
 // # Nothing is paid twice
 //
-// The journal gets a note of each batch before it is made, and its id afterwards. If the process dies between the two, the next
-// one finds the batch at the provider: OpenAI and Gemini keep its name; at Anthropic it is identified by its time, number of
+// The journal records each batch before it is created, and its id afterwards. If the process dies between the two, the next one
+// finds the batch at the provider: OpenAI and Gemini keep its name; at Anthropic the batch is identified by its time, number of
 // requests and answers. Answers are recorded like any others, so Run with the same id continues after a kill at any point. The
-// lease of the run protects visits and the making of batches. While the run waits, no process holds the lease: several may poll,
-// and a person may answer or cancel the run. The notes are removed with the run.
+// run's lease protects visits and the creation of batches. While the run waits, no process holds the lease: several may poll, and
+// a person may answer or cancel the run. The notes are removed with the run.
 //
 // # Batches that end without an answer
 //
 // A request that expired, or whose batch failed or disappeared, is sent again in the next batch, at most three times in all. Then
-// it fails with an error that names the last batch and its end. If somebody canceled the batch at the provider, it fails at once.
-// If a batch is refused as a whole, for example because of a limit of queued tokens, Run pauses and makes batches of half the
-// size. A request that the provider could not answer fails with the same error as a direct one. A failed run that is resumed
-// sends its requests again.
+// it fails with an error that names the last batch and how it ended. If somebody canceled the batch at the provider, the request
+// fails at once. If a batch is rejected as a whole, for example because of a limit on queued tokens, Run pauses and creates
+// batches of half the size. A request that the provider could not answer fails with the same error as a direct one. A failed run
+// that is resumed sends its requests again.
 //
 // # Money
 //
 // Estimates and costs are halved. While requests wait for a batch, a budget reserves their estimated cost, and requests that
-// exceed it are refused before anything is sent. A budget of several runs keeps the reservation until the answers are read, even
-// while no process has the run.
+// exceed the budget are rejected before anything is sent. A budget of several runs keeps the reservation until the answers are
+// read, even while no process holds the run.
 //
 // # Limits
 //
-// A batch has at most 50,000 requests or 190 MB for OpenAI, 100,000 or 240 MB for Anthropic and 19 MB for Gemini; more requests
-// make more batches. The answers of a batch are in memory until the run has recorded them. For a server that has no batches in
-// its protocol, run without this package.
+// A batch has at most 50,000 requests or 190 MB for OpenAI, 100,000 requests or 240 MB for Anthropic, and 19 MB for Gemini; more
+// requests are split into several batches. The answers of a batch are held in memory until the run has recorded them. For a
+// server without a batch API, run without this package.
 //
 // # Ending a run
 //
-// [Cancel] cancels the batches of a run. [Made] says whether it has any; if not, journal.Cancel is enough.
+// [Cancel] cancels a run's batches. [Made] reports whether it has any; if not, journal.Cancel is enough.
 package batch

@@ -24,13 +24,13 @@ type provider interface {
 	bounds() (inputs, bytes int)
 	// inputs returns the number of inputs in a request: one, except for requests with many texts.
 	inputs(line json.RawMessage) int
-	// speaks reports whether a request to one of its paths asks a model.
+	// speaks reports whether a request to one of its paths calls a model.
 	speaks(h http.Header, body fields) bool
 	// line returns the body of a request in a batch, and the part that identifies it, without fields that depend on the remaining
 	// budget.
 	line(body fields) (line, same json.RawMessage, err error)
 	model(line json.RawMessage) string
-	// make makes a batch and returns its id. An *llm.HTTPError below 500 means that it was not made.
+	// make creates a batch and returns its id. An *llm.HTTPError below 500 means that no batch was created.
 	make(ctx context.Context, to endpoint, name string, group []*request) (id string, err error)
 	// find looks for a batch that may have been made and is not among the known ones. The result is uncertain while an unfinished
 	// batch may be the one.
@@ -44,9 +44,9 @@ type provider interface {
 // An end describes whether and how a batch has ended.
 type end struct {
 	over     bool
-	canceled bool   // by somebody
+	canceled bool   // canceled by somebody
 	refused  bool   // none of its requests was processed
-	how      string // as "it has expired"
+	how      string // such as "it has expired"
 }
 
 // An endpoint is the destination of a request, with its keys.
@@ -54,7 +54,7 @@ type endpoint struct {
 	provider provider
 	url      string // without query
 	header   http.Header
-	query    string // that carries a key
+	query    string // the query, which may carry a key
 	next     http.RoundTripper
 }
 
@@ -92,11 +92,11 @@ func endpointOf(req *http.Request, next http.RoundTripper) (to endpoint, ok bool
 // base returns the URL without its last part.
 func (to endpoint) base(last string) string { return strings.TrimSuffix(to.url, last) }
 
-// tries bounds the attempts of a request after temporary refusals.
+// tries is the maximum number of attempts of a request after temporary rejections.
 const tries = 5
 
 // do sends a request with the keys of the endpoint and returns the body of its answer, at most 64 MB. It retries errors that
-// llm.Retryable allows; without safe only rate limits, because the provider may have carried out any other request.
+// llm.Retryable allows; without safe, it retries only rate limits, because the provider may have carried out any other request.
 func (to endpoint) do(ctx context.Context, method, url, contentType string, body []byte, safe bool) ([]byte, error) {
 	resp, err := to.open(ctx, method, url, contentType, body, safe)
 	if err != nil {

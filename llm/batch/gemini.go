@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// gemini makes batches of GenerateContent, or of EmbedContent for vectors, with the requests inline. A request for the vectors of
-// many texts becomes one batch request per text. Source: Gemini API reference, "Batch API".
+// gemini creates batches of GenerateContent, or of EmbedContent for vectors, with the requests inline. A request for the vectors
+// of many texts becomes one batch request per text. Source: Gemini API reference, "Batch API".
 type gemini struct{ vectors bool }
 
 // embeds is the method for the vectors of many texts.

@@ -21,7 +21,7 @@ type made struct {
 	changed  bool     // since it was noted
 }
 
-// attempts bounds how often an unanswered request is sent.
+// attempts is the maximum number of times that an unanswered request is sent.
 const attempts = 3
 
 // Made reports whether batches were made for a run, perhaps by another process. If not, journal.Cancel cancels it.
@@ -34,7 +34,7 @@ func Made(ctx context.Context, j journal.Journal, run string) (bool, error) {
 	return len(all) > 0, err
 }
 
-// hold calls work while this process has the run.
+// hold calls work while this process holds the run.
 func (s *session) hold(ctx context.Context, work func(context.Context) error) error {
 	info, err := s.Journal.Acquire(ctx, s.id)
 	if err != nil {
@@ -48,7 +48,8 @@ func (s *session) hold(ctx context.Context, work func(context.Context) error) er
 	return errors.Join(err, s.Journal.Release(s.id))
 }
 
-// load reads the notes, which another process may have changed. It keeps ends that this process has learnt but not yet noted.
+// load reads the notes, which another process may have changed. It keeps batch ends that this process has learned of but not yet
+// recorded.
 func (s *session) load(ctx context.Context) error {
 	all, err := s.notes.Batches(ctx, s.id)
 	if err != nil {
@@ -167,7 +168,7 @@ func (s *session) spent(key string) string {
 	return ""
 }
 
-// fewer returns the maximum size of a request's next batch after one was refused as a whole; 0 means unlimited. The caller has
+// fewer returns the maximum size of a request's next batch after one was rejected as a whole; 0 means unlimited. The caller has
 // s.mu.
 func (s *session) fewer(key string) (most int) {
 	for _, b := range s.lost[key] {
@@ -178,8 +179,8 @@ func (s *session) fewer(key string) (most int) {
 	return most
 }
 
-// refused returns how often waiting requests without a current batch were in batches refused as a whole. The cause may be
-// temporary, such as a limit of queued tokens, so the next batch has to wait.
+// refused returns how often waiting requests without a current batch were in batches rejected as a whole. The cause may be
+// temporary, such as a limit on queued tokens, so the next batch has to wait.
 func (s *session) refused() (most int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

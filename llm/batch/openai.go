@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// openAI makes batches of Chat Completions, Responses or Embeddings: a file of requests is uploaded, and the batch produces a
+// openAI creates batches of Chat Completions, Responses or Embeddings: a file of requests is uploaded, and the batch produces a
 // file of answers. Source: OpenAI, API reference, "Batch" and "Files".
 type openAI struct{ path string }
 
@@ -139,7 +139,7 @@ func (o openAI) find(ctx context.Context, to endpoint, b *made, _ map[string]boo
 	}
 }
 
-// skew bounds the error of a provider's clock.
+// skew is the largest assumed error of a provider's clock.
 const skew = time.Hour
 
 func (o openAI) state(ctx context.Context, to endpoint, id string) (s Status, e end, err error) {
@@ -211,7 +211,7 @@ func (o openAI) answers(ctx context.Context, to endpoint, id string, each func(s
 	return nil
 }
 
-// refusal returns the answer to a request that failed on its own.
+// refusal returns the answer to a request that failed individually.
 func refusal(status int, code, message string) answer {
 	body, err := json.Marshal(map[string]any{"error": map[string]string{"type": code, "code": code, "message": message}})
 	if err != nil { // it has only text

@@ -26,7 +26,7 @@ import (
 // A session holds the requests and batches of a run during Run.
 type session struct {
 	Config
-	id    string // of the run
+	id    string // id of the run
 	notes owed.Store
 
 	mu      sync.Mutex
@@ -48,13 +48,13 @@ type request struct {
 	cost budget.Amount // estimated
 }
 
-// An answer is the status and the body that a request gets.
+// An answer is the status and the body that a request receives.
 type answer struct {
 	status int
 	body   json.RawMessage
 }
 
-// A hold is an amount that its account gets back after the visit. A waiting request has made no round trip.
+// A hold is an amount that is returned to its account after the visit. A waiting request has made no round trip.
 type hold struct {
 	account *budget.Account
 	amount  budget.Amount
@@ -142,7 +142,7 @@ func (held) Retryable() bool      { return false }
 func (h held) Sent() bool         { return h.sent }
 
 // ask returns the answer to a request, or notes the request. Same identifies it at its place in the run; equal ones there are
-// distinguished by their order. Sent means that a batch has the request.
+// distinguished by their order. Sent means that a batch contains the request.
 func (s *session) ask(ctx context.Context, to endpoint, line, same json.RawMessage) (_ answer, ok, sent bool) {
 	body := stone.In(ctx)
 	sum := sha256.New()
@@ -173,7 +173,7 @@ func (s *session) ask(ctx context.Context, to endpoint, line, same json.RawMessa
 	return answer{}, false, s.batches[key] != nil
 }
 
-// groups divides the waiting requests into batches, within the bounds of their providers.
+// groups divides the waiting requests into batches, within the limits of their providers.
 func (s *session) groups() (all [][]*request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// send makes batches of the waiting requests and returns their number.
+// send creates batches of the waiting requests and returns their number.
 func (s *session) send(ctx context.Context) (n int, err error) {
 	for _, group := range s.groups() {
 		if err := s.make(ctx, group); err != nil {
@@ -28,7 +28,7 @@ func (s *session) send(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// make notes a batch, makes it, and notes its id. If it is uncertain whether the provider made the batch, the note stays
+// make records a batch, creates it, and records its id. If it is uncertain whether the provider made the batch, the note stays
 // unchanged: the next poll finds it.
 func (s *session) make(ctx context.Context, group []*request) error {
 	to := group[0].to

@@ -27,36 +27,32 @@ type Config struct {
 	// empty or on generativelanguage.googleapis.com; other servers get only a key that is set
 	// here. llm.NoKey sends none in any case.
 	Key llm.Secret
-	// KeyFunc replaces Key for keys that change. It is called again before the key expires, and when the server refuses it. At
+	// KeyFunc replaces Key for keys that change. It is called again before the key expires, and when the server rejects it. At
 	// Vertex AI it is sent as a bearer token.
 	KeyFunc llm.KeyFunc
 	// Edit changes or signs each request, including repeated ones, before it is sent: headers, address and, with GetBody, the
-	// body. With it, no key of the environment is sent. Errors are not cleaned of the secrets that it adds.
+	// body. If Edit is set, no key from the environment is sent. Errors are not cleaned of the secrets that it adds.
 	Edit func(*http.Request) error
 	// Header is added to every request and replaces the package's own headers.
 	Header map[string]llm.Secret
-	// Extra is merged into the body of every request, at the top level; nil removes a field.
-	// The fields of generationConfig are added to the package's own, which take precedence. The
-	// fields contents, systemInstruction and tools are refused.
+	// Extra is merged into the body of every request, at the top level; nil removes a field. The fields of generationConfig are
+	// added to the package's own, which take precedence. The fields contents, systemInstruction and tools are rejected.
 	Extra map[string]any
-	// MaxTokens bounds answers for which the request sets no limit. 0 leaves it to the
-	// server. Thinking counts too.
+	// MaxTokens limits answers for which the request sets no limit. 0 leaves it to the server. Thinking counts too.
 	MaxTokens int
-	// NoStream asks for each answer in one piece, for servers that cannot stream.
+	// NoStream requests each answer in one piece, for servers that cannot stream.
 	NoStream bool
 
-	// Repetition makes the watcher of each channel of an attempt; nil disables watching.
-	// See llm.Guard.
+	// Repetition creates the watcher for each channel of an attempt; nil disables watching. See llm.Guard.
 	Repetition func() *llm.Watcher
-	// MaxRetries bounds the retries after a model got stuck in a loop. 0 means 3,
-	// negative none.
+	// MaxRetries limits the retries after a model got stuck in a loop. 0 means 3, and a negative value means none.
 	MaxRetries int
 
 	Timeouts         llm.Timeouts
 	Retry            llm.Retry
 	ProgressInterval time.Duration // between two Progress deltas; default llm.ProgressInterval
-	// Limiter bounds requests, tokens and concurrency of all models that share it. Nil means a Limiter for this Model alone, with
-	// only the server's limits.
+	// Limiter restricts the requests, tokens and concurrency of all models that share it. Nil means a Limiter for this Model
+	// alone, with only the server's limits.
 	Limiter    *llm.Limiter
 	HTTPClient *http.Client // default: one with a transport shared by all models
 }

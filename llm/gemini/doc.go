@@ -3,7 +3,7 @@
 //
 //	model := gemini.New(gemini.Config{Model: "gemini-2.5-flash"})
 //
-// Vertex AI has the same protocol under its own address, with a token in place of the key:
+// Vertex AI uses the same protocol at its own address, with a token in place of the key:
 //
 //	model := gemini.New(gemini.Config{
 //		Model:   "gemini-2.5-flash",
@@ -13,17 +13,16 @@
 //
 // # Thinking
 //
-// Config.Extra asks for readable thinking, which becomes Reply.Reasoning:
+// Config.Extra requests readable thinking, which becomes Reply.Reasoning:
 //
 //	Extra: map[string]any{"generationConfig": map[string]any{"thinkingConfig": map[string]any{"includeThoughts": true}}}
 //
-// Models sign parts of their answers, and newer ones refuse a conversation whose tool calls lack
-// the signature. The reply's metadata keeps the parts under "gemini/content". They are sent again
-// verbatim as long as the message's text and tool calls still equal the reply's. Tool calls
-// that another provider made get the signature that Google documents for them.
+// Models sign parts of their answers, and newer models reject a conversation whose tool calls lack the signature. The reply's
+// metadata keeps the parts under "gemini/content". They are sent again verbatim as long as the message's text and tool calls
+// still equal the reply's. Tool calls that another provider made get the signature that Google documents for them.
 //
-// The effort of llm.Params is the thinking level of Gemini 3. For Gemini 2.5 it is a thinking budget
-// of 0 (none), 1,024 (minimal, low), 8,192 (medium) or 24,576 tokens (high). Older models refuse it.
+// The effort of llm.Params is the thinking level of Gemini 3. For Gemini 2.5 it is a thinking budget of 0 (none), 1,024 (minimal,
+// low), 8,192 (medium) or 24,576 tokens (high). Older models reject it.
 //
 // # Formats
 //
@@ -36,15 +35,14 @@
 //
 // # Media
 //
-// A request may have images (PNG, JPEG, WebP, HEIC, HEIF) and media of any other kind, which the model may refuse. In the result
-// of a tool, Gemini 3 takes images (PNG, JPEG, WebP), PDF and text. Other media, and all media for older models, follow the
-// results of the turn, and a text identifies them. Pictures and sounds of an answer are Reply.Media.
+// A request may contain images (PNG, JPEG, WebP, HEIC, HEIF) and media of any other kind, which the model may reject. In a tool
+// result, Gemini 3 accepts images (PNG, JPEG, WebP), PDF and text. Other media, and all media for older models, follow the turn's
+// results, and a text identifies them. Pictures and sounds in an answer become Reply.Media.
 //
 // # Blocked answers
 //
-// An answer or a prompt that a filter blocked is a Reply with a Refusal, and Reply.Refused reports
-// true. Other abnormal ends, such as MALFORMED_FUNCTION_CALL, are an *llm.ProviderError whose Type
-// is the finish reason.
+// If a filter blocks an answer or a prompt, the Reply has a Refusal, and Reply.Refused reports true. Other abnormal ends, such as
+// MALFORMED_FUNCTION_CALL, are reported as an *llm.ProviderError whose Type is the finish reason.
 //
 // # Sources
 //

@@ -23,9 +23,8 @@ func media(role llm.Role, m *llm.Media) error {
 	return nil
 }
 
-// inResult reports whether a tool result can contain the media. Other media follow it in a part of the user. Source: Google,
-// Gemini API guide "Function calling", section "Multimodal function responses"; API reference, "FunctionResponsePart", which has
-// no URL.
+// inResult reports whether a tool result can contain the media. Other media follow it in a user part. Source: Google, Gemini API
+// guide "Function calling", section "Multimodal function responses"; API reference, "FunctionResponsePart", which has no URL.
 func inResult(model string) func(*llm.Media) bool {
 	return func(m *llm.Media) bool {
 		return !before3(model) && m.URL == "" &&

@@ -26,7 +26,7 @@ var params = wire.ParamRules{
 	}, func(name string) any { return object{"mode": "ANY", "allowedFunctionNames": []string{name}} }),
 }
 
-// params25 are the settings of Gemini 2.5, which has a budget of tokens in place of a level.
+// params25 are the settings of Gemini 2.5, which has a token budget in place of a level.
 var params25 = with("effort", func(body object, effort any) error {
 	budget, ok := budgets[effort.(string)]
 	if !ok {
@@ -35,8 +35,7 @@ var params25 = with("effort", func(body object, effort any) error {
 	return wire.Put("generationConfig", "thinkingConfig", "thinkingBudget")(body, budget)
 })
 
-// budgets are the budgets of the levels. Source: Google, Gemini API guide "OpenAI compatibility",
-// section "Thinking".
+// budgets are the token budgets of the levels. Source: Google, Gemini API guide "OpenAI compatibility", section "Thinking".
 var budgets = map[string]int{"none": 0, "minimal": 1024, "low": 1024, "medium": 8192, "high": 24576}
 
 // paramsBefore25 are the settings of models that do not think.

@@ -13,7 +13,7 @@ import (
 // contentKey is the key of Message.Metadata for the parts of an answer.
 const contentKey = "gemini/content"
 
-// part has the fields of a part that are read.
+// part holds the fields of a part that are read.
 type part struct {
 	Text      *string       `json:"text"`
 	Thought   bool          `json:"thought"`
@@ -80,7 +80,7 @@ func (d *decoder) said(out []llm.Delta, text string, thought bool) []llm.Delta {
 	return append(out, llm.Delta{Kind: llm.Text, Text: text})
 }
 
-// call handles a tool call, whose arguments come whole. Some servers send them as a string.
+// call handles a tool call, whose arguments arrive in one piece. Some servers send them as a string.
 func (d *decoder) call(out []llm.Delta, k keptPart) ([]llm.Delta, error) {
 	if k.Call.WillContinue {
 		return out, d.protocol("arguments of a tool call in pieces: remove streamFunctionCallArguments from Extra")

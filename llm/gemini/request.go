@@ -69,16 +69,14 @@ func (m *Model) fields(req *llm.Request, model string, way wire.Way) (object, er
 	return body, nil
 }
 
-// before3 reports whether a model is older than Gemini 3. Such models refuse a request that has
-// both tools and a format. Source: Google, Gemini API guide "Structured outputs", section
-// "Structured outputs with tools".
+// before3 reports whether a model is older than Gemini 3. Such models reject a request that has both tools and a format. Source:
+// Google, Gemini API guide "Structured outputs", section "Structured outputs with tools".
 func before3(model string) bool {
 	model = strings.TrimPrefix(model, "models/")
 	return strings.HasPrefix(model, "gemini-1") || strings.HasPrefix(model, "gemini-2")
 }
 
-// conversation returns turns that alternate: the results of all tool calls of a turn are one
-// turn of the user.
+// conversation returns turns that alternate: the results of all tool calls of a turn form one user turn.
 func conversation(messages []llm.Message, instruction string) (system string, turns []content, err error) {
 	instructions := []string{}
 	if instruction != "" {
@@ -105,7 +103,7 @@ func conversation(messages []llm.Message, instruction string) (system string, tu
 		n := len(turns)
 		joins := n > 0 && turns[n-1].Role == role
 		if m.Role == llm.RoleUser && parts == nil && !joins {
-			parts = []any{object{"text": ""}} // a tool call must follow a turn of the user
+			parts = []any{object{"text": ""}} // a tool call must follow a user turn
 		}
 		switch {
 		case len(parts) == 0: // the protocol has no turns without parts
@@ -130,8 +128,7 @@ func contentParts(list []llm.Part) []any {
 	return parts
 }
 
-// resultPart returns the result of a tool call. The protocol wants an object, and knows the names
-// output and error.
+// resultPart returns the result of a tool call. The protocol requires an object, and knows the names output and error.
 func resultPart(m llm.Message, call functionCall) object {
 	field := "output"
 	if m.IsError {
@@ -157,7 +154,7 @@ func resultPart(m llm.Message, call functionCall) object {
 	return object{"functionResponse": result}
 }
 
-// substitute is the signature of a tool call that has none. Without a signature, newer models refuse the calls of other models.
+// substitute is the signature of a tool call that has none. Without a signature, newer models reject the calls of other models.
 // It is base64 of "skip_thought_signature_validator"; source: Google, Gemini API guide "Thought signatures", FAQ.
 const substitute = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
 
@@ -188,7 +185,7 @@ func modelParts(m llm.Message, asked map[string]functionCall) []any {
 		}
 		input := call.Input
 		if input == nil {
-			input = json.RawMessage("{}") // the protocol wants an object even for what was cut off
+			input = json.RawMessage("{}") // the protocol requires an object even for cut-off arguments
 		}
 		part := object{"functionCall": object{"name": call.Name, "args": input}}
 		if i == 0 {

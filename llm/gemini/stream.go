@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// chunk has the used fields of an answer's chunk. A whole answer has the same form.
+// chunk holds the fields of an answer's chunk that are used. A whole answer has the same form.
 type chunk struct {
 	Candidates []candidate `json:"candidates"`
 	Prompt     struct {
@@ -192,8 +192,8 @@ func (d *decoder) explain(what string) string {
 // Reply returns the reply received so far.
 func (d *decoder) Reply() *llm.Reply { return &d.reply }
 
-// finishUsage reads the last usage. The protocol counts thinking apart from the answer, and the prompts of the provider's own
-// tools apart from the prompt. It omits zeros.
+// finishUsage reads the last usage. The protocol counts thinking separately from the answer, and the prompts of the provider's
+// own tools separately from the prompt. It omits zeros.
 func (d *decoder) finishUsage() {
 	if d.usage == nil {
 		return

@@ -33,8 +33,8 @@ var chatDialect = dialect{
 	decoder:  func(m *Model, id string) wire.Decoder { return newChatDecoder(&m.config, id) },
 }
 
-// maxTokensField returns the field's name for the host. OpenAI's newer models refuse
-// the old one; other servers may not know the new one.
+// maxTokensField returns the field's name for the host. OpenAI's newer models reject the old name; other servers may not know the
+// new one.
 func maxTokensField(url string) string {
 	host, _, _ := strings.Cut(strings.TrimPrefix(url, "https://"), "/")
 	if host == "api.openai.com" || strings.HasSuffix(host, ".openai.azure.com") {
@@ -51,7 +51,7 @@ func (m *Model) chatBody(req *llm.Request, model string, way wire.Way) (object, 
 	if system != "" {
 		messages = append(messages, object{"role": "system", "content": system})
 	}
-	// Results of tools are text. Source: API reference, "Create chat completion", tool message.
+	// Tool results are text. Source: API reference, "Create chat completion", tool message.
 	for _, msg := range wire.AfterResults(req.Messages, func(*llm.Media) bool { return false }) {
 		messages = together(messages, m.message(msg))
 	}
@@ -78,7 +78,7 @@ func (m *Model) chatBody(req *llm.Request, model string, way wire.Way) (object, 
 		}
 	}
 	m.routed(body, req)
-	for i, field := range optional { // omit the fields that the server has refused
+	for i, field := range optional { // omit the fields that the server has rejected
 		if m.dropped.Load()&(1<<i) != 0 {
 			delete(body, field)
 		}
@@ -87,18 +87,18 @@ func (m *Model) chatBody(req *llm.Request, model string, way wire.Way) (object, 
 	return body, nil
 }
 
-// routed sends the requests of a conversation to the server that caches its prompt. Other servers may refuse the field. Source:
+// routed sends the requests of a conversation to the server that caches its prompt. Other servers may reject the field. Source:
 // OpenAI, guide "Prompt caching".
 func (m *Model) routed(body object, req *llm.Request) {
 	if !req.Cache || req.Conversation == "" || !m.Own() {
 		return
 	}
-	sum := sha256.Sum256([]byte(req.Conversation)) // hashed, because names of runs are private
+	sum := sha256.Sum256([]byte(req.Conversation)) // hashed, because run names are private
 	body["prompt_cache_key"] = hex.EncodeToString(sum[:16])
 }
 
-// together adds a message, or joins it with the message of the user before it: templates of open models expect users and
-// assistants in turn. Reported error: "Conversation roles must alternate user/assistant/user/assistant/...".
+// together adds a message, or joins it with the preceding user message: templates of open models expect users and assistants to
+// alternate. Reported error: "Conversation roles must alternate user/assistant/user/assistant/...".
 func together(messages []object, next object) []object {
 	n := len(messages)
 	if n == 0 || messages[n-1]["role"] != llm.RoleUser || next["role"] != llm.RoleUser {
@@ -171,7 +171,7 @@ func chatTools(list []llm.Tool, strict bool) []object {
 	return wired
 }
 
-// jsonMode asks for JSON without a schema, in both protocols.
+// jsonMode requests JSON without a schema, in both protocols.
 var jsonMode = object{"type": "json_object"}
 
 // jsonSchema returns the description of an answer for both protocols, in strict mode if the schema can be enforced.

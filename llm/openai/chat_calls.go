@@ -47,10 +47,9 @@ func (d *chatDecoder) toolCall(out []llm.Delta, in *callDelta, whole bool) []llm
 	return append(out, llm.Delta{Kind: llm.ToolInput, Index: at, Text: args})
 }
 
-// findCall returns the call that a piece continues, or -1 if it starts one. Calls are known by their ids, else by their indexes,
-// else by their order: servers may omit the index, count from one, give all calls the same index or the same id, or send empty or
-// repeated ids and names with every piece. It also reports whether the piece repeats a received call, as some servers do at the
-// end.
+// findCall returns the call that a piece continues, or -1 if it starts one. Calls are identified by id, else by index, else by
+// order: servers may omit the index, count from one, give all calls the same index or the same id, or send empty or repeated ids
+// and names with every piece. It also reports whether the piece repeats a received call, as some servers do at the end.
 func (d *chatDecoder) findCall(in *callDelta, args string) (at int, again bool) {
 	numbered := func(c *call) bool { return in.Index == nil || c.index == *in.Index }
 	at = d.last(func(c *call) bool { return in.ID != "" && c.given == in.ID && (numbered(c) || c.index < 0) })
@@ -84,8 +83,7 @@ func (d *chatDecoder) last(fits func(*call) bool) int {
 	return -1
 }
 
-// arguments returns a piece of the arguments, which are a string of JSON, or from
-// some servers the JSON itself.
+// arguments returns a piece of the arguments, which are a string of JSON or, from some servers, the JSON itself.
 func arguments(raw json.RawMessage) string {
 	if s, ok := str(raw); ok {
 		return s

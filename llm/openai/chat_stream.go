@@ -11,8 +11,7 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// chunk has the fields of an event that are read. Fields whose type differs between
-// servers are decoded later.
+// chunk holds the fields of an event that are read. Fields whose type differs between servers are decoded later.
 type chunk struct {
 	ID      string          `json:"id"`
 	Model   string          `json:"model"`
@@ -29,8 +28,8 @@ type chunk struct {
 	Object  string          `json:"object"`
 }
 
-// choices are parts of one answer, since requests ask for one: some servers have the text in one and the calls
-// in another. They are read one by one, and only some are kept, because a server can send millions in one document.
+// choices are parts of one answer, since requests ask for only one: some servers put the text in one choice and the calls in
+// another. They are read one by one, and only some are kept, because a server can send millions in one document.
 type choices []choice
 
 // UnmarshalJSONFrom keeps the first choices.
@@ -59,7 +58,7 @@ func (c *choices) UnmarshalJSONFrom(in *jsonv2.Decoder) error {
 	return err
 }
 
-// maxChoices bounds the choices of one event. Requests ask for one.
+// maxChoices is the maximum number of choices in one event. Requests ask for one.
 const maxChoices = 8
 
 type choice struct {
@@ -164,7 +163,7 @@ func (d *chatDecoder) full(out []llm.Delta, name string, data []byte) ([]llm.Del
 	return out, false, err
 }
 
-// spoken reports whether the protocol has an event of the name; servers may send their own.
+// spoken reports whether the protocol has an event with the name; servers may send their own events.
 func spoken(name string) bool {
 	return name == "" || name == "error" || name == "message" || name == "data"
 }

@@ -34,22 +34,20 @@ type Config struct {
 	// empty or on api.openai.com; other servers get only a key that is set here.
 	// llm.NoKey sends none in any case.
 	Key llm.Secret
-	// KeyFunc replaces Key for keys that change. It is called again before the key expires, and when the server refuses it. For
-	// Azure, it can return tokens of Microsoft Entra.
+	// KeyFunc replaces Key for keys that change. It is called again before the key expires, and when the server rejects it. For
+	// Azure, it can return Microsoft Entra tokens.
 	KeyFunc llm.KeyFunc
 	// Edit changes or signs each request, including repeated ones, before it is sent: headers, address and, with GetBody, the
-	// body. With it, no key of the environment is sent. Errors are not cleaned of the secrets that it adds.
+	// body. If Edit is set, no key from the environment is sent. Errors are not cleaned of the secrets that it adds.
 	Edit func(*http.Request) error
 	// Header is added to every request and replaces the package's own headers.
 	Header map[string]llm.Secret
-	// Extra is merged into the body of every request, at the top level; nil removes a
-	// field (stream_options, for servers that refuse it). The fields that this package sets from
-	// Config and Request are refused: with Chat Completions model, messages, max_tokens, tools,
-	// response_format and stream; with Responses model, input, instructions,
-	// max_output_tokens, previous_response_id, tools and stream.
+	// Extra is merged into the body of every request, at the top level; nil removes a field (stream_options, for servers that
+	// reject it). The fields that this package sets from Config and Request are rejected: with Chat Completions, model, messages,
+	// max_tokens, tools, response_format and stream; with Responses, model, input, instructions, max_output_tokens,
+	// previous_response_id, tools and stream.
 	Extra map[string]any
-	// MaxTokens bounds answers for which the request sets no limit. 0 leaves it to the
-	// server.
+	// MaxTokens limits answers for which the request sets no limit. 0 leaves it to the server.
 	MaxTokens int
 
 	// The following two are for Chat Completions only.
@@ -57,7 +55,7 @@ type Config struct {
 	// MaxTokensField is the name under which the limit is sent: "max_tokens", or
 	// "max_completion_tokens", which is the default for OpenAI's and Azure's own hosts.
 	MaxTokensField string
-	// ThinkTags determines how thinking between <think> and </think> in the text is handled. By default thinking before the text
+	// ThinkTags determines how thinking between <think> and </think> in the text is handled. By default, thinking before the text
 	// is reasoning; tags within the text stay, since the text may be about them. "open" is for servers whose template contains
 	// the opening tag: answers start within the thinking. "keep" leaves all tags in the text.
 	ThinkTags string
@@ -67,18 +65,16 @@ type Config struct {
 	// request contains the whole conversation.
 	Stateful bool
 
-	// Repetition makes the watcher of each channel of an attempt; nil disables watching.
-	// See llm.Guard.
+	// Repetition creates the watcher for each channel of an attempt; nil disables watching. See llm.Guard.
 	Repetition func() *llm.Watcher
-	// MaxRetries bounds the retries after a model got stuck in a loop. 0 means 3,
-	// negative none.
+	// MaxRetries limits the retries after a model got stuck in a loop. 0 means 3, and a negative value means none.
 	MaxRetries int
 
 	Timeouts         llm.Timeouts
 	Retry            llm.Retry
 	ProgressInterval time.Duration // between two Progress deltas; default llm.ProgressInterval
-	// Limiter bounds requests, tokens and concurrency of all models that share it. Nil means a Limiter for this Model alone, with
-	// only the server's limits.
+	// Limiter restricts the requests, tokens and concurrency of all models that share it. Nil means a Limiter for this Model
+	// alone, with only the server's limits.
 	Limiter    *llm.Limiter
 	HTTPClient *http.Client // default: one with a transport shared by all models
 }
@@ -115,7 +111,7 @@ type Model struct {
 	dialect *dialect
 	echo    echo
 	renamed atomic.Bool   // the server expects the other name of the answer limit
-	dropped atomic.Uint32 // one bit for each optional field that the server refuses
+	dropped atomic.Uint32 // one bit for each optional field that the server rejects
 }
 
 type common = wire.Model
@@ -151,7 +147,7 @@ func (c *Config) setup() wire.Setup {
 	}
 }
 
-// choose returns the dialect, and reports fields of the configuration that are not for it.
+// choose returns the dialect, and reports configuration fields that do not apply to it.
 func (c *Config) choose(s *wire.Setup) (*dialect, error) {
 	var named Protocol // by the URL
 	for p, d := range dialects {
@@ -182,7 +178,7 @@ func (c *Config) choose(s *wire.Setup) (*dialect, error) {
 	return d, nil
 }
 
-// learn reports whether a server refused a field that can be sent in another way, and notes it.
+// learn reports whether a server rejected a field that can be sent in another way, and remembers the rejection.
 func (m *Model) learn(err error) bool {
 	if m.echo.learn(err) {
 		return true
@@ -202,7 +198,7 @@ func (m *Model) learn(err error) bool {
 // optional are the fields that the caller did not set and that a request can omit.
 var optional = []string{"stream_options", "prompt_cache_key"}
 
-// maxField is the name of the limit of answers.
+// maxField is the name of the answer limit.
 func (m *Model) maxField() string {
 	switch name := m.config.MaxTokensField; {
 	case !m.renamed.Load():

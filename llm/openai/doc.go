@@ -1,6 +1,6 @@
-// Package openai calls models over the two protocols of OpenAI. Responses is the current one and the default for its own servers.
-// Chat Completions is the protocol that many servers speak: vLLM, llama.cpp, ollama, LM Studio, Groq, Mistral, DeepSeek, xAI,
-// OpenRouter, Azure and others.
+// Package openai calls models over OpenAI's two protocols. Responses is the current protocol and the default for OpenAI's own
+// servers. Chat Completions is the protocol that many servers speak: vLLM, llama.cpp, ollama, LM Studio, Groq, Mistral, DeepSeek,
+// xAI, OpenRouter, Azure and others.
 //
 //	model := openai.New(openai.Config{Model: "gpt-5-mini"})
 //	local := openai.New(openai.Config{
@@ -15,9 +15,9 @@
 //
 // # Responses
 //
-// A request contains the whole conversation, and the server stores nothing. The reasoning of a model comes back encrypted. It is
-// kept in the metadata of the reply and sent again, to the same server, with the results of the tools, so the model can continue
-// its reasoning. Reasoning that the model summarizes is llm.Reasoning:
+// A request contains the whole conversation, and the server stores nothing. The model's reasoning comes back encrypted. It is
+// kept in the reply's metadata and sent back to the same server with the tool results, so the model can continue its reasoning.
+// If the model summarizes its reasoning, the summary arrives as llm.Reasoning:
 //
 //	thinking := openai.New(openai.Config{
 //		Model: "gpt-5-mini",
@@ -26,7 +26,7 @@
 //
 // With [Config.Stateful] the server stores the conversation, and requests contain only new messages.
 //
-// Messages of the user and results of tools may have images and documents, also by URL, but no audio.
+// User messages and tool results may contain images and documents, also by URL, but no audio.
 //
 // The stop reason is "completed" or the reason why the response is incomplete, such as "max_output_tokens". A background response
 // is polled every two seconds, even if its stream was cut off, until it ends or Timeouts.Total has passed:
@@ -46,8 +46,8 @@
 // they send a finish reason, and how they send thinking. This package reads all of these
 // forms.
 //
-// Messages of the user may have images, documents, and audio as WAV and MP3; only images may be
-// URLs. Results of tools are text, so their media follows them in a message of the user.
+// User messages may contain images, documents, and audio as WAV and MP3; only images may be URLs. Tool results are text, so their
+// media follows them in a user message.
 //
 // Only the first choice of an answer is read; further choices requested in Extra are
 // billed and ignored.

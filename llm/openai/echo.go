@@ -10,8 +10,8 @@ import (
 )
 
 // echo determines in which messages a Chat Completions server expects its thinking back as reasoning_content. By default these
-// are the messages that came with one: DeepSeek, Moonshot, Qwen and others refuse a conversation with tools without it. Older
-// models refuse it, and some expect it in every message of the model, even from another server.
+// are the messages that came with reasoning_content: DeepSeek, Moonshot, Qwen and others reject a conversation with tools without
+// it. Older models reject the field, and some expect it in every message of the model, even from another server.
 type echo struct{ mode atomic.Int32 }
 
 const (
@@ -35,8 +35,8 @@ func (e *echo) put(wired object, m llm.Message) {
 	}
 }
 
-// learn reports whether a server refused a request because of the field, and changes what is sent. According to reports, a server
-// that expects the field says that it is missing or required; any other refusal means it must be omitted.
+// learn reports whether a server rejected a request because of the field, and changes what is sent. According to reports, a
+// server that expects the field says that it is missing or required; any other rejection means it must be omitted.
 func (e *echo) learn(err error) bool {
 	refused, ok := errors.AsType[*llm.HTTPError](err)
 	if !ok || refused.Status != http.StatusBadRequest && refused.Status != http.StatusUnprocessableEntity || !strings.Contains(refused.Body, "reasoning_content") {

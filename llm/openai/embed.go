@@ -13,12 +13,10 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// NewEmbedder returns a client of the endpoint /embeddings, which most compatible servers have. It uses the fields of
-// Config that concern the connection, and refuses the others; URL may also end in /embeddings, or in the path of
-// another endpoint, which is replaced. Fewer
-// dimensions are requested with Extra: {"dimensions": 512}. The result is also an llm.Checker.
-// NewEmbedder does not use the network and does not fail: Check, and the first use, report an invalid
-// configuration.
+// NewEmbedder returns a client of the endpoint /embeddings, which most compatible servers have. It uses the fields of Config that
+// concern the connection, and rejects the others; URL may also end in /embeddings, or in the path of another endpoint, which is
+// replaced. Fewer dimensions are requested with Extra: {"dimensions": 512}. The result is also an llm.Checker. NewEmbedder does
+// not use the network and does not fail: Check, and the first use, report an invalid configuration.
 //
 // Source: OpenAI, API reference, "Create embeddings": at most 2,048 texts of 8,192 tokens each, together
 // 300,000 tokens.
@@ -75,7 +73,7 @@ func readVectors(data []byte) (v wire.Vectors, err error) {
 	return v, nil
 }
 
-// vector is a list of numbers, or their bytes in base64, the lowest first.
+// vector is a list of numbers, or their bytes in base64, lowest byte first.
 type vector []float32
 
 func (v *vector) UnmarshalJSON(data []byte) error {

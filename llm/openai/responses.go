@@ -19,7 +19,7 @@ const (
 	responseKey = "openai/response" // the id of a stored response
 )
 
-// encrypted asks for reasoning that can be sent back to a server that has not stored it.
+// encrypted requests reasoning that can be sent back to a server that has not stored it.
 const encrypted = "reasoning.encrypted_content"
 
 var responsesDialect = dialect{
@@ -85,7 +85,7 @@ func (m *Model) responsesBody(req *llm.Request, model string, way wire.Way) (obj
 	return body, nil
 }
 
-// reasons reports whether a model may reason. OpenAI's older models do not, and refuse requests for encrypted reasoning.
+// reasons reports whether a model may reason. OpenAI's older models do not, and reject requests for encrypted reasoning.
 func reasons(model string) bool {
 	if name, ok := strings.CutPrefix(model, "ft:"); ok {
 		model = name
@@ -177,7 +177,7 @@ func responsesTools(list []llm.Tool, strict bool) []object {
 	for _, tool := range wired {
 		tool["type"] = "function"
 		if tool["strict"] == nil {
-			tool["strict"] = false // the default is true, which refuses most schemas
+			tool["strict"] = false // the default is true, which rejects most schemas
 		}
 	}
 	return wired

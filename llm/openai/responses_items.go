@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// outputItem has the used fields of a response item.
+// outputItem holds the fields of a response item that are used.
 type outputItem struct {
 	Type      string     `json:"type"`
 	ID        string     `json:"id"`
@@ -85,8 +85,8 @@ func readItem(fields map[string]json.RawMessage) outputItem {
 	return in
 }
 
-// sentFields are the fields of an item that are sent again. Items of other types are sent as they
-// were received. The server refuses the status of reasoning and its content.
+// sentFields are the fields of an item that are sent again. Items of other types are sent as they were received. The server
+// rejects the status and content of reasoning.
 var sentFields = map[string][]string{
 	"message":       {"type", "id", "role", "status", "content", "phase"},
 	"reasoning":     {"type", "id", "summary", "encrypted_content"},
@@ -102,7 +102,7 @@ func keepItem(kind string, fields map[string]json.RawMessage) {
 	}
 }
 
-// maxItems bounds the items of a response.
+// maxItems is the maximum number of items in a response.
 const maxItems = 10_000
 
 // item is the part of an output item received so far.

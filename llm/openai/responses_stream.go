@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// event has the fields of an event that are read. The type of some differs between events.
+// event holds the fields of an event that are read. Some fields have different types in different events.
 type event struct {
 	Type     string          `json:"type"`
 	Index    json.RawMessage `json:"output_index"`
@@ -98,7 +98,7 @@ func (d *responsesDecoder) Event(out []llm.Delta, name string, data []byte) ([]l
 	return out, d.finished, err
 }
 
-// index returns the number of the item, 0 if the server gave none.
+// index returns the number of the item, or 0 if the server gave none.
 func (e *event) index() int {
 	n, err := strconv.Atoi(string(e.Index))
 	if err != nil {
@@ -226,9 +226,8 @@ func (d *responsesDecoder) protocol(format string, args ...any) error {
 	return &llm.ProtocolError{Reason: fmt.Sprintf(format, args...), RequestID: d.reply.RequestID}
 }
 
-// keepMetadata keeps the values that the next turn must send again: the id of a stored response, and the
-// items if they are more than plain messages and calls. An item that was not received to its
-// end would not fit the text.
+// keepMetadata keeps the values that the next turn must send again: the id of a stored response, and the items if they are more
+// than plain messages and calls. An incompletely received item would not match the text.
 func (d *responsesDecoder) keepMetadata() {
 	special := false
 	kept := make([]map[string]json.RawMessage, 0, len(d.items))

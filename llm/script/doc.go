@@ -1,5 +1,4 @@
-// Package script has a Model with scripted answers, for tests and for examples that cost
-// nothing.
+// Package script provides a Model with scripted answers, for tests and for examples that cost nothing.
 //
 //	model := script.New(
 //		script.Call("read_file", `{"path":"go.mod"}`),
@@ -11,9 +10,8 @@
 //
 // # Recordings
 //
-// A test written against a real model runs without one on a recording. A [Recorder] is the transport of a model's HTTP
-// client. It forwards each request and writes the exchange to a file as a line of JSON, with the pieces of the answer and
-// the time of each:
+// A test written against a real model runs without one on a recording. A [Recorder] is the transport of a model's HTTP client. It
+// forwards each request and writes the exchange to a file as a line of JSON, with the pieces of the answer and when each arrived:
 //
 //	rec, err := script.Record("testdata/session.jsonl", nil)
 //	model := openai.New(openai.Config{Model: "gpt-5-mini", HTTPClient: rec.Client()})
@@ -21,9 +19,9 @@
 //	err = rec.Close()
 //
 // A [Player] is the transport that answers from such a file. It identifies requests by method, path and body, and calls (package
-// call/rest) by the task and its input, without the ids of the run. A repeated request gets its next answer, or the last one when
+// call/rest) by the task and its input, without the run's ids. A repeated request receives the next answer, or the last one when
 // none is left. A request that was not recorded is an error that shows the nearest recorded one.
 //
-// A recording has the few headers of an answer that models read, such as its type and id. It omits the headers and the query of
-// requests, so no key gets into the file.
+// A recording contains the few answer headers that models read, such as the type and the id. It omits the headers and the query
+// of requests, so no key is written to the file.
 package script

@@ -17,12 +17,12 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// An Embedder makes vectors of a text's words: texts that share words are near each other. The same
-// text has the same vector everywhere. It uses a token for each word. It answers in process, and over HTTP the
-// protocols of OpenAI and Gemini. The zero value is ready. It is safe for concurrent use.
+// An Embedder builds vectors from a text's words: texts that share words are near each other. The same text always has the same
+// vector. Each word counts as a token. An Embedder answers in process, and over HTTP in OpenAI's and Gemini's protocols. The zero
+// value is ready. It is safe for concurrent use.
 type Embedder struct {
 	Dimensions int // length of the vectors; 0 means 256
-	// Fail returns an error in place of the n-th answer, counted from 0; nil fails none. Over HTTP an
+	// Fail returns an error in place of the n-th answer, counted from 0; if Fail is nil, no answer fails. Over HTTP an
 	// *llm.HTTPError is sent, and any other error as status 500.
 	Fail func(n int, req *llm.EmbedRequest) error
 

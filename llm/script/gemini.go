@@ -10,14 +10,13 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// geminiModel returns the model that ends the path of a Gemini API request, as
-// NAME:METHOD.
+// geminiModel returns the model at the end of the path of a Gemini API request, NAME:METHOD.
 func geminiModel(endpoint string) (name string, ok bool) {
 	name, method, _ := strings.Cut(endpoint, ":")
 	return name, method == "generateContent" || method == "streamGenerateContent"
 }
 
-// geminiRequest has the fields of a request to the Gemini API that are read.
+// geminiRequest holds the fields of a Gemini API request that are read.
 type geminiRequest struct {
 	System   geminiContent   `json:"systemInstruction"`
 	Contents []geminiContent `json:"contents"`

@@ -7,7 +7,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// wireRequest has the fields of a request of any protocol that are read.
+// wireRequest holds the fields that are read from a request of any protocol.
 type wireRequest struct {
 	Model           string          `json:"model"`
 	System          json.RawMessage `json:"system"`

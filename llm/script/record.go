@@ -34,7 +34,7 @@ type piece struct {
 	Bytes []byte `json:"bytes,omitempty"` // replaces Text in a piece that is not UTF-8
 }
 
-// keptHeaders are the headers of an answer that models read.
+// keptHeaders are the answer headers that models read.
 var keptHeaders = []string{"Content-Type", "Retry-After", "X-Request-Id", "Request-Id"}
 
 // Recorder is an http.RoundTripper that records each exchange. It is safe for concurrent
@@ -62,8 +62,7 @@ func Record(name string, next http.RoundTripper) (*Recorder, error) {
 // Client returns an HTTP client whose exchanges are recorded.
 func (r *Recorder) Client() *http.Client { return &http.Client{Transport: r} }
 
-// Close closes the file and returns the first error of writing it. All answers must have
-// been read to their end, or closed, before.
+// Close closes the file and returns the first write error. Before Close, all answers must have been read to their end or closed.
 func (r *Recorder) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

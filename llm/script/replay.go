@@ -23,7 +23,7 @@ import (
 
 // NotRecordedError reports a request without a recorded answer.
 type NotRecordedError struct {
-	Request string // method, path and body
+	Request string // method, path and body of the request
 	Nearest string // the most similar recorded request, "" if none was recorded
 	Differs string // the first difference, with some context
 }

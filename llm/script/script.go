@@ -20,7 +20,7 @@ type Answer struct {
 	// Err ends the answer after the reply. An *llm.HTTPError replaces the reply. Over
 	// HTTP, an *llm.ProviderError is sent, and other errors cut the stream.
 	Err error
-	// Wait passes before the answer begins.
+	// Wait is the delay before the answer begins.
 	Wait time.Duration
 }
 
@@ -29,7 +29,7 @@ func Text(text string) Answer {
 	return Answer{Reply: llm.Reply{Text: text}}
 }
 
-// Call answers with a tool call. The call's ID is made from the number of the answer.
+// Call answers with a tool call. The call's ID is derived from the number of the answer.
 func Call(name, input string) Answer {
 	return Calls(llm.ToolCall{Name: name, Input: json.RawMessage(input)})
 }
@@ -56,8 +56,7 @@ func Status(status int, body string) Answer {
 	return Fail(&llm.HTTPError{Status: status, Body: body})
 }
 
-// Model answers with its script, in the order of the requests. It is safe for concurrent
-// use.
+// Model answers requests from its script, in order. It is safe for concurrent use.
 type Model struct {
 	mu       sync.Mutex
 	next     func(n int, req *llm.Request) Answer
@@ -75,8 +74,7 @@ func New(answers ...Answer) *Model {
 	})
 }
 
-// Func returns a Model that asks f for its answers. n counts the requests from 0. f is
-// never called by two goroutines at once.
+// Func returns a Model that calls f for its answers. n counts the requests from 0. f is never called by two goroutines at once.
 func Func(f func(n int, req *llm.Request) Answer) *Model { return &Model{next: f} }
 
 // Requests returns the requests so far, in order.

@@ -18,7 +18,7 @@ import (
 	"github.com/stonelayer/stone/tool"
 )
 
-const maxEntries = 1000 // of a listing
+const maxEntries = 1000 // in a listing
 
 type readInput struct {
 	Path   string `json:"path" jsonschema:"the file, relative to the working directory"`

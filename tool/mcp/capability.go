@@ -14,10 +14,10 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Capability returns a capability of kind mcp: the tool of that name. Its id defaults to mcp/ and the name of the tool.
-// It needs the effects of the server: process for a command, net otherwise. The input of a request is checked against the
-// schema of the tool before it is sent. The out is the structured content of the result, or {"text": …}, with "media" if
-// the tool returned pictures, sounds or files.
+// Capability returns a capability of kind mcp: the tool with that name. Its id defaults to mcp/ followed by the tool's name. It
+// needs the server's effects: process for a command, net otherwise. The input of a request is checked against the tool's schema
+// before it is sent. The out is the structured content of the result, or {"text": …}, with "media" if the tool returned pictures,
+// sounds or files.
 func (s *OnDemand) Capability(m call.Metadata, tool string) call.Capability {
 	m = m.Needing(s.cfg.Needs()...)
 	m.ID, m.Kind = cmp.Or(m.ID, "mcp/"+cmp.Or(tool, "tool")), cmp.Or(m.Kind, "mcp")

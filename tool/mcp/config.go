@@ -22,11 +22,9 @@ import (
 	"github.com/stonelayer/stone/tool"
 )
 
-// A Config has the address of a server and the rules for its tools. Exactly one of
-// Command, URL and Transport must be set.
+// A Config holds the address of a server and the rules for its tools. Exactly one of Command, URL and Transport must be set.
 type Config struct {
-	// Name is the name of the server in errors; the default is the base name of the
-	// command or the host of the URL.
+	// Name is the server's name in errors; the default is the base name of the command or the host of the URL.
 	Name string
 
 	// Command is the program and its arguments. Arguments are visible to all users of
@@ -35,35 +33,31 @@ type Config struct {
 	// Dir is the working directory, which the command may read. Empty means a
 	// temporary directory of its own, or the current one if it is not confined.
 	Dir string
-	// Sandbox grants the command what it may use besides the programs of the system
-	// and Dir. The zero value grants nothing: no other file, no network. Set
-	// Sandbox.Method to sandbox.Unconfined for a server that may do anything.
+	// Sandbox grants the command access beyond the system's programs and Dir. The zero value grants nothing: no other file, no
+	// network. Set Sandbox.Method to sandbox.Unconfined for a server that may do anything.
 	Sandbox sandbox.Policy
-	// Env has the variables that the command gets besides the few that programs
-	// need to run.
+	// Env holds the variables that the command receives in addition to the few that programs need to run.
 	Env map[string]llm.Secret
 
 	// URL is the endpoint of a server over streamable HTTP.
 	URL llm.Secret
 	// Header is sent with every request to the host of the URL, and to no other.
 	Header map[string]llm.Secret
-	// OAuth authorizes the requests with the account of a user. It may be nil.
+	// OAuth authorizes the requests with a user's account. It may be nil.
 	OAuth *OAuth
-	// Client makes the requests; the default is a new one. Unless it has a
-	// CheckRedirect, redirects to another server are not followed. Its Timeout bounds the
-	// streams that answer calls as well, so it is best zero.
+	// Client makes the requests; the default is a new one. Unless it has a CheckRedirect, redirects to another server are not
+	// followed. Its Timeout also limits the streams that answer calls, so it is best left at zero.
 	Client *http.Client
 
 	// Transport connects to a server in another way, for example in the same program.
 	// It is called for every start.
 	Transport func(context.Context) (sdk.Transport, error)
 
-	// Protocol is the version of the protocol with which the server is started, such as "2025-11-25". Empty detects it, which
-	// takes seconds if the server ignores the first message of newer versions. "2024-11-05" is the older HTTP+SSE transport at a
-	// URL.
+	// Protocol is the protocol version with which the server is started, such as "2025-11-25". Empty detects it, which takes
+	// seconds if the server ignores the first message of newer versions. "2024-11-05" is the older HTTP+SSE transport at a URL.
 	Protocol string
 
-	// Prefix is prepended to the names of tools, such as "github_", to distinguish the tools of several servers.
+	// Prefix, such as "github_", is prepended to tool names to distinguish the tools of several servers.
 	Prefix string
 	// Effects are the effects of the tools on the world. Reaching the server adds process
 	// for a command, and net otherwise.
@@ -75,19 +69,19 @@ type Config struct {
 	// first call was lost. The server's own annotations are not trusted.
 	Harmless []string
 
-	// Accept is called with new and changed definitions of tools. Its error refuses them. Nil accepts the first definition of
-	// each tool. See [Pinned].
+	// Accept is called with new and changed definitions of tools. If it returns an error, the definition is rejected. Nil accepts
+	// the first definition of each tool. See [Pinned].
 	Accept func([]Definition) error
 
-	// StartTimeout bounds one start of the server, with all versions of the protocol, and the reading of its tools; the default
-	// is a minute. Timeout bounds a call; the default is two minutes.
+	// StartTimeout limits one start of the server, including all protocol versions tried and the reading of its tools; the
+	// default is a minute. Timeout limits a call; the default is two minutes.
 	StartTimeout, Timeout time.Duration
 	// Idle is the time without calls after which the server is stopped until the next call. Zero keeps it running; in the lazy
 	// form it means a minute.
 	Idle time.Duration
 
-	// MaxText bounds the text of a result for the model, in bytes; the default is 64 KiB. The agent keeps a longer one, see
-	// agent.Tool. MaxData bounds the media of a result and its data in Meta, in bytes; the default is 10,000,000. Further parts
+	// MaxText limits the text of a result for the model, in bytes; the default is 64 KiB. The agent keeps a longer text; see
+	// agent.Tool. MaxData limits the media of a result and its data in Meta, in bytes; the default is 10,000,000. Further parts
 	// are omitted and marked.
 	MaxText, MaxData int
 
@@ -105,7 +99,7 @@ const (
 	defaultMaxData      = 10_000_000
 )
 
-// maxFrame bounds one message of the server.
+// maxFrame is the maximum size of a message from the server.
 const maxFrame = 16 << 20
 
 // complete returns the configuration with its defaults, or an error.
@@ -146,7 +140,7 @@ func (c Config) complete() (Config, error) {
 	return c, nil
 }
 
-// Needs returns the effects of the tools: Effects, and the effect of reaching the server.
+// Needs returns the effects of the tools: Effects and the effect needed to reach the server.
 func (c Config) Needs() []string {
 	reach := effect.Net
 	if len(c.Command) > 0 {

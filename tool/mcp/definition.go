@@ -83,7 +83,7 @@ func plain(raw json.RawMessage) string {
 }
 
 const (
-	maxDiff  = 300 // bytes of each side of a change
+	maxDiff  = 300 // bytes on each side of a change
 	diffEdge = 30  // bytes before the first difference
 )
 
@@ -110,8 +110,8 @@ func apart(a, b string) (string, string) {
 	return show(a), show(b)
 }
 
-// Pinned returns an Accept for definitions with known digests, by the names of the tools. The
-// error for any other definition has its digest.
+// Pinned returns an Accept for definitions with known digests, by tool name. The error for any other definition contains its
+// digest.
 func Pinned(digests map[string]string) func([]Definition) error {
 	return func(all []Definition) error {
 		for _, d := range all {
@@ -123,7 +123,7 @@ func Pinned(digests map[string]string) func([]Definition) error {
 	}
 }
 
-// accept accepts new definitions, and refuses changed ones.
+// accept accepts new definitions and rejects changed ones.
 func (s *Server) accept(all ...Definition) error {
 	s.accepting.Lock()
 	defer s.accepting.Unlock()

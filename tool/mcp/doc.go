@@ -1,5 +1,5 @@
-// Package mcp gives agents and calls the tools of servers that speak the Model Context
-// Protocol, over the standard streams of a command or over streamable HTTP.
+// Package mcp gives agents and calls access to the tools of servers that speak the Model Context Protocol, over the standard
+// streams of a command or over streamable HTTP.
 //
 //	files, err := mcp.Connect(ctx, mcp.Config{Command: []string{"mcp-server-filesystem", root}})
 //	if err != nil { … }
@@ -7,7 +7,7 @@
 //	use, err := files.Tools(ctx, "read_text_file", "list_directory")
 //
 // Every tool is a middleware that goes into the Use list of an agent. Its input schema is the server's, and the agent checks
-// calls against it before they are sent. Name the tools that you want: without names an agent gets all tools of the server,
+// calls against it before they are sent. Name the tools that you want: without names, an agent gets all of the server's tools,
 // including future ones.
 //
 // # Connected or lazy
@@ -15,35 +15,35 @@
 // [Connect] starts the server at once and keeps it until Close, which suits a program that makes its pipeline in main. [Tools]
 // suits a pipeline that is a package-level value or comes from a function without error: it starts the server, reads its tools
 // once, stops it when it has been idle, and starts it again when a tool is called; it needs no Close. Either way the schemas are
-// known when the pipeline is made, so it can be validated and resumed. The drawbacks: making the pipeline takes as long as
-// starting the server, and later changes of its tools are not seen. A call of a removed tool returns the server's error to the
-// model, and a changed tool is refused.
+// known when the pipeline is made, so it can be validated and resumed. There are two drawbacks: making the pipeline takes as long
+// as starting the server, and later changes to its tools are not seen. A call to a removed tool returns the server's error to the
+// model, and a changed tool is rejected.
 //
 // # Capabilities
 //
-// The tools of a server can be capabilities of calls too. [NewOnDemand] makes a server that starts with the first call:
+// A server's tools can also be capabilities. [NewOnDemand] makes a server that starts with the first call:
 //
 //	files := mcp.NewOnDemand(mcp.Config{Command: []string{"/usr/bin/mcp-server-filesystem", root}}, call.Scope{})
 //	defer files.Close()
 //	registry := call.NewRegistry(files.Capability(call.Metadata{ID: "files/read", Effects: []string{"process"}}, "read_text_file"))
 //
 // Programs with [Part] read such servers and tools from a configuration. The first definition of each tool is kept in the user's
-// configuration directory. A changed one is refused until the user accepts it with "stone trust --tools".
+// configuration directory. A changed definition is rejected until the user accepts it with "stone trust --tools".
 //
 // # Results for the model
 //
 // The model reads the text parts of a result, one below the other. Structured content is written as JSON unless the text parts
-// have the same content; content that does not fit the output schema of the tool is marked. Images, sounds, videos and PDF
-// documents are described in a line and shown to the model, unless its provider cannot express them. Other parts are described
-// and kept in the Meta of the result, under "content", with the structured content under "structured". A result marked as an
-// error is an error. The agent keeps a text longer than Config.MaxText, and the model reads it in parts.
+// have the same content; content that does not fit the tool's output schema is marked. Images, sounds, videos and PDF documents
+// are each described in one line and shown to the model, unless its provider cannot express them. Other parts are described and
+// kept in the Meta of the result, under "content", with the structured content under "structured". A result marked as an error
+// fails the call. The agent keeps a text longer than Config.MaxText, and the model can read it in parts.
 //
 // # Versions of the protocol
 //
-// A server is started with the newest version of the protocol. If it does not answer within seconds, or ends, it is started again
-// with an older version, and a server at a URL finally with the transport of 2024. The [Server] remembers the version that
-// worked; Config.Protocol names a version and saves the attempts. Other output of a command is dropped, and appears in the error
-// if the command does not start.
+// A server is started with the newest protocol version. If it does not answer within seconds, or ends, it is started again with
+// an older version; a server at a URL is finally tried with the transport of 2024. The [Server] remembers the version that
+// worked; Config.Protocol names a version, which avoids these attempts. Other output of a command is dropped, but appears in the
+// error if the command does not start.
 //
 // # Lost servers
 //
@@ -52,25 +52,25 @@
 // it may have been carried out ([ErrUncertain]). Only a tool in Config.Harmless is called again. A call that takes longer than
 // Config.Timeout is canceled at the server and reported in the same way, and the server is pinged before the next call.
 //
-// A server's own annotations, such as that a tool is read-only, are not trusted: they neither skip an approval nor make calls
-// parallel. List tools that change nothing in Config.Harmless, set an Approver for servers that you do not trust, and use few of
-// their tools.
+// A server's own annotations, such as a claim that a tool is read-only, are not trusted: they neither skip an approval nor make
+// calls parallel. List tools that change nothing in Config.Harmless. For servers that you do not trust, set an Approver and use
+// few of their tools.
 //
 // # Logins
 //
-// Config.OAuth sends the requests with the account of a user. [Login] runs the authorization code flow with PKCE: it finds the
-// authorization server, registers the program there unless it has an id, and waits on 127.0.0.1 for the browser. The tokens
-// belong to the server's URL, are renewed when they expire or are refused, and are secrets of the run. Without a valid login, the
-// error is [ErrLogin]. For servers in a configuration file, "stone login" does this:
+// Config.OAuth sends the requests with a user's account. [Login] runs the authorization code flow with PKCE: it finds the
+// authorization server, registers the program there unless it has an id, and waits on 127.0.0.1 for the browser. The tokens are
+// sent only to the server's URL, are renewed when they expire or are rejected, and are secrets of the run. Without a valid login,
+// the error is [ErrLogin]. For servers in a configuration file, "stone login" logs the user in:
 //
 //	{:servers {:tickets {:url "https://tickets.example.com/mcp" :oauth {}}}}
 //
 // # Changed definitions
 //
-// A server may change the description of a tool, and thereby the behavior of a model. The definition of a tool (its name, title,
+// A server may change a tool's description, and thereby a model's behavior. The definition of a tool (its name, title,
 // description, schemas and annotations) is read when the tool is made, in each new session and when the server reports a change.
 // If it has changed, the tool is not called, and the error shows the change. A server over HTTP can report changes only while a
-// request runs.
+// request is running.
 //
 // Config.Accept decides about definitions, including the first ones. [Pinned] compares them with digests in the program. For
 // servers in a configuration file, the first definitions are kept in the user's configuration directory; "stone trust --tools"
@@ -78,13 +78,14 @@
 //
 // # Secrets
 //
-// The values in Env and Header, and the URL beyond its host, never appear in an error or a printed Config. A command gets the
-// variables of Env and a few that programs need, such as PATH, but not the keys of model providers.
+// The values in Env and Header, and the URL beyond its host, never appear in an error or a printed Config. A command receives the
+// variables in Env and a few that programs need, such as PATH, but not the keys of model providers.
 //
 // # Confinement
 //
-// A command runs in a sandbox with the rights that Config.Sandbox grants. A server installed in a home directory, as by npm,
-// needs that directory in ReadOnly; one that downloads itself needs Network. All processes started by a command end with it.
+// A command runs in a sandbox with the rights that Config.Sandbox grants. A server installed in a home directory, for example by
+// npm, needs that directory in ReadOnly; a server that downloads itself needs Network. All processes started by a command end
+// with it.
 //
 // # Servers on demand
 //

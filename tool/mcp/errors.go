@@ -39,8 +39,8 @@ func (e *StartError) Error() string {
 // Unwrap returns the reason.
 func (e *StartError) Unwrap() error { return e.Err }
 
-// A plainError has the text of another error without its secrets. It keeps the other
-// in a closure, which is never printed.
+// A plainError has the text of another error without its secrets. It keeps the original error in a closure, which is never
+// printed.
 type plainError struct {
 	text string
 	is   func(error) bool

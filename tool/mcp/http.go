@@ -156,7 +156,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp.Body.Close()
 		return nil, errors.New("no stream of notifications")
 	case method == "notifications/initialized" && (resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest):
-		resp.StatusCode = http.StatusAccepted // some servers refuse it but serve later requests
+		resp.StatusCode = http.StatusAccepted // some servers reject it but serve later requests
 	}
 	if !isStream {
 		resp.Body = http.MaxBytesReader(nil, resp.Body, maxFrame)

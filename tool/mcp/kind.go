@@ -12,19 +12,18 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A configured server is a server of the configuration that speaks the Model Context
-// Protocol. Its tools are capabilities.
+// A configured is a configured server that speaks the Model Context Protocol. Its tools are capabilities.
 type configured struct {
 	name        string
 	at          string
 	cfg         Config // without secrets
 	env, header map[string]kinds.Value
 	secrets     []kinds.Secret
-	client      kinds.Secret // of cfg.OAuth
+	client      kinds.Secret // for cfg.OAuth
 	server      *OnDemand
 }
 
-// Part provides the kind mcp, and servers in the configuration.
+// Part provides the kind mcp and configured servers.
 var Part = kinds.Kind{Name: "mcp", Read: readKind, Section: "servers", ReadSection: readServers}
 
 // servers returns the servers that r has read.
@@ -40,7 +39,7 @@ func readServers(r *kinds.Reader, m *form.Map) {
 		s := &configured{name: name, cfg: Config{Name: name}}
 		good := false
 		s.secrets = r.Of("server "+name, func() { good = v.Map(func(m *form.Map) { readServer(r, m, s) }) })
-		if s.server == nil { // no map
+		if s.server == nil { // not a map
 			s.server = NewOnDemand(s.cfg, call.Scope{})
 		}
 		s.server.open = s.open
@@ -105,7 +104,7 @@ func (s *configured) login(ctx context.Context, show func(string) error) error {
 	return Login(ctx, cfg, show)
 }
 
-// open returns the configuration of the server with its secrets.
+// open returns the server's configuration with its secrets.
 func (s *configured) open(cfg Config) (_ Config, err error) {
 	if cfg.Env, err = kinds.Open(s.env); err == nil {
 		cfg.Header, err = kinds.Open(s.header)

@@ -21,10 +21,9 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// OAuth authorizes the requests to a server over HTTP with the account of a user, who has logged
-// in with [Login].
+// OAuth authorizes requests to an HTTP server with the account of a user who has logged in with [Login].
 type OAuth struct {
-	// Save stores the user's secret tokens after Login and when they are renewed. Load returns the value last saved, or nothing.
+	// Save stores the user's secret tokens after Login and when they are renewed. Load returns the last saved value, or nothing.
 	// Both are required.
 	Load func() ([]byte, error)
 	Save func([]byte) error
@@ -69,15 +68,15 @@ type account struct {
 	secrets *redact.Set
 
 	mu     sync.Mutex
-	grant  *grant // that source renews
+	grant  *grant // the grant that source renews
 	source oauth2.TokenSource
-	forced time.Time // the last renewal after a refused token
+	forced time.Time // the last renewal after a rejected token
 }
 
-// patience is the time after a renewal in which a refusal does not cause another.
+// patience is the time after a renewal during which a rejected token does not cause another renewal.
 const patience = time.Minute
 
-// loginTimeout bounds a request for tokens.
+// loginTimeout limits a request for tokens.
 const loginTimeout = 30 * time.Second
 
 func newAccount(c Config, base http.RoundTripper, secrets *redact.Set) *account {
@@ -90,8 +89,8 @@ func newAccount(c Config, base http.RoundTripper, secrets *redact.Set) *account 
 // TokenSource returns the source of the tokens for requests.
 func (a *account) TokenSource(context.Context) (oauth2.TokenSource, error) { return a, nil }
 
-// Authorize is called if the server refuses the token. It was revoked or expired without a stated time. Authorize renews it
-// unless another process or call has done so.
+// Authorize is called if the server rejects the token, which was revoked or has expired without a stated time. Authorize renews
+// it unless another process or call has done so.
 func (a *account) Authorize(_ context.Context, req *http.Request, resp *http.Response) error {
 	resp.Body.Close()
 	if resp.StatusCode == http.StatusForbidden {
@@ -204,9 +203,8 @@ func (a *account) note(g *grant) {
 	a.secrets.Note(g.Secret, g.Token.AccessToken, g.Token.RefreshToken)
 }
 
-// Login logs a user in to the server of a configuration with URL and OAuth: it calls show with the
-// address that the user opens in a browser, waits on a port of this machine for the answer, and
-// keeps the tokens with OAuth.Save. It waits as long as the context lasts.
+// Login logs a user in to a server that is configured with URL and OAuth. It calls show with the address that the user opens in a
+// browser, waits for the answer on a local port, and stores the tokens with OAuth.Save. It waits until the context ends.
 func Login(ctx context.Context, cfg Config, show func(address string) error) error {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -288,13 +286,13 @@ func (a *account) flow(back *callback, kept func()) *auth.AuthorizationCodeHandl
 	return c
 }
 
-// guarded sends requests for tokens only by https, except to this machine if the server of the tools is there too.
+// guarded sends token requests only over https, except to this machine if the tool server also runs here.
 type guarded struct {
 	base http.RoundTripper
 	here bool
 }
 
-// maxLogin bounds an answer of the authorization server.
+// maxLogin is the maximum size of an answer from the authorization server.
 const maxLogin = 1 << 20
 
 // RoundTrip implements [http.RoundTripper].
@@ -319,7 +317,7 @@ func loopback(address string) bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// A callback waits on a port of this machine for the browser.
+// A callback waits for the browser on a local port.
 type callback struct {
 	address string
 	show    func(string) error
@@ -342,7 +340,7 @@ func newCallback(show func(string) error) (*callback, error) {
 	return c, nil
 }
 
-// close ends the server when the browser has its page.
+// close stops the server when the browser has received its page.
 func (c *callback) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

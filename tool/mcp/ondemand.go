@@ -35,10 +35,8 @@ type OnDemand struct {
 	once   sync.Once
 }
 
-// NewOnDemand returns a server for capabilities. Its program
-// must be in s.Process. What the program may use is granted by cfg.Sandbox, so
-// s.FS and s.Net must be nil. Its URL, and the URLs that it redirects to, must be
-// in s.Net.
+// NewOnDemand returns a server for capabilities. Its program must be in s.Process. Its access is granted by cfg.Sandbox, so s.FS
+// and s.Net must be nil. Its URL, and the URLs that it redirects to, must be in s.Net.
 func NewOnDemand(cfg Config, s call.Scope) *OnDemand {
 	cfg.Idle = cmp.Or(cfg.Idle, defaultIdle)
 	cfg.MaxData = cmp.Or(cfg.MaxData, maxResult)
@@ -106,7 +104,7 @@ func (s *OnDemand) Close() error {
 	return nil
 }
 
-// tool returns a tool of the server, and connects to the server if necessary.
+// tool returns a tool of the server, connecting to the server if necessary.
 func (s *OnDemand) tool(ctx context.Context, name string) (*agent.Tool, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 )
 
 // pins returns an Accept that keeps the first definition of each tool of a server in the user's configuration directory, and
-// refuses a changed one until the user accepts it.
+// rejects a changed one until the user accepts it.
 func pins(dir, server string) func([]Definition) error {
 	return func(all []Definition) error {
 		store, err := trust.Open()
@@ -58,7 +58,7 @@ func pins(dir, server string) func([]Definition) error {
 	}
 }
 
-// tokens returns functions that keep the tokens of the user for a server.
+// tokens returns functions that store the user's tokens for a server.
 func tokens(dir, server string) (load func() ([]byte, error), save func([]byte) error) {
 	load = func() ([]byte, error) {
 		store, err := trust.Open()

@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	// stopGrace is the time that a command has to end after its input has ended.
+	// stopGrace is the time that a command has to exit after its input is closed.
 	stopGrace = 2 * time.Second
-	// drainGrace bounds the reading of output after the command has ended: a child
-	// of it may keep the pipes open forever.
+	// drainGrace limits the reading of output after the command has ended, because a child process may keep the pipes open
+	// forever.
 	drainGrace = 500 * time.Millisecond
-	// maxStderr bounds the kept end of the standard error, in bytes.
+	// maxStderr is the maximum length of the kept end of standard error, in bytes.
 	maxStderr = 4096
 )
 
-// inherited lists variables of this process that a command gets in addition to the common ones. An unconfined command also gets
-// the directory variables.
+// inherited lists variables of this process that a command receives in addition to the common ones. An unconfined command also
+// gets the directory variables.
 var (
 	inherited  = []string{"LOGNAME", "SHELL", "TERM", "USER", "PATHEXT", "PROGRAMFILES", "SYSTEMDRIVE", "SYSTEMROOT", "USERNAME"}
 	unconfined = []string{"HOME", "TMPDIR", "APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "TEMP", "USERPROFILE"}
@@ -199,8 +199,7 @@ func (m *messages) isMessage(line []byte) bool {
 // errUnsent is in the error of a message that was not sent completely.
 var errUnsent = errors.New("not sent")
 
-// A timedWriter bounds the time of a write: the protocol library ignores the context of
-// a call when it writes.
+// A timedWriter limits the time of a write: the protocol library ignores the context of a call when it writes.
 type timedWriter struct {
 	*os.File
 	limit time.Duration

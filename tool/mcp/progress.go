@@ -24,8 +24,8 @@ type reported struct {
 	secrets *redact.Set
 }
 
-// follow makes a call report its progress to the place of ctx in a run. The returned function ends that. Without a watcher, the
-// server is not asked to report.
+// follow makes a call report its progress to the place of ctx in a run, until the returned function is called. Without a watcher,
+// no reports are requested from the server.
 func (r *reporter) follow(ctx context.Context, call *sdk.CallToolParams) (end func()) {
 	to := event.At(ctx).Report()
 	if to == nil {
@@ -47,7 +47,7 @@ func (r *reporter) follow(ctx context.Context, call *sdk.CallToolParams) (end fu
 	}
 }
 
-// hear receives the reports of a server. A finished call gets none.
+// hear receives a server's reports. Reports for a finished call are dropped.
 func (r *reporter) hear(_ context.Context, n *sdk.ProgressNotificationClientRequest) {
 	token, _ := n.Params.ProgressToken.(string)
 	r.mu.Lock()

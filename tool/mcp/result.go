@@ -139,7 +139,7 @@ func said(res *sdk.CallToolResult) bool {
 	return isList && same && texts > 0 && texts == len(list)
 }
 
-// tells reports whether a text is the value, or the JSON of it.
+// tells reports whether a text is the value or its JSON.
 func tells(text string, v any) bool {
 	if v == text {
 		return true
@@ -169,8 +169,8 @@ func inexact(v any) bool {
 	return false
 }
 
-// mediaOf returns the media of a part if it is of a kind that models are shown, or nil. A server
-// may return any file, such as an archive, for which a provider would refuse the whole request.
+// mediaOf returns the media of a part if it is of a kind that models are shown, or nil. A server may return any file, such as an
+// archive, for which a provider would reject the whole request.
 func mediaOf(part sdk.Content) *llm.Media {
 	var m llm.Media
 	switch part := part.(type) {

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// starts bounds the attempts of a call to start the server.
+	// starts is the maximum number of times that a call tries to start the server.
 	starts = 3
-	// sends bounds the attempts to send a call that does not reach the server.
+	// sends is the maximum number of attempts to send a call that does not reach the server.
 	sends = 3
 	// The pause before a start doubles with every failure since the last answer.
 	firstPause = 100 * time.Millisecond
@@ -58,8 +58,7 @@ func newServer(cfg Config) *Server {
 	return s
 }
 
-// Connect starts or reaches a server, and keeps it until Close. If that fails, the error
-// is a *StartError.
+// Connect starts or reaches a server, and keeps it running until Close. If that fails, the error is a *StartError.
 func Connect(ctx context.Context, cfg Config) (*Server, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -74,9 +73,8 @@ func Connect(ctx context.Context, cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Close ends the connection, and the process group of a command. Calls in flight
-// return, calls afterwards fail with ErrClosed. It may be called more than once;
-// the error is always nil.
+// Close ends the connection, and the process group of a command. Calls in flight return, and later calls fail with ErrClosed. It
+// may be called more than once; the error is always nil.
 func (s *Server) Close() error {
 	s.cancel()
 	s.mu.Lock()
@@ -110,7 +108,7 @@ func (s *Server) fail(old *session) {
 	}
 }
 
-// join returns the current session for one more user, or nil.
+// join returns the current session for one more caller, or nil.
 func (s *Server) join() (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,7 +217,7 @@ func (s *Server) pause(ctx context.Context) bool {
 	return retryafter.Sleep(ctx, min(firstPause<<min(failures-1, 10), maxPause)) == nil
 }
 
-// interrupted returns the reason why a start was ended.
+// interrupted returns the reason why a start was interrupted.
 func (s *Server) interrupted(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -16,10 +16,10 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// lifeSign bounds the wait for a ping after a call that exceeded its timeout.
+// lifeSign limits the wait for a ping after a call that exceeded its timeout.
 const lifeSign = 5 * time.Second
 
-// closing bounds the time until a broken connection is noticed.
+// closing limits the time until a broken connection is noticed.
 const closing = time.Second
 
 var (
@@ -135,7 +135,7 @@ const (
 	late                       // no answer in time
 	unread                     // carried out, but the answer is unreadable
 	lost                       // no answer will come
-	ended                      // by our side
+	ended                      // ended by this side
 )
 
 // call calls a tool. With an error it returns the state of the call.

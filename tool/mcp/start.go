@@ -27,7 +27,7 @@ const (
 // versions are the values of Config.Protocol.
 var versions = []string{oldest, "2025-03-26", "2025-06-18", initialize, discover}
 
-// probing bounds the wait for an answer to server/discover, which older servers may ignore.
+// probing limits the wait for an answer to server/discover, which older servers may ignore.
 const probing = 5 * time.Second
 
 // A starter starts the sessions of a server. No other type has the secrets of the configuration.
@@ -38,8 +38,7 @@ type starter struct {
 	known   string // the version of the last started session, or ""
 }
 
-// opener returns a function that starts a session with the server of the configuration. It
-// must not be called concurrently.
+// opener returns a function that starts a session with the configured server. It must not be called concurrently.
 func opener(c Config, secrets *redact.Set) func(context.Context) (*session, error) {
 	progress := &reporter{}
 	stale := &atomic.Bool{}
@@ -72,8 +71,8 @@ func opener(c Config, secrets *redact.Set) func(context.Context) (*session, erro
 	}
 }
 
-// listenBeside does not wait for the stream of notifications, whose head a proxy may hold back until a change. It also tells the
-// transport which message it sends.
+// listenBeside does not wait for the notification stream, whose headers a proxy may hold back until a change occurs. It also
+// tells the transport which message it sends.
 func listenBeside(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		ctx = context.WithValue(ctx, methodKey{}, method)

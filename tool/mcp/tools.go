@@ -23,11 +23,11 @@ import (
 )
 
 const (
-	// maxTools bounds the tools that a server may list.
+	// maxTools is the maximum number of tools that a server may list.
 	maxTools = 1000
-	// maxListed bounds the text of a list: names, descriptions and schemas, in bytes.
+	// maxListed is the maximum size of a list (names, descriptions and schemas), in bytes.
 	maxListed = 8 << 20
-	// maxDescription bounds a description that a model reads, in bytes.
+	// maxDescription is the maximum length of a description that a model reads, in bytes.
 	maxDescription = 16 << 10
 )
 
@@ -52,8 +52,8 @@ func Tools(cfg Config, names ...string) []agent.Middleware {
 	})}
 }
 
-// Tools returns the server's tools with these names, or all. They work until Close. The model gets the names with Config.Prefix,
-// and with "_" for characters that providers refuse. A tool is Parallel if it is in Config.Harmless. An unknown name, here or in
+// Tools returns the server's tools with these names, or all. They work until Close. The model sees the names with Config.Prefix,
+// and with "_" for characters that providers reject. A tool is Parallel if it is in Config.Harmless. An unknown name, here or in
 // Harmless, is an error. A tool whose schema cannot be read is left out, and Validate warns of it; keywords that cannot be read
 // are not checked.
 func (s *Server) Tools(ctx context.Context, names ...string) ([]agent.Middleware, error) {
@@ -244,8 +244,8 @@ func (s *Server) middleware(t *sdk.Tool, offered string) agent.Middleware {
 	return m
 }
 
-// outputSchema returns the schema of the structured content, or nil, which accepts any
-// content: an unreadable output schema is no reason to refuse a tool.
+// outputSchema returns the schema of the structured content, or nil, which accepts any content: an unreadable output schema is no
+// reason to reject a tool.
 func outputSchema(t *sdk.Tool) *schema.Schema {
 	if t.OutputSchema == nil {
 		return nil
@@ -264,9 +264,8 @@ func outputSchema(t *sdk.Tool) *schema.Schema {
 // maxName is the length of a tool's name that every provider accepts.
 const maxName = 64
 
-// offeredNames returns the names of the tools for the model. They depend only on the
-// server's whole list, and are unique: a changed name that another tool has, or would
-// get, ends in a hash.
+// offeredNames returns the names of the tools for the model. They depend only on the server's whole list, and are unique: a
+// changed name that another tool has, or would have, ends in a hash.
 func offeredNames(prefix string, all []*sdk.Tool) []string {
 	taken := map[string]int{}
 	out := make([]string, len(all))
@@ -283,7 +282,7 @@ func offeredNames(prefix string, all []*sdk.Tool) []string {
 	return out
 }
 
-// plainName replaces what providers refuse in a name.
+// plainName replaces characters that providers reject in a name.
 func plainName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {

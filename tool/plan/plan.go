@@ -23,7 +23,7 @@ type Options struct {
 	Effects []string
 	// Slots lists the node types of the agent's DAG that plans may read as slots.
 	Slots []string
-	// Limits limits the plans in the same way as plans returned by capabilities.
+	// Limits restricts the plans in the same way as plans returned by capabilities.
 	Limits plan.Limits
 }
 
@@ -37,7 +37,7 @@ type Options struct {
 //
 // The system text of each turn explains how to write plans and what they may use. A plan is checked as a whole before it runs. If
 // it cannot run, the model is told every finding, and can call the tool again. The plan draws on the agent's account. Its last
-// emission is the result of the call.
+// emission is the call's result.
 func Tool(name string, app *call.Applicator, opts Options) agent.Middleware {
 	own := *app
 	planner := plan.Planner(plan.Options{Slots: opts.Slots, Limits: opts.Limits})

@@ -20,8 +20,7 @@
 //
 // Bubblewrap (the program bwrap) enforces this. If it does not work, Landlock is used, which is part of Linux and somewhat
 // weaker: a command then sees the names of all files and processes, cannot use /tmp or change modes by path, and opens no socket
-// unless Network and Loopback are set. If neither works, commands are refused and the agent halts, unless the author sets
-// Unconfined.
+// unless Network and Loopback are set. If neither works, commands fail and the agent halts, unless the author sets Unconfined.
 //
 // # End
 //

@@ -44,7 +44,7 @@ type Config struct {
 	Network, Loopback bool
 	// Unconfined lets commands do everything that the program may do.
 	Unconfined bool
-	// Limits limits each command's resources.
+	// Limits restricts each command's resources.
 	Limits sandbox.Limits
 
 	// RunTimeout and StartTimeout limit the duration of commands run by run_command and start_command. They are also the defaults
@@ -64,7 +64,7 @@ type Session struct {
 
 	mu       sync.Mutex
 	closed   bool
-	scratch  string // this and the next two fields are set for the first command
+	scratch  string // this and the next two fields are set when the first command runs
 	dir      string
 	policy   sandbox.Policy
 	started  int

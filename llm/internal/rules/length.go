@@ -9,7 +9,7 @@ import (
 // A wording is a server's phrasing of a message.
 type wording struct{ pattern, source string }
 
-// tooLong are the refusals of requests that are longer than the model's window.
+// tooLong are rejections of requests that are longer than the model's window.
 var tooLong = alternatives([]wording{
 	{`context_length_exceeded|exceed_context_size|context_window_exceeded`, "OpenAI and compatible servers, llama.cpp, Z.ai, error codes, 2026-11"},
 	{`(maximum|max|model's|available|the) (model |allowed )?(context|prompt|input) (length|size|window)`, "OpenAI, vLLM, SGLang, OpenRouter, DeepSeek, xAI, Moonshot, reports, 2026-11"},
@@ -28,13 +28,13 @@ var tooLong = alternatives([]wording{
 	{`input (tokens )?exceeds the (maximum|limit)|exceeds (the )?maximum (allowed )?(input|prompt) (length|tokens)`, "Amazon Bedrock, NVIDIA NIM, reports, 2026-11"},
 })
 
-// tooOften are wordings of rate limit refusals, which may also mention tokens and lengths.
+// tooOften are wordings of rate limit errors, which may also mention tokens and lengths.
 var tooOften = alternatives([]wording{
 	{`rate.?limit|throttl|per (minute|day)|quota|try again later`, "OpenAI, Groq, Amazon, Google, reports, 2026-11"},
 	{`tokens per min|too many tokens, please wait|\((TPM|RPM|TPD)\)`, "OpenAI, Amazon Bedrock, reports, 2026-11"},
 })
 
-// answers are refusals of an answer limit, with the limit that the server accepts ("most"; "below" is one more), or with the
+// answers are rejections of an answer limit, with the limit that the server accepts ("most"; "below" is one more), or with the
 // window and the input that limit it.
 var answers = patterns([]wording{
 	{`supports at most (?P<most>\d+) completion tokens`, "OpenAI, report, 2026-11"},
@@ -67,8 +67,8 @@ func patterns(list []wording) (all []*regexp.Regexp) {
 	return all
 }
 
-// TooLong reports whether a refusal says that the request is longer than the model's window. A limit of the answer that is too
-// large for a short request is another fault: see AnswerLimit.
+// TooLong reports whether a rejection says that the request is longer than the model's window. An answer limit that is too large
+// for a short request is another fault: see AnswerLimit.
 func TooLong(said string) bool {
 	if !tooLong.MatchString(said) || tooOften.MatchString(said) {
 		return false
@@ -77,8 +77,8 @@ func TooLong(said string) bool {
 	return !answer
 }
 
-// AnswerLimit reports whether a refusal says that the limit of the answer is too high, and returns the limit that the server
-// accepts, for any request or only for the refused one.
+// AnswerLimit reports whether a rejection says that the answer limit is too high, and returns the limit that the server accepts,
+// for any request or only for the rejected one.
 func AnswerLimit(said string) (most int, any, refused bool) {
 	for _, p := range answers {
 		found := p.FindStringSubmatch(said)

@@ -23,7 +23,7 @@ type Ending uint8
 const (
 	Cut     Ending = iota // ended by a limit, or for an unknown reason
 	Whole                 // the model has finished
-	Paused                // the provider continues if it gets the same messages again
+	Paused                // the provider continues if it receives the same messages again
 	Refused               // refused by the model or a filter
 	Failed                // the provider could not complete the answer
 	Retry                 // failed, but may succeed next time
@@ -78,7 +78,7 @@ func EndingOf(reason string) Ending {
 	return endings[strings.ToLower(reason)]
 }
 
-// A Naming is a server's rule for ids of tool calls and names of tools.
+// A Naming is a server's rule for tool call ids and tool names.
 type Naming struct {
 	ID, Name *regexp.Regexp
 	MaxName  int
@@ -107,7 +107,7 @@ func init() {
 	}
 }
 
-// NamingOf returns the rule of a server, nil for an unknown protocol.
+// NamingOf returns the rule of a server, or nil for an unknown protocol.
 func NamingOf(protocol, host string) *Naming {
 	if n := namingOf[[2]string{protocol, host}]; n != nil {
 		return n
@@ -115,7 +115,7 @@ func NamingOf(protocol, host string) *Naming {
 	return namingOf[[2]string{protocol, ""}]
 }
 
-// Named returns the name that is nearest to a name that the server refuses.
+// Named returns the nearest acceptable name to one that the server rejects.
 func (n *Naming) Named(name string) string {
 	plain := strings.Map(func(r rune) rune {
 		if r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
@@ -131,7 +131,7 @@ func (n *Naming) Named(name string) string {
 
 // A Picture is a protocol's rule for pictures.
 type Picture struct {
-	MaxBytes int // of its base64
+	MaxBytes int // of the base64 form
 	MaxSide  int // pixels
 	Types    []string
 	Source   string
@@ -145,12 +145,12 @@ var Pictures = map[string]Picture{
 	Gemini:    {0, 0, []string{"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}, "Google, guide \"Image understanding\", 2026-11"},
 }
 
-// otherField lists refusals of a name of the answer limit, whose other name the server accepts.
+// otherField lists rejections of a name of the answer limit, whose other name the server accepts.
 var otherField = alternatives([]wording{
 	{`'?max_(completion_)?tokens'? is not supported with this model`, "OpenAI and proxies before it, report, 2026-11"},
 	{`extra_forbidden.{0,60}max_(completion_)?tokens`, "vLLM, Mistral, report, 2026-11"},
 	{`(unknown|unrecognized|unsupported) (parameter|field|argument)[^.]{0,20}max_(completion_)?tokens`, "compatible servers, reports, 2026-11"},
 })
 
-// OtherField reports whether a server refuses the name of the answer limit: max_tokens or max_completion_tokens.
+// OtherField reports whether a server rejects the name of the answer limit: max_tokens or max_completion_tokens.
 func OtherField(said string) bool { return otherField.MatchString(said) }

@@ -1,5 +1,5 @@
-// Package wire has the common parts of the protocol clients: one POST whose answer is a
-// stream, with retries, timeouts, limits and redaction of secrets.
+// Package wire contains the common parts of the protocol clients: one POST whose answer is a stream, with retries, timeouts,
+// limits and redaction of secrets.
 package wire
 
 import (
@@ -18,14 +18,14 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Options configure a Client. They are the common part of the providers' Config.
+// Options configures a Client. It is the common part of the providers' Configs.
 type Options struct {
 	URL              string
 	Header           http.Header
 	HTTP             *http.Client
 	KeyFunc          llm.KeyFunc // sets KeyHeader of each request; nil if there is none
-	KeyHeader        string      // that carries the key
-	KeyPrefix        string      // before the key
+	KeyHeader        string      // the header that carries the key
+	KeyPrefix        string      // text before the key
 	Edit             func(*http.Request) error
 	Timeouts         llm.Timeouts
 	Retry            llm.Retry
@@ -44,11 +44,11 @@ type Client struct {
 	progress  time.Duration // between two Progress deltas
 	own       *redact.Set   // its secrets
 	keys      *keys         // nil if the key never changes
-	carry     [2]string     // the header of the key and what precedes the key in it
+	carry     [2]string     // the key's header and the text before the key in it
 	edit      func(*http.Request) error
 	limiter   *limit.Limiter
 	freeCache bool
-	ownLimits bool // limiter was configured
+	ownLimits bool // whether limiter was configured
 }
 
 // New returns a Client, or an error if the options are invalid.
@@ -84,7 +84,7 @@ func (c *Client) Endpoint() string {
 	return (&url.URL{Scheme: c.url.Scheme, Host: c.url.Host, Path: c.url.Path}).String()
 }
 
-// Mode returns where the answers come from, as the transport tells, or else llm.Live.
+// Mode returns where the answers come from, as reported by the transport, or else llm.Live.
 func (c *Client) Mode() string {
 	if t, ok := c.http.Transport.(interface{ Mode() string }); ok {
 		return t.Mode()
@@ -103,8 +103,8 @@ func (c *Client) Below(element string, query url.Values) *Client {
 	return &below
 }
 
-// shared is the transport of all clients without one of their own, so that they share
-// connections. Its buffers are small because thousands of streams may be open at once.
+// shared is the transport of all clients without their own, so that they share connections. Its buffers are small because
+// thousands of streams may be open at once.
 var shared = sharedTransport(&net.Dialer{KeepAlive: 30 * time.Second})
 
 func sharedTransport(dialer *net.Dialer) *http.Transport {
@@ -119,7 +119,7 @@ func sharedTransport(dialer *net.Dialer) *http.Transport {
 	}
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = 1024, 256
 	t.ReadBufferSize, t.WriteBufferSize = 1<<10, 1<<10
-	t.DisableCompression = true // a compressed stream arrives in lumps
+	t.DisableCompression = true // a compressed stream arrives in bursts
 	return t
 }
 
@@ -180,8 +180,7 @@ func (c *Client) redact(ctx context.Context, err error) error {
 	return err
 }
 
-// Unfinished is a Decoder of a protocol in which a server can answer before the model has
-// finished.
+// Unfinished is a Decoder for a protocol in which a server can answer before the model has finished.
 type Unfinished interface {
 	Decoder
 	// Rest returns the path, below the endpoint, of the whole answer as one document, or "" if all of it was received. It is

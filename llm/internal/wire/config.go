@@ -18,8 +18,8 @@ import (
 
 var versioned = regexp.MustCompile(`/v\d`)
 
-// CompleteURL returns the full address of an endpoint. The base URL may have the version
-// in its path, or be complete already; otherwise it gets the given version.
+// CompleteURL returns the full address of an endpoint. The base URL may have the version in its path, or already be complete;
+// otherwise the given version is added.
 func CompleteURL(base, version, endpoint string) string {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -108,8 +108,8 @@ func Hosted(protocol string, list []llm.Tool) (functions []llm.Tool, hosted []ma
 	return functions, hosted, nil
 }
 
-// Tools returns the tools as most protocols have them: name, description, and the schema of
-// the input in the field of that name. Strict are the functions whose schema the provider can enforce.
+// Tools returns the tools in the form that most protocols use: name, description, and the schema of the input in the field of
+// that name. Strict lists the functions whose schema the provider can enforce.
 func Tools(d *structured.Dialect, list []llm.Tool, schema string, strict bool) []map[string]any {
 	wired := make([]map[string]any, len(list))
 	for i, offer := range d.Tools(list, strict) {

@@ -31,8 +31,8 @@ type Vectors struct {
 	Tokens  *int // tokens of the input; nil if the server does not say
 }
 
-// NewEmbedder returns an Embedder for a Setup that has its Defaults. Body makes the body of a request, and read reads its answer.
-// Below returns the client of the method; nil means the endpoint itself.
+// NewEmbedder returns an Embedder for a Setup that has its Defaults. Body builds the body of a request, and read reads its
+// answer. Below returns the client of the method; nil means the endpoint itself.
 func NewEmbedder(s Setup, keyed []string, body func(*llm.EmbedRequest) map[string]any, read func([]byte) (Vectors, error), below func(*Client) *Client) *Embedder {
 	e := &Embedder{body: body, read: read}
 	if s.Model == "" {
@@ -48,8 +48,8 @@ func NewEmbedder(s Setup, keyed []string, body func(*llm.EmbedRequest) map[strin
 	return e
 }
 
-// Embed implements llm.Embedder. Servers accept 10, 32 or 2,048 texts at once, and limited bytes: a refused request is halved,
-// and the accepted number remembered.
+// Embed implements llm.Embedder. Servers accept 10, 32 or 2,048 texts at once, and a limited number of bytes: a rejected request
+// is split in half, and the accepted number is remembered.
 func (e *Embedder) Embed(ctx context.Context, req *llm.EmbedRequest) (*llm.Embedding, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (e *Embedder) all(ctx context.Context, req *llm.EmbedRequest, texts []strin
 	return nil
 }
 
-// tooMany reports whether a server may have refused a request because of the number or length of its texts.
+// tooMany reports whether a server may have rejected a request because of the number or length of its texts.
 func tooMany(err error) bool {
 	refused, ok := errors.AsType[*llm.HTTPError](err)
 	return ok && slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, refused.Status)
@@ -176,7 +176,7 @@ func (d *vectorDecoder) End(out []llm.Delta) ([]llm.Delta, error) {
 
 func (d *vectorDecoder) Reply() *llm.Reply { return &d.reply }
 
-// Check returns every fault of the configuration in one line, or nil.
+// Check returns all faults of the configuration on one line, or nil.
 func (e *Embedder) Check() error { return e.model.Check() }
 
 // Info names the model.

@@ -36,7 +36,7 @@ type question struct {
 	url    *url.URL
 	body   []byte
 	tokens int  // estimated
-	answer bool // the request asks a model; an empty answer is retried once
+	answer bool // the request calls a model; an empty answer is retried once
 }
 
 // exchange is one request and its answer. Its own goroutine sends and reads, so that the
@@ -196,8 +196,8 @@ func (c *Client) httpError(ctx context.Context, resp *http.Response, id string) 
 	}
 }
 
-// exhausted reports whether an error of OpenAI's form says that the account has no more credit, which is
-// no matter of waiting.
+// exhausted reports whether an error in OpenAI's form says that the account has no credit left, in which case waiting does not
+// help.
 func exhausted(body []byte) bool {
 	var e struct {
 		Error struct{ Code, Type string }

@@ -15,7 +15,8 @@ import (
 )
 
 // serverKey is the key of Message.Metadata for the address of the server that sent the other metadata, with the model if only
-// that can read it. Another server, such as a fallback's, has neither its keys nor its signatures.
+// that can read it. Another server, such as a fallback's, does not receive this metadata: it has neither the keys nor the
+// signatures.
 const serverKey = "stone/server"
 
 // fitted is a request in the form that the server accepts.
@@ -25,8 +26,8 @@ type fitted struct {
 	back   map[string]string // tool names by the names sent to the server; nil if all are equal
 }
 
-// fit returns the request with ids of calls, names of tools and media that the server accepts, and without fields that only
-// another server understands. It changes nothing in req.
+// fit returns the request with call ids, tool names and media that the server accepts, and without fields that only another
+// server understands. It does not modify req.
 func (m *Model) fit(req *llm.Request) fitted {
 	f := fitted{req: req}
 	naming := rules.NamingOf(m.setup.Protocol, hostOf(m.setup.URL))
@@ -92,7 +93,7 @@ func (f *fitted) calls(i int) []llm.ToolCall {
 	return msg.ToolCalls
 }
 
-// names replaces tool names that the server refuses, and returns the new names by the old.
+// names replaces tool names that the server rejects, and returns the new names by old name.
 func (f *fitted) names(n *rules.Naming) map[string]string {
 	var names map[string]string
 	for i := range f.req.Tools {
@@ -121,7 +122,7 @@ func (f *fitted) taken(name string) bool {
 	return slices.ContainsFunc(f.req.Tools, func(t llm.Tool) bool { return t.Name == name })
 }
 
-// ids replaces ids of calls that the server refuses, and repeated ids: servers that number the calls of each answer repeat them.
+// ids replaces call ids that the server rejects and repeated ids: servers that number the calls of each answer repeat ids.
 // Results follow their calls.
 func (f *fitted) ids(n *rules.Naming) {
 	seen := map[string]bool{}
@@ -174,7 +175,7 @@ func (f *fitted) media(m *Model, i, j int, media *llm.Media) {
 	msg.Content[j] = part
 }
 
-// sniffed returns the media, or a copy with the type of its bytes if it says to be another picture.
+// sniffed returns the media, or a copy with the type found in its bytes if it is declared as another picture type.
 func sniffed(media *llm.Media) *llm.Media {
 	kind := media.Kind()
 	if kind == "" || kind == media.Type || !strings.HasPrefix(media.Type, "image/") {
@@ -185,7 +186,7 @@ func sniffed(media *llm.Media) *llm.Media {
 	return &right
 }
 
-// reply restores the caller's tool names in a reply and notes the server of its metadata.
+// reply restores the caller's tool names in a reply and records which server its metadata belongs to.
 func (f *fitted) reply(r *llm.Reply) *llm.Reply {
 	if r == nil {
 		return nil
@@ -206,7 +207,7 @@ func (f *fitted) delta(d *llm.Delta) {
 	}
 }
 
-// hostOf returns the host of a URL, "" if it has none.
+// hostOf returns the host of a URL, or "" if it has none.
 func hostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// halves joins characters whose two halves come in two events: a server that cuts its text by UTF-16 units ends a
-// piece with the first and begins the next with the second.
+// halves joins characters whose two halves arrive in two events: a server that cuts its text by UTF-16 units ends one piece with
+// the first half and begins the next piece with the second.
 type halves struct{ first []byte }
 
 var (
@@ -56,7 +56,7 @@ func escaped(data []byte, at int) bool {
 	return n%2 == 1
 }
 
-// MadeIDs makes the ids of the tool calls of an answer whose server gives none. They are unique among all answers.
+// MadeIDs makes the tool call ids for an answer whose server gives none. They are unique among all answers.
 type MadeIDs struct {
 	prefix string
 	n      int

@@ -17,7 +17,7 @@ type keys struct {
 	read llm.KeyFunc
 	busy chan struct{} // a lock whose waiters respect their contexts
 	key  llm.Secret
-	end  time.Time // when it is read again; zero means after it is refused
+	end  time.Time // when it is read again; zero means after it is rejected
 	// secret holds the key and the previous one, which a late error may quote.
 	secret atomic.Pointer[redact.Set]
 }
@@ -29,10 +29,10 @@ func newKeys(read llm.KeyFunc) *keys {
 	return &keys{read: read, busy: make(chan struct{}, 1)}
 }
 
-// early is the time before its expiry at which a key is read again, or a tenth of its life if shorter.
+// early is how long before its expiry a key is read again, or a tenth of its lifetime if that is shorter.
 const early = time.Minute
 
-// get returns the key, and reads it if there is none, it expires, or the server refused it.
+// get returns the key, and reads it if there is none, if it is about to expire, or if the server rejected it.
 func (k *keys) get(ctx context.Context, refused llm.Secret) (llm.Secret, error) {
 	select {
 	case k.busy <- struct{}{}:
@@ -61,8 +61,8 @@ func (k *keys) get(ctx context.Context, refused llm.Secret) (llm.Secret, error) 
 	return key, nil
 }
 
-// keyed sends the request with its key. If the server refuses the key with status 401, it is
-// read again, and if it changed the request is sent once more.
+// keyed sends the request with its key. If the server rejects the key with status 401, the key is read again and, if it has
+// changed, the request is sent once more.
 func (c *Client) keyed(ctx context.Context, send func(key llm.Secret) (*http.Response, error)) (*http.Response, error) {
 	if c.keys == nil {
 		return send("")

@@ -10,13 +10,13 @@ import (
 	"github.com/stonelayer/stone/llm/internal/rules"
 )
 
-// limits holds the answer limits learnt from refusals, by model. A negative limit means that requests set none.
+// limits holds the answer limits learnt from rejections, by model. A negative limit means that requests set none.
 type limits struct {
 	mu    sync.Mutex
 	known map[string]int
 }
 
-// within returns the request with a limit of the answer that the server accepts.
+// within returns the request with an answer limit that the server accepts.
 func (l *limits) within(model string, req *llm.Request) *llm.Request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -29,8 +29,8 @@ func (l *limits) within(model string, req *llm.Request) *llm.Request {
 	return &bounded
 }
 
-// learn reports whether err refuses the limit that a request had, and remembers a lower one, or none unless the
-// protocol requires one.
+// learn reports whether err rejects the limit that a request had, and remembers a lower limit, or no limit unless the protocol
+// requires one.
 func (l *limits) learn(model string, sent int, required bool, err error) bool {
 	refused, ok := errors.AsType[*llm.HTTPError](err)
 	if !ok || sent == 0 || !slices.Contains([]int{http.StatusBadRequest, http.StatusPaymentRequired, http.StatusUnprocessableEntity}, refused.Status) {
@@ -52,7 +52,7 @@ func (l *limits) learn(model string, sent int, required bool, err error) bool {
 	return true
 }
 
-// limit returns the limit of the answer in a body, 0 if it has none.
+// limit returns the answer limit in a body, or 0 if it has none.
 func (s *Setup) limit(body map[string]any) int {
 	var at any = body
 	for _, name := range s.MostField {

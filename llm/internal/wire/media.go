@@ -6,7 +6,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"image"
-	_ "image/gif"  // the size of a picture is in its head
+	_ "image/gif"  // for a picture's size, which is in its header
 	_ "image/jpeg" // likewise
 	_ "image/png"  // likewise
 	"slices"
@@ -16,11 +16,11 @@ import (
 	"github.com/stonelayer/stone/llm/internal/rules"
 )
 
-// MediaRule returns the reason why a protocol has no form for media in messages of a role, or nil. It is never called for the
+// MediaRule returns the reason why a protocol cannot express media in messages of a role, or nil. It is never called for the
 // system role.
 type MediaRule func(role llm.Role, m *llm.Media) error
 
-// CheckMedia returns an error for media that the provider does not take in messages of a role.
+// CheckMedia returns an error for media that the provider does not accept in messages of a role.
 func (m *Model) CheckMedia(role llm.Role, media *llm.Media) error {
 	if err := media.Check(); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (m *Model) CheckMedia(role llm.Role, media *llm.Media) error {
 	return checkPicture(rules.Pictures[m.setup.Protocol], media)
 }
 
-// checkPicture returns an error for a picture that the protocol refuses for its bytes.
+// checkPicture returns an error for a picture whose bytes the protocol does not accept.
 func checkPicture(rule rules.Picture, media *llm.Media) error {
 	if !strings.HasPrefix(media.Type, "image/") || len(media.Data) == 0 {
 		return nil
@@ -80,8 +80,8 @@ func (m *Model) checkMessages(messages []llm.Message) error {
 	return nil
 }
 
-// AfterResults returns the messages of a request with media moved out of the results of tools, if they cannot have it there: into
-// a message of the user after the results of the turn. Both messages identify the media.
+// AfterResults returns the messages of a request with media moved out of tool results that cannot contain it, into a user message
+// after the turn's results. Both messages identify the media.
 func AfterResults(messages []llm.Message, fits func(*llm.Media) bool) []llm.Message {
 	for i := range messages {
 		for j := range messages[i].Content {

@@ -15,9 +15,9 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Setup is the common part of the providers' Configs, with the names that differ.
+// Setup is the common part of the providers' Configs, together with provider-specific names.
 type Setup struct {
-	Provider   string // the package, as "openai"
+	Provider   string // the package, such as "openai"
 	Env        string // prefix of environment variables: _API_KEY, _BASE_URL
 	DefaultURL string
 	Version    string   // version of the API for base URLs without one; default "v1"
@@ -28,8 +28,8 @@ type Setup struct {
 	Media      MediaRule
 	Protocol   string   // its name in package rules
 	Kept       []string // keys of metadata that only the server that sent them understands
-	MostField  []string // the path of the limit of answers in the body
-	JSONMode   bool     // the protocol can ask for JSON without a schema
+	MostField  []string // the path of the answer limit in the body
+	JSONMode   bool     // the protocol can request JSON without a schema
 
 	Model      string
 	Key        llm.Secret
@@ -37,8 +37,8 @@ type Setup struct {
 	Extra      map[string]any
 	Repetition func() *llm.Watcher
 	MaxRetries int
-	MaxTokens  int   // the configured limit of answers, 0 for none
-	DefaultMax int   // the limit of answers if nothing else is known, 0 for none
+	MaxTokens  int   // the configured answer limit, 0 for none
+	DefaultMax int   // the answer limit if nothing else is known, 0 for none
 	Fault      error // a fault in the provider's own fields
 	keyless    bool  // the Key is llm.NoKey
 	Options          // URL is the base; Header is set by Init
@@ -96,9 +96,8 @@ type Model struct {
 	limits limits
 }
 
-// Init initializes the model from a Setup that has its Defaults. Provider are the
-// provider's own headers. Keyed lists the headers any of which carries a key. Caller
-// streams a request without a guard.
+// Init initializes the model from a Setup that has its Defaults. Provider holds the provider's own headers. Keyed lists the
+// headers that may carry a key. Caller streams a request without a guard.
 func (m *Model) Init(s Setup, provider map[string]string, keyed []string, caller llm.Model) {
 	header := Header(s.Header, provider)
 	if s.Key != "" && header.Get(s.KeyHeader) == "" {
@@ -132,10 +131,10 @@ type Body struct {
 	json   []byte
 	tokens int
 	fields map[string]any // of json
-	answer bool           // the request asks a model
+	answer bool           // the request calls a model
 }
 
-// Body returns the body of a request; build makes the provider's own fields.
+// Body returns the body of a request; build adds the provider's own fields.
 func (m *Model) Body(req *llm.Request, build func(model string) (map[string]any, error)) (Body, error) {
 	var none Body
 	if m.err != nil {
@@ -166,7 +165,7 @@ func (m *Model) Body(req *llm.Request, build func(model string) (map[string]any,
 	return Body{data, in + out, body, true}, nil
 }
 
-// Check returns every fault of the configuration in one line, or nil.
+// Check returns all faults of the configuration on one line, or nil.
 func (m *Model) Check() error { return m.err }
 
 // Info names the model.
@@ -178,7 +177,7 @@ func (m *Model) Info() llm.Info {
 	return info
 }
 
-// Longest returns the configured limit of answers, 0 for none.
+// Longest returns the configured answer limit, or 0 for none.
 func (m *Model) Longest() int { return m.setup.MaxTokens }
 
 // Asks returns the most requests that are made if answers repeat themselves.
@@ -204,8 +203,7 @@ func (m *Model) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delt
 	return m.asked.Stream(ctx, spec.Within(m.bounded(req, spec)))
 }
 
-// bounded returns the request with the smallest limit of the answer among its own, the configured one and the
-// model's.
+// bounded returns the request with the smallest of three answer limits: its own, the configured one and the model's.
 func (m *Model) bounded(req *llm.Request, spec llm.Spec) *llm.Request {
 	most := least(least(req.MaxTokens, m.setup.MaxTokens), spec.Output)
 	if most == 0 && spec.Window > 0 {

@@ -9,8 +9,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// ParamRules put each setting of llm.Params into the body of a request. A setting without a rule
-// is refused.
+// ParamRules puts each setting of llm.Params into the body of a request. A setting without a rule is rejected.
 type ParamRules map[string]func(body map[string]any, value any) error
 
 // Put returns the rule that sets the field at the path. Objects on the way, which may be those
@@ -66,8 +65,8 @@ func (m *Model) checkParams(p llm.Params, rules ParamRules) error {
 	return nil
 }
 
-// SetParams puts the settings of a request into its body, which has the fields of Extra. Tool
-// settings are left out of a request without tools.
+// SetParams puts the settings of a request into its body, which already has the fields of Extra. Tool settings are left out of a
+// request without tools.
 func (m *Model) SetParams(body map[string]any, model string, req *llm.Request) error {
 	rules := m.rules(model)
 	if err := m.checkParams(req.Params, rules); err != nil {

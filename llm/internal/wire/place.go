@@ -23,7 +23,7 @@ func (c *Client) limits(ctx context.Context) *limit.Limiter {
 	return c.limiter
 }
 
-// enter waits for a place of the limiter, and tells the consumer the reason for the wait.
+// enter waits for a place in the limiter, and tells the consumer the reason for the wait.
 func (s *session) enter(ctx context.Context, tokens int) error {
 	if transport.Batched(ctx) {
 		return nil

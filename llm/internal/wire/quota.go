@@ -11,13 +11,12 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// quotaOf reads the limits of the server from the headers of an answer. Gemini sends none.
+// quotaOf reads the server's limits from the headers of an answer. Gemini sends none.
 //
-// OpenAI and those who follow it: x-ratelimit-remaining-requests and -reset-requests, the same of
-// tokens, with a duration as "6m0s" until the limit is whole again (OpenAI's page "Rate limits"); Azure
-// sends seconds, and -1 for what it does not limit. Anthropic: anthropic-ratelimit-requests-remaining
-// and -reset, the same of tokens, input-tokens and output-tokens, with the time in RFC 3339
-// (Anthropic's page "Rate limits").
+// OpenAI and compatible servers send x-ratelimit-remaining-requests and -reset-requests, and the same for tokens, with a duration
+// such as "6m0s" until the limit is fully restored (OpenAI's page "Rate limits"); Azure sends seconds, and -1 for quantities that
+// it does not limit. Anthropic sends anthropic-ratelimit-requests-remaining and -reset, and the same for tokens, input-tokens and
+// output-tokens, with the time in RFC 3339 (Anthropic's page "Rate limits").
 func quotaOf(h http.Header, now time.Time) (a limit.Answer) {
 	a.Requests = fewest(h, now, [2]string{"X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests"},
 		[2]string{"Anthropic-Ratelimit-Requests-Remaining", "Anthropic-Ratelimit-Requests-Reset"})
@@ -28,7 +27,7 @@ func quotaOf(h http.Header, now time.Time) (a limit.Answer) {
 	return a
 }
 
-// fewest returns the quota with the least left among pairs of headers: the rest and its renewal.
+// fewest returns the quota with the least left among pairs of headers: the remaining amount and its renewal.
 func fewest(h http.Header, now time.Time, pairs ...[2]string) (least limit.Quota) {
 	for _, pair := range pairs {
 		left, err := strconv.Atoi(h.Get(pair[0]))
@@ -60,7 +59,7 @@ func renewal(text string, now time.Time) time.Time {
 	return now.Add(min(wait, retryafter.Most))
 }
 
-// refused reports whether the server refused a request because of its rate, or asked for a pause.
+// refused reports whether the server rejected a request because of its rate, or requested a pause.
 func refused(err error) bool {
 	if e, ok := errors.AsType[*llm.HTTPError](err); ok {
 		return e.Status == http.StatusTooManyRequests || e.Status >= 500 && e.RetryAfter > 0

@@ -19,7 +19,7 @@ import (
 	"github.com/stonelayer/stone/llm/internal/rules"
 )
 
-// Decoder decodes one answer. Its methods append deltas to out and return it.
+// Decoder decodes one answer. Its methods append deltas to out and return the result.
 type Decoder interface {
 	// Event handles one event. It reports whether the answer is complete.
 	Event(out []llm.Delta, name string, data []byte) ([]llm.Delta, bool, error)
@@ -33,11 +33,11 @@ type Decoder interface {
 }
 
 const (
-	// maxWhole bounds an answer that is one JSON document, in bytes.
+	// maxWhole is the maximum size of an answer that is one JSON document, in bytes.
 	maxWhole = 64 << 20
-	// maxSaid bounds text, reasoning and arguments of a streamed answer together, in bytes.
+	// maxSaid is the maximum total size of text, reasoning and arguments of a streamed answer, in bytes.
 	maxSaid = 32 << 20
-	// maxStream bounds the events of a streamed answer in bytes; most are not text.
+	// maxStream is the maximum total size of the events of a streamed answer, in bytes; most of it is not text.
 	maxStream = 512 << 20
 )
 
@@ -75,7 +75,7 @@ func (c *Client) Stream(ctx context.Context, body Body, decoder func(requestID s
 	}
 }
 
-// follows waits as the outcome demands and reports whether another attempt follows. If not, the consumer has stopped or has
+// follows waits as the outcome requires and reports whether another attempt follows. If not, the consumer has stopped or has
 // received the error. It is a separate function to keep the stack of a waiting request small.
 func (s *session) follows(ctx context.Context, o *outcome, attempt int) bool {
 	switch {
@@ -109,7 +109,7 @@ type outcome struct {
 	again bool // another attempt follows after wait
 }
 
-// attempt makes the n-th attempt, in a place of the limiter.
+// attempt makes the n-th attempt, in a place in the limiter.
 func (s *session) attempt(ctx context.Context, q question, n int) (o outcome) {
 	if err := s.enter(ctx, q.tokens); err != nil {
 		return outcome{err: err}
@@ -219,7 +219,7 @@ func (s *session) body(ctx context.Context, d Decoder, mediaType string) error {
 	return s.events(ctx, d, first)
 }
 
-// open waits for the head of the response, makes its decoder and returns its media type.
+// open waits for the response header, creates the decoder and returns the media type.
 func (s *session) open(ctx context.Context) (mediaType string, err error) {
 	h, err := s.awaitHead(ctx)
 	if err != nil {
@@ -505,7 +505,7 @@ func (s *session) sleep(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// tick yields a Progress. Waits is the reason why the request waits, "" if it is running.
+// tick yields a Progress. Waits is the reason why the request is waiting, or "" if it is running.
 func (s *session) tick(waits string) bool {
 	return s.yield(llm.Delta{Kind: llm.Progress, Elapsed: time.Since(s.start), Text: waits}, nil)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Counts is an object of numbers, such as the usage of an answer. A malformed field does not affect the others.
+// Counts is an object of numbers, such as an answer's usage. A malformed field does not affect the others.
 type Counts map[string]json.RawMessage
 
 // ReadCounts reads an object of numbers; for anything else it returns no counts.
@@ -23,10 +23,10 @@ func ReadCounts(raw json.RawMessage) Counts {
 	return c
 }
 
-// In returns the object in a field.
+// In returns the object in the field.
 func (c Counts) In(name string) Counts { return ReadCounts(c[name]) }
 
-// Known returns the number in a field, or nil. Some servers write numbers of tokens as fractions.
+// Known returns the number in a field, or nil. Some servers write token counts as fractions.
 func (c Counts) Known(name string) *int {
 	raw := c[name]
 	if len(raw) == 0 || raw[0] == 'n' {
