@@ -29,7 +29,7 @@ type talk struct {
 	name   string
 	flags  chatFlags
 
-	limits  budget.Limits   // limits of the chat; Latency bounds a turn
+	limits  budget.Limits   // the chat's limits; Latency limits each turn
 	account *budget.Account // the chat's account, charged for all turns
 
 	after  map[int]int  // the turn that each turn continues

@@ -1,5 +1,5 @@
-// Package config finds the directory .stone of a project and reads its configuration: the pipeline and the model of the project,
-// and the capabilities that answer calls.
+// Package config finds the directory .stone of a project and reads its configuration: the project's pipeline and model, and the
+// capabilities that answer calls.
 //
 // Like .git, the directory belongs to the project around it, and is found by searching upwards. It contains a Go package with the
 // project's Pipeline, and may contain a configuration, stone.edn or stone.json, and settings.json. All are read strictly: an
@@ -10,8 +10,7 @@
 // These keys may be set in settings.json, which allows no others, and in the configuration, which takes precedence. All are
 // optional strings:
 //
-//   - pipeline is the directory of a Go package, or a plan file, seen from the
-//     project's directory. Default: .stone itself.
+//   - pipeline is the directory of a Go package, or a plan file, relative to the project's directory. Default: .stone itself.
 //   - provider is the protocol of the model: anthropic; gemini; openai, which is Responses for
 //     OpenAI's own servers and Chat Completions for all others; openai-responses or
 //     openai-chat, to choose one of them. Default: openai.

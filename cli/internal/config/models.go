@@ -21,7 +21,7 @@ type Model struct {
 	Can           []string `json:"can,omitempty"`      // nil is unknown
 	*budget.Price          // nil is unknown
 	Date          string   `json:"date"`
-	Caps          []string `json:"capabilities,omitempty"` // that ask it
+	Caps          []string `json:"capabilities,omitempty"` // that call it
 }
 
 func (r *reader) readModels(m *form.Map) {

@@ -177,7 +177,7 @@ func ReadTelemetry(file string) (t Telemetry, from string, err error) {
 	return t, file, invalid(file, faults)
 }
 
-// readSearch reads the section search: the index of the project, the splitting of documents, the embedder and the reranker.
+// readSearch reads the section search: the project's index, how documents are split, the embedder and the reranker.
 func (r *reader) readSearch(m *form.Map) {
 	s := &r.Reader.Search
 	s.Index = filepath.Join(r.Reader.Dir, Name, "index.db")
