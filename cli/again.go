@@ -12,8 +12,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// again returns the flags for the repeated steps and lanes, with lost also the lost lanes, and prints the repeated steps with
-// their earlier cost.
+// again returns the flags for the repeated steps and lanes, including the lost lanes if lost is set, and prints the repeated
+// steps with their earlier cost.
 func (a *app) again(ctx context.Context, s *store, info journal.RunInfo, names []string, lost bool) (line []string, err error) {
 	if len(names) == 0 && !lost {
 		return nil, nil

@@ -65,7 +65,7 @@ func (a *app) answer(c *cobra.Command) {
 	})
 }
 
-// user returns the operating system's user as the author of answers: see ask.Answer.
+// user returns the operating system user as the author of answers; see ask.Answer.
 func user() string {
 	name := os.Getenv("USER")
 	if u, err := osuser.Current(); err == nil {
@@ -105,7 +105,7 @@ func (s *store) open(ctx context.Context, run string) (open []asked, err error) 
 	return open, nil
 }
 
-// printAsking prints the runs that ask something, with their open questions.
+// printAsking prints the runs with open questions, and the questions.
 func (a *app) printAsking(ctx context.Context, s *store) error {
 	none := true
 	for info, err := range s.each(ctx, journal.Query{Asking: true}) {
@@ -157,8 +157,8 @@ func (a *app) printQuestions(w io.Writer, s *store, open []asked, steps bool) er
 	return err
 }
 
-// person is the Frontend that asks on standard error and reads answers, one a
-// line, from standard input. One question is open at a time.
+// person is the Frontend that asks on standard error and reads answers from standard input, one per line. Only one question is
+// open at a time.
 type person struct {
 	in       io.Reader
 	out      io.Writer
@@ -200,10 +200,10 @@ func (a *app) person(display *progress.Display, kept bool) *person {
 	return p
 }
 
-// maxRefused bounds the answers refused here. The last is returned, for the run to refuse.
+// maxRefused is the maximum number of answers refused here. The last one is returned for the run to refuse.
 const maxRefused = 10
 
-// Ask implements ask.Frontend. An answer that does not fit is asked for again at once.
+// Ask implements ask.Frontend. After an invalid answer, it asks again at once.
 func (p *person) Ask(ctx context.Context, q ask.Question) (ask.Answer, error) {
 	response, err := p.ask(ctx, q)
 	return ask.Answer{Response: response, By: p.by}, err
@@ -253,8 +253,8 @@ func (p *person) ask(ctx context.Context, q ask.Question) (string, error) {
 // starts starts reading. A read cannot be undone, so the reader lives as long as the process.
 func (p *person) starts() { p.start.Do(func() { go p.read() }) }
 
-// next returns the next line, or several of the editor. The last line may come with the error
-// that ended the input. Ctrl-C prints the hint; without one it is errInterrupted.
+// next returns the next line, or several from the editor. The last line may come with the error that ended the input. Ctrl-C
+// prints the hint, or without one returns errInterrupted.
 func (p *person) next(ctx context.Context, hint string) (string, error) {
 	p.starts()
 	if p.editor == nil {
@@ -297,7 +297,7 @@ func putQuestion(w io.Writer, q ask.Question) {
 	}
 }
 
-// prompt writes a text that only a person at a terminal needs.
+// prompt writes a text that is needed only at a terminal.
 func (p *person) prompt(s string) {
 	if p.terminal {
 		fmt.Fprint(p.out, s)

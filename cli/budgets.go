@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/internal/view"
 )
 
-// uncounted refuses to run without a record if budgets over several runs are configured.
+// uncounted returns an error for an unrecorded run if budgets over several runs are configured.
 func (a *app) uncounted() error {
 	if conf := a.calls.conf; conf != nil && len(conf.Budgets) > 0 {
 		return fmt.Errorf("--no-db: %s has :budgets, which count only runs that are recorded: leave the flag out, or choose another configuration with --config", conf.File)

@@ -77,7 +77,7 @@ type turn struct {
 	number, after int
 }
 
-// maxTurns bounds the turns of a chat.
+// maxTurns is the maximum number of turns in a chat.
 const maxTurns = 100_000
 
 // turnsOf returns the turns of a chat, the oldest first.
@@ -126,7 +126,7 @@ func (s *store) chatName(ctx context.Context, name string) (string, error) {
 	return all[0].Name, nil
 }
 
-// A chatInfo sums up the turns of a chat.
+// A chatInfo summarizes the turns of a chat.
 type chatInfo struct {
 	Name     string    `json:"name"`
 	Pipeline string    `json:"pipeline"`
@@ -138,7 +138,7 @@ type chatInfo struct {
 	cost     string
 }
 
-// chats returns the newest chats, at most n.
+// chats returns the newest chats, at most limit.
 func (s *store) chats(ctx context.Context, limit int) (all []chatInfo, err error) {
 	seen := map[string]bool{}
 	for q := (journal.Query{Limit: 1000}); len(all) < limit; {
@@ -181,7 +181,7 @@ func summed(name string, turns []turn) chatInfo {
 // pageOfChats is the number of listed chats.
 const pageOfChats = 50
 
-// maxMessage bounds a message, in bytes.
+// maxMessage is the maximum size of a message in bytes.
 const maxMessage = 1 << 20
 
 // take runs a new turn.
@@ -211,8 +211,8 @@ func (t *talk) take(ctx context.Context, message string) error {
 	return t.run(ctx, t.last, input, false)
 }
 
-// carried returns the DAG at the start of the next turn, and the messages so far. After a turn without a reply they include its
-// actions.
+// carried returns the DAG at the start of the next turn, and the messages so far. After a turn without a reply, they include that
+// turn's actions.
 func (t *talk) carried(ctx context.Context) (before dag.DAG, history []llm.Message, err error) {
 	var said []llm.Message // up to a turn that ended without a reply
 	if t.broken > 0 {
@@ -275,7 +275,7 @@ func (t *talk) run(ctx context.Context, number int, input dag.DAG, resume bool) 
 	return t.failed(ctx, run, number, err)
 }
 
-// execute runs and displays a turn, which the person can cancel.
+// execute runs and displays a turn that the user can cancel.
 func (t *talk) execute(ctx context.Context, run *keptRun, cfg stone.Config) (stone.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

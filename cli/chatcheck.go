@@ -15,20 +15,20 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A dialogue describes the part of a pipeline in a chat.
+// A dialogue describes a pipeline's role in a chat.
 type dialogue struct {
 	message dag.AnyType // the type of the person's message
 	field   string      // field with the text, "" if the content is the text
 	history dag.AnyType // the type of the messages so far, nil if not read
-	replies []string    // the names of the leaves that can make the reply
+	replies []string    // the names of the leaves that can produce the reply
 	emits   bool        // the pipeline is a plan, whose emission is the reply
 }
 
 // historyName is the type of the node in which a chat passes the messages so far.
 const historyName = "conversation"
 
-// dialogueOf determines how a pipeline can chat. Given has the nodes at the start of each turn, such as slots of a plan. A plan
-// emits its reply. The error names what the pipeline lacks for a chat.
+// dialogueOf determines how a pipeline can chat. Given contains the nodes at the start of each turn, such as a plan's slots. A
+// plan emits its reply. The error names what the pipeline lacks for a chat.
 func dialogueOf(ctx context.Context, p stone.Ashlar, given dag.DAG, emits bool) (d dialogue, err error) {
 	name := text.Line(p.Name())
 	var inputs []string
@@ -78,7 +78,8 @@ func readsHistory(ctx context.Context, t dag.AnyType) bool {
 	return t.Name() == historyName && t.Schema().Validate(ctx, []byte(`[{"role":"user","content":[{"text":"?"}]}]`)) == nil
 }
 
-// textFields returns the properties that alone, as a string, make valid content of the type: only "" if a string does.
+// textFields returns the properties that, with a string value, form valid content of the type by themselves. If a plain string is
+// valid, it returns only "".
 func textFields(ctx context.Context, t dag.AnyType) (fields []string) {
 	if t.Schema().Validate(ctx, []byte(`"?"`)) == nil {
 		return []string{""}
@@ -91,7 +92,7 @@ func textFields(ctx context.Context, t dag.AnyType) (fields []string) {
 	return fields
 }
 
-// lastLeaves returns the names of the leaves that can make the last node of a pipeline, none if it can come from a fan-out.
+// lastLeaves returns the names of the leaves that can produce a pipeline's last node, or none if it can come from a fan-out.
 func lastLeaves(p stone.Ashlar) (names []string) {
 	children := slices.DeleteFunc(p.Children(), stone.Ashlar.IsGlue)
 	switch p.Form() {
@@ -124,7 +125,7 @@ func readsEverything(p stone.Ashlar) bool {
 	return slices.ContainsFunc(p.Queries(), dag.Query.IsEverything) || slices.ContainsFunc(p.Children(), readsEverything)
 }
 
-// say returns a DAG with the history and a message of the person.
+// say returns a DAG with the history and a message from the user.
 func (d dialogue) say(ctx context.Context, before dag.DAG, history []llm.Message, message string) (dag.DAG, error) {
 	var content any = message
 	if d.field != "" {
@@ -146,7 +147,7 @@ func (d dialogue) say(ctx context.Context, before dag.DAG, history []llm.Message
 	return appended(before, dag.Spec{Type: d.message.Name(), Content: json.RawMessage(data)})
 }
 
-// reply returns the reply in the DAG of a turn, nil if there is none.
+// reply returns the reply in a turn's DAG, or nil if there is none.
 func (d dialogue) reply(turn dag.DAG) *dag.Node {
 	if !d.emits {
 		return turn.Latest()
@@ -178,7 +179,7 @@ func (d dialogue) messages(turn dag.DAG) (all []llm.Message, err error) {
 	return all, nil
 }
 
-// text returns the message in a node that say has made.
+// text returns the message in a node created by say.
 func (d dialogue) text(n *dag.Node) string {
 	if d.field == "" {
 		return n.Text()
@@ -197,7 +198,7 @@ func appended(d dag.DAG, s dag.Spec) (dag.DAG, error) {
 }
 
 // carried returns the inputs of a turn from the DAG of the previous one. A reply contains the whole conversation, so a DAG with
-// all replies would grow with the square of the turns.
+// all replies would grow with the square of the number of turns.
 func carried(p stone.Ashlar, before dag.DAG) (after dag.DAG, err error) {
 	keep := map[dag.ID]bool{}
 	keepAll := func(t dag.AnyType) error {
@@ -212,7 +213,7 @@ func carried(p stone.Ashlar, before dag.DAG) (after dag.DAG, err error) {
 	}
 	for _, q := range p.QueriesAll() {
 		switch {
-		case q.Type() == nil || dag.Reserved(q.Type().Name()): // nil is the query of a reader that is nil, which Validate reports
+		case q.Type() == nil || dag.Reserved(q.Type().Name()): // nil is the query of a nil reader, which Validate reports
 		case q.IsNearest():
 			if n, err := before.Nearest(q.Type().Name()); err == nil {
 				keep[n.ID()] = true

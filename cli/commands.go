@@ -17,7 +17,7 @@ import (
 //go:embed commands.txt
 var commandTable string
 
-// An entry is a command of the table.
+// An entry is a command in the table.
 type entry struct {
 	group, path, args string
 	short, long       string
@@ -49,8 +49,8 @@ var entries = sync.OnceValue(func() (all []entry) {
 
 func init() { cobra.EnableCommandSorting = false } // the table has an order
 
-// constructors maps the commands of this program to functions that add flags and behavior. A command with only sub-commands has
-// none.
+// constructors maps the commands of this program to functions that add flags and behavior. A command that only has sub-commands
+// needs none.
 func (a *app) constructors() map[string]func(*cobra.Command) {
 	all := map[string]func(*cobra.Command){
 		"run": a.run, "chat": a.chat, "act": a.act, "resume": a.resume, "fork": a.fork, "cancel": a.cancel, "answer": a.answer,
@@ -153,7 +153,7 @@ func (a *app) ownHelp(root *cobra.Command) {
 	}
 }
 
-// newCommand makes a command from its entry in the table. Programs of one pipeline take no PIPELINE.
+// newCommand creates a command from its entry in the table. Programs with one pipeline take no PIPELINE argument.
 func (a *app) newCommand(e entry) *cobra.Command {
 	if !a.fromArgument() {
 		e.args = strings.TrimSpace(strings.NewReplacer("[PIPELINE] ", "", "[PIPELINE…] ", "").Replace(e.args))
@@ -252,7 +252,7 @@ const givenLater = "given-later"
 const pipelineHelp = "\n\nPIPELINE is a Go package that exports Pipeline, a variable or a function of the ARGs; a plan in a file .edn or .json;\n" +
 	"or an intent or capability such as :text/answer. The default is the pipeline configured in the nearest .stone."
 
-// looksOnly lists the commands that run no part of a pipeline and spend nothing.
+// looksOnly lists the commands that neither run any part of a pipeline nor spend anything.
 var looksOnly = map[string]bool{"names": true, "paths": true, "graph": true}
 
 // over makes a command work on a pipeline. With FromArgument it first builds the package and passes the command on to the
@@ -319,8 +319,7 @@ func (a *app) ownPipeline(c *cobra.Command) ([]string, error) {
 	return []string{path}, err
 }
 
-// example returns the examples of a command's help. Programs of one pipeline take no
-// PIPELINE argument, and no plans.
+// example returns the examples of a command's help. Programs with one pipeline take neither a PIPELINE argument nor plans.
 func (a *app) example(lines ...string) string {
 	var out []string
 	for _, line := range lines {
@@ -337,7 +336,7 @@ func (a *app) example(lines ...string) string {
 	return strings.Join(out, "\n")
 }
 
-// output marks an error of writing a result.
+// output marks an error that occurred while writing a result.
 func output(err error) error {
 	if err != nil {
 		return failed("write the result: %w", err)

@@ -16,17 +16,18 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// DefaultModel returns the model that the user of a pipeline chooses. Its provider, name and URL come from the flags --provider,
+// DefaultModel returns the model chosen by the user of a pipeline. Its provider, name and URL come from the flags --provider,
 // --model and --url of the command without a sub-command, from STONE_PROVIDER, STONE_MODEL and STONE_URL, or from stone.edn,
-// stone.json or settings.json in the nearest directory .stone, in this order. The default provider is openai.
+// stone.json or settings.json in the nearest directory .stone, in that order. The default provider is openai.
 //
-// The key comes from OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY. It goes to the provider's own servers and to the URL of
-// --url or STONE_URL. A URL in a file gets only the key configured for it in the same file, as "key": {"env": "MY_KEY"}.
+// The key comes from OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY. It is sent only to the provider's own servers and to
+// the URL given by --url or STONE_URL. A URL in a file gets only the key configured for it in the same file, as "key": {"env":
+// "MY_KEY"}.
 //
-// The choice is made when the model is used, so a package can keep it in a variable. stone.Validate reports a failed choice.
+// The choice is made when the model is used, so a package can store the model in a variable. stone.Validate reports a failed
+// choice.
 //
-// An address in the project's settings is used only if the user trusts them, see the
-// command trust.
+// An address in the project's settings is used only if the user trusts the settings; see the command trust.
 func DefaultModel() llm.Model {
 	defaultWanted.Store(true)
 	return &defaultModel{}
@@ -38,7 +39,7 @@ var defaultWanted atomic.Bool
 type defaultModel struct {
 	mu    sync.Mutex
 	of    config.Settings
-	model llm.Model // model for these settings; nil until made
+	model llm.Model // model for these settings; nil until created
 }
 
 // choose returns the model of the current settings.
@@ -62,7 +63,7 @@ func (d *defaultModel) choose() (llm.Model, error) {
 	return m, err
 }
 
-// connect makes a client of c.Model at the server of the settings.
+// connect returns a client for c.Model at the server in the settings.
 func connect(s config.Settings, c config.Connection) (llm.Model, error) {
 	protocol := cmp.Or(s.Provider, "openai")
 	if c.URL = s.URL; s.KeyEnv != "" { // otherwise the provider's key is used, for its own servers
@@ -104,8 +105,8 @@ func (d *defaultModel) Stream(ctx context.Context, req *llm.Request) iter.Seq2[l
 	return m.Stream(ctx, req)
 }
 
-// trustedSettings rejects an address of the project that the user has not trusted. A command has
-// asked for trust before it runs a pipeline; other programs cannot.
+// trustedSettings rejects a project address that the user has not trusted. A command has asked for trust before it runs a
+// pipeline; other programs cannot.
 func trustedSettings() error {
 	f, err := foundSettings()
 	if err != nil {
@@ -134,13 +135,12 @@ var applicator struct {
 	wanted bool
 }
 
-// Applicator returns the applicator that the user of a pipeline configures, in
-// stone.edn or stone.json in the nearest directory .stone, or with the flag
-// --config. It is the same one each time.
+// Applicator returns the applicator that the user of a pipeline configures, in stone.edn or stone.json in the nearest directory
+// .stone, or with the flag --config. Every call returns the same one.
 //
-// It is filled after the command has made the pipeline, before validation, so a package can keep it in a variable. Outside the
-// command it is empty: use your own applicator in tests. A pipeline that uses it is limited as a whole to the grants and the
-// budget of the configuration.
+// It is filled after the command has built the pipeline and before validation, so a package can store it in a variable. Outside
+// the command it is empty: use your own applicator in tests. A pipeline that uses it is limited as a whole to the configuration's
+// grants and budget.
 func Applicator() *call.Applicator {
 	applicator.Lock()
 	defer applicator.Unlock()

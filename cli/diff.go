@@ -62,7 +62,7 @@ func (a *app) printDifferences(w io.Writer, s *store, differences []journal.Diff
 	return nil
 }
 
-// short returns the part of an id that finds a node.
+// short returns a prefix of an id long enough to find a node.
 func short(id dag.ID) string {
 	if id == (dag.ID{}) {
 		return "none"

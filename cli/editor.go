@@ -14,8 +14,7 @@ import (
 // errInterrupted is the error of a line interrupted by Ctrl-C.
 var errInterrupted = errors.New("interrupted")
 
-// An editor reads lines at a terminal, which the person can edit and recall. While a line is
-// read, Ctrl-C is a key and no signal.
+// An editor reads lines at a terminal, which the user can edit and recall. While a line is read, Ctrl-C is a key, not a signal.
 type editor struct {
 	out    *os.File
 	typing typing
@@ -25,7 +24,7 @@ type editor struct {
 	state *term.State // to be restored; nil unless a line is read
 }
 
-// newEditor returns an editor, or nil if in or out is no terminal that can be drawn on.
+// newEditor returns an editor, or nil if in or out is not a terminal that can be drawn on.
 func newEditor(in, out *os.File) *editor {
 	if in == nil || out == nil || os.Getenv("TERM") == "dumb" {
 		return nil
@@ -35,7 +34,7 @@ func newEditor(in, out *os.File) *editor {
 	return e
 }
 
-// fresh starts with an empty screen and keeps the typed lines.
+// fresh starts with an empty screen and keeps the lines typed before.
 func (e *editor) fresh() {
 	old := e.term
 	e.term = term.NewTerminal(struct {
@@ -47,9 +46,8 @@ func (e *editor) fresh() {
 	}
 }
 
-// line reads a line, or several: pasted ones, and those that follow a line with "\" at its
-// end. The error is io.EOF for Ctrl-D, and errInterrupted for Ctrl-C, unless there is a hint,
-// which is then shown before the prompt comes again.
+// line reads a line, or several if they are pasted or continue a line that ends with "\". The error is io.EOF for Ctrl-D and
+// errInterrupted for Ctrl-C. With a hint, Ctrl-C shows the hint and the prompt again.
 func (e *editor) line(hint string) (string, error) {
 	if err := e.raw(); err != nil {
 		return "", err
@@ -100,7 +98,7 @@ func (e *editor) raw() (err error) {
 	return err
 }
 
-// close restores the terminal, even while a line is read.
+// close restores the terminal, even while a line is being read.
 func (e *editor) close() {
 	if e == nil {
 		return
@@ -113,7 +111,7 @@ func (e *editor) close() {
 	}
 }
 
-// typing reads the keyboard. Ctrl-C empties the line and ends it.
+// typing reads the keyboard. Ctrl-C clears the line and ends it.
 type typing struct {
 	file        *os.File
 	rest        []byte

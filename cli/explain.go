@@ -45,7 +45,7 @@ type explanation struct {
 	Path     string           `json:"path"`
 	Intent   string           `json:"intent,omitempty"`
 	Tool     string           `json:"tool,omitempty"`
-	Open     bool             `json:"open,omitempty"` // values of the run name some candidates
+	Open     bool             `json:"open,omitempty"` // values in the run name some candidates
 	Asked    []string         `json:"candidates"`
 	Rejected []call.Rejection `json:"rejected"`
 	Dispatch call.Dispatch    `json:"dispatch"`
@@ -53,7 +53,7 @@ type explanation struct {
 	Requires call.Requires    `json:"requires"`
 	Rules    call.Rules       `json:"policy"` // in effect
 	Budget   call.Budget      `json:"budget"`
-	Needs    []string         `json:"needs"` // effects of the asked candidates
+	Needs    []string         `json:"needs"` // effects of the candidates tried
 	Effects  []string         `json:"effects"`
 }
 
@@ -62,7 +62,7 @@ type leafFacts struct {
 	Path    string   `json:"path"`
 	Facts   facts    `json:"facts"`
 	Effects []string `json:"effects"`
-	// Undeclared are the tools that state no effects.
+	// Undeclared lists the tools that state no effects.
 	Undeclared []string `json:"undeclared,omitempty"`
 }
 
@@ -168,7 +168,7 @@ func (e explanation) rows() [][2]string {
 	return b.rows
 }
 
-// strategy describes how candidates are asked.
+// strategy describes how candidates are tried.
 func (e explanation) strategy() string {
 	s := cmp.Or(e.Dispatch.Strategy, call.Cascade)
 	if s == call.Agreement {
@@ -213,7 +213,7 @@ func shownDone(d call.Done) string {
 	return strings.Join(parts, "; ")
 }
 
-// shownBudget shows the bounded amounts.
+// shownBudget formats the limited amounts.
 func shownBudget(l call.Budget) string {
 	parts := []string{}
 	if l.USD != nil {
@@ -239,7 +239,7 @@ func (k *calls) bound(ctx context.Context, p stone.Ashlar, cfg stone.Config) bud
 	return p.Bound(llm.WithTable(ctx, k.table), cfg.Given())
 }
 
-// printBound prints the most that a run may cost. It warns of a smaller budget.
+// printBound prints the most that a run may cost, and warns if the budget is smaller.
 func (a *app) printBound(w io.Writer, b budget.Bound) error {
 	p := view.PriceOf(b, a.calls.limits.USD)
 	lines := []string{text.Line(p.Line)}

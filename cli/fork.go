@@ -127,7 +127,8 @@ func (a *app) fork(c *cobra.Command) {
 	a.trustFlag(f)
 }
 
-// absolute makes the path in a value @FILE absolute, because the command changes its directory. The separator after precedes the @.
+// absolute makes the path in a value @FILE absolute, because the command changes its directory. The parameter after is the text
+// before the @.
 func absolute(value *string, after string) error {
 	before, file, ok := strings.Cut(*value, after+"@")
 	if !ok || after == "" && before != "" || strings.Contains(before, "=") {

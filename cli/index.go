@@ -85,7 +85,7 @@ func (a *app) indexFolder(c *cobra.Command, dir string, flags indexFlags) (err e
 		return err
 	}
 	defer func() { err = errors.Join(err, x.Close()) }()
-	root, err := os.OpenRoot(dir) // links lead nowhere else
+	root, err := os.OpenRoot(dir) // links cannot leave it
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func (a *app) searchIndex(c *cobra.Command, flags indexFlags) (err error) {
 	return nil
 }
 
-// countSearch records a search that may cost something where budgets over several runs are configured.
+// countSearch records a search that may cost something if budgets over several runs are configured.
 func (a *app) countSearch(ctx context.Context, words bool, cfg *stone.Config) (closed func() error, err error) {
 	conf := &a.calls.conf.Search
 	if len(a.rules()) == 0 || conf.Rerank == "" && (words || conf.Embedder == nil) {
@@ -252,7 +252,7 @@ func way(err error, index bool) string {
 	return ""
 }
 
-// openIndex opens the index named by flags or the configuration. With a folder it makes the index.
+// openIndex opens the index named by flags or the configuration. With a folder, it creates the index.
 func (a *app) openIndex(c *cobra.Command, flags indexFlags, dir string) (context.Context, *library.Index, error) {
 	conf, err := a.configured()
 	if err == nil {
@@ -328,8 +328,8 @@ func (a *app) indexName(flags indexFlags) string {
 	return shownPath(filepath.Join(dir, indexFile))
 }
 
-// indexBase returns the folder to which an index's document names are relative, so that a file can be moved with them: its own,
-// or the project's for a database.
+// indexBase returns the folder to which an index's document names are relative: the folder of its file, so that the file and the
+// documents can be moved together, or the project's folder for a database.
 func (a *app) indexBase(index string) string {
 	if redact.IsDatabase(index) {
 		return a.calls.conf.Dir

@@ -56,7 +56,7 @@ func (a *app) steps(kind string, module bool) string {
 	return out.String()
 }
 
-// checkout returns the likely place of Stone's source: above or beside the current directory.
+// checkout returns the likely location of Stone's source: above or beside the current directory.
 func checkout() string {
 	const levels = 5
 	dir := "."

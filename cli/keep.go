@@ -29,13 +29,13 @@ import (
 	"github.com/stonelayer/stone/llm/batch"
 )
 
-// keepFlags are the flags of run about recording.
+// keepFlags are the recording flags of run.
 type keepFlags struct {
 	none   bool
 	id     string
 	reuse  string
 	resume string   // the database that already has the run
-	force  bool     // although its pipeline changed
+	force  bool     // continue although its pipeline changed
 	again  []string // the steps to repeat
 	cancel bool     // end the run, and its batches
 	check  bool     // only check whether it can continue
@@ -46,7 +46,7 @@ type keepFlags struct {
 	made source
 }
 
-// source is the command line of a run, kept with it to make its pipeline again.
+// source is the command line of a run, recorded so that its pipeline can be rebuilt.
 type source struct {
 	Dir      string   `json:"dir"`                // working directory
 	Program  string   `json:"program"`            // its command
@@ -81,7 +81,7 @@ func readSource(info journal.RunInfo) (s source, ok bool) {
 	return s, json.Unmarshal(info.Source, &s) == nil && s.Dir != ""
 }
 
-// addKeepFlags adds the flags of run about recording, and reads them before it runs.
+// addKeepFlags adds the recording flags of run, and reads them before the command runs.
 func (a *app) addKeepFlags(c *cobra.Command, k *keepFlags) {
 	a.addStoreFlags(c, k)
 	f := c.Flags()
@@ -180,7 +180,7 @@ type keptRun struct {
 	check  bool // stop it before any step
 }
 
-// A checked run is opened and compared with its pipeline, and then stops.
+// A checked run is opened and compared with its pipeline, then stopped.
 type checked struct{ stone.RunRecorder }
 
 // errCanContinue ends a checked run that can continue.
@@ -286,7 +286,7 @@ func (r *keptRun) another(ctx context.Context, p stone.Ashlar, cfg stone.Config)
 	return stone.Run(ctx, p, cfg)
 }
 
-// end cancels the run's tasks at other agents and its batches, and then the run at its first event: before any step.
+// end cancels the run's tasks at other agents and its batches, and then the run itself at its first event, before any step.
 func (r *keptRun) end(ctx context.Context, p stone.Ashlar, cfg stone.Config, opts journal.Options) (stone.Result, error) {
 	if err := remote.Cancel(ctx, p, stone.Config{RunID: cfg.RunID, Input: cfg.Input}, opts, r.Store); err != nil {
 		return stone.Result{RunID: r.id}, fmt.Errorf("the tasks of its agents were not canceled: %w", err)
@@ -311,7 +311,7 @@ func (r *keptRun) close() error {
 	return r.Close()
 }
 
-// ended prints how a run without a result ended, and how to resume it.
+// ended prints how a run without a result ended and how to resume it.
 func (a *app) ended(r *keptRun, err error) error {
 	changed, isChanged := errors.AsType[*journal.ChangedError](err)
 	batches, parked := errors.AsType[*batch.WaitingError](err)

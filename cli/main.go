@@ -30,13 +30,13 @@ const (
 	Usage   = 2 // wrong usage or configuration
 	Waiting = 3 // the run waits for an answer: answer it and resume
 
-	// Of eval with a gate.
-	GateFailed = 4 // a rule of the gate is broken
+	// For eval with a gate.
+	GateFailed = 4 // a rule of the gate is violated
 	CannotTell = 5 // there are too few cases, or too many errors, to tell
 )
 
-// FromArgument, in place of a pipeline, makes the commands take a PIPELINE
-// argument that names a Go package. The command stone uses it.
+// FromArgument, used instead of a pipeline, makes the commands take a PIPELINE argument that names a Go package. The command
+// stone uses it.
 //
 // Programs with one pipeline do not refer to it, so the linker leaves out the code
 // that builds packages.
@@ -51,7 +51,7 @@ type fromArgument struct {
 // this process: its arguments, standard streams and working directory.
 type Config struct {
 	// Pipeline is a stone.Ashlar, a func() stone.Ashlar, a func() (stone.Ashlar, error), a func(args []string) (stone.Ashlar,
-	// error), or FromArgument. The args are the arguments after "--"; only the last kind of function takes any.
+	// error), or FromArgument. The args are the arguments after "--"; only the last function type accepts any.
 	Pipeline any
 	// Parts extend the core of the command; see Part.
 	Parts []Part
@@ -111,14 +111,14 @@ func (a *app) main(ctx context.Context) int {
 	return a.exit(cmd, err)
 }
 
-// Command returns the command with all commands below it, for programs that write its completions and
-// manual pages. It is not to be executed: see Run.
+// Command returns the command with all its sub-commands, for programs that write completions and manual pages. Do not execute it;
+// use Run.
 func Command(cfg Config) (*cobra.Command, error) {
 	a := newApp(cfg)
 	return a.root(), a.linkFault
 }
 
-// within runs a nested command line. It shares no configuration, grants or keys with this or another one.
+// within runs a nested command line. It shares no configuration, grants or keys with any other command line.
 func (a *app) within(ctx context.Context, line []string) error {
 	b := newApp(a.Config)
 	b.Args, b.trusting = line, a.trusting
@@ -173,7 +173,7 @@ func failed(format string, args ...any) error {
 	return &exitError{code: Failed, err: fmt.Errorf(format, args...)}
 }
 
-// exit reports the error and returns the exit code. Any other error counts as wrong usage, unless a retry may succeed.
+// exit reports the error and returns the exit code. Errors without a code count as wrong usage, unless a retry may succeed.
 func (a *app) exit(cmd *cobra.Command, err error) int {
 	if err == nil {
 		return Done
@@ -214,5 +214,5 @@ func whenFull(line string) string {
 	return line
 }
 
-// onlyFailed marks commands that know no exit code but Done and Failed.
+// onlyFailed marks commands that use no exit codes except Done and Failed.
 const onlyFailed = "only-failed"

@@ -97,8 +97,8 @@ func (a *app) modelCall(c *cobra.Command) {
 	f.BoolVar(&flags.raw, "raw", false, "print the response as received")
 }
 
-// client makes the client of a model that a run would use: for its provider in the configuration, or for the default model's
-// server. With --url the configuration is ignored.
+// client returns the model client that a run would use: for its provider in the configuration, or for the default model's server.
+// With --url the configuration is ignored.
 func (a *app) client(flags modelFlags, c config.Connection) (llm.Model, error) {
 	var known []string
 	if flags.url == "" {
@@ -155,7 +155,7 @@ func (a *app) prompt(arg string) (string, error) {
 	return arg, nil
 }
 
-// request makes the request, and the extra fields of its body.
+// request returns the request and the extra fields of its body.
 func (flags modelFlags) request(prompt string) (req *llm.Request, extra map[string]any, err error) {
 	req = &llm.Request{System: flags.system, Messages: []llm.Message{llm.User(prompt)}, MaxTokens: flags.maxTokens}
 	for _, file := range flags.tools {
@@ -209,7 +209,7 @@ func readTools(file string) ([]llm.Tool, error) {
 	return tools, nil
 }
 
-// readTool reads a tool in the form of any provider's API.
+// readTool reads a tool in any provider's API format.
 func readTool(raw json.RawMessage) (llm.Tool, error) {
 	if err := checkObject(raw); err != nil {
 		return llm.Tool{}, err

@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// staleAfter is the age from which a row should be looked up again.
+// staleAfter is the age at which a row should be looked up again.
 const staleAfter = 90 * 24 * time.Hour
 
 func (a *app) models(c *cobra.Command) {
@@ -34,7 +34,7 @@ func (a *app) models(c *cobra.Command) {
 	a.jsonFlag(c.Flags(), "a JSON array")
 }
 
-// modelTable returns the rows with the capabilities that use them, and things to check.
+// modelTable returns the rows with the capabilities that use them, and warnings.
 func modelTable(conf *config.Config, now time.Time) (rows []*config.Model, warnings []string) {
 	rows = []*config.Model{}
 	for i := range conf.Models {
@@ -97,7 +97,7 @@ func modelRows(rows []*config.Model) *table {
 	return t
 }
 
-// probeTime bounds the check whether a capability is available.
+// probeTime limits the check whether a capability is available.
 const probeTime = 2 * time.Second
 
 func (a *app) caps(c *cobra.Command) {
@@ -114,7 +114,7 @@ func (a *app) caps(c *cobra.Command) {
 	f.BoolVar(&noProbe, "no-probe", false, "do not check availability")
 }
 
-// A capability is a capability in the output of caps.
+// A capability is one entry in the output of caps.
 type capability struct {
 	call.Metadata
 	Tool   bool   `json:"tool,omitempty"`

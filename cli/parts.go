@@ -17,8 +17,8 @@ import (
 	"github.com/stonelayer/stone/internal/tree"
 )
 
-// places calls visit for every visible ashlar of a pipeline with its path, parents first. If visit returns false, it skips the
-// parts below.
+// places calls visit for every visible ashlar of a pipeline with its path, parents first. If visit returns false, places skips
+// the parts below.
 func places(p stone.Ashlar, visit func(path string, a stone.Ashlar) bool) {
 	var walk func(path string, a stone.Ashlar)
 	walk = func(path string, a stone.Ashlar) {
@@ -113,12 +113,13 @@ func printBlocks(w io.Writer, all []block) error {
 	return nil
 }
 
-// A Part is a large extension that a program has only if its main function names it, such as cel.Part, mcp.Part, screen.Part,
-// serve.Part, postgres.Part, search.Part, a2a.Parts of another module, and the result of [Provide]. The linker omits all others.
+// A Part is a large extension that a program includes only if its main function names it, such as cel.Part, mcp.Part,
+// screen.Part, serve.Part, postgres.Part, search.Part, a2a.Parts from another module, or the result of [Provide]. The linker
+// omits all others.
 type Part interface{ Part() }
 
-// Provide returns the pipeline of a package as a part. It answers for capabilities of kind
-// go whose configuration names the package:
+// Provide returns a package's pipeline as a part. The pipeline answers for capabilities of kind go whose configuration names the
+// package:
 //
 //	cli.Main(Pipeline, cli.Provide("example.com/triage", triage.Pipeline))
 //
@@ -132,7 +133,7 @@ type provided struct {
 
 func (provided) Part() {}
 
-// linked are the parts of a program.
+// linked holds the parts of a program.
 type linked struct {
 	kinds     kinds.Set
 	screen    display.Screen     // nil for none

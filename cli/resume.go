@@ -183,7 +183,7 @@ func (a *app) resumeAll(c *cobra.Command) error {
 	return nil
 }
 
-// waiting returns the waiting runs, or only those that wait just for their batches.
+// waiting returns the waiting runs, or only those that wait for nothing but their batches.
 func waiting(ctx context.Context, s *store, people bool) (all []journal.RunInfo, err error) {
 	for r, err := range s.each(ctx, journal.Query{States: []journal.State{journal.Waiting}, Asking: true}) {
 		if err != nil {
@@ -201,7 +201,7 @@ func waiting(ctx context.Context, s *store, people bool) (all []journal.RunInfo,
 	return all, nil
 }
 
-// goOn runs the recorded command line of a run with more flags in its directory.
+// goOn runs a run's recorded command line with additional flags in its directory.
 func (a *app) goOn(c *cobra.Command, name string, more ...string) error {
 	var line []string
 	lost, _ := c.Flags().GetBool("lost") // false for a command without it

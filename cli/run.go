@@ -67,7 +67,7 @@ func (a *app) run(c *cobra.Command) {
 	a.addKeepFlags(c, &flags.keep)
 }
 
-// outputFlags adds the flags of the output.
+// outputFlags adds the output flags.
 func (a *app) outputFlags(f *pflag.FlagSet, flags *runFlags) {
 	a.jsonFlag(f, "the last node as a JSON object: id, type, content, run, and lost lanes")
 	f.BoolVar(&flags.all, "all", false, "print the whole content of the last node, including the conversation of an agent")
@@ -204,7 +204,7 @@ func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, run
 	return run.start(limit.Ranked(ctx, rank), p, cfg, drain)
 }
 
-// sayWaiting reports once if many steps wait for the budget, which is otherwise invisible. Stop ends it.
+// sayWaiting reports once if many steps are waiting for the budget, which is otherwise invisible. Stop ends the watch.
 func sayWaiting(account *budget.Account, say func(string)) (stop func()) {
 	const many, every = 5, 2 * time.Second
 	ended := make(chan struct{})
@@ -241,7 +241,7 @@ func (a *app) printNotices(notices []event.Notice) {
 	}
 }
 
-// labelled returns a path with known lane labels in place of numbers.
+// labelled returns a path with known lane labels instead of numbers.
 func (a *app) labelled(path string) string {
 	if a.shown == nil {
 		return address.Readable(path)
@@ -249,10 +249,10 @@ func (a *app) labelled(path string) string {
 	return a.shown(path)
 }
 
-// maxLost is the number of lost lanes that are listed.
+// maxLost is the maximum number of lost lanes listed.
 const maxLost = 5
 
-// printLost prints the number of lost lanes, the reasons of the first, and how to repeat them. Run is nil if the run is not
+// printLost prints the number of lost lanes, the reasons for the first ones, and how to repeat them. Run is nil if the run is not
 // recorded.
 func (a *app) printLost(run *keptRun, result stone.Result, err error) {
 	said := dag.CountLost(result.Lost).String()

@@ -25,7 +25,7 @@ import (
 // youngest is the name that selects the newest run.
 const youngest = "last"
 
-// A store is the database that keeps runs.
+// A store is the database of runs.
 type store struct {
 	stores.Store
 	file   string // as people see it
@@ -33,7 +33,7 @@ type store struct {
 	secret string // password of its address
 }
 
-// newStore opens a store for runs. A missing file is made.
+// newStore opens a store for runs. It creates a missing file.
 func (a *app) newStore(ctx context.Context, known string) (*store, error) {
 	s, err := a.openStore(ctx, known, true, sqlite.Options{})
 	if err != nil {
@@ -43,8 +43,8 @@ func (a *app) newStore(ctx context.Context, known string) (*store, error) {
 	return s, nil
 }
 
-// openStore opens the store that a flag or the environment names, or the project's; known is its name if already determined. A
-// missing file is made if makeIt is set, and an error otherwise.
+// openStore opens the store named by a flag or the environment, or else the project's; known is its name if already determined.
+// If makeIt is set, a missing file is created; otherwise it is an error.
 func (a *app) openStore(ctx context.Context, known string, makeIt bool, opts sqlite.Options) (*store, error) {
 	s := &store{file: cmp.Or(known, storeName(a.db))}
 	if a.db != "" {
@@ -98,7 +98,7 @@ func (e noDatabase) Error() string {
 	return fmt.Sprintf("there is no database %s: the command run makes one, and --db names another", e.file)
 }
 
-// inProject returns the file of the project: in the nearest directory .stone, or else in one in the working directory.
+// inProject sets the project's file: in the nearest directory .stone, or else in one in the working directory.
 func (s *store) inProject(makeIt bool) error {
 	dir, err := config.Find(".")
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *store) inProject(makeIt bool) error {
 	return nil
 }
 
-// makeProject makes the directory of a database, unless it exists.
+// makeProject creates the directory of a database, unless it exists.
 func makeProject(dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
@@ -143,7 +143,7 @@ func (a *app) withStore(ctx context.Context, do func(*store) error) error {
 	return a.withStoreAs(ctx, "", sqlite.Options{}, do)
 }
 
-// withStoreAs is like withStore, with the options of a file.
+// withStoreAs is like withStore, with options for a file.
 func (a *app) withStoreAs(ctx context.Context, known string, opts sqlite.Options, do func(*store) error) error {
 	s, err := a.openStore(ctx, known, false, opts)
 	if err != nil {
@@ -160,7 +160,7 @@ func (a *app) withStoreAs(ctx context.Context, known string, opts sqlite.Options
 	}
 }
 
-// find returns the run with a name: its id, a prefix of it, or "last".
+// find returns the run with a name: an id, a prefix of one, or "last".
 func (s *store) find(ctx context.Context, name string) (journal.RunInfo, error) {
 	if name == youngest {
 		runs, err := s.Runs(ctx, journal.Query{Limit: 1})
@@ -184,7 +184,7 @@ func (s *store) find(ctx context.Context, name string) (journal.RunInfo, error) 
 	return info, nil
 }
 
-// unknown returns the error of an unknown run, with the most similar name.
+// unknown returns the error for an unknown run, with the most similar name.
 func (s *store) unknown(ctx context.Context, name string) error {
 	runs, err := s.Runs(ctx, journal.Query{Limit: 1000})
 	if err != nil {
@@ -219,15 +219,15 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// storeEnv names the store without --db. Its password stays in the environment, because all users of the machine see command
-// lines.
+// storeEnv names the store if --db is not set. Its password stays in the environment, because all users of a machine can see
+// command lines.
 const (
 	storeEnv  = "STONE_DB"
 	listenEnv = "STONE_DB_LISTEN"
 	indexEnv  = kinds.IndexEnv
 )
 
-// storeFlag is the value of --db or --index. The password of an address moves to the environment variable, where programs that
+// storeFlag is the value of --db or --index. The password of an address is moved to the environment variable, where programs that
 // continue the command find it.
 type storeFlag struct {
 	name     *string
@@ -251,13 +251,13 @@ func (f storeFlag) Set(name string) error {
 
 var errSettings = errors.New("a database of a server is named by an address: postgres://USER@HOST/NAME")
 
-// isSettings reports whether a store is named by connection settings of PostgreSQL, or by a misspelled address: it is not a file,
-// and may contain a password.
+// isSettings reports whether a store is named by PostgreSQL connection settings or by a misspelled address: such a name is not a
+// file, and may contain a password.
 func isSettings(name string) bool {
 	return !redact.IsDatabase(name) && (strings.Contains(name, "host=") || strings.Contains(name, "dbname=") || strings.Contains(name, "password=") || strings.Contains(name, "://"))
 }
 
-// secretless returns arguments of the command without the passwords of --db and --index.
+// secretless returns the command's arguments without the passwords in --db and --index.
 func secretless(args []string) []string {
 	args = slices.Clone(args)
 	for i, arg := range args {
@@ -275,7 +275,7 @@ func secretless(args []string) []string {
 	return args
 }
 
-// storeName returns the store that a flag or the environment names, or "".
+// storeName returns the store named by a flag or the environment, or "".
 func storeName(flag string) string { return cmp.Or(flag, os.Getenv(storeEnv)) }
 
 func (a *app) backup(c *cobra.Command) {
@@ -314,7 +314,7 @@ type damage struct {
 	Reason string `json:"reason"`
 }
 
-// mostDamage bounds the printed damage, because a file may be damaged everywhere.
+// mostDamage limits the number of damages printed, because a file may be damaged everywhere.
 const mostDamage = 1000
 
 func (a *app) dbCheck(c *cobra.Command) {

@@ -68,7 +68,7 @@ func (a *app) terminalUI(root *cobra.Command) {
 			}
 			return c.Help()
 		}
-		// The pipeline reads them for its model, and programs that it runs may too.
+		// The pipeline reads these for its model, and so may programs that it runs.
 		for name, value := range map[string]string{"STONE_PROVIDER": provider.value, "STONE_MODEL": *model, "STONE_URL": *url} {
 			if value == "" {
 				continue
@@ -139,8 +139,8 @@ func (a *app) projectPipeline() (dir, path string, err error) {
 	return dir, path, err
 }
 
-// show runs the pipeline on the terminal until the person leaves it, and records each run. After the screen is closed, it prints
-// the result of the last one.
+// show runs the pipeline on the terminal until the user leaves, and records each run. After the screen is closed, it prints the
+// result of the last run.
 func (a *app) show(ctx context.Context, p stone.Ashlar, k keepFlags) error {
 	if err := a.consentToConfig(); err != nil {
 		return err
@@ -196,7 +196,7 @@ func lastRuns(ctx context.Context, s *store, columns int) []string {
 	return strings.Split(strings.TrimSpace(b.String()), "\n")
 }
 
-// needs names the inputs that a person must enter for a pipeline, "" for none.
+// needs names the inputs that a user must enter for a pipeline, or "" if there are none.
 func (a *app) needs(p stone.Ashlar) string {
 	given := a.calls.base.Input.Types()
 	var names []string
@@ -214,7 +214,7 @@ func (a *app) needs(p stone.Ashlar) string {
 	return "a JSON object with " + text.Line(strings.Join(names, ", "))
 }
 
-// typed reads an input that a person typed: JSON, or a text that does not begin like a JSON object, list or string.
+// typed reads an input typed by the user: JSON, or text that does not start like a JSON object, list or string.
 func (a *app) typed(ctx context.Context, p stone.Ashlar, typed string) (dag.DAG, error) {
 	d, err := tree.ReadInput(ctx, p, []byte(typed))
 	if err != nil && !strings.ContainsAny(typed[:min(1, len(typed))], "{[\"") {
@@ -255,7 +255,7 @@ func settings() (config.Settings, error) {
 	return s, s.Check()
 }
 
-// noProject tells a person without a pipeline how to start.
+// noProject tells a user without a pipeline how to start.
 const noProject = `There is no .stone here or above, so there is no pipeline to show.
 
   %[1]s init         write a first agent in Go, with its test
@@ -279,8 +279,8 @@ func (a *app) screen() func() (columns, lines int) {
 	}
 }
 
-// A shielded terminal shows no control characters except line breaks and tabs, because others would let the text of a model
-// control the terminal.
+// A shielded terminal shows no control characters except line breaks and tabs, because others would let a model's text control
+// the terminal.
 type shielded struct {
 	file *os.File
 	text.Writer
@@ -313,5 +313,5 @@ func terminal(file any) *os.File {
 	return nil
 }
 
-// color reports whether the user wants colors, see https://no-color.org.
+// color reports whether the user wants colors; see https://no-color.org.
 func color() bool { return os.Getenv("NO_COLOR") == "" }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// age is the value of a flag: a duration that may be in days.
+// age is a flag value: a duration that may be given in days.
 type age time.Duration
 
 func (a *age) Type() string { return "AGE" }
@@ -36,7 +36,7 @@ func (a *age) Set(s string) error {
 	return nil
 }
 
-// since is the value of a flag: a time, a day or an age.
+// since is a flag value: a time, a day or an age.
 type since time.Time
 
 func (t *since) Type() string { return "TIME" }
@@ -65,7 +65,7 @@ func (t *since) Set(s string) error {
 
 const day = 24 * time.Hour
 
-// units are the units that people write, by their first letters, longer prefixes first.
+// units are the units that people write, by their first letters, longest prefixes first.
 var units = []struct {
 	name string
 	of   time.Duration
@@ -73,7 +73,7 @@ var units = []struct {
 
 var inWords = regexp.MustCompile(`^([1-9][0-9]{0,3}) *([a-z]*)( ago)?$`)
 
-// meantTime suggests the time that a text such as "2 hours" means, adding a unit to a bare number. It uses days only if the text
+// meantTime suggests the time meant by a text such as "2 hours", adding a unit to a bare number. It uses days only if the text
 // does.
 func meantTime(s, unit string) string {
 	s = strings.ToLower(strings.TrimSpace(s))

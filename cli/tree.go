@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// A treePrinter makes the rows of a run's tree.
+// A treePrinter creates the rows of a run's tree.
 type treePrinter struct {
 	*view.Run
 	all   bool // no row is left out
@@ -37,14 +37,14 @@ func (p *treePrinter) row(cells ...string) {
 	p.add(cells...)
 }
 
-// Bounds of the shown rounds or lanes of a place: the first, and unfinished ones.
+// Limits on the rounds or lanes shown for a place: the first ones, and unfinished ones.
 const (
 	firstRows  = 5
 	openRows   = 10
 	fewestRows = 3 // fewest rows worth omitting
 )
 
-// fill makes all rows.
+// fill creates all rows.
 func (p *treePrinter) fill(ctx context.Context) error {
 	level, err := p.Below(ctx, "")
 	if err != nil {
@@ -53,8 +53,8 @@ func (p *treePrinter) fill(ctx context.Context) error {
 	return p.level(ctx, level, "", 0)
 }
 
-// level makes rows of a level's branches. The names of rounds, lanes and branches of a match
-// begin with the name of their place.
+// level creates the rows for a level's branches. The names of rounds, lanes and branches of a match begin with the name of their
+// place.
 func (p *treePrinter) level(ctx context.Context, level journal.Level, place string, depth int) error {
 	few := p.all || level.All < firstRows+fewestRows || !numbered(level)
 	left, lost, shown := level.All, level.All-level.Counts[journal.BranchDone], 0
@@ -94,8 +94,8 @@ func numbered(level journal.Level) bool {
 	return len(level.Branches) > 0 && strings.HasPrefix(level.Branches[0].Path[len(level.Sum.Path):], "[")
 }
 
-// branch makes the row of a branch and the rows below it. A decision has no row unless it failed, because its branch is shown. A
-// place with only lanes, and the input, have none either.
+// branch creates a branch's row and the rows below it. A decision has no row unless it failed, because its branch is shown.
+// Neither the input nor a place with only lanes has a row.
 func (p *treePrinter) branch(ctx context.Context, b journal.Branch, name string, depth int) error {
 	s := view.Result(b)
 	if s != nil && s.Kind == "input" || s == nil && b.Below == 0 {

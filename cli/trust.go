@@ -112,7 +112,7 @@ func (a *app) acceptTools(dir, server string) error {
 }
 
 func (a *app) addTrust(dir string) error {
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() { // otherwise the project above it would be trusted
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() { // otherwise an enclosing project would be trusted
 		return fmt.Errorf("no folder %s", dir)
 	}
 	of, err := config.Find(dir)

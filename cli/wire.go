@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 )
 
-// wireFlags are the flags for requests to models: they are recorded, replayed, or sent in batches.
+// wireFlags are the flags that record model requests, replay them, or send them in batches.
 type wireFlags struct {
 	record, replay string // files
 	batch, noWait  bool
@@ -65,7 +65,7 @@ func (w *wireFlags) open(ctx context.Context) (context.Context, func() error, er
 	return ctx, none, nil
 }
 
-// withoutKeys sets the missing keys of models to a placeholder for a replay, which needs none.
+// withoutKeys sets missing model keys to a placeholder for a replay, which needs none.
 func (a *app) withoutKeys(w wireFlags) error {
 	if w.replay == "" {
 		return nil

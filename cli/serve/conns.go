@@ -12,17 +12,18 @@ import (
 )
 
 const (
-	// mostWaiting bounds the connections of an address that have waited for a request, or the rest of one, longer than patience.
+	// mostWaiting is the maximum number of connections from one address that have waited for a request, or the rest of one,
+	// longer than patience.
 	mostWaiting = 256
 	patience    = 3 * time.Second
-	// mostAtOnce bounds all that wait.
+	// mostAtOnce is the maximum number of all waiting connections.
 	mostAtOnce = 16 * mostWaiting
 )
 
-// conns bounds the connections of each address that wait for a request or its body, by closing the oldest. So a client that opens
-// endless connections blocks nobody, not even clients at the same address. Many clients that connect at once, as from a proxy,
-// have time to send their requests. A connection whose request is being answered does not count, or all clients of a proxy would
-// share its bound.
+// conns limits the connections of each address that wait for a request or its body, by closing the oldest. A client that opens
+// connections endlessly therefore blocks nobody, not even clients at the same address. Many clients that connect at once, for
+// example through a proxy, have time to send their requests. A connection whose request is being answered does not count;
+// otherwise all clients of a proxy would share one limit.
 type conns struct {
 	mu  sync.Mutex
 	all map[net.Conn]*conn
@@ -44,7 +45,7 @@ type conn struct {
 
 type connKey struct{}
 
-// bound bounds the connections of a server.
+// bound limits the connections of a server.
 func bound(s *http.Server) {
 	c := &conns{all: map[net.Conn]*conn{}, by: map[netip.Prefix]*queue{}}
 	s.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
@@ -63,7 +64,7 @@ func bound(s *http.Server) {
 	})
 }
 
-// body calls arrived at its end.
+// body calls arrived when it has been read to its end.
 type body struct {
 	io.ReadCloser
 	arrived func()
@@ -123,7 +124,7 @@ func (c *conns) wait(of *conn) {
 	c.thin(waiting)
 }
 
-// thin closes the oldest excess connections, and runs again once the next may be closed. The caller holds c.mu.
+// thin closes the oldest excess connections, and runs again when the next one may be closed. The caller holds c.mu.
 func (c *conns) thin(waiting *queue) {
 	for n := waiting.Len(); n > mostWaiting; n-- {
 		oldest := waiting.Front().Value.(*conn)
@@ -156,7 +157,7 @@ func (c *conns) leave(of *conn) {
 	}
 }
 
-// addressOf returns the address of a client, for IPv6 its network, because one client has a whole network.
+// addressOf returns a client's address, or for IPv6 its network, because one client owns a whole network.
 func addressOf(nc net.Conn) netip.Prefix {
 	at, err := netip.ParseAddrPort(nc.RemoteAddr().String())
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package serve provides the server of the command. With its part, cli.Main has the sub-commands serve, mcp and, with acp.Part of
+// Package serve provides the command's server. With its part, cli.Main has the sub-commands serve, mcp and, with acp.Part from
 // package x/acp, acp; run and chat accept the names of intents and capabilities.
 //
 //	func main() { cli.Main(Pipeline, serve.Part) }
@@ -31,22 +31,22 @@ import (
 // Part is the server.
 var Part = &publish.Server{Serve: run, MCP: serveMCP, ACP: serveACP, HTML: serve.WriteHTML, Chat: chat}
 
-// A Protocol is a part of programs whose server speaks another protocol.
+// A Protocol is a part for programs whose server speaks another protocol.
 type Protocol struct {
-	// Mounts are by patterns of http.ServeMux, as in serve.Config.
+	// Mounts are keyed by patterns for http.ServeMux, as in serve.Config.
 	Mounts map[string]serve.Mount
-	// Editor serves one editor over standard input and output, for the command acp, until it ends or ctx is
-	// done. The user has the name by. It is nil if the protocol is not for editors.
+	// Editor serves one editor over standard input and output, for the command acp, until it ends or ctx is done. The user's name
+	// is by. Editor is nil if the protocol is not for editors.
 	Editor func(ctx context.Context, of *serve.Server, by string, in io.Reader, out io.Writer) error
 }
 
-// Part makes a Protocol a part of a program, see cli.Part.
+// Part makes a Protocol a part of a program; see cli.Part.
 func (Protocol) Part() {}
 
 // Protocol distinguishes it from other parts.
 func (Protocol) Protocol() {}
 
-// closeTime bounds the time of open requests when the server ends. Streams end at once.
+// closeTime is how long open requests may continue when the server stops. Streams end at once.
 const closeTime = 5 * time.Second
 
 func run(ctx context.Context, cfg publish.Config) error {
@@ -171,7 +171,7 @@ func serveOne(ctx context.Context, cfg publish.Config, client func(context.Conte
 	return err
 }
 
-// inspector admits the holder of a token to read and, if set, to answer questions.
+// inspector allows the holder of a token to read and, if set, to answer questions.
 type inspector struct {
 	token, by string
 	answers   bool
@@ -203,12 +203,12 @@ func secretOf(r *http.Request) (string, error) {
 	return secret, nil
 }
 
-// same compares secrets in constant time. An empty one is never the same.
+// same compares secrets in constant time. An empty secret never matches.
 func same(secret, want string) bool {
 	return want != "" && subtle.ConstantTimeCompare([]byte(secret), []byte(want)) == 1
 }
 
-// bearer admits callers with a token. While none was ever made, it admits the holder of the first token, or everyone if open.
+// bearer admits callers with a token. If no token was ever created, it admits the holder of the first token, or everyone if open.
 type bearer struct {
 	tokens *token.File
 	first  string
