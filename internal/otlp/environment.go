@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// FromEnv makes a Config from OpenTelemetry's environment variables: the endpoint, headers and protocol of the exporter, with
-// TRACES_ in their names or without, and the service's name. It has no URL if they name no collector, or switch exporters off.
+// FromEnv returns a Config from OpenTelemetry's environment variables: the exporter's endpoint, headers and protocol, with or
+// without TRACES_ in their names, and the service's name. The Config has no URL if the variables name no collector or switch
+// exporters off.
 func FromEnv(getenv func(string) string) (cfg Config, err error) {
 	either := func(name string) (value, from string) {
 		for _, from := range []string{"OTEL_EXPORTER_OTLP_TRACES_" + name, "OTEL_EXPORTER_OTLP_" + name} {
@@ -44,9 +45,8 @@ func FromEnv(getenv func(string) string) (cfg Config, err error) {
 	return cfg, nil
 }
 
-// ParseHeaders reads headers in the form of OTEL_EXPORTER_OTLP_HEADERS: pairs key=value
-// between commas, with values escaped as in a URL. The error names the wrong key, and no
-// value.
+// ParseHeaders reads headers in the format of OTEL_EXPORTER_OTLP_HEADERS: comma-separated pairs key=value, with values escaped as
+// in a URL. The error names the wrong key, but no value.
 func ParseHeaders(s string) (http.Header, error) {
 	h := http.Header{}
 	for i, pair := range strings.Split(s, ",") {

@@ -22,7 +22,7 @@ type Config struct {
 	URL   string
 	Exact bool
 
-	// JSON sends JSON from the start. The default is protobuf, and JSON to a collector that does not take it.
+	// JSON sends JSON from the start. The default is protobuf, with JSON for a collector that does not accept protobuf.
 	JSON bool
 
 	// Header is added to every request. Its values never appear in an error.
@@ -30,20 +30,18 @@ type Config struct {
 
 	Service string // the service.name; default "stone"
 
-	// Messages includes requests to models and their answers, which a trace file has at level debug only.
+	// Messages includes requests to models and their answers, which a trace file contains only at level debug.
 	Messages bool
 
-	// Patience is how long to retry one batch while the collector is busy (status 429,
-	// 502, 503 or 504). Zero means 1 min, a negative value no retries. A longer
-	// Retry-After ends the export.
+	// Patience is how long to retry one batch while the collector is busy (status 429, 502, 503 or 504). Zero means 1 min; a
+	// negative value means no retries. A longer Retry-After ends the export.
 	Patience time.Duration
 
-	// Skipped is called with each [*event.LineError] of the file, and with each warning of
-	// the collector. Nil drops them.
+	// Skipped is called with each [*event.LineError] in the file, and with each warning from the collector. Nil drops them.
 	Skipped func(error)
 
-	// Client sends the requests. The default gives up after 30 s and follows no redirect,
-	// which would carry the headers elsewhere.
+	// Client sends the requests. The default client gives up after 30 s and follows no redirects, which would carry the headers
+	// elsewhere.
 	Client *http.Client
 }
 
@@ -53,8 +51,8 @@ type Report struct {
 	Rejected int // spans that it rejected
 }
 
-// Export sends the trace in r. It returns when everything is sent, a batch cannot be sent or ctx is done; the report
-// then counts the spans so far. A collector that was never reached is an error at once: usually it is not running. Rejected
+// Export sends the trace in r. It returns when everything is sent, a batch cannot be sent or ctx is done; the report then counts
+// the spans so far. If the collector was never reached, the export fails at once: usually the collector is not running. Rejected
 // spans do not stop the export, but make it return an error. Unusable lines are skipped.
 //
 // Exporting the same trace again sends the same spans with the same ids.

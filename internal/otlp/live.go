@@ -17,15 +17,15 @@ import (
 
 // Bounds of a Live.
 const (
-	maxQueue = 8192     // spans that wait to be sent
+	maxQueue = 8192     // spans waiting to be sent
 	maxHeld  = 32 << 20 // approximate bytes of open and waiting spans
 	oldest   = time.Second
 	lastTime = 5 * time.Second // time to send the rest on Close
 )
 
-// A Live sends the spans of runs while they are running. It is an event.Watcher for any number of runs. A run never
-// waits for it: spans that the collector does not take in time are dropped. With the SDK of OpenTelemetry, a program with
-// cli.Main would link 35 modules instead of 15.
+// A Live sends the spans of runs while they are running. It is an event.Watcher for any number of runs. A run never waits for it:
+// spans that the collector does not accept in time are dropped. With the OpenTelemetry SDK, a program with cli.Main would link 35
+// modules instead of 15.
 type Live struct {
 	out   *sender
 	say   func(string)
@@ -40,10 +40,10 @@ type Live struct {
 	hurry   context.CancelFunc      // ends the pauses between two tries
 	stop    context.CancelCauseFunc // ends requests
 	dropped atomic.Int64
-	why     atomic.Pointer[error] // of the first spans that were dropped
+	why     atomic.Pointer[error] // why the first spans were dropped
 }
 
-// NewLive starts a Live. It calls say once when it begins to drop spans, and when it is closed with their number.
+// NewLive starts a Live. It calls say when it first drops spans, and on Close with the number of dropped spans.
 func NewLive(cfg Config, say func(string)) (*Live, error) {
 	out, err := newSender(cfg)
 	if err != nil {
@@ -134,7 +134,7 @@ func (l *Live) flush(ctx context.Context) {
 	l.drop(n, err)
 }
 
-// Close ends all spans, and returns when they are sent or dropped: after 5 s at most.
+// Close ends all spans, and returns once they are sent or dropped: after at most 5 s.
 func (l *Live) Close() {
 	l.mu.Lock()
 	if l.closed {

@@ -8,9 +8,8 @@ import (
 	"github.com/stonelayer/stone/internal/spans"
 )
 
-// A proto is a message of protobuf while it is written. Its methods leave out zero values, as the
-// protocol does. Field numbers follow opentelemetry-proto 1. The module for protobuf would be
-// linked by every program with cli.Main, for these few messages.
+// A proto is a protobuf message that is being written. Its methods leave out zero values, as the protocol does. Field numbers
+// follow opentelemetry-proto 1. The protobuf module would be linked into every program with cli.Main, for these few messages.
 type proto []byte
 
 // How a field is written.
@@ -102,7 +101,7 @@ func (sp *span) protobuf() (m proto) {
 	return m
 }
 
-// protobuf writes a value whose zero is written, too: it says of which type it is.
+// protobuf writes a value. It also writes zero, because the field states the value's type.
 func (v value) protobuf() (m proto) {
 	switch {
 	case v.String != nil:
@@ -142,7 +141,7 @@ func readResponse(b []byte) (rejected int, message string, err error) {
 	return rejected, message, err
 }
 
-// statusMessage returns the message of a google.rpc.Status, "" if b is none.
+// statusMessage returns the message of a google.rpc.Status, or "" if b is not one.
 func statusMessage(b []byte) (message string) {
 	err := fields(b, func(field int, text []byte, _ uint64) error {
 		if field == 2 {

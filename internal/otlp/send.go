@@ -88,8 +88,8 @@ func (s *sender) body(all []*span) ([]byte, error) {
 	return body.Bytes(), nil
 }
 
-// send sends spans until the collector has answered to each. It halves batches that are too large, and sends JSON
-// to a collector that does not take protobuf.
+// send sends spans until the collector has answered for each. It halves batches that are too large, and sends JSON to a collector
+// that does not accept protobuf.
 func (s *sender) send(ctx context.Context, all []*span) error {
 	body, err := s.body(all)
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *sender) send(ctx context.Context, all []*span) error {
 }
 
 // post sends a body until the collector has answered and is not busy. A connection may break between two requests; only before
-// the first does that mean that nobody listens.
+// the first request does that mean that nobody is listening.
 func (s *sender) post(ctx context.Context, body []byte) (reply, error) {
 	var waited time.Duration
 	for try := 1; ; try++ {
@@ -210,7 +210,7 @@ func (s *sender) unreachable(ctx context.Context, err error) error {
 func (s *sender) taken(r reply) (rejected int, err error) {
 	var answer struct {
 		PartialSuccess struct {
-			RejectedSpans json.RawMessage `json:"rejectedSpans"` // a number, or a string of one
+			RejectedSpans json.RawMessage `json:"rejectedSpans"` // a number, possibly as a string
 			ErrorMessage  string          `json:"errorMessage"`
 		} `json:"partialSuccess"`
 	}
@@ -260,8 +260,8 @@ func (s *sender) refused(r reply, more string) error {
 		http.StatusText(r.status), message, more)
 }
 
-// quiet makes a message of the collector fit for an error: one short line, without the
-// secrets in our headers and in its address.
+// quiet prepares a collector's message for use in an error: one short line, without the secrets in our headers and in its
+// address.
 func (s *sender) quiet(message string) string {
 	secrets := new(redact.Set)
 	for _, values := range s.header {

@@ -16,8 +16,8 @@ type emitter struct {
 	held *atomic.Int64 // bytes of spans in memory; nil does not count
 }
 
-// Start implements spans.Emitter. The id is a hash of the whole event, its number and time included,
-// since turns and attempts of one ashlar share the ids in the file.
+// Start implements spans.Emitter. The id is a hash of the whole event, including its number and time, because turns and attempts
+// of one ashlar share the ids in the file.
 func (m emitter) Start(up spans.Span, name string, client bool, at time.Time, first event.Event) spans.Span {
 	trace, id := sha256.Sum256([]byte("stone\x00"+first.Run)), sha256.Sum256(first.Line(true))
 	sp := &span{TraceID: trace[:16], SpanID: id[:8], Name: name, Kind: internalKind, Start: since1970(at), emitter: m}
@@ -62,7 +62,7 @@ func (sp *span) grow(n int) {
 	}
 }
 
-// full reports whether the spans in memory have more bytes than they may have.
+// full reports whether the spans in memory take more bytes than allowed.
 func (sp *span) full() bool { return sp.held != nil && sp.held.Load() > maxHeld }
 
 // End implements spans.Span.
@@ -74,7 +74,7 @@ func (sp *span) End(at time.Time, kind, reason string) {
 	sp.emit(sp)
 }
 
-// since1970 is 0 for times before, and for no time.
+// since1970 is 0 for earlier times and for the zero time.
 func since1970(t time.Time) integer {
 	if t.IsZero() {
 		return 0

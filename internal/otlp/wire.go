@@ -20,12 +20,12 @@ const (
 
 const (
 	maxText   = 8 << 10 // bytes of a text in an attribute
-	maxEvents = 128     // of a span; the SDKs of OpenTelemetry have the same bound
+	maxEvents = 128     // of a span; OpenTelemetry's SDKs have the same limit
 
 	spanSize, attrSize = 256, 64 // bytes in memory besides texts, about
 )
 
-// A span is a span of the protocol, filled while it is open.
+// A span is a span of the protocol, completed while it is open.
 type span struct {
 	TraceID      id          `json:"traceId"`
 	SpanID       id          `json:"spanId"`
@@ -148,10 +148,10 @@ func text(s string) value {
 	return value{String: &s}
 }
 
-// cut bounds a text; a truncated text ends in "…".
+// cut limits the length of a text; a truncated text ends in "…".
 func cut(s string) string { return bounds.Cut(strings.ToValidUTF8(s, "\uFFFD"), maxText) }
 
-// scope names what made the spans.
+// scope names the library that created the spans.
 const scope = "github.com/stonelayer/stone"
 
 // requestJSON is request in JSON.

@@ -20,15 +20,16 @@ type Store interface {
 	PutBatch(ctx context.Context, run string, b Batch) error
 	// Receivers returns the receivers of a run, by name.
 	Receivers(ctx context.Context, run string) ([]Receiver, error)
-	// PutReceiver adds a receiver of a run, or replaces the one with its name. If the run has ended or waits, it owes the
-	// receiver a notice about that at once. It returns ErrFull, or the error of an unknown run.
+	// PutReceiver adds a receiver of a run, or replaces the one with its name. If the run has ended or is waiting, the receiver
+	// is owed a notice about that at once. It returns ErrFull, or the error of an unknown run.
 	PutReceiver(ctx context.Context, run string, r Receiver) error
 	// DropReceiver removes a receiver of a run with its notices.
 	DropReceiver(ctx context.Context, run, name string) error
 	// Due returns up to most notices whose next attempt is due, longest waiting first, except for the receivers in but. A notice
 	// due later than LongestPause counts as due: the clock was set back.
 	Due(ctx context.Context, at time.Time, but []string, most int) ([]Notice, error)
-	// PutNotice replaces a notice that had so many tries, and reports whether it still had them: of several servers one succeeds.
+	// PutNotice replaces a notice if it still has the given number of tries, and reports whether it had: of several servers, only
+	// one succeeds.
 	PutNotice(ctx context.Context, n Notice, tries int) (bool, error)
 }
 
@@ -36,13 +37,13 @@ type Store interface {
 var ErrFull = errors.New("the run has as many receivers as it may have: remove one")
 
 const (
-	// MostReceivers bounds the receivers of a run.
+	// MostReceivers is the maximum number of receivers of a run.
 	MostReceivers = 8
 	// LongestPause is the longest pause between two attempts at a notice.
 	LongestPause = time.Hour
 )
 
-// A Batch has requests of a run at a provider.
+// A Batch contains requests of a run at a provider.
 type Batch struct {
 	Number   int       `json:"n"` // from 1
 	Name     string    `json:"name"`
@@ -56,8 +57,8 @@ type Batch struct {
 	// Lost are the requests without an answer, and Why is how the batch ended.
 	Lost []string `json:"lost,omitempty"`
 	Why  string   `json:"why,omitempty"`
-	// Dropped means that this program has canceled the batch, Canceled that somebody else has, and Refused that its provider
-	// accepted it but processed none of its requests.
+	// Dropped means that this program canceled the batch, Canceled that somebody else did, and Refused that the provider accepted
+	// the batch but processed none of its requests.
 	Dropped  bool `json:"dropped,omitempty"`
 	Canceled bool `json:"canceled,omitempty"`
 	Refused  bool `json:"refused,omitempty"`
@@ -70,7 +71,7 @@ type State string
 
 // The states of a batch.
 const (
-	Making State = "making" // it may have been made
+	Making State = "making" // it may have been created
 	Made   State = "made"
 	Ended  State = "ended" // its answers were read, or it has none
 )
@@ -94,12 +95,12 @@ type Notice struct {
 	Body     []byte // from the first attempt on
 }
 
-// Stopped is the event of a run that has ended in a state, or waits.
+// Stopped is the event of a run that has ended in a state or is waiting.
 func Stopped(state string, at time.Time) string {
 	return fmt.Sprintf("run.%s %d", state, at.UnixNano())
 }
 
-// Asked is a question's event; another problem with the answer makes a new one.
+// Asked is a question's event; a new problem with the answer makes it a new event.
 func Asked(path, problem string, at time.Time) string {
 	return fmt.Sprintf("question.asked %d %q %q", at.UnixNano(), path, problem)
 }

@@ -1,6 +1,6 @@
 // Package past lets a run reuse an earlier run's answers from models, capabilities, tools and people. A journal notes each step's
-// request in its record. If the context has an earlier run, a step with the same request ends before it asks, and the journal
-// records the earlier result in its place.
+// request in its record. If the context has an earlier run, a step with the same request ends before it sends the request, and
+// the journal records the earlier result instead.
 package past
 
 import (
@@ -56,7 +56,7 @@ type Run struct {
 type Counts struct {
 	Requests int `json:"requests,omitempty"`
 	New      int `json:"new,omitempty"` // requests that the earlier run did not make
-	// USD is the earlier cost of the others.
+	// USD is the earlier cost of the other requests.
 	USD float64 `json:"usd,omitempty"`
 }
 
@@ -97,7 +97,7 @@ func Noting(ctx context.Context, x *Exchange) context.Context {
 // errTaken ends a body whose result is taken from an earlier run.
 var errTaken = errors.New("the answer is taken from an earlier run")
 
-// Ask must be called by the body of a step before it asks anything that costs something or has effects. The body must end with
+// Ask must be called by the body of a step before it sends a request that costs something or has effects. The body must end with
 // its error.
 func Ask(ctx context.Context, effects []string, request ...any) error {
 	x, _ := ctx.Value(exchangeKey{}).(*Exchange)
@@ -108,7 +108,7 @@ func Ask(ctx context.Context, effects []string, request ...any) error {
 	enc := json.NewEncoder(h)
 	for _, part := range request {
 		if err := enc.Encode(part); err != nil {
-			return nil // nor could it be recorded
+			return nil // the request could not be recorded either
 		}
 	}
 	x.request = hex.EncodeToString(h.Sum(nil)[:16])
@@ -132,7 +132,7 @@ func Taken(ctx context.Context) bool {
 	return x != nil && x.found != nil
 }
 
-// take returns the next result of a request, nil if there is none. Concurrent equal requests get different results.
+// take returns the next result of a request, or nil if there is none. Concurrent equal requests get different results.
 func (r *Run) take(ctx context.Context, request string) (*step.Record, error) {
 	return r.Step(ctx, request, r.note(request))
 }
@@ -186,7 +186,7 @@ func (x *Exchange) Note(rec *step.Record) (taken bool) {
 	return false
 }
 
-// Settle counts a step that has its result, in whichever process it was made. Paid says that it draws on an account.
+// Settle counts a step that has its result, whichever process computed it. Paid means that the step draws on an account.
 func Settle(ctx context.Context, rec step.Record, paid bool) {
 	request := rec.Meta[terms.Request]
 	lacks := rec.Failure != nil && (rec.Failure.Kind == NeedsPerson || rec.Failure.Kind == NeedsEffect)
@@ -218,7 +218,7 @@ func Settle(ctx context.Context, rec step.Record, paid bool) {
 	}
 }
 
-// LeafAt returns the node that a leaf with effects made of the same nodes, nil if the leaf has to run. Path is in this run.
+// LeafAt returns the node that a leaf with effects made from the same nodes, or nil if the leaf has to run. Path is in this run.
 func (r *Run) LeafAt(ctx context.Context, path string, effects []string, same func(dag.DAG) bool) (*dag.Node, error) {
 	n, err := r.Leaf(ctx, strings.TrimPrefix(path, r.Under+"/"), same)
 	switch {
@@ -230,8 +230,8 @@ func (r *Run) LeafAt(ctx context.Context, path string, effects []string, same fu
 	return nil, r.Allow(effects)
 }
 
-// Asking returns a frontend that answers the questions of a context with an earlier run as people did there, and has others asked
-// by next. It returns next if the context has no recorded runs.
+// Asking returns a frontend that answers questions as people did in the context's earlier run, and passes other questions to
+// next. It returns next if the context has no recorded runs.
 func Asking(ctx context.Context, next ask.Frontend) ask.Frontend {
 	if RunsOf(ctx) == nil {
 		return next

@@ -10,7 +10,7 @@ import (
 
 // Runs are recorded runs that become the cases of an evaluation.
 type Runs interface {
-	// Each yields the runs, the newest first. An error is the last thing that it yields.
+	// Each yields the runs, the newest first. An error is yielded last.
 	Each(ctx context.Context) iter.Seq2[Case, error]
 	// Open returns the run that answers a case.
 	Open(ctx context.Context, id string) (*Run, error)
@@ -41,7 +41,7 @@ func WithRuns(ctx context.Context, runs Runs) context.Context {
 	return context.WithValue(ctx, runsKey{}, runs)
 }
 
-// RunsOf returns the recorded runs of a context, nil if there are none.
+// RunsOf returns the recorded runs of a context, or nil if there are none.
 func RunsOf(ctx context.Context) Runs {
 	r, _ := ctx.Value(runsKey{}).(Runs)
 	return r

@@ -1,6 +1,6 @@
-// Package pattern matches regular expressions that come from plans, schemas and servers.
-// Package regexp takes time proportional to the size of the program times the length of
-// the text, and cannot be interrupted. This package bounds both, and a context ends a match.
+// Package pattern matches regular expressions that come from plans, schemas and servers. Package regexp takes time proportional
+// to the size of the program times the length of the text, and cannot be interrupted. This package limits both, and a context can
+// end a match.
 //
 // Patterns of JSON Schema are ECMA-262. Patterns that package regexp cannot compile, such as look-ahead, are matched by a
 // backtracking engine with a time limit.
@@ -22,8 +22,7 @@ import (
 const (
 	// maxSize is the largest number of instructions of a compiled pattern.
 	maxSize = 10_000
-	// maxWork bounds instructions times runes of one match: at worst about half a minute
-	// of one core.
+	// maxWork limits the product of instructions and runes in one match: at worst, about half a minute on one core.
 	maxWork = 1 << 30
 	// atOnce is the work done without checking the context.
 	atOnce = 1 << 20
@@ -38,7 +37,7 @@ type Pattern struct {
 	ecma     *regexp2.Regexp // in place of compiled
 }
 
-// Compile compiles a pattern. A program of more than 10,000 instructions is an error.
+// Compile compiles a pattern. A pattern with more than 10,000 instructions is an error.
 func Compile(text string) (*Pattern, error) {
 	compiled, err := regexp.Compile(text)
 	if err != nil {
@@ -58,15 +57,16 @@ func Compile(text string) (*Pattern, error) {
 	return &Pattern{compiled: compiled, size: len(prog.Inst)}, nil
 }
 
-// The bounds of a pattern that only the backtracking engine knows: its text in bytes, the text that
-// it is matched with, and the time of a match.
+// Limits for a pattern that needs the backtracking engine: the size of its text in bytes, the size of the text to match, and the
+// duration of a match.
 const (
 	maxECMA     = 4 << 10
 	maxECMAText = 1 << 20
 	maxECMATime = time.Second
 )
 
-// MaxBacktracking bounds the time of a match that backtracks. Whoever matches many texts of one value bounds their sum.
+// MaxBacktracking is the maximum time of a match that backtracks. Callers that match many texts of one value must limit their
+// total time.
 const MaxBacktracking = maxECMATime
 
 // Backtracks reports whether a match may take exponential time.
@@ -104,8 +104,8 @@ func (p *Pattern) MatchString(text string) bool {
 	return ok && err == nil
 }
 
-// Match reports whether the pattern matches somewhere in the text. It returns an error if
-// ctx ends, or if the size of the pattern times the length of the text is out of bounds.
+// Match reports whether the pattern matches somewhere in the text. It returns an error if ctx ends, or if the size of the pattern
+// times the length of the text is too large.
 func (p *Pattern) Match(ctx context.Context, text string) (bool, error) {
 	if err := context.Cause(ctx); err != nil {
 		return false, err

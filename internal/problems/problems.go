@@ -1,4 +1,4 @@
-// Package problems names the types of the problems that the HTTP interface replies with, as api.Problem has them.
+// Package problems names the problem types in replies of the HTTP interface, as used in api.Problem.
 package problems
 
 const (

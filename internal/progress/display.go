@@ -25,7 +25,7 @@ import (
 // Config sets where and how progress is shown. Out is required.
 type Config struct {
 	Out   io.Writer
-	Size  func() (columns, lines int) // of the terminal; nil writes plain lines
+	Size  func() (columns, lines int) // size of the terminal; nil writes plain lines
 	Color bool
 	Now   func() time.Time // nil is time.Now
 }
@@ -47,7 +47,7 @@ type Display struct {
 	done   sync.WaitGroup
 }
 
-// redraw is the pause between two pictures.
+// redraw is the pause between two drawings.
 const redraw = 100 * time.Millisecond
 
 // New starts a display of a run of p.
@@ -88,7 +88,7 @@ func (d *Display) say(at time.Time, line string) {
 	d.write([]byte(at.Local().Format(time.TimeOnly) + " " + line + "\n"))
 }
 
-// slow returns a line for each step outside lanes that has taken long since it was visited last.
+// slow returns a line for each step outside lanes that has been running for a long time.
 func (t *Tree) slow(now time.Time) (lines []string) {
 	const long = 5 * time.Second
 	t.mu.Lock()
@@ -147,7 +147,7 @@ func (d *Display) Resume() {
 	d.draw()
 }
 
-// Println writes a line of its own, above the picture.
+// Println writes a separate line above the picture.
 func (d *Display) Println(line string) {
 	d.Pause()
 	d.out.Lock()
@@ -192,7 +192,7 @@ func (d *Display) spent(before string) string {
 	return before + "$" + money.USD(d.usd, false)
 }
 
-// Shown returns a path with the labels of lanes in place of their numbers, as far as they are known.
+// Shown returns a path with lane labels, where known, instead of lane numbers.
 func (d *Display) Shown(path string) string {
 	d.tree.mu.Lock()
 	defer d.tree.mu.Unlock()
@@ -236,14 +236,13 @@ func (t *Tree) Note(e event.Event) string {
 	return ""
 }
 
-// maxAbout bounds a tool's shown arguments, in columns.
+// maxAbout is the maximum width of a tool's arguments, in columns.
 const maxAbout = 60
 
-// maxTurns bounds the lines about one visit of an agent.
+// maxTurns is the maximum number of lines about one visit of an agent.
 const maxTurns = 30
 
-// maxLines bounds the lines of one sort that each place may write: loops and lanes
-// would write very many.
+// maxLines is the maximum number of lines of one sort for each place: loops and lanes would write very many.
 const maxLines = 10
 
 func (r *row) start(at time.Time) {
@@ -259,7 +258,8 @@ func (r *row) start(at time.Time) {
 	r.began = at
 }
 
-// agentOf returns the row of the agent whose turn or tool has the path, nil if there is none. It adds no row for these.
+// agentOf returns the row of the agent whose turn or tool has the path, or nil if there is none. It adds no row for turns and
+// tools.
 func (t *Tree) agentOf(path string) *row {
 	r, first := t.root, true
 	for segment := range address.Segments(path) {
@@ -275,7 +275,7 @@ func (t *Tree) agentOf(path string) *row {
 	return r.agentAt()
 }
 
-// agentAt returns the row of the agent at a place or around it, nil if there is none.
+// agentAt returns the row of the agent at a place or around it, or nil if there is none.
 func (r *row) agentAt() *row {
 	for ; r != nil; r = r.up {
 		if r.agent {
@@ -301,7 +301,7 @@ func calls(d event.ModelResponse) string {
 	}
 	var asked []llm.ToolCall
 	if data, err := json.Marshal(d.Reply.ToolCalls); err == nil {
-		_ = json.Unmarshal(data, &asked) // an event has its contents as encoding/json writes them
+		_ = json.Unmarshal(data, &asked) // an event's contents are written by encoding/json
 	}
 	var did []string
 	for _, c := range asked {
@@ -408,13 +408,13 @@ func (r *row) laneEnd(e event.LaneEnded, at time.Time) string {
 	return plain("lanes", r.path(), r.counts(), Duration(at.Sub(r.began)), r.left(at), running)
 }
 
-// maxBroken bounds the failed lanes of one fan-out whose labels are kept.
+// maxBroken is the maximum number of failed lanes of one fan-out whose labels are kept.
 const maxBroken = 1000
 
 // replayed is the longest time that a lane takes if its results were already recorded.
 const replayed = 5 * time.Millisecond
 
-// left formats the rate of a map in lanes a second and the estimated time left, or "" if it is unknown or short.
+// left formats the rate of a map in lanes per second and the estimated time left, or "" if it is unknown or short.
 func (r *row) left(now time.Time) string {
 	if r.form() != "map" || r.running == 0 || r.worked == 0 || r.ended >= r.lanes {
 		return ""

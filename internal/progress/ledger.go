@@ -14,7 +14,7 @@ type Ledger struct {
 	counted map[string]budget.Usage // within running leaves, by path
 }
 
-// Note takes an event, and returns the usage that no event before it has reported.
+// Note processes an event and returns the usage that no earlier event has reported.
 func (l *Ledger) Note(e event.Event) budget.Usage {
 	if _, first := e.Data.(event.RunStarted); first || l.leaves == nil {
 		*l = Ledger{leaves: map[string]bool{}, claims: map[string]budget.Usage{}, counted: map[string]budget.Usage{}}

@@ -46,8 +46,8 @@ const (
 // colors are dim, cyan, yellow, green and red.
 var colors = map[view.State]string{view.Pending: "\x1b[2m", view.Running: "\x1b[36m", view.Waiting: "\x1b[33m", view.Done: "\x1b[32m", view.Failed: "\x1b[31m"}
 
-// erase moves to the first line of the picture and clears from there. Terminals
-// that became narrower since have wrapped the lines.
+// erase moves to the first line of the picture and clears from there. Terminals that have become narrower since then have wrapped
+// the lines.
 func (d *Display) erase(frame *bytes.Buffer) {
 	if len(d.drawn) == 0 {
 		return
@@ -78,8 +78,8 @@ type Line struct {
 	Path  string // of the place in the pipeline, "" for the line that counts others
 }
 
-// Picture returns the tree as drawn on at most the given number of lines. If rows are
-// left out for lack of space, the last line counts them.
+// Picture returns the tree as drawn in at most the given number of lines. If rows are left out for lack of space, the last line
+// counts them.
 func (t *Tree) Picture(now time.Time, lines int) []Line {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -148,7 +148,7 @@ func (r *row) detail(now time.Time) string {
 	return strings.Join(parts, "  ")
 }
 
-// counts returns the number of lanes, rounds or visits, "" for a single one.
+// counts returns the number of lanes, rounds or visits, or "" for a single one.
 func (r *row) counts() string {
 	var parts []string
 	switch {

@@ -56,8 +56,8 @@ type place struct {
 	occurrence int
 }
 
-// A Tree collects the events of a run by the places of its pipeline. It may be used by several goroutines at once. Rows are made
-// when a run comes near, because a pipeline that reuses parts can have more places than fit in memory.
+// A Tree collects the events of a run by the places of its pipeline. It may be used by several goroutines at once. Rows are
+// created when a run comes near, because a pipeline that reuses parts can have more places than fit in memory.
 type Tree struct {
 	mu   sync.Mutex // guards the rows
 	root *row
@@ -73,7 +73,7 @@ func NewTree(p stone.Ashlar) *Tree {
 	return t
 }
 
-// reach makes the rows below r.
+// reach creates the rows below r.
 func (t *Tree) reach(r *row) {
 	if r.below != nil || r.ashlar.IsZero() {
 		return
@@ -99,8 +99,8 @@ func (r *row) form() string {
 
 func (r *row) fans() bool { return r.form() == "map" || r.form() == "parallel" }
 
-// find returns the row of a path, as "review/loop[2]/lane[17]/draft". Rounds,
-// lanes, branches and visits of one place have one row.
+// find returns the row of a path such as "review/loop[2]/lane[17]/draft". Rounds, lanes, branches and visits of one place share a
+// row.
 func (t *Tree) find(path string) *row {
 	r := t.root
 	first := true
@@ -117,7 +117,7 @@ func (t *Tree) find(path string) *row {
 	return r
 }
 
-// shown returns a path with the labels of lanes in place of their numbers, as far as they are known.
+// shown returns a path with lane labels, where known, instead of lane numbers.
 func (t *Tree) shown(path string) string {
 	var out []string
 	r := t.root

@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Key is the key under which the context of a step that stone.Run passes through its recorder has its Writes.
+// Key is the context key for the Writes of a step that stone.Run passes through its recorder.
 type Key struct{}
 
 // Writes are the writes of a step that may become durable after its recorder answers, but before any later step whose repetition
@@ -23,17 +23,17 @@ const (
 // Contained is implemented by makers of a leaf whose effects may all be those of the recorded steps within it.
 type Contained interface{ OnlySteps() bool }
 
-// Of returns the Writes of a step, 0 if there are none.
+// Of returns the Writes of a step, or 0 if there are none.
 func Of(ctx context.Context) Writes {
 	w, _ := ctx.Value(Key{}).(Writes)
 	return w
 }
 
-// Attempts is the key under which such a context has an OfAttempts.
+// Attempts is the key for the OfAttempts of such a context.
 type Attempts struct{}
 
-// OfAttempts returns the keys of a step in all attempts at the leaves around it, its own first, and none outside attempts.
-// Made returns the paths of the later attempts at a leaf that have a record, of the leaf's path without the numbers of attempts.
+// OfAttempts returns the keys of a step in all attempts at the leaves around it, its own first, and none outside attempts. Made
+// returns the paths of a leaf's later attempts that have a record, given the leaf's path without attempt numbers.
 type OfAttempts = func(key step.Key, made func(place string) []string) []step.Key
 
 // EveryAttempt returns the keys of a step in all recorded attempts around it, its own key first, or nil outside attempts.

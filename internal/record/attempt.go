@@ -9,7 +9,7 @@ import (
 
 type attemptKey struct{}
 
-// Attempt returns the number of the attempt to which ctx belongs, 1 if there is none.
+// Attempt returns the number of the attempt to which ctx belongs, or 1 if there is none.
 func Attempt(ctx context.Context) int {
 	if n, ok := ctx.Value(attemptKey{}).(int); ok {
 		return n
@@ -53,8 +53,8 @@ func WithAnew(ctx context.Context, n int) context.Context {
 
 type beginsKey struct{}
 
-// WithBegin returns the context for Acquire and Begin of a caller that begins the run at once, if it is new: both then are one
-// write, which need not be durable before the first write after it.
+// WithBegin returns the context for Acquire and Begin of a caller that begins a new run at once: both are then one write, which
+// need not be durable before the next write.
 func WithBegin(ctx context.Context) context.Context { return context.WithValue(ctx, beginsKey{}, true) }
 
 // Begins reports whether ctx is such a context.
@@ -64,7 +64,7 @@ type childKey struct{}
 
 type child struct{ goesOn bool }
 
-// WithChild returns the context of a step that waits for a run elsewhere. GoesOn means that the attempt of an earlier process
+// WithChild returns the context of a step that waits for a run elsewhere. GoesOn means that an earlier process's attempt
 // continues here and is not counted again. The step's cost counts for its run but not for sums over several runs, which include
 // the run elsewhere.
 func WithChild(ctx context.Context, goesOn bool) context.Context {
@@ -79,7 +79,8 @@ func Child(ctx context.Context) (is, goesOn bool) {
 
 type lookupKey struct{}
 
-// WithLookup returns the context for a Do that only looks up a record, zero if there is none, and does no work.
+// WithLookup returns the context for a Do that only looks up a record and does no work. Do returns the zero Record if there is
+// none.
 func WithLookup(ctx context.Context) context.Context {
 	return context.WithValue(ctx, lookupKey{}, true)
 }

@@ -18,15 +18,15 @@ func HalfOf(id dag.ID) (h Half) {
 	return h
 }
 
-// An Index has a number for each of many halves. It needs 23 bytes for one if their number is known before, and a map
-// up to 48.
+// An Index has a number for each of many halves. It needs 23 bytes for each if their count is known in advance; a map needs up to
+// 48.
 type Index struct {
 	keys    []Half
 	numbers []uint32 // one more than the number, 0 for a free place
 	used    int
 }
 
-// NewIndex returns an Index for about so many halves.
+// NewIndex returns an Index for about the given number of halves.
 func NewIndex(size int) *Index {
 	places := max(size, 0)*8/7 + 8
 	return &Index{keys: make([]Half, places), numbers: make([]uint32, places)}
@@ -38,7 +38,7 @@ func (x *Index) Get(h Half) (number uint32, known bool) {
 	return x.numbers[at] - 1, x.numbers[at] > 0
 }
 
-// Put sets the number of a half, which is below 1<<32 - 1.
+// Put sets the number of a half. The number must be below 1<<32 - 1.
 func (x *Index) Put(h Half, number uint32) {
 	at := x.place(h)
 	if x.numbers[at] == 0 {
@@ -51,7 +51,7 @@ func (x *Index) Put(h Half, number uint32) {
 	x.numbers[at] = number + 1
 }
 
-// place returns the place of a half, or the free one for it. Digests need no further hash.
+// place returns the place of a half, or a free place for it. Digests need no further hash.
 func (x *Index) place(h Half) int {
 	n := len(x.keys)
 	hi, _ := bits.Mul64(binary.LittleEndian.Uint64(h[:]), uint64(n))

@@ -12,7 +12,7 @@ import (
 type Origin struct {
 	Run    string
 	Digest dag.ID // of the step there
-	Placed bool   // any record of its place will do, whatever its digest
+	Placed bool   // any record at its place will do, whatever its digest
 }
 
 type originKey struct{}
@@ -22,7 +22,7 @@ func WithOrigin(ctx context.Context, o Origin) context.Context {
 	return context.WithValue(ctx, originKey{}, o)
 }
 
-// OriginOf returns the Origin of a step, zero if it has none.
+// OriginOf returns the Origin of a step, or zero if it has none.
 func OriginOf(ctx context.Context) Origin {
 	o, _ := ctx.Value(originKey{}).(Origin)
 	return o

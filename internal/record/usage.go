@@ -30,10 +30,9 @@ func Usage(rec step.Record) budget.Usage {
 	return found.Usage.Sane()
 }
 
-// Ended reports whether the cost of a step that ended with err, and without a result, is
-// known: the account refused it, or the error contains its usage, which Ended returns.
-// Declared is the amount of the context of Do. Steps within a step that has declared
-// nothing are counted on their own.
+// Ended reports whether the cost of a step that ended with err, and without a result, is known: the account refused it, or the
+// error contains its usage, which Ended returns. Declared is the amount of the context of Do. Steps within a step that has
+// declared nothing are counted separately.
 func Ended(declared budget.Amount, err error) (used budget.Usage, ok bool) {
 	used, ok = budget.CostOf(err)
 	if declared == (budget.Amount{}) {

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// IsDatabase reports whether a name is the address of a database on a server, and no file. A misspelled address
-// such as "postgres:/" is one, too, since it may have a password.
+// IsDatabase reports whether a name is the address of a database on a server, not a file. A misspelled address such as
+// "postgres:/" counts too, since it may have a password.
 func IsDatabase(name string) bool {
 	return strings.HasPrefix(name, "postgres:") || strings.HasPrefix(name, "postgresql:")
 }
 
-// Database returns an address without its password, and "postgres://" for one that cannot be read.
+// Database returns an address without its password, or "postgres://" if the address cannot be parsed.
 func Database(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -42,8 +42,8 @@ func HasPassword(address string) bool {
 	return has || u.Query().Has("password") || u.Query().Has("sslpassword")
 }
 
-// FullDatabase returns an address with the password of an environment variable that has the same address. Any other
-// address that was found, and not named by the user, gets no password: not PGPASSWORD, and none of a password file.
+// FullDatabase returns an address with the password of an environment variable that has the same address. Any other address that
+// was found, rather than named by the user, gets no password, neither from PGPASSWORD nor from a password file.
 func FullDatabase(address, variable string, found bool) string {
 	of := os.Getenv(variable)
 	if seen := Database(of); IsDatabase(of) && (seen == address || seen == Database(address)) {

@@ -36,8 +36,8 @@ func (s *Set) JSON(raw []byte) (clean []byte, found bool, err error) {
 	return clean, hits > 0, nil
 }
 
-// Text is Clean for a text that may be JSON: JSON stays JSON. Clean the output of other
-// programs with it before parsing, since errors quote parts of invalid text.
+// Text is Clean for a text that may be JSON: JSON stays JSON. Use it on other programs' output before parsing, since errors quote
+// parts of invalid text.
 func (s *Set) Text(text string) string {
 	if s.Empty() || !s.Holds(text) {
 		return text

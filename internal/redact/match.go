@@ -39,10 +39,9 @@ func newIndex(values []string) *index {
 	return x
 }
 
-// spellings returns the texts to search for: the value itself and escaped, each of these
-// in base64, at every offset in a longer text, and the value in hexadecimal digits. Base64
-// of base64 is not among them: its 36 spellings begin with so many letters that a stream
-// would hold back the ends of ordinary sentences.
+// spellings returns the texts to search for: the value itself and escaped, each of these in base64, at every offset in a longer
+// text, and the value in hexadecimal digits. Base64 of base64 is not among them: its 36 spellings begin with so many different
+// letters that a stream would hold back the ends of ordinary sentences.
 func spellings(value string) []string {
 	forms := []string{value, url.QueryEscape(value), url.PathEscape(value), html.EscapeString(value), named(value)}
 	for _, text := range []string{value, asJSON(value, true), asJSON(value, false)} {
@@ -61,13 +60,12 @@ func spellings(value string) []string {
 	return texts
 }
 
-// named escapes for HTML with the names of quotes, as other languages than Go do.
+// named escapes for HTML with the names of quotes, as languages other than Go do.
 func named(text string) string {
 	return strings.NewReplacer("&#34;", "&quot;", "&#39;", "&apos;").Replace(html.EscapeString(text))
 }
 
-// asJSON returns the text inside a JSON string, with or without the escapes for HTML.
-// Invalid UTF-8 is lost, as in all JSON.
+// asJSON returns the text inside a JSON string, with or without HTML escapes. Invalid UTF-8 is lost, as in all JSON.
 func asJSON(text string, html bool) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -222,10 +220,11 @@ func matchPercent(text, want string) (n int, undecided bool) {
 	return -1, undecided
 }
 
-// mostReference bounds the characters of a reference that may be escaped itself. Those of ASCII characters are shorter.
+// mostReference is the maximum number of characters of a reference that may be escaped itself. References to ASCII characters are
+// shorter.
 const mostReference = 24
 
-// matchReference matches a text that begins with a reference of HTML, which may be escaped again.
+// matchReference matches a text that begins with an HTML character reference, which may be escaped again.
 func matchReference(text, want string) (n int, undecided bool) {
 	all, undecided := references(text)
 	for _, r := range all {
@@ -247,7 +246,7 @@ type reference struct {
 	size int // bytes of the text
 }
 
-// references reads the reference at the beginning of a text, whose characters may have the escapes of JSON and URLs: "&amp;lt;"
+// references reads the reference at the beginning of a text, whose characters may be escaped as in JSON and URLs: "&amp;lt;"
 // stands for an ampersand, and for "<". It reports whether more may follow.
 func references(text string) (all []reference, cut bool) {
 	if text[0] != '&' && !strings.HasPrefix(strings.ReplaceAll(text[:min(len(text), mostReference)], "25", ""), "%26") &&

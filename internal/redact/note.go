@@ -50,7 +50,7 @@ var mediaTypes = []string{"application/json", "text/event-stream"}
 func (s *Set) NoteURL(address string) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return // no one else can use it either
+		return // unreadable, so no one else can use it either
 	}
 	if password, ok := u.User.Password(); ok {
 		s.add(password, u.User.String())
@@ -71,8 +71,8 @@ func (s *Set) NoteVariable(name, value string) {
 	s.NoteURL(value)
 }
 
-// NoteEnv adds the secrets in the environment of a program: for each NAME its value in
-// this process, for NAME=value the value if the name denotes a secret.
+// NoteEnv adds the secrets in a program's environment: for an entry NAME, the variable's value in this process, and for
+// NAME=value, the value if the name denotes a secret.
 func (s *Set) NoteEnv(env []string) {
 	for _, entry := range env {
 		name, value, given := strings.Cut(entry, "=")
@@ -85,7 +85,7 @@ func (s *Set) NoteEnv(env []string) {
 	}
 }
 
-// secretParts are parts of names that public values do not have.
+// secretParts are parts of names that the names of public values do not contain.
 var secretParts = []string{"key", "token", "secret", "password", "passwd", "auth", "credential"}
 
 // Secretive reports whether a name looks like the name of a secret.

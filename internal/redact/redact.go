@@ -1,9 +1,8 @@
 // Package redact removes secrets from everything that leaves a run: records, failures,
 // events, traces, errors and printed text.
 //
-// A [Set] knows the secrets. The set of a run is in its context: code that uses a secret
-// adds it there, see [From]. [Mark] replaces a secret. It is the same for every secret: a
-// digest would let a weak one be guessed.
+// A [Set] knows the secrets. The set of a run is in its context: code that uses a secret adds it there, see [From]. [Mark]
+// replaces a secret. It is the same for every secret, because a digest would let a weak secret be guessed.
 package redact
 
 import (
@@ -15,8 +14,7 @@ import (
 	"sync/atomic"
 )
 
-// MinLength is the minimum number of bytes of a secret: a shorter one would be found in
-// innocent text.
+// MinLength is the minimum number of bytes of a secret: a shorter secret would be found in innocent text.
 const MinLength = 8
 
 // Mark replaces a secret.
@@ -46,7 +44,7 @@ type setKey struct{}
 // With returns a context in which s is the set of the run.
 func With(ctx context.Context, s *Set) context.Context { return context.WithValue(ctx, setKey{}, s) }
 
-// From returns the set of the run to which ctx belongs, nil if it has none.
+// From returns the set of the run to which ctx belongs, or nil if it has none.
 func From(ctx context.Context) *Set {
 	s, _ := ctx.Value(setKey{}).(*Set)
 	return s
@@ -82,8 +80,8 @@ func (s *Set) add(values ...string) {
 // Empty reports whether the set has no secrets.
 func (s *Set) Empty() bool { return s == nil || s.index.Load() == nil }
 
-// Clean returns text without secrets. It finds them as they are, in JSON, in JSON
-// within JSON, in URLs, in hexadecimal digits and in base64.
+// Clean returns text without secrets. It finds them in plain text, in JSON, in JSON within JSON, in URLs, in hexadecimal digits
+// and in base64.
 func (s *Set) Clean(text string) string {
 	if s.Empty() {
 		return text
@@ -92,9 +90,8 @@ func (s *Set) Clean(text string) string {
 	return replace(text, found)
 }
 
-// CleanCut is Clean for a text that was cut out of a longer one: it also removes a
-// possible end of a secret at its beginning, and a possible beginning of one at its end,
-// from MinLength bytes on.
+// CleanCut is Clean for a text that was cut out of a longer one: it also removes a possible end of a secret at its beginning, and
+// a possible beginning of a secret at its end, if they have at least MinLength bytes.
 func (s *Set) CleanCut(text string) string {
 	if s.Empty() {
 		return text
@@ -119,8 +116,8 @@ func (s *Set) Holds(text string) bool {
 	return len(found) > 0
 }
 
-// Open returns how many bytes at the end of a text may belong to a secret whose rest
-// follows. Callers that pass on a text in pieces keep them back.
+// Open returns how many bytes at the end of a text may belong to a secret whose rest follows. Callers that pass on a text in
+// pieces hold these bytes back.
 func (s *Set) Open(text string) int {
 	if s.Empty() {
 		return 0

@@ -1,5 +1,5 @@
-// Package remote cancels a run's tasks at other services when no process runs it: such tasks continue by themselves. The code
-// that starts a task records it in a step named Step, whose result is a Task.
+// Package remote cancels a run's tasks at other services if no process executes the run: such tasks continue by themselves. The
+// code that starts a task records it in a step named Step, whose result is a Task.
 package remote
 
 import (
@@ -28,10 +28,10 @@ type Task struct {
 	Ended json.RawMessage `json:"ended,omitempty"` // set if it had ended by then
 }
 
-// patience bounds a visit: services that do not answer keep no run from being canceled.
+// patience is the maximum time of a visit: services that do not answer must not keep a run from being canceled.
 const patience = 15 * time.Second
 
-// Tasks returns the paths of the steps that started the tasks of a run for which it still waits.
+// Tasks returns the paths of the steps that started the tasks for which a run is still waiting.
 func Tasks(ctx context.Context, j journal.Journal, run string) (paths []string, err error) {
 	unfinished := map[string]bool{}
 	var sent []string
@@ -93,7 +93,7 @@ type visit struct {
 
 type visitKey struct{}
 
-// Canceling calls cancel if ctx is of a visit that cancels tasks, and returns the error with which the call then ends.
+// Canceling calls cancel if ctx belongs to a visit that cancels tasks, and returns the error with which the call then ends.
 func Canceling(ctx context.Context, cancel func(context.Context)) error {
 	v, _ := ctx.Value(visitKey{}).(*visit)
 	if v == nil {
@@ -108,7 +108,7 @@ func Canceling(ctx context.Context, cancel func(context.Context)) error {
 	return notStarted{}
 }
 
-// only keeps nothing of a visit: the run is as it was.
+// only records nothing of a visit: the run stays as it was.
 type only struct {
 	Only
 	*visit

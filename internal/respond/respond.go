@@ -1,5 +1,5 @@
-// Package respond answers requests for the command act and the server: a run keeps the answer to each request, and a Stream shows
-// it as it arrives.
+// Package respond answers requests for the command act and the server. A run keeps the answer to each request, and a Stream shows
+// the answer as it arrives.
 package respond
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Source is kept with the run of a request, in place of a command line.
+// Source is kept with the run of a request instead of a command line.
 type Source struct {
 	Request string `json:"request-digest"` // of the envelope
 }
@@ -32,9 +32,8 @@ type Keep struct {
 	Used    string              // the message of a run that answers another request
 }
 
-// Recorder returns the recorder of a run that answers the request, or gives the recorded
-// answer without a call, which recorded reports. The error is a *call.Error if the run
-// answers another request.
+// Recorder returns the recorder of a run that answers the request, or returns the recorded answer without a call, as recorded
+// reports. The error is a *call.Error if the run answers another request.
 func (k Keep) Recorder(ctx context.Context, data []byte) (r step.Recorder, recorded bool, err error) {
 	digest, err := k.digest(data)
 	if err != nil {

@@ -27,10 +27,10 @@ type Stream struct {
 	over   bool          // the run has ended: output of an abandoned capability is dropped
 }
 
-// A voice is a model or capability that has said something at a path.
+// A voice is a model or capability that has produced output at a path.
 type voice struct{ path, source string }
 
-// WithValues makes the stream print the partial values of answers, too.
+// WithValues makes the stream also print the partial values of answers.
 func (s *Stream) WithValues() {
 	s.values = event.Partials("", func(p event.Partial[json.RawMessage]) {
 		if p.Retracted == "" { // else a line is written anyway

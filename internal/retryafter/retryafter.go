@@ -1,4 +1,4 @@
-// Package retryafter computes the pause before a retry, and reads the wait that a server asks for.
+// Package retryafter computes the pause before a retry, and reads the wait that a server requests.
 package retryafter
 
 import (

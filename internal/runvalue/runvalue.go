@@ -1,4 +1,4 @@
-// Package runvalue keeps values for the lifetime of a run, for packages that do not make the run's context.
+// Package runvalue keeps values for the lifetime of a run, for packages that do not create the run's context.
 package runvalue
 
 import (
@@ -12,8 +12,8 @@ type Values struct{ values sync.Map }
 // Key is the context key of the *Values of a run.
 type Key struct{}
 
-// Of returns the value of a key in the run of ctx. The first call makes it. Outside of a
-// run each call makes a new one. It may be called concurrently.
+// Of returns the value of a key in the run of ctx. The first call creates the value. Outside a run, each call creates a new
+// value. Of may be called concurrently.
 func Of[T any](ctx context.Context, key any, fresh func() *T) *T {
 	run, ok := ctx.Value(Key{}).(*Values)
 	if !ok {

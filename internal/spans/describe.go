@@ -64,10 +64,10 @@ func (sp *span) describe(e event.Event, more ...slog.Attr) {
 	sp.Set(append(known, attributes(e, sp.genAI, timing)...))
 }
 
-// timing are the fields that a span has in another form.
+// timing are the fields that a span already contains in another form.
 var timing = []string{"elapsed", "latency", "ok", "conversation", "provider", "server"}
 
-// providers are the conventional names of protocols that have another one.
+// providers are the conventional names of protocols whose own names differ.
 var providers = map[string]string{"gemini": "gcp.gemini"}
 
 // asked returns the attributes of the server that a request is sent to.
@@ -88,8 +88,7 @@ func asked(d event.ModelRequest) (attrs []slog.Attr) {
 	return attrs
 }
 
-// attributes returns the fields of the event that say something, except those in without, under the
-// names of attributes.
+// attributes returns the event's fields that are not empty, except those in without, under the names of attributes.
 func attributes(e event.Event, genAI bool, without []string) []slog.Attr {
 	var attrs []slog.Attr
 	if e.Request != "" {

@@ -14,8 +14,8 @@ import (
 
 // An Emitter starts spans.
 type Emitter interface {
-	// Start starts a span with the name below up, which is nil at a root. First is the event that
-	// it starts with, at is when.
+	// Start starts a span with the name below up, which is nil at a root. First is the event with which it starts, and at is the
+	// time.
 	Start(up Span, name string, client bool, at time.Time, first event.Event) Span
 }
 
@@ -30,7 +30,7 @@ type Span interface {
 	End(at time.Time, kind, reason string)
 }
 
-// A Maker makes spans of events. It is for one goroutine at a time.
+// A Maker turns events into spans. Only one goroutine may use it at a time.
 type Maker struct {
 	// Messages puts the texts of models and tools into attributes.
 	Messages bool
@@ -43,7 +43,7 @@ type Maker struct {
 // New returns a Maker that starts its spans with the emitter.
 func New(out Emitter) *Maker { return &Maker{out: out, runs: map[string]*run{}} }
 
-// A run has the open spans of a run.
+// A run holds the open spans of a run.
 type run struct {
 	*Maker
 	conversation string
@@ -259,7 +259,7 @@ func (r *run) end(sp *span, ok bool, at time.Time) {
 	sp.End(at, kind, reason)
 }
 
-// leave ends a span whose end, or whose reason for it, is missing.
+// leave ends a span whose end, or the reason for it, is missing.
 func (r *run) leave(sp *span) {
 	if !sp.ended.IsZero() {
 		r.end(sp, false, sp.ended)
@@ -276,7 +276,7 @@ func (r *run) abandon() {
 	}
 }
 
-// around returns the first open span of those, else the root, or nil.
+// around returns the first of those spans that is open, else the root, or nil.
 func (r *run) around(keys ...string) *span {
 	for _, k := range keys {
 		if sp := r.open[k]; sp != nil {

@@ -11,7 +11,7 @@ import (
 // JSON is the value of an attribute, which is sent whole.
 type JSON string
 
-// Bounds of the texts of models in attributes.
+// Limits on models' texts in attributes.
 const (
 	maxPart     = 16 << 10  // bytes of a part
 	maxMessages = 128 << 10 // bytes of all messages: the oldest are left out

@@ -18,7 +18,7 @@ var ErrTooLong = errors.New("sse: an event is longer than 16 MiB")
 
 // Event is one event. Data is valid until the next call of a Reader's method.
 type Event struct {
-	Name string // "" when the stream gave none
+	Name string // "" if the stream sent none
 	Data []byte // the data lines, joined by line feeds
 }
 
@@ -38,8 +38,7 @@ type Reader struct {
 	started bool // a byte order mark is skipped only at the start
 }
 
-// Feed gives the Reader the next piece, which must not change before Next has
-// returned false.
+// Feed passes the next piece to the Reader. The piece must not change until Next has returned false.
 func (r *Reader) Feed(p []byte) {
 	if r.skipLF && len(p) > 0 {
 		r.skipLF = false
@@ -143,8 +142,8 @@ func (r *Reader) field(line []byte) {
 	}
 }
 
-// LastID returns the id that a client sends as Last-Event-ID to continue the stream, or ""
-// if the stream gave none. A stream may give one without an event.
+// LastID returns the id that a client sends as Last-Event-ID to continue the stream, or "" if the stream sent none. A stream may
+// send an id without an event.
 func (r *Reader) LastID() string { return r.lastID }
 
 // dispatch ends the event at a blank line. An event without data is dropped.

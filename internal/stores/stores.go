@@ -1,4 +1,4 @@
-// Package stores describes the journals of servers to package cli, which opens them without linking them.
+// Package stores describes database servers' journals for package cli, which opens them without linking them.
 package stores
 
 import (
@@ -20,7 +20,7 @@ type Store interface {
 	Close() error
 }
 
-// Server is a kind of database that is named by an address.
+// Server is a kind of database that an address names.
 type Server struct {
 	// Open opens a database. Listen is its address for notifications, or "".
 	Open func(ctx context.Context, address, listen string) (Store, error)

@@ -10,8 +10,8 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// A Dialect is the part of JSON Schema that a provider enforces on answers, and takes in tools. Of 1,000 generated types
-// OpenAI and Anthropic enforce 991 and Gemini all (TestProviders). Without projection it is 819, 591 and 912.
+// A Dialect is the part of JSON Schema that a provider enforces on answers and accepts in tools. Of 1,000 generated types, OpenAI
+// and Anthropic enforce 991 and Gemini all (TestProviders). Without projection they enforce 819, 591 and 912.
 type Dialect struct{ subset schema.Subset }
 
 // OpenAI is the dialect of strict structured outputs, in Chat Completions and Responses. Source:
@@ -75,11 +75,11 @@ var Gemini = &Dialect{schema.Subset{
 // formats are the formats of strings that OpenAI and Anthropic both know.
 var formats = []any{"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 
-// maxRepeat bounds the counts of a pattern: Anthropic refuses "large ranges" without a number.
+// maxRepeat is the maximum count in a pattern: Anthropic refuses "large ranges" without a number.
 const maxRepeat = 100
 
-// simple reports whether a pattern has only what the providers' engines are documented to know:
-// no assertions other than ^ and $, no references, and no classes but \d, \w and \s.
+// simple reports whether a pattern uses only features that the providers' engines are documented to support: no assertions other
+// than ^ and $, no references, and no classes but \d, \w and \s.
 func simple(pattern any) bool {
 	text, _ := pattern.(string)
 	parsed, err := syntax.Parse(text, syntax.Perl)
@@ -117,8 +117,8 @@ func (d *Dialect) Schema(f *llm.Format) json.RawMessage {
 	return projected
 }
 
-// System returns the system text of a request with this response format. It tells the model the
-// schema, unless the provider enforces the format and tells the model itself, or there is none.
+// System returns the system text of a request with this response format. It describes the schema to the model, unless there is no
+// format, or the provider enforces the format and describes it itself.
 func System(text string, f *llm.Format, enforced bool) string {
 	if enforced || f == nil {
 		return text

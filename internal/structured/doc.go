@@ -1,8 +1,7 @@
-// Package structured gets JSON of a schema out of a model. Package agent and the capabilities of
-// call/model use it.
+// Package structured gets JSON that matches a schema from a model. Package agent and the capabilities of call/model use it.
 //
-// A [Form] describes one kind of answer. It makes the response format of the requests, reads
-// the answers, and says what to tell a model whose answer does not fit:
+// A [Form] describes one kind of answer. It provides the response format for requests, reads the answers, and says what to tell a
+// model whose answer does not match:
 //
 //	order, err := schema.For[Order]()
 //	form := structured.Of("order", order)
@@ -12,27 +11,25 @@
 //
 // # What providers enforce
 //
-// Providers enforce only a part of JSON Schema, and refuse a request whose schema has more. A
-// [Dialect] is that part for one provider: [OpenAI], [Anthropic], [Gemini]. The packages of the
-// providers project the format of a request to their dialect, so callers always pass the whole
-// schema:
+// Providers enforce only a part of JSON Schema, and refuse a request whose schema contains more. A [Dialect] is that part for one
+// provider: [OpenAI], [Anthropic], [Gemini]. The provider packages project a request's format to their dialect, so callers always
+// pass the whole schema:
 //
 //   - The projection can allow more than the schema, because no provider knows every keyword. The
 //     descriptions in the projection tell the model the constraints that are left out, such as a
 //     minimum, and Read checks them.
-//   - A part that the provider cannot enforce is asked for in another form, which Read takes back: an
-//     object of free names as the list of its members, each with "key" and "value"; a property whose
-//     name is refused under another name; a value of any kind, or of its own kind where that is not
-//     enforced, as JSON text. A partial answer shows that form.
-//   - If the provider cannot enforce a schema at all, because it is too large or no object, the format
-//     is not enforced. The system text tells the model the schema instead; see
-//     [System]. The same happens if Anthropic's server refuses a schema as too complex.
-//   - A schema whose values are not objects, such as a list or a number, is asked for as the
-//     property "value" of an object, and Read takes it out again.
+//   - A part that the provider cannot enforce is requested in another form, which Read converts back: an object with free names
+//     becomes the list of its members, each with "key" and "value"; a property whose name is refused gets another name; and a
+//     value of any kind, or of a kind that is not enforced, becomes JSON text. A partial answer shows that form.
+//   - If the provider cannot enforce a schema at all, because it is too large or not an object, the format is not enforced. The
+//     system text tells the model the schema instead; see [System]. The same happens if Anthropic's server refuses a schema as
+//     too complex.
+//   - A value that is not an object, such as a list or a number, is requested as the property "value" of an object, and Read
+//     extracts it again.
 //
 // # What Read accepts
 //
-// Read takes JSON out of a code block, takes null for the absence of a property, and checks the
-// whole schema. A [Misfit] says what to tell the model, which gets one more chance. The caller sends
-// that message, because the caller owns the conversation, its budget and its records.
+// Read extracts JSON from a code block, treats null as the absence of a property, and checks the whole schema. A [Misfit] says
+// what to tell the model, which gets one more chance. The caller sends that message, because the caller owns the conversation,
+// its budget and its records.
 package structured

@@ -14,8 +14,7 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// A Form describes an answer: JSON of a schema, or text. It does not change and is safe for
-// concurrent use.
+// A Form describes an answer: JSON that matches a schema, or text. It is immutable and safe for concurrent use.
 type Form struct {
 	name    string
 	schema  *schema.Schema // nil is text
@@ -23,22 +22,22 @@ type Form struct {
 	wrapped bool // the answer is the property "value" of an object
 }
 
-// Of returns the form of answers that fit a schema. The name tells the provider, the model and the
-// reader of an error which schema that is. With a nil schema answers are text.
+// Of returns the form of answers that match a schema. The name identifies the schema to the provider, the model and the reader of
+// an error. With a nil schema, answers are text.
 func Of(name string, s *schema.Schema) *Form {
 	f := &Form{name: name, schema: s}
 	if s == nil {
 		return f
 	}
 	text := s.Ordered()
-	if f.wrapped = !s.Object(); f.wrapped { // providers want the schema of an object
+	if f.wrapped = !s.Object(); f.wrapped { // providers require the schema of an object
 		text = wrap(text)
 	}
 	f.format = &llm.Format{Name: Name(name), Schema: text}
 	return f
 }
 
-// Format returns the response format of requests, nil for text.
+// Format returns the response format of requests, or nil for text.
 func (f *Form) Format() *llm.Format { return f.format }
 
 // Name returns a name with each character that providers refuse replaced by "_", cut to 64 bytes.
@@ -52,7 +51,7 @@ func Name(name string) string {
 	return name[:min(len(name), 64)]
 }
 
-// A Misfit is an answer that does not fit its form.
+// A Misfit is an answer that does not match its form.
 type Misfit struct {
 	// Tell is the message to the model, which may answer again.
 	Tell string
@@ -88,8 +87,8 @@ func (f *Form) Read(ctx context.Context, r *llm.Reply) ([]byte, *Misfit) {
 	return nil, misfit
 }
 
-// Answered returns the text of an answer to a request with a response format: JSON that fits it. For an answer with tool calls,
-// and for a refusal, it is the unchanged text.
+// Answered returns the text of an answer to a request with a response format: JSON that matches it. For an answer with tool
+// calls, and for a refusal, it is the unchanged text.
 func Answered(ctx context.Context, f *llm.Format, r *llm.Reply) (string, error) {
 	if f == nil || len(r.ToolCalls) > 0 || r.Refused() {
 		return r.Text, nil
@@ -105,7 +104,7 @@ func Answered(ctx context.Context, f *llm.Format, r *llm.Reply) (string, error) 
 	return string(data), nil
 }
 
-// value finds the value that an answer has, and checks it.
+// value finds the value in an answer and checks it.
 func (f *Form) value(ctx context.Context, data []byte) ([]byte, error) {
 	if f.wrapped {
 		var fields map[string]json.RawMessage
@@ -182,7 +181,7 @@ func unquoted(p schema.Problem) string {
 	return ""
 }
 
-// grows reports whether JSON may be the beginning of another value: 12 of 120.
+// grows reports whether JSON may be the beginning of another value, as 12 is of 120.
 func grows(data []byte) bool {
 	data = bytes.TrimSpace(data)
 	return len(data) > 0 && data[len(data)-1] >= '0' && data[len(data)-1] <= '9'

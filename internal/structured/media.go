@@ -15,12 +15,12 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Media takes the media out of JSON that a model is to read. It returns the JSON with a line such as
-// "[media 1: a.png, image/png, 34 KB]" in place of each, and the media in the order of the numbers.
+// Media extracts the media from JSON that a model will read. It returns the JSON with a line such as "[media 1: a.png, image/png,
+// 34 KB]" in place of each, and the media in the order of the numbers.
 //
-// The schema says what is media: an object of type llm.Media, or a string with contentEncoding
-// base64 and a contentMediaType, which may end in an asterisk. The error names the field of media
-// that has no content, is not base64 or is too large. JSON without media is returned as it is.
+// The schema says what is media: an object of type llm.Media, or a string with contentEncoding base64 and a contentMediaType,
+// which may end in an asterisk. The error names the field of media that has no content, is not base64 or is too large. JSON
+// without media is returned unchanged.
 func Media(data []byte, s *schema.Schema) (text []byte, media []*llm.Media, err error) {
 	if s == nil || !bytes.Contains(s.JSON(), []byte(`"contentEncoding"`)) {
 		return data, nil, nil
@@ -70,7 +70,7 @@ func MediaTypes(s *schema.Schema) (types []string) {
 	return types
 }
 
-// MediaLine is the line in place of media number n, from 1.
+// MediaLine is the line that replaces media number n, from 1.
 func MediaLine(n int, m *llm.Media) string { return fmt.Sprintf("[media %d: %s]", n, m) }
 
 // shown is the media of a value.
@@ -108,7 +108,7 @@ func (list *shown) walk(v any, s *schema.Schema, where string) (any, error) {
 	return v, nil
 }
 
-// mediaOf returns the llm.Media that an object is, or nil: its schema has base64 in data, beside a
+// mediaOf returns the llm.Media that an object represents, or nil. The schema of such an object has base64 in data, beside a
 // type.
 func mediaOf(fields map[string]any, s *schema.Schema) *llm.Media {
 	data, _ := s.At("data")
@@ -128,7 +128,7 @@ func mediaOf(fields map[string]any, s *schema.Schema) *llm.Media {
 	return m
 }
 
-// decode makes media of a text in base64. A media type such as image/* leaves the rest to the data.
+// decode returns media from a text in base64. If the media type ends in an asterisk, such as image/*, the data determines it.
 func (list *shown) decode(text, mediaType, where string) (any, error) {
 	data, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {

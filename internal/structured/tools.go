@@ -10,15 +10,15 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// An Offer is a tool as a provider takes it.
+// An Offer is a tool in the form that a provider accepts.
 type Offer struct {
 	Description string
 	Schema      json.RawMessage
-	// Strict means that the provider can enforce the schema, with the meaning that it has.
+	// Strict means that the provider can enforce the schema without changing its meaning.
 	Strict bool
 }
 
-// toolDialect is the part of JSON Schema that a provider takes in the schemas of tools.
+// toolDialect is the part of JSON Schema that a provider accepts in the schemas of tools.
 type toolDialect struct {
 	loose  schema.Subset
 	strict *schema.Subset // nil: the provider enforces nothing
@@ -36,7 +36,7 @@ type projected struct {
 	optional, unions int // of strict
 }
 
-// maxKnown bounds the projected schemas that are kept.
+// maxKnown is the maximum number of projected schemas kept.
 const maxKnown = 4096
 
 // exactly is the subset for schemas that keep their meaning.
@@ -45,8 +45,8 @@ func exactly(s schema.Subset) *schema.Subset {
 	return &s
 }
 
-// looseKeywords are the constraints and annotations that OpenAI and Anthropic take in tools that are
-// not strict. Patterns that are not simple may be refused as no regular expression.
+// looseKeywords are the constraints and annotations that OpenAI and Anthropic accept in tools that are not strict. Patterns that
+// are not simple may be refused as invalid regular expressions.
 func looseKeywords(keyword string, value any) bool {
 	return keyword != "pattern" || simple(value)
 }
@@ -79,10 +79,9 @@ var geminiTools = &toolDialect{
 
 var toolDialects = map[*Dialect]*toolDialect{OpenAI: openAITools, Anthropic: anthropicTools, Gemini: geminiTools}
 
-// Tools returns tools as the provider takes them. Alternatives at the top of a schema are folded into
-// properties, and the keywords that the provider lacks are left out: the description tells them. The
-// caller checks the arguments against the schema of the tool. If enforce is true, the tools are strict
-// where the provider can enforce exactly their schema.
+// Tools returns tools in the form that the provider accepts. Alternatives at the top of a schema are folded into properties, and
+// keywords that the provider lacks are left out and described in the description instead. The caller checks the arguments against
+// the schema of the tool. If enforce is true, the tools are strict where the provider can enforce exactly their schema.
 func (d *Dialect) Tools(list []llm.Tool, enforce bool) []Offer {
 	out := make([]Offer, len(list))
 	strict, optional, unions := 0, 0, 0
@@ -109,7 +108,7 @@ func (t *toolDialect) project(text json.RawMessage) projected {
 	if ok {
 		return p
 	}
-	if len(text) == 0 { // a tool that takes nothing
+	if len(text) == 0 { // a tool without arguments
 		text = json.RawMessage(`{"type":"object","properties":{}}`)
 	}
 	var err error

@@ -4,10 +4,9 @@ import "strings"
 
 const fence = "```"
 
-// Unfence returns the content of the code block of an answer if the answer has exactly one,
-// otherwise the answer itself, without the space around it. Many models put JSON in a code block
-// whatever they are told. An answer that starts with a bracket is data, whose strings may contain
-// code blocks.
+// Unfence returns the content of the code block of an answer if the answer has exactly one, otherwise the answer itself, without
+// the space around it. Many models put JSON in a code block regardless of instructions. An answer that starts with a bracket is
+// data, whose strings may contain code blocks.
 func Unfence(answer string) string {
 	answer = strings.TrimSpace(answer)
 	if strings.HasPrefix(answer, "{") || strings.HasPrefix(answer, "[") {

@@ -12,8 +12,8 @@ var toRoot = regexp.MustCompile(`"\$ref":"#([^"]*)"`)
 // toDefs matches a reference to a definition at the top.
 var toDefs = regexp.MustCompile(`^/(\$defs|definitions)/`)
 
-// wrap returns the schema of an object whose property "value" fits the schema. Definitions stay at
-// the top, and other references lead to the definition of the value.
+// wrap returns the schema of an object whose property "value" matches the schema. Definitions stay at the top, and other
+// references lead to the definition of the value.
 func wrap(text []byte) json.RawMessage {
 	var top struct {
 		Defs map[string]json.RawMessage `json:"$defs"`
@@ -57,7 +57,7 @@ func wrap(text []byte) json.RawMessage {
 	return object(out)
 }
 
-// object returns the JSON of strings, maps and JSON, which always have one.
+// object returns the JSON of strings, maps and JSON, which can always be marshaled.
 func object(v any) json.RawMessage {
 	data, err := json.Marshal(v)
 	if err != nil {

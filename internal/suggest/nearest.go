@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Nearest returns the candidate that shares the most bytes at both ends with a text, because long
-// texts mostly differ in one place, and their first difference with some text around it. Among equal
-// ones it returns the smallest. It returns "" if there are no candidates.
+// Nearest returns the candidate that shares the most bytes at both ends with a text, because long texts mostly differ in one
+// place. It also returns their first difference with some text around it. Among equally near candidates it returns the smallest.
+// It returns "" if there are no candidates.
 func Nearest(text string, candidates iter.Seq[string]) (nearest, differs string) {
 	best, front, back := -1, 0, 0
 	for c := range candidates {

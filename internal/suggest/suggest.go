@@ -1,4 +1,4 @@
-// Package suggest finds the probable name for one that does not exist.
+// Package suggest finds the name that was probably meant by one that does not exist.
 package suggest
 
 import (
@@ -42,8 +42,8 @@ func Hint(name string, candidates iter.Seq[string]) string {
 	return ""
 }
 
-// distance returns how many letters must be inserted, removed, changed or swapped with
-// their neighbour to make b of a, or bound if it is not below bound.
+// distance returns how many letters must be inserted, removed, changed or swapped with their neighbour to turn a into b, or bound
+// if it is not below bound.
 func distance(a []rune, text string, bound int) int {
 	if n := utf8.RuneCountInString(text); max(len(a)-n, n-len(a)) >= bound {
 		return bound

@@ -20,13 +20,11 @@ var (
 	answerType  = dag.NewType[call.JSON]("answer")
 )
 
-// Intent returns a pipeline that answers as a call of the intent does: the Applicator
-// chooses a capability, checks its answer, and continues with the next one if that is not good
-// enough.
+// Intent returns a pipeline that answers like a call of the intent: the Applicator chooses a capability, checks its answer, and
+// continues with the next capability if the answer is not good enough.
 //
-// Where the intent states no in-schema, its capabilities are asked for turns, see
-// call.Model. Where that is "req/text", the input is the text of the conversation, and the
-// JSON of one message where it is any other.
+// If the intent states no in-schema, its capabilities are called for turns, see call.Model. If the in-schema is "req/text", the
+// input is the text of the conversation; for any other schema, it is the JSON of one message.
 func Intent(app *call.Applicator, intent string) stone.Ashlar {
 	switch app.Intents[intent].In {
 	case "", terms.AnyRequest:
@@ -49,7 +47,7 @@ type onlySteps struct{}
 
 func (onlySteps) OnlySteps() bool { return true }
 
-// heard is a model that repeats its answers to a voice, so watchers receive them.
+// heard is a model that repeats its answers to a voice, so that watchers receive them.
 type heard struct {
 	llm.Model
 	voice *event.Voice

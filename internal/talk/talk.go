@@ -28,16 +28,16 @@ const Prefix = "stone/"
 type Model struct {
 	Name   string // without Prefix
 	Ashlar stone.Ashlar
-	Format *llm.Format // of its answers, as the client wants them; may be nil
+	Format *llm.Format // format of its answers that the client requests; may be nil
 }
 
-// ID is the name by which clients ask for the model.
+// ID is the name by which clients request the model.
 func (m Model) ID() string { return Prefix + m.Name }
 
-// Given has, by type, a run's contents besides its input: the conversation so far and the client's tools.
+// Given holds, by type, a run's contents besides its input: the conversation so far and the client's tools.
 type Given map[string]json.RawMessage
 
-// An Error explains why a model cannot take a client's message, or why its answer is invalid.
+// An Error explains why a model cannot handle a client's message, or why its answer is invalid.
 type Error struct {
 	Param, Code, Message string
 	Paid                 bool // the run has ended
@@ -76,7 +76,7 @@ var (
 func ordered[T any]() []byte {
 	s, err := schema.For[T]()
 	if err != nil {
-		panic(err) // of a type of this module
+		panic(err) // its type is from this module
 	}
 	return s.Ordered()
 }
@@ -102,8 +102,7 @@ func formOf(in tree.Input) form {
 	return other
 }
 
-// inputs returns the names of the inputs by their form, and whether the model takes
-// nothing else.
+// inputs returns the names of the inputs by their form, and whether the model accepts nothing else.
 func (m Model) inputs() (names map[form]string, known bool) {
 	names = map[form]string{}
 	for _, in := range tree.Inputs(m.Ashlar) {
@@ -119,31 +118,31 @@ func (m Model) inputs() (names map[form]string, known bool) {
 	return names, true
 }
 
-// Talks reports whether the model takes chat messages. Others read one message as JSON.
+// Talks reports whether the model accepts chat messages. Other models read one message as JSON.
 func (m Model) Talks() bool {
 	names, known := m.inputs()
 	return known && names[asRequest]+names[asMessages]+names[asText] != ""
 }
 
-// TakesRequest reports whether the model takes a request with its settings and tools.
+// TakesRequest reports whether the model accepts a request with its settings and tools.
 func (m Model) TakesRequest() bool {
 	names, ok := m.inputs()
 	return ok && len(names) == 1 && names[asRequest] != ""
 }
 
-// TakesTools reports whether the model takes tools of its clients.
+// TakesTools reports whether the model accepts its clients' tools.
 func (m Model) TakesTools() bool {
 	names, _ := m.inputs()
 	return m.TakesRequest() || names[asTools] != ""
 }
 
-// Remembers reports whether the model gets its earlier answers with the calls of its tools.
+// Remembers reports whether the model gets its earlier answers with their tool calls.
 func (m Model) Remembers() bool {
 	names, _ := m.inputs()
 	return names[asHistory] != ""
 }
 
-// Input makes a run's input, and the contents given besides it, from a request.
+// Input returns a run's input, and the contents given besides it, from a request.
 func (m Model) Input(req *llm.Request) (input json.RawMessage, given Given, err error) {
 	names, known := m.inputs()
 	if m.TakesRequest() {
@@ -202,7 +201,7 @@ func (m Model) Input(req *llm.Request) (input json.RawMessage, given Given, err 
 	return json.RawMessage(whole), given, nil
 }
 
-// said returns an input with the text of messages and, if the pipeline takes it, the media of the newest one.
+// said returns an input with the text of messages and, if the pipeline accepts media, the newest message's media.
 func said(all []llm.Message, text, media string, object map[string]any) (json.RawMessage, error) {
 	newest := all[len(all)-1]
 	if shown := newest.Media(); media != "" && len(shown) > 0 {
@@ -221,13 +220,13 @@ func said(all []llm.Message, text, media string, object map[string]any) (json.Ra
 	return json.Marshal(object)
 }
 
-// MediaInput names the input of a pipeline that takes a message's media, "" for none.
+// MediaInput names a pipeline's input for a message's media, or is "" if there is none.
 func MediaInput(p stone.Ashlar) string {
 	names, _ := Model{Ashlar: p}.inputs()
 	return names[asMedia]
 }
 
-// transcript returns the text of one message, or the texts of several below their roles.
+// transcript returns the text of one message, or the texts of several messages, each below its role.
 func transcript(all []llm.Message) (string, error) {
 	var texts []string
 	for i := range all {
@@ -247,7 +246,7 @@ func transcript(all []llm.Message) (string, error) {
 	return strings.Join(texts, "\n\n"), nil
 }
 
-// Answer reads the result of a run. If the client wants a format, the answer's text has no code block around it.
+// Answer reads the result of a run. If the client requests a format, the answer's text has no code block around it.
 func (m Model) Answer(ctx context.Context, run api.Run) (*llm.Reply, error) {
 	reply, err := m.result(run)
 	if err != nil || m.Format == nil {
@@ -292,8 +291,7 @@ func (m Model) result(run api.Run) (*llm.Reply, error) {
 	return &llm.Reply{Text: string(content)}, nil
 }
 
-// Speaks reports whether values of a type are texts, so that an answer of that type can be shown while
-// it is written.
+// Speaks reports whether values of a type are texts, so that an answer of that type can be shown as it is written.
 func Speaks(t dag.AnyType) bool {
 	if t == nil || t.Err() != nil {
 		return false
@@ -302,7 +300,7 @@ func Speaks(t dag.AnyType) bool {
 	return bytes.Equal(s, textSchema) || bytes.Equal(s, historySchema) || bytes.Equal(s, replySchema)
 }
 
-// Conversation returns the messages of a run that is done, its answer included. It reports false if the model is given no
+// Conversation returns the messages of a run that is done, including its answer. It returns false if the model gets no
 // conversation. As in OpenAI's service, they exclude an llm.Request's system text; a pipeline that reads messages got it as a
 // message.
 func (m Model) Conversation(ctx context.Context, from journal.Journal, run api.Run) (said []llm.Message, ok bool, err error) {

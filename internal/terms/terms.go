@@ -1,5 +1,5 @@
-// Package terms has the names that packages of Stone agree on: types of nodes, names of schemas and intents, keys of
-// the notes beside a recorded step.
+// Package terms defines names shared by Stone's packages: node types, names of schemas and intents, and keys of the notes beside
+// a recorded step.
 package terms
 
 // Emit is the type of the node that a plan emits.
@@ -9,8 +9,8 @@ const Emit = "stone/emit"
 const (
 	AnyRequest  = "req/any"  // anything
 	AnyAnswer   = "res/any"  // anything
-	TextRequest = "req/text" // an object with text that is not blank in "prompt", "text" or "content"
-	TextAnswer  = "res/text" // an object with text that is not blank in "text" or "content"
+	TextRequest = "req/text" // an object with non-blank text in "prompt", "text" or "content"
+	TextAnswer  = "res/text" // an object with non-blank text in "text" or "content"
 	EvalRequest = "req/eval" // the input of a judge: "rubric", "intent", "input", "out", "done"
 	EvalAnswer  = "res/eval" // the answer of a judge: a "score" within 0..1, and "reasons"
 )
@@ -39,7 +39,7 @@ const (
 const (
 	PromptChanged   = "prompt-changed"   // recorded answers and conversations keep the old prompt
 	PipelineChanged = "pipeline-changed" // the run continues: what changed has not started
-	UnusedRecords   = "unused-records"   // a body did not ask for steps that it had recorded
+	UnusedRecords   = "unused-records"   // a body did not use steps that it had recorded
 )
 
 // A Versioned reader states the version of its computation, see dag.Reader.

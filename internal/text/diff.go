@@ -12,8 +12,8 @@ type Edit struct {
 	Line string
 }
 
-// maxCells bounds the work and memory to find common lines. In larger texts, all lines between
-// the first and the last difference count as changed.
+// maxCells limits the work and memory for finding common lines. In larger texts, all lines between the first and the last
+// difference count as changed.
 const maxCells = 1 << 20
 
 // Diff returns the edits that turn the lines a into the lines b.

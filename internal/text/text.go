@@ -30,8 +30,8 @@ func Lines(s string) []string {
 	return lines
 }
 
-// A Writer writes text to a terminal: it replaces control characters except line breaks
-// and tabs, and characters that hide or reorder text, by U+FFFD. A character may be split over two writes.
+// A Writer writes text to a terminal: it replaces control characters except line breaks and tabs, and characters that hide or
+// reorder text, by U+FFFD. A character may be split across two writes.
 type Writer struct {
 	W    io.Writer
 	part []byte // the beginning of a character
@@ -133,8 +133,7 @@ const (
 	longBase64 = 512 // longer base64 is not shown to people
 )
 
-// WithoutBase64 returns JSON for people, in which long base64 is a note of its size, such as the base64 of
-// a picture.
+// WithoutBase64 returns JSON for people, in which long base64, such as a picture, is replaced by a note of its size.
 func WithoutBase64(json string) string {
 	var b strings.Builder
 	for {
@@ -188,7 +187,7 @@ func Plurals(n int, one string) string {
 
 // Fold breaks one line at a width: between words, and within one that is longer.
 func Fold(s string, width int) (lines []string) {
-	column, begin, space := 0, 0, 0 // space is the offset behind the last one
+	column, begin, space := 0, 0, 0 // space is the offset after the last one
 	for i, r := range s {
 		w := columns(r)
 		for column+w > width && i > begin {
@@ -212,7 +211,7 @@ func Fold(s string, width int) (lines []string) {
 }
 
 // JSON returns JSON as people read it: a string without its quotes, and anything else indented, with all its digits. Text that is
-// not JSON is unchanged.
+// not JSON is returned unchanged.
 func JSON(content string) string {
 	var words string
 	if json.Unmarshal([]byte(content), &words) == nil {
@@ -225,8 +224,7 @@ func JSON(content string) string {
 	return out.String()
 }
 
-// Content shows the JSON of a content in one line of at most n columns. Of an object with one member it shows
-// the value.
+// Content shows a content's JSON on one line of at most n columns. For an object with one member, it shows the value.
 func Content(content []byte, n int) string {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(content, &members) == nil && len(members) == 1 {

@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/event"
 )
 
-// reorderWindow is how many lines RunLifecycle keeps back to put events in the order of
-// their timestamps: concurrent lanes write slightly out of order.
+// reorderWindow is how many lines RunLifecycle holds back to sort events by timestamp: concurrent lanes write slightly out of
+// order.
 const reorderWindow = 4096
 
 // A Command prints the answers of the three inspections of a trace file. Its methods
@@ -41,9 +41,8 @@ func (c Command) RunTally(path string) error {
 	})
 }
 
-// RunLifecycle prints the events of [Lifecycle] in chronological order, each as
-// [FormatLifecycleLine] formats it. An event that is in the file after later ones is
-// moved up past at most 4,096 events. An event without a timestamp stays after the one it
+// RunLifecycle prints the events of [Lifecycle] in chronological order, each as [FormatLifecycleLine] formats it. An event that
+// is in the file after later ones is moved up past at most 4,096 events. An event without a timestamp stays after the event it
 // follows. The first lines are printed long before a long file has been read.
 func (c Command) RunLifecycle(path string) error {
 	return c.run(path, printLifecycle)
@@ -173,7 +172,7 @@ type lineHeap []timedLine
 type timedLine struct {
 	at   time.Time
 	n    int
-	told bool // of interest, so it is printed
+	told bool // an event of interest, so it is printed
 	text string
 }
 

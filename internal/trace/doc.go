@@ -3,6 +3,5 @@
 //
 //   - What happened, and how often? [Command.RunTally] counts without decoding the events.
 //   - How did the run proceed? [Lifecycle] and [FormatLifecycleLine].
-//   - What exactly was the model sent? The events of type [event.ModelRequest] in a file of level
-//     debug.
+//   - What exactly was sent to the model? See the events of type [event.ModelRequest] in a file at level debug.
 package trace

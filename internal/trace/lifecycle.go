@@ -13,10 +13,9 @@ import (
 	"github.com/stonelayer/stone/internal/lines"
 )
 
-// Lifecycle returns the events that show the course of the run, in their order: starts
-// and ends of runs, ashlars, agents and lanes, calls to models and their responses,
-// tools, attempts and verdicts, plans, questions, replayed steps, and every failure,
-// which is an event of type "failure" or of level error. Errors are passed on.
+// Lifecycle returns the events that show the course of the run, in order: starts and ends of runs, ashlars, agents and lanes,
+// calls to models and their responses, tools, attempts and verdicts, plans, questions, replayed steps, and every failure, which
+// is an event of type "failure" or of level error. Errors are passed on.
 func Lifecycle(events iter.Seq2[event.Event, error]) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		for e, err := range events {
@@ -71,7 +70,7 @@ func FormatLifecycleLine(e event.Event) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// scalar renders a value that fits on a line; a list as its length.
+// scalar renders a value that fits on a line, and a list as its length.
 func scalar(v slog.Value) (string, bool) {
 	var f float64
 	switch v.Kind() {

@@ -28,7 +28,7 @@ func (o PayloadOptions) String() string {
 	return b.String()
 }
 
-// printPayload writes a request for reading.
+// printPayload writes a request in readable form.
 func printPayload(w *bufio.Writer, e event.Event, r event.ModelRequest) {
 	turn := ""
 	if r.Turn > 0 {

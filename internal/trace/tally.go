@@ -52,16 +52,14 @@ func tally(r io.Reader, bad func(error)) (counts []Count, total int) {
 	return c.sorted()
 }
 
-// typeOf returns the type at the beginning of a line that is JSON. It is not sure of a type with
-// escapes.
+// typeOf returns the type at the beginning of a line that is JSON. It cannot determine a type with escapes.
 func typeOf(in *jsonv2.Scanner, text []byte) (typ []byte, ok bool) {
 	rest, ok := bytes.CutPrefix(text, []byte(`{"event":"`))
 	typ, _, closed := bytes.Cut(rest, []byte{'"'})
 	return typ, ok && closed && bytes.IndexByte(typ, '\\') < 0 && in.Valid(text)
 }
 
-// A counter holds pointers because looking up a []byte as a key does not
-// allocate, but assigning under it does.
+// A counter holds pointers because looking up a []byte key does not allocate, but assigning to it does.
 type counter map[string]*int
 
 func (c counter) add(typ []byte) {

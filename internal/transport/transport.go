@@ -48,7 +48,7 @@ func Match(ctx context.Context, body []byte) []byte {
 
 type batched struct{}
 
-// WithBatches returns a context whose model requests are held back for batches: these have no rate limit and cost half.
+// WithBatches returns a context whose model requests are held back for batches: batches have no rate limit and cost half.
 func WithBatches(ctx context.Context) context.Context {
 	return context.WithValue(ctx, batched{}, true)
 }
@@ -59,8 +59,8 @@ func Batched(ctx context.Context) bool {
 	return is
 }
 
-// Embeds returns the context of a request for vectors. Texts of documents may wait for a batch at servers that take
-// such requests in one: OpenAI's and Gemini's. A question never waits.
+// Embeds returns the context of a request for vectors. Texts of documents may wait for a batch at servers that accept such
+// requests in batches: OpenAI's and Gemini's. A question never waits.
 func Embeds(ctx context.Context, endpoint string, question bool) context.Context {
 	if Batched(ctx) && (question || !strings.HasSuffix(endpoint, "/embeddings") && !strings.HasSuffix(endpoint, "/models")) {
 		return context.WithValue(ctx, batched{}, false)

@@ -21,16 +21,16 @@ type Input struct {
 	Type     dag.AnyType
 	Optional bool // every reader can do without it
 	Many     bool // every reader reads all nodes of the type
-	Inner    bool // no client may give it, see dag.Query.Inner
+	Inner    bool // no client may supply it, see dag.Query.Inner
 }
 
-// Inputs returns the types that a run of p needs in its input DAG, sorted by name. It leaves out
-// reserved types, and readers of the latest node or of the whole DAG, which ask for no type.
+// Inputs returns the types that a run of p needs in its input DAG, sorted by name. It leaves out reserved types, and readers of
+// the latest node or of the whole DAG, which need no particular type.
 func Inputs(p stone.Ashlar) []Input {
 	return slices.DeleteFunc(reads(p), Input.reserved)
 }
 
-// open returns the inputs that a client may give.
+// open returns the inputs that a client may supply.
 func open(p stone.Ashlar) []Input {
 	return slices.DeleteFunc(Inputs(p), func(in Input) bool { return in.Inner })
 }
@@ -44,7 +44,7 @@ func bare(p stone.Ashlar) bool {
 
 func (in Input) reserved() bool { return dag.Reserved(in.Type.Name()) }
 
-// reads is Inputs with reserved types, but for other texts of prompts, which are no input.
+// reads is Inputs with reserved types, except replaced prompts, which are not an input.
 func reads(p stone.Ashlar) []Input {
 	index := map[string]int{}
 	var out []Input
@@ -109,10 +109,10 @@ func (in Input) schema() (*schema.Schema, error) {
 	return schema.Parse(slices.Concat([]byte(`{"type":"array","items":`), in.Type.Schema().Below("items"), []byte(`}`)))
 }
 
-// ReadInput makes the input DAG of a run of p from JSON: the content of its input, or an object with the contents of its inputs
-// by the names of their types, where it has several or none. A text is enough if only one string is required. An object by names
-// is also accepted for a single input. ReadInput checks every content against the schema of its type. The errors say which input
-// is missing, unknown, Inner or does not fit, and where.
+// ReadInput returns the input DAG of a run of p from JSON: the content of its input or, if there are several or none, an object
+// with the contents of its inputs by type name. A text is enough if only one string is required. An object by names is also
+// accepted for a single input. ReadInput checks every content against the schema of its type. The errors say which input is
+// missing, unknown, Inner or invalid, and where.
 func ReadInput(ctx context.Context, p stone.Ashlar, data json.RawMessage) (dag.DAG, error) {
 	inputs := open(p)
 	given := map[string]json.RawMessage{}
@@ -193,7 +193,7 @@ func said(ctx context.Context, inputs []Input, data json.RawMessage) (name strin
 }
 
 // WriteInput is the inverse of [ReadInput]: it returns the values of a DAG that p needs in its input. It reads the [Inputs] that
-// clients may give. A missing input is an error unless it is Optional.
+// clients may supply. A missing input is an error unless it is Optional.
 func WriteInput(p stone.Ashlar, d dag.DAG) (json.RawMessage, error) {
 	all := map[string]json.RawMessage{}
 	inputs := open(p)
@@ -268,7 +268,7 @@ func (in Input) read(ctx context.Context, d dag.DAG, raw json.RawMessage) (dag.D
 	return d, nil
 }
 
-// missing is the error of an input that is not given. Another one may be misspelt.
+// missing is the error for an input that is missing. Another input may be misspelt.
 func missing(name string, given map[string]json.RawMessage, inputs []Input) error {
 	for _, other := range slices.Sorted(maps.Keys(given)) {
 		if !slices.ContainsFunc(inputs, func(in Input) bool { return in.Type.Name() == other }) {

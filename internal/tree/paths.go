@@ -8,11 +8,9 @@ import (
 	"github.com/stonelayer/stone"
 )
 
-// Paths ranges over the paths that a run can take through the leaves of p, each as a
-// list of their names. A match has one path for each branch, a parallel one for each
-// lane, a rescue one without and one with its heal. A loop and a map have the paths of
-// their body, once. A scoped ashlar has the paths of its walk. The number of paths can
-// be very large: see CountPaths.
+// Paths ranges over the paths that a run can take through the leaves of p, each as a list of their names. A match has one path
+// for each branch, a parallel one for each lane, and a rescue has one without and one with its heal. A loop and a map have the
+// paths of their body, once. A scoped ashlar has the paths of its walk. The number of paths can be very large: see CountPaths.
 func Paths(p stone.Ashlar) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		follow(p, nil, func(path []string) bool { return yield(slices.Clone(path)) })
@@ -51,7 +49,7 @@ func followOne(children []stone.Ashlar, path []string, next then) bool {
 	return true
 }
 
-// Hidden reports whether a and everything below it is glue, which is not shown.
+// Hidden reports whether a and everything below it are glue, which is not shown.
 func Hidden(a stone.Ashlar) bool {
 	return a.IsGlue() && !slices.ContainsFunc(a.Children(), func(c stone.Ashlar) bool { return !Hidden(c) })
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/stonelayer/stone/ask"
 )
 
-// Questions lists the questions that p can ask, each ashlar once, in the order of the tree. For a tool's questions only the name
-// is known.
+// Questions lists the questions that p can ask, each ashlar once, in tree order. For a tool's questions only the name is known.
 func Questions(p stone.Ashlar) []ask.Question {
 	var out []ask.Question
 	seen := map[stone.Ashlar]bool{}
@@ -36,7 +35,7 @@ func Children(a stone.Ashlar) iter.Seq2[int, stone.Ashlar] {
 	}
 }
 
-// A Child is a child with its number. Guard is the match of glue around it, zero without one.
+// A Child is a child with its number. Guard is the match of the glue around it, or zero if there is none.
 type Child struct {
 	stone.Ashlar
 	Occurrence int
@@ -88,7 +87,7 @@ func each(p stone.Ashlar, fn func(stone.Ashlar)) {
 }
 
 // Facts ranges over an ashlar's facts besides its name, types and effects, as names and values in display order: an agent's
-// model, prompts, tools and bounds, or a call's intent. A name may occur several times.
+// model, prompts, tools and limits, or a call's intent. A name may occur several times.
 func Facts(a stone.Ashlar) iter.Seq2[string, string] {
 	if facts := a.Detail().Facts; facts != nil {
 		return facts()

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// indexed reports whether an index of git has a path, in any case, since file systems may ignore it. An index that cannot
-// be read may have every path.
+// indexed reports whether a git index contains a path, ignoring case, since file systems may ignore it. An index that cannot be
+// read may contain every path.
 func indexed(index []byte, path string) bool {
 	if !bytes.HasPrefix(index, []byte("DIRC\x00\x00\x00\x04")) {
 		return bytes.Contains(bytes.ToLower(index), []byte(path+"\x00"))
@@ -21,8 +21,8 @@ func indexed(index []byte, path string) bool {
 	return true
 }
 
-// paths4 returns the paths in an index of version 4, whose digests have a number of bytes. Each entry has the length that
-// it cuts from the end of the path before it, and what follows there.
+// paths4 returns the paths in an index of version 4, whose digests have a number of bytes. Each entry has the length that it cuts
+// from the end of the previous path, and the text that follows there.
 func paths4(index []byte, digest int) (paths []string, ok bool) {
 	const header, stat, extended = 12, 40, 0x40
 	if len(index) < header+digest {
@@ -55,7 +55,7 @@ func paths4(index []byte, digest int) (paths []string, ok bool) {
 	return paths, len(rest) == 0
 }
 
-// offset decodes a number as git writes it, and returns how many bytes it has: 0 if it is none.
+// offset decodes a number in git's encoding, and returns its length in bytes, which is 0 if it is invalid.
 func offset(data []byte) (n, used int) {
 	for i, b := range data[:min(len(data), 4)] {
 		n = n<<7 | int(b&0x7f)

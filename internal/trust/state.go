@@ -14,9 +14,9 @@ import (
 	"github.com/stonelayer/stone/internal/regular"
 )
 
-// The state of a project is the databases that commands keep in its directory .stone. Files from a checkout are not trusted in
-// their place, because they may have answers that nobody gave. The user's configuration directory has a mark for each file with
-// its identity in the file system, which a replaced file lacks.
+// A project's state consists of the databases that commands keep in its directory .stone. Files from a checkout are not trusted
+// in their place, because they may contain answers that nobody gave. The user's configuration directory has a mark for each file
+// with its identity in the file system, which a replaced file lacks.
 
 // making is how long an announced file may take to appear.
 const making = time.Minute
@@ -71,7 +71,7 @@ func (s *Store) Callers(project string) (string, error) {
 // Make announces that this process will create a file, so others trust it from the start.
 func (s *Store) Make(file string) error { return s.keep(file, time.Now().UTC().Format(time.RFC3339)) }
 
-// Believe marks a file as trusted: this user's Stone made it, or the user was asked.
+// Believe marks a file as trusted: this user's Stone created it, or the user was asked.
 func (s *Store) Believe(file string) error {
 	m, err := mark(file)
 	if err != nil {
@@ -115,7 +115,8 @@ func (s *Store) Believed(file string) (bool, error) {
 	return m != "" && known == m, nil
 }
 
-// Foreign returns why a file beside a database, such as its log, does not belong to it: "" if it does, or if there is none.
+// Foreign returns why a file beside a database, such as its log, does not belong to it: "" if it does, or if there is no such
+// file.
 func Foreign(file string) string {
 	info, err := os.Lstat(file)
 	switch {
@@ -191,7 +192,7 @@ func (s *Store) Tokens(project, server string) ([]byte, error) {
 	return data, err
 }
 
-// SetTokens keeps the tokens of the user for a server, which are JSON.
+// SetTokens stores the user's tokens for a server, as JSON.
 func (s *Store) SetTokens(project, server string, tokens []byte) error {
 	file, err := s.tokens(project, server)
 	if err != nil {

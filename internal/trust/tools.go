@@ -60,7 +60,7 @@ func (s *Store) Tools(project, server string) (Tools, error) {
 	return all[project][server], nil
 }
 
-// Accept accepts definitions of tools of a server, besides its accepted ones.
+// Accept accepts definitions of a server's tools, in addition to those already accepted.
 func (s *Store) Accept(project, server string, definitions map[string]json.RawMessage) error {
 	return s.change(project, server, func(t *Tools) {
 		maps.Copy(t.Accepted, definitions)
@@ -70,7 +70,7 @@ func (s *Store) Accept(project, server string, definitions map[string]json.RawMe
 	})
 }
 
-// Refuse notes definitions that were refused, so that the user can accept them.
+// Refuse notes refused definitions, so that the user can accept them later.
 func (s *Store) Refuse(project, server string, definitions map[string]Refused) error {
 	return s.change(project, server, func(t *Tools) { maps.Copy(t.Refused, definitions) })
 }

@@ -19,10 +19,10 @@ import (
 	"github.com/stonelayer/stone/internal/regular"
 )
 
-// A Store is the file with the trusted projects. It has digests of files, no contents.
+// A Store is the file with the trusted projects. It contains digests of files, but no contents.
 type Store struct{ file string }
 
-// Open returns the store of the user of this process.
+// Open returns the store of the user who runs this process.
 func Open() (*Store, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -31,8 +31,7 @@ func Open() (*Store, error) {
 	return &Store{filepath.Join(dir, "stone", "trust.json")}, nil
 }
 
-// book has the digests of files, by the directory of the project and the path of the
-// file.
+// book maps a project's directory and a file's path to the file's digest.
 type book map[string]map[string]string
 
 func (s *Store) read() (book, error) {
@@ -53,7 +52,7 @@ func (s *Store) read() (book, error) {
 	return b, nil
 }
 
-// write replaces a whole file. If two processes write at once, one entry may be lost: its user is asked again.
+// write replaces a whole file. If two processes write at once, one entry may be lost; the user is then asked again.
 func write(file string, content any) error {
 	data, err := json.MarshalIndent(content, "", "  ")
 	if err != nil {
@@ -77,8 +76,7 @@ func write(file string, content any) error {
 	return err
 }
 
-// Changed returns the files of a project that are not trusted in their present form,
-// and whether the project is known.
+// Changed returns the files of a project that are not trusted in their current form, and whether the project is known.
 func (s *Store) Changed(project string, files []string) (changed []string, known bool, err error) {
 	b, err := s.read()
 	if err != nil {
@@ -97,7 +95,7 @@ func (s *Store) Changed(project string, files []string) (changed []string, known
 	return changed, known, nil
 }
 
-// Add trusts files of a project in their present form, besides its trusted ones.
+// Add trusts files of a project in their current form, in addition to those already trusted.
 func (s *Store) Add(project string, files []string) error {
 	b, err := s.read()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// The bounds of a Log. Parts that exceed them are left out.
+// The limits of a Log. Parts that exceed them are left out.
 const (
 	maxParts = 4096
 	maxSteps = 256 // of the parts
@@ -27,7 +27,7 @@ const (
 type Log struct {
 	// Roles maps the names of the pipeline's leaves to their roles.
 	Roles map[string]Role
-	// Recorded returns the value of a recorded step, or nil. An event.StepReplayed asks for it.
+	// Recorded returns the value of a recorded step, or nil. It is called for an event.StepReplayed.
 	Recorded func(path string) json.RawMessage
 
 	mu     sync.Mutex
@@ -68,7 +68,7 @@ func (l *Log) Now() (parts []Part, news <-chan struct{}) {
 	return parts, l.news
 }
 
-// End says that no more parts come.
+// End notes that no more parts come.
 func (l *Log) End() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,7 +83,7 @@ func (l *Log) wake() {
 	}
 }
 
-// Wants implements event.Watcher. Arguments and results of tools are of level debug.
+// Wants implements event.Watcher. Arguments and results of tools have level debug.
 func (l *Log) Wants(_ context.Context, level slog.Level) bool {
 	return level == event.LevelDelta || level >= slog.LevelDebug
 }
@@ -152,7 +152,7 @@ func split(path string) (agent string, turn int) {
 	if cut < 0 {
 		return path, 0
 	}
-	n, _, _ := strings.Cut(path[cut+len("/turn-"):], "@") // the turn was asked again, see agent.Compact
+	n, _, _ := strings.Cut(path[cut+len("/turn-"):], "@") // the turn was repeated, see agent.Compact
 	turn, _ = strconv.Atoi(n)
 	return path[:cut], turn
 }

@@ -32,7 +32,7 @@ const (
 type Part struct {
 	Kind   Kind
 	State  State
-	ID     string // its address in the run. A call that a model makes again has the same one.
+	ID     string // its address in the run. A call that a model repeats has the same address.
 	Turn   string // the address of the model's turn, or of the leaf
 	Text   string // the text so far; for a Tool, its arguments so far
 	Reason string // why it is Void
@@ -44,7 +44,7 @@ type Part struct {
 	Failed  bool            // the call, or the leaf, failed
 	Denied  bool            // a person refused it
 
-	Question *journal.Question // of an Ask; the ID of the part names the call that it is about, if any
+	Question *journal.Question // of an Ask; the part's ID names the call that the question is about, if any
 }
 
 // After returns the text after its first n bytes. A recorded text may be shorter than the part that was sent: call arguments are

@@ -22,14 +22,14 @@ import (
 // something.
 type Request struct {
 	Chat    string     // the id of the conversation
-	Join    bool       // nothing is said: the client wants the conversation so far
+	Join    bool       // there is no message: the client requests the conversation so far
 	Message string     // the id of the user's last message; empty if none is new
 	Content []llm.Part // of that message
 	Again   bool       // answer the message anew
 	Edited  bool       // the message takes the place of an earlier one
 	Replies []string   // ids of earlier replies, newest first; for this server's, see Run
 	Answers []Answer   // to questions
-	Results []Answer   // of calls that the client has executed, with the id of the call
+	Results []Answer   // results of calls that the client has executed, with their ids
 	Tools   []llm.Tool // of the client; see CheckTools
 	Seen    Seen       // the parts of the continued turn that the client has
 	Reply   string     // the id of the message that continues; empty for a new one
@@ -88,7 +88,7 @@ func Instead(q journal.Question, message string) string {
 	return message
 }
 
-// inMessage stands between who has answered a question and the message with the answer.
+// inMessage separates the person who answered a question from the message with the answer.
 const inMessage = " in message "
 
 // By returns the name of the person who answers and the id of the message, in at most ask.MaxBy bytes.
@@ -120,7 +120,7 @@ func short(id string) string {
 // Text returns the text of the user's message.
 func (r *Request) Text() string { return (&llm.Message{Content: r.Content}).Text() }
 
-// maxTools bounds the tools of a client.
+// maxTools is the maximum number of a client's tools.
 const maxTools = 128
 
 // toolName matches the names that every provider accepts.
@@ -171,10 +171,10 @@ func Listener(ctx context.Context) func([]Part) {
 // ErrNothing is the error for a request without a message or an answer.
 var ErrNothing = errors.New("nothing is asked: want a message of the user at the end, or answers to the open questions")
 
-// mark is between the name of a run and the rest of an id. No name of a run has it.
+// mark separates the name of a run from the rest of an id. No name of a run contains it.
 const mark = "~"
 
-// ID returns the id of something in a run, as clients of conversations see it.
+// ID returns the id of something in a run, in the form that clients of conversations see.
 func ID(run, address string) string { return run + mark + address }
 
 // Run returns the name of the run to which an id belongs.
@@ -186,7 +186,7 @@ func Run(id string) string {
 // CallID returns the id of the call that a question is about.
 func CallID(run string, q *journal.Question) string { return ID(run, q.Path) }
 
-// QuestionID returns the id of a question. It includes the version, so nobody answers another one.
+// QuestionID returns the id of a question. It includes the version, so nobody can answer a different version.
 func QuestionID(run string, q *journal.Question) string { return ID(run, q.Path) + "#" + q.Version }
 
 // Question returns run, path and version of a QuestionID.
@@ -210,7 +210,7 @@ type progress[T any] struct {
 
 // Each calls fn with every part and its progress, except for calls that are not due yet: clients treat a call without a result as
 // a question to them, and continue when none is left. The record of a turn has only its last text, under the id of the first one.
-// If the first one was taken back, Each gives the recorded text the next id, which the Log of the running process used.
+// If the first text was retracted, Each gives the recorded text the next id, which the Log of the running process used.
 func (s *Progress[T]) Each(parts []Part, fn func(p *Part, at *T)) {
 	if s.by == nil {
 		s.by = map[string]*progress[T]{}
@@ -270,8 +270,8 @@ func (s *Progress[T]) of(p *Part, times map[string]int) *progress[T] {
 	return s.by[key]
 }
 
-// Seen has the ids of the parts that a client has. A turn's texts are complete before its calls start, so a client with one text
-// of the turn has them all.
+// Seen holds the ids of the parts that a client has. A turn's texts are complete before its calls start, so a client with one
+// text of the turn has them all.
 type Seen map[string]bool
 
 // AddQuestion adds an open question, or a call that the client was asked to execute.
@@ -301,7 +301,7 @@ func (s Seen) Has(run string, p *Part) bool {
 	return s[ID(run, p.ID)] || p.Kind <= Reasoning && s[ID(run, p.Turn)+"/"]
 }
 
-// Why returns why a run has no result, for people.
+// Why explains to people why a run has no result.
 func Why(run api.Run) string {
 	if run.Failure != nil {
 		return fmt.Sprintf("%s: %s", run.Failure.Kind, run.Failure.Reason)
@@ -325,8 +325,8 @@ func Result(n *api.Node) (text string, value any) {
 	return "", object
 }
 
-// An Exchange is a message of a user and the reply to it, as the journal has them. A run has several if messages have answered its
-// questions.
+// An Exchange is a user's message and the reply to it, as recorded in the journal. A run has several if messages have answered
+// its questions.
 type Exchange struct {
 	Message string     // the id of the user's message
 	Content []llm.Part // of it

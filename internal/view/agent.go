@@ -45,8 +45,8 @@ func OpeningOf(ctx context.Context, j journal.Journal, run, path string) (*Openi
 	return o, nil
 }
 
-// ReplyOf reads a model's reply in an agent's turn, which may have been asked again after a too long request. It is nil if the
-// turn has none.
+// ReplyOf reads a model's reply in an agent's turn, which may have been repeated after a request that was too long. It is nil if
+// the turn has none.
 func ReplyOf(ctx context.Context, j journal.Journal, run, path string) (*llm.Reply, error) {
 	for _, at := range []string{path, path + "@2"} {
 		rec, err := Record(ctx, j, run, at, "step")
@@ -60,7 +60,7 @@ func ReplyOf(ctx context.Context, j journal.Journal, run, path string) (*llm.Rep
 	return nil, nil
 }
 
-// By names the model of a reply, and why it stopped.
+// By names the model of a reply and the reason why it stopped.
 func By(r *llm.Reply) string { return strings.TrimSpace(r.Model + " " + r.StopReason) }
 
 // An Outcome is the result of a tool call.

@@ -46,7 +46,7 @@ func Broken(ctx context.Context, j journal.Journal, info journal.RunInfo) ([]llm
 	}
 }
 
-// AgentOf returns the path of the outermost agent that started in a run, "" if there is none.
+// AgentOf returns the path of the outermost agent that started in a run, or "" if there is none.
 func AgentOf(steps []journal.Step) (agent string) {
 	for _, s := range steps {
 		if path := address.Parent(s.Path); address.Last(s.Path) == "opening" && s.Kind == "value" && (agent == "" || strings.Count(path, "/") < strings.Count(agent, "/")) {

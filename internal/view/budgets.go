@@ -17,7 +17,7 @@ type Budget struct {
 	Rule budget.Rule
 }
 
-// Budgets returns the states of the budgets of rules.
+// Budgets returns the states of the budgets in rules.
 func Budgets(rules []budget.Rule, balance func(budget.Shared) (budget.Balance, error)) (all []Budget, err error) {
 	for _, r := range rules {
 		b, err := balance(r.Shared)
@@ -52,7 +52,7 @@ func (b Budget) Renewed() string {
 	return b.Renews.Format("2006-01-02 15:04 UTC")
 }
 
-// A BudgetLine has the amounts of a budget in one unit.
+// A BudgetLine contains a budget's amounts in one unit.
 type BudgetLine struct{ Unit, Used, Held, Limit string }
 
 // Lines has a line for each unit that the budget limits.

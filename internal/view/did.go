@@ -107,7 +107,7 @@ func Argument(c llm.ToolCall) string {
 	return short(found)
 }
 
-// did says which tools a turn called, each once. Without calls, it was the answer.
+// did says which tools a turn called, each once. A turn without calls was the answer.
 func did(reply *llm.Reply) string {
 	var names []string
 	count := map[string]int{}
@@ -127,7 +127,7 @@ func did(reply *llm.Reply) string {
 	return "calls " + strings.Join(names, ", ")
 }
 
-// reply reads the reply of a turn, nil if there is none at the path.
+// reply reads the reply of a turn. It is nil if there is none at the path.
 func (r *Run) reply(ctx context.Context, path string) (*llm.Reply, error) {
 	if r.turnAt == path {
 		return r.lastReply, nil
@@ -227,7 +227,7 @@ func AttemptSteps(c *call.Record) []string {
 	return names
 }
 
-// Call reads the record of a call that ended, nil if there is none at the path.
+// Call reads the record of a call that ended. It is nil if there is none at the path.
 func (r *Run) Call(ctx context.Context, path string) (*call.Record, error) {
 	if r.callAt == path {
 		return r.lastCall, nil

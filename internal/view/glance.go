@@ -113,7 +113,7 @@ func (r *Run) Glance(ctx context.Context) (*Glance, error) {
 	return g, g.refused(ctx, r, calls)
 }
 
-// refused reads the refusals of the calls at the paths.
+// refused reads the refusals in the calls at the paths.
 func (g *Glance) refused(ctx context.Context, r *Run, calls []string) error {
 	for i, at := range calls {
 		if i == mostRefusedCalls {
@@ -152,7 +152,7 @@ func (r *Run) spot(ctx context.Context, to []Spot, s journal.Step, path string) 
 // outer returns the path of the branch directly above path.
 func outer(path string) string { return path[:max(strings.LastIndexAny(path, "/[~"), 0)] }
 
-// refusals lists a call's refusals, equal ones once.
+// refusals lists a call's refusals. Equal refusals are listed once.
 func refusals(path string, c *call.Record) (all []Refusal) {
 	for i, name := range AttemptSteps(c) {
 		a := c.Tried[i]
@@ -190,7 +190,7 @@ func WhyNot(a call.Attempt) string {
 // attemptEnd is how the name of an attempt or a repair ends.
 var attemptEnd = regexp.MustCompile(` [0-9]+( repair [0-9]+)?$`)
 
-// mostAgents bounds the agents whose model is looked up.
+// mostAgents is the maximum number of agents whose model is looked up.
 const mostAgents = 50
 
 // Spenders sums up the cost of a run's steps by capability or model, the most expensive first. All turns of an agent count as the

@@ -30,8 +30,7 @@ func Resumable(s journal.State) bool {
 // A Head is a run as lists show it.
 type Head struct{ journal.RunInfo }
 
-// Why returns why the run has no result. It is nil for a run that waits or was answered: its
-// questions say more.
+// Why returns the reason why the run has no result. It is nil for a run that is waiting or was answered: its questions say more.
 func (h Head) Why() *journal.Failure {
 	if h.State == journal.Waiting || h.State == journal.Answered {
 		return nil
@@ -39,8 +38,8 @@ func (h Head) Why() *journal.Failure {
 	return h.Failure
 }
 
-// Results returns the number of steps with a result, 0 if they were not counted since the run started, when the journal's number
-// is from an earlier end.
+// Results returns the number of steps with a result. It is 0 if the steps were not counted since the run started, because the
+// journal's number is then from an earlier end.
 func (h Head) Results() int {
 	if h.Ended.IsZero() {
 		return 0
@@ -48,7 +47,7 @@ func (h Head) Results() int {
 	return h.Steps
 }
 
-// Holder names the process that runs it, "" if none does.
+// Holder names the process that executes the run, or is "" if none does.
 func (h Head) Holder() string { return text.Process(h.Owner) }
 
 // Until returns when the run ended, or now if it is running. It is zero if the end is unknown because its process died.

@@ -22,7 +22,7 @@ type Lanes struct {
 	read    int                          // bytes of items
 }
 
-// maxItems bounds the bytes of items that are searched for labels. Lanes of further maps have no labels.
+// maxItems is the maximum size in bytes of items searched for labels. Lanes of further maps have no labels.
 const maxItems = 16 << 20
 
 // LanesOf returns the lane labels of a run, which are read on demand.
@@ -55,7 +55,7 @@ func (l *Lanes) Label(ctx context.Context, path string) (string, error) {
 	return text.Line(bounds.Label(items[n])), nil
 }
 
-// Shown returns a path with the labels of lanes in place of their numbers.
+// Shown returns a path with lane labels instead of lane numbers.
 func (l *Lanes) Shown(ctx context.Context, path string) (string, error) {
 	segments := slices.Collect(address.Segments(path))
 	at := 0

@@ -13,11 +13,11 @@ import (
 // A Price is the maximum cost of a run, for people.
 type Price struct {
 	Line    string   // empty if nothing is known to compare with a budget
-	Parts   []string // the parts with the highest cost, then those without a bound
-	Warning string   // warns that a budget is less, or ""
+	Parts   []string // the parts with the highest cost, then those without a limit
+	Warning string   // warns that a budget is lower, or ""
 }
 
-// mostParts bounds the shown parts that have an amount.
+// mostParts is the maximum number of parts shown with an amount.
 const mostParts = 10
 
 // most is the amount by which parts are ordered: one that depends on widths comes before all known amounts.

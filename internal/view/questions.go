@@ -20,8 +20,8 @@ func SizeOf(q journal.Question) int {
 	return n
 }
 
-// Brief returns a question without its long parts: its Text, Problem, Default and Response are cut, and it has no
-// Choices, Schema and Call.
+// Brief returns a question without its long parts: its Text, Problem, Default and Response are truncated, and it has no Choices,
+// Schema or Call.
 func Brief(q journal.Question) journal.Question {
 	const most = 2 << 10
 	for _, text := range []*string{&q.Text, &q.Problem, &q.Default, &q.Response} {
@@ -44,7 +44,7 @@ func BriefQuestions(ctx context.Context, j journal.Journal, run string) (all []j
 	return all, nil
 }
 
-// Page returns the first questions of a list, at most so many and about so many bytes, and whether there are more.
+// Page returns the first questions of a list, limited by number and approximate size in bytes, and whether there are more.
 func Page(all iter.Seq2[journal.Question, error], most, bytes int) (page []journal.Question, more bool, err error) {
 	for q, err := range all {
 		if err != nil {

@@ -52,7 +52,7 @@ type Row struct {
 	Cap     string            // the capability of an attempt of a call, such as "model/small repair"
 	Reason  string            // of a failure
 	Running bool              // its step is running
-	Asked   *journal.Question // by its step, nil for none
+	Asked   *journal.Question // asked by its step; nil if none
 	Paid    budget.Possible   // by attempts of its step, unless a row below has it
 }
 
@@ -90,9 +90,9 @@ func Result(b journal.Branch) *journal.Step {
 	return b.Step
 }
 
-// Paid returns the possible cost of a branch's attempts without a result. A step that asked a
-// person has waited, unless its last attempt began after the answer, and was lost. The steps below another one say what was in flight, unless it declared a cost
-// of its own. In a running run, the last attempt of a step is still in progress.
+// Paid returns the possible cost of a branch's attempts without a result. A step that asked a person was waiting, unless its last
+// attempt began after the answer and was lost. The steps below a step show what was in flight, unless that step declared its own
+// cost. In a running run, the last attempt of a step is still in progress.
 func Paid(run journal.RunInfo, b journal.Branch, asked *journal.Question) budget.Possible {
 	s := b.Step
 	n := s.PossiblyPaid()
@@ -120,7 +120,7 @@ func Dir(info journal.RunInfo) string {
 	var from struct {
 		Dir string `json:"dir"`
 	}
-	_ = json.Unmarshal(info.Source, &from) // another program may use a different source format
+	_ = json.Unmarshal(info.Source, &from) // another program may use another source format
 	return from.Dir
 }
 

@@ -36,7 +36,7 @@ type Run struct {
 // shown.
 const Small = 20_000
 
-// Read reads a run, and all its steps if that is asked for or they are few.
+// Read reads a run, and all its steps if requested or if they are few.
 func Read(ctx context.Context, j journal.Journal, info journal.RunInfo, all bool) (*Run, error) {
 	r := &Run{Head: Head{info}, Lanes: LanesOf(j, info.ID), journal: j, asked: map[string]*journal.Question{}}
 	var err error
@@ -70,8 +70,8 @@ func Read(ctx context.Context, j journal.Journal, info journal.RunInfo, all bool
 	return r, nil
 }
 
-// Below returns the branches directly below a path, by number. For more than 1,000 branches of a large run, it returns the first
-// and some of each state other than done.
+// Below returns the branches directly below a path, by number. If a large run has more than 1,000 of them, it returns the first
+// ones and some in each state other than done.
 func (r *Run) Below(ctx context.Context, path string) (journal.Level, error) {
 	const most, some = 1000, 10
 	l, err := r.Level(ctx, path, journal.Page{Limit: most})

@@ -36,7 +36,7 @@ func SentIn(rec step.Record) *Sent {
 	return a.Asked
 }
 
-// OutIn returns the out in the content of an invocation, nil if that is none.
+// OutIn returns the output in the content of an invocation, or nil if the content has none.
 func OutIn(content []byte) json.RawMessage {
 	var a answer
 	switch err := json.Unmarshal(content, &a); {

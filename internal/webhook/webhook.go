@@ -1,5 +1,5 @@
-// Package webhook signs and sends webhooks according to Standard Webhooks (standardwebhooks.com,
-// specification 1.0.0). By default it connects only to addresses of the public Internet.
+// Package webhook signs and sends webhooks according to Standard Webhooks (standardwebhooks.com, specification 1.0.0). By default
+// it connects only to addresses on the public Internet.
 package webhook
 
 import (
@@ -50,15 +50,14 @@ func Sign(id string, at time.Time, body []byte, keys ...[]byte) string {
 	return strings.Join(all, " ")
 }
 
-// timeout bounds an attempt, as the specification advises (15 to 30 s).
+// timeout is the maximum time of an attempt, as the specification advises (15 to 30 s).
 const timeout = 20 * time.Second
 
 // Sender sends webhooks. It follows no redirects and uses no proxy.
 type Sender struct{ client *http.Client }
 
-// NewSender returns a Sender. Unless private is true, it connects only to addresses of the
-// public Internet. It checks the address when it connects, after the name was resolved, so a
-// name cannot resolve to another address after the check.
+// NewSender returns a Sender. Unless private is true, it connects only to addresses on the public Internet. It checks the address
+// when it connects, after the name was resolved, so that the name cannot resolve to another address after the check.
 func NewSender(private bool) *Sender {
 	dialer := &net.Dialer{Timeout: timeout}
 	if !private {
@@ -92,9 +91,9 @@ func (e StatusError) Error() string {
 	return fmt.Sprintf("the receiver answered with status %d %s", int(e), http.StatusText(int(e)))
 }
 
-// Send sends a webhook once, with further headers, and returns an error unless the receiver accepts it. The error does
-// not contain the URL, which may contain a secret. Its type is StatusError if the receiver
-// answered. Without keys, it is not signed.
+// Send sends a webhook once, with further headers, and returns an error unless the receiver accepts it. The error does not
+// contain the URL, which may contain a secret. The error's type is StatusError if the receiver answered. Without keys, the
+// webhook is not signed.
 func (s *Sender) Send(ctx context.Context, address, id string, body []byte, header map[string]string, keys ...[]byte) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
