@@ -39,7 +39,7 @@ const (
 	tenantLabel  = "tenant"     // set by a server with tenants
 )
 
-// maxPrompt bounds the part of a prompt that is kept as a label, in bytes.
+// maxPrompt is the maximum size in bytes of a prompt's part that is kept as a label.
 const maxPrompt = 500
 
 // Serve serves the pipelines to one editor, who may do everything, until it ends or ctx is done. Answers are recorded as given by
@@ -226,7 +226,7 @@ func (a *agent) turns(ctx context.Context, id sdk.SessionId, most int, more url.
 	}
 }
 
-// maxListed bounds the runs that are read to list sessions, and the turns in a loaded history.
+// maxListed is the maximum number of runs read to list sessions, and of turns in a loaded history.
 const maxListed = 1000
 
 // ListSessions implements sdk.Agent. It lists the sessions of the newest runs.

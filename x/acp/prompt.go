@@ -59,7 +59,7 @@ func contentOf(prompt []sdk.ContentBlock) (text string, media []*llm.Media, err 
 	return strings.TrimSpace(strings.Join(texts, " ")), media, err
 }
 
-// Prompt implements sdk.Agent. It takes one turn.
+// Prompt implements sdk.Agent. It runs one turn.
 func (a *agent) Prompt(ctx context.Context, req sdk.PromptRequest) (sdk.PromptResponse, error) {
 	a.mu.Lock()
 	s := a.sessions[req.SessionId]
@@ -94,8 +94,8 @@ func (a *agent) Prompt(ctx context.Context, req sdk.PromptRequest) (sdk.PromptRe
 	return sdk.PromptResponse{StopReason: reason}, nil
 }
 
-// take starts a turn after the previous one has ended. Other processes may take turns too: a turn's run is named by its number,
-// so only one of them starts it.
+// take starts a turn after the previous one has ended. Other processes may start turns too: a turn's run is named by its number,
+// so only one process starts it.
 func (a *agent) take(ctx context.Context, s *session, v *voice, text string, media []*llm.Media) (sdk.StopReason, error) {
 	tried, until := 0, time.Time{}
 	for {
@@ -141,7 +141,7 @@ func (a *agent) take(ctx context.Context, s *session, v *voice, text string, med
 	}
 }
 
-// shownTime bounds the wait until another process's run is listed.
+// shownTime is the maximum wait until another process's run is listed.
 const shownTime = 5 * time.Second
 
 // start starts a turn's run.
@@ -213,7 +213,7 @@ func reasonOf(run api.Run) sdk.StopReason {
 	return sdk.StopReasonEndTurn
 }
 
-// stopped sends a run's updates and returns the run when it has stopped. If the editor cancels the turn, the run is cancelled; if
+// stopped sends a run's updates and returns the run once it has stopped. If the editor cancels the turn, the run is cancelled; if
 // the editor goes away, it is not.
 func (a *agent) stopped(ctx context.Context, v *voice, run api.Run) (api.Run, error) {
 	listening := turn.Listen(ctx, func(parts []turn.Part) { v.tell(ctx, run.ID, parts) })

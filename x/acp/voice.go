@@ -57,7 +57,7 @@ func (v *voice) paragraph(ctx context.Context, text string) {
 	v.say(ctx, text)
 }
 
-// tell sends the new text of a run's parts. Text that was sent cannot be taken back.
+// tell sends the new text of a run's parts. Text that was sent cannot be retracted.
 func (v *voice) tell(ctx context.Context, run string, parts []turn.Part) {
 	if v.run != run {
 		v.run, v.sent = run, turn.Progress[sent]{}
@@ -76,7 +76,7 @@ func (v *voice) tell(ctx context.Context, run string, parts []turn.Part) {
 	})
 }
 
-// said sends a text, unless it was taken back before any of it was sent.
+// said sends a text, unless it was retracted before any of it was sent.
 func (v *voice) said(ctx context.Context, p *turn.Part, at *sent) {
 	more := p.After(at.text)
 	if more == "" || p.State == turn.Void {
@@ -157,10 +157,10 @@ func (v *voice) call(ctx context.Context, p *turn.Part, at *sent, nth int) {
 	}
 }
 
-// raw returns a text as a call's input or output. Older editors drop updates where that is not an object.
+// raw returns a text as a call's input or output. Older editors drop updates in which that is not an object.
 func raw(text string) map[string]any { return map[string]any{"text": text} }
 
-// kinds has the kinds of Stone's tools, by which editors choose an icon.
+// kinds maps Stone's tools to the kinds by which editors choose an icon.
 var kinds = map[string]sdk.ToolKind{
 	"read_file": sdk.ToolKindRead, "view_file": sdk.ToolKindRead, "list_directory": sdk.ToolKindRead, "file_exists": sdk.ToolKindRead,
 	"write_file": sdk.ToolKindEdit, "edit_file": sdk.ToolKindEdit, "mkdir": sdk.ToolKindEdit, "delete_file": sdk.ToolKindDelete,

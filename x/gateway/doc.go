@@ -8,6 +8,6 @@
 //	GET  /v1/models              the pipelines and intents, as stone/NAME
 //	POST /v1/messages            Anthropic's Messages, with count_tokens
 //
-// The checks of an intent or a pipeline stand between these clients and the real models. An answer is sent when it is accepted
-// or, for the names in serve.Config.Live, while it is written.
+// The checks of an intent or a pipeline apply between these clients and the real models. An answer is sent once it is accepted
+// or, for the names in serve.Config.Live, as it is written.
 package gateway

@@ -57,7 +57,7 @@ func embedding(e llm.Embedder) *call.Applicator {
 	})}
 }
 
-// postEmbeddings answers in OpenAI's form.
+// postEmbeddings answers in OpenAI's format.
 func postEmbeddings(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
 	if err := protocol.WantType(r, "application/json"); err != nil {
 		return err

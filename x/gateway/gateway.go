@@ -40,7 +40,7 @@ func intents(app *call.Applicator) map[string]stone.Ashlar {
 	return all
 }
 
-// routes are the routes of the protocols of models.
+// routes are the routes of the model protocols.
 func routes() (out []protocol.Route) {
 	for _, r := range anthropic.Routes(openai.Routes()) {
 		role := protocol.Read
@@ -68,7 +68,7 @@ func routes() (out []protocol.Route) {
 	return append(out, protocol.Route{Pattern: "POST /v1/embeddings", Role: protocol.Act, Serve: postEmbeddings})
 }
 
-// fail answers with an error in the form of the client's protocol. It reports false for other clients.
+// fail answers with an error in the format of the client's protocol. It returns false for other clients.
 func fail(w http.ResponseWriter, r *http.Request, err error, problem func(error) *api.Problem) bool {
 	messages := anthropic.Serves(r)
 	if !messages && !openai.Serves(r.URL.Path) {
@@ -108,12 +108,12 @@ func (g gateway) Live(id string) *openai.Live {
 	return nil
 }
 
-// IgnoresTool reports whether the configuration leaves tools of a type out.
+// IgnoresTool reports whether the configuration removes tools of a type.
 func (g gateway) IgnoresTool(kind string) bool {
 	return slices.Contains(g.Settings().IgnoreTools, kind)
 }
 
-// permit checks that the caller may start, cancel and remove runs of a pipeline.
+// permit checks that the caller may start, cancel and remove a pipeline's runs.
 func (g gateway) permit(name string) error {
 	if _, err := g.Pipeline(name); err != nil {
 		return g.Needs(protocol.Act)

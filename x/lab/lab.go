@@ -141,7 +141,7 @@ func (r *runs) Result(ctx context.Context, id string) (past.Result, error) {
 	return out, err
 }
 
-// Open returns the run that answers a case. It keeps where answers are, not the answers.
+// Open returns the run that answers a case. It keeps the locations of answers, not the answers.
 func (r *runs) Open(ctx context.Context, id string) (*past.Run, error) {
 	o := &origin{journal: r.Journal, id: id, requests: map[string][]place{}, leaves: map[string]dag.ID{}}
 	o.dag = sync.OnceValues(func() (dag.DAG, error) { return r.Journal.DAG(ctx, id) })
@@ -239,7 +239,7 @@ func (o *origin) Person(ctx context.Context, version string) (ask.Answer, bool, 
 		o.answers = map[string]ask.Answer{}
 		for _, q := range slices.Backward(all) { // the first answer to a version counts
 			if !q.Open() && !strings.HasPrefix(q.By, "the run,") { // which withdraws a question
-				version, _, _ := strings.Cut(q.Version, "-") // after which times are counted
+				version, _, _ := strings.Cut(q.Version, "-") // followed by the count of repetitions
 				o.answers[version] = ask.Answer{Response: q.Response, By: q.By, Given: q.Answered}
 			}
 		}

@@ -1,5 +1,5 @@
-// Package marks controls where text comes from and where it may go: text from strangers, such as a web page or a mail, has a
-// mark, and steps that read it have only the effects that the mark allows.
+// Package marks controls where text comes from and where it may go: text from strangers, such as a web page or an email, has a
+// mark, and steps that read it may have only the effects that the mark allows.
 //
 //	policy := marks.Policy{"web": {
 //		From: []string{effect.Net},         // what steps and tools with this effect return
@@ -17,13 +17,13 @@
 // Some things are known only during the run:
 //
 //   - The marks limit a call's grant: capabilities that need more are not tried.
-//   - An agent's conversation has the marks of what the agent reads, and of every tool that it has called. A call of a
-//     tool that needs other effects is refused, and the model reads why. A pipeline that is a tool is checked with
-//     the marks of the conversation. A tool that declares no effects gets no marked text, and its results have all marks.
+//   - An agent's conversation has the marks of the agent's inputs, and of every tool that it has called. A call of a tool that
+//     needs other effects is refused, and the model is told why. A pipeline that is a tool is checked with the marks of the
+//     conversation. A tool that declares no effects gets no marked text, and its results have all marks.
 //   - A tool that the model's provider runs acts before the agent knows. Validate refuses it unless all marks that the
 //     conversation may get allow the effect net.
-//   - A plan is checked with the marks of what it reads, and a model that wrote it is told which of its nodes the text must
-//     not reach. If the planner has read marked text, all nodes of the plan have its marks.
+//   - A plan is checked with the marks of its inputs, and the model that wrote it is told which of its nodes the text must not
+//     reach. If the planner has read marked text, all nodes of the plan have its marks.
 //   - A child in another process gets the grant of the leaf that starts it.
 //
 // # What lifts a mark
@@ -37,9 +37,9 @@
 //
 // # What it does not see
 //
-// Go code is trusted: steps have only the effects they declare, middleware passes nothing on, and programs obey the answers they
-// ask for. A Match's choice of branch has no mark. Sending text to a model's own server does not count as an effect. Text that
-// one run stores and another reads has the mark of the effect that reads it.
+// Go code is trusted: steps have only the effects they declare, middleware passes nothing on, and programs obey the answers that
+// they request. A Match's choice of branch has no mark. Sending text to a model's own server does not count as an effect. Text
+// that one run stores and another reads has the mark of the effect that reads it.
 package marks
 
 import (

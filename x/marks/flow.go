@@ -18,7 +18,7 @@ import (
 // state has the marks known at a point of a pipeline.
 type state struct {
 	near, ever map[string]set // of the nearest node of each type, and of all its nodes
-	// shown has, by the type of an answer, the types shown in its question and the marks that the answer lifts.
+	// shown maps the type of an answer to the types shown in its question and the marks that the answer lifts.
 	shown map[string]map[reading]set
 }
 
@@ -102,7 +102,7 @@ func (w *walker) within(ctx context.Context, up *place, p stone.Ashlar) {
 // typed returns the marks that the policy gives to a type.
 func (w *walker) typed(name string) set { return w.from(name, nil) }
 
-// of returns the marks of what a reader of a type gets.
+// of returns the marks of the text that a reader of a type gets.
 func (w *walker) of(r reading) set {
 	marks := w.near
 	if r.all {
@@ -135,7 +135,7 @@ func (w *walker) readings(queries []dag.Query) (out []reading) {
 	return out
 }
 
-// talk is the name under which the marks of the conversation are kept that an agent's node has beside its content.
+// talk is the name for the marks of the conversation that an agent's node has beside its content.
 func talk(name string) string { return name + " conversation" }
 
 func (w *walker) read(readings []reading) set {
@@ -146,7 +146,7 @@ func (w *walker) read(readings []reading) set {
 	return s
 }
 
-// write notes that a step makes a node.
+// write notes that a step produces a node.
 func (w *walker) write(name string, s set, way string) {
 	w.near[name] = s
 	w.ever[name] |= s
@@ -167,7 +167,7 @@ func (w *walker) write(name string, s set, way string) {
 	}
 }
 
-// add is write for a node that may not be made.
+// add is write for a node that may not be produced.
 func (w *walker) add(name string, s set, way string) {
 	before := w.near[name]
 	w.write(name, s, way)
@@ -186,8 +186,8 @@ func (w *walker) way(s set, readings []reading, name string) string {
 	return name
 }
 
-// acting is the Detail of an agent, whose tools act during the run. Those that its provider hosts act within a turn, before
-// the agent hears of it.
+// acting is the Detail of an agent, whose tools act during the run. Tools hosted by its provider act within a turn, before the
+// agent is told.
 type acting interface {
 	Acts(yield func(name string, effects []string) bool)
 	Hosted() bool

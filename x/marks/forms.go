@@ -57,7 +57,7 @@ func (w *walker) child(a stone.Ashlar, children []stone.Ashlar, path string, i i
 	w.visit(c, pathOf(path, c, nth))
 }
 
-// depending notes that what follows depends on the decision of a. The function it returns ends that.
+// depending notes that the following steps depend on a's decision. The function that it returns ends that.
 func (w *walker) depending(a stone.Ashlar) (end func()) {
 	outer := w.deps
 	for _, q := range a.Queries() {
@@ -112,7 +112,7 @@ func (w *walker) branches(a stone.Ashlar, path string) {
 	w.state = end
 }
 
-// rescue walks the body and the handler, which sees what the body had made when it failed.
+// rescue walks the body and the handler, which sees the nodes that the body had produced when it failed.
 func (w *walker) rescue(a stone.Ashlar, path string) {
 	start, outer := w.clone(), w.failing
 	w.failing = map[string]set{}
@@ -132,7 +132,7 @@ func (w *walker) rescue(a stone.Ashlar, path string) {
 	w.failing = outer
 }
 
-// inside walks the children of a body, in any order and any number of times. The body works with text of the marks s. The
+// inside walks the children of a body, in any order and any number of times. The body works with text that has the marks s. The
 // tools of an agent are checked when they are called; its judges always run.
 func (w *walker) inside(a stone.Ashlar, path string, s set) {
 	_, agent := a.Detail().Value.(acting)

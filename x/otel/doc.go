@@ -11,10 +11,9 @@
 //
 // # Spans
 //
-// A run is a span below the span in the context of stone.Run, if it has one. Below it,
-// each visit of an ashlar, each lane, turn of a model, tool call and attempt of a call is
-// a span. Other events are events of the span to which they belong. A span that failed
-// has the status error and the kind of the failure under error.type.
+// A run is a span below the span in the context of stone.Run, if it has one. Below it, each visit of an ashlar, lane, model turn,
+// tool call and attempt of a call is a span. Other events are events of the span to which they belong. A span that failed has the
+// status error and the kind of the failure under error.type.
 //
 // Names follow the semantic conventions for generative AI, version 1.41. Attributes without a
 // conventional name begin with "stone.". The command stone export --as otlp sends existing trace files to a

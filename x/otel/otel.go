@@ -18,9 +18,8 @@ import (
 	"github.com/stonelayer/stone/internal/spans"
 )
 
-// NewProvider returns a provider that sends spans to a collector over OTLP/HTTP in
-// batches. The environment variables of OpenTelemetry and the options configure it. Its
-// Shutdown sends the queued spans.
+// NewProvider returns a provider that sends spans to a collector over OTLP/HTTP in batches. OpenTelemetry's environment variables
+// and the options configure it. Its Shutdown sends the queued spans.
 func NewProvider(ctx context.Context, service string, opts ...otlptracehttp.Option) (*sdk.TracerProvider, error) {
 	exporter, err := otlptracehttp.New(ctx, opts...)
 	if err != nil {
@@ -30,8 +29,7 @@ func NewProvider(ctx context.Context, service string, opts ...otlptracehttp.Opti
 	return sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about)), nil
 }
 
-// Watch returns a Watcher that makes spans of the events of runs. It may watch any number
-// of runs at once.
+// Watch returns a Watcher that turns the events of runs into spans. It may watch any number of runs at once.
 func Watch(p trace.TracerProvider) event.Watcher {
 	w := &watcher{tracer: p.Tracer("github.com/stonelayer/stone", trace.WithSchemaURL(spans.SchemaURL))}
 	w.maker = spans.New(w)
@@ -46,7 +44,7 @@ type watcher struct {
 	ctx   context.Context // of the run whose event is handled
 }
 
-// Wants implements event.Watcher: pieces of text make no spans.
+// Wants implements event.Watcher: pieces of text do not become spans.
 func (w *watcher) Wants(_ context.Context, level slog.Level) bool { return level > event.LevelDelta }
 
 // Watch implements event.Watcher.

@@ -1,5 +1,5 @@
-// Package screen has the screen of the command: with its part, cli.Main shows the
-// pipeline on the whole terminal when it is called without a command.
+// Package screen provides the command's screen: with its part, cli.Main shows the pipeline on the full terminal when it is called
+// without a command.
 //
 //	func main() { cli.Main(Pipeline, screen.Part) }
 package screen

@@ -33,10 +33,10 @@ type Config struct {
 	Skill string // sent as "skill" in the metadata of messages; may be empty
 	// Header is sent with every request to the server of the URL.
 	Header map[string]rest.Value
-	// Client makes the requests; by default a client with http.DefaultTransport. Its CheckRedirect is replaced.
+	// Client sends the requests; by default a client with http.DefaultTransport. Its CheckRedirect is replaced.
 	Client *http.Client
 	Scope  call.Scope // limits which servers the card, its interfaces and redirects may name; with a nil Net, only the URL's server
-	// MaxBody bounds an answer, in bytes; 8 MiB by default.
+	// MaxBody is the maximum size of an answer in bytes; 8 MiB by default.
 	MaxBody int
 	// Poll is the interval for polling a task when the agent cannot stream or its stream broke; 2 s by default.
 	Poll time.Duration
@@ -47,13 +47,13 @@ const (
 	defaultPoll = 2 * time.Second
 	// maxLost is how many reads of a task may fail in a row before the client gives up.
 	maxLost = 5
-	// cancelTime bounds the cancellation of a task.
+	// cancelTime is the maximum time to cancel a task.
 	cancelTime = 5 * time.Second
-	// maxTasks bounds the attempts of a request; each one is a task.
+	// maxTasks is the maximum number of attempts for a request; each one is a task.
 	maxTasks = 100
 )
 
-// Check returns an error if the configuration is invalid. Variables and files are read only when the agent is asked.
+// Check returns an error if the configuration is invalid. Variables and files are read only when the agent is called.
 func (c Config) Check() error {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" {
@@ -162,7 +162,7 @@ func (c Config) failure(own *secrets, what string, err error) error {
 	return unavailable(what, errors.New(own.clean(err.Error())))
 }
 
-// anyInput is the default input schema. As in an answer, "media" has files.
+// anyInput is the default input schema. As in an answer, "media" contains files.
 var anyInput, _ = schema.For[struct {
 	Media []*llm.Media `json:"media,omitempty"`
 }]()

@@ -38,7 +38,7 @@ func newSecrets(ctx context.Context) *secrets {
 	return s
 }
 
-// clean returns a text without them.
+// clean returns a text without the secrets.
 func (s *secrets) clean(text string) string { return s.run.Text(s.own.Text(text)) }
 
 // header reads the values of Header.
@@ -134,7 +134,8 @@ func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // Variables for tests.
 var (
-	// replyTime bounds a request without a stream. It is long because an agent may do all its work before it replies.
+	// replyTime is the maximum time of a request without a stream. It is long because an agent may do all its work before it
+	// replies.
 	replyTime = 5 * time.Minute
 	// silence is how long a stream may send nothing, not even keep-alive comments.
 	silence = time.Minute
@@ -142,7 +143,7 @@ var (
 
 var errSilent = errors.New("the agent has said nothing for too long")
 
-// bounded is a body that fails after so many bytes, or if it takes too long.
+// bounded is a body that fails if it is too long or takes too long.
 type bounded struct {
 	io.ReadCloser
 	left, most int64

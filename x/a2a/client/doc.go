@@ -1,5 +1,5 @@
-// Package client makes capabilities from agents that speak the Agent2Agent protocol (A2A), versions 1.0 and 0.3, over JSON-RPC or
-// REST:
+// Package client turns agents that speak the Agent2Agent protocol (A2A) into capabilities. It supports versions 1.0 and 0.3,
+// over JSON-RPC or REST:
 //
 //	registry := call.NewRegistry(
 //		client.New(call.Metadata{ID: "agent/travel", Intents: []string{"trip/plan"}}, client.Config{URL: "https://travel.example.com"}),

@@ -60,7 +60,7 @@ func (o *output) update(e *sdk.TaskArtifactUpdateEvent) {
 	}
 }
 
-// sizeOf estimates the memory that parts take.
+// sizeOf estimates the memory that parts occupy.
 func sizeOf(id string, parts sdk.ContentParts) int {
 	size := len(id)
 	for _, p := range parts {
@@ -98,7 +98,7 @@ func (o *output) speak() {
 	}
 }
 
-// message returns the answer of an agent that makes no task.
+// message returns the answer of an agent that creates no task.
 func (o *output) message(m *sdk.Message) (*call.Reply, error) {
 	return o.reply([]*sdk.Artifact{{Parts: m.Parts}})
 }

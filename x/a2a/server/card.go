@@ -63,7 +63,7 @@ func (a *agent) card(base string, skills bool) *sdk.AgentCard {
 	return card
 }
 
-// before has a card's fields for version 0.3 besides those for 1.0, which the card from the SDK's adapter lacks.
+// before has a card's fields for versions 0.3 and 1.0; the card from the SDK's adapter lacks the latter.
 type before struct {
 	*sdk.AgentCard
 	Version         sdk.ProtocolVersion       `json:"protocolVersion"`

@@ -71,7 +71,7 @@ func (a *agent) start(ctx context.Context, req *sdk.SendMessageRequest) (run api
 			return run, failure(err)
 		}
 	}
-	// Go on if the client has gone: it may send the message again and find the task. Viewers may come at any time.
+	// Continue if the client has gone: it may send the message again and find the task. Viewers may come at any time.
 	ctx = turn.Listen(context.WithoutCancel(ctx), func([]turn.Part) {})
 	run, err = c.Put(ctx, id, api.Start{Pipeline: s.Name, Input: input, After: after, Labels: map[string]string{contextLabel: group}})
 	if again, found := c.Result(ctx, id, 0); err != nil && found == nil { // the message was sent twice at once, and the other one started the run

@@ -56,7 +56,7 @@ func Mounts(cfg Config) map[string]serve.Mount {
 	return map[string]serve.Mount{"GET " + card: made, "GET " + at + "/{name}" + card: made, "POST " + at: made, at + "/": made}
 }
 
-// A house has an agent with all pipelines and one for each. They share the notification receivers.
+// A house has one agent with all pipelines, and one for each pipeline. They share the notification receivers.
 type house struct {
 	*agent
 	each map[string]*agent // by pipeline name
@@ -117,7 +117,8 @@ func (h *house) serve(w http.ResponseWriter, r *http.Request, who serve.Principa
 		refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is too large: want at most %d bytes, and the URLs of large files", large.Limit))
 		return
 	}
-	// A page of another origin can send a few content types without a preflight. A request without a type is not from a browser.
+	// A page from another origin can send a few content types without a preflight. A request without a type is not from a
+	// browser.
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); len(body) > 0 && (err != nil && r.Header.Get("Content-Type") != "" || err == nil && kind != jsonMode && kind != "application/a2a+json") {
 		refuse(w, http.StatusUnsupportedMediaType, fmt.Sprintf("the body is of type %q: want %s", r.Header.Get("Content-Type"), jsonMode))
 		return
@@ -150,14 +151,14 @@ func (a *agent) handler(path string, body []byte) http.Handler {
 	return a2asrv.NewJSONRPCHandler(a, alive)
 }
 
-// refuse replies with an error of the protocol over REST.
+// refuse replies with a protocol error over REST.
 func refuse(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", jsonMode)
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"code": status, "status": "INVALID_ARGUMENT", "message": text}}) // or the client has gone
 }
 
-// flusher makes a writer that unwraps to an http.Flusher one itself, as the SDK requires.
+// flusher turns a writer that unwraps to an http.Flusher into one, as the SDK requires.
 type flusher struct{ http.ResponseWriter }
 
 func (f flusher) Unwrap() http.ResponseWriter { return f.ResponseWriter }

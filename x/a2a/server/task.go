@@ -187,7 +187,7 @@ func (a *agent) CancelTask(ctx context.Context, req *sdk.CancelTaskRequest) (*sd
 	return task(ctx, c, run, nil)
 }
 
-// pageBytes bounds the JSON on a page of tasks, except that a page has at least one.
+// pageBytes is the maximum size of the JSON on a page of tasks, except that a page has at least one task.
 const pageBytes = 4 << 20
 
 // ListTasks implements a2asrv.RequestHandler.

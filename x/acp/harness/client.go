@@ -23,7 +23,7 @@ import (
 	"github.com/stonelayer/stone/sandbox"
 )
 
-// maxFile bounds a file that the program reads through the protocol, in bytes.
+// maxFile is the maximum size in bytes of a file that the program reads through the protocol.
 const maxFile = 8 << 20
 
 // RequestPermission implements sdk.Client. It asks the run's people; a canceled question denies the permission.
@@ -88,7 +88,7 @@ func (t *turn) ask(r sdk.RequestPermissionRequest) (sdk.PermissionOptionId, erro
 	return options[answer], err
 }
 
-// relative replaces the path of the clone in all strings of v, because each clone has another path.
+// relative replaces the clone's path in all strings of v, because each clone has a different path.
 func (t *turn) relative(v any) any {
 	switch v := v.(type) {
 	case string:
@@ -105,7 +105,7 @@ func (t *turn) relative(v any) any {
 	return v
 }
 
-// inside opens the clone and returns the path of a file in it. Links lead nowhere else.
+// inside opens the clone and returns the path of a file in it. Links cannot lead outside.
 func (t *turn) inside(path string) (*os.Root, string, error) {
 	rel, err := filepath.Rel(t.clone.dir, path)
 	if err != nil || !filepath.IsLocal(rel) || !filepath.IsAbs(path) {

@@ -1,14 +1,14 @@
 // Package harness runs a coding agent as a capability: a program that speaks the Agent Client Protocol, such as Claude Code,
 // Codex, Gemini CLI or stone acp, and edits a git repository.
 //
-// Each invocation clones the repository into a temporary directory and runs the program there, in a sandbox. The program
-// gets the field "prompt" of the input, or else the whole input as JSON. The answer has its text, and its edits as a diff
-// that git apply takes:
+// Each invocation clones the repository into a temporary directory and runs the program there, in a sandbox. The program gets the
+// field "prompt" of the input, or else the whole input as JSON. The answer has its text, and its edits as a diff for git apply:
 //
 //	{"text": "…", "base": "4f0c…", "diff": "diff --git a/…", "tests": {"passed": true, "output": "…"}}
 //
-// The diff applies to the commit base. Tests has the result of Config.Test; the check tests-pass rejects an answer whose tests
-// failed. If the call repairs a rejected answer, the program starts from its earlier edits and is told why they were rejected.
+// The diff applies to the commit base. Tests contains the result of Config.Test; the check tests-pass rejects an answer whose
+// tests failed. If the call repairs a rejected answer, the program starts from its earlier edits and is told why they were
+// rejected.
 //
 // # People
 //
@@ -17,7 +17,7 @@
 //
 // # Reach
 //
-// The program writes to its clone, and reads and writes what Config.Sandbox grants. It cannot write to .git, so it cannot commit.
-// File requests of the protocol reach only the clone. Terminals are not offered. When the context is done, the turn is cancelled,
-// and the program and all its child processes are stopped.
+// The program can write to its clone, and read and write what Config.Sandbox grants. It cannot write to .git, so it cannot
+// commit. The protocol's file requests reach only the clone. Terminals are not offered. When the context is done, the turn is
+// cancelled, and the program and all its child processes are stopped.
 package harness

@@ -61,7 +61,7 @@ func (t *turn) spent() call.Usage {
 	return t.usage
 }
 
-// run starts the program and takes one turn with it. When it returns, the program and its children have ended.
+// run starts the program and runs one turn with it. When it returns, the program and its children have ended.
 func (t *turn) run(policy sandbox.Policy, prompt string) error {
 	running, end := context.WithCancel(t.ctx)
 	defer end()
@@ -123,7 +123,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// talk takes the turn. If ctx ends first, it cancels the program's session.
+// talk runs the turn. If ctx ends first, it cancels the program's session.
 func (t *turn) talk(ctx context.Context, conn *sdk.ClientSideConnection, prompt string) error {
 	about, err := conn.Initialize(ctx, sdk.InitializeRequest{
 		ProtocolVersion:    sdk.ProtocolVersionNumber,

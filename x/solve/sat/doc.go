@@ -14,9 +14,8 @@
 // the solver. A formula beyond the limits of [Config] fails with "solver/too-large", or with
 // "solver/gave-up" if it is not decided within Conflicts.
 //
-// The solver (gophersat) has no way to cancel it. It is stopped where it reports a
-// learned clause, so that a cancelled call uses no processor. It solves one formula at a
-// time, and others wait for their turn: set a timeout if the formulas are not yours.
+// The solver (gophersat) cannot be cancelled. It is stopped when it reports a learned clause, so that a cancelled call uses no
+// processor time. It solves one formula at a time, and others wait for their turn: set a timeout if the formulas are not yours.
 //
 // Importing the package registers the solver sat for configurations.
 package sat

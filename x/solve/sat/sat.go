@@ -16,12 +16,11 @@ const (
 	kindGaveUp   = "solver/gave-up"   // the formula was not decided within Config.Conflicts
 )
 
-// Config bounds the work. Zero fields have the defaults.
+// Config limits the work. Zero fields use the defaults.
 type Config struct {
 	Variables int // of a formula, 100,000 by default
 	Literals  int // in all its clauses and groups, 2,000,000 by default
-	// Conflicts bounds the conflicts before the solver gives up, 2,000,000 by default,
-	// which takes minutes.
+	// Conflicts is the maximum number of conflicts before the solver gives up, 2,000,000 by default, which takes minutes.
 	Conflicts int
 }
 
@@ -142,8 +141,8 @@ func (f *formula) compile() (clauses [][]int, variables int) {
 			}
 			return
 		}
-		// A further variable for each literal means that one up to it is true. That takes
-		// three clauses for each literal, where pairs would take a square.
+		// An additional variable for each literal means that a literal up to it is true. That takes three clauses per literal,
+		// whereas pairs would take a quadratic number.
 		for i, l := range group {
 			upTo := variables + i + 1
 			add(-l, upTo)

@@ -9,14 +9,13 @@
 //
 //	{"move": "e2e4", "san": "e4", "pv": ["e2e4", "e7e5"], "eval": {"cp": 31, "depth": 14}}
 //
-// Without fen it is the first move of a game. The search is bounded by movetime-ms, depth
-// or both.
+// Without fen it is the first move of a game. The search is limited by movetime-ms, depth or both.
 //
 // Each call starts a new engine: the memory of an engine would change its next answers.
 // The engine is stopped with all its child processes.
 //
-// A position without a legal move fails with "chess/game-over", an engine that ends or breaks the
-// protocol with "chess/engine".
+// A position without a legal move fails with "chess/game-over"; an engine that ends or breaks the protocol fails with
+// "chess/engine".
 //
 // Importing the package registers the kind chess and the check legal-move for
 // configurations.

@@ -96,7 +96,7 @@ type dialogue struct {
 
 const maxLine = 1 << 20
 
-// Write takes output of the engine. It never fails, which would block the engine.
+// Write reads the engine's output. It never fails, because that would block the engine.
 func (d *dialogue) Write(text []byte) (int, error) {
 	n := len(text)
 	for d.err == nil && d.found.move == "" {

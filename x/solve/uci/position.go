@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/call"
 )
 
-// LegalMove is a check: out.move must be a legal move, as "e2e4" or "Nf3", in the
-// position input.fen. Without fen it is the first move of a game.
+// LegalMove is a check: out.move must be a legal move, such as "e2e4" or "Nf3", in the position input.fen. Without fen it is the
+// first move of a game.
 func LegalMove(_ context.Context, s call.Subject) error {
 	var input struct {
 		FEN string `json:"fen"`

@@ -26,9 +26,9 @@ const (
 type Config struct {
 	// Command is the absolute path of the engine, and its arguments.
 	Command []string
-	// Options are set before the search, as "Hash": "64".
+	// Options are set before the search, such as "Hash": "64".
 	Options map[string]string
-	// MoveTime is the search time if the input sets no bound, a second by default.
+	// MoveTime is the search time if the input sets no limit, a second by default.
 	MoveTime time.Duration
 	// Scope lists the engine in its Process. An engine is not confined: FS and Net must
 	// be nil.
@@ -89,7 +89,7 @@ type output struct {
 // An eval is the engine's evaluation of the position: either CP or Mate is set.
 type eval struct {
 	CP    *int `json:"cp,omitempty"`
-	Mate  *int `json:"mate,omitempty"` // in so many moves; negative, it is mated
+	Mate  *int `json:"mate,omitempty"` // number of moves to mate; negative if the side to move is mated
 	Depth int  `json:"depth"`
 }
 

@@ -99,7 +99,7 @@ func Media(p *sdk.Part) (*llm.Media, error) {
 
 const unknown = "application/octet-stream"
 
-// A Place describes where a value takes files. The zero Place takes none.
+// A Place describes where a value accepts files. The zero Place accepts none.
 type Place struct {
 	Types  []string // see TypesOf
 	fields map[string]form
@@ -118,7 +118,7 @@ func TypesOf(s *schema.Schema) []string {
 	return slices.Compact(types)
 }
 
-// PlaceOf returns where the values of a schema take files: as a whole, or in their properties.
+// PlaceOf returns where the values of a schema accept files: as a whole, or in their properties.
 func PlaceOf(s *schema.Schema) Place {
 	p := Place{Types: TypesOf(s), fields: map[string]form{}}
 	if f, ok := formOf(s); ok {

@@ -14,8 +14,8 @@
 //
 // # Thinking
 //
-// If a client asks for thinking, the answer includes the model's reasoning. In place of the provider's signature it has the run's
-// name; the run keeps the values that the provider needs in the next turn.
+// If a client requests thinking, the answer includes the model's reasoning. Instead of the provider's signature, it contains the
+// run's name; the run keeps the values that the provider needs in the next turn.
 package anthropic
 
 import (
@@ -63,7 +63,7 @@ func Token(r *http.Request) *http.Request {
 	return r
 }
 
-// kinds are the types of errors by status.
+// kinds are the error types by status.
 var kinds = map[int]string{
 	http.StatusUnauthorized: "authentication_error", http.StatusPaymentRequired: "billing_error", http.StatusForbidden: "permission_error",
 	http.StatusNotFound: "not_found_error", http.StatusRequestEntityTooLarge: "request_too_large", http.StatusTooManyRequests: "rate_limit_error",
@@ -75,8 +75,8 @@ type object = map[string]any
 // overloaded is Anthropic's status for an overloaded service.
 const overloaded = 529
 
-// failureOf returns an error with its status. A run that has failed is 424 where OpenAI's clients get 422: after
-// 400 and 422, Claude Code sends the request up to five times more, with fewer features each time.
+// failureOf returns an error with its status. For a failed run, that is 424 where OpenAI's clients get 422: after 400 and 422,
+// Claude Code sends the request up to five times more, with fewer features each time.
 func failureOf(e *openai.Error, w http.ResponseWriter) (status int, f object) {
 	status = e.Status
 	switch {

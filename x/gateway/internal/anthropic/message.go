@@ -93,7 +93,8 @@ func (m *answer) end(t *openai.Turn, said *llm.Reply) {
 	m.StopReason = &why
 }
 
-// thought returns an answer's thinking for a client that asks for it, and always with tool calls if their provider needs it back.
+// thought returns an answer's thinking for a client that requests it. With tool calls, it always does so if their provider needs
+// it back.
 func (a *asked) thought(t *openai.Turn, said *llm.Reply) []object {
 	wanted := a.thinking.Type == "enabled" || a.thinking.Type == "adaptive"
 	sealed := openai.Sealed + t.Run.ID

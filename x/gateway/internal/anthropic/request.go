@@ -74,7 +74,7 @@ func read(r *http.Request, b openai.Backend) (a asked, err error) {
 	return a, err
 }
 
-// tool is a client's tool or, with a type other than custom, a tool of Anthropic.
+// tool is a client's tool or, with a type other than custom, one of Anthropic's tools.
 type tool struct {
 	Type, Name, Description string
 	InputSchema             json.RawMessage `json:"input_schema"`
@@ -111,10 +111,10 @@ func (a *asked) offer(tools []tool, choice toolChoice, ignores func(kind string)
 	return nil
 }
 
-// maxList bounds each list of a request: the number of messages that Anthropic's API accepts.
+// maxList is the maximum length of each list in a request: the number of messages that Anthropic's API accepts.
 const maxList = 100_000
 
-// list is a bounded list, because a short element takes a hundred times its size in memory.
+// list is a list of limited length, because a short element takes a hundred times its size in memory.
 type list[T any] []T
 
 func (l *list[T]) UnmarshalJSON(raw []byte) error {
@@ -156,8 +156,8 @@ func blocks(at string, content json.RawMessage) (out list[block], err error) {
 	return out, nil
 }
 
-// block is a part of a message. The content within is read where it is used: reading it with each block around it would take time
-// that grows with the square of their depth.
+// block is a part of a message. The content within is read where it is used: reading it again with each enclosing block would
+// take time quadratic in the depth.
 type block struct {
 	Type, Text, Title string
 	Source            struct { // of an image or document
@@ -174,7 +174,7 @@ type block struct {
 	ToolName        string `json:"tool_name"` // of a reference to a tool of the request
 }
 
-// parts reads a content without calls, results and thinking. Documents made of blocks have no such documents within.
+// parts reads a content without calls, results and thinking. Documents made of blocks cannot contain such documents.
 func parts(at string, content json.RawMessage, inner bool) (out []llm.Part, err error) {
 	all, err := blocks(at, content)
 	for i := range all {

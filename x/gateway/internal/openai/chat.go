@@ -66,7 +66,7 @@ type chatUsage struct {
 	CompletionDetails struct {
 		ReasoningTokens int `json:"reasoning_tokens"`
 	} `json:"completion_tokens_details"`
-	Cost float64 `json:"cost,omitempty"` // in USD, in the field in which OpenRouter has it
+	Cost float64 `json:"cost,omitempty"` // in USD, in the same field as OpenRouter's
 }
 
 // chatRequest has the fields of a chat request beside its messages.
@@ -207,8 +207,7 @@ func (c *chatRequest) answerOf(r *llm.Reply) *chatAnswer {
 	return a
 }
 
-// write streams a chat: a chunk with the role at once, and one with the answer when the run
-// is done.
+// write streams a chat: a chunk with the role at once, and one with the answer once the run is done.
 func (c *chatRequest) write(w http.ResponseWriter, t *Turn) {
 	s := NewStream(w)
 	chunk := func(choices ...chatChoice) chatCompletion {

@@ -19,7 +19,7 @@ type Embedding struct {
 // EmbeddingModel is the name of the server's embedder.
 const EmbeddingModel = prefix + "embedder"
 
-// maxTexts bounds the texts of a request, as OpenAI does.
+// maxTexts is the maximum number of texts in a request, as at OpenAI.
 const maxTexts = 2048
 
 // ReadEmbedding reads a request for vectors.

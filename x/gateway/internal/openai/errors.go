@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// Error is an error in the form of OpenAI.
+// Error is an error in OpenAI's format.
 type Error struct {
 	Status  int    `json:"-"`
 	Final   bool   `json:"-"` // the same request fails again, or costs again
@@ -44,7 +44,7 @@ func Wrong(param, code, format string, args ...any) *Error {
 	return &Error{Status: http.StatusBadRequest, Message: fmt.Sprintf(format, args...), Type: "invalid_request_error", Code: code, Param: param}
 }
 
-// Of returns the error in a chain in the form of OpenAI, nil for none.
+// Of returns the error in a chain that is in OpenAI's format, or nil if there is none.
 func Of(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
@@ -58,7 +58,7 @@ func Of(err error) *Error {
 	return nil
 }
 
-// OfProblem returns a problem of package serve in the form of OpenAI.
+// OfProblem returns a problem of package serve in OpenAI's format.
 func OfProblem(p *api.Problem) *Error {
 	return &Error{Status: p.Status, Message: p.Error(), Type: typeOf(p.Status), Code: p.Type}
 }
@@ -114,8 +114,8 @@ func Failed(kind, reason string, paid bool) *Error {
 	return e
 }
 
-// failure returns the error of a response. Its code is one of the protocol: clients such as Codex
-// repeat a request after a code that they do not know. The kind of failure begins the message.
+// failure returns the error of a response. Its code is one of the protocol's: clients such as Codex repeat a request after an
+// unknown code. The message begins with the failure kind.
 func (e *Error) failure() *responseError {
 	code := "invalid_prompt" // which is final
 	switch {
@@ -145,8 +145,8 @@ func unread(err error) *Error {
 // retracted reports whether a run was cancelled because a client got text that was rejected.
 func retracted(run api.Run) bool { return run.Failure != nil && run.Failure.Kind == string(Retracted) }
 
-// Write answers a request with the error. Clients repeat requests that failed with some
-// statuses, unless they are told not to: a run that failed has been paid for.
+// Write answers a request with the error. Clients repeat requests that failed with some statuses, unless they are told not to: a
+// failed run has been paid for.
 func (e *Error) Write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
 	if e.Final {

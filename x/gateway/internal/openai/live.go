@@ -11,14 +11,13 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// Retracted is the failure kind of a run that was cancelled because its answer was
-// rejected after a client had got text of it.
+// Retracted is the failure kind of a run that was cancelled because its answer was rejected after a client had received text of
+// it.
 const Retracted kind.Kind = "retracted"
 
-// Live is the text of an answer as the model writes it, before a gate accepts it. It watches
-// one run and keeps the first answer that the run streams. If that answer is rejected after
-// said has returned some of it, Live ends the run: a client cannot take text back, and would
-// pay for an answer that it is not shown.
+// Live is the text of an answer as the model writes it, before a gate accepts it. It watches one run and keeps the first answer
+// that the run streams. If that answer is rejected after said has returned some of it, Live ends the run: a client cannot retract
+// text, and would pay for an answer that it does not see.
 type Live struct {
 	Void context.CancelCauseFunc // ends the run
 
@@ -69,7 +68,7 @@ func (l *Live) Watch(_ context.Context, e event.Event) {
 	}
 }
 
-// End says that the run has ended.
+// End notes that the run has ended.
 func (l *Live) End() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,8 +87,7 @@ func (l *Live) wake() {
 	}
 }
 
-// said returns the text so far. News is closed when there is more, or the run ends; it is nil
-// when nothing more comes.
+// said returns the text so far. News is closed when there is more or the run ends; it is nil if nothing more comes.
 func (l *Live) said() (text string, news <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

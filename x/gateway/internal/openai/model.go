@@ -16,10 +16,10 @@ const prefix = talk.Prefix
 // Model is the pipeline or intent behind a model name.
 type Model struct {
 	talk.Model
-	Live bool // streams what no gate has accepted yet
+	Live bool // streams text that no gate has accepted yet
 }
 
-// Talking returns the models that a client of a chat can use.
+// Talking returns the models that a chat client can use.
 func Talking(b Backend) []Model {
 	return slices.DeleteFunc(b.Models(), func(m Model) bool { return !m.Talks() })
 }

@@ -24,10 +24,9 @@ type Backend interface {
 	Models() []Model
 	// Start starts a run, or returns the run with this id that the same request started.
 	Start(ctx context.Context, run Start) (api.Run, error)
-	// Wait returns a run when it has stopped, with its result, or as it is when ctx ends.
+	// Wait returns a run with its result once it has stopped, or as it is when ctx ends.
 	Wait(ctx context.Context, id string) (api.Run, error)
-	// Live returns the text of a run that was started with Start.Live, or nil where this
-	// process does not run it.
+	// Live returns the text of a run that was started with Start.Live, or nil if this process does not execute the run.
 	Live(id string) *Live
 	// IgnoresTool reports whether tools of a type, such as web_search, are left out of requests, which
 	// are refused otherwise.
@@ -73,14 +72,14 @@ func Routes() []Route {
 	}
 }
 
-// places are the first parts of the paths of OpenAI's service below /v1, including unsupported ones:
-// its clients read errors of them in its form.
+// places are the first path segments of OpenAI's service below /v1, including unsupported ones: its clients expect their errors
+// in its format.
 var places = []string{
 	"assistants", "audio", "batches", "chat", "completions", "containers", "conversations", "embeddings", "files", "fine_tuning",
 	"images", "models", "moderations", "organization", "realtime", "responses", "threads", "uploads", "vector_stores", "videos",
 }
 
-// Serves reports whether a path is one of OpenAI's service, which has errors in its form.
+// Serves reports whether a path belongs to OpenAI's service, whose errors have its format.
 func Serves(path string) bool {
 	below, ok := strings.CutPrefix(path, "/v1/")
 	place, _, _ := strings.Cut(below, "/")
@@ -112,7 +111,7 @@ func field(body map[string]json.RawMessage, name string, to any) error {
 	return nil
 }
 
-// Fields reads parameters into the values that they belong to.
+// Fields reads parameters into the corresponding values.
 func Fields(body map[string]json.RawMessage, to map[string]any) error {
 	for name, value := range to {
 		if err := field(body, name, value); err != nil {
@@ -122,7 +121,8 @@ func Fields(body map[string]json.RawMessage, to map[string]any) error {
 	return nil
 }
 
-// named reports whether the client chose the run's id, to come back to it: such a run continues when the connection breaks.
+// named reports whether the client chose the run's id, in order to come back to it: such a run continues if the connection
+// breaks.
 func named(r *http.Request) bool { return r.Header.Get(protocol.IdempotencyKey) != "" }
 
 // runID returns a request's run id: random, unless the client chose a key.
@@ -166,10 +166,10 @@ func asked(m Model, req *llm.Request) error {
 // heartbeat is the interval of comments on a waiting stream, which keep proxies from closing it.
 const heartbeat = 15 * time.Second
 
-// cancelTime bounds the cancellation of a run whose client has gone.
+// cancelTime is the maximum time to cancel a run whose client has gone.
 const cancelTime = 30 * time.Second
 
-// wait waits until the run has stopped and returns it. If the client disconnects, it cancels the run where that was requested. It
+// wait waits until the run has stopped and returns it. If the client disconnects, it cancels the run if that was requested. It
 // calls beat while nothing happens.
 func wait(ctx context.Context, b Backend, id string, cancel bool, beat func()) (api.Run, error) {
 	for {
@@ -208,7 +208,7 @@ func NewStream(w http.ResponseWriter) *Stream {
 	return &Stream{w: w, out: http.NewResponseController(w)}
 }
 
-// Send writes an event. An empty name is none.
+// Send writes an event. An empty name means none.
 func (s *Stream) Send(name string, data any) {
 	text, err := json.Marshal(data)
 	if err != nil {
@@ -227,7 +227,7 @@ func (s *Stream) write(frame string) {
 	if s.err != nil {
 		return
 	}
-	// A client that reads nothing must not hold the server.
+	// A client that reads nothing must not block the server.
 	_ = s.out.SetWriteDeadline(time.Now().Add(sendTime))
 	if _, s.err = io.WriteString(s.w, frame); s.err == nil {
 		s.err = s.out.Flush()

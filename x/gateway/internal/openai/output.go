@@ -58,8 +58,8 @@ func textOf(text string) outputText {
 	return outputText{Type: "output_text", Text: text, Annotations: []any{}, Logprobs: []any{}}
 }
 
-// outputOf returns the items of an answer. Their ids are always the same. Reasoning comes
-// first, but behind a message that was streamed before the reasoning was complete.
+// outputOf returns the items of an answer. Their ids are always the same. Reasoning comes first, unless a message was streamed
+// before the reasoning was complete.
 func (resp *response) outputOf(r *llm.Reply) []any {
 	out := []any{}
 	suffix := strings.TrimPrefix(resp.ID, "resp_")
@@ -95,8 +95,7 @@ func (resp *response) outputOf(r *llm.Reply) []any {
 	return out
 }
 
-// events writes the events of a response, in the same order and with the same numbers
-// whenever it is asked for them.
+// events writes the events of a response, always in the same order and with the same numbers.
 type events struct {
 	*Stream
 	next, after int  // numbers of the next event, and of the last one that the client has
@@ -115,7 +114,7 @@ func (e *events) send(kind string, fields map[string]any) {
 	}
 }
 
-// stream writes the events after a number. It sends the answer when the run is done, a live model's answer as it is written.
+// stream writes the events after a number. It sends the answer once the run is done, or a live model's answer as it is written.
 func (resp *response) stream(w http.ResponseWriter, r *http.Request, b Backend, m Model, after int) error {
 	e := &events{Stream: NewStream(w), after: after}
 	e.send("response.created", map[string]any{"response": *resp})
@@ -230,7 +229,7 @@ func (e *events) part(at map[string]any, part any) {
 	e.send("response.content_part.done", with(map[string]any{"part": part}))
 }
 
-// finished is the reason for which a chat's answer ends.
+// finished is the reason why a chat's answer ends.
 func finished(r *llm.Reply) string {
 	switch why := cutOff(r); {
 	case why == "max_output_tokens":

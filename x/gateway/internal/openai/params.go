@@ -12,14 +12,14 @@ type Use string
 const (
 	// Used parameters are passed to the model.
 	Used Use = "used"
-	// Passed parameters reach a model that takes a request. A pipeline that takes anything
-	// else has settings of its own, and ignores them.
+	// Passed parameters reach a model that accepts a request. A pipeline with any other input has its own settings and ignores
+	// them.
 	Passed Use = "passed"
-	// Tooled parameters are only for models that take a request; others refuse them.
+	// Tooled parameters are only for models that accept a request; others refuse them.
 	Tooled Use = "tools"
 	// Ignored parameters have no effect that a program could rely on.
 	Ignored Use = "ignored"
-	// Refused parameters ask for a feature that no model here has. Their null, false, 0 and empty values, and 1 for n, are
+	// Refused parameters request a feature that no model here has. Their null, false, 0 and empty values, and 1 for n, are
 	// accepted.
 	Refused Use = "refused"
 )
@@ -104,7 +104,7 @@ func checkParameters(body map[string]json.RawMessage, use func(Parameter) Use) e
 	return nil
 }
 
-// Unset reports whether a value asks for nothing. For n, that is 1.
+// Unset reports whether a value requests nothing. For n, that is 1.
 func Unset(value json.RawMessage) bool {
 	switch strings.TrimSpace(string(value)) {
 	case "null", "false", "0", "1", `""`, "[]", "{}":

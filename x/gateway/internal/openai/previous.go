@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// conversation returns the messages of an earlier response, its answer included.
+// conversation returns the messages of an earlier response, including its answer.
 func conversation(ctx context.Context, b Backend, id string) ([]llm.Message, error) {
 	_, m, run, err := stored(ctx, b, id)
 	if err != nil {
@@ -26,7 +26,7 @@ func conversation(ctx context.Context, b Backend, id string) ([]llm.Message, err
 	return said, err
 }
 
-// maxEarlier bounds the responses whose items a request names.
+// maxEarlier is the maximum number of responses whose items a request names.
 const maxEarlier = 1000
 
 // earlier finds items of earlier responses, which clients name instead of sending them again.

@@ -14,8 +14,8 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// response is a response of the Responses protocol. It repeats the parameters of the request,
-// or what OpenAI says for those that it did not have.
+// response is a response of the Responses protocol. It repeats the request's parameters, with OpenAI's values for parameters that
+// the request did not have.
 type response struct {
 	ID                 string            `json:"id"`
 	Object             string            `json:"object"`
@@ -56,7 +56,7 @@ type response struct {
 	recalled  map[int]string // earlier responses whose reasoning it sends back, by the message of each
 }
 
-// kept is a response as it is kept with its run.
+// kept is a response as stored with its run.
 type kept struct {
 	*response
 	Live      bool        `json:"stone_live,omitempty"`
@@ -275,7 +275,7 @@ func start(r *http.Request, b Backend, model string, req *llm.Request, before []
 			return m, run, err
 		}
 	}
-	// Even if the client goes meanwhile: a run must be known to be cancelled.
+	// Even if the client goes away meanwhile: a run must be known before it can be cancelled.
 	run, err = b.Start(context.WithoutCancel(r.Context()), s)
 	return m, run, err
 }
@@ -404,7 +404,7 @@ func (resp *response) end(ctx context.Context, m Model, run api.Run) error {
 	return nil
 }
 
-// cutOff says why an answer is not whole, or "".
+// cutOff says why an answer is incomplete, or is "".
 func cutOff(r *llm.Reply) string {
 	switch r.StopReason {
 	case "max_tokens", "max_output_tokens", "length", "MAX_TOKENS":

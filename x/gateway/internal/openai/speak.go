@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// elsewhere is the reason if the answer of a run is not the text that was streamed.
+// elsewhere is the reason given if a run's answer is not the text that was streamed.
 const elsewhere = "the answer is not the text that was streamed: GET the response for it"
 
 // speak passes on the growing text of a live answer until the run has ended. It calls beat while nothing happens.
@@ -32,9 +32,9 @@ func speak(ctx context.Context, l *Live, beat func(), said func(text string)) {
 	}
 }
 
-// The number of an event with text of a live answer is the number of the event before the text, plus
-// a place: how many bytes of the text were sent, and a check of them. So a stream continues
-// after any event, at every server, and not with the text of another attempt.
+// The number of an event with text of a live answer is the number of the event before the text, plus a place: how many bytes of
+// the text were sent, and a check of them. A stream can therefore continue after any event, at any server, but not with the text
+// of another attempt.
 const (
 	placeBits = 20
 	checkBits = placeBits - 1 // leaves numbers for the events that follow the text

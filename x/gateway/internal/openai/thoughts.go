@@ -63,12 +63,12 @@ func (t dialogue) thought(it item) {
 	t.recalled[at] = "resp_" + suffix
 }
 
-// maxRecalled bounds how many turns of a conversation get their reasoning back: the newest.
+// maxRecalled is the maximum number of turns of a conversation that get their reasoning back: the newest.
 const maxRecalled = 256
 
-// Recall gives turns of the model what their provider sent with them, such as encrypted
-// reasoning and signatures. A turn that the client has changed gets nothing, and neither does
-// one whose run was removed. Recalled has the ids of the runs, by the places of their turns.
+// Recall restores to the model's turns the data that their provider sent with them, such as encrypted reasoning and signatures. A
+// turn that the client changed, or whose run was removed, gets nothing. Recalled has the ids of the runs, by the places of their
+// turns.
 func Recall(ctx context.Context, b Backend, req *llm.Request, recalled map[int]string) error {
 	left := maxRecalled
 	for i, m := range slices.Backward(req.Messages) {
@@ -88,7 +88,7 @@ func Recall(ctx context.Context, b Backend, req *llm.Request, recalled map[int]s
 	return nil
 }
 
-// missing reports whether err says that a response does not exist, or not for the caller.
+// missing reports whether err means that a response does not exist, or not for the caller.
 func missing(err error) bool {
 	if p, ok := errors.AsType[*api.Problem](err); ok {
 		return p.Status == http.StatusNotFound
@@ -99,8 +99,8 @@ func missing(err error) bool {
 	return errors.Is(err, journal.ErrNoRun)
 }
 
-// sameTurn reports whether a turn that a client sends is the model's: it has the same text and calls. A client that asked for a format
-// got the text of a code block without the marks around it.
+// sameTurn reports whether a turn that a client sends is the model's: it has the same text and calls. A client that requested a
+// format got the text of a code block without its fences.
 func sameTurn(a, b llm.Message) bool {
 	return (a.Text() == b.Text() || a.Text() == structured.Unfence(b.Text())) && slices.EqualFunc(a.ToolCalls, b.ToolCalls, func(a, b llm.ToolCall) bool {
 		return a.ID == b.ID && a.Name == b.Name && bytes.Equal(plain(a.Input), plain(b.Input))

@@ -20,7 +20,7 @@ type function struct {
 	Strict      *bool           `json:"strict"`
 }
 
-// maxTools bounds the tools of a request.
+// maxTools is the maximum number of tools in a request.
 const maxTools = 1024
 
 // functionName matches the tool names that the protocols allow.
@@ -68,7 +68,7 @@ func (f function) tool() llm.Tool {
 	return t
 }
 
-// clientTool is a tool of a request. Its fields stand below function or custom in a chat.
+// clientTool is a tool of a request. In a chat, its fields are below function or custom.
 type clientTool struct {
 	Type string `json:"type"`
 	function
@@ -86,10 +86,10 @@ type grammar struct {
 	Grammar    *grammar `json:"grammar"` // of a chat
 }
 
-// textInput is the schema of a custom tool: a model is given it as a function of one text.
+// textInput is the schema of a custom tool, which a model gets as a function of one text.
 var textInput = json.RawMessage(`{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}`)
 
-// custom returns a custom tool as a function, whose description tells the grammar of its input.
+// custom returns a custom tool as a function, whose description states the grammar of its input.
 func (t clientTool) custom() llm.Tool {
 	f := t.function
 	f.Parameters = textInput
@@ -119,7 +119,7 @@ type tools struct {
 	clientNames
 }
 
-// clientNames say what the client calls the tools that a model is offered.
+// clientNames are the client's names for the tools that a model is offered.
 type clientNames struct {
 	Custom []string          `json:"stone_custom,omitempty"` // tools of the type custom
 	Spaces map[string]string `json:"stone_spaces,omitempty"` // namespaces, for tools that have one
@@ -205,8 +205,8 @@ type allowedTools struct {
 	Tools []namedTool
 }
 
-// choose sets the choice of a tool: auto, none, required, an object that names one, or one that allows
-// some. Chats have the fields of an object one level deeper.
+// choose sets the tool choice: auto, none, required, an object that names a tool, or an object that allows some tools. Chats have
+// the fields of an object one level deeper.
 func choose(req *llm.Request, raw json.RawMessage) error {
 	var word string
 	if len(raw) == 0 || json.Unmarshal(raw, &word) == nil {

@@ -32,7 +32,7 @@ func Ask(w http.ResponseWriter, r *http.Request, b Backend, kind, model string, 
 	return &Turn{Model: m, Run: run, backend: b, request: r}, nil
 }
 
-// Live reports whether the text of the answer is passed on while it is written.
+// Live reports whether the text of the answer is passed on as it is written.
 func (t *Turn) Live() bool { return t.backend.Live(t.Run.ID) != nil }
 
 // Speak passes on the text of a live answer, piece by piece.
@@ -45,8 +45,8 @@ func (t *Turn) Speak(beat func(), say func(more string)) {
 	})
 }
 
-// Answer waits for the answer, which begins with what was said. An *Error is for the client; after any other error the client has
-// disconnected and may come back. If it will not, Answer cancels the run.
+// Answer waits for the answer, which begins with the text in Said. An *Error is for the client; after any other error the client
+// has disconnected and may come back. If it will not, Answer cancels the run.
 func (t *Turn) Answer(beat func()) (answer *llm.Reply, err error) {
 	if t.Run, err = wait(t.request.Context(), t.backend, t.Run.ID, !named(t.request), beat); err != nil {
 		return nil, err

@@ -12,14 +12,11 @@
 //
 // # How it works
 //
-// The run and the display share nothing but a feed and a tree, both behind locks.
-// The feed is the run's handler of events, observer of agents and frontend: it
-// collects events, joins the tokens of one speaker, and is emptied at most thirty
-// times a second. So a fast model does not redraw the screen for each token, and a
-// slow terminal does not delay the run: events that arrive too fast are left out,
-// and the transcript notes their number. It also notes when its oldest lines have
-// been dropped, since it keeps at most a megabyte.
+// The run and the display share nothing but a feed and a tree, both behind locks. The feed is the run's handler of events,
+// observer of agents and frontend: it collects events, joins the tokens of one speaker, and is emptied at most thirty times a
+// second. A fast model therefore does not redraw the screen for each token, and a slow terminal does not delay the run: events
+// that arrive too fast are left out, and the transcript notes their number. It also notes when its oldest lines have been
+// dropped, since it keeps at most a megabyte.
 //
-// All text passes through package text: no output of a model, a tool or a pipeline
-// reaches the terminal as a control sequence.
+// All text passes through package text: no output from a model, a tool or a pipeline reaches the terminal as a control sequence.
 package tui

@@ -71,14 +71,14 @@ type (
 	missed    struct{ items int } // left out for lack of space
 )
 
-// question is an ask.Question that waits for its answer.
+// question is an ask.Question waiting for its answer.
 type question struct {
 	ask.Question
 	answer chan string        // takes one
-	read   func(string) error // takes the input of the run in place of an answer
+	read   func(string) error // accepts the input of the run instead of an answer
 }
 
-// maxWaiting bounds the bytes that wait in a feed.
+// maxWaiting is the maximum number of bytes waiting in a feed.
 const maxWaiting = 1 << 20
 
 // A feed collects the items of a run until the display fetches them. It may be used
@@ -98,10 +98,10 @@ type feed struct {
 	running atomic.Bool // a clock must be drawn
 }
 
-// cost is about the size of an item without its text, in bytes.
+// cost is the approximate size of an item without its text, in bytes.
 const cost = 128
 
-// put appends an item whose text has size bytes. Without space it only counts it.
+// put appends an item whose text has size bytes. If there is no space, it only counts the item.
 func (f *feed) put(item any, size int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -113,7 +113,7 @@ func (f *feed) put(item any, size int) {
 	f.items = append(f.items, item)
 }
 
-// must appends an item that the run waits for.
+// must appends an item for which the run is waiting.
 func (f *feed) must(item any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -151,7 +151,7 @@ func (f *feed) speaker(path string) (who string, turn int) {
 	return path, f.turns[path]
 }
 
-// begins and ends note which agents are at work.
+// begins and ends note which agents are working.
 func (f *feed) begins(agent string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -194,7 +194,7 @@ func (f *feed) delta(from string, d event.Delta) {
 	}
 }
 
-// join appends the text to the last item if that is of the same kind.
+// join appends the text to the last item if it is of the same kind.
 func (f *feed) join(p *piece, text string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -295,7 +295,7 @@ func (f *feed) spend(e event.Event) {
 	}
 }
 
-// maxOneLine bounds the bytes of a text that is shown on one line.
+// maxOneLine is the maximum size in bytes of a text shown on one line.
 const maxOneLine = 1024
 
 // raw returns the JSON of a value.

@@ -92,14 +92,13 @@ func (m *model) choosePlace(l layout, by int) {
 	m.transcript.only, m.transcript.away = places[min(max(at+by, 0), len(places)-1)], false
 }
 
-// keyList says what the keys do.
+// keyList describes the keys.
 var keyList = []string{
 	"↑ ↓ pgup pgdn    scroll", "home end         first and last line", "j k              next and previous step of the tree: shows what it said and why it failed",
 	"esc              all steps", "r                run again", "l                the last runs", "ctrl+c           cancel the run", "ctrl+z           suspend", "q                leave", "?                these keys",
 }
 
-// page turns a page of a question that does not fit on the screen, else of the
-// transcript.
+// page scrolls by a page: the question if it does not fit on the screen, else the transcript.
 func (m *model) page(l layout, by int) {
 	if q := l.panel; q.hidden > 0 {
 		m.above = min(max(0, m.above+by*max(1, q.page-1)), q.hidden)

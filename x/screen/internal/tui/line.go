@@ -22,7 +22,7 @@ const (
 	reset = "\x1b[0m"
 )
 
-// A line is one of the screen. Its text is printable.
+// A line is a line of the screen. Its text is printable.
 type line struct {
 	text string
 	style

@@ -64,7 +64,7 @@ type model struct {
 	failure       string // the last one shown
 	given         dag.DAG
 	leaving, quit bool     // when the run has ended; at once
-	listed        []string // the keys, or runs, in place of the tree and the transcript
+	listed        []string // the keys, or runs, instead of the tree and the transcript
 	result        stone.Result
 	err           error
 }
@@ -277,7 +277,7 @@ func (m *model) end(e ended) tea.Cmd {
 	return nil
 }
 
-// interrupt cancels the run the first time, and ends the display the second.
+// interrupt cancels the run the first time, and ends the display the second time.
 func (m *model) interrupt(by string) tea.Cmd {
 	if m.state == running {
 		m.state = canceling
@@ -288,10 +288,10 @@ func (m *model) interrupt(by string) tea.Cmd {
 	return tea.Quit
 }
 
-// maxLost bounds the listed failures of lanes.
+// maxLost is the maximum number of lane failures listed.
 const maxLost = 20
 
-// maxResult bounds the shown part of a result, in bytes.
+// maxResult is the maximum size in bytes of the shown part of a result.
 const maxResult = maxText / 4
 
 // outcome returns the results of Run.

@@ -7,7 +7,7 @@ import "fmt"
 type panel struct {
 	lines  []line
 	page   int // lines of the question that are shown
-	hidden int // and how many are not
+	hidden int // and the number of lines that are not
 }
 
 // panel lays out the first question on at most the given number of lines. If space is

@@ -8,8 +8,8 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 )
 
-// scrolled is the part of a transcript on the screen. It is given by a block and a
-// line in it, so that the text stays in place while more arrives.
+// scrolled is the part of a transcript on the screen. It is identified by a block and a line in it, so that the text stays in
+// place while more arrives.
 type scrolled struct {
 	away bool // from the end; otherwise the other fields are unused
 	top  int  // id of the block with the first line shown

@@ -30,7 +30,7 @@ type block struct {
 	text  []byte
 	style style
 	short bool   // each line of the text is cut, not wrapped
-	path  string // of the agent or of what failed, "" for what concerns the run
+	path  string // of the agent or the failed step, "" for the run itself
 	turn  int
 	from  string // the path of the events
 	gone  bool   // no longer in the transcript
@@ -38,7 +38,7 @@ type block struct {
 	lines []line // at the width of the transcript; nil until they are needed
 }
 
-// A speaker is an agent that is at work.
+// A speaker is an agent that is working.
 type speaker struct {
 	turn  int
 	model string
@@ -214,7 +214,7 @@ func (t *transcript) say(path string, s *speaker, style style, text []byte) {
 	s.open = t.says(path, s, &block{style: style, text: rest})
 }
 
-// call returns the block of a tool call, and makes it if necessary.
+// call returns the block of a tool call, and creates it if necessary.
 func (t *transcript) call(path string, s *speaker, index int, name string) *block {
 	index = min(max(index, 0), maxCalls)
 	for len(s.calls) <= index {
@@ -227,7 +227,7 @@ func (t *transcript) call(path string, s *speaker, index int, name string) *bloc
 	return s.calls[index]
 }
 
-// maxCalls bounds the distinct calls of a turn; further ones share a block.
+// maxCalls is the maximum number of distinct calls of a turn; further calls share a block.
 const maxCalls = 1000
 
 // result appends the outcome of a tool call.

@@ -148,7 +148,8 @@ func (s *Stream) said(p *turn.Part, at *sent) {
 	at.over = true
 }
 
-// takeBack retracts a part that has already ended: the step around its leaf failed. Its message may be another one.
+// takeBack retracts a part that has already ended, perhaps in an earlier message, for example because the step around its leaf
+// failed.
 func (s *Stream) takeBack(p *turn.Part, at *sent) {
 	if p.State == turn.Void && !at.void {
 		id := turn.ID(s.Run, p.ID)
