@@ -148,17 +148,17 @@ func (a Ashlar) IsGlue() bool { return a.spec().glue }
 // "reduce", "rescue" or "scoped".
 func (a Ashlar) Form() string { return formNames[a.spec().form] }
 
-// Children returns the direct steps of a, none for a leaf.
+// Children returns the direct steps of a, or none for a leaf.
 func (a Ashlar) Children() []Ashlar { return append([]Ashlar(nil), a.spec().children...) }
 
 // Branches returns the values, as JSON, that select the children of a match, in the order of Children. It is nil for any other
 // ashlar.
 func (a Ashlar) Branches() []string { return append([]string(nil), a.spec().keys...) }
 
-// Version returns the version of a leaf, "" if it has none.
+// Version returns the version of a leaf, or "" if it has none.
 func (a Ashlar) Version() string { return a.spec().version }
 
-// Rounds returns the maximum number of rounds of a loop, 0 for any other ashlar.
+// Rounds returns the maximum number of rounds of a loop, or 0 for any other ashlar.
 func (a Ashlar) Rounds() int { return a.spec().max }
 
 // Queries returns the queries of a itself, without its children's.

@@ -57,7 +57,7 @@ func Ask[A, T any](name string, in dag.Reader[A], out dag.Type[T], text func(A) 
 	})
 }
 
-// wording returns the reader of the question, nil if text is nil.
+// wording returns the reader of the question, or nil if text is nil.
 func wording[A any](in dag.Reader[A], text func(A) string) dag.Reader[string] {
 	if text == nil {
 		return nil
@@ -114,7 +114,7 @@ func asking[T any](name string, out dag.Type[T], text dag.Reader[string], schema
 }
 
 // Choices are the answers that an Ask accepts. A choice that ends in "…" accepts any text there: "no: …" accepts "no: not today".
-// An empty choice is not shown; it lets a person cancel the question, which gives an empty Answer.
+// An empty choice is not shown; it lets a person cancel the question, which yields an empty Answer.
 func Choices(choices ...string) AskOption {
 	shown := slices.DeleteFunc(slices.Clone(choices), func(c string) bool { return c == "" })
 	return askOption(func(s *spec) { s.question.Choices, s.mayDecline = shown, len(shown) < len(choices) })

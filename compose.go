@@ -41,9 +41,8 @@ func Flow(name string, steps ...Ashlar) Ashlar {
 //
 //	stone.Loop("until-good", improve, stone.Until(Report, ReportDoc.Good), 3)
 //
-// The condition is read after each round. A round sees every node of the rounds
-// before it. A failure of body ends the loop; if the condition does not hold after the
-// last round, the failure has kind "loop-exhausted".
+// The condition is read after each round. A round sees every node of the earlier rounds. A failure of body ends the loop; if the
+// condition does not hold after the last round, the failure has kind "loop-exhausted".
 func Loop(name string, body Ashlar, until dag.Reader[bool], max int) Ashlar {
 	s := &spec{parts: parts{form: loopForm, name: name, children: []Ashlar{body}, composite: &composite{max: max}}}
 	if until == nil {
@@ -143,7 +142,7 @@ func Map[L ~[]I, I any](name string, list dag.Reader[L], item dag.Type[I], body 
 	return Ashlar{with(s, opts)}
 }
 
-// Parallel runs its lanes at the same time, each on the current DAG. Lanes and options are its parts:
+// Parallel runs its lanes at the same time, each on the current DAG. Its arguments are lanes and options:
 //
 //	stone.Parallel("vote", a, b, c, stone.Quorum(2))
 //
@@ -176,11 +175,9 @@ func Rescue(name string, body, heal Ashlar) Ashlar {
 	return Ashlar{&spec{parts: parts{form: rescueForm, name: name, children: []Ashlar{body, heal}, composite: noComposite}}}
 }
 
-// Scoped makes a composite that the other forms cannot express. Body runs the children
-// that the walk names with RunChild, as often as needed, and returns a DAG that extends
-// the one it was given. Reads lists the queries of body, which must be deterministic in what it reads. The walk tells
-// the validator how body runs the children, and which
-// nodes it appends itself.
+// Scoped makes a composite that the other forms cannot express. Body runs the children that the walk names with RunChild, as
+// often as needed, and returns a DAG that extends the one it was given. Reads lists the queries of body, which must be
+// deterministic in what it reads. The walk tells the validator how body runs the children, and which nodes body itself appends.
 func Scoped(name string, walk Walk, body func(context.Context, dag.DAG) (dag.DAG, error), reads ...dag.Querier) Ashlar {
 	s := &spec{parts: parts{form: scopedForm, name: name, children: walk.children(), walk: walk, queries: dag.Types(reads...), composite: &composite{scope: body}}}
 	if body == nil {
@@ -315,7 +312,7 @@ func typed[T any](name string, out dag.Type[T], body func(context.Context, dag.D
 
 // Leaf makes a leaf whose body builds its node itself, with dag.NewNode: for content that is JSON without a Go type. The parents
 // of the node must be d.Next(), where d is the DAG that the body was given, or that Await or Keep returned. A node without a time
-// gets the time of the run.
+// receives the run's time.
 func Leaf(name string, out dag.AnyType, body func(context.Context, dag.DAG) (*dag.Node, error), opts ...LeafOption) Ashlar {
 	if body == nil {
 		return leaf(name, out, nil, nil, opts)

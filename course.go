@@ -13,7 +13,7 @@ import (
 type course struct {
 	stages  []stage // the steps, then the gates
 	steps   int
-	inOrder bool // every step waits for the one before it: a sequence
+	inOrder bool // every step waits for the previous one: a sequence
 }
 
 // A stage is a step, or a gate: several steps that others wait for together. With gates, there are about as many edges as types

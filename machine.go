@@ -337,7 +337,7 @@ func (f *frame) dynamic(ctx context.Context, p Ashlar, d dag.DAG, grant []string
 	})
 }
 
-// granted returns the effects that are allowed at f, nil for all.
+// granted returns the effects that are allowed at f, or nil for all.
 func (f *frame) granted() []string {
 	for ; f != nil; f = f.up {
 		if x := f.extra.Load(); x != nil && x.grant != nil {

@@ -181,7 +181,7 @@ func (r *retrying) Do(ctx context.Context, key step.Key, work func(context.Conte
 	return rec, err
 }
 
-// inFirst returns the path within f that the first attempts at all leaves would have.
+// inFirst returns the path within f as it would be in the first attempt at every leaf.
 func (f *frame) inFirst(path string) string {
 	if f.tries() != nil {
 		path, _ = address.Attempts(path)

@@ -22,13 +22,11 @@ import (
 // The result of fn makes a round trip through JSON, even without a recorder or outside a run. Only the kind and reason of an
 // error are replayed. A panic of fn is an error of kind "panic".
 //
-// A name may be used again once the previous step has returned; two steps with one
-// name at the same time are an error. Path numbers the steps of a name in the order in which
-// they start. A resumed body must give the step at a path the input that it was recorded with:
-// otherwise the run stops with kind "replay-mismatch" before fn is called. Steps that the body
-// calls on other goroutines are told apart by their input, and steps with the same input by their
-// order, so goroutines that take turns replay their own results: give them different names if
-// they use Path as an idempotency key.
+// A name may be used again once the previous step has returned; two steps with one name at the same time are an error. Path
+// numbers the steps of a name in the order in which they start. A resumed body must give the step at a path the input that it was
+// recorded with: otherwise the run stops with kind "replay-mismatch" before fn is called. Steps that the body calls on other
+// goroutines are distinguished by their input, and steps with the same input by their order, so goroutines that take turns replay
+// their own results: give them different names if they use Path as an idempotency key.
 func Step[A, T any](ctx context.Context, name string, in A, fn func(context.Context, A) (T, error)) (v T, err error) {
 	at, err := enterStep(ctx, name, reflect.TypeFor[A]())
 	if err != nil {

@@ -330,7 +330,7 @@ func start(name string) string {
 	return bounds.Cut(name, 40)
 }
 
-// few is the number of children up to which names are compared pairwise; above it a map is faster.
+// few is the number of children up to which names are compared pairwise; above that, a map is faster.
 const few = 8
 
 // sameNames finds different children with the same name.
@@ -415,7 +415,7 @@ func (v *validator) effects(s *spec) {
 	}
 }
 
-// sameSchema reports whether a pipeline treats two types of one name as the same.
+// sameSchema reports whether a pipeline treats two types with the same name as one.
 func sameSchema(a, b dag.AnyType) bool {
 	sa, sb := a.Schema(), b.Schema()
 	return sa == sb || bytes.Equal(sa.JSON(), sb.JSON())

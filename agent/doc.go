@@ -79,11 +79,9 @@
 // An Adversary judges drafts before they are accepted: the reason for the rejection is added to the conversation, followed by the
 // Healer's text, and the model tries again.
 //
-// Servers that run open models often enforce a response format by a grammar in
-// which no tool can be called. Make two agents for them: an explorer with the tools
-// that produces Text, and after it a structurer without tools that produces the type;
-// see the example of that name. If the server can do both, one agent is cheaper and
-// has one prompt to tune.
+// Servers that run open models often enforce a response format by a grammar in which no tool can be called. Make two agents for
+// them: an explorer that has the tools and produces Text, followed by a structurer that has no tools and produces the type; see
+// the example of that name. If the server can do both, one agent is cheaper and has only one prompt to tune.
 //
 // # Guardrails
 //
@@ -101,7 +99,7 @@
 // A turn is a round trip on the account in the context; see package budget. Its tokens are charged to the account, as are the
 // summaries of Compact. An agent whose account is exhausted fails with the kind "budget/exhausted".
 //
-// Every turn repeats the conversation before it. Requests therefore ask the provider to cache their prompt (see
+// Every turn repeats the previous conversation. Requests therefore ask the provider to cache their prompt (see
 // llm.Request.Cache), and the usage counts cache reads and writes separately.
 //
 // # Durability

@@ -186,7 +186,7 @@ func (r *run) render(ctx context.Context) (o opening, err error) {
 	return o, nil
 }
 
-// text returns the opening for people.
+// text returns the opening in a readable form.
 func (o *opening) text() string {
 	var b strings.Builder
 	b.WriteString(o.System)

@@ -1,12 +1,12 @@
 // Package budget accounts for the spending of a run: round trips, tokens, money and time. Accounts may be nested. A draw on an
-// account also draws on all accounts above it, so a step can have a limit within its run's limit:
+// account also draws on all accounts above it, so a step can have its own limit within the run's limit:
 //
 //	ctx = budget.With(ctx, budget.New(budget.Limits{USD: new(2.0), Tokens: new(500_000)}))
 //	result, err := stone.Run(ctx, pipeline, cfg)
 //
-// Calls and agents draw on the account in their context. They reserve the estimated cost
-// of a request before it is sent, which fails if the account cannot pay it. They settle
-// the actual cost afterwards: see [Draw]. [Fixed] is the quote of a step with a fixed cost.
+// Calls and agents draw on the account in their context. They reserve the estimated cost of a request before it is sent; the
+// reservation fails if the account cannot pay. They settle the actual cost afterwards: see [Draw]. [Fixed] is the quote of a step
+// with a fixed cost.
 //
 // A step that a journal records draws with a [Draw]: a recorded result is not paid again when a run is resumed. The account of a
 // resumed run is charged with the run's cost so far in all processes; see [Account.Run].

@@ -93,7 +93,7 @@ func (l *lane) run() error {
 	}
 }
 
-// start runs the lane in a goroutine. It calls ended exactly once, also after a panic.
+// start runs the lane in a goroutine. It calls ended exactly once, even after a panic.
 func (l *lane) start(ended func(error)) {
 	go func() {
 		err := errors.New("a check or a planner ended its goroutine")
@@ -189,7 +189,7 @@ func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 			as.Usage.Mode, as.Usage.Sandbox = o.mode, a.Reply.Usage.Sandbox
 			err = l.accept(e, &req, a.Reply, step)
 		} else {
-			o.failure.RetryAfter = a.RetryAfter // of replayed answers, too
+			o.failure.RetryAfter = a.RetryAfter // also for replayed answers
 			if isRefused(o.failure) && a.Reply != nil {
 				if o.plan, err = canon.Append(nil, string(a.Reply.Plan)); err != nil {
 					return err
@@ -295,7 +295,7 @@ func (e *entry) quote(ctx context.Context, req *Request) budget.Quote {
 // first returns the step of a candidate's first invocation.
 func (e *entry) first() string { return address.AttemptStep(e.ID, 1) }
 
-// ended handles a stopped lane. A budget refusal becomes a failure of the call; other errors are returned.
+// ended handles a stopped lane. If the budget cannot pay, the call fails; other errors are returned.
 func (l *lane) ended(err error) error {
 	switch failure := unpayable(err); {
 	case failure != nil:

@@ -24,7 +24,7 @@ func (c Cache) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]int64{"max-age-ms": max(c.age().Milliseconds(), 0)})
 }
 
-// age returns the maximum age, 0 for none.
+// age returns the maximum age, or 0 for none.
 func (c Cache) age() time.Duration { return *cmp.Or(c.MaxAge, new(time.Duration(0))) }
 
 func (c *Cache) read(m *form.Map) {

@@ -35,9 +35,9 @@
 //
 //   - A [Cascade] invokes one candidate after the other. A failed attempt is repeated with the same capability and then with the
 //     next, as Retry and SwitchOn allow.
-//   - A [Tournament] invokes all at once and takes the best answer.
-//   - A [Race] takes the first answer that passes and cancels the others. With Hedge, each
-//     starts only when the one before it is late.
+//   - A [Tournament] invokes all at once and accepts the best answer.
+//   - A [Race] accepts the first answer that passes and cancels the others. With Hedge, each starts only when the previous one is
+//     late.
 //   - An [Agreement] invokes the first two or more candidates at once: see [Agree]. If their answers pass the gate and agree, the
 //     first one wins. Otherwise the others follow as a cascade.
 //

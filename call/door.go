@@ -141,7 +141,7 @@ func (d *door) fingerprint() []byte {
 // any reports whether there are checks. Without any, the score is 1.
 func (d *Done) any() bool { return len(d.Must)+len(d.Should) > 0 }
 
-// facts yields the requirements under names for people.
+// facts yields the requirements under readable names.
 func (d *Done) facts(yield func(string, string) bool) bool {
 	for _, f := range [][2]string{{"must", strings.Join(d.Must, ", ")}, {"should", strings.Join(d.Should, ", ")}} {
 		if f[1] != "" && !yield("admit "+f[0], f[1]) {

@@ -19,7 +19,7 @@ type Principal struct {
 // A Rule lists the roles that a principal must have for an effect.
 type Rule struct {
 	Any       []string `json:"any,omitempty"`       // one of these is enough
-	All       []string `json:"all,omitempty"`       // all of these are enough, too
+	All       []string `json:"all,omitempty"`       // all of these are also enough
 	Forbidden []string `json:"forbidden,omitempty"` // with one of these, the effect is denied
 }
 

@@ -168,8 +168,8 @@ func (s *session) cascade(from int, before *outcome) (win *outcome, tried []Atte
 	return win, tried, nil
 }
 
-// tournament invokes all candidates at once and takes the best answer, or the earliest of equal ones. If the account runs out in
-// one lane, a passing answer of another lane still wins, since it has been paid for.
+// tournament invokes all candidates at once and accepts the best answer, or the earliest of equal ones. If the account runs out
+// in one lane, a passing answer of another lane still wins, since it has been paid for.
 func (s *session) tournament() (win *outcome, tried []Attempt, err error) {
 	places := s.eligible()
 	if len(places) == 0 {
@@ -247,7 +247,7 @@ func (l *lane) reserve(ctx context.Context, ended *error) context.Context {
 	return draw.Context(ctx)
 }
 
-// race starts the candidates together, or each when the previous one has failed or is late, and takes the first answer that
+// race starts the candidates together, or each when the previous one has failed or is late, and accepts the first answer that
 // passes. The others are cancelled, and have ended when race returns.
 func (s *session) race() (win *outcome, tried []Attempt, err error) {
 	places := s.eligible()

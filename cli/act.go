@@ -76,7 +76,7 @@ func (a *app) answerRequest(c *cobra.Command, file string, flags actFlags) error
 	if err := a.fillApplicator(false); err != nil {
 		return err
 	}
-	if conf.Budget.Roundtrips == nil { // a request from outside is never unlimited
+	if conf.Budget.Roundtrips == nil { // an external request is never unlimited
 		conf.Budget.Roundtrips = new(cmp.Or(conf.Plan.Limits.Roundtrips, plan.DefaultRoundtrips))
 	}
 	ctx, err := a.calls.spending(c.Context(), c.Flags())
@@ -174,8 +174,8 @@ func (a *app) respond(ctx context.Context, app *call.Applicator, data []byte, ev
 	return resp
 }
 
-// requestRun returns the id of the run that answers a request: the id of its trace, with the turn if any, or a digest if that is
-// no valid run name.
+// requestRun returns the id of the run that answers a request: the trace's id, with the turn if any, or a digest if that is not a
+// valid run name.
 func requestRun(t call.Trace) string {
 	id := t.ID
 	if t.Turn > 0 {

@@ -17,8 +17,7 @@ import (
 	"github.com/stonelayer/stone/plan"
 )
 
-// calls holds a command's settings for calls: its flags, the configuration, and the
-// plan, if it works on one.
+// calls holds a command's settings for calls: its flags, the configuration and, if the command works on one, the plan.
 type calls struct {
 	config string
 	grant  effects
@@ -53,7 +52,7 @@ func (a *app) configured() (conf *config.Config, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range k.conf.Secrets { // a secret may appear in a text before it is used
+	for _, s := range k.conf.Secrets { // a secret may appear in text before it is used
 		if value, err := s.Read(); err == nil {
 			a.secrets.NoteHeader(string(value))
 		}
@@ -115,7 +114,7 @@ func (k *calls) limit() {
 	}
 }
 
-// overPipeline does something with a pipeline in Go, whose applicator it fills.
+// overPipeline calls do with a Go pipeline, after filling its applicator.
 func (a *app) overPipeline(c *cobra.Command, p stone.Ashlar, do func(context.Context, stone.Ashlar) error) error {
 	defer a.closeCalls()
 	if err := a.fillApplicator(c.Flags().Changed("max-usd") || asksAny(p)); err != nil {
@@ -129,7 +128,7 @@ func (a *app) overPipeline(c *cobra.Command, p stone.Ashlar, do func(context.Con
 	return do(ctx, p)
 }
 
-// granted returns the grants of a pipeline in Go: everything, unless limited by its user or its configuration.
+// granted returns the grants of a Go pipeline: everything, unless limited by the user or the configuration.
 func (k *calls) granted(p stone.Ashlar) []string {
 	switch {
 	case k.conf == nil || !applicatorWanted():
@@ -140,7 +139,7 @@ func (k *calls) granted(p stone.Ashlar) []string {
 	return k.conf.Grant(k.grant)
 }
 
-// with returns the Config for running and validating a pipeline. The input of a plan is its slots.
+// with returns the Config for running and validating a pipeline. A plan's input is its slots.
 func (a *app) with(input dag.DAG) stone.Config {
 	cfg := a.calls.base
 	if a.calls.file == "" {
@@ -168,7 +167,7 @@ func (a *app) findings(p stone.Ashlar, cfg stone.Config) stone.Findings {
 	return found
 }
 
-// unfit finds steps whose models cannot answer, or whose price is unknown although the budget limits money.
+// unfit finds steps whose models cannot answer, or have no known price although the budget limits money.
 func (k *calls) unfit(p stone.Ashlar) (found stone.Findings) {
 	if p.IsZero() {
 		return nil
@@ -193,7 +192,7 @@ func (k *calls) unfit(p stone.Ashlar) (found stone.Findings) {
 	return found
 }
 
-// asksAny reports whether anything in the pipeline asks models.
+// asksAny reports whether any step of the pipeline calls models.
 func asksAny(p stone.Ashlar) (any bool) {
 	if !p.IsZero() {
 		walkDetails(p, "", func(a stone.Ashlar, _ string) {
@@ -212,7 +211,7 @@ func walkDetails(a stone.Ashlar, path string, visit func(a stone.Ashlar, path st
 	}
 }
 
-// emitted makes the emission of a finished plan its result, null if it emitted nothing.
+// emitted makes the value emitted by a finished plan its result, or null if it emitted nothing.
 func (a *app) emitted(result stone.Result) stone.Result {
 	if a.calls.file == "" || result.Node == nil {
 		return result
@@ -231,7 +230,7 @@ func (a *app) emitted(result stone.Result) stone.Result {
 	return result
 }
 
-// words joins words for people, "-" for none.
+// words joins words for people, or returns "-" if there are none.
 func words(all []string) string {
 	if len(all) == 0 {
 		return "-"

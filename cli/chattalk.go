@@ -29,13 +29,13 @@ type talk struct {
 	name   string
 	flags  chatFlags
 
-	limits  budget.Limits   // limits of the chat; Latency bounds a turn
-	account *budget.Account // account of the chat, charged with all turns
+	limits  budget.Limits   // the chat's limits; Latency limits each turn
+	account *budget.Account // the chat's account, charged for all turns
 
 	after  map[int]int  // the turn that each turn continues
 	last   int          // the newest turn
 	at     int          // the turn continued by the next one, 0 for none
-	before dag.DAG      // the DAG of that
+	before dag.DAG      // the DAG of that turn
 	broken int          // a turn without a reply, which can be resumed; 0 for none
 	halted map[int]bool // the turns without a reply
 
@@ -44,7 +44,7 @@ type talk struct {
 	signals chan os.Signal
 }
 
-// talk opens a chat and takes turns until the person ends it.
+// talk opens a chat and runs turns until the user ends it.
 func (a *app) talk(c *cobra.Command, p stone.Ashlar, flags chatFlags) (err error) {
 	if err := a.consentToConfig(); err != nil {
 		return err
@@ -89,8 +89,7 @@ func (a *app) talk(c *cobra.Command, p stone.Ashlar, flags chatFlags) (err error
 	return t.converse(ctx)
 }
 
-// budget opens the account of the chat, charged with its turns. A chat keeps its budget,
-// unless flags change it.
+// budget opens the chat's account, charged for its turns. A chat keeps its budget, unless flags change it.
 func (t *talk) budget(ctx context.Context, f *pflag.FlagSet, turns []turn) (context.Context, error) {
 	k := &t.calls
 	if k.conf != nil {
@@ -226,7 +225,7 @@ func (t *talk) goTo(ctx context.Context, number int) (err error) {
 	return nil
 }
 
-// converse takes a turn for each message.
+// converse runs a turn for each message.
 func (t *talk) converse(ctx context.Context) error {
 	for {
 		message, err := t.listen(ctx)
@@ -298,7 +297,7 @@ A line that ends with \ continues in the next one. Ctrl-C cancels a turn.
 A message that begins with / is typed with //.
 `
 
-// obey carries out a command of the person. The error io.EOF ends the chat.
+// obey carries out a command from the user. The error io.EOF ends the chat.
 func (t *talk) obey(ctx context.Context, command string) error {
 	switch {
 	case command == "help":
@@ -322,7 +321,7 @@ func (t *talk) obey(ctx context.Context, command string) error {
 		t.complain("nothing to undo")
 	case t.interactive():
 		t.complain("unknown command /%s: /help lists them", command)
-	default: // in a script, whose next messages may rely on it
+	default: // in a script, where later messages may depend on it
 		return fmt.Errorf("unknown command /%s: known are /retry, /undo, /quit and /help, and // begins a message with /", command)
 	}
 	return nil

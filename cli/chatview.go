@@ -15,8 +15,8 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// A chatView shows a turn at a terminal while it runs: the reply as it arrives, and a line for
-// each tool call. It is the watcher of the turn.
+// A chatView shows a turn at a terminal while it runs: the reply as it arrives, and a line for each tool call. It is the turn's
+// watcher.
 type chatView struct {
 	out     io.Writer
 	replies []string // the ashlars whose text is shown

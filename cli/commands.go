@@ -131,7 +131,7 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// ownHelp makes the built-in commands of cobra fail like the others.
+// ownHelp makes cobra's built-in commands fail like the others.
 func (a *app) ownHelp(root *cobra.Command) {
 	const group = "Configure"
 	root.SetHelpCommandGroupID(group)

@@ -38,7 +38,7 @@ type diagnosis struct {
 	Name  string `json:"name"`
 	State string `json:"state"`
 	Value string `json:"value"`
-	Next  string `json:"next,omitempty"` // what to do, unless it is in order
+	Next  string `json:"next,omitempty"` // what to do; empty if all is in order
 }
 
 func (a *app) doctor(c *cobra.Command) {
@@ -147,7 +147,7 @@ func (a *app) database(ctx context.Context) (d diagnosis, written time.Time) {
 	return d, written
 }
 
-// clock compares the system time with the newest recorded time and with the release date of Go.
+// clock compares the system time with the newest recorded time and with Go's release date.
 func clock(now, written time.Time) diagnosis {
 	d := diagnosis{Name: "clock", State: good, Value: now.Format(time.RFC3339)}
 	switch {
@@ -247,7 +247,7 @@ func providerKeys() diagnosis {
 	return diagnosis{"keys", good, value, ""}
 }
 
-// servers probes the capabilities of the configuration and the server of the default model.
+// servers probes the configured capabilities and the default model's server.
 func (a *app) servers(ctx context.Context) (found []diagnosis) {
 	var all []capability
 	if a.calls.conf != nil {
@@ -286,8 +286,8 @@ func crashed() diagnosis {
 	return diagnosis{"last crash", note, at.Format(time.RFC3339) + " " + text.Cut(line, 200), "report it with " + file + ", after you have read it: it may have texts of your runs"}
 }
 
-// versionFlag adds --version. Cobra's flag would need a template: a program that links text/template keeps every exported method,
-// which costs megabytes.
+// versionFlag adds --version. Cobra's flag would need a template: linking text/template makes a program keep every exported
+// method, which costs megabytes.
 func (a *app) versionFlag(root *cobra.Command) {
 	wanted := root.Flags().BoolP("version", "v", false, "version for "+a.Name)
 	run := root.RunE
@@ -300,7 +300,7 @@ func (a *app) versionFlag(root *cobra.Command) {
 	}
 }
 
-// versionCommand prints the version, and with --verbose how commands are confined.
+// versionCommand prints the version and, with --verbose, how commands are confined.
 func (a *app) versionCommand(c *cobra.Command) {
 
 	verbose := c.Flags().Bool("verbose", false, "also print how commands with a scope are confined on this machine")
@@ -332,7 +332,7 @@ func version() string {
 	return fmt.Sprintf("stone %s %s %s/%s", cmp.Or(number(), "(unknown version)"), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// number returns the version of the module Stone, "" if the build did not record it.
+// number returns the version of Stone's module, or "" if the build did not record it.
 func number() (version string) {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range append(info.Deps, &info.Main) {

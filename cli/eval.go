@@ -62,7 +62,7 @@ func (a *app) eval(c *cobra.Command) {
 	})
 }
 
-// keepData adds the flags of a command that works on a data set and keeps its run. Check checks its other flags.
+// keepData adds the flags of a command that works on a data set and records its run. Check checks the other flags.
 func (a *app) keepData(c *cobra.Command, run *runFlags, data *eval.Data, check func(args []string) error) {
 	a.quietFlag(c.Flags())
 	a.trustFlag(c.Flags())
@@ -92,7 +92,7 @@ func (a *app) keepData(c *cobra.Command, run *runFlags, data *eval.Data, check f
 	}
 }
 
-// measure performs an evaluation of any kind and shows its progress, in one line if live. Print gets its result, if any.
+// measure performs an evaluation of any kind and shows its progress, on one line if live. Print receives the result, if any.
 func (a *app) measure(ctx context.Context, q stone.Ashlar, cfg stone.Config, flags runFlags, live bool, print func(*dag.Node, dag.DAG, *keptRun) error) error {
 	if flags.own = true; !a.quiet {
 		shown := &evalProgress{account: budget.From(ctx), out: unshielded(a.Stderr), live: live, began: time.Now()}
@@ -108,7 +108,7 @@ func (a *app) measure(ctx context.Context, q stone.Ashlar, cfg stone.Config, fla
 	})
 }
 
-// counted has an account, which gives the progress its cost.
+// counted returns a context with an account, from which the progress line reads the cost.
 func counted(ctx context.Context) context.Context {
 	if budget.From(ctx) != nil {
 		return ctx
@@ -116,7 +116,7 @@ func counted(ctx context.Context) context.Context {
 	return budget.With(ctx, budget.New(budget.Limits{}))
 }
 
-// scorer reads the one scorer of a choice.
+// scorer reads the single scorer used for a choice.
 func scorer(app *call.Applicator, spec string) (eval.Scorer, error) {
 	all, err := eval.Read(app, spec)
 	if err == nil && len(all) != 1 {
@@ -199,7 +199,7 @@ func (a *app) evaluate(ctx context.Context, p stone.Ashlar, flags evalFlags) err
 	return nil
 }
 
-// unanswered reports cases without an answer to score, as an error if all lack one.
+// unanswered reports cases without an answer to score, as an error if no case has one.
 func (a *app) unanswered(r eval.Report) error {
 	worst := slices.MaxFunc(r.Scores, func(s, t eval.ScoreReport) int { return cmp.Compare(s.Errors, t.Errors) })
 	why := ""
@@ -221,7 +221,8 @@ func (a *app) unanswered(r eval.Report) error {
 // testLabel labels evaluations of a test split with its digest.
 const testLabel = "eval-test"
 
-// looks returns how many runs have revealed results on this run's test split, including itself; 0 if it has none or is not kept.
+// looks returns how many runs have revealed results on this run's test split, including this run; 0 if it has no test split or is
+// not recorded.
 func (r *keptRun) looks(ctx context.Context) (n int, err error) {
 	if r == nil || r.opts.Labels[testLabel] == "" {
 		return 0, nil
@@ -248,8 +249,8 @@ func (r *keptRun) looks(ctx context.Context) (n int, err error) {
 	}
 }
 
-// shown reports whether a run has revealed test results: an evaluation at its end, an improvement once it asks for acceptance or
-// ends after its test.
+// shown reports whether a run has revealed test results: an evaluation does so at its end, an improvement once it asks for
+// acceptance or ends after its test.
 func (r *keptRun) shown(ctx context.Context, info journal.RunInfo) (bool, error) {
 	rec, err := view.Record(ctx, r, info.ID, "improve/revise", "leaf")
 	if err != nil || rec == nil || rec.Failure != nil {
@@ -286,7 +287,7 @@ func (a *app) evaluation(ctx context.Context, p stone.Ashlar, flags evalFlags) (
 	return cfg, nil
 }
 
-// baseline reads a file, or a run of the store.
+// baseline reads a baseline from a file or from a run in the store.
 func (a *app) baseline(ctx context.Context, flags evalFlags) (b *eval.Baseline, err error) {
 	if info, err := os.Stat(flags.against); err == nil && !info.IsDir() {
 		return eval.ReadBaseline(flags.against)

@@ -57,7 +57,7 @@ func (a *app) export(c *cobra.Command) {
 	}
 }
 
-// exportRun writes a run, or a place in it, in a format.
+// exportRun writes a run, or a place in it, in the given format.
 func (a *app) exportRun(ctx context.Context, w io.Writer, s *store, info journal.RunInfo, as string, place []string) error {
 	switch {
 	case len(place) > 0:
@@ -90,7 +90,7 @@ func (a *app) exportRun(ctx context.Context, w io.Writer, s *store, info journal
 	return printRun(w, info, marked(ctx, s, info), questions)
 }
 
-// printNodes prints nodes in the format of run --dag.
+// printNodes prints nodes in the format used by run --dag.
 func printNodes(w io.Writer, nodes iter.Seq2[journal.NodeInfo, error]) error {
 	out := bufio.NewWriter(w)
 	for n, err := range nodes {
@@ -105,7 +105,7 @@ func printNodes(w io.Writer, nodes iter.Seq2[journal.NodeInfo, error]) error {
 	return output(out.Flush())
 }
 
-// A shownStep is a step of a run, perhaps superseded by a newer one at its place.
+// A shownStep is a step of a run, possibly superseded by a newer one at its place.
 type shownStep struct {
 	journal.Step
 	Superseded bool `json:"superseded,omitempty"`

@@ -45,7 +45,7 @@ func (a *app) input(ctx context.Context, p stone.Ashlar, flags runFlags) (dag.DA
 	return d, nil
 }
 
-// recordedInput returns the recorded input of a run in the database in. It is empty for a new run, for which in is "".
+// recordedInput returns the recorded input of a run in the database in. The input is empty for a new run, for which in is "".
 func (a *app) recordedInput(ctx context.Context, in, run string) (d dag.DAG, err error) {
 	if in == "" {
 		return d, nil
@@ -81,7 +81,7 @@ func readDAG(path string) (dag.DAG, error) {
 	return d, nil
 }
 
-// A dagFile is the destination of a run's DAG, nil for none.
+// A dagFile is the destination of a run's DAG; nil means none.
 type dagFile struct {
 	path    string
 	replace bool // replaced by a temporary file; otherwise it is a device or a pipe
@@ -154,7 +154,7 @@ func (d *dagFile) write(record dag.DAG) error {
 	return nil
 }
 
-// A traceFile is the destination of a run's events, nil for none.
+// A traceFile is the destination of a run's events; nil means none.
 type traceFile struct {
 	file   *os.File
 	writer *event.Writer

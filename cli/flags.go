@@ -19,7 +19,7 @@ import (
 	"github.com/stonelayer/stone/plan"
 )
 
-// shared holds the values of flags that several commands have. Each flag is defined once, below.
+// shared holds the values of flags shared by several commands. Each flag is defined once, below.
 type shared struct {
 	db     string // location of the runs; see storeName
 	json   bool
@@ -33,7 +33,7 @@ func (a *app) dbFlag(f *pflag.FlagSet) {
 	noted(f, namesFile, "db")
 }
 
-// jsonFlag adds the flag that prints something as JSON.
+// jsonFlag adds the flag for JSON output.
 func (a *app) jsonFlag(f *pflag.FlagSet, what string) {
 	f.BoolVar(&a.json, "json", false, "print "+what)
 }
@@ -51,7 +51,7 @@ func (a *app) tokensFlag(f *pflag.FlagSet) {
 	noted(f, namesFile, "tokens")
 }
 
-// trustFlag adds the flag that trusts a found project.
+// trustFlag adds the flag for trusting a found project.
 func (a *app) trustFlag(f *pflag.FlagSet) {
 	f.BoolVar(&a.trusting, "trust", false, "trust the configuration in .stone without asking, as "+trustEnv+"=1 does")
 }
@@ -67,7 +67,7 @@ func (a *app) accessFlags(f *pflag.FlagSet) {
 	noted(f, makesPipeline, "config", "grant")
 }
 
-// budgetFlags adds the flags of the budget.
+// budgetFlags adds the budget flags.
 func budgetFlags(f *pflag.FlagSet, to *budget.Limits) {
 	f.Var(most(&to.USD), "max-usd", "spend at most `USD` dollars")
 	f.Var(most(&to.Tokens), "max-tokens", "spend at most `N` tokens")
@@ -97,13 +97,13 @@ func (a *app) planFlags(c *cobra.Command) {
 	noted(f, makesPipeline, "bind", "mode")
 }
 
-// traceFlag adds the flag that writes the events of a run or call to a file.
+// traceFlag adds the flag for writing the events of a run or call to a file.
 func traceFlag(f *pflag.FlagSet, file *string) {
 	f.StringVar(file, "trace", "", "append the events to `FILE`, at the level in STONE_LOG_LEVEL (info)")
 	noted(f, namesFile, "trace")
 }
 
-// pieces are the flags of commands that print an answer as it arrives.
+// pieces holds the flags of commands that print an answer as it arrives.
 type pieces struct{ stream, partial bool }
 
 func (p *pieces) describe(f *pflag.FlagSet, last string) {
@@ -118,7 +118,7 @@ func (p pieces) check() error {
 	return nil
 }
 
-// dataFlags adds the flags of a data set; use describes its purpose.
+// dataFlags adds the flags for a data set; use describes its purpose.
 func dataFlags(f *pflag.FlagSet, to *eval.Data, use string) {
 	f.StringVar(&to.File, "data", "", use+" `FILE`, JSON Lines or CSV")
 	f.StringVar(&to.Expected, "expected", "", "`COLUMN` with the expected output (default expected)")
@@ -127,11 +127,11 @@ func dataFlags(f *pflag.FlagSet, to *eval.Data, use string) {
 }
 
 const (
-	// makesPipeline is the annotation of flags that determine the pipeline. They are kept with a run.
+	// makesPipeline annotates flags that determine the pipeline. They are recorded with a run.
 	makesPipeline = "makes-pipeline"
-	// namesFile is the annotation of flags with a file name relative to the working directory.
+	// namesFile annotates flags whose value is a file name relative to the working directory.
 	namesFile = "names-file"
-	// packageFlag tells a package's program its PIPELINE argument.
+	// packageFlag passes the PIPELINE argument to a package's program.
 	packageFlag = "package"
 )
 
@@ -143,7 +143,7 @@ func noted(f *pflag.FlagSet, as string, names ...string) {
 	}
 }
 
-// typed returns a set flag in the form in which it is typed.
+// typed returns a set flag as it would be typed.
 func typed(f *pflag.Flag) []string {
 	list, many := f.Value.(pflag.SliceValue)
 	if !many {
@@ -156,7 +156,7 @@ func typed(f *pflag.Flag) []string {
 	return args
 }
 
-// pairs returns the values of a repeated flag NAME=VALUE, or nil without any.
+// pairs returns the values of a repeated flag NAME=VALUE, or nil if there are none.
 func pairs(flag string, flags []string) (labels map[string]string, err error) {
 	for _, label := range flags {
 		name, value, ok := strings.Cut(label, "=")
@@ -171,7 +171,7 @@ func pairs(flag string, flags []string) (labels map[string]string, err error) {
 	return labels, nil
 }
 
-// onlyPlans refuses flags that do not apply to a package.
+// onlyPlans rejects flags that do not apply to a package.
 func onlyPlans(c *cobra.Command, pipeline string) error {
 	for _, name := range []string{"bind", "mode"} {
 		if f := c.Flags().Lookup(name); f != nil && f.Changed {
@@ -181,7 +181,7 @@ func onlyPlans(c *cobra.Command, pipeline string) error {
 	return nil
 }
 
-// effects is the value of a flag that names effects, one or several with commas.
+// effects is the value of a flag that names one or more effects, separated by commas.
 type effects []string
 
 func (e *effects) String() string     { return strings.Join(*e, ",") }
@@ -210,13 +210,13 @@ func (e *effects) Replace(names []string) error {
 	return e.Set(strings.Join(names, ","))
 }
 
-// choice is the value of a flag that is one of several words.
+// choice is a flag value that is one of several words.
 type choice struct {
 	value string
 	of    []string
 }
 
-// choiceFlag adds a flag that is one of several words, which a shell completes.
+// choiceFlag adds a flag whose value is one of several words, which a shell completes.
 func choiceFlag(c *cobra.Command, to *choice, name, usage string) {
 	c.Flags().Var(to, name, usage)
 	// It fails only for unknown flags.
@@ -233,7 +233,7 @@ func (c *choice) Set(s string) error {
 	return nil
 }
 
-// A quantity is the value of a flag that limits or counts. It is nil until the flag is set, unless it has a default.
+// A quantity is the value of a limiting or counting flag. It is nil until the flag is set, unless the flag has a default.
 type quantity[N int | float64 | time.Duration] struct {
 	to    **N
 	least N
@@ -279,7 +279,7 @@ func (n *quantity[N]) Set(text string) (err error) {
 	return nil
 }
 
-// Type implements pflag.Value, see flagError.
+// Type implements pflag.Value; see flagError.
 func (n *quantity[N]) Type() string {
 	if _, ok := any(n.least).(time.Duration); ok {
 		return "duration"
@@ -287,12 +287,12 @@ func (n *quantity[N]) Type() string {
 	return fmt.Sprintf("%T", n.least)
 }
 
-// An outOfRange is the error of a number out of its flag's range.
+// An outOfRange is the error for a number outside its flag's range.
 type outOfRange string
 
 func (e outOfRange) Error() string { return string(e) }
 
-// over returns the limits set by flags, and otherwise others.
+// over returns others, overridden by the limits set by flags.
 func over(flags, others budget.Limits) budget.Limits {
 	return budget.Limits{
 		Roundtrips: cmp.Or(flags.Roundtrips, others.Roundtrips), Tokens: cmp.Or(flags.Tokens, others.Tokens),

@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone/internal/trust"
 )
 
-// trustEnv is the variable that, like --trust, trusts any found project.
+// trustEnv is the environment variable that, like --trust, trusts any found project.
 const trustEnv = "STONE_TRUST"
 
 // trusting is set by --trust, for the default model, which belongs to no command.
@@ -28,7 +28,7 @@ type found struct {
 	dir   string // .stone of the project
 	wants []string
 	files []string
-	state []string // files of the project whose contents commands would believe
+	state []string // project files whose contents commands would act on
 	// opaque is set if trust cannot cover everything that the project compiles.
 	opaque error
 }
@@ -90,7 +90,7 @@ func (f found) print(w io.Writer) {
 	}
 }
 
-// maxShown is the number of files that a question shows.
+// maxShown is the maximum number of files shown in a question.
 const maxShown = 20
 
 func (f found) changed() (files []string, known bool, err error) {
@@ -127,7 +127,7 @@ func (f found) trust() error {
 	return nil
 }
 
-// agrees asks at the terminal until the answer is yes or no. It reads only the line of the answer.
+// agrees asks at the terminal until the answer is yes or no. It reads nothing beyond the line of the answer.
 func (a *app) agrees(question string) bool {
 	for {
 		fmt.Fprint(a.Stderr, question+" yes or no: ")
@@ -145,7 +145,7 @@ func (a *app) agrees(question string) bool {
 	}
 }
 
-// maxAnswer bounds a typed line.
+// maxAnswer is the maximum length of a typed line.
 const maxAnswer = 4096
 
 func readLine(in io.Reader) (string, error) {
@@ -247,7 +247,7 @@ func (a *app) foundProject(dir, pipeline string) (found, error) {
 	return f, errors.Join(f.configured(conf), conf.Close())
 }
 
-// written reports whether Stone writes a file there: the database, which a package may embed with the whole directory.
+// written reports whether Stone itself writes the file, such as the database, which a package may embed with the whole directory.
 func (f *found) written(file string) bool {
 	name := filepath.Base(file)
 	for _, end := range beside {

@@ -174,7 +174,7 @@ type keptRun struct {
 	id    string
 	opts  journal.Options
 	rules []budget.Rule // nil without a configuration: a resumed run keeps its budgets
-	batch *batch.Config // asks models in batches; nil asks them directly
+	batch *batch.Config // sends model requests in batches; nil sends them directly
 
 	cancel bool // end it instead of continuing it
 	check  bool // stop it before any step

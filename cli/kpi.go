@@ -81,7 +81,7 @@ func (s *store) calls(ctx context.Context, run string) func(yield func(*call.Rec
 				yield(nil, failed("%w", err))
 				return
 			}
-			// A reused result is counted in the run that made it.
+			// A reused result counts in the run that produced it.
 			if st.Kind != "leaf" || !st.Recorded || st.From != "" {
 				continue
 			}
@@ -103,7 +103,7 @@ type score struct {
 
 func newScore() *score { return &score{caps: map[string]*score{}} }
 
-// count counts a call, and the part of each capability in it.
+// count counts a call and each capability's part in it.
 func (s *score) count(r *call.Record) {
 	s.Count(r)
 	parts := map[string]*call.Record{}
@@ -168,7 +168,7 @@ func kpiTable(all *score, intents map[string]*score) *table {
 	return rows
 }
 
-// ratesOf returns the rates in one line, and the failures in a second one if there are any.
+// ratesOf returns the rates on one line, and any failures on a second line.
 func ratesOf(k call.KPIs) string {
 	var rates []string
 	for _, r := range []struct {

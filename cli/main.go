@@ -145,7 +145,7 @@ type app struct {
 	shown     func(path string) string // path with lane labels; nil if no progress is shown
 	secrets   redact.Set               // of everything that runs
 	shared                             // flags
-	trusting  bool                     // trusts any found project, see consent
+	trusting  bool                     // trusts any found project; see consent
 	adopts    func(journal.RunInfo) string
 }
 

@@ -77,7 +77,7 @@ func modelTable(conf *config.Config, now time.Time) (rows []*config.Model, warni
 func modelRows(rows []*config.Model) *table {
 	t := newTable("MODEL", "PROVIDER", ">WINDOW", ">IN", ">OUT", ">READ", ">WRITE", "CAN", "DATE", "CAPABILITIES")
 	number := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
-	unless := func(f float64) string { // a zero of these means the price of input
+	unless := func(f float64) string { // here zero means the price of input
 		if f == 0 {
 			return ""
 		}

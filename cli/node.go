@@ -22,7 +22,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// shownNode is the output of show for a node, or for a step that made none.
+// shownNode is the output of show for a node, or for a step that produced none.
 type shownNode struct {
 	ID      dag.ID            `json:"id,omitzero"`
 	Path    string            `json:"path,omitempty"`
@@ -43,7 +43,7 @@ type shownNode struct {
 
 var idPrefix = regexp.MustCompile(`^[0-9a-f]{4,64}$`)
 
-// place returns the node or step that a word means; with all, its whole content.
+// place returns the node or step that a word refers to; with all, its whole content.
 func (s *store) place(ctx context.Context, info journal.RunInfo, word string, all bool) (shown shownNode, err error) {
 	steps, err := s.Steps(ctx, info.ID)
 	if err != nil {
@@ -82,7 +82,7 @@ func placeOf(ctx context.Context, s *store, run string, steps []journal.Step, wo
 		n, err := s.Node(ctx, run, word)
 		switch {
 		case err == nil:
-			path := "" // path of the step that made it
+			path := "" // path of the step that produced it
 			for _, s := range steps {
 				if s.Node == n.ID {
 					path = s.Path

@@ -62,11 +62,11 @@ func (a *app) build(c *cobra.Command, before, after []string) error {
 	return err
 }
 
-// intentName matches a possible intent or capability without its colon.
+// intentName matches a possible intent or capability written without its colon.
 var intentName = regexp.MustCompile(`^[a-z][a-z0-9-]*(/[a-z][a-z0-9-]*)?$`)
 
-// relinked hands the command over to a program that links the packages of capabilities and others, if this one does not. It then
-// returns an error with the exit code.
+// If this program does not link the packages of capabilities and others, relinked hands the command over to a program that does.
+// It then returns an error with the exit code.
 func (a *app) relinked(c *cobra.Command, others ...string) error {
 	conf, err := a.configured()
 	if err != nil || !a.fromArgument() {
@@ -93,7 +93,7 @@ func (a *app) relinked(c *cobra.Command, others ...string) error {
 	return err
 }
 
-// ownsInterrupt marks commands that Ctrl-C at a terminal does not end.
+// ownsInterrupt marks commands that Ctrl-C at a terminal does not stop.
 const ownsInterrupt = "owns-interrupt"
 
 // handOver builds a program and passes the command on to it.
@@ -140,7 +140,7 @@ func (a *app) compile(c *cobra.Command, what string, signals <-chan os.Signal, b
 		}
 	}()
 	if screen := a.screen(); screen != nil {
-		// A first build takes its time.
+		// The first build takes a while.
 		fmt.Fprintf(unshielded(a.Stderr), "building %s …\r", text.Line(what))
 		defer fmt.Fprint(unshielded(a.Stderr), "\x1b[K")
 	}
@@ -158,8 +158,8 @@ const (
 	labPackage      = "github.com/stonelayer/stone/x/lab"
 )
 
-// toLink returns the packages whose parts a package's program must link: the kinds named in the configuration, and the screen if
-// used.
+// toLink returns the packages whose parts a package's program must link: the kinds named in the configuration and, if used, the
+// screen.
 func (a *app) toLink(c *cobra.Command) (link load.Linked, err error) {
 	switch {
 	case c == c.Root():

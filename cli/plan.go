@@ -27,13 +27,13 @@ import (
 	"github.com/stonelayer/stone/plan"
 )
 
-// isPlan reports whether a PIPELINE is the file of a plan.
+// isPlan reports whether a PIPELINE is a plan file.
 func isPlan(pipeline string) bool {
 	ext := filepath.Ext(pipeline)
 	return ext == ".edn" || ext == ".json"
 }
 
-// noPlan refuses a PIPELINE that is neither a plan nor a package but looks like a file, such as sort.end.
+// noPlan rejects a PIPELINE that is neither a plan nor a package but looks like a file, such as sort.end.
 func noPlan(pipeline string) error {
 	info, err := os.Stat(pipeline)
 	ext := filepath.Ext(pipeline)
@@ -54,7 +54,7 @@ func noPlan(pipeline string) error {
 		}
 	}
 	if err != nil && hint == "" {
-		return nil // a package path may end like this
+		return nil // a package path may also end like this
 	}
 	return fmt.Errorf("%s is neither a plan (.edn or .json) nor a directory with a Go package%s", pipeline, hint)
 }
@@ -120,8 +120,8 @@ func (a *app) resumedSlots(c *cobra.Command) error {
 	return nil
 }
 
-// openPlan compiles a plan whose other slots are set when it runs. It adds them to opts, so that
-// expressions may use them too.
+// openPlan compiles a plan whose remaining slots are set when it runs. It adds these slots to opts, so that expressions can use
+// them too.
 func openPlan(p *plan.Plan, app *call.Applicator, opts *plan.Options) (stone.Ashlar, error) {
 	made, err := p.Ashlar(app, *opts)
 	if err != nil {
@@ -248,7 +248,7 @@ func (k *calls) findings(cfg stone.Config) stone.Findings {
 	return findings
 }
 
-// wants matches a value of --bind whose type differs from its input's; written shows how to type a value of each type.
+// wants matches an error about a --bind value of the wrong type; written shows how to type a value of each type.
 var (
 	wants   = regexp.MustCompile(`does not fit the schema: want (array|object|string),`)
 	written = map[string]string{"array": `["…", "…"]`, "object": `{"…": "…"}`, "string": `"…"`}

@@ -86,7 +86,7 @@ func is[E error](err error) bool {
 	return ok
 }
 
-// watched is a model with a progress line on the terminal.
+// watched is a model that shows a progress line on the terminal.
 type watched struct {
 	llm.Model
 	name string
@@ -118,13 +118,13 @@ func (w *watched) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.De
 	}
 }
 
-// copier is a transport that copies the bodies of responses, including parts that the model does not read.
+// copier is a transport that copies response bodies, including parts that the model does not read.
 type copier struct {
 	http.RoundTripper
 	out io.Writer
 }
 
-// rest bounds the time for reading the rest of a body after the model stopped reading.
+// rest limits the time for reading the rest of a body after the model has stopped reading.
 const rest = time.Second
 
 // RoundTrip implements http.RoundTripper.

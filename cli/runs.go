@@ -80,7 +80,7 @@ func (a *app) chooseFlags(flags *runsFlags, c *cobra.Command, does string) {
 	a.filterFlags(flags, c, does)
 }
 
-// filterFlags adds the flags that filter runs.
+// filterFlags adds the flags for filtering runs.
 func (a *app) filterFlags(flags *runsFlags, c *cobra.Command, does string) {
 	f := c.Flags()
 	f.StringSliceVar(&flags.states, "state", nil, does+" only runs in these `STATES`: "+strings.Join(stateNames(), ", "))
@@ -92,7 +92,7 @@ func (a *app) filterFlags(flags *runsFlags, c *cobra.Command, does string) {
 	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(stateNames(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// chosen calls do for each run that the flags select. It returns their number, and whether the limit omitted some.
+// chosen calls do for each run that the flags select. It returns the number of runs and whether the limit omitted any.
 func (flags runsFlags) chosen(ctx context.Context, s *store, do func(journal.RunInfo) error) (n int, more bool, err error) {
 	q, err := flags.query(ctx, s)
 	if err != nil {
@@ -174,10 +174,10 @@ func (flags runsFlags) query(ctx context.Context, s *store) (q journal.Query, er
 	return q, nil
 }
 
-// pageOfRuns is the number of runs listed at once.
+// pageOfRuns is the default number of runs in a list.
 const pageOfRuns = 20
 
-// maxName bounds the shown part of a pipeline's name.
+// maxName is the maximum length of a pipeline's name in a list.
 const maxName = 16
 
 func newRunTable() *table {

@@ -110,7 +110,7 @@ func (c cleaned) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// signIn returns the part of an address that signs a browser in: its path, with the token if any.
+// signIn returns the part of an address that signs in a browser: the path, with the token if any.
 func signIn(path, token string) string {
 	if token == "" {
 		return strings.TrimSuffix(path, "/")
@@ -118,8 +118,7 @@ func signIn(path, token string) string {
 	return path + "?token=" + token
 }
 
-// withPublished calls serve with the pipelines of the arguments, here or in a program that
-// links them.
+// withPublished calls serve with the pipelines named by the arguments, here or in a program that links them.
 func (a *app) withPublished(c *cobra.Command, args []string, serve func([]publish.Pipeline) error) (err error) {
 	before, after := args, []string(nil)
 	if n := c.ArgsLenAtDash(); n >= 0 {
@@ -185,7 +184,7 @@ func adopted(info journal.RunInfo, all []publish.Pipeline, names, args []string)
 	return ""
 }
 
-// callers opens the tokens of the server. If there are none, it returns a first one, unless everyone may do everything.
+// callers opens the server's tokens. If there are none, it returns a first token, unless everyone may do everything.
 func (a *app) callers(flags serveFlags) (tokens *token.File, first string, err error) {
 	if _, _, err := net.SplitHostPort(flags.address); err != nil {
 		return nil, "", fmt.Errorf("--address %q: want HOST:PORT, as 127.0.0.1:8080", flags.address)
@@ -213,7 +212,7 @@ func linkName(pipeline string) (string, error) {
 	return filepath.Abs(pipeline)
 }
 
-// published makes the pipelines of the arguments, or else the program's.
+// published returns the pipelines named by the arguments, or else the program's.
 func (a *app) published(pipelines, args []string) (all []publish.Pipeline, err error) {
 	if !a.fromArgument() {
 		p, err := pipeline(a.Pipeline, args)
@@ -232,7 +231,7 @@ func (a *app) published(pipelines, args []string) (all []publish.Pipeline, err e
 	return all, nil
 }
 
-// publishedFrom makes the pipeline of a plan, of an intent or capability, or of a package that is linked.
+// publishedFrom returns the pipeline for a plan, an intent or capability, or a linked package.
 func (a *app) publishedFrom(name string) (p publish.Pipeline, err error) {
 	if isPlan(name) {
 		return a.publishedPlan(name)
@@ -292,8 +291,7 @@ func (a *app) waitedFor(ctx context.Context, wait time.Duration) (*store, error)
 	}
 }
 
-// publish calls serve with the configuration of a server, until a signal ends it. It waits for a
-// database that does not answer.
+// publish calls serve with a server's configuration until a signal ends it. It waits for a database that does not answer.
 func (a *app) publish(c *cobra.Command, wait time.Duration, cfg publish.Config, serve func(context.Context, publish.Config) error) error {
 	if err := a.fillApplicator(c.Flags().Changed("max-usd")); err != nil {
 		return err

@@ -17,8 +17,8 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// sameSignal is the time within which a second SIGTERM counts as the first one: a service manager sends it to all processes of a
-// service, and stone also passes it on.
+// sameSignal is the time within which a second SIGTERM counts as the same signal: a service manager sends it to all processes of
+// a service, and stone also passes it on.
 const sameSignal = time.Second
 
 // interruptible returns a context that the first SIGINT, SIGTERM or SIGHUP cancels, and a channel. If resume, the command that
@@ -99,10 +99,10 @@ func sender(sig os.Signal) string {
 	return fmt.Sprintf("the signal %v", sig)
 }
 
-// mostCrashes bounds the file of crashes, in bytes: the next process truncates a larger file.
+// mostCrashes is the maximum size of the crash file in bytes: the next process truncates a larger file.
 const mostCrashes = 1 << 20
 
-// crashFile receives the output of the runtime when a process of the command crashes.
+// crashFile returns the file that receives the runtime's output when a process of the command crashes.
 func crashFile() (string, error) {
 	dir, err := os.UserCacheDir()
 	return filepath.Join(dir, "stone", "crashes.txt"), err
@@ -122,11 +122,11 @@ func keepCrashes() {
 	if err != nil {
 		return
 	}
-	_ = debug.SetCrashOutput(f, debug.CrashOptions{}) // the runtime keeps a duplicate
+	_ = debug.SetCrashOutput(f, debug.CrashOptions{}) // the runtime keeps a duplicate of f
 	f.Close()
 }
 
-// lastCrash returns the first line of the newest crash, "" if there was none, and its time.
+// lastCrash returns the first line of the latest crash, or "" if there was none, and its time.
 func lastCrash() (line string, at time.Time, err error) {
 	name, err := crashFile()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// labelsOf returns a function that writes an address with lane labels, like failures and pages.
+// labelsOf returns a function that formats an address with lane labels, as failures and pages do.
 func labelsOf(ctx context.Context, s *store, run string) func(string) string {
 	lanes := view.LanesOf(s, run)
 	return func(path string) string {
@@ -22,7 +22,7 @@ func labelsOf(ctx context.Context, s *store, run string) func(string) string {
 	}
 }
 
-// spotOf returns the address in a run that a word means: of a step, or of a lane, a fan-out or another place with steps below it.
+// spotOf returns the address in a run that a word refers to: a step, or a lane, a fan-out or another place with steps below it.
 // The word is an address or the end of one, in any form printed by a command or a page, or the prefix of a node's id.
 func spotOf(run string, steps []journal.Step, labelled func(string) string, word string) (string, error) {
 	var paths []string

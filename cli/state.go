@@ -18,7 +18,7 @@ import (
 	"github.com/stonelayer/stone/journal/sqlite"
 )
 
-// The state of a project in its directory .stone, and the temporary files of a database.
+// Names of a project's state files in its directory .stone, and of a database's temporary files.
 const (
 	runsFile   = "stone.db"
 	indexFile  = "index.db"
@@ -30,7 +30,7 @@ var beside = []string{"-wal", "-shm", "-journal"}
 // ignored is written next to a new database to keep it out of version control.
 const ignored = "/" + runsFile + "*\n/" + indexFile + "*\n/" + tokensFile + "*\n/.gitignore\n"
 
-// stateIn adds a file of the project's state, unless it is missing or this user's Stone made it.
+// stateIn adds a state file of the project, unless it is missing or was created by this user's Stone.
 func (f *found) stateIn(file string) error {
 	ask := func(file, why string) error {
 		if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
@@ -60,7 +60,7 @@ func (f *found) stateIn(file string) error {
 	return nil
 }
 
-// holds describes the content of a state file on which commands would act.
+// holds describes the contents of a state file that commands would act on.
 func holds(file string) string {
 	if to, err := os.Readlink(file); err == nil {
 		return "is a link to " + to
@@ -105,7 +105,7 @@ func holds(file string) string {
 	return "cannot be read: " + err.Error()
 }
 
-// believes asks for trust in an existing state file of the project, and announces one that will be made.
+// believes asks for trust in an existing state file of the project, and announces one that will be created.
 func (a *app) believes(file string) error {
 	dir, err := config.Find(".")
 	if err != nil {
@@ -126,7 +126,7 @@ func (a *app) believes(file string) error {
 	return nil
 }
 
-// made marks a state file made by this process.
+// made marks a state file created by this process.
 func (a *app) made(file string) {
 	s, err := trust.Open()
 	if err == nil {
@@ -141,8 +141,8 @@ func (a *app) unmarked(file string, err error) {
 	}
 }
 
-// openTokens opens the file of tokens. Without a name it is the user's file for the project, including the project's tokens that
-// the user trusts.
+// openTokens opens the token file. Without a name, it is the user's file for the project, including project tokens that the user
+// trusts.
 func (a *app) openTokens() (*token.File, error) {
 	if a.tokens != "" {
 		return token.Open(a.tokens)

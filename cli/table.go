@@ -29,8 +29,8 @@ func (t *table) add(cells ...string) {
 	t.rows = append(t.rows, append(cells, make([]string, len(t.names)-len(cells))...))
 }
 
-// print prints the columns side by side, except empty ones. Lines fit a width, unless it is 0: the last column, usually a reason,
-// is folded, and others are cut.
+// print prints the columns side by side, except empty ones. Unless the width is 0, lines are fitted to it: the last column,
+// usually a reason, is folded, and other columns are cut.
 func (t *table) print(w io.Writer, width int) error {
 	head := make([]string, len(t.names))
 	widths := make([]int, len(t.names)) // 0 for an omitted column
@@ -77,7 +77,7 @@ func (t *table) print(w io.Writer, width int) error {
 	return out.Flush()
 }
 
-// fold appends the last cell of a row to its line: folded in its column, or below the line if that leaves it little room.
+// fold appends a row's last cell to its line: folded in its column, or below the line if the column is too narrow.
 func (t *table) fold(line, cell string, width int) string {
 	least := min(32, width/2) // columns
 	before := text.Width(line)
@@ -131,7 +131,7 @@ func moment(t, now time.Time) string {
 	return t.Format(time.DateOnly)
 }
 
-// took formats a duration, "" if its start or end is unknown.
+// took formats a duration, or returns "" if its start or end is unknown.
 func took(started, ended time.Time) string {
 	if started.IsZero() || ended.IsZero() {
 		return ""
@@ -139,7 +139,7 @@ func took(started, ended time.Time) string {
 	return progress.Duration(max(ended.Sub(started), 0))
 }
 
-// amount formats a number with about three digits, 0 as "".
+// amount formats a number with about three digits, and 0 as "".
 func amount(n int) string {
 	switch {
 	case n == 0:
@@ -158,5 +158,5 @@ func tokens(u budget.Usage) string { return amount(u.Tokens()) }
 
 func cost(u budget.Usage) string { return money.USD(u.USD, u.Estimated) }
 
-// total prints the cost of a run, and what else may have been billed.
+// total formats the cost of a run and the cost that may also have been billed.
 func total(t budget.Total) string { return money.Cost(t.USD, t.Estimated, t.Possible.USD) }

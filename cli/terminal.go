@@ -28,7 +28,7 @@ import (
 	"golang.org/x/term"
 )
 
-// terminalUI makes the command without a sub-command show the terminal UI of the project around the working directory, or of the
+// terminalUI makes the command without a sub-command show a terminal UI, for the project around the working directory or the
 // program's pipeline. Without a terminal, or if the program does not link the screen, it shows the help.
 func (a *app) terminalUI(root *cobra.Command) {
 	if a.linked.screen == nil {
@@ -91,8 +91,7 @@ func (a *app) terminalUI(root *cobra.Command) {
 	}
 }
 
-// showProject builds the package of the project and passes the command on to its
-// program.
+// showProject builds the project's package and passes the command on to its program.
 func (a *app) showProject(c *cobra.Command, args []string, k keepFlags) error {
 	dir, path, err := a.projectPipeline()
 	if err != nil {
@@ -112,9 +111,8 @@ func (a *app) showProject(c *cobra.Command, args []string, k keepFlags) error {
 	return a.build(c, []string{path}, args)
 }
 
-// projectPipeline returns the directory .stone around the working directory, "" if there
-// is none, and the path of its pipeline, "" if it has none. The user is asked whether to
-// trust its files.
+// projectPipeline returns the directory .stone around the working directory, "" if there is none, and the path of its pipeline,
+// or "" if it has none. The user is asked whether to trust its files.
 func (a *app) projectPipeline() (dir, path string, err error) {
 	if dir, err = config.Find("."); err != nil || dir == "" {
 		return "", "", err

@@ -143,7 +143,7 @@ func (a *app) tuning(flags tuneFlags) (t eval.Tuning, err error) {
 	return t, err
 }
 
-// writeTuned writes the plan with the choice, in EDN with its figures as a comment.
+// writeTuned writes the plan with the choice; in EDN, its figures are added as a comment.
 func (a *app) writeTuned(choice eval.Choice, slot string, flags tuneFlags) error {
 	tuned, err := a.calls.plan.WithCall(slot, func(s *call.Spec) error {
 		s.Dispatch.Candidates, s.Done.ScoreMin = choice.Candidates, &choice.ScoreMin
@@ -162,7 +162,7 @@ func (a *app) writeTuned(choice eval.Choice, slot string, flags tuneFlags) error
 	return os.WriteFile(flags.out, slices.Concat([]byte(figures), bytes.TrimSpace(text), []byte("\n")), 0o644)
 }
 
-// testLine returns the command line that starts or resumes the evaluation of the plan on the test split.
+// testLine returns the command line that starts or resumes the plan's evaluation on the test split.
 func (a *app) testLine(ctx context.Context, set *pflag.FlagSet, flags tuneFlags, run *keptRun, left budget.Limits) (line []string) {
 	names := []string{"trust", "quiet", "json"}
 	if run == nil {

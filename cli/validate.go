@@ -66,7 +66,7 @@ func (a *app) validate(c *cobra.Command) {
 	c.Flags().StringVar(&input, "input", "", "check a run that starts with an input: its `JSON`, a text, or @FILE")
 }
 
-// promised reports whether a finding is about a missing declared input of the plan, which the run will supply.
+// promised reports whether a finding is about a missing declared input of the plan that the run will supply.
 func (k *calls) promised(f stone.Finding) bool {
 	return f.Type == "missing-producer" && k.plan != nil && slices.Contains(k.plan.Inputs(), f.Queried)
 }
@@ -159,7 +159,7 @@ func (a *app) paths(c *cobra.Command) {
 			for path := range tree.Paths(p) {
 				met++
 				line := text.Line(strings.Join(path, " -> "))
-				if seen[line] { // from branches whose steps have the same names
+				if seen[line] { // from branches with steps of the same name
 					continue
 				}
 				seen[line] = true

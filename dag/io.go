@@ -71,11 +71,10 @@ type FormatError struct {
 // Error returns the line and the reason.
 func (e *FormatError) Error() string { return fmt.Sprintf("DAG line %d: %s", e.Line, e.Reason) }
 
-// Read reads the format of Write. It computes every id again. The error is a
-// *FormatError if an id does not match content, type and parents, or if a line is no
-// node, has an unknown field or comes before its parents. A repeated node changes
-// nothing. Empty lines are skipped. An error of r is returned wrapped, with the line
-// number. Read keeps all nodes in memory and does not limit their size.
+// Read reads the format of Write. It computes every id again. The error is a *FormatError if an id does not match content, type
+// and parents, or if a line is not a node, has an unknown field or comes before its parents. A repeated node changes nothing.
+// Empty lines are skipped. An error of r is returned wrapped, with the line number. Read keeps all nodes in memory and does not
+// limit their size.
 func Read(r io.Reader) (DAG, error) {
 	rd := reader{known: map[ID]*Node{}, bases: map[ID]base{}}
 	in := bufio.NewReader(r)

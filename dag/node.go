@@ -104,8 +104,7 @@ func (n *Node) Type() string {
 	return n.typ
 }
 
-// Parents returns a copy of the parents in their order. A [View] does not limit reads
-// of them.
+// Parents returns a copy of the parents, in order. A [View] does not limit reads of them.
 func (n *Node) Parents() []*Node {
 	if n == nil {
 		return nil

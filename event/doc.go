@@ -19,8 +19,8 @@
 // Events arrive in the order of their numbers. Seq starts at 1 and has no gaps; Time never decreases as long as the run's clock
 // does not. Events of concurrent lanes interleave, but:
 //
-// - A start comes before all events within it, its end after them.
-// - A [Retracted] comes before the text that replaces the retracted one.
+// - A start event precedes all events within its span, and the end event follows them.
+// - A [Retracted] precedes the text that replaces the retracted text.
 //
 // A run with a journal delays events until all earlier records are durable, normally for at most a few milliseconds. Delayed
 // events arrive from another goroutine or with the next event. Events about results that could not be recorded are dropped.
@@ -48,8 +48,8 @@
 //
 //	{"event":"api-call","level":"info","seq":9,"timestamp":1760000000123.5,"trace-id":"run-7","span-id":"span-2","parent-span-id":"span-1","ashlar-name":"fix","path":"all/fix","data":{"turn-number":5,"model":"m","message-count":9}}
 //
-// The type of the event comes first, its own fields are under "data". Times are in milliseconds since
-// 1970, durations in milliseconds.
+// The event's type comes first; its own fields are under "data". Times are in milliseconds since 1970, and durations are in
+// milliseconds.
 //
 // # Trace files
 //
@@ -66,7 +66,7 @@
 // of the event, Source and Attempt together identify one answer. The last delta of a
 // complete answer has End set. A Retracted event declares an answer void:
 //
-// - The attempt failed and the model is asked again ([Delta].Attempt increases).
+// - The attempt failed and the model is called again ([Delta].Attempt increases).
 //   - A gate rejected the answer, or another candidate of the call won.
 //
 // - The step failed, its attempt is retried, or a Flow canceled it.

@@ -18,7 +18,7 @@ type field struct {
 
 var fieldsByType sync.Map // reflect.Type → []field
 
-// fieldsOf returns the fields of a type of data, in their order.
+// fieldsOf returns the fields of a type of data, in order.
 func fieldsOf(t reflect.Type) []field {
 	if known, ok := fieldsByType.Load(t); ok {
 		return known.([]field)

@@ -17,7 +17,7 @@ import (
 // Line returns the event as one line of a trace file, an object of JSON without a newline. It includes contents, such as prompts,
 // answers and results of tools, only if wanted.
 //
-// Times are in milliseconds since 1970, durations in milliseconds, both with up to six decimals. A value that JSON cannot
+// Times are in milliseconds since 1970 and durations in milliseconds, both with up to six decimals. A value that JSON cannot
 // express, such as a channel, is replaced by the text of the error.
 func (e Event) Line(contents bool) []byte {
 	b := append(make([]byte, 0, 512), `{"event":`...)

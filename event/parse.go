@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/internal/jsonv2"
 )
 
-// types are the types of data by their names, except Custom.
+// types are the types of data by name, except Custom.
 var types = map[string]reflect.Type{}
 
 func init() {

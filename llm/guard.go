@@ -51,7 +51,7 @@ func (g *guard) Most(ctx context.Context, req *Request) budget.Bound {
 	return Most(ctx, g.model, req).Times(max(g.retries, 0) + 1)
 }
 
-// Asks returns the most requests to the guarded model, 0 if unknown.
+// Asks returns the most requests to the guarded model, or 0 if unknown.
 func (g *guard) Asks() int { return requests(g.model) * (max(g.retries, 0) + 1) }
 
 func (g *guard) Stream(ctx context.Context, req *Request) iter.Seq2[Delta, error] {

@@ -162,7 +162,7 @@ func (m *Media) String() string {
 // stub returns the text that people see in place of media.
 func (m *Media) stub() string { return "[" + m.String() + "]" }
 
-// bytesText formats a number of bytes for people.
+// bytesText formats a number of bytes readably.
 func bytesText(n int) string {
 	switch {
 	case n < 1000:

@@ -15,11 +15,10 @@ import (
 
 // Model answers requests.
 //
-// Stream sends the request when the returned sequence is ranged over, and yields
-// the deltas in order, on the goroutine that ranges. The last pair is either a
-// Done delta with the whole Reply and no error, or an error with a delta whose
-// Reply has everything received before it. Breaking out of the range, or the end of
-// ctx, ends the request and frees its resources. The sequence can be ranged over once.
+// Stream sends the request when the returned sequence is ranged over, and yields the deltas in order, on the goroutine that
+// ranges. The last pair is either a Done delta with the whole Reply and no error, or an error with a delta whose Reply has
+// everything received before the error. Breaking out of the range, or the end of ctx, ends the request and frees its resources.
+// The sequence can be ranged over once.
 //
 // A Model is safe for concurrent use. It does not modify the request, which must not be
 // modified before the sequence ends.
@@ -43,7 +42,7 @@ type Info struct {
 	Provider string // the protocol: "openai", "anthropic", "gemini"
 	Model    string // the default model of requests
 	Endpoint string // URL without user, query and fragment
-	// Mode says where answers come from: Live, Mock or Replay. It is empty if unknown.
+	// Mode is the origin of answers: Live, Mock or Replay. It is empty if unknown.
 	Mode string
 	// Price is the price of Model; nil if it is unknown. See Priced.
 	Price *budget.Price
@@ -274,8 +273,8 @@ type Delta struct {
 
 var errNotDone = errors.New("llm: the model's stream ended without a Done delta; check the Model with stonetest.TestModel")
 
-// Collect sends the request and returns the complete answer. On an error the reply has
-// everything received before it; it is never nil.
+// Collect sends the request and returns the complete answer. On an error, the reply has everything received before the error; it
+// is never nil.
 func Collect(ctx context.Context, m Model, req *Request) (*Reply, error) {
 	reply := &Reply{}
 	for d, err := range m.Stream(ctx, req) {

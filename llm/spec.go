@@ -34,8 +34,8 @@ func WithTable(ctx context.Context, t Table) context.Context {
 	return context.WithValue(ctx, tableKey{}, t)
 }
 
-// SpecOf returns the known facts about a request's model. The model's own price applies to the name that it was made with; all
-// else comes from the table of ctx.
+// SpecOf returns the known facts about a request's model. The model's own price applies to the name that it was made with;
+// everything else comes from the table in ctx.
 func SpecOf(ctx context.Context, m Model, req *Request) (s Spec) {
 	info := InfoOf(m)
 	own := info.Price

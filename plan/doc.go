@@ -69,9 +69,9 @@
 //
 // # Lanes
 //
-// A reduce follows a parallel or a map. In it and after it, the slots of lanes are read like any others. A slot that one lane of
-// a parallel defines has the value of that lane. A slot that several lanes or the body of a map define is the list of their
-// values in lane order, without lost lanes. The last emission of the lanes comes from the last lane that has one.
+// A reduce follows a parallel or a map. Within and after the reduce, the slots of lanes are read like any others. A slot that one
+// lane of a parallel defines has the value of that lane. A slot that several lanes or the body of a map define is the list of
+// their values in lane order, without lost lanes. The last emission of the lanes comes from the last lane that has one.
 //
 // # Nodes
 //

@@ -14,8 +14,7 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// This file compiles fan-outs and reduces. In a reduce and after it, the slots of lanes
-// are read like any others.
+// This file compiles fan-outs and reduces. Within and after a reduce, the slots of lanes are read like any others.
 
 func (c *compiler) mapOver(n *node, name string, known *scope, depth int) stone.Ashlar {
 	r := c.reads(n, known, n.value)

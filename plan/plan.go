@@ -108,7 +108,7 @@ func (p *Plan) Digest() string { return p.digest }
 // faults.
 func (p *Plan) String() string { return string(p.text) }
 
-// EDN returns the plan for people: its text with line breaks.
+// EDN returns the plan in a readable form, with line breaks.
 func (p *Plan) EDN() ([]byte, error) {
 	if p.text == nil {
 		return nil, p.faults.Err()

@@ -127,7 +127,7 @@ func (s *Schema) MarshalJSON() ([]byte, error) { return s.JSON(), nil }
 // String returns the text of JSON.
 func (s *Schema) String() string { return string(s.JSON()) }
 
-// cacheLimit is the maximum number of entries in each cache: a server that parses a schema with every request would otherwise
+// cacheLimit is the maximum number of entries in each cache: otherwise a server that parses a schema with every request would
 // keep all of them alive.
 const cacheLimit = 1024
 

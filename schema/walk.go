@@ -320,7 +320,7 @@ func (w *walk) refer(s, to *jsonschema.Schema, keyword string, v any, into *seen
 	return ok
 }
 
-// identity returns the address of an array or object, nil for other values.
+// identity returns the address of an array or object, or nil for other values.
 func identity(v any) unsafe.Pointer {
 	switch v := v.(type) {
 	case map[string]any:

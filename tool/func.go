@@ -40,7 +40,7 @@ func Timeout(d time.Duration) Option {
 	return func(t *agent.Tool) { t.Timeout = d }
 }
 
-// MaxResult limits the text of a result for the model, in bytes; the default is 64 KiB. The agent keeps a longer one, and the
+// MaxResult limits the text of a result for the model, in bytes; the default is 64 KiB. The agent keeps a longer text, and the
 // model reads the rest with read_result; see package agent. A negative number means unlimited.
 func MaxResult(n int) Option {
 	return func(t *agent.Tool) { t.MaxResult = n }

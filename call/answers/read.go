@@ -54,7 +54,7 @@ func digest(name string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)[:8]), nil
 }
 
-// read returns the answers of the file by their keys.
+// read returns the file's answers by key.
 func (c Config) read() (map[string]answer, error) {
 	f, err := open(c.File)
 	if err != nil {

@@ -109,8 +109,7 @@ func (c Config) policy(dir string) sandbox.Policy {
 	return p
 }
 
-// An output keeps the output of a program, up to its bound. It does not embed a buffer,
-// whose ReadFrom would bypass Write.
+// An output keeps a program's output, up to a maximum size. It does not embed a buffer, whose ReadFrom would bypass Write.
 type output struct {
 	text []byte
 	max  int

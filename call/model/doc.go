@@ -26,9 +26,9 @@
 //
 //	{:type "string" :contentEncoding "base64" :contentMediaType "image/*"}
 //
-// The schema comes from the input's Go type, or else is the in-schema of the intent or the capability. In the JSON that the model
-// reads, a line such as "[media 1: receipt.png, image/png, 34 KB]" replaces each. A judge of the answer is shown the same media.
-// Capabilities of other kinds receive the input unchanged.
+// The schema comes from the input's Go type, or else from the in-schema of the intent or the capability. In the JSON that the
+// model reads, a line such as "[media 1: receipt.png, image/png, 34 KB]" replaces each. A judge of the answer is shown the same
+// media. Capabilities of other kinds receive the input unchanged.
 //
 // # The answers of the model
 //

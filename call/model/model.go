@@ -92,7 +92,7 @@ func New(m call.Metadata, c Config) call.Capability {
 	}}
 }
 
-// modeOf returns the origin of a model's answers, "" if unknown.
+// modeOf returns the origin of a model's answers, or "" if unknown.
 func modeOf(m llm.Model) string {
 	if i, ok := m.(llm.Informer); ok {
 		return i.Info().Mode
@@ -272,8 +272,8 @@ func failure(ctx context.Context, err error) error {
 	return failed
 }
 
-// turn builds the request for a turn of a conversation: the prompts of the capability come before the system text, the context
-// and the constraints of the call after the messages.
+// turn builds the request for a turn of a conversation: the capability's prompts precede the system text, and the call's context
+// and constraints follow the messages.
 func (c Config) turn(req *call.Request) *llm.Request {
 	turn := *req.Turn
 	turn.Model = cmp.Or(c.Name, turn.Model)

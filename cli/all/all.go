@@ -1,9 +1,9 @@
-// Package all has every part of a program: the kinds of capabilities, the screen, the server, the search of documents and
-// PostgreSQL. The command stone is:
+// Package all contains every part of a program: the capability kinds, the screen, the server, document search and PostgreSQL. The
+// command stone is:
 //
 //	func main() { cli.Main(cli.FromArgument, all.Parts()...) }
 //
-// They add about 35 modules. If a program needs only some parts, name them individually, such as screen.Part.
+// They add about 35 modules. If a program needs only some parts, pass them individually, such as screen.Part.
 package all
 
 import (

@@ -83,7 +83,7 @@ func (t *turn) pass(d llm.Delta, err error) bool {
 		if !t.yield(d, nil) {
 			return false
 		}
-		// Only this part is void, not those before it.
+		// Only this part is void, not the earlier parts.
 		for _, d := range t.reply.Deltas() {
 			if !t.yield(d, nil) {
 				return false

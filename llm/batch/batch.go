@@ -82,7 +82,7 @@ func Run(ctx context.Context, p stone.Ashlar, run stone.Config, cfg Config) (sto
 		if errors.Is(err, journal.ErrDrained) || errors.As(err, new(*journal.HeldError)) { // another process continues
 			return result, err
 		}
-		if err != nil && (ctx.Err() != nil || errors.Is(err, kind.Canceled)) { // also if the run was waiting when canceled
+		if err != nil && (ctx.Err() != nil || errors.Is(err, kind.Canceled)) { // even if the run was waiting when canceled
 			return result, errors.Join(err, s.abandon(ctx))
 		}
 		if !errors.Is(err, kind.Waiting) || !s.waits() { // it has ended, or waits only for a person
@@ -178,7 +178,7 @@ func (s *session) await(ctx context.Context, again bool) error {
 			return nil // the error of another batch will recur
 		case err != nil && ctx.Err() == nil:
 			return err
-		case err != nil || ended || !s.rest(ctx, n): // also if ctx ended the poll
+		case err != nil || ended || !s.rest(ctx, n): // even if ctx ended the poll
 			return &WaitingError{states}
 		}
 	}

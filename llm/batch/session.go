@@ -37,7 +37,7 @@ type session struct {
 	answers map[string]answer   // answers of ended batches, by key
 	batches map[string]*made    // the newest batch of each key
 	lost    map[string][]*made  // the batches without an answer for each key
-	made    []*made             // in their order
+	made    []*made             // in order
 }
 
 // A request is a held-back request.

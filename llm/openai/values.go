@@ -56,7 +56,7 @@ func failure(data []byte, requestID string) *llm.ProviderError {
 	return e
 }
 
-// display returns the value of a string, "" for null, and any other value as JSON.
+// display returns the value of a string, or "" for null, and any other value as JSON.
 func display(raw json.RawMessage) string {
 	if s, ok := str(raw); ok {
 		return s

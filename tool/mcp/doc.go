@@ -47,8 +47,8 @@
 //
 // # Lost servers
 //
-// If a server died or no longer knows an HTTP session, the next call starts it again, after a pause that grows while it keeps
-// failing. A call that did not reach the server is sent again. A call that may have been received is not: the model is told that
+// If a server died or no longer knows an HTTP session, the next call starts it again, after a pause that grows as failures
+// continue. A call that did not reach the server is sent again. A call that may have been received is not: the model is told that
 // it may have been carried out ([ErrUncertain]). Only a tool in Config.Harmless is called again. A call that takes longer than
 // Config.Timeout is canceled at the server and reported in the same way, and the server is pinged before the next call.
 //

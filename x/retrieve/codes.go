@@ -13,15 +13,15 @@ import (
 	"sync/atomic"
 )
 
-// A code is the distance of a vector from the centre of all, in 2 bits a number, after two numbers of 4 bytes: a factor
-// and the product of centre and distance. A search estimates with the codes which vectors may be near, and compares these
-// exactly. Reading 200,000 vectors of 1,536 numbers is reading 1.2 GB; their codes have 80 MB and fit into memory.
+// A code is the distance of a vector from the centre of all, in 2 bits a number, after two numbers of 4 bytes: a factor and the
+// product of centre and distance. A search estimates with the codes which vectors may be near, and compares these exactly.
+// 200,000 vectors of 1,536 numbers are 1.2 GB to read; their codes are 80 MB and fit into memory.
 //
 // The four values of a number are -3, -1, 1 and 3 halves of the step with which a normal distribution loses least (Max,
-// "Quantizing for minimum distortion", IRE Transactions on Information Theory 6, 1960, doi:10.1109/TIT.1960.1057548). The
-// factor makes the product of a code with its own distance right, as in RaBitQ (Gao and Long, SIGMOD 2024,
-// doi:10.1145/3654970), so that estimates have no bias. Embedders make vectors with much in common, which the centre takes
-// out: without it 3 of the 10 nearest were found where TestRecall now finds all.
+// "Quantizing for minimum distortion", IRE Transactions on Information Theory 6, 1960, doi:10.1109/TIT.1960.1057548). The factor
+// makes the product of a code with its own distance right, as in RaBitQ (Gao and Long, SIGMOD 2024, doi:10.1145/3654970), so that
+// estimates have no bias. Embedders produce vectors with much in common, which the centre removes: without it, 3 of the 10
+// nearest were found where TestRecall now finds all.
 
 const step = 0.9957 // in standard deviations
 
@@ -141,8 +141,9 @@ func (c *candidates) cut() {
 	}
 }
 
-// A block has the codes of several texts. A code costs little beside a row of its own, of which an index may have 200,000. Blocks
-// are never changed: a new block has a higher id, and blocks with codes of removed vectors are rewritten.
+// A block contains the codes of several texts, because a code is small compared with the overhead of its own row, and an index
+// may have 200,000 codes. Blocks are never changed: a new block has a higher id, and blocks with codes of removed vectors are
+// rewritten.
 type block struct {
 	id          int64
 	keys, codes []byte // one after the other
@@ -180,7 +181,7 @@ const (
 // codes keeps the codes of a store in memory.
 type codes struct {
 	room int           // for codes in bytes; larger ones are read at each search
-	turn chan struct{} // is held by who reads the field now, or the database for it
+	turn chan struct{} // held by the goroutine that reads the field now, or reads the database for it
 	now  *coded        // nil before the first search
 	read atomic.Int64  // number of codes read, for tests
 }
@@ -192,10 +193,10 @@ type coded struct {
 	large           bool    // the codes do not fit and were not loaded
 }
 
-// mostCodes bounds the codes in memory: 1.3 million of vectors with 1,536 numbers.
+// mostCodes is the maximum size of the codes in memory: 1.3 million codes of vectors with 1,536 numbers.
 const mostCodes = 512 << 20
 
-// estimates returns the vectors that may be nearest to a question, among some if these are given.
+// estimates returns the vectors that may be nearest to a question, among the given ones if there are any.
 func (s *Store) estimates(ctx context.Context, st *State, q []float32, among map[key]bool, most int) ([]estimated, error) {
 	centre, err := st.centre()
 	if err != nil {
@@ -222,7 +223,7 @@ func (s *Store) estimates(ctx context.Context, st *State, q []float32, among map
 	return found.all, nil
 }
 
-// coded returns the codes of a state. It reads the ones that are not in memory.
+// coded returns the codes of a state. It reads the codes that are not in memory.
 func (s *Store) coded(ctx context.Context, st *State) (*coded, error) {
 	select {
 	case s.codes.turn <- struct{}{}:
@@ -325,7 +326,7 @@ func (s *Store) compact(ctx context.Context, tx *sql.Tx, gone map[key]bool) erro
 	return next.store(ctx, s, tx)
 }
 
-// untidy returns the blocks for compact, and how many are there only because they are small.
+// untidy returns the blocks for compact, and how many of them are included only because they are small.
 func (s *Store) untidy(ctx context.Context, tx *sql.Tx, gone map[key]bool) (ids []int64, small int, err error) {
 	rows, err := tx.QueryContext(ctx, `SELECT id, keys FROM blocks ORDER BY id`)
 	if err != nil {

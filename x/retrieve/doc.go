@@ -1,4 +1,4 @@
-// Package retrieve finds passages of documents by words and by meaning, and names the file and lines of each.
+// Package retrieve finds passages of documents by words and by meaning, with the file and lines of each.
 //
 //	store, err := sqlite.Open("docs.db")
 //	…
@@ -24,12 +24,11 @@
 //
 // # Nothing is computed twice
 //
-// Documents and pieces are addressed by their content. A document with the same bytes is not read again, and a piece
-// with a vector is not embedded again, even if it moved to another file. So a second run over a changed folder pays
-// only for the changes, a moved file costs nothing, and deleted files are removed. A folder without any file is refused, since it may
-// not be mounted. A vector is stored before its
-// request counts as done. A killed run, whether resumed or started again, repeats at most the requests that were in
-// flight, which the provider may have billed.
+// Documents and pieces are addressed by their content. A document with the same bytes is not read again, and a piece with a
+// vector is not embedded again, even if it moved to another file. A second run over a changed folder therefore pays only for the
+// changes, a moved file costs nothing, and deleted files are removed. A folder without any file is refused, since it may not be
+// mounted. A vector is stored before its request counts as done. A killed run, whether resumed or started again, repeats at most
+// the requests that were in flight, which the provider may have billed.
 //
 // # Ranks
 //
@@ -39,8 +38,8 @@
 // (Cormack, Clarke and Büttcher, "Reciprocal rank fusion outperforms Condorcet and individual rank learning
 // methods", SIGIR 2009, doi:10.1145/1571941.1572114). [Index.Rerank] may reorder the best passages.
 //
-// A search first estimates all cosines from codes of 2 bits a number, and then computes the cosines of the 1,000 best
-// candidates exactly. docs/how-to/passages.md has its recall and the time it takes. A graph of neighbours answers
-// sooner, but finds 1 to 67 % of the ten nearest unless its building takes ten times as long, keeps all vectors in memory
-// and takes no filter (internal/bench/vectors).
+// A search first estimates all cosines from codes of 2 bits a number, and then computes the cosines of the 1,000 best candidates
+// exactly. docs/how-to/passages.md states its recall and duration. A graph of neighbours answers sooner, but it finds only 1 to
+// 67 % of the ten nearest unless building it takes ten times as long, keeps all vectors in memory and supports no filter
+// (internal/bench/vectors).
 package retrieve

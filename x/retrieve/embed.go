@@ -13,11 +13,11 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// embedding is the making of vectors, and what its runs have learned of the embedder and the store.
+// embedding computes vectors. It remembers what its runs have learned about the embedder and the store.
 type embedding struct {
 	*Index
 	mu      sync.Mutex
-	most    int      // texts that the embedder takes at once; 0 is not known to be fewer than a batch has
+	most    int      // maximum texts in a request to the embedder; 0 if it is not known to be smaller than a batch
 	able    bool     // the embedder has answered
 	unsaved []change // vectors that were paid for and could not be stored: until they can, no more are paid for
 }
@@ -28,14 +28,14 @@ type refusal struct {
 	Why    string `json:"why"`
 }
 
-// embed makes the missing vectors of a batch.
+// embed computes the missing vectors of a batch.
 func (e *embedding) embed(ctx context.Context, b batch) (done embedded, err error) {
 	digests, texts, err := e.Store.bare(ctx, b)
 	if err != nil {
 		return done, err
 	}
 	return paid(ctx, "embed", b, llm.QuoteEmbed(ctx, e.Embedder, &llm.EmbedRequest{Texts: texts}), func(ctx context.Context) (done embedded, err error) {
-		if err := e.save(ctx); err != nil || len(digests) == 0 { // a process that died has made them, whose record says what it used
+		if err := e.save(ctx); err != nil || len(digests) == 0 { // a process that died computed them, and its record contains the usage
 			return done, err
 		}
 		err = e.vectors(ctx, digests, texts, &done)
@@ -59,8 +59,8 @@ func (e *embedding) save(ctx context.Context) error {
 	return nil
 }
 
-// vectors makes and stores vectors, in as many requests as the embedder needs. What it refuses is halved, until it takes it or
-// one text is left.
+// vectors computes and stores vectors, in as many requests as the embedder needs. A refused request is halved until the embedder
+// accepts it or one text is left.
 func (e *embedding) vectors(ctx context.Context, digests, texts []string, done *embedded) error {
 	e.mu.Lock()
 	most := e.most
@@ -109,14 +109,14 @@ func refused(err error) bool {
 	return is && slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, h.Status)
 }
 
-// halve makes the vectors of refused texts in two requests. If both succeed, the request had too many texts, and later requests have
-// fewer.
+// halve computes the vectors of refused texts in two requests. If both succeed, the request had too many texts, and later
+// requests have fewer.
 func (e *embedding) halve(ctx context.Context, digests, texts []string, why error, done *embedded) error {
 	if len(texts) == 1 {
 		e.mu.Lock()
 		able := e.able
 		e.mu.Unlock()
-		if !able { // a wrong model or address is refused whatever the text is
+		if !able { // a wrong model or address is refused for any text
 			got, err := e.Embedder.Embed(ctx, &llm.EmbedRequest{Texts: []string{"test"}})
 			if err != nil {
 				return why

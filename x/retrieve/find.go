@@ -103,7 +103,7 @@ func (s *Store) byWords(ctx context.Context, q *Query, n int) (ranking []place, 
 	return ranking, strong, nil
 }
 
-// nothing bounds the score of words that most pieces have: BM25 of SQLite gives them a millionth.
+// nothing is an upper limit for the score of words that most pieces have: SQLite's BM25 gives them a millionth.
 const nothing = 1e-4
 
 // near is the digest of a vector, and its cosine with the question.
@@ -134,7 +134,7 @@ func (s *Store) byVector(ctx context.Context, q *Query, embedder string, v []flo
 	return nil, s.explain(cmp.Or(err, error(rebuildingError{})))
 }
 
-// rebuildingError is the error of a search whose index another process rebuilds.
+// rebuildingError is the error of a search while another process rebuilds the index.
 type rebuildingError struct{}
 
 func (rebuildingError) Error() string { return "it is being rebuilt: search again" }
@@ -264,7 +264,7 @@ func (s *Store) passages(ctx context.Context, ids []int64) (map[int64]Passage, e
 	return found, s.explain(err)
 }
 
-// encode returns a vector with length 1, so that a product is a cosine, as bytes and numbers.
+// encode scales a vector to length 1, so that a product is a cosine, and returns it as bytes and as numbers.
 func encode(v []float32) (data []byte, unit []float32) {
 	sum := 0.0
 	for _, x := range v {

@@ -22,7 +22,7 @@ import (
 // for concurrent use.
 type Index struct {
 	Store *Store
-	// Embedder makes the vectors of pieces and questions. Nil ranks by words alone.
+	// Embedder computes the vectors of pieces and questions. Nil ranks by words alone.
 	Embedder llm.Embedder
 	// Readers maps extensions, such as ".pdf", to readers. They override the built-in readers for Markdown and HTML.
 	// Files with other extensions are read as plain text.
@@ -37,17 +37,17 @@ type Index struct {
 	Folder string
 	// Rebuild replaces all vectors when the embedder has changed, after a test request to the new one.
 	Rebuild bool
-	// Rerank orders the 50 best passages of a search, or Query.K if that is more. It returns their positions in hits,
-	// best first, may leave some out, and may set Relevance in hits. Nil keeps the order.
+	// Rerank orders the 50 best passages of a search, or Query.K if that is more. It returns their positions in hits, best first.
+	// It may leave some out, and may set Relevance in hits. Nil keeps the order.
 	Rerank func(ctx context.Context, question string, hits []Hit) ([]int, error)
 }
 
 const (
 	maxFile   = 16 << 20  // bytes
-	maxPieces = 100_000   // of a document: more than text of that size has
+	maxPieces = 100_000   // per document: more than a text of that size can have
 	batchSize = 64        // texts of a request for vectors; with 1,600 bytes each about 26,000 tokens
-	batchText = 256 << 10 // bytes of them at most, without their headings: OpenAI takes 300,000 tokens
-	splitting = "1"       // version of readers and split, whose change splits all documents anew
+	batchText = 256 << 10 // maximum size of the texts in bytes, without headings: OpenAI accepts 300,000 tokens
+	splitting = "1"       // version of readers and split; changing it splits all documents again
 )
 
 func (x *Index) size() int    { return max(cmp.Or(x.Size, 1600), 64) }
@@ -172,8 +172,8 @@ func (x *Index) Pipeline(name string, files fs.FS) stone.Ashlar {
 	)
 }
 
-// Check returns the error with which Pipeline would refuse the store: it has vectors of another embedder, or documents of
-// another folder.
+// Check returns the error with which Pipeline would refuse the store because it has vectors from another embedder, or documents
+// from another folder.
 func (x *Index) Check(ctx context.Context) error {
 	state, err := x.Store.State(ctx)
 	switch name := x.name(); {
@@ -249,7 +249,7 @@ func (w *walk) visit(name string, e fs.DirEntry, err error) error {
 		return err
 	case err != nil && !hidden:
 		w.skip(name, err)
-		for doc := range w.gone { // what is below it may still be there
+		for doc := range w.gone { // the files below it may still exist
 			if strings.HasPrefix(doc, name+"/") {
 				delete(w.gone, doc)
 			}

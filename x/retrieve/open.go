@@ -11,7 +11,7 @@ import (
 // ErrNone matches the error of Open for an index that does not exist.
 var ErrNone = errors.New("no index")
 
-// An Opener opens the index at an address. If there is none, it makes it, or returns an error that matches ErrNone.
+// An Opener opens the index at an address. If there is none, it creates the index, or returns an error that matches ErrNone.
 type Opener func(ctx context.Context, address string, make bool) (*Store, error)
 
 var openers = map[string]Opener{}

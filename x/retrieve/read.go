@@ -38,7 +38,7 @@ func (x *Index) reader(name string) (Reader, string) {
 	}
 }
 
-// known are the extensions of formats that need a reader of their own.
+// known are the extensions of formats that need their own reader.
 var known = map[string]string{".pdf": "x/retrieve/pdf"}
 
 // errBinary is the reason why a file is left out.
@@ -202,7 +202,8 @@ func Markdown(data []byte) (blocks []Block, meta map[string]string, err error) {
 	return blocks, nil, nil
 }
 
-// underlines reports whether a line of marks below the lines makes a heading of the last one: it rules off a list or a quotation.
+// underlines reports whether a line of marks below the lines turns the last one into a heading. Below a list or a quotation it is
+// a rule.
 func underlines(above []string) bool {
 	first := len(above)
 	for first > 0 && strings.TrimSpace(above[first-1]) != "" {
@@ -211,7 +212,7 @@ func underlines(above []string) bool {
 	return first < len(above) && !slices.ContainsFunc(above[first:], item.MatchString)
 }
 
-// closes reports whether a line ends a block of code: a fence of the same mark, at least as long, without anything behind it.
+// closes reports whether a line ends a block of code: a fence of the same mark, at least as long, with nothing after it.
 func closes(line, open string) bool {
 	inner := strings.TrimLeft(line, " ")
 	return len(line)-len(inner) <= 3 && strings.HasPrefix(inner, open) && strings.Trim(inner, open[:1]+" \t") == ""

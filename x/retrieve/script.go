@@ -14,10 +14,11 @@ var unspaced = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Kata
 // isUnspaced reports whether a letter belongs to such a script. The long vowel of Katakana has no script of its own.
 func isUnspaced(r rune) bool { return r > 0x0dff && (r == 'ー' || unicode.In(r, unspaced...)) }
 
-// indexable returns a text whose words a store can find: in small letters, which some locales of databases do not know. Letters of unspaced scripts become words for each pair of neighbours:
-// a question of two letters or more then finds them wherever a word begins. Such words are written with the numbers of their
-// letters, since databases take marks and letters apart in different ways, by their version and locale. The first letter of
-// a Korean word is a word too, as the nouns of one syllable have endings.
+// indexable returns a text whose words a store can find. It is in lower case, because some database locales cannot convert case.
+// Each pair of neighbouring letters of an unspaced script becomes a word, so that a question of two letters or more finds them
+// wherever a word begins. Such words are written with the numbers of their letters, because databases separate marks and letters
+// differently, depending on version and locale. The first letter of a Korean word is a word too, as the nouns of one syllable
+// have endings.
 func indexable(text string) string { return pairs(strings.ToLower(text), true) }
 
 func pairs(text string, korean bool) string {

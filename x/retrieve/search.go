@@ -52,7 +52,7 @@ func (q *Query) Check() error {
 	return nil
 }
 
-// folderOf returns a folder as the names of documents have it; "" for the whole index.
+// folderOf returns a folder in the form used in document names; "" means the whole index.
 func folderOf(under string) string {
 	if under = path.Join(".", under); under == "." {
 		return ""
@@ -76,7 +76,7 @@ type Hit struct {
 	Relevance *float64 `json:"relevance,omitempty"`
 }
 
-// An Answer has the passages that were found, best first.
+// An Answer contains the passages found, best first.
 type Answer struct {
 	Hits []Hit `json:"hits"`
 	// By names the rankings: "words", or "words and vectors".
@@ -100,7 +100,7 @@ func (x *Index) Search(ctx context.Context, q Query) (Answer, error) {
 	return a, x.rerank(ctx, &q, &a)
 }
 
-// paid does work as a recorded step, for which the account of the run pays. Outside a run it only does the work.
+// paid does work as a recorded step, for which the run's account pays. Outside a run it only does the work.
 func paid[A, T any](ctx context.Context, name string, in A, quote budget.Quote, work func(context.Context) (T, error), cost func(T) budget.Usage) (v T, err error) {
 	if stone.In(ctx).Path() == "" {
 		return work(ctx)
@@ -124,7 +124,7 @@ func paid[A, T any](ctx context.Context, name string, in A, quote budget.Quote, 
 	return v, err
 }
 
-// Effects returns the effects of searches within a query: reading the store, and asking the embedder.
+// Effects returns the effects of searches within a query: reading the store, and calling the embedder.
 func (x *Index) Effects(q Query) []string {
 	remote := x.Store != nil && x.Store.dialect.Remote
 	asks := x.Embedder != nil && !q.Words && x.Embedder.Info().Mode != llm.Mock
@@ -145,8 +145,8 @@ func (x *Index) Quote(ctx context.Context, q Query) budget.Quote {
 	return llm.QuoteEmbed(ctx, x.Embedder, &llm.EmbedRequest{Texts: []string{q.Text}, Query: true})
 }
 
-// Lookup is Search for callers that pay and record themselves, as the applicator does for a capability. The answer or
-// the error has the cost.
+// Lookup is Search for callers that pay and record themselves, as the applicator does for a capability. The answer or the error
+// contains the cost.
 func (x *Index) Lookup(ctx context.Context, q Query) (Answer, error) {
 	a, err := x.find(ctx, q)
 	if err != nil {

@@ -38,7 +38,7 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// made returns the facts that are kept about an index.
+// made returns the facts stored about an index.
 func (s *Store) made(ctx context.Context, q querier) (st State, err error) {
 	rows, err := q.QueryContext(ctx, `SELECT name, value FROM about`)
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *Store) made(ctx context.Context, q querier) (st State, err error) {
 	return st, rows.Err()
 }
 
-// An EmbedderError reports an index whose vectors another embedder made.
+// An EmbedderError reports an index whose vectors were computed by another embedder.
 type EmbedderError struct {
 	Built, Asked string
 }

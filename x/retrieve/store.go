@@ -14,8 +14,8 @@ import (
 	"sync"
 )
 
-// A Store keeps documents, their pieces and the vectors of these. Packages x/retrieve/sqlite and
-// x/retrieve/postgres open one. It is safe for concurrent use, also by several processes. Close it after use.
+// A Store keeps documents, their pieces and the pieces' vectors. Packages x/retrieve/sqlite and x/retrieve/postgres open one. It
+// is safe for concurrent use, also by several processes. Close it after use.
 type Store struct {
 	db      *sql.DB
 	dialect Dialect
@@ -29,7 +29,7 @@ type Store struct {
 // A Dialect describes a database to NewStore, for packages that open a Store. Queries write parameters as ?.
 type Dialect struct {
 	Name string // for errors
-	// Schema makes the tables about, documents, pieces, vectors and blocks, unless they exist. Nil means that they do.
+	// Schema creates the tables about, documents, pieces, vectors and blocks, unless they exist. Nil means that they exist.
 	Schema []string
 	// Numbered means that parameters are written as $1.
 	Numbered bool
@@ -49,13 +49,13 @@ type Dialect struct {
 	Among string
 	// Meta is the condition that d.meta, a JSON object, has a value. Its parameters are the key and the value.
 	Meta string
-	// Choose returns texts for Words that match any of the words, which consist of letters, digits and marks. Each may leave
-	// out pieces: those with scores up to least, or those that are too many to be ranked. The first one counts that finds n
-	// pieces with scores of least or more, or else the last.
+	// Choose returns texts for Words that match any of the words, which consist of letters, digits and marks. Each may leave out
+	// pieces: those with scores up to least, or those that are too many to be ranked. The first one that finds n pieces with
+	// scores of least or more is used, or else the last.
 	Choose func(ctx context.Context, db *sql.DB, words []string, n int) (texts []string, least float64, err error)
 }
 
-// mostConnections bounds the database connections of concurrent searches, and their memory with SQLite.
+// mostConnections limits the database connections of concurrent searches, and with SQLite their memory.
 const mostConnections = 16
 
 // NewStore returns a Store over a database, and creates missing tables. Close closes db.
@@ -157,7 +157,7 @@ func (s *Store) change(ctx context.Context, c change) error {
 }
 
 func (s *Store) drain() {
-	ctx := context.Background() // a change that nobody waits for any more does no harm
+	ctx := context.Background() // a change that nobody is waiting for any more does no harm
 	for {
 		s.mu.Lock()
 		all := s.queue
@@ -361,7 +361,7 @@ func (s *Store) sweep(ctx context.Context, tx *sql.Tx) (changed bool, err error)
 	return len(gone) > 0, s.compact(ctx, tx, gone)
 }
 
-// bind writes the parameters of a query as the database wants them.
+// bind writes the parameters of a query in the database's notation.
 func (s *Store) bind(query string) string {
 	if !s.dialect.Numbered {
 		return query

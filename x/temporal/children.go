@@ -17,8 +17,8 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// Children starts the children of runs in a pool, for journal.Elsewhere. The parents are in the same journal, and
-// workers of the pool know the pipelines of the children.
+// Children starts runs' children in a pool, for journal.Elsewhere. The parents are in the same journal, and the pool's workers
+// know the children's pipelines.
 func Children(c client.Client, j journal.Journal, pool string) journal.Starter {
 	return &children{c, j, pool}
 }
@@ -46,7 +46,7 @@ func (s *children) Start(ctx context.Context, c journal.Child) error {
 	return start(ctx, s.client, s.journal, Run{ID: c.ID, Pipeline: c.Pipeline, Input: input, Pool: s.pool, Labels: c.Labels}, source{Grant: c.Grant, Limits: c.Limits})
 }
 
-// Wait implements [journal.Starter]. It reads the journal, since only that knows whether a run waits.
+// Wait implements [journal.Starter]. It reads the journal, because only the journal knows whether a run is waiting.
 func (s *children) Wait(ctx context.Context, c journal.Child) (st journal.ChildState, err error) {
 	const shortest, longest, lost = 50 * time.Millisecond, 2 * time.Second, time.Minute
 	began, idle := time.Now(), time.Now()
@@ -61,7 +61,7 @@ func (s *children) Wait(ctx context.Context, c journal.Child) (st journal.ChildS
 			idle = time.Now()
 		case ended(info.State):
 			return s.state(ctx, info)
-		case time.Since(idle) > lost: // such as by somebody who has terminated the workflow
+		case time.Since(idle) > lost: // for example because somebody terminated the workflow
 			if err := s.Start(ctx, c); err != nil {
 				return st, err
 			}
@@ -83,7 +83,7 @@ func ended(s journal.State) bool {
 	return false
 }
 
-// state returns what the parent learns of a run that has ended or waits.
+// state returns what the parent learns about a run that has ended or is waiting.
 func (s *children) state(ctx context.Context, info journal.RunInfo) (st journal.ChildState, err error) {
 	st = journal.ChildState{State: info.State, Failure: info.Failure, Usage: info.Usage}
 	switch info.State {
@@ -112,7 +112,7 @@ func (s *children) Answer(ctx context.Context, c journal.Child, path string, a a
 	return err
 }
 
-// Cancel implements [journal.Starter]. A worker that holds the run cancels it when it hears of that.
+// Cancel implements [journal.Starter]. A worker that holds the run cancels it once it is notified.
 func (s *children) Cancel(ctx context.Context, id string) error {
 	err := s.client.CancelWorkflow(ctx, id, "")
 	if gone := (*serviceerror.NotFound)(nil); errors.As(err, &gone) {
@@ -125,7 +125,7 @@ func (s *children) Cancel(ctx context.Context, id string) error {
 	return errors.Join(err, other)
 }
 
-// errOrphan is why a child ends whose parent is gone.
+// errOrphan is the reason why a child whose parent is gone ends.
 var errOrphan = errors.New("its parent was canceled or removed")
 
 // orphan reports whether a run is the child of a run that was canceled or removed.
@@ -158,7 +158,7 @@ func (w Worker) watched(ctx context.Context, info journal.RunInfo) context.Conte
 	return ctx
 }
 
-// bounded gives a child the limits and the grant with which it was started.
+// bounded applies to a child the limits and the grant with which it was started.
 func (s source) bounded(ctx context.Context, cfg *stone.Config) context.Context {
 	cfg.Grant = grants.Narrow(cfg.Grant, s.Grant)
 	if s.Limits != (budget.Limits{}) {

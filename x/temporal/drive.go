@@ -12,12 +12,12 @@ type Status struct {
 	State string `json:"state"` // a journal.State
 }
 
-// Drive is the workflow of a run. It starts the activity that runs the pipeline, again
-// whenever a question was answered.
+// Drive is the workflow of a run. It starts the activity that runs the pipeline, and starts it again whenever a question has been
+// answered.
 func Drive(ctx workflow.Context, run string) (Status, error) {
 	const (
 		longest = 365 * 24 * time.Hour
-		nudge   = 24 * time.Hour // heals a signal that was lost
+		nudge   = 24 * time.Hour // recovers from a lost signal
 	)
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: longest, HeartbeatTimeout: 15 * time.Second, WaitForCancellation: true,

@@ -47,14 +47,14 @@ func checkRun(run string) error {
 	return nil
 }
 
-// source is the record that Start adds to a run, beside its pipeline and its input.
+// source is the record that Start adds to a run, in addition to its pipeline and input.
 type source struct {
 	Rank   limit.Rank    `json:"rank,omitzero"`
 	Grant  []string      `json:"grant"`           // of a child; null for all
 	Limits budget.Limits `json:"limits,omitzero"` // of a child
 }
 
-// sourceOf returns the source of a run, the zero one if another program has recorded the start.
+// sourceOf returns the source of a run, or the zero source if another program recorded the start.
 func sourceOf(info journal.RunInfo) (s source) {
 	if json.Unmarshal(info.Source, &s) != nil {
 		return source{}
@@ -66,14 +66,13 @@ func sourceOf(info journal.RunInfo) (s source) {
 // or waits for an answer, and does nothing if the run is running. The error is a *journal.ChangedError if
 // the run was started with another pipeline or input.
 //
-// The run keeps the limit.Rank of the ctx that started it, also in the processes that resume it. Tasks that wait at
-// Temporal are taken in this order: runs for which a person waits, then a priority above zero, none, below zero.
-// Tenants take turns.
+// The run keeps the limit.Rank of the ctx that started it, also in processes that resume it. Tasks waiting at Temporal are taken
+// in this order: runs that a person is waiting for, then priorities above zero, zero, and below zero. Tenants take turns.
 func Start(ctx context.Context, c client.Client, j journal.Journal, r Run) error {
 	return start(ctx, c, j, r, source{})
 }
 
-// start is Start with a source, which counts at the first start of the run.
+// start is Start with a source, which is used only when the run is first started.
 func start(ctx context.Context, c client.Client, j journal.Journal, r Run, about source) error {
 	if err := checkRun(r.ID); err != nil {
 		return err
@@ -109,7 +108,7 @@ func startOptions(run, pool string, rank limit.Rank) client.StartWorkflowOptions
 	}
 }
 
-// priority returns a rank as Temporal has it. The name of the tenant stays here.
+// priority converts a rank to Temporal's format. The tenant's name is not sent.
 func priority(r limit.Rank) (p temporal.Priority) {
 	switch {
 	case r.Interactive:
@@ -144,7 +143,7 @@ func Wait(ctx context.Context, c client.Client, run string) (journal.State, erro
 	return journal.State(st.State), err
 }
 
-// find returns the run with the id, which is not only the beginning of one.
+// find returns the run with exactly the id, not just a prefix.
 func find(ctx context.Context, j journal.Journal, run string) (journal.RunInfo, error) {
 	info, err := j.Find(ctx, run)
 	if errors.As(err, new(*journal.AmbiguousError)) || err == nil && info.ID != run {

@@ -26,7 +26,7 @@ type Worker struct {
 	Client  client.Client // a lazy client tolerates a server that starts later
 	Journal journal.Journal
 	Pool    string // task queue
-	// Pipelines are the pipelines that the worker knows; several versions of one may be among them.
+	// Pipelines are the pipelines that the worker knows. They may include several versions of one pipeline.
 	Pipelines []stone.Ashlar
 	Secrets   []string      // as in journal.Options
 	Slots     int           // runs held at once; 100 if zero
@@ -34,15 +34,14 @@ type Worker struct {
 	// Prepare, if it is not nil, is called before a run starts or is resumed. It may set the
 	// grant, a watcher or a frontend, and returns a context, for example with a budget.
 	Prepare func(ctx context.Context, run string, cfg *stone.Config) context.Context
-	Log     *slog.Logger // for errors, which Temporal is not told; slog.Default if nil
+	Log     *slog.Logger // for errors, which are not sent to Temporal; slog.Default if nil
 }
 
-// patient is for a machine that is busy: Drive itself never blocks.
+// patient allows for a busy machine: Drive itself never blocks.
 const patient = time.Minute
 
-// Run works until ctx ends. Then it takes no more runs and drains the ones it has: running steps have Grace
-// to end, and the runs go to other workers. Runs get the values of ctx, such as prices. While the
-// server cannot be reached, Run tries again.
+// Run works until ctx ends. Then it accepts no more runs and drains those it has: running steps have Grace to end, and the runs
+// go to other workers. Runs get the values of ctx, such as prices. While the server cannot be reached, Run tries again.
 func (w Worker) Run(ctx context.Context) error {
 	switch {
 	case w.Client == nil || w.Journal == nil || w.Pool == "" || len(w.Pipelines) == 0:
@@ -60,7 +59,7 @@ func (w Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// start starts a worker of the SDK, which gives up if it does not reach the server.
+// start starts an SDK worker, which gives up if it cannot reach the server.
 func (w Worker) start(ctx context.Context) (stop func(), err error) {
 	const longest = 10 * time.Second
 	for pause := 200 * time.Millisecond; ; pause = min(2*pause, longest) {
@@ -123,8 +122,8 @@ func (w Worker) hold(ctx context.Context, run string) (Status, error) {
 
 var errOther = errors.New("this worker has another version of the pipeline")
 
-// pipelineOf returns the pipeline with which a run was started, or else one with its name: the journal refuses the
-// run with the changes then, for a worker that has the old one.
+// pipelineOf returns the pipeline with which a run was started, or else one with the same name: the journal then refuses the run
+// and lists the changes, and a worker with the old pipeline can continue it.
 func (w Worker) pipelineOf(info journal.RunInfo) (p stone.Ashlar, err error) {
 	for _, p := range w.Pipelines {
 		if p.Fingerprint() == info.Fingerprint {
@@ -162,7 +161,7 @@ func (w Worker) status(ctx context.Context, run string, err error) (Status, erro
 	return Status{}, w.told(ctx, run, err)
 }
 
-// Errors that Temporal is told. They hold no contents: what went wrong is logged here.
+// Errors that are sent to Temporal. They contain no contents: the actual error is logged here.
 const (
 	otherError   = "another version of the pipeline"
 	journalError = "the journal cannot be used"
@@ -170,10 +169,10 @@ const (
 	heldError    = "another process holds the run"
 )
 
-// again is an error after which the activity is delivered again.
+// again is an error after which Temporal delivers the activity again.
 func again(why string) error { return temporal.NewApplicationError(why, "stone") }
 
-// told logs an error and returns what Temporal is told of it.
+// told logs an error and returns the error to send to Temporal.
 func (w Worker) told(ctx context.Context, run string, err error) error {
 	switch {
 	case errors.Is(context.Cause(ctx), errStopped):
@@ -193,8 +192,8 @@ func (w Worker) told(ctx context.Context, run string, err error) error {
 
 var errStopped = errors.New(stoppedError)
 
-// errTaken is why a run ends here that Temporal has given up on, after heartbeats that did not arrive in time for instance. Nobody
-// has canceled the run: it continues at another worker.
+// errTaken is the reason why a run ends here after Temporal has given up on it, for example because heartbeats did not arrive in
+// time. Nobody canceled the run: it continues at another worker.
 var errTaken = stone.Fail(kind.Canceled, "%w: Temporal gives the run to another worker", journal.ErrDrained)
 
 // alive sends heartbeats until stop is called. The context that it returns also ends when

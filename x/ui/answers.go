@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// answers takes the answers and results of a request.
+// answers applies the answers and results in a request.
 func (c conversation) answers(req *turn.Request) (t followed, err error) {
 	t = followed{reply: req.Reply, old: true}
 	for _, a := range req.Answers {
@@ -38,7 +38,7 @@ func (c conversation) answers(req *turn.Request) (t followed, err error) {
 	return t, err
 }
 
-// reply answers a question of a turn, in a message or else in what follows one.
+// reply answers a question of a turn, in a message or in the part after one.
 func (c conversation) reply(t *followed, a turn.Answer, req *turn.Request) error {
 	if err := c.Needs(protocol.Answer); err != nil {
 		return err
@@ -68,8 +68,8 @@ func (c conversation) reply(t *followed, a turn.Answer, req *turn.Request) error
 	return notFound("the run asks no question %q", path)
 }
 
-// results takes the results of calls that the client has executed, of the calls of one turn. Results of other calls, which
-// the client has from the server, are left out.
+// results applies the results of one turn's calls that the client has executed. Results of other calls, which came from the
+// server, are left out.
 func (c conversation) results(t *followed, all []turn.Answer) (err error) {
 	if t.info, err = c.turn(turn.Run(all[len(all)-1].ID)); err != nil {
 		return err
@@ -99,9 +99,9 @@ func (c conversation) results(t *followed, all []turn.Answer) (err error) {
 	return nil
 }
 
-// answered takes a message as the answer to the open question of a turn, after a running turn has stopped, and reports
-// whether it is one. A message that answered before counts again if the client did not get the reply: it then answers
-// the questions that are still open.
+// answered uses a message as the answer to a turn's open question, once a running turn has stopped, and reports whether it is
+// one. A message that was used before counts again if the client did not get the reply: it then answers the questions that are
+// still open.
 func (c conversation) answered(at journal.RunInfo, req *turn.Request) (now journal.RunInfo, is bool, err error) {
 	type question struct {
 		turn.Answer

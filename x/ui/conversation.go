@@ -25,7 +25,7 @@ import (
 // tenantLabel is the label with the tenant of a run.
 const tenantLabel = "tenant"
 
-// somePage is how many runs are read at once, as long as nothing is known of their tenants.
+// somePage is how many runs are read at once while nothing is known about their tenants.
 const somePage = 16
 
 // maxChat bounds the id of a conversation, in bytes.
@@ -34,8 +34,8 @@ const maxChat = 200
 // chatName matches the ids of conversations that begin the names of their runs.
 var chatName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$`)
 
-// turnID returns the name of a turn's run. The name of a run fits into paths and commands, so a digest takes the place
-// of any other id.
+// turnID returns the name of a turn's run. A run's name must fit into paths and commands, so any other id is replaced by a
+// digest.
 func turnID(chat string, number int) string {
 	if !chatName.MatchString(chat) {
 		sum := sha256.Sum256([]byte(chat))
@@ -44,10 +44,11 @@ func turnID(chat string, number int) string {
 	return chat + "-turn-" + strconv.Itoa(number)
 }
 
-// maxReplies bounds the replies that are looked at to find the turn that a message follows.
+// maxReplies is the maximum number of replies examined to find the turn that a message follows.
 const maxReplies = 32
 
-// A conversation is one of a caller with a pipeline, as the command chat keeps it: each turn is a run, with labels of package turn.
+// A conversation is a caller's conversation with a pipeline, in the form that the command chat uses: each turn is a run with the
+// labels of package turn.
 type conversation struct {
 	protocol.Caller
 	ctx  context.Context
@@ -69,7 +70,7 @@ func conversationOf(ctx context.Context, by protocol.Caller, pipeline, name stri
 // newest returns the newest turn with the labels, or journal.ErrNoRun.
 func (c conversation) newest(labels map[string]string) (journal.RunInfo, error) {
 	q := journal.Query{Labels: map[string]string{turn.ChatLabel: c.name}, Limit: 1}
-	if c.Tenant() == "" { // no query leaves tenants out
+	if c.Tenant() == "" { // no query can exclude tenants
 		q.Limit = somePage
 	}
 	maps.Copy(q.Labels, labels)
@@ -84,13 +85,13 @@ func (c conversation) newest(labels map[string]string) (journal.RunInfo, error) 
 	return journal.RunInfo{}, journal.ErrNoRun
 }
 
-// owns reports whether a run is of the caller's tenant. A caller without one sees the runs of all, and continues
-// the conversations of none.
+// owns reports whether a run belongs to the caller's tenant. A caller without a tenant sees all tenants' runs, but continues none
+// of their conversations.
 func (c conversation) owns(info journal.RunInfo) bool {
 	return info.Labels[tenantLabel] == c.Tenant()
 }
 
-// ours checks that a run of the conversation is one of the pipeline.
+// ours checks that a run of the conversation belongs to the pipeline.
 func (c conversation) ours(info journal.RunInfo) error {
 	if info.Pipeline != c.p.Name {
 		return conflict("the conversation %q is one with the pipeline %q: choose another id", c.name, info.Pipeline)
@@ -134,7 +135,7 @@ type followed struct {
 	old   bool            // the request has only answers that were given before
 }
 
-// follow does what a request asks for. The same request again does nothing and returns the same run.
+// follow carries out a request. Repeating the request does nothing and returns the same run.
 func (c conversation) follow(req *turn.Request) (t followed, err error) {
 	if req.Join {
 		if t.info, err = c.newest(nil); errors.Is(err, journal.ErrNoRun) {
@@ -187,11 +188,11 @@ func (c conversation) next(at journal.RunInfo, req *turn.Request) (journal.RunIn
 		if !req.Again {
 			return at, conflict("the turn before is %s: cancel its run %s to continue without it", at.State, at.ID)
 		}
-		if err := c.replace(at); err != nil { // the message has answered a question of it
+		if err := c.replace(at); err != nil { // the message has answered a question of that turn
 			return at, err
 		}
 	}
-	last, err := c.newest(nil) // before the message is looked for, so that one that comes twice at once gets one number
+	last, err := c.newest(nil) // before the search for the message, so that a message sent twice concurrently gets only one number
 	if err != nil && !errors.Is(err, journal.ErrNoRun) {
 		return at, err
 	}
@@ -241,8 +242,8 @@ func (c conversation) next(at journal.RunInfo, req *turn.Request) (journal.RunIn
 	return info, err
 }
 
-// replace cancels turns whose message is asked again or was edited, and what they ask, so that nothing of them happens later:
-// an answer would resume a canceled run.
+// replace cancels turns whose message was repeated or edited, and withdraws their questions: an answer would resume a canceled
+// run.
 func (c conversation) replace(turns ...journal.RunInfo) error {
 	for _, t := range turns {
 		now, err := c.turn(t.ID)
@@ -264,7 +265,7 @@ func (c conversation) replace(turns ...journal.RunInfo) error {
 	return nil
 }
 
-// number returns the turn with a number, and no turn if there is none.
+// number returns the turn with a number, or no turn if there is none.
 func (c conversation) number(n string) (journal.RunInfo, error) {
 	i, _ := strconv.Atoi(n)
 	info, err := c.turn(turnID(c.name, i))
@@ -274,7 +275,7 @@ func (c conversation) number(n string) (journal.RunInfo, error) {
 	return info, err
 }
 
-// request makes the request for the turn with a number, which continues another one.
+// request returns the request for the turn with a number, which continues another turn.
 func (c conversation) request(number, after string, req *turn.Request) (start api.Start, given talk.Given, err error) {
 	start = api.Start{Pipeline: c.p.Name, Interactive: true, Labels: map[string]string{turn.ChatLabel: c.name, turn.NumberLabel: number, turn.AfterLabel: after, turn.MessageLabel: req.Message}}
 	said, err := c.said(after)
@@ -285,8 +286,8 @@ func (c conversation) request(number, after string, req *turn.Request) (start ap
 	return start, given, ofTalk(err)
 }
 
-// said returns the conversation up to and including the turn with a number. Of a turn without an answer it has what
-// its agent did; one whose agent has not started is left out.
+// said returns the conversation up to and including the turn with a number. For a turn without an answer, it contains the actions
+// of its agent. A turn whose agent has not started is left out.
 func (c conversation) said(number string) (said []llm.Message, err error) {
 	at, err := c.number(number)
 	for err == nil && at.ID != "" && at.State != journal.Done {

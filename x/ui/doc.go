@@ -10,9 +10,10 @@
 //
 // # Conversations
 //
-// Each turn of a conversation is a run with labels, as the command chat makes them. So a conversation needs no table: any
-// server of the journal continues it. The same message again is answered with the same turn. A message that was edited, or asked
-// again, takes the place of the turns after it, which are canceled.
+// Each turn of a conversation is a run with labels, as in the command chat. A conversation therefore needs no table: any server
+// that shares the journal can continue it. A repeated message is answered with the same turn. A message that is edited or
+// regenerated replaces the later turns, which are canceled.
 //
-// A client that comes back gets the reply that is being written from its start. A message answers what the turn before it asks.
+// A client that reconnects gets the reply that is being written from its start. A message answers the question of the turn before
+// it.
 package ui

@@ -12,14 +12,14 @@ import (
 	"github.com/stonelayer/stone/x/ui/internal/uistream"
 )
 
-// maxHistory bounds the turns on a page of a conversation's history, and pageBytes its size.
+// maxHistory is the maximum number of turns on a page of a conversation's history, and pageBytes its maximum size.
 const (
 	maxHistory = 100
 	pageBytes  = 4 << 20
 )
 
-// getHistory sends the newest messages of a conversation as a client of the AI SDK has them. A reply that is being written is left out:
-// its stream has all of it.
+// getHistory sends a conversation's newest messages in the AI SDK's format. A reply that is being written is left out: its stream
+// contains all of it.
 func getHistory(w http.ResponseWriter, r *http.Request, by protocol.Caller) error {
 	c, err := conversationOf(r.Context(), by, r.PathValue("name"), r.PathValue("chat"))
 	if err != nil {

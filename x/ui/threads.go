@@ -16,8 +16,8 @@ func isTurn(info journal.RunInfo) bool {
 	return info.Labels[turn.ChatLabel] != "" && info.Labels[turn.NumberLabel] != ""
 }
 
-// listThreads lists conversations as its query says: pipeline, before and limit. The pipeline may be in the path. A page looks at maxPage runs, as
-// newest turns or as further ones, and may therefore end before its limit.
+// listThreads lists conversations by the query parameters pipeline, before and limit. The pipeline may be in the path. A page
+// examines at most maxPage runs, newest and further turns together, and may therefore end before its limit.
 func listThreads(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
 	q := journal.Query{Limit: journal.DefaultLimit}
 	for name, all := range r.URL.Query() {
@@ -55,7 +55,7 @@ func listThreads(w http.ResponseWriter, r *http.Request, c protocol.Caller) erro
 	return reply(w, page)
 }
 
-// maxPage bounds a page of runs.
+// maxPage is the maximum size of a page of runs.
 const maxPage = 1000
 
 func threads(ctx context.Context, c protocol.Caller, q journal.Query) (api.Threads, error) {
@@ -85,8 +85,8 @@ func threads(ctx context.Context, c protocol.Caller, q journal.Query) (api.Threa
 	return page, nil
 }
 
-// thread reads the turns of a conversation, and returns how many it looked at. It has no turns if the one given is
-// not the newest.
+// thread reads the turns of a conversation, and returns how many it examined. The thread has no turns if the given turn is not
+// the newest.
 func thread(ctx context.Context, c protocol.Caller, newest journal.RunInfo) (t api.Thread, looked int, err error) {
 	name, tenant := newest.Labels[turn.ChatLabel], newest.Labels[tenantLabel]
 	q := journal.Query{Pipeline: newest.Pipeline, Labels: map[string]string{turn.ChatLabel: name}, Limit: somePage}

@@ -18,8 +18,8 @@ import (
 	"github.com/stonelayer/stone/x/ui/internal/uistream"
 )
 
-// stopHeader is the header of requests with what a client that closes the connection means: "cancel" cancels the turn.
-// Without it the turn continues, and its client comes back to it.
+// stopHeader is the request header that says what closing the connection means: "cancel" cancels the turn. Without the header,
+// the turn continues and the client can come back to it.
 const stopHeader = "Stone-Stop"
 
 // Part serves the protocols, as a part of the command or in serve.Config.
@@ -59,12 +59,12 @@ func postAGUI(w http.ResponseWriter, r *http.Request, by protocol.Caller) error 
 				return err
 			}
 		}
-		t.old = false // its client sends nothing by itself
+		t.old = false // AG-UI clients send nothing by themselves
 		return c.tell(w, r, t, &agui.Stream{Input: in, Name: t.info.ID}, "")
 	})
 }
 
-// post reads a request, starts or continues the turn that it asks for, and tells what happens in its run.
+// post reads a request, starts or continues the requested turn, and streams the events of its run.
 func post[T any](r *http.Request, by protocol.Caller, read func([]byte) (T, error), of func(*T) *turn.Request, tell func(c conversation, req T, t followed) error) error {
 	body, err := bodyOf(r)
 	if err != nil {
@@ -96,9 +96,8 @@ func (c conversation) tellUI(w http.ResponseWriter, r *http.Request, t followed,
 	return c.tell(w, r, t, out, "[DONE]")
 }
 
-// getUI sends the reply that is being written again, from its start. Without one, the status is 204. With
-// the parameter message, the id of the last message of the client, it also sends a reply to that message that is
-// complete.
+// getUI sends the reply that is being written again, from its start. Without one, the status is 204. With the parameter message,
+// the id of the client's last message, it also sends a complete reply to that message.
 func getUI(w http.ResponseWriter, r *http.Request, by protocol.Caller) error {
 	c, err := conversationOf(r.Context(), by, r.PathValue("name"), r.PathValue("chat"))
 	if err != nil {
@@ -124,7 +123,7 @@ func getUI(w http.ResponseWriter, r *http.Request, by protocol.Caller) error {
 	return c.tellUI(w, r, followed{info: info}, &uistream.Stream{Message: reply, Seen: seen})
 }
 
-// earlierThan returns what the replies of a turn before another one of it have.
+// earlierThan returns the parts of a turn's replies before a given one.
 func (c conversation) earlierThan(info journal.RunInfo, reply string) (turn.Seen, error) {
 	seen := turn.Seen{}
 	leave, err := c.Place(c.ctx)
@@ -146,7 +145,7 @@ func (c conversation) earlierThan(info journal.RunInfo, reply string) (turn.Seen
 	return seen, err
 }
 
-// replyTo returns the newest turn with the id of its reply, and reports whether that is the reply to a message.
+// replyTo returns the newest turn with its reply's id, and reports whether that is the reply to a message.
 func (c conversation) replyTo(message string) (info journal.RunInfo, reply string, missed bool, err error) {
 	leave, err := c.Place(c.ctx)
 	if err != nil {
@@ -169,9 +168,9 @@ func (c conversation) replyTo(message string) (info journal.RunInfo, reply strin
 	return info, reply, false, nil
 }
 
-// tell sends the events of a run until it stops, the client has gone, or the server ends. A tail is sent
-// after the last event. Its caller has counted the stream. A request that brings nothing new and gets nothing new is refused, or
-// a page whose messages always seem complete to it would send them again and again.
+// tell sends the events of a run until the run stops, the client has gone, or the server shuts down. A tail is sent after the
+// last event. Its caller has counted the stream. A request that contains nothing new and gets nothing new is refused: otherwise a
+// page that always considers its messages complete would send them again and again.
 func (c conversation) tell(w http.ResponseWriter, r *http.Request, of followed, t teller, tail string) error {
 	out := c.Stream(w, r)
 	defer out.Close()
@@ -180,7 +179,7 @@ func (c conversation) tell(w http.ResponseWriter, r *http.Request, of followed, 
 		var frames [][]byte
 		for _, e := range append(start, events...) {
 			text, err := json.Marshal(e)
-			if err != nil { // the recorded input of a call is no JSON
+			if err != nil { // the recorded input of a call is not JSON
 				text, _ = json.Marshal(t.Fail("internal", "the stream cannot be written")[0])
 			}
 			frames = append(frames, append(append([]byte("data: "), text...), "\n\n"...))
@@ -273,7 +272,7 @@ func isConflict(err error) bool {
 	return ok && p.Type == problems.Conflict
 }
 
-// ofTalk makes a problem of a message that a pipeline cannot take.
+// ofTalk returns the problem for a message that a pipeline cannot handle.
 func ofTalk(err error) error {
 	if e, ok := errors.AsType[*talk.Error](err); ok {
 		status := http.StatusBadRequest

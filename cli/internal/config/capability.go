@@ -28,8 +28,7 @@ var own = map[string]func(*reader, *form.Map, *kinds.Reached) kinds.Builder{
 	"plan": (*reader).plan,
 }
 
-// kind reads the fields that only one kind has. A kind that is unknown, or that this
-// program does not link, is a fault.
+// kind reads the fields specific to one kind. A kind that is unknown or not linked into this program is a fault.
 func (r *reader) kind(m *form.Map, name string, at *kinds.Reached) kinds.Builder {
 	if of := own[name]; of != nil {
 		return of(r, m, at)
@@ -61,7 +60,7 @@ func (r *reader) kind(m *form.Map, name string, at *kinds.Reached) kinds.Builder
 	return nil
 }
 
-// readCapabilities reads capabilities by their ids. Capabilities that ask others are built last.
+// readCapabilities reads capabilities by their ids. Capabilities that call others are built last.
 func (r *reader) readCapabilities(m *form.Map, key string, to **call.Registry, reached *[]kinds.Reached) {
 	var caps []call.Capability
 	var later []func()

@@ -21,8 +21,7 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// readChecks reads checks by their names: a string is an expression, and the one
-// field of a map names the kind of check.
+// readChecks reads checks by name: a string is an expression, and a map's single field names the kind of check.
 func (r *reader) readChecks(m *form.Map) {
 	m.At("checks").Entries(func(name string, v form.Value) {
 		if slices.Contains(call.BuiltInChecks(), name) {
@@ -98,14 +97,14 @@ func (r *reader) check(name string, m *form.Map) (check call.Check) {
 	return check
 }
 
-// builtInWith is a built-in check with its parameter.
+// builtInWith returns a built-in check with its parameter.
 func builtInWith(name string, parameter any) call.Check {
 	// Marshalling numbers and strings cannot fail.
 	constraints, _ := json.Marshal(map[string]any{name: parameter})
 	return call.BuiltIn(name, constraints)
 }
 
-// schemaCheck reads the name of a schema, a schema, or the file of one.
+// schemaCheck reads a schema, the name of one, or a file that contains one.
 func (r *reader) schemaCheck(v form.Value) call.Check {
 	var s *schema.Schema
 	var name string
@@ -134,7 +133,7 @@ func (r *reader) schemaCheck(v form.Value) call.Check {
 var verdictType = dag.NewType[call.JSON]("stone/verdict")
 
 // capabilityCheck asks a capability for a score, with the intent eval/grade, like a judge. No policy applies to this call,
-// because it could demand the same check, and it is not limited to the intents of requests.
+// because a policy could demand the same check, and the call is not limited to the intents of requests.
 func (r *reader) capabilityCheck(name string, m *form.Map) call.Check {
 	var id, rubric string
 	r.Text(m, "rubric", &rubric)
@@ -199,8 +198,8 @@ type grader struct {
 	id    string
 }
 
-// checkTypes reports checks that no answer to an intent can pass: expressions that read a field missing from the schema of the
-// answer or the input.
+// checkTypes reports checks that no answer to an intent can pass: expressions that read a field missing from the answer's or the
+// input's schema.
 func (r *reader) checkTypes() {
 	for _, intent := range slices.Sorted(maps.Keys(r.App.Intents)) {
 		ask := call.New("check", verdictType, call.Spec{Applicator: r.App, Intent: intent})
@@ -212,7 +211,7 @@ func (r *reader) checkTypes() {
 	}
 }
 
-// checkRerankers reports capabilities configured to order passages that do not answer kinds.Rerank.
+// checkRerankers reports capabilities that are configured to order passages but do not answer kinds.Rerank.
 func (r *reader) checkRerankers() {
 	for _, named := range r.Rerankers {
 		switch m, ok := r.App.Registry.Lookup(named.ID); {

@@ -22,38 +22,38 @@ import (
 )
 
 // A Config is the part of a configuration about calls: capabilities, rules, and a run's effects and budget. Close it when no run
-// uses it any more.
+// uses it anymore.
 type Config struct {
 	File   string // the file it was read from, "" for the built-in one
 	Dir    string // base directory of its relative paths
 	App    *call.Applicator
 	Budget budget.Limits
-	// Budgets bound the total spending of many runs, in the order of the text.
+	// Budgets limit the total spending of many runs, in textual order.
 	Budgets []budget.Rule
 	Models  []Model      // the table of models, in the order of the text
-	Table   llm.Table    // models that pipelines ask directly, with the limits of their providers
+	Table   llm.Table    // models that pipelines call directly, with their providers' limits
 	Plan    plan.Options // the mode and the limits of plans
-	// Capabilities and Tools describe how each is reached, in the order of the text.
+	// Capabilities and Tools describe how each one is reached, in textual order.
 	Capabilities, Tools []kinds.Reached
 	Checks              int // how many are configured
 	// Live lists the models of the gateway whose answers are streamed before they are accepted.
 	Live []string
-	// URL is the address under which people reach the pages of the server.
+	// URL is the address at which people reach the server's pages.
 	URL string
-	// IgnoreTools lists the types of tools that the gateway removes from requests.
+	// IgnoreTools lists the tool types that the gateway removes from requests.
 	IgnoreTools []string
-	// Secrets are all secrets that the configuration names, each once.
+	// Secrets lists all secrets named in the configuration, each once.
 	Secrets []kinds.Secret
-	// Search configures the index of the project and its embedder.
+	// Search configures the project's index and its embedder.
 	Search kinds.Search
-	// Logins log the user in to servers, by their names.
+	// Logins log the user in to servers, by server name.
 	Logins map[string]kinds.Login
-	// Webhooks are called by a server. They are in the order of the text.
+	// Webhooks are called by a server. They are in textual order.
 	Webhooks  []Webhook
 	Telemetry Telemetry
 	// Policy limits the effects that marked text may reach; nil means unlimited.
 	Policy marked.Policy
-	// Passed are the variables passed to programs.
+	// Passed lists the environment variables passed to programs.
 	Passed []string
 	// Found is set by Nearest: the command found the configuration by itself.
 	Found bool
@@ -66,20 +66,20 @@ type Config struct {
 	providers map[string]*provider
 }
 
-// Grant returns the effects that runs may have: those granted in the configuration and those in beside, limited by the roles of
-// the principal. It is never nil.
+// Grant returns the effects that runs may have: those granted in the configuration and those in beside, limited by the
+// principal's roles. The result is never nil.
 func (c *Config) Grant(beside []string) []string {
 	return c.roles.Grant(c.principal, slices.Concat(c.granted, beside))
 }
 
-// Denied explains why the roles of the principal deny an effect; "" if they allow it.
+// Denied explains why the principal's roles deny an effect, or returns "" if they allow it.
 func (c *Config) Denied(effect string) string { return c.roles.Denied(c.principal, effect) }
 
 // Grants reports whether the configuration has a grant.
 func (c *Config) Grants() bool { return c.granted != nil }
 
-// Unbounded is the grant of code that its user chose to run: without roles nil, which allows everything; with roles, the known
-// effects and the pipeline's effects that the roles allow.
+// Unbounded returns the grant for code that the user chose to run. Without roles it is nil, which allows everything; with roles,
+// it is the known effects and the pipeline's effects that the roles allow.
 func (c *Config) Unbounded(pipeline []string) []string {
 	if c.roles == nil {
 		return nil
@@ -105,7 +105,7 @@ func (c *Config) Packages() (names []string) {
 	return names
 }
 
-// Close stops the servers that were started.
+// Close stops the servers that the configuration started.
 func (c *Config) Close() error {
 	var errs []error
 	for _, end := range c.closers {
@@ -115,9 +115,9 @@ func (c *Config) Close() error {
 	return errors.Join(errs...)
 }
 
-// Load reads a configuration, in EDN or JSON, of a program that links some kinds. Paths in it are relative to its directory, or
-// in a directory .stone to the project's. The error is an *Invalid with all faults, or one of the file system. Load starts no
-// program, contacts no server and reads no secret.
+// Load reads a configuration, in EDN or JSON, for a program that links some kinds. Paths in the configuration are relative to its
+// directory or, if that is a directory .stone, to the project's directory. The error is an *Invalid with all faults, or a file
+// system error. Load starts no program, contacts no server and reads no secret.
 func Load(file string, linked *kinds.Set) (*Config, error) {
 	return load(file, linked, false)
 }
@@ -144,7 +144,7 @@ func projectOf(file string) (string, error) {
 	return dir, err
 }
 
-// Nearest reads the configuration in the nearest directory .stone, in dir or above it, see Find. Without one, solver/sat and
+// Nearest reads the configuration in the nearest directory .stone, in dir or above it; see Find. Without one, solver/sat and
 // solver/cel are available if linked.
 func Nearest(dir string, linked *kinds.Set) (*Config, error) {
 	found, err := Find(dir)
@@ -167,7 +167,7 @@ func Nearest(dir string, linked *kinds.Set) (*Config, error) {
 	return read(v, "", dir, linked, true)
 }
 
-// builtIn returns the configuration of programs without one.
+// builtIn returns the default configuration.
 func builtIn(linked *kinds.Set) (edn.Value, error) {
 	text := []byte("{:capabilities {")
 	for _, k := range linked.All() {
@@ -284,7 +284,7 @@ func (r *reader) readRubrics(m *form.Map) {
 	})
 }
 
-// readSections reads the sections of kinds.
+// readSections reads the sections that belong to kinds.
 func (r *reader) readSections(m *form.Map) {
 	for _, k := range r.linked.All() {
 		if k.Section != "" {

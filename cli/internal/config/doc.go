@@ -1,21 +1,20 @@
-// Package config finds the directory .stone of a project and reads its configuration: the pipeline and the model of the project,
-// and the capabilities that answer calls.
+// Package config finds the directory .stone of a project and reads its configuration: the project's pipeline and model, and the
+// capabilities that answer calls.
 //
-// Like .git, the directory belongs to the project around it: it is searched upwards from a directory. It has a Go package with
-// the project's Pipeline, and may have a configuration, stone.edn or stone.json, and settings.json. All are read strictly: an
+// Like .git, the directory belongs to the project around it, and is found by searching upwards. It contains a Go package with the
+// project's Pipeline, and may contain a configuration, stone.edn or stone.json, and settings.json. All are read strictly: an
 // unknown field is a fault, and all faults are reported at once, each with its line and column.
 //
 // # Settings
 //
 // These keys may be set in settings.json, which allows no others, and in the configuration, which takes precedence. All are
-// optional, their values are strings:
+// optional strings:
 //
-//   - pipeline is the directory of a Go package, or a plan file, seen from the
-//     project's directory. Default: .stone itself.
+//   - pipeline is the directory of a Go package, or a plan file, relative to the project's directory. Default: .stone itself.
 //   - provider is the protocol of the model: anthropic; gemini; openai, which is Responses for
 //     OpenAI's own servers and Chat Completions for all others; openai-responses or
 //     openai-chat, to choose one of them. Default: openai.
-//   - model is the name of the model.
+//   - model is the model's name.
 //   - url is the server. Default: the provider's.
 //
 // # The configuration
@@ -50,6 +49,6 @@
 //     clients of OpenAI's protocols before the gate has accepted them;
 //   - mode and limits (nodes, depth) of plans.
 //
-// Configurations are for sharing, so they have no secrets: a key is
-// {:env "NAME"} or {:file "path"}, and is read when it is used.
+// Configurations are meant to be shared, so they contain no secrets: a key is {:env "NAME"} or {:file "path"}, and is read when
+// used.
 package config

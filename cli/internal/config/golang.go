@@ -17,8 +17,8 @@ import (
 	"github.com/stonelayer/stone/internal/reasons"
 )
 
-// golang reads a capability that is the pipeline, or the agent, of a Go package. If the program does not link the package, the
-// capability is unavailable.
+// golang reads a capability that is a Go package's pipeline or agent. If the program does not link the package, the capability is
+// unavailable.
 func (r *reader) golang(m *form.Map, at *kinds.Reached) kinds.Builder {
 	var args []string
 	var in, out string
@@ -52,7 +52,7 @@ func (r *reader) golang(m *form.Map, at *kinds.Reached) kinds.Builder {
 	}
 }
 
-// request is the input of a pipeline without inputs.
+// request is the input type of a pipeline without inputs.
 var request = dag.NewType[json.RawMessage]("request")
 
 // readType returns the input type of a pipeline: the named one, or the only one that it needs.
@@ -89,7 +89,7 @@ func writtenType(p stone.Ashlar, name string) (dag.AnyType, error) {
 	return nil, fmt.Errorf("its Pipeline produces no %s, but %s", name, namesOf(all))
 }
 
-// lastOf returns the type that a pipeline writes last, nil if branches decide.
+// lastOf returns the type that a pipeline writes last, or nil if that depends on branches.
 func lastOf(p stone.Ashlar) dag.AnyType {
 	children := p.Children()
 	switch p.Form() {
@@ -111,9 +111,9 @@ func namesOf(types []dag.AnyType) string {
 	return strings.Join(names, ", ")
 }
 
-// Imports returns the packages that a program must link to be used with the configuration in file or, if file is "", with the
-// nearest one to the working directory. It does not check the configuration: for a faulty one it returns the packages that it
-// finds. configured is false without a configuration; the packages then belong to the capabilities that need no configuration.
+// Imports returns the packages that a program must link to use the configuration in file or, if file is "", the one nearest to
+// the working directory. It does not check the configuration: for a faulty one, it returns the packages that it finds. Without a
+// configuration, configured is false, and the packages belong to the capabilities that need no configuration.
 func Imports(file string, linked *kinds.Set) (paths []string, configured bool) {
 	if file == "" {
 		dir, err := Find(".")
@@ -201,7 +201,7 @@ func mentions(v edn.Value, name string) bool {
 	return false
 }
 
-// field returns the name in a field, "" for none.
+// field returns the name in a field, or "" if there is none.
 func field(v edn.Value, key string) string {
 	f, _ := v.Field(key)
 	name, _ := f.Name()

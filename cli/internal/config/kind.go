@@ -92,7 +92,7 @@ func path(v form.Value) (p answers.Path) {
 	return p
 }
 
-// program reads the fields of a program: command, dir, env and bounds.
+// program reads the fields of a program: command, dir, env and limits.
 func (r *reader) program(m *form.Map) (c command.Config) {
 	m.Need("command")
 	r.Path(m, "dir", &c.Dir)
@@ -132,7 +132,7 @@ func (r *reader) plan(m *form.Map, at *kinds.Reached) kinds.Builder {
 	return func(meta call.Metadata) (call.Capability, error) { return plan.Capability(meta, p) }
 }
 
-// readParams reads the settings of the requests to a model.
+// readParams reads the settings for requests to a model.
 func readParams(m *form.Map, to *llm.Params) {
 	number := func(key string, to **float64, high float64) {
 		var v float64

@@ -21,7 +21,7 @@ type Model struct {
 	Can           []string `json:"can,omitempty"`      // nil is unknown
 	*budget.Price          // nil is unknown
 	Date          string   `json:"date"`
-	Caps          []string `json:"capabilities,omitempty"` // that ask it
+	Caps          []string `json:"capabilities,omitempty"` // that call it
 }
 
 func (r *reader) readModels(m *form.Map) {
@@ -55,7 +55,7 @@ func (r *reader) readModels(m *form.Map) {
 	r.Table = r.table()
 }
 
-// readPrice reads the price, if there is one.
+// readPrice reads the price, if any.
 func readPrice(m *form.Map, row *Model) {
 	const in, out = "usd-per-mtok-in", "usd-per-mtok-out"
 	var price budget.Price
@@ -70,7 +70,7 @@ func readPrice(m *form.Map, row *Model) {
 	}
 }
 
-// Row returns the row of a provider's model, or nil. A row that names the provider takes precedence.
+// Row returns the row for a provider's model, or nil. A row that names the provider takes precedence.
 func (c *Config) Row(provider, model string) (found *Model) {
 	for i := range c.Models {
 		if row := &c.Models[i]; row.Model == model && (row.Provider == provider || row.Provider == "" && found == nil) {
@@ -88,8 +88,8 @@ func (m *Model) spec() llm.Spec {
 	return llm.Spec{Price: m.Price, Window: m.Window, Output: m.Output, Can: m.Can}
 }
 
-// table returns the known facts about models that pipelines ask directly. A model has its server's provider, or without a server
-// the named one.
+// table returns the known facts about models that pipelines call directly. A model's provider is that of its server, or, without
+// a server, the named one.
 func (r *reader) table() llm.Table {
 	servers := map[string]*provider{}
 	for _, name := range slices.Backward(r.providerNames()) {
@@ -112,7 +112,7 @@ func (r *reader) table() llm.Table {
 	}
 }
 
-// serverOf returns the scheme and the host of an address.
+// serverOf returns the scheme and host of an address.
 func serverOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

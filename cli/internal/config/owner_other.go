@@ -4,5 +4,5 @@ package config
 
 import "io/fs"
 
-// ours is true on systems where files have no owner to compare.
+// ours returns true on systems where files have no owner to compare.
 func ours(fs.FileInfo) bool { return true }

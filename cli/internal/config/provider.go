@@ -21,7 +21,7 @@ import (
 	"github.com/stonelayer/stone/llm/openai"
 )
 
-// A provider is a server of models and its protocol.
+// A provider is a model server and its protocol.
 type provider struct {
 	name       string
 	configured bool
@@ -35,7 +35,7 @@ type provider struct {
 	timeouts   llm.Timeouts
 }
 
-// owners are the providers that need not be configured.
+// owners are the providers that need no configuration.
 var owners = map[string]*provider{
 	"openai":    {name: "openai", protocol: "openai", key: kinds.Secret{Env: "OPENAI_API_KEY"}},
 	"anthropic": {name: "anthropic", protocol: "anthropic", key: kinds.Secret{Env: "ANTHROPIC_API_KEY"}},
@@ -86,14 +86,14 @@ func (r *reader) readProviders(m *form.Map) {
 			})
 		}
 		r.Reader.Of("provider "+name, func() { v.Map(read) })
-		if p.protocol == "" { // a fault; uses of the provider are checked with another protocol
+		if p.protocol == "" { // a fault; uses of the provider are checked as if it had another protocol
 			p.protocol = Protocols[0]
 		}
 		r.providers[name] = p
 	})
 }
 
-// readLimits reads the limits of a provider. If several processes share them, this process gets an equal part.
+// readLimits reads the limits of a provider. If several processes share them, this process gets an equal share.
 func readLimits(v form.Value) (l limit.Limits) {
 	v.Map(func(m *form.Map) {
 		processes, most := 1, math.MaxInt32
@@ -122,10 +122,10 @@ func positive(m *form.Map, key string, to *time.Duration) {
 
 func (r *reader) providerNames() []string { return slices.Sorted(maps.Keys(r.providers)) }
 
-// client makes the client of a model.
+// client returns a client for a model.
 func (p *provider) client(model string) llm.Model { return p.connect(Connection{Model: model}) }
 
-// connect makes the client of c.Model. The key is read when it is used, and again when the server refuses it, so a key can be
+// connect returns a client for c.Model. The key is read when it is used, and again when the server refuses it, so a key can be
 // replaced without a restart.
 func (p *provider) connect(c Connection) llm.Model {
 	extra := maps.Clone(p.extra)
@@ -138,8 +138,8 @@ func (p *provider) connect(c Connection) llm.Model {
 	return Connect(p.protocol, c)
 }
 
-// Client makes a client of c.Model, which names a model or a capability that asks one, with the named provider or, for "", the
-// configured one. It is nil if the configuration has none.
+// Client returns a client for to.Model, which names a model or a capability that calls one, at the named provider or, for "", the
+// configured one. It returns nil if the configuration has none.
 func (c *Config) Client(provider string, to Connection) llm.Model {
 	p := c.providers[provider]
 	if provider == "" {
@@ -154,7 +154,7 @@ func (c *Config) Client(provider string, to Connection) llm.Model {
 	return p.connect(to)
 }
 
-// asked returns the provider and the name of a model, or of a capability's model.
+// asked returns the provider and name of a model, or of a capability's model.
 func (c *Config) asked(name string) (provider, model string) {
 	all := slices.Concat(c.Capabilities, c.Tools)
 	for _, row := range c.Models {
@@ -201,9 +201,9 @@ func (p *provider) host() string {
 	return p.client("any").(llm.Informer).Info().Endpoint
 }
 
-// protocols are the protocols of models, by the names that users write.
+// protocols are the model protocols, by the names that users write.
 var protocols = map[string]struct {
-	env     string // the variable with the key of the provider
+	env     string // the variable with the provider's key
 	connect func(Connection) llm.Model
 }{
 	"anthropic":        {"ANTHROPIC_API_KEY", connectAnthropic},
@@ -213,14 +213,14 @@ var protocols = map[string]struct {
 	"openai-responses": {"OPENAI_API_KEY", connectOpenAI(openai.Responses)},
 }
 
-// Protocols are the names of the protocols. "openai" is Responses for OpenAI's own servers and Chat
-// Completions for all others; two more names choose one of them.
+// Protocols lists the names of the protocols. "openai" means Responses for OpenAI's own servers and Chat Completions for all
+// others; two more names select one of them explicitly.
 var Protocols = slices.Sorted(maps.Keys(protocols))
 
-// KeyEnv returns the variable with the key of a protocol's provider.
+// KeyEnv returns the environment variable that holds the key of a protocol's provider.
 func KeyEnv(protocol string) string { return protocols[protocol].env }
 
-// KeyEnvs returns the variables with the keys of all providers.
+// KeyEnvs returns the environment variables that hold the keys of all providers.
 func KeyEnvs() []string {
 	var names []string
 	for _, p := range protocols {

@@ -25,7 +25,7 @@ type Webhook struct {
 	secrets           []kinds.Secret
 }
 
-// Secrets returns the secret of the webhook, followed by its old one if there is one.
+// Secrets returns the webhook's secret, followed by its old secret, if any.
 func (w Webhook) Secrets() (all []string, err error) {
 	for _, s := range w.secrets {
 		secret, err := s.Read()
@@ -61,10 +61,10 @@ func (r *reader) readWebhooks(m *form.Map) {
 	})
 }
 
-// mostName bounds the names of budgets, which are part of a key.
+// mostName is the maximum length of a budget's name, which is part of a key.
 const mostName = 64
 
-// readBudgets reads the budgets of many runs.
+// readBudgets reads the budgets over many runs.
 func (r *reader) readBudgets(m *form.Map) {
 	m.At("budgets").Entries(func(name string, v form.Value) {
 		b := budget.Rule{Shared: budget.Shared{Name: name}}
@@ -103,7 +103,7 @@ type Telemetry struct {
 	headers kinds.Secret
 }
 
-// Read returns the Config of an exporter with the current headers.
+// Read returns an exporter's Config with the current headers.
 func (t Telemetry) Read() (cfg otlp.Config, secrets []string, err error) {
 	cfg = t.Config
 	if t.headers == (kinds.Secret{}) {
@@ -122,7 +122,7 @@ func (t Telemetry) Read() (cfg otlp.Config, secrets []string, err error) {
 	return cfg, secrets, nil
 }
 
-// Reaches describes the data that is sent, or "".
+// Reaches describes the data sent, or returns "".
 func (t Telemetry) Reaches() string {
 	if t.URL == "" {
 		return ""
@@ -149,8 +149,8 @@ func (t *Telemetry) read(r *kinds.Reader, m *form.Map) {
 	r.Of("telemetry", func() { m.At("telemetry").Map(read) })
 }
 
-// ReadTelemetry reads only the section telemetry of a configuration, by default of the nearest directory .stone. It returns the
-// file, or "".
+// ReadTelemetry reads only the section telemetry of a configuration, by default the one in the nearest directory .stone. It also
+// returns the name of the file, or "".
 func ReadTelemetry(file string) (t Telemetry, from string, err error) {
 	if file == "" {
 		dir, err := Find(".")
@@ -177,7 +177,7 @@ func ReadTelemetry(file string) (t Telemetry, from string, err error) {
 	return t, file, invalid(file, faults)
 }
 
-// readSearch reads the section search: the index of the project, the splitting of documents, the embedder and the reranker.
+// readSearch reads the section search: the project's index, how documents are split, the embedder and the reranker.
 func (r *reader) readSearch(m *form.Map) {
 	s := &r.Reader.Search
 	s.Index = filepath.Join(r.Reader.Dir, Name, "index.db")
@@ -221,7 +221,7 @@ func (r *reader) readEmbedder(m *form.Map, s *kinds.Search) {
 	}
 }
 
-// embedder makes the client of an embedder; nil if the protocol has none.
+// embedder returns a client for an embedder, or nil if the protocol has none.
 func (p *provider) embedder(model string, dimensions int) llm.Embedder {
 	key, keys := p.credentials()
 	extra := func(name string) map[string]any {

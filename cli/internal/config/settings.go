@@ -30,10 +30,9 @@ type Settings struct {
 
 const settingsFile = "settings.json"
 
-// Read reads the settings of a directory .stone from its configuration, and unset ones
-// from settings.json. It does not check the rest of the configuration.
-// The Pipeline is an absolute path; the default is the directory itself. The error is
-// an *Invalid or one of the file system.
+// Read reads the settings of a directory .stone from its configuration, and unset ones from settings.json. It does not check the
+// rest of the configuration. The Pipeline is an absolute path; the default is the directory itself. The error is an *Invalid or a
+// file system error.
 func Read(dir string) (Settings, error) {
 	var s Settings
 	file, err := fileIn(dir)
@@ -70,7 +69,7 @@ func Read(dir string) (Settings, error) {
 	return s, nil
 }
 
-// Reaches describes the addresses for requests of the default model, or "".
+// Reaches describes the addresses to which the default model's requests are sent, or returns "".
 func (s Settings) Reaches() string {
 	if s.URL == "" && s.KeyEnv == "" {
 		return ""
@@ -105,12 +104,12 @@ func (s Settings) Check() error {
 	}
 	faults := form.Read(v, s.read)
 	for i := range faults {
-		faults[i].Line = 0 // they occur in no text
+		faults[i].Line = 0 // they are not from a file
 	}
 	return faults.Err()
 }
 
-// parse reads a file. One whose name ends in .json is JSON.
+// parse reads a file, as JSON if its name ends in .json.
 func parse(path string) (edn.Value, error) {
 	data, err := regular.Read(path, regular.Config)
 	if err != nil {
@@ -133,7 +132,7 @@ const Name = ".stone"
 // Find returns the path of the nearest directory .stone in dir or above it, or ""
 // if there is none. It does not look above the user's home directory.
 //
-// The directory has code that will be run, so one owned by another user, for example in /tmp, is refused.
+// The directory contains code that will be run, so Find refuses one owned by another user, for example in /tmp.
 func Find(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -164,11 +163,10 @@ func Find(dir string) (string, error) {
 	}
 }
 
-// files are the names that a configuration may have in a directory .stone.
+// files lists the possible names of a configuration in a directory .stone.
 var files = []string{"stone.edn", "stone.json"}
 
-// fileIn returns the path of the configuration in a directory .stone, "" if there
-// is none.
+// fileIn returns the path of the configuration in a directory .stone, or "" if there is none.
 func fileIn(dir string) (string, error) {
 	var found string
 	for _, name := range files {
@@ -187,8 +185,7 @@ func fileIn(dir string) (string, error) {
 	return found, nil
 }
 
-// Invalid is the error of a configuration that cannot be used, with all its faults in
-// the order of the text.
+// Invalid is the error for a configuration that cannot be used, with all its faults in textual order.
 type Invalid struct {
 	File   string
 	Faults form.Faults
@@ -219,7 +216,7 @@ func (e *Invalid) Error() string {
 	return line
 }
 
-// invalid is the error for faults, nil for none.
+// invalid returns an error for faults, or nil if there are none.
 func invalid(file string, faults form.Faults) error {
 	if len(faults) == 0 {
 		return nil
@@ -234,6 +231,6 @@ func invalid(file string, faults form.Faults) error {
 	slices.SortStableFunc(faults, func(a, b form.Fault) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-	// A value that is checked twice, itself and for its references, has one fault.
+	// A value checked twice, itself and for its references, is reported once.
 	return &Invalid{file, slices.Compact(faults)}
 }

@@ -1,4 +1,4 @@
-// Package first has starter projects: an agent, a plan and an evaluation.
+// Package first contains starter projects: an agent, a plan and an evaluation.
 package first
 
 import (
@@ -18,8 +18,8 @@ var files embed.FS
 // Kinds lists the projects that Write can write.
 var Kinds = []string{"agent", "plan", "eval"}
 
-// Write writes the project of a kind into a directory, and a go.mod if the kind needs one and no directory
-// above has it. It returns the files, in the order of their names. If one exists, nothing is written.
+// Write writes the project of a kind into a directory, and a go.mod if the kind needs one and no parent directory has one. It
+// returns the files, sorted by name. If any of them exists, Write writes nothing.
 func Write(dir, kind string) (written []string, err error) {
 	root := "files/" + kind
 	contents := map[string][]byte{}
@@ -92,7 +92,7 @@ func inModule(dir string) bool {
 
 var notInName = regexp.MustCompile(`[^a-z0-9._-]+`)
 
-// moduleName makes a module path from the name of a directory.
+// moduleName derives a module path from the name of a directory.
 func moduleName(dir string) string {
 	if name := strings.Trim(notInName.ReplaceAllString(strings.ToLower(dir), "-"), ".-_"); name != "" {
 		return name

@@ -1,11 +1,9 @@
 // Package graph draws the topology of a pipeline, as Mermaid or as DOT.
 //
-// Steps follow arrows. A match is a diamond whose arrows carry their branches; a
-// fan-out and its reducer are trapezoids with thick arrows between; a question to
-// a person is a parallelogram. Loops, rescues and composites of other kinds are
-// frames: the dashed arrow of a loop leads back to its start, the arrow of a
-// rescue to its handler. Ids follow the order of the tree, so that the same
-// pipeline always gives the same text.
+// Steps follow arrows. A match is a diamond whose arrows carry their branches; a fan-out and its reducer are trapezoids with
+// thick arrows between them; a question to a person is a parallelogram. Loops, rescues and composites of other kinds are frames:
+// a loop's dashed arrow leads back to its start, a rescue's arrow to its handler. Ids follow the order of the tree, so the same
+// pipeline always produces the same text.
 package graph
 
 import (
@@ -18,8 +16,8 @@ import (
 	"github.com/stonelayer/stone/internal/tree"
 )
 
-// maxNodes bounds a drawing: a larger one is unreadable, and a pipeline that repeats parts can have more places than fit into
-// memory.
+// maxNodes is the maximum number of nodes in a drawing: a larger one is unreadable, and a pipeline that repeats parts can have
+// more places than fit into memory.
 const maxNodes = 20_000
 
 // A Graph is the drawing of a pipeline.
@@ -106,7 +104,7 @@ func (g *Graph) leaf(in *frame, a stone.Ashlar, s shape) string {
 	return id
 }
 
-// about lists the model, the tools or the capabilities that a leaf asks, and its effects.
+// about lists the model, tools or capabilities that a leaf calls, and its effects.
 func about(a stone.Ashlar) (lines []string) {
 	var tools []string
 	for name, value := range tree.Facts(a) {
@@ -133,7 +131,7 @@ func (g *Graph) frame(in *frame, label string) *frame {
 	return f
 }
 
-// draw puts a into a frame. A leaf gets the shape.
+// draw adds a to a frame. The shape is used for leaves.
 func (g *Graph) draw(in *frame, a stone.Ashlar, leaf shape) part {
 	if g.nodes > maxNodes {
 		return part{}
@@ -181,8 +179,7 @@ func (g *Graph) form(in *frame, a stone.Ashlar, leaf shape) part {
 
 func alone(id string) part { return part{entry: id, exits: []exit{{id, next}}} }
 
-// sequence draws an arrow from each step to the one after it, and also past an optional
-// step.
+// sequence draws an arrow from each step to the next one, and another past an optional step.
 func (g *Graph) sequence(in *frame, steps []stone.Ashlar, name string) (whole part) {
 	if len(steps) == 0 {
 		return alone(g.node(in, name, box))

@@ -61,7 +61,7 @@ var mermaidEntities = strings.NewReplacer(
 	`"`, "#quot;", "#", "#35;", "&", "#amp;", "<", "#lt;", ">", "#gt;", "`", "#96;", `\`, "#92;",
 )
 
-// DOT returns the drawing in the language of Graphviz.
+// DOT returns the drawing in Graphviz's language.
 func (g *Graph) DOT() string {
 	var b strings.Builder
 	b.WriteString("digraph pipeline {\n")
@@ -102,8 +102,7 @@ func (f *frame) dot(b *strings.Builder, indent string) {
 	}
 }
 
-// dotText quotes a label and the lines below it. A backslash begins an escape sequence in
-// it, and an ampersand an entity.
+// dotText quotes a label and the lines below it. In DOT, a backslash starts an escape sequence, and an ampersand an entity.
 func dotText(s string, below ...string) string {
 	quoted := `"` + dotEntities.Replace(text.Line(s))
 	for _, line := range below {
@@ -114,7 +113,7 @@ func dotText(s string, below ...string) string {
 
 var dotEntities = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "&", "&amp;")
 
-// ErrNoGraphviz is the error of SVG if the command `dot` is not installed.
+// ErrNoGraphviz is returned by SVG if the command `dot` is not installed.
 var ErrNoGraphviz = errors.New("SVG needs the command dot: install the package graphviz, or choose the format mermaid or dot")
 
 // SVG returns the drawing, laid out by Graphviz.

@@ -17,7 +17,7 @@ import (
 
 const modulePath = "github.com/stonelayer/stone"
 
-// An Error is the reason, on one line, why a PIPELINE argument cannot be built.
+// An Error gives the reason, on one line, why a PIPELINE argument cannot be built.
 type Error struct{ Reason string }
 
 // Error returns the reason.
@@ -30,13 +30,13 @@ func refuse(format string, args ...any) error { return &Error{fmt.Sprintf(format
 type Linked struct {
 	Always []string
 	Calls  []string // if the package makes calls
-	// Capabilities are the packages whose pipelines are capabilities, in the notation of the configuration: import paths, or
+	// Capabilities are the packages whose pipelines are capabilities, written as in the configuration: import paths, or
 	// directories relative to Dir.
 	Capabilities []string
 	Dir          string
 }
 
-// path returns a package of Capabilities in the form for the go command.
+// path returns a package from Capabilities in the form that the go command accepts.
 func (l Linked) path(name string) string {
 	if strings.HasPrefix(name, ".") {
 		return filepath.Join(l.Dir, name)
@@ -50,7 +50,7 @@ type builder struct {
 	link Linked
 	arg  string // PIPELINE as given by the user
 	dir  string // working directory of the go command
-	path string // the package in the form for the go command
+	path string // the package in the form that the go command accepts
 	tmp  string
 	env  []string
 	sums []byte // of the user's workspace
@@ -72,8 +72,8 @@ type listed struct {
 }
 
 // Build builds the program of a package: an import path, or a directory relative to the working directory. An unchanged program
-// is not linked again: it stays in the build cache, which the go command bounds. When ctx is done, Build stops and returns its
-// cause. Otherwise the error is an *Error, or one of the file system.
+// is not linked again: it stays in the build cache, whose size the go command limits. When ctx is done, Build stops and returns
+// its cause. Otherwise the error is an *Error or a file system error.
 func Build(ctx context.Context, pipeline string, link Linked) (Program, error) {
 	return (&builder{ctx: ctx, arg: pipeline, link: link}).run()
 }
@@ -151,8 +151,8 @@ func (b *builder) goTool(args ...string) (stdout []byte, stderr string, err erro
 	return stdout, errs.String(), err
 }
 
-// list looks up the package, and the root package of Stone as its module sees it, whose checksums the build then uses. Until
-// then, no file has the checksums of modules that only Stone needs. The checksum database is off, because it needs a network;
+// list looks up the package, and Stone's root package as seen by its module, whose checksums the build then uses. Until then, no
+// file contains the checksums of modules that only Stone needs. The checksum database is off, because it needs network access;
 // checksums recorded without it are discarded.
 func (b *builder) list() error {
 	env := b.env
@@ -178,7 +178,7 @@ func (b *builder) list() error {
 		return refuse("the module %s does not require %s: run `go get %s` in it", b.pkg.Module.Path, modulePath, modulePath)
 	}
 	if own, needed := b.pkg.Module.GoVersion, version.Lang("go"+stone.Module.GoVersion); own != "" && version.Compare("go"+own, needed) < 0 {
-		// With an older language version, the compiler only reports type inference errors.
+		// With an older language version, the compiler would only report type inference errors.
 		needed = strings.TrimPrefix(needed, "go")
 		return refuse("go.mod of the module %s says go %s: Stone needs at least go %s: run `go mod edit -go=%s` in it", b.pkg.Module.Path, own, needed, needed)
 	}

@@ -26,8 +26,8 @@ func (b *builder) files() []string {
 	return out
 }
 
-// exports refuses a package without a Pipeline. It accepts a package that does not
-// parse: the compiler reports that better.
+// exports rejects a package without a Pipeline. It accepts a package that does not parse, because the compiler reports that
+// better.
 func (b *builder) exports() error {
 	found := false
 	for _, path := range b.files() {
@@ -70,8 +70,7 @@ func declared(f *ast.File, name string) token.Token {
 	return token.ILLEGAL
 }
 
-// generate writes the files of the overlay. It returns the overlay and the target
-// of the build.
+// generate writes the overlay's files. It returns the overlay and the build target.
 func (b *builder) generate() (replace map[string]string, target string, err error) {
 	replace = map[string]string{}
 	imports, pipeline := fmt.Sprintf("import stonepipeline %q\n", b.pkg.ImportPath), "stonepipeline.Pipeline"
@@ -116,8 +115,7 @@ func (b *builder) generate() (replace map[string]string, target string, err erro
 	return replace, target, os.WriteFile(replace[path], []byte(source), 0o600)
 }
 
-// capabilities returns the imports, and the arguments of Main, that link the packages of
-// capabilities.
+// capabilities returns the imports and the arguments for Main that link the packages of capabilities.
 func (b *builder) capabilities() (imports, arguments string, err error) {
 	for i, name := range b.link.Capabilities {
 		out, stderr, err := b.goTool("list", "-find", "-mod=readonly", "-json=ImportPath,Name", b.link.path(name))
@@ -165,8 +163,7 @@ func (b *builder) setMainAside(replace map[string]string) error {
 	return nil
 }
 
-// workspace writes a go.work that replaces the user's module or workspace, and
-// points the environment of the build at it.
+// workspace writes a go.work that replaces the user's module or workspace, and points the build environment to it.
 func (b *builder) workspace() error {
 	out, stderr, err := b.goTool("env", "-json", "GOMOD", "GOWORK", "GOVERSION")
 	if err != nil {

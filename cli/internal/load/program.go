@@ -14,12 +14,11 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// A Program is the file of the built command line of one pipeline. It is in the
-// build cache of the go command.
+// A Program is the file of one pipeline's built command line. It is in the go command's build cache.
 type Program string
 
-// Run runs the program under the name and returns its exit code. The error is not
-// nil if the program could not be started, or was killed by a signal.
+// Run runs the program under the given name and returns its exit code. The error is non-nil if the program could not be started
+// or was killed by a signal.
 //
 // SIGTERM is passed on unchanged, every other signal as SIGHUP: an interrupt from a terminal also reaches the program directly,
 // and the program counts each kind of signal separately, so one Ctrl-C counts once. After three of a kind, Run kills the program.
@@ -46,7 +45,7 @@ func (p Program) Run(name string, args []string, stdin io.Reader, stdout, stderr
 			case sig == syscall.SIGTERM:
 				pass = syscall.SIGTERM
 			}
-			// It fails when the program has ended, which Wait reports.
+			// It fails if the program has ended, which Wait reports.
 			_ = cmd.Process.Signal(pass)
 		case err := <-ended:
 			return exitCode(cmd.ProcessState, err)

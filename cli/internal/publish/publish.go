@@ -18,10 +18,10 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Config describes what to publish and where, with the fields of serve.Config.
+// Config describes what to publish and where, like serve.Config.
 type Config struct {
 	Listener          net.Listener
-	Ready             func() // if not nil, called when the server accepts requests
+	Ready             func() // if not nil, called once the server accepts requests
 	Journal           journal.Journal
 	Pipelines         []Pipeline
 	Applicator        *call.Applicator // nil without a configuration
@@ -37,9 +37,9 @@ type Config struct {
 	By                string      // the user, who answers with Inspect and over MCP
 	URL               string      // address at which people reach the pages
 	Adopt             func(journal.RunInfo) string
-	Inspect           bool   // only show runs: start and resume none
+	Inspect           bool   // only show runs, without starting or resuming any
 	Answer            bool   // with Inspect, record answers to questions
-	First             string // a token that may do everything, while Tokens has none
+	First             string // a token that may do everything while Tokens is empty
 	Open              bool   // without tokens, everyone may do everything
 	Hosts             []string
 	Design            bool
@@ -47,12 +47,12 @@ type Config struct {
 	Grace             time.Duration
 	Watch             func(journal.RunInfo) event.Watcher
 	Drain             <-chan struct{} // ends the server gently
-	Warn              func(string)    // says what goes wrong
+	Warn              func(string)    // reports problems
 	Log               slog.Handler    // log of the server; nil passes each record to Warn
-	Protocols         []Protocol      // that are mounted, too
+	Protocols         []Protocol      // protocols to mount in addition
 }
 
-// A Protocol is a part with mounts of the server, see package cli/serve.
+// A Protocol is a part with mounts for the server; see package cli/serve.
 type Protocol interface {
 	Part()
 	Protocol()
@@ -82,16 +82,16 @@ type Webhook struct {
 type Server struct {
 	// Serve publishes until ctx is done or the server is drained.
 	Serve func(context.Context, Config) error
-	// MCP publishes to one client of the Model Context Protocol, until it ends, ctx is done or
-	// the server is drained. It needs no Listener.
+	// MCP publishes to one Model Context Protocol client until the client ends, ctx is done or the server is drained. It needs no
+	// Listener.
 	MCP func(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error
 	// ACP is like MCP, for one editor over the Agent Client Protocol.
 	ACP func(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error
 	// HTML writes a run as one file for a browser.
 	HTML func(ctx context.Context, w io.Writer, j journal.Journal, run string) error
-	// Chat returns an agent without tools that asks an intent or a capability for its turns.
+	// Chat returns an agent without tools that calls an intent or a capability for its turns.
 	Chat func(name string, app *call.Applicator, spec call.Spec) stone.Ashlar
 }
 
-// Part makes a Server a part of a program, see cli.Part.
+// Part makes a Server a part of a program; see cli.Part.
 func (*Server) Part() {}

@@ -1,6 +1,5 @@
-// Package skill installs a skill that teaches coding agents to design ashlars with this
-// library: an interview, a cheat sheet, patterns and the checks to run, in the folder
-// format of such agents, with a SKILL.md at its top.
+// Package skill installs a skill that teaches coding agents to design ashlars with this library: an interview, a cheat sheet,
+// patterns and the checks to run, in the agents' folder format, with a SKILL.md at the top.
 //
 // The bundle is embedded. The tests of this package compile its Go code, validate its pipelines, check its plan and run its tests
 // against this version of the library.
@@ -19,17 +18,16 @@ import (
 	"github.com/stonelayer/stone/internal/regular"
 )
 
-// Name is the name of the skill and of its folder.
+// Name is the name of the skill and its folder.
 const Name = "designing-ashlars"
 
 //go:embed designing-ashlars
 var bundle embed.FS
 
-// An InstalledError is the error of Install for an existing installation, which is
-// left unchanged.
+// An InstalledError is returned by Install for an existing installation, which is left unchanged.
 type InstalledError struct {
 	Path    string   // of the installation
-	Differs []string // files that differ from this bundle, are missing or do not belong to it
+	Differs []string // files that differ from the bundle, are missing, or do not belong to it
 }
 
 // Error returns the path and the files that differ.

@@ -1,4 +1,4 @@
-// Package token keeps the tokens of a server in a file: for each token, its digest and the rights of its holder.
+// Package token keeps a server's tokens in a file: for each token, its digest and its holder's rights.
 package token
 
 import (
@@ -37,14 +37,14 @@ type Token struct {
 	Minute  *int          `json:"per-minute,omitempty"` // requests; absent means unlimited
 	Runs    *int          `json:"runs,omitempty"`       // concurrent runs, per process; absent means unlimited
 	Streams int           `json:"streams,omitempty"`    // concurrent streams and waits, per process; 0 means the default
-	// Interactive means that its runs may have precedence.
+	// Interactive means that the token's runs may have precedence.
 	Interactive bool      `json:"interactive,omitempty"`
 	USDADay     *float64  `json:"usd-a-day,omitempty"` // of all its runs; absent means unlimited
 	Created     time.Time `json:"created"`
 	Expires     time.Time `json:"expires,omitzero"`
 }
 
-// roles are the roles of package serve.
+// roles are the roles defined in package serve.
 var roles = []string{"read", "start", "force", "grant", "answer", "act", "scrape"}
 
 var word = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
@@ -72,7 +72,7 @@ func (t Token) check() error {
 	return nil
 }
 
-// File is a file of tokens. Several goroutines may use it at once. Changes by other processes are seen within a second.
+// File is a token file. It is safe for concurrent use. Changes by other processes are seen within a second.
 type File struct {
 	name string
 
@@ -83,7 +83,7 @@ type File struct {
 	tokens []Token
 }
 
-// Open opens a file of tokens, which need not exist yet.
+// Open opens a token file, which need not exist yet.
 func Open(name string) (*File, error) {
 	f := &File{name: name}
 	return f, f.read()
@@ -156,7 +156,7 @@ func (f *File) write(tokens []Token) error {
 	return err
 }
 
-// Create adds a token and returns its secret, which is kept nowhere.
+// Create adds a token and returns its secret, which is not stored anywhere.
 func (f *File) Create(t Token, now time.Time) (secret string, err error) {
 	if err := t.check(); err != nil {
 		return "", err
@@ -207,7 +207,7 @@ func (f *File) change(do func([]Token) ([]Token, error)) (err error) {
 	return f.write(tokens)
 }
 
-// List returns the tokens in the order in which they were made.
+// List returns the tokens in order of creation.
 func (f *File) List() ([]Token, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -215,8 +215,8 @@ func (f *File) List() ([]Token, error) {
 	return slices.Clone(f.tokens), err
 }
 
-// Find returns the token of a secret, or false if it is unknown, revoked or expired. It compares with every token, in constant
-// time.
+// Find returns the token with the given secret, or false if the secret is unknown, revoked or expired. It compares the secret
+// with every token in constant time.
 func (f *File) Find(secret string, now time.Time) (found Token, ok bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -232,8 +232,8 @@ func (f *File) Find(secret string, now time.Time) (found Token, ok bool, err err
 	return found, ok, nil
 }
 
-// Exists reports whether the file exists. It exists once a token was made, even after the last one was revoked, which must admit
-// nobody.
+// Exists reports whether the file exists. It exists once a token has been created, and stays after the last one is revoked, so
+// that nobody is admitted.
 func (f *File) Exists(now time.Time) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -241,10 +241,10 @@ func (f *File) Exists(now time.Time) (bool, error) {
 	return f.exists, err
 }
 
-// Name is the name of the file.
+// Name returns the name of the file.
 func (f *File) Name() string { return f.name }
 
-// look reads the file again once a second.
+// look rereads the file at most once a second.
 func (f *File) look(now time.Time) error {
 	if now.Sub(f.looked).Abs() < time.Second {
 		return nil
@@ -277,7 +277,7 @@ func lock(name string) (release func() error, err error) {
 	return nil, errors.Join(err, f.Close())
 }
 
-// create waits up to 10 s until the file does not exist, and makes it.
+// create waits up to 10 s until the file does not exist, and creates it.
 func create(name string) (release func() error, err error) {
 	const most = 10 * time.Second
 	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {

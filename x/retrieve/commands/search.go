@@ -78,7 +78,7 @@ func opened(ctx context.Context, c library.Config, store *retrieve.Store, closed
 	}, nil
 }
 
-// own returns the name of an index that is in the folder of its documents, as that has it, or "".
+// own returns the name, within the folder, of an index that is in the folder of its documents, or "".
 func own(c library.Config) string {
 	name, err := filepath.Rel(filepath.FromSlash(c.Folder), filepath.Base(c.Index))
 	if err != nil || redact.IsDatabase(c.Index) || !filepath.IsLocal(name) {

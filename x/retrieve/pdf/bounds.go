@@ -14,7 +14,7 @@ import (
 	"github.com/ledongthuc/pdf"
 )
 
-// Bounds of what a file may become in memory. The library reads a stream piece by piece, but keeps what it means.
+// Limits on the memory that a file may need. The library reads a stream piece by piece, but keeps the decoded objects.
 const (
 	maxInflated = 64 << 20 // bytes read from a file's streams, counted at each read
 	maxOfPage   = 8 << 20  // bytes of the streams of a page
@@ -67,14 +67,14 @@ var (
 	indirect = regexp.MustCompile(`/(Type|Filter)\s*\d`)
 	escaped  = regexp.MustCompile(`#[0-9A-Fa-f]{2}`) // in a name
 	encoded  = []byte("85")                          // in the name of ASCII85Decode
-	// The library makes tables of these sizes before it reads what is in them. A file has at most 8,388,607 objects.
+	// The library allocates tables of these sizes before it reads their contents. A file has at most 8,388,607 objects.
 	huge    = regexp.MustCompile(`/(Size|Columns)\s*[+0]*[1-9]\d{7}|/(Index|W)\s*\[[^\]]*[1-9]\d{7}`)
 	hugeRow = regexp.MustCompile(`(?m)^\s*0*[1-9]\d{7,}[ \t]+\d+\s*$`) // of a table of objects: no offset, which a letter follows
 )
 
-// objectStreams returns how many bytes the streams of objects and of the table of objects have, which the library reads on its own, more than
-// maxInflated also if the table itself would be too large. A
-// stream of which the file does not say in plain words what it is counts, too. Those of an encrypted file cannot be read here.
+// objectStreams returns how many bytes the streams of objects and of the table of objects have, which the library reads on its
+// own, more than maxInflated also if the table itself would be too large. A stream whose type the file does not state in plain
+// text counts, too. The streams of an encrypted file cannot be read here.
 func objectStreams(data []byte) (sum int64) {
 	const word, most = "stream", 4 << 10
 	if hugeRow.Match(data) {

@@ -32,7 +32,7 @@ type state struct {
 	leading, rise, wordSpaces float64
 }
 
-// Bounds of the forms within a page: a form may have itself in it, or each twice the next.
+// Limits on the forms within a page: a form may contain itself, or each may contain the next one twice.
 const (
 	maxForms   = 10_000
 	deepestUse = 16
@@ -47,7 +47,7 @@ type writing struct {
 	forms   int
 }
 
-// page reads a page. What is damaged loses the rest of the page.
+// page reads a page. After damage, the rest of the page is lost.
 func (w *writing) page(p pdf.Page) (err error) {
 	defer func() {
 		switch cause := recover().(type) {
@@ -176,7 +176,7 @@ func (w *writing) form(x, around pdf.Value, s state, depth int) {
 	w.stream(x, own, s, depth+1)
 }
 
-// show adds the letters of a string and moves behind them.
+// show adds the letters of a string and moves past them.
 func (w *writing) show(s *state, text *matrix, raw string) {
 	if s.font == nil || s.font.Encoder() == nil {
 		return

@@ -2,7 +2,7 @@
 //
 //	index.Readers = map[string]retrieve.Reader{".pdf": pdf.Read}
 //
-// It finds text that is in the file as text. Scanned pages have none, and are left out.
+// It finds text that the file contains as text. Scanned pages contain none and are left out.
 //
 // It uses github.com/ledongthuc/pdf, which is pure Go without dependencies and gives the place of every letter, from
 // which lines and spaces are found. github.com/klippa-app/go-pdfium reads more damaged files and more fonts, and
@@ -30,8 +30,8 @@ const (
 	maxDepth = 64 // of the tree of pages
 )
 
-// Read is a retrieve.Reader. Each page is a block or several, which have the number of the page. It gives up after 30
-// seconds, and if the file expands to more than 64 MiB. Of an encrypted file, streams of objects do not count.
+// Read is a retrieve.Reader. Each page becomes one or more blocks with its page number. Read gives up after 30 seconds, or if the
+// file expands to more than 64 MiB, not counting the object streams of an encrypted file.
 func Read(data []byte) ([]retrieve.Block, map[string]string, error) {
 	type result struct {
 		blocks []retrieve.Block
@@ -93,8 +93,8 @@ func read(data []byte) (blocks []retrieve.Block, meta map[string]string, err err
 	return blocks, meta, nil
 }
 
-// bare returns a file from its header to its end, as one of version 1.7: the library knows no later version, of which the text
-// is the same.
+// bare returns a file from its header to its end, marked as version 1.7: the library knows no later version, and their text is
+// the same.
 func bare(data []byte) []byte {
 	if start := bytes.Index(data[:min(len(data), 1024)], []byte("%PDF-")); start > 0 {
 		data = data[start:]
@@ -109,7 +109,7 @@ func bare(data []byte) []byte {
 	return data
 }
 
-// pagesOf returns the pages below a node of the tree of pages. The library would follow a loop in it for ever.
+// pagesOf returns the pages below a node of the tree of pages. The library would follow a loop in it forever.
 func pagesOf(v pdf.Value, pages []pdf.Page, depth int) ([]pdf.Page, error) {
 	if depth > maxDepth || len(pages) > maxPages {
 		return nil, fmt.Errorf("PDF with more than %d pages, or a loop of pages", maxPages)
@@ -132,8 +132,8 @@ func pagesOf(v pdf.Value, pages []pdf.Page, depth int) ([]pdf.Page, error) {
 	return pages, nil
 }
 
-// paragraphs joins letters to words, lines and paragraphs by the places at which they are printed. Where a font does
-// not say how wide its letters are, only the spaces of the text itself separate words.
+// paragraphs joins letters into words, lines and paragraphs by their printed positions. If a font does not state the widths of
+// its letters, only the spaces in the text separate words.
 func paragraphs(letters []letter) (all []string) {
 	var text strings.Builder
 	flush := func() {

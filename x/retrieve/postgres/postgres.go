@@ -1,9 +1,9 @@
 // Package postgres keeps an index of package retrieve in a PostgreSQL database, version 14 or later, that several
 // servers can share.
 //
-// It needs no extension. PostgreSQL ranks the words, as English: all pieces with rare words, and of those with frequent ones
-// at most 5,000, which have as many of them together as possible. Vectors are compared in this process. The first search
-// reads their codes: 80 MB for 200,000 vectors of 1,536 numbers.
+// It needs no extension. PostgreSQL ranks the words as English: all pieces with rare words, and at most 5,000 pieces with
+// frequent words, namely those that contain as many of the frequent words as possible. Vectors are compared in this process. The
+// first search reads their codes: 80 MB for 200,000 vectors of 1,536 numbers.
 package postgres
 
 import (
@@ -22,7 +22,7 @@ import (
 // schema is the name of the schema with the tables of an index.
 const schema = "stone_index"
 
-// format is the form of the tables that this program knows.
+// format is the version of the tables that this program knows.
 const format = 1
 
 var tables = []string{
@@ -41,7 +41,7 @@ var tables = []string{
 	fmt.Sprintf(`INSERT INTO about (name, value) VALUES ('format', '%[1]d') ON CONFLICT (name) DO UPDATE SET value = '%[1]d'`, format),
 }
 
-// Open opens the index in a database, as "postgres://stone@db.example.com/docs", and makes its tables in a schema
+// Open opens the index in a database, such as "postgres://stone@db.example.com/docs", and creates its tables in a schema
 // stone_index if there are none.
 func Open(ctx context.Context, address string) (*retrieve.Store, error) {
 	return open(ctx, address, true)

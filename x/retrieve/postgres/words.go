@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// words bounds the ranked pieces of a question. Ranking a piece takes 7 µs, and frequent words are in most pieces. All
-// pieces with a rare word are ranked, and of those with frequent words the first that have as many of them as possible.
+// words limits the ranked pieces of a question. Ranking a piece takes 7 µs, and frequent words are in most pieces. All pieces
+// with a rare word are ranked, and of those with frequent words the first that have as many of them as possible.
 type words struct{ few int } // the most pieces of rare words, and of frequent ones
 
 var fewWords = words{few: 5000}
 
-// mostFrequent bounds the frequent words that are looked for together.
+// mostFrequent is the maximum number of frequent words searched for together.
 const mostFrequent = 8
 
 // query ranks by ts_rank_cd. A word of a heading counts 2.5 times. The text has four parts: rare words, frequent words, all

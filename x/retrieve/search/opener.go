@@ -14,8 +14,8 @@ import (
 	"github.com/stonelayer/stone/x/retrieve"
 )
 
-// share returns the opener of an index, the same for all capabilities of a configuration, so that these share an open
-// index and its codes in memory. The configuration closes it.
+// share returns the opener of an index. All capabilities of a configuration get the same opener, so that they share an open index
+// and its codes in memory. The configuration closes it.
 func share(r *kinds.Reader, index string) *opener {
 	all, _ := r.Parts["search"].(map[string]*opener)
 	if all == nil {
@@ -87,7 +87,7 @@ func (o *opener) open(ctx context.Context) (*retrieve.Store, func() error, error
 		case <-ctx.Done():
 		}
 		o.mu.Lock()
-		if a.waiting--; a.waiting == 0 && o.next == a { // nobody wants it any more
+		if a.waiting--; a.waiting == 0 && o.next == a { // nobody is waiting for it any more
 			a.cancel()
 			o.next = nil
 		}

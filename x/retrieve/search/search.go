@@ -1,4 +1,4 @@
-// Package search has capabilities that search an index of package retrieve. In a configuration their kind is search:
+// Package search provides capabilities that search an index of package retrieve. In a configuration their kind is search:
 //
 //	{:search {:embedder {:provider :openai, :model "text-embedding-3-small"}}
 //	 :capabilities {:docs/search {:cap/kind :search, :k 5, :under "guide"}}}
@@ -88,8 +88,8 @@ func New(m call.Metadata, x *retrieve.Index, base retrieve.Query) call.Capabilit
 	})
 }
 
-// capability makes a capability of the indexes that open returns. Say writes an error of an index for callers that may be
-// far away.
+// capability returns a capability for the indexes that open returns. Say writes an index's error for callers that may be far
+// away.
 func capability(m call.Metadata, like *retrieve.Index, base retrieve.Query, say func(error) string, open func(context.Context, *call.Request) (x *retrieve.Index, leave func() error, err error)) call.Capability {
 	m.ID, m.Kind = cmp.Or(m.ID, "search"), cmp.Or(m.Kind, "search")
 	quote := func(ctx context.Context, req *call.Request) budget.Quote {
@@ -125,7 +125,7 @@ func capability(m call.Metadata, like *retrieve.Index, base retrieve.Query, say 
 	}}
 }
 
-// read reads the input of a request within the bounds of base.
+// read reads the input of a request within the limits of base.
 func read(input call.JSON, base retrieve.Query) (q retrieve.Query, err error) {
 	if json.Unmarshal(input, &q.Text) != nil {
 		d := json.NewDecoder(bytes.NewReader(input))
@@ -172,9 +172,9 @@ var (
 	ordered    = dag.NewType[order]("search/order")
 )
 
-// Rerank makes a retrieve.Index.Rerank of a call, whose Intent is "search/rerank" unless spec has one. Its input is
-// {"question": …, "passages": [text, …]}, and its answer {"order": [2, 0]}: the positions of the best passages. The
-// answer may add the "scores" of these, in the same order. It works in the body of a run, which records and pays the call.
+// Rerank returns a retrieve.Index.Rerank that makes a call, whose Intent is "search/rerank" unless spec has one. Its input is
+// {"question": …, "passages": [text, …]}, and its answer {"order": [2, 0]}: the positions of the best passages. The answer may
+// add the "scores" of these, in the same order. It works in the body of a run, which records and pays for the call.
 func Rerank(spec call.Spec) func(ctx context.Context, question string, hits []retrieve.Hit) ([]int, error) {
 	spec.Intent = cmp.Or(spec.Intent, kinds.Rerank)
 	spec.Input = dag.Derive(candidates, func(r reranked) any { return r })

@@ -1,4 +1,4 @@
-// Package searchtool has an agent tool that searches an index of package retrieve.
+// Package searchtool provides an agent tool that searches an index of package retrieve.
 package searchtool
 
 import (

@@ -57,9 +57,9 @@ func init() {
 	})
 }
 
-// Open opens the index in a file, and makes the file if there is none.
+// Open opens the index in a file, and creates the file if it does not exist.
 func Open(file string) (*retrieve.Store, error) {
-	// It has the text of documents that others may not be allowed to read.
+	// It contains the text of documents that others may not be allowed to read.
 	if made, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil {
 		made.Close()
 	}
@@ -111,7 +111,7 @@ func open(file string, change bool) (*retrieve.Store, error) {
 	return s, nil
 }
 
-// check refuses files of other programs and with other tables. It reports whether the file has none.
+// check refuses other programs' files and files with other tables. It reports whether the file has none.
 func check(db *sql.DB) (empty bool, err error) {
 	var tables, app, made int
 	err = db.QueryRow(`SELECT (SELECT count(*) FROM sqlite_schema), (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version)`).

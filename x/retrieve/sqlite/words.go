@@ -12,7 +12,7 @@ import (
 // words writes expressions of FTS5. Ranking a piece takes a microsecond, and common words are in most pieces. So the rare
 // words of a question select the pieces, and all its words rank them. Pieces with common words alone are ranked only if they
 // could be among the best.
-type words struct{ few int } // the number of pieces from which on this is worth it
+type words struct{ few int } // the number of pieces from which this pays off
 
 // choose implements retrieve.Dialect.
 func (w words) choose(ctx context.Context, db *sql.DB, all []string, most int) (texts []string, least float64, err error) {

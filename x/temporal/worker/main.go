@@ -1,4 +1,4 @@
-// Package worker is the program of a worker of package temporal:
+// Package worker provides the program of a Temporal worker, see package temporal:
 //
 //	func main() { worker.Main(pipeline) }
 package worker
@@ -29,9 +29,9 @@ import (
 	"github.com/stonelayer/stone/x/temporal"
 )
 
-// Main is the main function of a worker for pipelines: it reads the flags of the command line
-// and works until the process gets SIGTERM or SIGINT. --help lists the flags. Put the address of a
-// database that has a password into STONE_DB, since others can see a command line.
+// Main is the main function of a worker for pipelines: it reads the flags of the command line and works until the process gets
+// SIGTERM or SIGINT. --help lists the flags. Put the address of a database with a password into STONE_DB, because other users can
+// see a command line.
 func Main(pipelines ...stone.Ashlar) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

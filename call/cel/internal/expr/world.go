@@ -213,7 +213,7 @@ func pairs(args []ref.Val) error {
 	return nil
 }
 
-// length returns the length of a value, 0 for values without one.
+// length returns the length of a value, or 0 for values without one.
 func length(v ref.Val) int {
 	switch v := v.(type) {
 	case types.String:

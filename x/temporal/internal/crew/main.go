@@ -1,6 +1,5 @@
-// Command crew is a process in the tests of package servertest: a worker, or a program that starts a run and prints its
-// result. It links no server, so it uses as much memory as a program of a user with Stone
-// and Temporal's SDK.
+// Command crew is a process in the tests of package servertest: a worker, or a program that starts a run and prints its result.
+// It links no server, so it uses as much memory as a user's program with Stone and Temporal's SDK.
 package main
 
 import (
@@ -95,8 +94,8 @@ func call(ctx context.Context, i int) (int, error) {
 	return r.N, nil
 }
 
-// pipelines are a run over the chunks of its input, and the child that does a chunk, which may spend twice of what its
-// items cost.
+// pipelines are a run over the chunks of its input, and the child that processes a chunk, which may spend twice the cost of its
+// items.
 func pipelines(children journal.Starter) (all, chunk stone.Ashlar) {
 	chunk = stone.Seq("chunk",
 		stone.Map("each", list, entry, stone.Func("call", entry, result, call), stone.Lanes(setting("STONE_LANES", 8)), stone.AllLanes()),

@@ -82,8 +82,8 @@ func Read(body []byte) (in Input, err error) {
 	return in, err
 }
 
-// see notes what the client has, and returns the last message of the conversation, nil if there is none. A result that ends
-// the conversation is the client's.
+// see notes what the client has, and returns the last message of the conversation, or nil if there is none. A result at the end
+// of the conversation is from the client.
 func (in *Input) see() (last *message, err error) {
 	in.Seen = turn.Seen{}
 	for i, text := range in.Messages {
@@ -109,7 +109,7 @@ func (in *Input) see() (last *message, err error) {
 			}
 			in.Results = append(in.Results, turn.Answer{ID: m.ToolCallID, Response: text})
 		case "user":
-			if m.ID == "" { // the place tells it from an equal one
+			if m.ID == "" { // the place distinguishes it from an equal message
 				m.ID = fmt.Sprintf("%d-%x", i, sha256.Sum256(m.Content))
 			}
 		case "activity", "system", "developer":

@@ -12,7 +12,7 @@ import (
 // An Event is an event of AG-UI.
 type Event = map[string]any
 
-// A Stream makes the events of one run of AG-UI.
+// A Stream produces the events of one AG-UI run.
 type Stream struct {
 	Input
 	Name string // of the run
@@ -48,7 +48,7 @@ func (s *Stream) Start() []Event {
 	return out
 }
 
-// Next returns what the parts have more than when it was called before.
+// Next returns events for what has been added to the parts since its last call.
 func (s *Stream) Next(parts []turn.Part) []Event {
 	s.out = nil
 	back := false
@@ -80,7 +80,7 @@ func (s *Stream) Next(parts []turn.Part) []Event {
 	return s.out
 }
 
-// End ends the run with the state of its run, the result of it, and the questions among the parts.
+// End ends the AG-UI run with the state and result of its run, and the questions among the parts.
 func (s *Stream) End(run api.Run, parts []turn.Part) []Event {
 	s.out = nil
 	s.sent.Each(parts, func(p *turn.Part, at *sent) {
@@ -144,7 +144,7 @@ func (s *Stream) stepped(p *turn.Part, at *sent) {
 	}
 }
 
-// had handles a part that the client has. A call may have got its result meanwhile.
+// had handles a part that the client already has. A call may have received its result in the meantime.
 func (s *Stream) had(p *turn.Part, at *sent) {
 	if p.Kind != turn.Tool || p.State == turn.Void {
 		at.over = true

@@ -1,5 +1,5 @@
-// Package uistream speaks the UI message stream of the AI SDK, version v1: it reads the requests of
-// DefaultChatTransport, and writes the parts of a turn as chunks. It has no server and no journal.
+// Package uistream implements the AI SDK's UI message stream, version v1: it reads the requests of DefaultChatTransport and
+// writes the parts of a turn as chunks. It has no server and no journal.
 //
 // Text is streamed before it is accepted. The protocol cannot take a part back, so the part of a rejected text ends with the
 // metadata {"stone": {"retracted": "why"}}. Calls of a rejected answer end as failed.

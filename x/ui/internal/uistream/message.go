@@ -13,7 +13,7 @@ import (
 // A Message is a UIMessage.
 type Message = map[string]any
 
-// Messages returns the messages that a client has of the exchanges. A reply is made of its chunks, as clients make it.
+// Messages returns the exchanges as a client's messages. A reply is assembled from its chunks, as clients do it.
 func Messages(all []turn.Exchange) []Message {
 	out := []Message{}
 	for _, e := range all {
@@ -52,7 +52,7 @@ func said(all []llm.Part) []Chunk {
 	return parts
 }
 
-// reply is a message that is made of chunks.
+// reply is a message that is assembled from chunks.
 type reply struct {
 	metadata map[string]any
 	parts    []Chunk

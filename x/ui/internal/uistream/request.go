@@ -49,7 +49,7 @@ func Read(body []byte) (req turn.Request, err error) {
 	var in struct {
 		ID        string    `json:"id"`
 		Messages  []message `json:"messages"`
-		Message   *message  `json:"message"` // in place of all, from a client that sends the last one alone
+		Message   *message  `json:"message"` // instead of all messages, from a client that sends only the last one
 		Trigger   string    `json:"trigger"`
 		MessageID string    `json:"messageId"`
 		Tools     tools     `json:"tools"`
@@ -104,7 +104,8 @@ func Read(body []byte) (req turn.Request, err error) {
 	return req, nil
 }
 
-// seen adds what a client has of a message. A client changes only its last message, so it gets what is open in another one again.
+// seen adds the parts of a message that a client has. A client changes only its last message, so open parts of other messages are
+// sent to it again.
 func (m message) seen(by turn.Seen, over bool) {
 	for _, p := range m.Parts {
 		switch id := p.Metadata.Stone.Part; {

@@ -11,7 +11,7 @@ import (
 // A Chunk is a chunk of the stream.
 type Chunk = map[string]any
 
-// A Stream makes the chunks of one reply of the server.
+// A Stream produces the chunks of one reply from the server.
 type Stream struct {
 	Run     string    // the name of the run
 	Notice  string    // about the request
@@ -43,7 +43,7 @@ func (s *Stream) Start() []Chunk {
 	return []Chunk{c}
 }
 
-// Next returns what the parts have more than when it was called before.
+// Next returns chunks for what has been added to the parts since its last call.
 func (s *Stream) Next(parts []turn.Part) []Chunk {
 	s.out = nil
 	s.sent.Each(parts, func(p *turn.Part, at *sent) {
@@ -148,7 +148,7 @@ func (s *Stream) said(p *turn.Part, at *sent) {
 	at.over = true
 }
 
-// takeBack says that a part which is over does not hold any more: its message may be another one, or what ran its leaf failed.
+// takeBack retracts a part that has already ended: the step around its leaf failed. Its message may be another one.
 func (s *Stream) takeBack(p *turn.Part, at *sent) {
 	if p.State == turn.Void && !at.void {
 		id := turn.ID(s.Run, p.ID)
