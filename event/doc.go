@@ -66,7 +66,7 @@
 // of the event, Source and Attempt together identify one answer. The last delta of a
 // complete answer has End set. A Retracted event declares an answer void:
 //
-// - The attempt failed and the model is asked again ([Delta].Attempt increases).
+// - The attempt failed and the model is called again ([Delta].Attempt increases).
 //   - A gate rejected the answer, or another candidate of the call won.
 //
 // - The step failed, its attempt is retried, or a Flow canceled it.

@@ -122,8 +122,8 @@ func (g *graph) add(s *jsonschema.Schema) {
 	}
 }
 
-// markReferred finds the schemas that can be applied to a value in several ways. Only these can
-// make the work on it more than polynomial, and only through these can a schema contain itself.
+// markReferred finds the schemas that can be applied to a value in several ways. Only these schemas can make the work on the
+// value more than polynomial, and only through them can a schema contain itself.
 func (g *graph) markReferred() {
 	for s, a := range g.about {
 		a.referred = a.referred || s.DynamicAnchor != "" || s.RecursiveAnchor

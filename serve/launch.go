@@ -126,6 +126,9 @@ func (s *Server) mayRun(owner string, most *int) error {
 	return nil
 }
 
+// leaving is how often a waiting run that another process still holds is tried again.
+const leaving = 10
+
 // run runs a pipeline to its end, within its budget.
 func (s *Server) run(ctx context.Context, run *active, t task) error {
 	if t.keep.Resume { // no other goroutine can change it now
@@ -147,6 +150,12 @@ func (s *Server) run(ctx context.Context, run *active, t task) error {
 		}
 	}
 	err := visit(s.meters.context(ctx), t)
+	for range leaving { // another process has recorded that the run waits, and is about to release it
+		if t.before.State != journal.Waiting || !errors.As(err, new(*journal.HeldError)) || waitFor(ctx, after(pollEvery)) != nil {
+			break
+		}
+		err = visit(s.meters.context(ctx), t)
+	}
 	s.stopped(&t, run, err)
 	if err != nil && !t.quiet && !errors.Is(err, kind.Waiting) && !errors.Is(err, journal.ErrDrained) && !errors.As(err, new(*stone.Invalid)) {
 		s.cfg.Log.Info("a run ended without a result", "run", t.run.RunID, "error", err)

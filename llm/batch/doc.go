@@ -4,14 +4,15 @@
 //		RunID: "nightly", Recorder: journal.Keep(db, journal.Options{}),
 //	}, batch.Config{Journal: db})
 //
-// Pipeline and models do not change. Run holds back every request from models of llm/openai (Chat Completions and Responses),
-// llm/anthropic and llm/gemini, and from embedders of llm/openai and llm/gemini for document vectors. When no lane can continue
-// without an answer, the held requests become batches, one for each model and server, and the run waits. When a batch has ended,
-// the run continues with its answers: a thousand agents of five turns make five batches. Other requests are sent directly.
+// The pipeline and the models do not change. Run holds back every request from models of llm/openai (Chat Completions and
+// Responses), llm/anthropic and llm/gemini, and from embedders of llm/openai and llm/gemini for document vectors. When no lane
+// can continue without an answer, the held requests become batches, one for each model and server, and the run waits. When a
+// batch has ended, the run continues with its answers: a thousand agents of five turns make five batches. Other requests are sent
+// directly.
 //
 // # Nothing is paid twice
 //
-// The journal records each batch before it is created, and its id afterwards. If the process dies between the two, the next one
+// The journal records each batch before it is created, and its id afterwards. If the process dies in between, the next process
 // finds the batch at the provider: OpenAI and Gemini keep its name; at Anthropic the batch is identified by its time, number of
 // requests and answers. Answers are recorded like any others, so Run with the same id continues after a kill at any point. The
 // run's lease protects visits and the creation of batches. While the run waits, no process holds the lease: several may poll, and

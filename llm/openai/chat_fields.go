@@ -83,8 +83,8 @@ func (d *chatDecoder) keepMetadata() {
 	}
 }
 
-// usage reads the usage object under the different names of the vendors. Proxies for other protocols count cached tokens apart
-// from the prompt: then they exceed the prompt, or the total includes both.
+// usage reads the usage object under the different names of the vendors. Proxies for other protocols count cached tokens
+// separately from the prompt: then the cached tokens exceed the prompt, or the total includes both.
 func usage(raw json.RawMessage) (llm.Usage, bool) {
 	v := wire.ReadCounts(raw)
 	if v == nil {

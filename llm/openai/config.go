@@ -27,8 +27,8 @@ type Config struct {
 	// /chat/completions or /responses. Default: OPENAI_BASE_URL from the environment, or else
 	// https://api.openai.com.
 	URL string
-	// Protocol is the protocol of the server. Default: the one whose path URL ends in, or else
-	// Responses for OpenAI's own servers and ChatCompletions for all others.
+	// Protocol is the server's protocol. Default: the protocol whose path URL ends in, or else Responses for OpenAI's own servers
+	// and ChatCompletions for all others.
 	Protocol Protocol
 	// Key is sent as a bearer token. Default: OPENAI_API_KEY from the environment, if URL is
 	// empty or on api.openai.com; other servers get only a key that is set here.

@@ -64,8 +64,8 @@ func (p *place) settle() error {
 	return nil
 }
 
-// A walk goes down a path, and opens exactly the directories that it has checked: no
-// link, not even one that changes in the meantime, leads to a refused name.
+// A walk goes down a path, and opens exactly the directories that it has checked: no link, not even one that changes in the
+// meantime, leads to a rejected name.
 type walk struct {
 	*place
 	todo []string

@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A configured is a configured server that speaks the Model Context Protocol. Its tools are capabilities.
+// configured is a server from the configuration that speaks the Model Context Protocol. Its tools are capabilities.
 type configured struct {
 	name        string
 	at          string

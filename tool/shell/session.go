@@ -34,8 +34,8 @@ type Config struct {
 	// Dir is the working directory of commands. They may change its contents, except
 	// for .git and .stone: see [sandbox.Policy].
 	Dir string
-	// Writable are further paths that commands may change; they must exist. ReadOnly are paths that they may only read, even
-	// within writable directories; missing paths are ignored.
+	// Writable lists further paths that commands may change; they must exist. ReadOnly lists paths that commands may only read,
+	// even within writable directories; missing paths are ignored.
 	Writable, ReadOnly []string
 	// Env lists variables that commands receive in addition to PATH, HOME, TMPDIR, TZ and the locale variables: NAME=value, or
 	// NAME to pass on this program's value.
