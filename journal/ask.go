@@ -232,7 +232,7 @@ func (r *runner) outdated(q, kept Question) string {
 	return ""
 }
 
-// answer returns the answer in the journal, or asks for one.
+// answer returns the answer in the journal, or asks the question.
 func (f *frontend) answer(ctx context.Context, asked ask.Question) (ask.Answer, error) {
 	q := f.question(asked)
 	if err := bounds.CheckQuestion(q.Path, q); err != nil {

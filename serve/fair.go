@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// mostPriority bounds priorities.
+// mostPriority is the highest priority, and its negative the lowest.
 const mostPriority = 100
 
 // prioritized gives a run its priority, at most 0 for callers that are not interactive.

@@ -163,7 +163,7 @@ func tenantOf(n owed.Notice) string {
 	return tenant
 }
 
-// leave gives back a place.
+// leave releases a place.
 func (o *outbox) leave(n owed.Notice) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

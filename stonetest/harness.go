@@ -36,7 +36,7 @@ type Harness struct {
 	Strict bool
 	// Timeout limits each run; zero means unlimited.
 	Timeout time.Duration
-	// Budget bounds each run.
+	// Budget limits each run.
 	Budget budget.Limits
 	// AllowUnused allows a Mock to have unused answers when the test ends.
 	AllowUnused bool

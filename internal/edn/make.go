@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/internal/bounds"
 )
 
-// Bool makes a boolean.
+// Bool returns a boolean.
 func Bool(b bool) Value {
 	if b {
 		return Value{kind: KindBool, num: 1}
@@ -20,7 +20,7 @@ func Bool(b bool) Value {
 	return Value{kind: KindBool}
 }
 
-// Int makes an integer.
+// Int returns an integer.
 func Int(n int64) Value { return Value{kind: KindInt, num: uint64(n)} }
 
 // Float returns a float. All NaNs become the same NaN.
@@ -31,7 +31,7 @@ func Float(f float64) Value {
 	return Value{kind: KindFloat, num: math.Float64bits(f)}
 }
 
-// Char makes a character. An invalid one becomes U+FFFD.
+// Char returns a character. An invalid one becomes U+FFFD.
 func Char(r rune) Value {
 	if !utf8.ValidRune(r) {
 		r = utf8.RuneError
@@ -39,7 +39,7 @@ func Char(r rune) Value {
 	return Value{kind: KindChar, num: uint64(r)}
 }
 
-// String makes a string. Bytes that are not UTF-8 become U+FFFD.
+// String returns a string. Bytes that are not UTF-8 become U+FFFD.
 func String(s string) Value {
 	return Value{kind: KindString, text: strings.ToValidUTF8(s, "\uFFFD")}
 }
@@ -52,10 +52,10 @@ func Keyword(name string) (Value, error) {
 	return Value{kind: KindKeyword, text: name}, nil
 }
 
-// Vector makes a vector. It keeps the slice, which must not change afterwards.
+// Vector returns a vector. It keeps the slice, which must not change afterwards.
 func Vector(items ...Value) Value { return Value{kind: KindVector, more: hold(items)} }
 
-// Map makes a map of key, value, key, value … It keeps the slice, which must not change
+// Map returns a map of key, value, key, value … It keeps the slice, which must not change
 // afterwards. A duplicate key is an [*Error] at the second.
 func Map(keysAndValues ...Value) (Value, error) {
 	if len(keysAndValues)%2 != 0 {

@@ -16,11 +16,11 @@ type Key struct{}
 type Writes uint8
 
 const (
-	Intent Writes = 1 << iota // the body of the step has no effects but those of the steps within it
+	Intent Writes = 1 << iota // the body of the step has no effects besides its inner steps' effects
 	Result                    // until the next step, the result reaches no code that may have effects
 )
 
-// Contained is implemented by makers of a leaf whose effects may all be those of the recorded steps within it.
+// Contained is implemented by makers of a leaf that may have no effects besides those of its recorded steps.
 type Contained interface{ OnlySteps() bool }
 
 // Of returns the Writes of a step, or 0 if there are none.

@@ -349,7 +349,7 @@ func (l *Log) retract(path string, d event.Retracted) {
 	}
 }
 
-// Failed takes back the texts of a failed leaf. It is for records, which have no retractions. The calls of the leaf were made
+// Failed retracts the texts of a failed leaf. It is for records, which contain no retractions. The calls of the leaf were made
 // and stay.
 func (l *Log) Failed(leaf, reason string) {
 	l.mu.Lock()

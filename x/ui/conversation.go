@@ -28,7 +28,7 @@ const tenantLabel = "tenant"
 // somePage is how many runs are read at once while nothing is known about their tenants.
 const somePage = 16
 
-// maxChat bounds the id of a conversation, in bytes.
+// maxChat is the maximum length of a conversation's id in bytes.
 const maxChat = 200
 
 // chatName matches the ids of conversations that begin the names of their runs.

@@ -18,7 +18,7 @@ type comparison struct {
 	A, B        runRow
 	Under       string // the compared path, "" for the whole runs
 	Above       []crumb
-	All, Own    int // differing steps, and those of them with equal input
+	All, Own    int // differing steps, and how many of them have equal input
 	Differences []journal.Difference
 	Next        int // index of the first step not shown, 0 for none
 	Works       []works

@@ -82,7 +82,7 @@ func (r *runRow) asks(ctx context.Context, v View) error {
 	return nil
 }
 
-// Words returns the labels of a run for people, without those of a conversation: see Chat.
+// Words returns a run's labels for people, without a conversation's labels: see Chat.
 func (r runRow) Words() (out []string) {
 	for _, name := range slices.Sorted(maps.Keys(r.Labels)) {
 		if name == chatLabel || strings.HasPrefix(name, "chat-") && r.Chat() != "" {

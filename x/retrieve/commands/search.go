@@ -26,7 +26,7 @@ import (
 	_ "github.com/stonelayer/stone/x/retrieve/sqlite" // indexes in files
 )
 
-// Part has the commands.
+// Part provides the commands.
 var Part = &library.Library{Open: open}
 
 // open opens an index. One that is to be built is claimed until it is closed.

@@ -24,7 +24,7 @@ type answer struct {
 }
 
 type usage struct {
-	InputTokens      int     `json:"input_tokens"` // without those of a cache
+	InputTokens      int     `json:"input_tokens"` // without cached tokens
 	CacheWriteTokens int     `json:"cache_creation_input_tokens"`
 	CacheReadTokens  int     `json:"cache_read_input_tokens"`
 	OutputTokens     int     `json:"output_tokens"`

@@ -153,7 +153,7 @@ func (m *model) launch() tea.Cmd {
 
 func (m *model) busy() bool { return m.state == running || m.state == canceling }
 
-// Update takes a message.
+// Update handles a message.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	var cmd tea.Cmd
 	switch msg := msg.(type) {
