@@ -100,7 +100,7 @@ func (v *validator) unsure(d demand, why string) {
 	}
 }
 
-// nextRound checks the unmet demands from the given index on again, now with the nodes of the previous round.
+// nextRound checks the unmet demands from the given index on once more, with the nodes of the previous round.
 func (v *validator) nextRound(from int) {
 	kept := v.unmet[:from]
 	for _, d := range v.unmet[from:] {

@@ -90,8 +90,8 @@ func (j *job) store(h handle, text string) (err error) {
 	return err
 }
 
-// lane returns the DAG on which the nodes of the call start. Its number is unique among the
-// calls of the agent.
+// lane returns the DAG on which the call's nodes start. The number of the lane is unique among the
+// agent's calls.
 func (j *job) lane() (dag.DAG, error) {
 	return dag.Lane(j.base, (j.turn-1)*j.cfg.MaxCalls+j.position-1)
 }

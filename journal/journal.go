@@ -224,7 +224,7 @@ type Step struct {
 	Failure  string       `json:"failure,omitempty"` // kind of its failure
 	Reason   string       `json:"reason,omitempty"`  // of the failure
 	Usage    budget.Usage `json:"usage,omitzero"`    // usage of the result and all failures
-	// Declared is the estimated cost of an attempt, as its draw on an account declared it; zero for a
+	// Declared is the estimated cost of an attempt, as declared when it drew on an account; zero for a
 	// step without cost.
 	Declared budget.Amount `json:"declared,omitzero"`
 	// Possible sums up attempts that declared a cost and have neither a result nor a known cost. An Outline omits it.

@@ -117,7 +117,7 @@ type Reply struct {
 	Spent *budget.Usage `json:"-"`
 }
 
-// Source is a citation of an answer. Fields that the provider does not report are empty.
+// Source is a source cited in an answer. Fields that the provider does not report are empty.
 type Source struct {
 	URL   string `json:"url,omitempty"`
 	Title string `json:"title,omitempty"`

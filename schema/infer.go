@@ -185,7 +185,7 @@ func (i *inference) byKind(t reflect.Type, where string) (*object, error) {
 			if t == reflect.TypeFor[error]() {
 				use = "a string with its message"
 			}
-			return nil, fmt.Errorf("%s: no JSON can be read back into the interface %s; use %s", where, t, use)
+			return nil, fmt.Errorf("%s: JSON cannot be read back into the interface %s; use %s", where, t, use)
 		}
 		return newObject(), nil
 	case reflect.Pointer:

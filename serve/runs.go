@@ -179,7 +179,7 @@ func least(a, b budget.Limits, c *api.Budget) *api.Budget {
 	return least
 }
 
-// limited gives a run the strictest budget among its pipeline's, its caller's and its request's.
+// limited gives a run the strictest of its pipeline's, caller's and request's budgets.
 func limited(_ context.Context, t *task) error {
 	b := t.start.Budget
 	if b == nil {

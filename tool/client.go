@@ -45,7 +45,7 @@ func byClient(t *agent.Tool) {
 
 func free(context.Context) budget.Bound { return budget.Bound{} }
 
-// ClientTools offers the tools of the nearest node of type t, which the run's client executes, as with [Client]. Without such a
+// ClientTools offers the tools of the nearest node of type t. The run's client executes them, as with [Client]. Without such a
 // node it offers none. A tool is left out if the agent already has a tool with that name.
 //
 // A client chooses the names and descriptions, and thus part of the prompt.

@@ -246,7 +246,7 @@ func CheckEach(field form.Value, what string, known []string) {
 	}
 }
 
-// Within returns the path of a file relative to a directory, or an absolute path
+// Within resolves the path of a file against a directory. An absolute path is returned
 // unchanged.
 func Within(dir, path string) string {
 	if filepath.IsAbs(path) {

@@ -55,7 +55,7 @@ func Name(name string) string {
 type Misfit struct {
 	// Tell is the message to the model, which may answer again.
 	Tell string
-	// Cut reports that the token limit ended the answer.
+	// Cut reports whether the token limit ended the answer.
 	Cut bool
 	// Err describes the misfit. It may quote the answer.
 	Err error

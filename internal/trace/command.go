@@ -17,7 +17,7 @@ import (
 // order.
 const reorderWindow = 4096
 
-// A Command prints the answers of the three inspections of a trace file. Its methods
+// A Command prints the results of the three inspections of a trace file. Its methods
 // return an error only if the file cannot be opened or read to its end, or the answer
 // cannot be written. Unusable lines are reported on Err, one line each, and skipped.
 type Command struct {

@@ -20,7 +20,7 @@ type ofRun struct {
 	Run string `json:"run" jsonschema:"id of the run"`
 }
 
-// ofAnswer are the arguments of run_answer, where the model may answer.
+// ofAnswer holds the arguments of run_answer, for servers that let the model answer.
 type ofAnswer struct {
 	Run      string `json:"run" jsonschema:"id of the run"`
 	Question string `json:"question" jsonschema:"the question, as the run names it"`

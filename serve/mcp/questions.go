@@ -24,8 +24,8 @@ const answerField = "answer"
 // reasonField is the field with the reason for an answer, such as for refusing a tool.
 const reasonField = "reason"
 
-// inResults reports whether a client is asked in the result of a call, which it then repeats with the answers (since protocol
-// version 2026-07-28).
+// inResults reports whether questions reach the client in the result of a call, which the client then repeats with its answers
+// (since protocol version 2026-07-28).
 func inResults(session *sdk.ServerSession) bool {
 	params := session.InitializeParams()
 	return params != nil && params.ProtocolVersion >= "2026-07-28"

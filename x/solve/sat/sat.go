@@ -117,7 +117,7 @@ func (f *formula) holds(model []bool) error {
 	}
 	for i, g := range f.exactlyOne {
 		if count(g) != 1 {
-			return fmt.Errorf("group %d of exactly-one is not satisfied", i+1)
+			return fmt.Errorf("exactly-one group %d is not satisfied", i+1)
 		}
 	}
 	return nil

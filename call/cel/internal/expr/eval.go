@@ -132,8 +132,8 @@ func decode(text []byte) (ref.Val, error) {
 	return convert(v)
 }
 
-// convert makes values of the language at every level: values that are only wrapped would
-// be measured again on every read.
+// convert converts a value and everything in it to values of the language: a value that is only wrapped
+// would be measured again on every read.
 func convert(v any) (_ ref.Val, err error) {
 	switch v := v.(type) {
 	case json.Number:
