@@ -161,7 +161,7 @@ func (a Ashlar) Version() string { return a.spec().version }
 // Rounds returns the maximum number of rounds of a loop, or 0 for any other ashlar.
 func (a Ashlar) Rounds() int { return a.spec().max }
 
-// Queries returns a's own queries, without those of its children.
+// Queries returns a's own queries, without its children's queries.
 func (a Ashlar) Queries() []dag.Query { return append([]dag.Query(nil), a.spec().queries...) }
 
 // QueriesAll returns the queries of a and its descendants that no earlier step within a satisfies: the inputs that a needs when

@@ -121,7 +121,7 @@ type Middleware struct {
 	Bound func(context.Context) budget.Bound
 	// Reads lists the queries of Wrap on Context.DAG, in addition to the agent's own.
 	Reads []dag.Querier
-	// Effects are the effects on the world beyond those of Tool, including the effects of tools that Wrap offers.
+	// Effects are the effects on the world in addition to the effects of Tool. They include the effects of tools that Wrap offers.
 	Effects []string
 }
 

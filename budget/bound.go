@@ -141,7 +141,7 @@ func factors(at string) []string {
 	return strings.Split(at, product)
 }
 
-// each returns the bound with all amounts replaced, its own and those of its parts.
+// each returns the bound with all amounts replaced, including the amounts of its parts.
 func (b Bound) each(amount func(at string, usd float64) (string, float64)) Bound {
 	out := Bound{open: b.open, parts: slices.Clone(b.parts)}
 	for _, s := range b.sums {

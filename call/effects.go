@@ -41,7 +41,7 @@ func (m *Metadata) forbids(s *Spec) bool {
 	return len(grants.Missing(s.Effects, allowed)) > 0
 }
 
-// given returns the effects granted to an answer: those that the call states, or else the needs of the capability.
+// given returns the effects granted to an answer: the effects that the call states, or else the needs of the capability.
 func (m *Metadata) given(s *Spec) []string {
 	if s.Effects != nil {
 		return s.Effects

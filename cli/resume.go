@@ -183,7 +183,7 @@ func (a *app) resumeAll(c *cobra.Command) error {
 	return nil
 }
 
-// waiting returns the waiting runs, or only those that wait for nothing but their batches.
+// waiting returns the waiting runs, or only the runs that wait for nothing but their batches.
 func waiting(ctx context.Context, s *store, people bool) (all []journal.RunInfo, err error) {
 	for r, err := range s.each(ctx, journal.Query{States: []journal.State{journal.Waiting}, Asking: true}) {
 		if err != nil {

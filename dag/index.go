@@ -39,7 +39,7 @@ func (n *Node) nearest(typ string) *Node {
 	return found
 }
 
-// index builds the nearest-index of n from that of its closest indexed ancestor.
+// index builds the nearest-index of n from its closest indexed ancestor's index.
 func (n *Node) index() *trie[*Node] {
 	var index *trie[*Node]
 	var line []*Node
@@ -158,7 +158,7 @@ func (e *entry) indexed() *entry {
 	return half
 }
 
-// index builds the list-index of e from that of the last indexed entry.
+// index builds the list-index of e from the last indexed entry's index.
 func (e *entry) index() {
 	var index *trie[*list]
 	var log []*entry

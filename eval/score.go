@@ -52,7 +52,7 @@ type Scorer struct {
 }
 
 // Func returns a scorer that calls a Go function. The function sees only cases with an answer. If it returns an error, the Score
-// has the verdict "error". Options are those of stone.Func: give an expensive scorer a Version and stone.Reusable.
+// has the verdict "error". Options are options of stone.Func: give an expensive scorer a Version and stone.Reusable.
 func Func(name string, fn func(context.Context, Case) (Score, error), options ...stone.LeafOption) Scorer {
 	return scoring(name, "", fn, options...)
 }

@@ -29,7 +29,7 @@ func prompts(before, now []Part) (all []event.Notice) {
 	return all
 }
 
-// keepPrompts sets the prompts of a shape to those that the run started with.
+// keepPrompts restores the prompts with which the run started in a shape.
 func keepPrompts(before, now []Part) {
 	old := index(before)
 	for i, p := range now {

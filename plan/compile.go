@@ -264,7 +264,7 @@ func (c *compiler) typeOf(n *node) dag.AnyType {
 	return c.slotType(n.as)
 }
 
-// slotType returns the node type of a slot. Its schema is that of the only call that defines it.
+// slotType returns the node type of a slot. If a single call defines the slot, the type has the schema of that call.
 func (c *compiler) slotType(name string) dag.AnyType {
 	if t := c.types[name]; t != nil {
 		return t

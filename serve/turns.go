@@ -31,7 +31,7 @@ func inSession(_ context.Context, t *task) error {
 	return nil
 }
 
-// shownLabels returns the labels of a run without those that order the turns of a conversation.
+// shownLabels returns the labels of a run without the labels that order the turns of a conversation.
 func shownLabels(info journal.RunInfo) map[string]string {
 	if info.Labels[turn.ChatLabel] == "" || info.Labels[turn.NumberLabel] == "" {
 		return info.Labels

@@ -24,8 +24,8 @@ func Parallel() Option {
 	return func(t *agent.Tool) { t.Parallel = true }
 }
 
-// Effects declares the tool's effects on the world, such as "fs/write" or "net". Without arguments it declares that there are
-// none. A tool without this option is assumed to do anything.
+// Effects declares the tool's effects on the world, such as "fs/write" or "net". Without arguments, the tool
+// has no effects. A tool without this option may have any effect.
 func Effects(effects ...string) Option {
 	return func(t *agent.Tool) {
 		if t.Effects == nil {

@@ -52,7 +52,7 @@ type Batch struct {
 	Noted    time.Time `json:"noted"`
 	ID       string    `json:"id,omitempty"` // at the provider; empty if that is not known
 	State    State     `json:"state"`
-	// Keys are the keys of its requests, without those that the run no longer needs.
+	// Keys are the keys of the requests that the run still needs.
 	Keys []string `json:"keys,omitempty"`
 	// Lost are the requests without an answer, and Why is how the batch ended.
 	Lost []string `json:"lost,omitempty"`

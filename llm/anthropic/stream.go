@@ -202,7 +202,7 @@ func (d *decoder) end(out []llm.Delta, e ending) []llm.Delta {
 	return append(out, llm.Delta{Kind: llm.Refusal, Text: d.reply.Refusal})
 }
 
-// addUsage overwrites the fields of an older usage with those of a newer one. It ignores zeros, which some servers send at the
+// addUsage overwrites the fields of an older usage with the newer values. It ignores zeros, which some servers send at the
 // end.
 func (d *decoder) addUsage(raw json.RawMessage) {
 	usage := wire.ReadCounts(raw)

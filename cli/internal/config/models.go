@@ -88,8 +88,8 @@ func (m *Model) spec() llm.Spec {
 	return llm.Spec{Price: m.Price, Window: m.Window, Output: m.Output, Can: m.Can}
 }
 
-// table returns the known facts about models that pipelines call directly. A model's provider is that of its server, or, without
-// a server, the named one.
+// table returns the known facts about models that pipelines call directly. A model with an endpoint has the provider of that
+// server; any other model has the provider that it names.
 func (r *reader) table() llm.Table {
 	servers := map[string]*provider{}
 	for _, name := range slices.Backward(r.providerNames()) {

@@ -72,8 +72,8 @@ func padded(prefix, digit string) (dag.ID, error) {
 
 var errEnough = errors.New("enough rows were read")
 
-// A record of starting steps yields several rows of Follow, so a position consists of the number of the record and the index
-// within it.
+// Follow yields several rows for a record of several starting steps. A position is therefore the number of a record and the
+// index of a row within it.
 const (
 	placeBits = 16
 	maxPlaces = 1 << placeBits // steps in a record

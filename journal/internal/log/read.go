@@ -176,7 +176,7 @@ func (j *Journal) reached(run string, d dag.DAG, ids []dag.ID) (dag.DAG, error) 
 	return record.Reached(heads)
 }
 
-// writeNodes writes nodes in the format of dag.Read. It returns the last row, which is the one that the reader refused, because a
+// writeNodes writes nodes in the format of dag.Read. It returns the last row, which is the row that the reader refused, because a
 // pipe has no buffer.
 func (j *Journal) writeNodes(ctx context.Context, w io.Writer, run string) (at *Row, err error) {
 	err = j.rows(ctx, run, Selection{Nodes: true}, func(row *Row, h head) error {

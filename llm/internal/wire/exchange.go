@@ -30,7 +30,7 @@ const (
 	maxErrorBody = 64 << 10
 )
 
-// question is a request: the one that is posted, or one for the rest of its answer.
+// question is either the original request or a request for the missing part of its answer.
 type question struct {
 	method string
 	url    *url.URL

@@ -104,7 +104,7 @@ func (s *session) follows(ctx context.Context, o *outcome, attempt int) bool {
 // outcome describes how an attempt ended.
 type outcome struct {
 	err   error
-	path  string // the path of the rest of the answer, "" if complete
+	path  string // where to request the missing part of the answer, or "" if none is missing
 	wait  time.Duration
 	again bool // another attempt follows after wait
 }
