@@ -79,10 +79,12 @@ func (a *app) relinked(c *cobra.Command, others ...string) error {
 	if err := a.consentToConfig(); err != nil {
 		return err
 	}
-	link := load.Linked{
-		Always:       slices.Concat(kinds.Packages(), []string{screenPackage, servePackage, editorPackage, postgresPackage, libraryPackage, indexPackage, labPackage}),
-		Capabilities: missing, Dir: conf.Dir,
+	every := append(kinds.Packages(), screenPackage, postgresPackage)
+	for _, of := range homes {
+		every = append(every, of...)
 	}
+	slices.Sort(every)
+	link := load.Linked{Always: slices.Compact(every), Capabilities: missing, Dir: conf.Dir}
 	builder := a.Pipeline.(fromArgument)
 	err = a.handOver(c, a.Args, "the capabilities", func(ctx context.Context) (load.Program, error) {
 		return builder.command(ctx, link)
@@ -150,6 +152,7 @@ func (a *app) compile(c *cobra.Command, what string, signals <-chan os.Signal, b
 // The packages of parts besides kinds.
 const (
 	screenPackage   = "github.com/stonelayer/stone/x/screen"
+	evalPackage     = "github.com/stonelayer/stone/x/eval/commands"
 	servePackage    = "github.com/stonelayer/stone/cli/serve"
 	editorPackage   = "github.com/stonelayer/stone/x/acp"
 	postgresPackage = "github.com/stonelayer/stone/journal/postgres"
@@ -161,15 +164,10 @@ const (
 // toLink returns the packages whose parts a package's program must link: the kinds named in the configuration and, if used, the
 // screen.
 func (a *app) toLink(c *cobra.Command) (link load.Linked, err error) {
-	switch {
-	case c == c.Root():
-		link.Always = append(link.Always, screenPackage)
-	case c.Name() == "serve" || c.Name() == "mcp":
-		link.Always = append(link.Always, servePackage)
-	case c.Name() == "acp":
-		link.Always = append(link.Always, servePackage, editorPackage)
-	case c.Name() == "eval" || c.Name() == "improve":
-		link.Always = append(kinds.Homes(kinds.Expression), labPackage)
+	if c == c.Root() {
+		link.Always = []string{screenPackage}
+	} else {
+		link.Always = slices.Clone(homes[strings.Fields(c.CommandPath())[1]])
 	}
 	if db := c.Flags().Lookup("db"); db != nil && redact.IsDatabase(storeName(db.Value.String())) {
 		link.Always = append(link.Always, postgresPackage)

@@ -3,12 +3,14 @@ package cli
 import (
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/cli/internal/publish"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/cases"
+	"github.com/stonelayer/stone/internal/command"
 	"github.com/stonelayer/stone/internal/display"
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/internal/library"
@@ -141,6 +143,7 @@ type linked struct {
 	postgres  *stores.Server     // nil for none
 	protocols []publish.Protocol // of the server
 	library   *library.Library
+	commands  command.Commands
 	cases     cases.Of // nil for none
 }
 
@@ -159,6 +162,11 @@ func link(parts []Part) (l linked, err error) {
 			l.cases = p
 		case *library.Library:
 			l.library = p
+		case command.Commands:
+			if l.commands == nil {
+				l.commands = command.Commands{}
+			}
+			maps.Copy(l.commands, p)
 		case publish.Protocol:
 			l.protocols = append(l.protocols, p)
 		case stores.Server:

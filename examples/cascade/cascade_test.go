@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/x/eval"
 	"github.com/stonelayer/stone/internal/test/need"
 )
 

@@ -25,7 +25,7 @@ import (
 	"github.com/stonelayer/stone/call/answers"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/effect"
-	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/x/eval"
 	"github.com/stonelayer/stone/sandbox"
 )
 

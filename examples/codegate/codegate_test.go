@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/x/eval"
 	"github.com/stonelayer/stone/internal/test/boxtest"
 	"github.com/stonelayer/stone/internal/test/need"
 )

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/x/eval"
 	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/journal/sqlite"
