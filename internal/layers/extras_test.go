@@ -20,8 +20,8 @@ import (
 // users are the packages outside x that may import an extra. An example that shows one goes with it.
 var users = []string{"cli/all", "cmd/stone", "examples/..."}
 
-// triers are the packages whose tests use extras, because they test what the command makes of them.
-var triers = []string{"cli", "cli/serve", "cli/internal/config", "serve"}
+// triers are the packages whose tests use extras: they test what the command or an evaluation makes of them.
+var triers = []string{"cli", "cli/serve", "cli/internal/config", "serve", "serve/internal/page", "x/lab", "x/retrieve"}
 
 // extra returns the folder of an extra, such as x/retrieve, to which a package belongs.
 func extra(importPath string) (string, bool) {
@@ -36,16 +36,16 @@ func extra(importPath string) (string, bool) {
 func TestNothingNeedsAnExtra(t *testing.T) {
 	for _, p := range load(t) {
 		name, _ := local(p.ImportPath)
-		of, isExtra := extra(p.ImportPath)
+		of, _ := extra(p.ImportPath)
 		check := func(imports []string, may []string, who string) {
 			for _, imported := range imports {
-				if other, ok := extra(imported); ok && other != of && (isExtra || !slices.ContainsFunc(may, func(pattern string) bool { return fits(pattern, name) })) {
+				if other, ok := extra(imported); ok && other != of && !slices.ContainsFunc(may, func(pattern string) bool { return fits(pattern, name) }) {
 					t.Errorf("%s%s imports %s: let it come as a part of the program, as cli/all names it", who, p.ImportPath, imported)
 				}
 			}
 		}
 		check(p.Imports, users, "")
-		check(slices.Concat(p.TestImports, p.XTestImports), triers, "a test of ")
+		check(slices.Concat(p.TestImports, p.XTestImports), slices.Concat(users, triers), "a test of ")
 	}
 }
 

@@ -69,7 +69,7 @@ func (flags *evalFlags) describe(f *pflag.FlagSet) {
 	f.StringVar(&flags.data.Split, "split", "", "evaluate only `PART`: dev or test, by the column split or else by digest")
 	f.IntVar(&flags.data.N, "n", 0, "draw at most `N` cases")
 	f.Uint64Var(&flags.data.Seed, "seed", 0, "draw other cases with another `SEED`")
-	f.StringArrayVar(&flags.scores, "score", nil, "score by `KIND`, such as exact, number:0.01 or cel:EXPRESSION, or by a file of scorers: see the Go package eval")
+	f.StringArrayVar(&flags.scores, "score", nil, "score by `KIND`, such as exact, number:0.01 or cel:EXPRESSION, or by a file of scorers: see the Go package x/eval")
 	f.IntVar(&flags.trials, "trials", 0, "answer each case `K` times (default 1)")
 	f.IntVar(&flags.lanes, "lanes", 0, "answer at most `N` cases at once (default 64)")
 	f.StringVar(&flags.against, "against", "", "compare with `RUN|FILE`: a finished evaluation, or a file of --save")
