@@ -10,9 +10,9 @@ import (
 	"slices"
 
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/cel/internal/expr"
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/schema"
+	"github.com/stonelayer/stone/x/cel/internal/expr"
 )
 
 // The failure types in addition to those of package call.
