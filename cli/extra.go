@@ -22,7 +22,7 @@ import (
 var homes = map[string][]string{
 	"eval":  append([]string{evalPackage, labPackage}, kinds.Homes(kinds.Expression)...),
 	"index": {libraryPackage, indexPackage}, "search": {libraryPackage, indexPackage},
-	"serve": {servePackage}, "mcp": {servePackage}, "inspect": {servePackage}, "token": {servePackage}, "acp": {servePackage, editorPackage},
+	"serve": {servePackage, mcpPackage}, "mcp": {servePackage, mcpPackage}, "inspect": {servePackage}, "token": {servePackage}, "acp": {servePackage, editorPackage},
 }
 
 // extra makes a command of a part.

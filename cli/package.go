@@ -154,6 +154,7 @@ const (
 	screenPackage   = "github.com/stonelayer/stone/x/screen"
 	evalPackage     = "github.com/stonelayer/stone/x/eval/commands"
 	servePackage    = "github.com/stonelayer/stone/cli/serve"
+	mcpPackage      = "github.com/stonelayer/stone/x/mcp/server"
 	editorPackage   = "github.com/stonelayer/stone/x/acp"
 	postgresPackage = "github.com/stonelayer/stone/journal/postgres"
 	libraryPackage  = "github.com/stonelayer/stone/x/retrieve/commands"

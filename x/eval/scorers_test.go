@@ -14,7 +14,6 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/terms"
@@ -23,6 +22,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/tool"
+	"github.com/stonelayer/stone/x/cel"
 	"github.com/stonelayer/stone/x/eval"
 )
 

@@ -6,7 +6,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-
 )
 
 func TestFieldsOf(t *testing.T) {
