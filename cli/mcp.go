@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/cli/internal/publish"
 )
 
-// modelsFlag adds the flag that lets models answer questions.
+// modelsFlag adds the flag that allows models to answer questions.
 func modelsFlag(f *pflag.FlagSet, models *bool) {
 	f.BoolVar(models, "model-may-answer", false, "let the model of an MCP client answer questions, also those that guard what it does")
 }
@@ -34,7 +34,7 @@ func (a *app) describeOne(c *cobra.Command) {
 	budgetFlags(f, &a.calls.budget)
 }
 
-// serveOne serves the pipelines named by the arguments to one client, which acts for the user.
+// serveOne serves the pipelines named by the arguments to a single client, which acts on behalf of the user.
 func (a *app) serveOne(c *cobra.Command, args []string, cfg publish.Config, serve func(context.Context, publish.Config, io.Reader, io.Writer) error) error {
 	return a.withPublished(c, args, func(all []publish.Pipeline) error {
 		cfg.Pipelines, cfg.By = all, user()

@@ -13,10 +13,10 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// telemetry sends the spans of a command's runs.
+// telemetry sends the spans of the runs of a command.
 type telemetry struct {
 	once sync.Once
-	live *otlp.Live // nil if no collector is named
+	live *otlp.Live // nil if no collector is configured
 	err  error      // the configuration is not trusted
 }
 
@@ -26,8 +26,9 @@ func (t *telemetry) close() {
 	}
 }
 
-// watching returns the watchers of each run: Config.Watch, and an exporter if the environment or the configuration names a
-// collector. The error means that the configuration is not trusted; other faults are printed, and nothing is sent.
+// watching returns a function that returns the watchers of a run: Config.Watch, and an exporter if the environment or the
+// configuration names a collector. The error means that the configuration is not trusted. Other faults are printed, and then
+// nothing is sent.
 func (a *app) watching() (watch func(journal.RunInfo) event.Watcher, err error) {
 	t := &a.telemetry
 	t.once.Do(func() {
@@ -54,14 +55,14 @@ func (a *app) watching() (watch func(journal.RunInfo) event.Watcher, err error) 
 	}, t.err
 }
 
-// configuredTelemetry reads the section telemetry of the configuration, which a run may not need otherwise.
+// configuredTelemetry reads only the section telemetry of the configuration, because a run may not need the rest.
 func (a *app) configuredTelemetry() (otlp.Config, error) {
 	of, file, err := config.ReadTelemetry(a.calls.config)
 	if err != nil || of.URL == "" {
 		return otlp.Config{}, err
 	}
 	if a.calls.config == "" {
-		// It does not ask, because a question would have to show everything that the file reaches.
+		// Do not ask for trust here: the question would have to show everything that the file reaches.
 		f := found{dir: filepath.Dir(file), wants: []string{of.Reaches()}, files: []string{file}}
 		if a.trusting {
 			trusting.Store(true)
@@ -75,7 +76,7 @@ func (a *app) configuredTelemetry() (otlp.Config, error) {
 	return cfg, err
 }
 
-// watched returns the watcher of a run. Run is nil if it is not kept.
+// watched returns the watcher of a run. Run is nil if the run is not recorded.
 func (a *app) watched(pipeline string, run *keptRun) (event.Watcher, error) {
 	watch, err := a.watching()
 	if err != nil {
