@@ -20,7 +20,7 @@ import (
 // A Webhook is a URL that a server calls when runs end or wait for answers.
 type Webhook struct {
 	Name, URL, Tenant string
-	Pipelines         []string // nil for all
+	Pipelines         []string // nil means all pipelines
 	Private           bool
 	secrets           []kinds.Secret
 }
@@ -61,10 +61,10 @@ func (r *reader) readWebhooks(m *form.Map) {
 	})
 }
 
-// mostName is the maximum length of a budget's name, which is part of a key.
+// mostName is the maximum length of a budget's name, because the name is part of a key.
 const mostName = 64
 
-// readBudgets reads the budgets over many runs.
+// readBudgets reads the shared budgets.
 func (r *reader) readBudgets(m *form.Map) {
 	m.At("budgets").Entries(func(name string, v form.Value) {
 		b := budget.Rule{Shared: budget.Shared{Name: name}}
@@ -97,13 +97,13 @@ func (r *reader) readBudgets(m *form.Map) {
 	})
 }
 
-// Telemetry configures the destination of spans.
+// Telemetry configures where spans are sent.
 type Telemetry struct {
 	otlp.Config
 	headers kinds.Secret
 }
 
-// Read returns an exporter's Config with the current headers.
+// Read returns the configuration of an exporter, with the current values of the headers.
 func (t Telemetry) Read() (cfg otlp.Config, secrets []string, err error) {
 	cfg = t.Config
 	if t.headers == (kinds.Secret{}) {
@@ -122,7 +122,7 @@ func (t Telemetry) Read() (cfg otlp.Config, secrets []string, err error) {
 	return cfg, secrets, nil
 }
 
-// Reaches describes the data sent, or returns "".
+// Reaches describes where which data is sent. It returns "" if none is sent.
 func (t Telemetry) Reaches() string {
 	if t.URL == "" {
 		return ""
@@ -149,8 +149,8 @@ func (t *Telemetry) read(r *kinds.Reader, m *form.Map) {
 	r.Of("telemetry", func() { m.At("telemetry").Map(read) })
 }
 
-// ReadTelemetry reads only the section telemetry of a configuration, by default the one in the nearest directory .stone. It also
-// returns the name of the file, or "".
+// ReadTelemetry reads only the section telemetry of a configuration: of the given file or, if file is "", of the one in the
+// nearest directory .stone. It also returns the name of the file, or "" if there is none.
 func ReadTelemetry(file string) (t Telemetry, from string, err error) {
 	if file == "" {
 		dir, err := Find(".")
@@ -177,7 +177,7 @@ func ReadTelemetry(file string) (t Telemetry, from string, err error) {
 	return t, file, invalid(file, faults)
 }
 
-// readSearch reads the section search: the project's index, how documents are split, the embedder and the reranker.
+// readSearch reads the section search: the project's index, how documents are split into passages, the embedder and the reranker.
 func (r *reader) readSearch(m *form.Map) {
 	s := &r.Reader.Search
 	s.Index = filepath.Join(r.Reader.Dir, Name, "index.db")
@@ -221,7 +221,7 @@ func (r *reader) readEmbedder(m *form.Map, s *kinds.Search) {
 	}
 }
 
-// embedder returns a client for an embedder, or nil if the protocol has none.
+// embedder returns a client for an embedder. It returns nil if the protocol does not support embeddings.
 func (p *provider) embedder(model string, dimensions int) llm.Embedder {
 	key, keys := p.credentials()
 	extra := func(name string) map[string]any {
