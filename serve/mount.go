@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// A Mount returns the handler of another protocol, such as MCP. It is called when the server is created.
+// A Mount returns the handler of another protocol, such as MCP in package x/mcp/server. It is called when the server is created.
 type Mount func(*Server) (Handler, error)
 
 // A Handler handles a request from a caller that was admitted and is within its rate limit. The handler returned by [Server.As]

@@ -1,6 +1,6 @@
-// Package serve provides the server of the command. With its part, cli.Main has the sub-commands serve and mcp and, together with
-// acp.Part from package x/acp, the sub-command acp. The sub-commands run and chat then also accept the names of intents and
-// capabilities.
+// Package serve provides the server of the command. With its part, cli.Main has the sub-command serve and, together with the
+// parts of packages x/mcp/server and x/acp, the sub-commands mcp and acp. The sub-commands run and chat then also accept the
+// names of intents and capabilities.
 //
 //	func main() { cli.Main(Pipeline, serve.Part) }
 package serve
@@ -23,29 +23,20 @@ import (
 	"github.com/stonelayer/stone/cli/internal/publish"
 	"github.com/stonelayer/stone/cli/internal/token"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/inside"
 	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/mcp"
 )
 
 // Part adds the server to a program.
-var Part = &publish.Server{Serve: run, MCP: serveMCP, ACP: serveACP, HTML: serve.WriteHTML, Chat: chat}
+var Part = &publish.Server{Serve: run, Client: serveClient, HTML: serve.WriteHTML, Chat: chat}
 
 // A Protocol is a part that makes the server of a program speak another protocol.
-type Protocol struct {
-	// Mounts are the protocol's mounts by http.ServeMux pattern, as in serve.Config.
-	Mounts map[string]serve.Mount
-	// Editor serves one editor over standard input and output, for the command acp, until the editor ends or ctx is done. By is
-	// the name of the user. Editor is nil if the protocol is not for editors.
-	Editor func(ctx context.Context, of *serve.Server, by string, in io.Reader, out io.Writer) error
-}
+type Protocol = inside.Protocol
 
-// Part marks a Protocol as a part of a program; see cli.Part.
-func (Protocol) Part() {}
-
-// Protocol distinguishes a Protocol from other parts.
-func (Protocol) Protocol() {}
+// Options are the settings from the command line that concern the clients of a protocol.
+type Options = inside.Options
 
 // closeTime is how long open requests may continue when the server stops. Streams are closed at once.
 const closeTime = 5 * time.Second
@@ -56,12 +47,14 @@ func run(ctx context.Context, cfg publish.Config) error {
 	if cfg.Inspect {
 		of.Access = inspector{cfg.First, cfg.By, cfg.Answer}
 	} else {
-		of.Mounts, of.Live = map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{ModelMayAnswer: cfg.Models})}, cfg.Live
+		of.Mounts, of.Live = map[string]serve.Mount{}, cfg.Live
 		of.IgnoreTools, of.Embedder = cfg.IgnoreTools, cfg.Embedder
 		for _, p := range cfg.Protocols {
 			switch p := p.(type) {
 			case Protocol:
-				maps.Copy(of.Mounts, p.Mounts)
+				if p.Mounts != nil {
+					maps.Copy(of.Mounts, p.Mounts(optionsOf(cfg)))
+				}
 			case serve.Protocol:
 				of.Protocols = append(of.Protocols, p)
 			}
@@ -125,26 +118,24 @@ func configOf(cfg publish.Config) serve.Config {
 	return of
 }
 
-// serveMCP serves one client of the Model Context Protocol.
-func serveMCP(ctx context.Context, cfg publish.Config, in io.Reader, out io.Writer) error {
-	return serveOne(ctx, cfg, func(ctx context.Context, s *serve.Server) error {
-		return mcp.Serve(ctx, s, mcp.Config{By: cfg.By, ModelMayAnswer: cfg.Models}, in, out)
-	})
-}
+func optionsOf(cfg publish.Config) Options { return Options{By: cfg.By, ModelMayAnswer: cfg.Models} }
 
-// serveACP serves one editor.
-func serveACP(ctx context.Context, cfg publish.Config, in io.Reader, out io.Writer) error {
+// serveClient serves the client of a command. When the server is drained, its calls get the state of their runs.
+func serveClient(ctx context.Context, command string, cfg publish.Config, in io.Reader, out io.Writer) error {
 	for _, p := range cfg.Protocols {
-		if p, ok := p.(Protocol); ok && p.Editor != nil {
+		if p, ok := p.(Protocol); ok && p.Command == command {
 			return serveOne(ctx, cfg, func(ctx context.Context, s *serve.Server) error {
-				return p.Editor(ctx, s, cfg.By, in, out)
+				return p.Client(ctx, s, optionsOf(cfg), in, out)
 			})
 		}
 	}
-	return errors.New("this program speaks with no editors: give cli.Main the part of package github.com/stonelayer/stone/x/acp")
+	return fmt.Errorf("this program does not include the command %s: give cli.Main the part of package github.com/stonelayer/stone/%s", command, homes[command])
 }
 
-// serveOne serves one client. When the server is drained, calls of this client return the state of their runs.
+// homes maps each command to the package whose part provides it.
+var homes = map[string]string{"mcp": "x/mcp/server", "acp": "x/acp"}
+
+// serveOne calls client with a server. The server's runs continue until client returns.
 func serveOne(ctx context.Context, cfg publish.Config, client func(context.Context, *serve.Server) error) error {
 	s, err := serve.New(configOf(cfg))
 	if err != nil {
