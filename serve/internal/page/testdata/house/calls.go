@@ -30,7 +30,7 @@ var (
 	number = dag.NewType[float64]("number")
 )
 
-// model answers with a text after a delay. If the text is "", the model is not available.
+// model answers with a text after a time. One with the text "" is not available.
 func model(id string, usd float64, wait time.Duration, text, source string) call.Capability {
 	return call.Capability{
 		Metadata: call.Metadata{ID: id, Kind: "llm", Version: "2026-06", Intents: []string{"text/summarise"}, Cost: call.Cost{USD: usd}},
@@ -68,7 +68,7 @@ const (
 	short = "The invoice of March has not arrived; the address was given twice."
 )
 
-// summarising is a call with a strategy.
+// summarising is a call by a strategy.
 func summarising(strategy string) stone.Ashlar {
 	minimum, on := 0.6, true
 	again := 1
@@ -109,7 +109,7 @@ func summarising(strategy string) stone.Ashlar {
 		Dispatch: call.Dispatch{Candidates: []string{"model/down", "model/tiny", "solver/words", "model/small", "model/large"}, Strategy: strategy},
 		Done:     call.Done{Must: []string{"names-a-source"}, Should: []string{"at-most-100", "no-repetition"}, ScoreMin: &minimum},
 	}
-	if strategy == call.Race { // the last candidate is always stopped
+	if strategy == call.Race { // the last one is always stopped
 		spec.Dispatch.Candidates = append(spec.Dispatch.Candidates, "model/slow")
 	}
 	if strategy == "slow" {
@@ -121,8 +121,8 @@ func summarising(strategy string) stone.Ashlar {
 	return stone.Seq("tickets", say("read", ticket, "Invoice? March's has not come. February's came late. I gave the address twice!"), call.New("summarise", brief, spec))
 }
 
-// paying is an agent with a tool that requires approval.
-func paying() stone.Ashlar {
+// paying is an agent whose tool needs an approval.
+func paying(order string) stone.Ashlar {
 	type payment struct {
 		Order  int    `json:"order" jsonschema:"number of the order"`
 		Amount string `json:"amount" jsonschema:"in EUR"`
@@ -132,11 +132,11 @@ func paying() stone.Ashlar {
 		return fmt.Sprintf("refunded %s EUR for order %d", p.Amount, p.Order), nil
 	})
 	m := script.New(
-		script.Call("refund", `{"order":90071992547409931,"amount":"18.50","reason":"the cup arrived broken"}`),
+		script.Call("refund", `{"order":`+order+`,"amount":"18.50","reason":"the cup arrived broken"}`),
 		script.Text("The money is on its way."),
 	)
 	return agent.New("support", refund, m, agent.Config{
-		System: agent.Say("You help customers of a pottery."), User: agent.Say("My cup arrived broken. Order 90071992547409931."),
+		System: agent.Say("You help customers of a pottery."), User: agent.Say("My cup arrived broken. Order " + order + "."),
 		Use: []agent.Middleware{tool.Confirm(pay, tool.Ask)},
 	})
 }
