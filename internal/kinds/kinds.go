@@ -52,12 +52,12 @@ var homes = map[string]string{
 	"acp":        "x/acp/harness",
 	"chess":      "x/solve/uci",
 	LegalMove:    "x/solve/uci",
-	"mcp":        "tool/mcp",
+	"mcp":        "x/mcp",
 	"search":     "x/retrieve/search",
-	"servers":    "tool/mcp",
+	"servers":    "x/mcp",
 	"marks":      "x/marks",
-	"solver/cel": "call/cel",
-	Expression:   "call/cel",
+	"solver/cel": "x/cel",
+	Expression:   "x/cel",
 	"solver/sat": "x/solve/sat",
 }
 

@@ -20,8 +20,9 @@ import (
 // users are the packages outside x that may import an extra. An example that shows one goes with it.
 var users = []string{"cli/all", "cmd/stone", "examples/..."}
 
-// triers are the packages whose tests use extras, because they test what the command makes of them.
-var triers = []string{"cli", "cli/serve", "cli/internal/config", "serve"}
+// triers are the packages whose tests use extras, because they test what programs do with them, or need a language
+// of expressions.
+var triers = []string{"call", "cli", "cli/serve", "cli/internal/config", "eval", "internal/structured", "internal/test/hostile", "plan", "serve", "serve/api"}
 
 // extra returns the folder of an extra, such as x/retrieve, to which a package belongs.
 func extra(importPath string) (string, bool) {

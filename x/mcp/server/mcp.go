@@ -1,0 +1,206 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/stonelayer/stone/internal/inside"
+	"github.com/stonelayer/stone/serve"
+)
+
+// Config configures how pipelines are served. Its zero value is usable.
+type Config struct {
+	// Wait is how long a call waits for its run, at most a minute, before it returns the run's id; 50 s if zero, because many
+	// clients give up after a minute.
+	Wait time.Duration
+	// ModelMayAnswer lets the client's model answer questions itself, with the tool run_answer. Questions guard the model's
+	// actions, so by default run_answer only makes the client ask its user.
+	ModelMayAnswer bool
+	// By names the client of Serve when its answers are recorded, such as "user ada". A mount uses its server's callers.
+	By string
+}
+
+// Part gives programs with the part of package cli/serve the command mcp, and their servers the protocol at /mcp:
+//
+//	func main() { cli.Main(Pipeline, serve.Part, server.Part) }
+var Part = inside.Protocol{
+	Mounts: func(o inside.Options) map[string]serve.Mount {
+		return map[string]serve.Mount{"/mcp": Mount(Config{ModelMayAnswer: o.ModelMayAnswer})}
+	},
+	Command: "mcp",
+	Client: func(ctx context.Context, of *serve.Server, o inside.Options, in io.Reader, out io.Writer) error {
+		return Serve(ctx, of, Config{By: o.By, ModelMayAnswer: o.ModelMayAnswer}, in, out)
+	},
+}
+
+// maxMessage is the largest message of a client in bytes.
+const maxMessage = 8 << 20
+
+// server serves the pipelines of a serve.Server.
+type server struct {
+	*sdk.Server
+	wait time.Duration
+	open bool        // the model may answer
+	gone func() bool // the client, or the server, has ended
+}
+
+// Mount serves the pipelines over streamable HTTP.
+func Mount(cfg Config) serve.Mount {
+	return func(of *serve.Server) (serve.Handler, error) {
+		s, err := newServer(of, cfg)
+		if err != nil {
+			return nil, err
+		}
+		h := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.Server }, &sdk.StreamableHTTPOptions{
+			Stateless:                    true,
+			PropagateRequestCancellation: true,
+			MaxRequestBodyBytes:          maxMessage,
+			DisableLocalhostProtection:   true, // of checks the host
+		})
+		return func(w http.ResponseWriter, r *http.Request, who serve.Principal) {
+			h.ServeHTTP(w, r.WithContext(withClient(r.Context(), clientOf(of, who))))
+		}, nil
+	}
+}
+
+// Serve serves the pipelines to one client, who may do everything, until the client ends or ctx is done: in and out are the
+// standard input and output of most programs. When it returns, a read of in may still be in progress.
+func Serve(ctx context.Context, of *serve.Server, cfg Config, in io.Reader, out io.Writer) error {
+	s, err := newServer(of, cfg)
+	if err != nil {
+		return err
+	}
+	var gone atomic.Bool
+	s.gone = func() bool { return gone.Load() || ctx.Err() != nil }
+	from, to := io.Pipe() // the pipe can be closed while in is read
+	go func() {
+		_, err := io.Copy(to, in)
+		gone.Store(true)
+		to.CloseWithError(err)
+	}()
+	defer from.Close()
+	err = s.Run(withClient(ctx, clientOf(of, serve.Principal{By: cfg.By})), &sdk.IOTransport{Reader: from, Writer: unclosed{out}, MaxLineLength: maxMessage})
+	if gone.Load() || ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// unclosed is a writer that stays open.
+type unclosed struct{ io.Writer }
+
+func (unclosed) Close() error { return nil }
+
+func newServer(of *serve.Server, cfg Config) (*server, error) {
+	capabilities := &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}}
+	capabilities.AddExtension(tasksExtension, nil)
+	s := &server{
+		gone: func() bool { return false }, open: cfg.ModelMayAnswer,
+		wait: min(cmp.Or(cfg.Wait, 50*time.Second), time.Minute),
+		Server: sdk.NewServer(&sdk.Implementation{Name: "stone", Title: "Stone", Version: version()}, &sdk.ServerOptions{
+			Capabilities: capabilities,
+			SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) {
+				c.CacheScope = "private" // a caller sees only its tenant
+			},
+			Instructions: "Each pipeline is a tool. A call that returns a run which is not done continues: wait for it with run_result. A person answers its questions: see run_answer.",
+		}),
+	}
+	all, err := of.Pipelines()
+	if err != nil {
+		return nil, err
+	}
+	s.AddReceivingMiddleware(received)
+	s.addHelpers()
+	known := map[string]bool{}
+	for _, described := range all {
+		tool, p, err := toolOf(described)
+		switch {
+		case err != nil:
+			return nil, err
+		case helperNames[tool.Name]:
+			return nil, fmt.Errorf("mcp: a pipeline has the name %q of a tool for runs: give it another Name", described.Name)
+		case known[tool.Name]:
+			return nil, fmt.Errorf("mcp: the pipeline %q and another one would be the tool %q: give it another Name", described.Name, tool.Name)
+		}
+		known[tool.Name] = true
+		s.AddTool(tool, func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			return s.call(ctx, req, p)
+		})
+	}
+	s.AddResourceTemplate(&sdk.ResourceTemplate{
+		Name: "node", Title: "Node of a run", URITemplate: nodeURI("{run}", "{node}"),
+		Description: "The content of a node that a run has made: text, or JSON.",
+	}, s.readNode)
+	return s, s.addTasks()
+}
+
+// received handles requests that handlers of the SDK cannot: tool handlers return no task, task handlers see no header, and
+// methods of prompts are answered without any.
+func received(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		switch method {
+		case "prompts/list", "prompts/get", "completion/complete":
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "the server has no prompts"}
+		}
+		switch params := req.GetParams().(type) {
+		case *taskParams:
+			if extra := req.GetExtra(); extra != nil && extra.Header.Get("Mcp-Name") != "" && extra.Header.Get("Mcp-Name") != params.ID {
+				return nil, &jsonrpc.Error{Code: sdk.CodeHeaderMismatch, Message: "the header Mcp-Name is not the id of the task"}
+			}
+		case *sdk.CallToolParamsRaw:
+			given := new(task)
+			res, err := next(context.WithValue(ctx, taskKey{}, given), method, req)
+			if err == nil && given.ID != "" {
+				return given, nil
+			}
+			return res, err
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// version is the version of this module in the program.
+func version() string {
+	const module = "github.com/stonelayer/stone"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		if info.Main.Path == module {
+			return info.Main.Version
+		}
+		for _, m := range info.Deps {
+			if m.Path == module {
+				return m.Version
+			}
+		}
+	}
+	return "(devel)"
+}
+
+// client is the API as a caller.
+type client struct {
+	inside.Client
+	model inside.Client // records answers of the caller's model
+}
+
+func clientOf(of *serve.Server, who serve.Principal) client {
+	model := who
+	model.By = "the model of " + cmp.Or(who.By, who.Name, "an unknown client")
+	return client{inside.As(of, who), inside.As(of, model)}
+}
+
+type clientKey struct{}
+
+func withClient(ctx context.Context, c client) context.Context {
+	return context.WithValue(ctx, clientKey{}, c)
+}
+
+// callerOf returns the API as the caller of a request.
+func callerOf(ctx context.Context) client { return ctx.Value(clientKey{}).(client) }

@@ -1,0 +1,78 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// A teller tells the client of a call which steps of the run have finished.
+type teller struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+	states chan journal.State // states in which the run stopped, after all steps were sent
+}
+
+// tell starts a teller, which is silent if the client did not request progress.
+func (s *server) tell(ctx context.Context, c client, req *sdk.CallToolRequest, run string) *teller {
+	ctx, cancel := context.WithCancel(ctx)
+	t := &teller{cancel, make(chan struct{}), make(chan journal.State, maxStates)}
+	token := req.Params.GetProgressToken()
+	if token == nil {
+		close(t.done)
+		return t
+	}
+	go func() {
+		defer close(t.done)
+		finished := 0.0
+		_ = c.Follow(ctx, run, func(e api.Event) {
+			switch {
+			case e.Run != nil:
+				select {
+				case t.states <- e.Run.State:
+				default:
+				}
+			case e.Step != nil && e.Step.Ended && e.Step.Kind != "input":
+				finished++
+				// If this fails, the client is gone, and the call notices.
+				_ = req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: finished, Message: e.Step.Path})
+			}
+		})
+	}()
+	return t
+}
+
+const (
+	// lastSteps is the maximum time to send the last steps of a stopped run.
+	lastSteps = time.Second
+	// maxStates is the maximum number of a run's stops in a call after which its last steps are awaited.
+	maxStates = 64
+)
+
+// finish returns once all finished steps of a run that stopped in the state have been sent.
+func (t *teller) finish(state journal.State) {
+	defer t.stop()
+	late := time.After(lastSteps)
+	for {
+		select {
+		case <-t.done:
+			return
+		case got := <-t.states:
+			if got == state {
+				return
+			}
+		case <-late:
+			return
+		}
+	}
+}
+
+// stop returns when nothing more will be sent.
+func (t *teller) stop() {
+	t.cancel()
+	<-t.done
+}
