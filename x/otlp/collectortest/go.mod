@@ -1,4 +1,4 @@
-module github.com/stonelayer/stone/internal/test/collectortest
+module github.com/stonelayer/stone/x/otlp/collectortest
 
 go 1.26.0
 

@@ -25,10 +25,10 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/internal/otlp"
-	"github.com/stonelayer/stone/internal/spans"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/tool"
+	"github.com/stonelayer/stone/x/internal/spans"
+	"github.com/stonelayer/stone/x/otlp"
 )
 
 // collected are the spans that the collector's receiver got.
