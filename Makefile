@@ -42,7 +42,7 @@ modules:
 # These tests watch programs that they start, and what works inside those is tested with the detector
 # elsewhere. Under the detector ./cli takes 12 minutes of CPU time, ./sandbox 3 in place of 1.3, and solvers of
 # ./x/solve/sat cannot be stopped. The last four are functions without goroutines, which take three times as long under it.
-PROGRAMS = ./cli ./cli/internal/load ./cli/internal/skill ./examples/... ./internal/dist ./internal/docs ./internal/test/hostile ./internal/test/killtest ./internal/layers ./sandbox ./serve/internal/page ./x/solve/sat ./internal/structured ./schema ./call/cel/internal/expr ./x/retrieve/pdf
+PROGRAMS = ./cli ./cli/internal/load ./cli/internal/skill ./examples/... ./internal/dist ./internal/docs ./internal/test/hostile ./internal/test/killtest ./internal/layers ./sandbox ./serve/internal/page ./x/solve/sat ./internal/structured ./schema ./x/cel/internal/expr ./x/retrieve/pdf
 
 # SQLite, translated from C, has 230,000 lines and its own locks. With the detector in it, tests over it take
 # one and a half times the CPU time.

@@ -19,7 +19,7 @@ import (
 // mistake.
 type Ashlar struct{ s *spec }
 
-// spec describes an ashlar as data that the machine, the validator and the tools read. Only bodies and decisions are functions.
+// spec describes an ashlar as data for the interpreter, the validator and the tools. Only bodies and decisions are functions.
 type spec struct {
 	parts
 	memo atomic.Pointer[found]
@@ -57,23 +57,23 @@ type parts struct {
 
 	body     func(context.Context, dag.DAG, time.Time) (*dag.Node, error) // of a leaf
 	walk     Walk                                                         // for a leaf with children, or a Scoped
-	question *ask.Question                                                // for an Ask: the part known before a run
-	render   func(dag.DAG) ([]byte, error)                                // for an Ask or a call: builds its text from the DAG before it starts
+	question *ask.Question                                                // for an Ask: the question, as far as it is known before a run
+	render   func(dag.DAG) ([]byte, error)                                // for an Ask or a call: builds the text before the leaf starts
 	*composite
 }
 
-// composite holds the fields that only some composites need and the ones that Replace sets. All other ashlars, mostly leaves,
+// composite holds fields that only some composites need, and the fields that Replace sets. All other ashlars, mostly leaves,
 // share an empty composite.
 type composite struct {
 	replaced   map[*spec]Ashlar      // the replacement of each original child
-	keys       []string              // for a match: canonical JSON, one per child
-	lens       []string              // for a match on a field of the latest node
+	keys       []string              // for a match: the value of each branch, as canonical JSON
+	lens       []string              // for a match: the path of a field of the latest node
 	key        func() *schema.Schema // for a match by On: the schema of its key
-	max        int                   // rounds of a loop
-	lanes      int                   // lanes of a fan-out, and how many must survive
+	max        int                   // for a loop: the maximum number of rounds
+	lanes      int                   // for a fan-out: how many lanes run at once, and how many must survive
 	quorum     int
 	allLanes   bool
-	allowEmpty bool // for a map: an empty list is not a failure
+	allowEmpty bool // for a map: whether the list may be empty
 
 	decision *decision                             // for a loop, match or map
 	enter    func(dag.DAG, any) ([]dag.DAG, error) // for a map: returns the first DAG of each lane
@@ -82,7 +82,7 @@ type composite struct {
 
 var noComposite = new(composite) // never written
 
-// form is the form of an ashlar, for the machine and the validator.
+// form is the form of an ashlar, for the interpreter and the validator.
 type form uint8
 
 const (
@@ -100,8 +100,8 @@ const (
 
 var formNames = [...]string{"leaf", "seq", "flow", "loop", "match", "map", "parallel", "reduce", "rescue", "scoped"}
 
-// decision is a choice that the machine asks for and records: whether to continue a
-// loop, which branch of a match, which items of a map.
+// decision is a choice that the interpreter makes and records: whether to continue a loop, which branch of a match to run, or
+// which items of a map to process.
 type decision struct {
 	take    func(dag.DAG) (any, error)
 	restore func(json.RawMessage) (any, error) // decodes the result of take
@@ -165,7 +165,7 @@ func (a Ashlar) Rounds() int { return a.spec().max }
 func (a Ashlar) Queries() []dag.Query { return append([]dag.Query(nil), a.spec().queries...) }
 
 // QueriesAll returns the queries of a and its descendants that no earlier step within a satisfies: the inputs that a needs when
-// it starts. Queries for the latest node and for everything are omitted.
+// it starts. It omits queries for the latest node and for everything.
 func (a Ashlar) QueriesAll() []dag.Query {
 	var out []dag.Query
 	for _, d := range check(a, Given{}).unmet {
@@ -287,7 +287,7 @@ func (r replacer) within(a Ashlar) Ashlar {
 	return Ashlar{s}
 }
 
-// child returns a or its replacement: bodies and walks name the original children.
+// child returns the child of s that replaces a, or a itself. Bodies and walks refer to the original children.
 func (s *spec) child(a Ashlar) (Ashlar, bool) {
 	for _, c := range s.children {
 		if c.s == a.s {
@@ -369,48 +369,48 @@ func (a Ashlar) each(fn func(*spec)) {
 //
 //	stone.Leaf(name, out, a.run, stone.Detail{Value: a, Check: a.check, Fingerprint: a.fingerprint})
 type Detail struct {
-	// Value is any value that the package wants back from Ashlar.Detail.
+	// Value is an arbitrary value, which the package can retrieve with Ashlar.Detail.
 	Value any
 
 	// Check returns findings, which Validate adds to its own.
 	Check func() []Finding
-	// CheckGrant returns the findings for a run that grants these effects and no others. Use it where the
-	// effects that the leaf needs are not known when it is made.
+	// CheckGrant returns the findings for a run that grants only these effects. Use it if the effects that the leaf needs are not
+	// known when the leaf is made.
 	CheckGrant func(grant []string) []Finding
-	// Guards marks a leaf that exists only to fail: no other step needs to read its node.
+	// Guards marks a leaf that only checks something and fails if the check does: no other step needs to read its node.
 	Guards bool
 
-	// Fingerprint is part of the leaf's fingerprint and keys. Return everything outside the body that can change the result:
-	// settings, limits, the model's name.
+	// Fingerprint is part of the leaf's fingerprint and keys. Return everything outside the body that can change the result, such
+	// as settings, limits and the model's name.
 	Fingerprint func() []byte
 	// Render is part of the key under which other runs reuse the leaf. Return the texts, such as prompts, that the body builds
-	// from the DAG before it starts. It is called before the body and may read everything that the leaf declares.
+	// from the DAG before it starts. Render is called before the body and may read everything that the leaf declares.
 	Render func(dag.DAG) ([]byte, error)
 	// Cached returns the maximum age of a result. If it is positive, the leaf reuses results up to that age from any run of its
-	// tenant, whatever the run's reuse setting. The key is part of the reuse key and covers whatever depends on the granted
-	// effects. A nil grant allows all.
+	// tenant, whatever the run's reuse setting. The returned key is part of the reuse key and covers everything that depends on
+	// the granted effects. A nil grant allows all effects.
 	Cached func(grant []string) (key []byte, age time.Duration)
-	// Prompt returns the constant text that the leaf sends to a model. No key contains it: a journal compares it on resume, and
-	// the run reports a change.
+	// Prompt returns the constant text that the leaf sends to a model. The text is not part of any key: instead, a journal
+	// compares it on resume, and the run reports a change.
 	Prompt func() string
 	// Prompts returns the adjustable texts that the leaf sends to a model, by name.
 	Prompts func() map[string]string
 
-	// Facts describe the leaf to people, as names and values; see tree.Facts.
+	// Facts returns names and values that describe the leaf to people; see tree.Facts.
 	Facts func() iter.Seq2[string, string]
-	// Questions are the names of the questions that the leaf may ask.
+	// Questions returns the names of the questions that the leaf may ask.
 	Questions func() []string
-	// Undeclared returns the names of the leaf's tools and capabilities that state no effects. For the pipelines behind them, it
-	// adds the results of calling of. If Undeclared is nil, the leaf itself counts unless it states effects; see
+	// Undeclared returns the names of the leaf's tools and capabilities that declare no effects. It calls of for every pipeline
+	// behind them and includes the results. If Undeclared is nil, the leaf itself counts unless it declares effects; see
 	// [Ashlar.Undeclared].
 	Undeclared func(of func(Ashlar) []string) []string
-	// Unpriced returns the models that the leaf may call and whose price is not known; a budget that limits money rejects them.
-	// Leaves that call models set it.
+	// Unpriced returns those models that the leaf may call and whose price is unknown. A budget that limits money rejects them.
+	// Every leaf that calls models must set Unpriced.
 	Unpriced func(context.Context) []string
-	// Bound returns the most that one attempt at the leaf may cost; see [Ashlar.Bound]. The function of returns the current bound
-	// of one run of a child. Nil means that the body itself costs nothing.
+	// Bound returns the most that one attempt at the leaf may cost; see [Ashlar.Bound]. The function of returns the bound for one
+	// run of a child. A nil Bound means that the body itself costs nothing.
 	Bound func(ctx context.Context, of func(child Ashlar) budget.Bound) budget.Bound
-	// Unfit returns why the leaf's model cannot do what the leaf requires, or nil.
+	// Unfit returns an error if the leaf's model cannot meet the leaf's requirements, otherwise nil.
 	Unfit func(context.Context) error
 }
 
@@ -420,7 +420,7 @@ func (Detail) leaf()           {}
 
 var noDetail Detail
 
-// said returns the Detail of a leaf, or an empty one.
+// said returns the Detail of a leaf, or an empty Detail.
 func (s *spec) said() *Detail {
 	if s.detail == nil {
 		return &noDetail
@@ -443,7 +443,7 @@ func (a Ashlar) Describe(text string) Ashlar {
 func (a Ashlar) Description() string { return a.spec().about }
 
 // Names returns the name of every ashlar in a, parents first, once for each place. It skips ashlars without a name. Compare the
-// names with the ashlars of a package to find unused ones.
+// names with the ashlars that a package defines to find the unused ones.
 func (a Ashlar) Names() []string {
 	var names []string
 	if a.Name() != "" && a.Form() != "reduce" && !a.IsZero() && !a.IsGlue() { // a reduce has its body's name
@@ -456,7 +456,7 @@ func (a Ashlar) Names() []string {
 }
 
 // Undeclared returns the names of all leaves in a, and of the tools and capabilities they may use, whose effects are undeclared
-// and therefore unknown. Each name occurs once. [Effects] without arguments declares that there are none.
+// and therefore unknown. Each name occurs once. [Effects] without arguments declares that a leaf has no effects.
 func (a Ashlar) Undeclared() (names []string) {
 	seen := map[*spec]bool{}
 	var of func(Ashlar) []string

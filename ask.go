@@ -23,7 +23,7 @@ type Answer struct {
 	Response string `json:"response"` // empty if the question was cancelled
 }
 
-// maxAnswers is the maximum number of invalid answers.
+// maxAnswers is the maximum number of invalid answers to one question.
 const maxAnswers = 10
 
 // Ask makes a leaf that asks a person for the content of out. Text builds the question from the value that it reads.
@@ -57,7 +57,7 @@ func Ask[A, T any](name string, in dag.Reader[A], out dag.Type[T], text func(A) 
 	})
 }
 
-// wording returns the reader of the question, or nil if text is nil.
+// wording returns a reader that builds the text of the question, or nil if text is nil.
 func wording[A any](in dag.Reader[A], text func(A) string) dag.Reader[string] {
 	if text == nil {
 		return nil
@@ -113,15 +113,16 @@ func asking[T any](name string, out dag.Type[T], text dag.Reader[string], schema
 	return a
 }
 
-// Choices are the answers that an Ask accepts. A choice that ends in "…" accepts any text there: "no: …" accepts "no: not today".
-// An empty choice is not shown; it lets a person cancel the question, which yields an empty Answer.
+// Choices are the answers that an Ask accepts. A choice that ends in "…" accepts any text in place of the "…": "no: …" accepts
+// "no: not today". An empty choice is not shown; it lets a person cancel the question, which yields an empty Answer.
 func Choices(choices ...string) AskOption {
 	shown := slices.DeleteFunc(slices.Clone(choices), func(c string) bool { return c == "" })
 	return askOption(func(s *spec) { s.question.Choices, s.mayDecline = shown, len(shown) < len(choices) })
 }
 
-// Deadline answers an Ask that nobody has answered in time. An empty answer cancels the question. Deadlines apply to runs waiting
-// in a journal: a server applies them when it looks for runs to resume, and the command does so in "stone resume all".
+// Deadline gives an Ask the answer that applies if nobody has answered after the given time. An empty answer cancels the
+// question. Deadlines apply to runs waiting in a journal: a server applies them when it looks for runs to resume, and the command
+// does so in "stone resume all".
 func Deadline(after time.Duration, answer string) AskOption {
 	return askOption(func(s *spec) {
 		s.question.Deadline, s.question.Default = after, answer
@@ -134,21 +135,21 @@ func Deadline(after time.Duration, answer string) AskOption {
 // Ask puts a question to the run's frontend, as the ashlar Ask does, and returns the answer, or "" if the question was cancelled.
 // It sets RunID and Path.
 //
-// Call it at most once in a Step, whose path identifies the question. If no answer arrives while the process is running, Ask
-// returns an error that is kind.Waiting, and the body must return it: a resumed run calls the Step again, and Ask returns the
-// answer.
+// Call Ask at most once within a Step, because the path of the Step identifies the question. If no answer arrives while the
+// process is running, Ask returns an error that is kind.Waiting, and the body must return it: a resumed run calls the Step again,
+// and Ask returns the answer.
 func (b Body) Ask(q ask.Question) (string, error) {
 	f := frameOf(b.ctx)
 	if f == nil {
 		return "", errNoRun
 	}
-	q.RunID, q.Path, q.Text = f.run.id, f.path(), strings.ToValidUTF8(q.Text, "\uFFFD") // as a journal keeps it
+	q.RunID, q.Path, q.Text = f.run.id, f.path(), strings.ToValidUTF8(q.Text, "\uFFFD") // as a journal stores it
 	if len(q.Standing) == 0 {
 		a, err := put(b.ctx, q)
 		return a.Response, err
 	}
 	t := runvalue.Of(b.ctx, topicKey(q.Name), func() *topic { return &topic{turn: make(chan struct{}, 1)} })
-	select { // one at a time: an answer may also answer the rest
+	select { // one question at a time, because its answer may apply to the others too
 	case t.turn <- struct{}{}:
 		defer func() { <-t.turn }()
 	case <-b.ctx.Done():
@@ -167,12 +168,12 @@ func (b Body) Ask(q ask.Question) (string, error) {
 	return a.Response, err
 }
 
-// A keeper is a frontend that keeps standing answers with the questions that they answer.
+// A keeper is a frontend that stores each standing answer with every question that it answers.
 type keeper interface {
 	Keep(ctx context.Context, q ask.Question, a ask.Answer) error
 }
 
-// stands applies a standing answer to a question.
+// stands answers q with the standing answer a, without asking the frontend.
 func (f *frame) stands(ctx context.Context, q ask.Question, a ask.Answer) (string, error) {
 	if k, ok := f.run.frontend.(keeper); ok {
 		if err := k.Keep(ctx, q, a); err != nil {
@@ -185,7 +186,7 @@ func (f *frame) stands(ctx context.Context, q ask.Question, a ask.Answer) (strin
 	return a.Response, nil
 }
 
-// topicKey is the name shared by questions with one standing answer.
+// topicKey is the name that all questions with the same standing answer share.
 type topicKey string
 
 // topic holds a run's standing answer to all questions with one name.

@@ -18,8 +18,8 @@ import (
 // In returns the place of a body in its run. Ctx is the body's context or one derived from it.
 func In(ctx context.Context) Body { return Body{ctx} }
 
-// A Body is the place in a run at which a body runs; see [In]. Its methods may be called from several goroutines at once. Outside
-// a run, RunID and Path are empty, Grant allows nothing, no event is sent, and the other methods fail.
+// A Body is the place in a run where a leaf's or Scoped's body runs; see [In]. Its methods may be called from several goroutines
+// at once. Outside a run, RunID and Path are empty, Grant allows nothing, no event is sent, and the other methods fail.
 type Body struct{ ctx context.Context }
 
 // RunID returns the run's id.
@@ -55,7 +55,7 @@ func (b Body) Recorded(name string) (recorded, repeated bool) {
 	return recorded, f.repeated(path)
 }
 
-// remembering is a Recorder with a method Has, see step.Recorder.
+// remembering is implemented by Recorders that have the optional method Has; see step.Recorder.
 type remembering interface{ Has(step.Key) bool }
 
 // Grant returns the effects that the run and its Policy allow at this place; nil allows all. Use it to check effects that are
@@ -79,8 +79,8 @@ func (b Body) Ashlar() Ashlar {
 	return Ashlar{}
 }
 
-// Event sends an event to the run's watcher. Name is the event, for example "cache-hit". If no watcher wants the level, Event
-// does nothing.
+// Event sends an event to the run's watcher. Name is the event, for example "cache-hit". If no watcher wants events of that
+// level, Event does nothing.
 func (b Body) Event(level slog.Level, name string, attrs ...slog.Attr) {
 	if f := frameOf(b.ctx); f != nil && f.Wants(level) {
 		f.Send(event.Custom{Name: name, At: level, Attrs: slices.Clone(attrs)})
@@ -94,8 +94,8 @@ func (b Body) Enabled(level slog.Level) bool {
 	return f != nil && f.Wants(level)
 }
 
-// RunChild runs a child of the ashlar: of a Scoped, or of a leaf with Children. It returns d with the nodes of the child added,
-// and with a failure in flight if the child failed. Running one child twice at the same time is an error.
+// RunChild runs a child of the Scoped, or of the leaf with Children, whose body calls it. It returns d with the child's nodes
+// added, and with a failure in flight if the child failed. Running one child twice at the same time is an error.
 func (b Body) RunChild(child Ashlar, d dag.DAG) dag.DAG {
 	f := frameOf(b.ctx)
 	if f == nil {
@@ -104,19 +104,17 @@ func (b Body) RunChild(child Ashlar, d dag.DAG) dag.DAG {
 	return f.inner(b.ctx, child, d)
 }
 
-// RunDynamic runs an ashlar that was made during the run, for example from a plan
-// that a model wrote. It returns d with the nodes of p added, and with a failure in
-// flight if p failed. P is part of the run: its addresses start with the body's address,
-// and it is recorded, watched and cancelled like every other step. To keep the nodes of
-// p, a leaf calls Keep.
+// RunDynamic runs an ashlar that was made during the run, for example from a plan that a model wrote. It returns d with the nodes
+// of p added, and with a failure in flight if p failed. P becomes part of the run: its addresses start with the body's address,
+// and it is recorded, watched and cancelled like every other step. A leaf that wants to keep the nodes of p calls Keep.
 //
 // RunDynamic first validates p with d as its input. If p is rejected, none of it runs, and the failure has kind "invalid" and
 // unwraps to *Invalid. P may need only effects that both grant and the enclosing run allow; a nil grant adds no limit.
 //
-// P reads what its own queries name, independently of the body's queries, and the returned DAG can be read without declared
+// P can read whatever its own queries name, independently of the body's queries. The returned DAG can be read without declared
 // queries. Within a Flow, d has only the nodes that the leaf's queries name; see Await. Running two ashlars with the same name at
-// the same time is an error. If p is a child of the ashlar, RunDynamic runs the replacement that Replace made: a leaf declares
-// such pipelines with Children, and Validate checks them.
+// the same time is an error. A leaf can declare p beforehand with Children: Validate then checks p, and after Replace, RunDynamic
+// runs its replacement.
 func (b Body) RunDynamic(p Ashlar, d dag.DAG, grant []string) dag.DAG {
 	f := frameOf(b.ctx)
 	if f == nil {
@@ -127,12 +125,12 @@ func (b Body) RunDynamic(p Ashlar, d dag.DAG, grant []string) dag.DAG {
 
 // Await blocks until every earlier step of the enclosing Flow has been committed and returns the complete DAG at that point,
 // which can be read without declared queries. Use it in the body of a leaf that discovers its inputs at run time, such as one
-// that calls RunDynamic. D is the DAG that the body was given. The leaf's node is then appended to the DAG that Await returned,
-// and the steps of the Flow that read that node see everything before it.
+// that calls RunDynamic. D must be the DAG that the body was given. The leaf's node is then appended to the DAG that Await
+// returned, and the steps of the Flow that read the node also see everything before it.
 //
-// Outside of a Flow, Await returns d at once. Call it in the body itself, not within a Step. Whether the body calls it may depend
-// only on the nodes that it has read, because a resumed run must wait in the same places. Await fails when the context is done,
-// and with an error that is kind.Waiting if an earlier step is waiting for an answer.
+// Outside of a Flow, Await returns d at once. Call it in the body itself, not within a Step. Whether the body calls Await may
+// depend only on the nodes that the body has read, because a resumed run must wait in the same places. Await fails when the
+// context is done, and with an error that is kind.Waiting if an earlier step is waiting for an answer.
 func (b Body) Await(d dag.DAG) (dag.DAG, error) {
 	body, leaf := bodyOf(b.ctx)
 	if body == nil {
@@ -142,10 +140,10 @@ func (b Body) Await(d dag.DAG) (dag.DAG, error) {
 	return leaf.await(b.ctx, body, d.Within(nil))
 }
 
-// Keep adds lanes beside the node that a leaf makes, for example the DAG that RunDynamic returned. The lanes stay in the DAG, and
-// dag.All finds them, like the lanes of a fan-out. D is the body's DAG, or the DAG that Await returned, and every lane extends
-// it; if d is empty, call [dag.Origin] first. A body that builds its node itself builds it on the DAG that Keep returns. Call
-// Keep once, with all lanes, in the body itself and not within a Step.
+// Keep adds lanes, for example the DAG that RunDynamic returned, beside the node that the leaf makes. The lanes stay in the DAG,
+// and dag.All finds them, like the lanes of a fan-out. D is the body's DAG, or the DAG that Await returned, and every lane
+// extends it; if d is empty, call [dag.Origin] first. A body that builds its node itself builds it on the DAG that Keep returns.
+// Call Keep once, with all lanes, in the body itself and not within a Step.
 //
 // In a Flow, kept nodes are visible to the steps that read what the leaf produces.
 func (b Body) Keep(d dag.DAG, lanes ...dag.DAG) (dag.DAG, error) {
@@ -170,12 +168,12 @@ func outside(d dag.DAG) dag.DAG {
 	return d.WithFailure(dag.NewFailure(d, dag.FailureContent{Kind: kind.Error, Reason: errNoRun.Error()}, nil, time.Time{}), errNoRun)
 }
 
-// ground is the DAG under the node of a leaf that called Await or Keep.
+// ground holds the DAGs to which the result of a leaf that called Await or Keep is appended.
 type ground struct {
 	from    dag.DAG // the DAG that the body was given
 	awaited bool
-	bare    dag.DAG // the result of Await, for the failure of the leaf
-	full    dag.DAG // bare and the kept nodes, for its node
+	bare    dag.DAG // the result of Await, to which a failure of the leaf is appended
+	full    dag.DAG // bare and the kept nodes, to which the leaf's node is appended
 	kept    dag.Delta
 }
 
@@ -197,7 +195,7 @@ func (f *frame) visit() *frame {
 	return f
 }
 
-// grounds returns the DAGs to which the failure and the node of a leaf are added. The leaf was given d.
+// grounds returns the DAGs to which a leaf that was given d adds its failure or its node.
 func (f *frame) grounds(d dag.DAG) (bare, full dag.DAG, err error) {
 	x := f.visit().extra.Load()
 	if x == nil {
@@ -210,7 +208,7 @@ func (f *frame) grounds(d dag.DAG) (bare, full dag.DAG, err error) {
 	if bare = d; g.awaited {
 		bare = g.bare
 	}
-	if !same(g.from, d) && (d.Len() > 0 || g.from.Len() != 1) { // or its origin
+	if !same(g.from, d) && (d.Len() > 0 || g.from.Len() != 1) { // g.from may also be the origin of an empty d
 		return bare, bare, Fail(kind.BadContent, "Await and Keep need the DAG that the body was given: pass it")
 	}
 	return bare, g.full, nil
@@ -218,7 +216,7 @@ func (f *frame) grounds(d dag.DAG) (bare, full dag.DAG, err error) {
 
 func same(a, b dag.DAG) bool { return a.Len() == b.Len() && a.Extends(b) }
 
-// standOn makes g the ground of a leaf, unless the run has left its body behind.
+// standOn makes g the ground of the leaf at f. It fails if the run has continued without the body.
 func (f *frame) standOn(body *frame, g *ground) error {
 	x := f.more()
 	x.leave.Lock()
@@ -239,7 +237,7 @@ func (f *frame) standOn(body *frame, g *ground) error {
 	return nil
 }
 
-// leftBehind marks the frame of a body whose attempt no longer waits for it.
+// leftBehind marks the frame of an abandoned body, for which the run no longer waits.
 func (f *frame) leftBehind() {
 	x := f.visit().more()
 	x.leave.Lock()
@@ -336,7 +334,7 @@ func (f *frame) lift(ctx context.Context, d dag.DAG, agree func(dag.DAG) error) 
 }
 
 // inFlow returns the flow around f and the number of the step that contains f. It returns nil outside a flow, and if the body of
-// another ashlar lies between.
+// another ashlar lies between f and the flow.
 func (f *frame) inFlow() (*flowing, int) {
 	for ; f.up != nil && f.seg != visitSegment; f = f.up {
 		if f.up.spec.form == flowForm && f.seg == childSegment {
@@ -348,7 +346,7 @@ func (f *frame) inFlow() (*flowing, int) {
 	return nil, 0
 }
 
-// inVain returns the error of a wait that will never succeed.
+// inVain returns the error for a wait that can no longer succeed.
 func (f *frame) inVain(ctx context.Context) error {
 	if err := f.over(); err != nil {
 		return err
@@ -369,13 +367,13 @@ func (w *flowing) turn(i int) chan struct{} {
 	return w.steps[i].turn
 }
 
-// keptRecord is the ground of a leaf in its Record.
+// keptRecord represents the ground of a leaf in the leaf's Record.
 type keptRecord struct {
 	Awaited bool      `json:"awaited,omitempty"`
 	Nodes   dag.Delta `json:"nodes,omitempty"`
 }
 
-// groundRecord returns the ground of f for its record. A failed leaf keeps no nodes.
+// groundRecord encodes the ground of f for the leaf's record. A failed leaf keeps no nodes.
 func (f *frame) groundRecord(failed bool) (json.RawMessage, error) {
 	x := f.extra.Load()
 	if x == nil {
@@ -392,7 +390,8 @@ func (f *frame) groundRecord(failed bool) (json.RawMessage, error) {
 	return canon.Append(nil, rec)
 }
 
-// restoreGround restores the ground of a recorded leaf. The body may also have run, if another process recorded first.
+// restoreGround restores the ground of a recorded leaf. The body may have run in this process too, if another process recorded
+// its result first.
 func (f *frame) restoreGround(key step.Key, d dag.DAG, raw json.RawMessage) error {
 	if x := f.extra.Load(); x != nil && x.ground.Load() != nil {
 		f.keepNothing()

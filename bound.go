@@ -14,13 +14,13 @@ import (
 //	most := pipeline.Bound(llm.WithTable(ctx, table), stone.Config{Input: input}.Given())
 //	usd, known := most.USD() // or most.String(), as "0.02 + 0.31 × each-document"
 //
-// It counts every loop, branch, retry, turn, repair and fan-out. The lanes of a Map are counted if its list depends on the input
-// g alone: g has all required types that the list is read from, and no step produces them. Otherwise the Map's name is a width of
-// the bound. The context carries the table of model windows and prices; see llm.WithTable. If a price or a window is missing, the
-// bound is open and names the model.
+// It counts every loop, branch, retry, turn, repair and fan-out. The lanes of a Map are counted if its list depends only on the
+// input: g has every required type that the list is read from, and no step produces any of them. Otherwise the Map's name appears
+// in the bound as a factor that stands for the number of lanes. The context carries the table of model windows and prices; see
+// llm.WithTable. If a price or a window is missing, the bound is open and names the model.
 //
 // The bound holds for a run in one process. It does not count interrupted answers that a provider's client requests again (see
-// llm.Retry), steps repeated after a crash or on purpose, or money that Go code spends by itself. A leaf whose body spends money
+// llm.Retry), steps repeated after a crash or on purpose, or money that Go code spends on its own. A leaf whose body spends money
 // has a Bound in its [Detail]. The bound of a Scoped follows its [Walk].
 func (a Ashlar) Bound(ctx context.Context, g Given) budget.Bound {
 	b := &bounding{ctx: ctx, input: g.dag, made: map[string]bool{}}
@@ -74,7 +74,7 @@ func (b *bounding) either(s *spec, children []Ashlar, path string) (most budget.
 	return most
 }
 
-// below returns the path of the i-th child of s, without parts that addresses omit.
+// below returns the path of c, the i-th child of s. It leaves out the same elements as addresses.
 func (s *spec) below(path string, c Ashlar, i int) string {
 	switch child := c.spec(); {
 	case s.form == reduceForm || child.glue && child.form != leafForm:
@@ -107,7 +107,7 @@ func (b *bounding) leaf(s *spec, path string) (most budget.Bound) {
 	return most
 }
 
-// walk returns the bound of children that run as a Walk says.
+// walk returns the bound for the children of s, which run as described by its Walk.
 func (b *bounding) walk(s *spec, path string) (most budget.Bound) {
 	for _, part := range s.blocks() {
 		if part.how == exactlyOne {
@@ -145,7 +145,7 @@ func (b *bounding) lanes(s *spec) (n int, known bool) {
 		return 0, false
 	}
 	defer func() {
-		if recover() != nil { // It will panic in the run too, which then has no lanes.
+		if recover() != nil { // It will panic in the run too, and no lanes will run.
 			n, known = 0, false
 		}
 	}()

@@ -22,15 +22,14 @@ func Seq(name string, steps ...Ashlar) Ashlar {
 	return Ashlar{s}
 }
 
-// Flow is like Seq, but starts each step as soon as every earlier step that could
-// produce its input has finished. The input of a step is every type that it, or
-// anything below it, reads. Flow produces the same nodes as Seq, with the same ids. At
+// Flow is like Seq, but starts each step as soon as every earlier step that could produce its input has finished. A step's input
+// consists of all types that the step, or anything below it, reads. Flow produces the same nodes as Seq, with the same ids. At
 // most 256 steps run at once.
 //
-// A step that contains a fan-out, a Reduce or a Scoped waits for all earlier steps, and so does one that reads the latest node or
-// everything. A body sees only the nodes that its queries name: in a Flow, the length of a DAG and the ids of nodes can differ
-// from those in a Seq. If a step fails, later steps are cancelled and leave no nodes, and earlier ones finish. While a step waits
-// for an answer, the steps that do not need it continue.
+// A step waits for all earlier steps if it contains a fan-out, a Reduce or a Scoped, or reads the latest node or everything. A
+// body sees only the nodes that its queries name: in a Flow, the length of a DAG and the ids of nodes can differ from those in a
+// Seq. If a step fails, earlier steps finish, and later steps are cancelled and leave no nodes. While a step is waiting for an
+// answer, the steps that do not depend on it continue.
 func Flow(name string, steps ...Ashlar) Ashlar {
 	a := Seq(name, steps...)
 	a.s.form = flowForm
@@ -111,16 +110,16 @@ func Match(name string, on Extractor, branches ...Branch) Ashlar {
 	return Ashlar{s}
 }
 
-// Map runs body once for each item of a list, all at the same time. The list is read, such as the nearest node of a
-// list type, or derived from one:
+// Map runs body once for each item of a list, all at the same time. The list is the content of a node, such as the nearest node
+// of a list type, or is derived from one:
 //
 //	stone.Map("each-line", Poem, Line, translate)
 //	stone.Map("each-file", dag.Derive(Repo, RepoDoc.Files), File, review, stone.AllLanes())
 //
-// Every lane starts with a node of the item's type and does not see other lanes. A lane that fails is dropped, and listed in
-// Result.Lost; at least one must survive, or as many as Quorum or AllLanes require. A lane that is waiting for an answer, or that
-// exceeds the run's budget, has not failed: the run ends, and resuming it runs that lane. An empty list is a failure of kind
-// "map-empty", unless AllowEmpty is set. Follow a Map with Reduce.
+// Every lane starts with a node of the item's type and does not see other lanes. A lane that fails is dropped and listed in
+// Result.Lost. At least one lane must survive, or as many as Quorum or AllLanes require. A lane that is waiting for an answer, or
+// that exceeds the run's budget, has not failed: the run ends, and a resumed run continues that lane. An empty list is a failure
+// of kind "map-empty", unless AllowEmpty is set. Follow a Map with Reduce.
 func Map[L ~[]I, I any](name string, list dag.Reader[L], item dag.Type[I], body Ashlar, opts ...FanOption) Ashlar {
 	s := &spec{parts: parts{form: mapForm, name: name, children: []Ashlar{body}, out: item, composite: new(composite)}}
 	if list == nil {
@@ -162,8 +161,8 @@ func Parallel(name string, of ...FanPart) Ashlar {
 	return Ashlar{s}
 }
 
-// Reduce marks body as the step that brings the lanes of a fan-out together, which it reads with dag.Lanes, or dag.Lanes2 for
-// rows of two types. It runs body and has body's name.
+// Reduce marks body as the step that joins the lanes of a fan-out. Body reads the lanes with dag.Lanes, or with dag.Lanes2 for
+// rows of two types. The Reduce has body's name.
 func Reduce(body Ashlar) Ashlar {
 	return Ashlar{&spec{parts: parts{form: reduceForm, name: body.Name(), children: []Ashlar{body}, composite: noComposite}}}
 }
@@ -175,9 +174,10 @@ func Rescue(name string, body, heal Ashlar) Ashlar {
 	return Ashlar{&spec{parts: parts{form: rescueForm, name: name, children: []Ashlar{body, heal}, composite: noComposite}}}
 }
 
-// Scoped makes a composite that the other forms cannot express. Body runs the children that the walk names with RunChild, as
-// often as needed, and returns a DAG that extends the one it was given. Reads lists the queries of body, which must be
-// deterministic in what it reads. The walk tells the validator how body runs the children, and which nodes body itself appends.
+// Scoped makes a composite that the other forms cannot express. Body uses RunChild to run the children that the walk names, as
+// often as needed, and returns a DAG that extends the one it was given. Reads lists the queries of body. What body does must
+// depend only on the nodes that it reads. The walk tells the validator how body runs the children, and which nodes body itself
+// appends.
 func Scoped(name string, walk Walk, body func(context.Context, dag.DAG) (dag.DAG, error), reads ...dag.Querier) Ashlar {
 	s := &spec{parts: parts{form: scopedForm, name: name, children: walk.children(), walk: walk, queries: dag.Types(reads...), composite: &composite{scope: body}}}
 	if body == nil {
@@ -205,7 +205,7 @@ func Lens(path ...string) Extractor {
 	}
 }
 
-// On computes the matched value with key from the value that it reads.
+// On computes the matched value by calling key with the value that reader finds.
 func On[T any, K comparable](reader dag.Reader[T], key func(T) K) Extractor {
 	e := Extractor{queries: dag.Types(reader), version: terms.Version(reader), schema: dag.NewType[K]("key").Schema}
 	if key != nil {
@@ -216,8 +216,8 @@ func On[T any, K comparable](reader dag.Reader[T], key func(T) K) Extractor {
 }
 
 // New makes a leaf: body reads the nodes that its Queries declare and returns the content of one node of type out. If body
-// returns an error, the step fails; Fail makes an error of a kind. The body must return when its context is done, and must be
-// safe for concurrent calls if the leaf is used in several lanes or runs.
+// returns an error, the step fails; Fail makes an error that determines the kind of the failure. The body must return when its
+// context is done, and must be safe for concurrent calls if the leaf is used in several lanes or runs.
 func New[T any](name string, out dag.Type[T], body func(context.Context, dag.DAG) (T, error), opts ...LeafOption) Ashlar {
 	return typed(name, out, body, nil, opts)
 }
@@ -265,8 +265,7 @@ func Func2[A, B, T any](name string, inA dag.Reader[A], inB dag.Reader[B], out d
 	}, dag.Types(inA, inB), opts)
 }
 
-// Func3 is Func for a function of three inputs. For more, read them together with
-// [dag.Derive3] or declare Queries with New.
+// Func3 is Func for a function of three inputs. For more inputs, combine readers with [dag.Derive3] or declare Queries with New.
 func Func3[A, B, C, T any](name string, inA dag.Reader[A], inB dag.Reader[B], inC dag.Reader[C], out dag.Type[T], fn func(context.Context, A, B, C) (T, error), opts ...LeafOption) Ashlar {
 	if fn == nil {
 		return typed(name, out, nil, nil, opts)

@@ -16,27 +16,27 @@ type course struct {
 	inOrder bool // every step waits for the previous one: a sequence
 }
 
-// A stage is a step, or a gate: several steps that others wait for together. With gates, there are about as many edges as types
-// that the steps read and write; without gates, every reader of a type would wait for each of its writers.
+// A stage is a step or a gate. A gate stands for several steps that other steps wait for together. Without gates, every reader of
+// a type would need an edge to each writer of the type; with gates, each read or write needs about one edge.
 type stage struct {
 	deps  []int32 // the stages that it waits for
 	gates []int32 // that wait for it
-	all   bool    // it waits for every earlier step; deps is unused
-	sees  stepSet // deps and every step that they see
-	from  int32   // its view extends the result of this step or the view of this gate; -1 means neither
-	cut   int     // the first step missing from it
+	all   bool    // whether it waits for every earlier step; deps is then unused
+	sees  stepSet // the steps that the stage sees: deps and every step that those see
+	from  int32   // the step whose result, or the gate whose view, this stage's view extends; -1 if there is none
+	cut   int     // the first step missing from the result or view of from
 }
 
 // traits are the properties of a step that decide its place in a course.
 type traits struct {
 	reads, writes []string
-	all           bool // it must see everything before it
-	any           bool // it may write nodes of any type
-	matches       bool // it tests whether the DAG is empty
+	all           bool // the step must see everything before it
+	any           bool // the step may write nodes of any type
+	matches       bool // the step tests whether the DAG is empty
 }
 
-// traitsOf returns the traits of a and all below it. A fan-out sees everything, because its lanes cannot move within the DAG; a
-// scoped body may do anything with its DAG.
+// traitsOf returns the traits of a together with everything below it. A fan-out sees everything, because its lanes cannot move
+// within the DAG; a scoped body may do anything with its DAG.
 func traitsOf(a Ashlar) (t traits) {
 	t.of(a.spec(), false)
 	return t
@@ -84,7 +84,7 @@ func (s *spec) course() *course {
 	return f.course
 }
 
-// surveyor makes a course, step by step.
+// surveyor builds a course step by step.
 type surveyor struct {
 	course
 	writers map[string][]int32 // for each type, the stages that include all its writers so far
@@ -122,7 +122,7 @@ func (v *surveyor) step(i int, t traits) {
 	for _, name := range t.writes {
 		before, known := v.writers[name]
 		switch {
-		case t.all || slices.Contains(t.reads, name): // it waits for the writers before it
+		case t.all || slices.Contains(t.reads, name): // the stage waits for the writers before it
 			before = nil
 		case !known:
 			before = slices.Clone(v.others)

@@ -17,8 +17,8 @@ import (
 	"github.com/stonelayer/stone/internal/bounds"
 )
 
-// spanned returns the frame whose span f is in. Frames of glue, of a Reduce, and of rounds, branches, attempts and steps have no
-// span of their own; lanes do.
+// spanned returns the frame whose span contains f. Frames of glue, of a Reduce, and of rounds, branches, attempts and steps have
+// no span of their own; lanes do.
 func (f *frame) spanned() *frame {
 	for f.up != nil && (f.up.spec == f.spec && f.seg != visitSegment || f.seg == stepSegment || f.spec.glue || f.spec.form == reduceForm) && !f.lane() {
 		f = f.up
@@ -118,8 +118,8 @@ func (f *frame) started() func(dag.DAG) {
 	}
 }
 
-// factsOf returns the booleans and numbers of a short result, such as "passed=false". They show the outcome without any text that
-// somebody wrote.
+// factsOf returns the booleans and numbers of a short result, such as "passed=false". They indicate the outcome without revealing
+// any text of the result.
 func factsOf(n *dag.Node) string {
 	const most, long, maxName = 3, 4 << 10, 80 // number of facts, bytes of the result, bytes of a name
 	if len(n.Content()) > long {
@@ -149,8 +149,8 @@ func usageIn(meta map[string]string) (u budget.Usage) {
 	return u.Sane()
 }
 
-// laneStarted is like started, for a lane. The returned function's parameter lost tells whether the run continues without the
-// lane.
+// laneStarted is like started, but for a lane. The lost parameter of the returned function tells whether the run continues
+// without the lane.
 func (f *frame) laneStarted(at dag.DAG, lanes int) func(ok, lost bool) {
 	if !f.Wants(slog.LevelDebug) {
 		return nil
@@ -170,7 +170,7 @@ func (f *frame) laneLabel(at dag.DAG) string {
 	return bounds.Label(at.Latest().Content())
 }
 
-// runStarted is like started, for the run.
+// runStarted is like started, but for the whole run.
 func (f *frame) runStarted(p Ashlar) func(dag.DAG) {
 	if !f.Wants(slog.LevelInfo) {
 		return nil
@@ -197,7 +197,7 @@ type voice struct {
 	attempt int
 }
 
-// words keeps the deltas of a run and their retractions in order.
+// words is the lock that keeps the deltas and retractions of a run in order.
 type words struct{ sync.Mutex }
 
 func (f *frame) said() *said {

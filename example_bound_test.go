@@ -12,8 +12,8 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 )
 
-// What may a pipeline cost? The bound is known before it runs: as a sum that depends on the number of documents, and as an
-// amount once the documents are there.
+// Bound tells the maximum cost of a pipeline before it runs: in terms of the number of documents, or as an amount if the
+// documents are known.
 func ExampleAshlar_Bound() {
 	documents, document, summary := dag.NewType[[]string]("documents"), dag.NewType[string]("document"), dag.NewType[agent.Text]("summary")
 	pipeline := stone.Seq("digest",

@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// A branch is chosen by a value that is computed from an earlier node.
+// A value computed from an earlier node selects the branch.
 func ExampleMatch() {
 	size := dag.NewType[int]("size")
 	route := dag.NewType[string]("route")
@@ -31,8 +31,7 @@ func ExampleMatch() {
 	// by truck <nil>
 }
 
-// A draft is improved until it is short enough, four times at most. Each round reads the draft of the
-// round before it.
+// A draft is improved until it is short enough, at most four times. Each round reads the draft of the previous round.
 func ExampleLoop() {
 	draft := dag.NewType[string]("draft")
 	p := stone.Seq("write",
@@ -48,7 +47,7 @@ func ExampleLoop() {
 	// Output: a long draft <nil>
 }
 
-// A body runs its child as often as it needs. The walk tells the validator about it.
+// The body runs its child as often as needed. The walk declares this to the validator.
 func ExampleScoped() {
 	guess := dag.NewType[int]("guess")
 	once := stone.Func("double", guess, guess, func(_ context.Context, n int) (int, error) { return 2 * n, nil })

@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/journal/sqlite"
 )
 
-// A run ends when its context does. The steps that are recorded by then are not repeated when it is resumed.
+// A run ends when its context is cancelled. Resuming it does not repeat the steps that were recorded before.
 func ExampleRun_cancel() {
 	word := dag.NewType[string]("word")
 	ctx, cancel := context.WithCancel(context.Background())
@@ -42,7 +42,7 @@ func ExampleRun_cancel() {
 	// <nil>
 }
 
-// A run with a journal continues where it stopped: here the second process charges nobody again.
+// A resumed run with a journal continues where it stopped: here, the second run does not charge again.
 func ExampleRun_resume() {
 	charge, receipt := dag.NewType[string]("charge"), dag.NewType[string]("receipt")
 	down := true
@@ -75,7 +75,7 @@ func ExampleRun_resume() {
 	// "sent, charge-1" <nil>
 }
 
-// Parts of a body are recorded by themselves. The second process fails no more, and does not charge again.
+// A Step records a part of a body. Here, the second run succeeds without charging again.
 func ExampleStep() {
 	receipt := dag.NewType[string]("receipt")
 	down := true
@@ -113,7 +113,7 @@ func ExampleStep() {
 	// sent, charge-1
 }
 
-// What differs each time is asked once and recorded: a resumed run sees the same value.
+// A value that would differ each time is computed once and recorded: a resumed run sees the same value.
 func ExampleValue() {
 	code := dag.NewType[string]("code")
 	n := 0
@@ -138,7 +138,7 @@ func ExampleValue() {
 	// code-1 <nil>
 }
 
-// What an earlier run found for the same input is taken from there.
+// A reusable leaf takes its result from an earlier run with the same input.
 func ExampleReusable() {
 	word := dag.NewType[string]("word")
 	length := dag.NewType[int]("length")

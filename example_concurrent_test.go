@@ -9,8 +9,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// What two steps do not read from each other they do at the same time; the DAG is
-// that of a Seq.
+// Steps that do not read each other's results run at the same time. The DAG is the same as with Seq.
 func ExampleFlow() {
 	page := dag.NewType[string]("page")
 	words := dag.NewType[int]("words")

@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// Fan out over a list, lose a lane, and bring the others together.
+// A Map runs one lane for each item of a list. One lane fails, and the others are joined.
 func ExampleMap() {
 	type words struct {
 		List []string `json:"list"`
@@ -49,7 +49,7 @@ func ExampleMap() {
 	// Output: 12 1 <nil>
 }
 
-// Three reviewers vote at the same time. One fails, and two are enough.
+// Three reviewers vote at the same time. One fails, but two are enough.
 func ExampleParallel() {
 	vote := dag.NewType[bool]("vote")
 	verdict := dag.NewType[string]("verdict")
@@ -67,7 +67,7 @@ func ExampleParallel() {
 	// Output: [true true] 1 of 3 lanes lost <nil>
 }
 
-// With AllLanes, a lane that fails ends the fan-out.
+// With AllLanes, one failed lane fails the fan-out.
 func ExampleAllLanes() {
 	part := dag.NewType[string]("part")
 	p := stone.Seq("pair",
@@ -83,7 +83,7 @@ func ExampleAllLanes() {
 	// Output: lanes-failed at pair/both: 1 of 2 lanes survived, want at least 2; lane 1: there is no right
 }
 
-// The step that joins a fan-out reads one row for each lane that survived.
+// The step that joins a fan-out reads one row for each surviving lane.
 func ExampleReduce() {
 	city := dag.NewType[string]("city")
 	degrees := dag.NewType[int]("degrees")

@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// A step whose failure is of a listed kind is tried again, with a growing pause.
+// A step that fails with one of the listed kinds is retried, with growing pauses.
 func ExampleRetry() {
 	page := dag.NewType[string]("page")
 	attempts := 0
@@ -26,7 +26,7 @@ func ExampleRetry() {
 	// Output: the page 3 <nil>
 }
 
-// The context of a body ends after the timeout. The failure has a kind of its own.
+// After the timeout, the body's context is cancelled and the step fails with its own kind.
 func ExampleTimeout() {
 	page := dag.NewType[string]("page")
 	fetch := stone.Func0("fetch", page, func(ctx context.Context) (string, error) {
@@ -39,7 +39,7 @@ func ExampleTimeout() {
 	// Output: true timeout
 }
 
-// What a failed step leaves is read by the step that heals.
+// The healing step reads the failure of the failed step.
 func ExampleRescue() {
 	price := dag.NewType[int]("price")
 	p := stone.Rescue("price",
@@ -55,7 +55,7 @@ func ExampleRescue() {
 	// 40 <nil>
 }
 
-// The error of a run unwraps to what happened, and says where.
+// The error of a run unwraps to a Failure, which has the kind and the place.
 func ExampleFail() {
 	p := stone.Loop("until-green",
 		stone.Func0("try", Reply, func(context.Context) (ReplyDoc, error) {

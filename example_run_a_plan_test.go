@@ -8,8 +8,8 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// A plan that is made during the run: validated then, run within its grant, and
-// kept beside the node of the leaf that ran it.
+// A plan made during the run is validated and then run within its grant. Its nodes are kept beside the node of the leaf that ran
+// it.
 func ExampleBody_RunDynamic() {
 	note := dag.NewType[string]("note")
 	outcome := dag.NewType[int]("outcome")

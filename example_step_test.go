@@ -19,7 +19,7 @@ func ExampleFunc() {
 	// Output: 6 <nil>
 }
 
-// A body that reads more than its arguments gets the DAG. Queries states what it reads, for the validator.
+// The body of New reads the DAG itself. Queries declares its reads to the validator.
 func ExampleNew() {
 	word := dag.NewType[string]("word")
 	count := dag.NewType[int]("count")
@@ -32,7 +32,7 @@ func ExampleNew() {
 	// Output: 2 <nil>
 }
 
-// Steps run one after the other, and each can read what the earlier ones have made.
+// Steps run one after the other. Each can read the nodes of the earlier steps.
 func ExampleSeq() {
 	page := dag.NewType[string]("page")
 	title := dag.NewType[string]("title")

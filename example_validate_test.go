@@ -9,8 +9,7 @@ import (
 	"github.com/stonelayer/stone/effect"
 )
 
-// A pipeline is checked before it runs. Here the input is missing, and a lens
-// looks for a field that is not there.
+// Validate checks a pipeline before it runs. Here, the input is missing and a lens names a field that does not exist.
 func ExampleValidate() {
 	p := stone.Seq("support",
 		stone.Func("triage", Ticket, Triage, triage),
@@ -26,7 +25,7 @@ func ExampleValidate() {
 	// missing-producer at support/route["bug"]/bug
 }
 
-// A step states what it does to the world, and runs only if that is granted.
+// A step declares its effects and runs only if they are granted.
 func ExampleEffects() {
 	page := dag.NewType[string]("page")
 	fetch := stone.Func0("fetch", page, func(context.Context) (string, error) { return "the page", nil }, stone.Effects(effect.Net))

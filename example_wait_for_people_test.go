@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 )
 
-// approver says yes.
+// approver answers every question with "yes".
 type approver struct{}
 
 func (approver) Ask(_ context.Context, q ask.Question) (ask.Answer, error) {
@@ -44,7 +44,7 @@ func Example_approvedAnswer() {
 		agent.New("draft", Drafted, model, agent.Config{
 			System:    agent.Say("Answer from the handbook."),
 			User:      Question,
-			Adversary: stone.Func("cited", Drafted, Cited, cited), // refuses, and the model tries again
+			Adversary: stone.Func("cited", Drafted, Cited, cited), // rejects the answer, and the model tries again
 		}),
 		stone.Ask("approve", Drafted, Approval, show, stone.Choices("yes", "no")),
 		stone.Match("approved", stone.Lens("response"),
@@ -60,7 +60,8 @@ func Example_approvedAnswer() {
 	// sent: Two weeks (§ 4). <nil>
 }
 
-// A program answers the questions of its run. With a journal, a run can also wait for its answer in no process.
+// A frontend in the program answers the run's questions. With a journal, a run can also wait for an answer while no process is
+// running.
 func ExampleAsk() {
 	version := dag.NewType[string]("version")
 	approval := dag.NewType[stone.Answer]("approval")

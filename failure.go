@@ -24,7 +24,7 @@ type Failure struct {
 	Cause  error     // the error of the body, or nil
 }
 
-// Error returns kind, place and reason on one line. It does not escape slashes in names.
+// Error returns kind, place and reason on one line. Slashes in names are not escaped.
 func (f *Failure) Error() string {
 	if f.Path == "" {
 		return fmt.Sprintf("%s: %s", f.Kind, f.Reason)
@@ -44,8 +44,7 @@ func (f *Failure) Unwrap() error { return f.Cause }
 // FailureKind returns the kind. If a body returns an error with this method, the method determines the kind of the failure.
 func (f *Failure) FailureKind() string { return string(f.Kind) }
 
-// Fail returns an error of a kind, for a body to return. Format and args are as for
-// fmt.Errorf, %w included.
+// Fail returns an error of a kind, for a body to return. Format and args are as for fmt.Errorf, including %w.
 func Fail(k kind.Kind, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
 	f := &Failure{Kind: k, Reason: err.Error()}
@@ -77,8 +76,8 @@ func ofRun(err error) bool {
 	return errors.Is(err, kind.Waiting) || fault.EndsRun(err)
 }
 
-// passing reports whether the failure of f ends with this run, so that it is not recorded and a resumed run does the step. A
-// failure that a Rescue may handle is recorded, or a resumed run could take another path.
+// passing reports whether err makes f fail only in this process: the failure is not recorded, and a resumed run repeats the step.
+// A failure that a Rescue may handle is always recorded, because otherwise a resumed run could take another path.
 func (f *frame) passing(err error) bool {
 	return errors.Is(err, kind.Waiting) || ofRun(err) && !f.rescued()
 }
@@ -138,8 +137,8 @@ func oneLine(s string) string {
 	return b.String()
 }
 
-// rawFailure is failureOf, but keeps the line breaks of the error. The reason does not start with the
-// kind and the place, since Failure.Error adds them.
+// rawFailure is like failureOf, but keeps the line breaks of the error. The reason does not start with the kind and the place,
+// since Failure.Error adds them.
 func rawFailure(err error, path string) *Failure {
 	f := &Failure{Kind: cmp.Or(kindOf(err), kind.Error), Reason: err.Error(), Path: path, Cause: err}
 	var known *Failure
@@ -182,7 +181,7 @@ func failureIn(n *dag.Node, cause error) error {
 	return &Failure{Kind: content.Kind, Reason: content.Reason, Cause: cause}
 }
 
-// metaEndsRun marks a failure that concerned the run.
+// metaEndsRun is the meta key of failures that concern the run rather than one step; see ofRun.
 const metaEndsRun = "ends-run"
 
 // meta returns the meta of a failure's node: the path, the stack of a panic, and
@@ -205,7 +204,7 @@ func (f *Failure) meta() map[string]string {
 	return meta
 }
 
-// cleaned returns a failure and its meta without the recorder's known secrets.
+// cleaned returns a failure and its meta, with the secrets known to the recorder removed.
 func (r *run) cleaned(f *Failure) (*Failure, map[string]string) {
 	meta := f.meta()
 	c, ok := r.recorder.(interface{ Clean(string) string })
@@ -283,7 +282,7 @@ func (fs Findings) Err() error {
 	return &Invalid{fs}
 }
 
-// Invalid is the error when a pipeline, or an ashlar given to RunDynamic, is rejected before any of it runs.
+// Invalid is the error for a pipeline, or an ashlar given to RunDynamic, that is rejected before any of it runs.
 type Invalid struct{ Findings Findings }
 
 // FailureKind returns kind.Invalid.

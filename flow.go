@@ -12,13 +12,13 @@ import (
 
 // This file interprets flows.
 //
-// The course alone determines the DAG at the start of a step, whatever the order in which steps finish: the DAG at the start of
-// the flow and the nodes of all steps that this one sees, in source order. The nodes that the step adds are then committed:
-// appended to the committed nodes of the earlier steps, again in source order.
+// The DAG at the start of a step depends only on the course, not on the order in which steps finish. It is the DAG at the start
+// of the flow, followed by the nodes of all steps that this step sees, in source order. When the step has finished, its nodes are
+// committed: they are appended to the committed nodes of the earlier steps, again in source order.
 
 func (r *run) flow(f *frame, d dag.DAG) dag.DAG {
 	c := f.spec.course()
-	if c.inOrder { // even without steps
+	if c.inOrder { // also if there are no steps
 		return r.sequence(f, d)
 	}
 	w := &flowing{
@@ -39,7 +39,7 @@ func (r *run) flow(f *frame, d dag.DAG) dag.DAG {
 // errOvertaken is the cause of cancelling a step after an earlier one failed.
 var errOvertaken = errors.New("an earlier step failed")
 
-// overtaken reports whether a context ended with errOvertaken. Such a step has not finished, and is not recorded.
+// overtaken reports whether ctx was cancelled with errOvertaken. The step of such a context has not finished and is not recorded.
 func overtaken(ctx context.Context) bool {
 	return ctx.Err() != nil && errors.Is(context.Cause(ctx), errOvertaken)
 }
@@ -51,24 +51,24 @@ type flowing struct {
 
 	mu      sync.Mutex
 	steps   []flowStep
-	ended   []latch         // one for each stage
-	open    []int32         // for each gate, the number of stages it still waits for
-	views   map[int]dag.DAG // for each gate, the DAG at the start of its waiting steps
-	at      []dag.DAG       // the committed DAG before the first step, after it, …
-	awaited []int           // the steps that Await moved
-	bound   int             // the first step that failed: later ones are cancelled
+	ended   []latch         // closed when the stage ends; one for each stage
+	open    []int32         // for each gate, the number of stages that it is still waiting for
+	views   map[int]dag.DAG // for each gate, the DAG at the start of the steps that wait for it
+	at      []dag.DAG       // the committed DAGs: before the first step, then after each step
+	awaited []int           // the steps that Await has rebased
+	bound   int             // the first step that failed; later steps are cancelled
 	lost    int             // the first step that will not be committed
 }
 
 // flowStep is one step of a visit.
 type flowStep struct {
-	start   dag.DAG // at its start
+	start   dag.DAG // the DAG at the start of the step
 	out     dag.DAG
 	ended   bool
 	awaited bool                    // start is the committed DAG before the step; see Await
-	front   latch                   // every earlier step is committed
+	front   latch                   // closed when every earlier step is committed
 	cancel  context.CancelCauseFunc // nil if no earlier step can fail any more
-	turn    chan struct{}           // held by the Await call that moves the step
+	turn    chan struct{}           // held by the call of Await that rebases the step
 }
 
 // A latch is closed once its event has happened, or can no longer happen.
@@ -141,8 +141,7 @@ func (w *flowing) startOf(i int) dag.DAG {
 	return w.steps[i].start
 }
 
-// begin waits until step i can start. It cannot if the run is over, or if a step that it
-// waits for is lost.
+// begin waits until step i can start. It returns false if the run is over or a step that step i waits for is lost.
 func (w *flowing) begin(i int) (step *frame, ok bool) {
 	s, at := &w.steps[i], &w.course.stages[i]
 	if at.all && !w.wait(w.f.Context, &s.front) {
@@ -177,7 +176,7 @@ func (w *flowing) view(i int) (dag.DAG, error) {
 	}
 	at := &w.course.stages[i]
 	first := at.sees.start()
-	for _, a := range slices.Backward(w.awaited) { // a stage that sees a step that awaited sees all steps before that one
+	for _, a := range slices.Backward(w.awaited) { // a stage that sees a step which called Await also sees all steps before that step
 		if at.sees.has(a) {
 			first = max(first, a+1)
 			break
@@ -201,13 +200,13 @@ func (w *flowing) view(i int) (dag.DAG, error) {
 			return d, err
 		}
 	}
-	if i >= w.course.steps { // several steps may start from it
+	if i >= w.course.steps { // a gate: several steps may start from its view
 		w.views[i] = d
 	}
 	return d, nil
 }
 
-// finish notes the result of a step, and commits every step that can be committed.
+// finish stores the result of step i and commits every step that can now be committed.
 func (w *flowing) finish(i int, out dag.DAG) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -242,7 +241,8 @@ func (w *flowing) committed(i int) (dag.DAG, error) {
 	return dag.Rebase(onto, s.out, s.start)
 }
 
-// failed cancels the steps after one that failed. If it is waiting for an answer, the steps that do not need it continue.
+// failed cancels the steps after step i, which failed. If step i is only waiting for an answer, the steps that do not depend on
+// it continue.
 func (w *flowing) failed(i int) {
 	if !errors.Is(w.steps[i].out.Cause(), kind.Waiting) && i < w.bound {
 		w.bound = i
@@ -255,7 +255,7 @@ func (w *flowing) failed(i int) {
 	w.lose(i)
 }
 
-// lose notes that step i will not be committed.
+// lose marks step i as a step that will not be committed.
 func (w *flowing) lose(i int) {
 	for k := i + 1; k <= w.lost && k < w.course.steps; k++ {
 		w.steps[k].front.settle(gone)

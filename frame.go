@@ -15,11 +15,10 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// A frame is one visit of an ashlar: its place in the tree and the input of its body.
-// It is itself the context of that body, which saves the sequential step two
-// allocations, and it becomes cancellable only when the body calls Done.
+// A frame is one visit of an ashlar: its place in the tree and the input of its body. The frame itself is the body's context,
+// which saves two allocations in each sequential step. The context becomes cancellable only when the body calls Done.
 type frame struct {
-	context.Context // of the run, or passed on by a scoped body
+	context.Context // the run's context, or one passed on by a scoped body
 	run             *run
 	up              *frame
 	spec            *spec
@@ -37,7 +36,7 @@ type extra struct {
 	said     *said // guarded by the run's words
 	steps    stepNames
 	digest   *dag.ID                 // with a recorder: digest of the enclosing step
-	tries    *tries                  // of an attempt
+	tries    *tries                  // for an attempt: the results of earlier attempts
 	twin     *dag.ID                 // see inAttempts; nil outside attempts
 	reached  atomic.Pointer[dag.DAG] // the result of the last child of a scoped body
 	grant    []string                // of an ashlar run with RunDynamic; nil for the enclosing grant
@@ -70,7 +69,7 @@ const (
 	indexSegment           // [index], a round or a lane
 	keySegment             // [key], the index-th branch
 	attemptSegment         // ~index, an attempt of a retried leaf
-	innerSegment           // adds nothing: the body of a reduce has the reduce's address
+	innerSegment           // adds nothing; for example, the body of a reduce has the reduce's address
 )
 
 type cancelable struct {
@@ -85,7 +84,7 @@ func (f *frame) below(s *spec, seg segment, index int) *frame {
 	return next
 }
 
-// stand puts a fresh frame under another.
+// stand initializes f as a frame under up.
 func (f *frame) stand(up *frame, s *spec, seg segment, index int) {
 	f.Context, f.run, f.up, f.spec, f.seg, f.index = up.Context, up.run, up, s, seg, int32(index)
 }
@@ -93,7 +92,7 @@ func (f *frame) stand(up *frame, s *spec, seg segment, index int) {
 // path returns the address of the frame, element by element: names, branches, lanes, rounds, visits. No two visits of a run share
 // an address, except glue leaves, which have their parent's address. The decision of a glue match uses the name of the match.
 func (f *frame) path() string {
-	var short [128]byte // most paths fit, so that the string is the only allocation
+	var short [128]byte // most paths fit, so only the string is allocated
 	b := f.appendPath(short[:0])
 	if f.spec.decision != nil && f.through() {
 		b = address.AppendName(append(b, '/'), f.spec.name)
@@ -195,7 +194,7 @@ func (f *frame) around() context.Context {
 	return f.Context
 }
 
-// later returns the part of the record of f's step that the recorder may write later.
+// later returns which writes for the step at f the recorder may defer.
 func (f *frame) later() (w queue.Writes) {
 	if f.run.settles == nil {
 		return 0
@@ -248,10 +247,10 @@ func (f *frame) Err() error {
 	return f.around().Err()
 }
 
-// Declared makes the frame the view through which its body reads.
+// Declared returns the queries through which the body may read its DAG.
 func (f *frame) Declared() []dag.Query { return f.spec.queries }
 
-// Undeclared is called by the DAG of the body for a read that was not declared: it cancels the visit with that cause.
+// Undeclared cancels the visit with err as its cause. The body's DAG calls it for a read that is not declared.
 func (f *frame) Undeclared(err *dag.ReadError) {
 	if x := f.more(); x.refused.CompareAndSwap(nil, err) {
 		f.Done()
@@ -259,7 +258,7 @@ func (f *frame) Undeclared(err *dag.ReadError) {
 	}
 }
 
-// refusal returns the undeclared read of this visit, or nil.
+// refusal returns the error for an undeclared read in this visit, or nil.
 func (f *frame) refusal() *dag.ReadError {
 	if x := f.extra.Load(); x != nil {
 		return x.refused.Load()
@@ -402,8 +401,8 @@ func (f *frame) checked(n *dag.Node, err error) (*dag.Node, error) {
 	return n, nil
 }
 
-// caught is deferred in calls into the program. It turns a panic into an error, and
-// fails the call if one of its reads was refused, even if it returned no error.
+// caught is deferred in calls of the program's functions. It turns a panic into an error. It also fails the call if one of its
+// reads was refused, even if the function returned no error.
 func (f *frame) caught(err *error) {
 	if p := recover(); p != nil {
 		*err = panicked(p)
@@ -413,7 +412,7 @@ func (f *frame) caught(err *error) {
 	}
 }
 
-// choose makes a decision, or takes it from the recorder.
+// choose makes a decision, or returns the recorded one.
 func (f *frame) choose(d dag.DAG) (any, error) {
 	if f.recorded() {
 		return f.recordDecision(d)
@@ -447,7 +446,7 @@ type crew struct {
 	n     int64
 	limit int64
 	next  atomic.Int64 // the next lane
-	size  atomic.Int64 // workers
+	size  atomic.Int64 // the number of workers
 	wait  sync.WaitGroup
 }
 

@@ -21,7 +21,7 @@ import (
 func (f *frame) key(kind string, d dag.DAG) step.Key {
 	k := step.Key{RunID: f.run.id, Path: f.path(), Kind: kind, Name: f.spec.name}
 	fingerprint := Ashlar{f.spec}.Fingerprint()
-	if kind == "decision" { // A decision stands, whatever happens to the steps below.
+	if kind == "decision" { // A decision remains valid whatever happens to the steps below it.
 		fingerprint = f.spec.own()
 	}
 	h := sha256.New()
@@ -66,8 +66,7 @@ func sum(h hash.Hash) (id dag.ID) {
 	return id
 }
 
-// reads returns the queries of s and, if it is a leaf, of the children that its
-// body runs: they see the same DAG.
+// reads returns the queries of s and, if s is a leaf, the queries of the children that its body runs, which see the same DAG.
 func (s *spec) reads() []dag.Query {
 	if s.form != leafForm || len(s.children) == 0 {
 		return s.queries
@@ -88,8 +87,8 @@ func (s *spec) reads() []dag.Query {
 	return f.reads
 }
 
-// cached returns the maximum age of a result that the leaf may take from another run, or 0 for none, and a further part of the
-// leaf's reuse key. See Detail.
+// cached returns an additional part of the leaf's reuse key, and the maximum age of a result that the leaf may reuse from another
+// run, or 0 if it may not reuse any. See Detail.
 func (s *spec) cached(kind string, grant []string) (key []byte, age time.Duration) {
 	if cached := s.said().Cached; cached != nil && kind == "leaf" {
 		return cached(grant)
@@ -97,8 +96,8 @@ func (s *spec) cached(kind string, grant []string) (key []byte, age time.Duratio
 	return nil, 0
 }
 
-// rendered returns the digest of the text that a leaf renders from d, or nil. An error is not reported here: the body renders the
-// same text and fails.
+// rendered returns the digest of the text that a leaf renders from d, or nil. It ignores an error, because the body will render
+// the same text and fail.
 func (f *frame) rendered(kind string, d dag.DAG) []byte {
 	if kind != "leaf" {
 		return nil
@@ -120,8 +119,8 @@ func (f *frame) rendered(kind string, d dag.DAG) []byte {
 	return id[:]
 }
 
-// appendSample appends the rounds, lanes, visits and attempts that distinguish f from other visits of the same ashlar. It
-// identifies a lane of a Map by its item, not its number: inserting an item leaves the other keys unchanged.
+// appendSample appends the rounds, lanes, visits and attempts that distinguish f from other visits of the same ashlar. A lane of
+// a Map is identified by its item rather than its number, so inserting an item does not change the keys of the other lanes.
 func (f *frame) appendSample(b []byte) []byte {
 	if f.up != nil {
 		b = f.up.appendSample(b)
@@ -196,7 +195,7 @@ func (f *frame) place(kind, path string) []byte {
 	return append(b, f.inFirst(path)...)
 }
 
-// unshare notes that the bodies around f have read more than their keys cover.
+// unshare marks the bodies around f as having read more than their keys cover.
 func (f *frame) unshare() {
 	for ; f != nil; f = f.up {
 		if f.spec.form == leafForm || f.seg == stepSegment {
@@ -211,9 +210,9 @@ func (f *frame) unsharedYet() bool {
 	return x != nil && x.unshared.Load()
 }
 
-// Fingerprint returns a digest of everything that can be seen of a from outside: forms, names, types, schemas, queries, branches,
-// bounds, versions, choices of questions and fingerprints of details, down to the leaves. It does not cover the code of
-// functions: change a leaf's Version with its body.
+// Fingerprint returns a digest of everything about a that is visible from outside: forms, names, types, schemas, queries,
+// branches, bounds, versions, choices of questions and fingerprints of details, down to the leaves. It does not cover the code of
+// functions: change a leaf's Version whenever its body changes.
 func (a Ashlar) Fingerprint() dag.ID {
 	s := a.spec()
 	f := s.found()
@@ -271,7 +270,7 @@ func describeType(w io.Writer, t dag.AnyType) {
 	}
 }
 
-// found has facts derived from a spec on first use.
+// found holds facts that are derived from a spec on first use.
 type found struct {
 	accepted  atomic.Pointer[map[string]bool] // the last accepted input types; see accept
 	printOnce sync.Once

@@ -176,8 +176,8 @@ func (r *run) parallel(f *frame, d dag.DAG) dag.DAG {
 	return r.fan(f, base, starts, func(lane *frame, i int) *frame { return lane.child(childSegment, i) })
 }
 
-// fan runs one lane for each start and joins them. It keeps the start and the failure of a lane that fails. A lane that ends
-// because of the run, for example because it is waiting for an answer, has not failed: the fan-out ends with it.
+// fan runs one lane from each start and joins the lanes. It keeps the start and the failure of a failed lane. A lane that ends
+// because of the run, for example because it is waiting for an answer, has not failed: instead, the whole fan-out ends.
 func (r *run) fan(f *frame, base dag.DAG, starts []dag.DAG, body func(*frame, int) *frame) dag.DAG {
 	t := fanned{lanes: make([]dag.DAG, len(starts)), lost: make([]bool, len(starts))}
 	f.lanes(len(starts), func(i int) {
@@ -239,7 +239,7 @@ type fanned struct {
 	exhausted, waiting atomic.Pointer[error] // why the run ends, if a lane ended it
 }
 
-// concernsRun notes an error that ends the run, and reports whether it is one.
+// concernsRun reports whether err ends the run, and if so stores it.
 func (t *fanned) concernsRun(err error) bool {
 	switch {
 	case errors.Is(err, kind.Waiting):
@@ -252,8 +252,8 @@ func (t *fanned) concernsRun(err error) bool {
 	return true
 }
 
-// ended returns why the run ends, or nil. An exhausted budget and the loss of too many lanes take precedence over an
-// open question: an answer would not help.
+// ended returns why the run ends, or nil. An exhausted budget and the loss of too many lanes take precedence over an open
+// question, because answering it would not help.
 func (t *fanned) ended(tooFew bool) error {
 	if why := t.exhausted.Load(); why != nil {
 		return *why
@@ -272,7 +272,7 @@ func (s *spec) survivors(n int) int {
 	return max(1, s.quorum)
 }
 
-// lost returns the remains of a failed lane: its first DAG and its failure. The failure's meta contains the path of the fan-out
+// lost returns what is kept of a failed lane: its first DAG and its failure. The failure's meta contains the path of the fan-out
 // and its number of lanes.
 func (f *frame) lost(start, out dag.DAG, lane, lanes int) dag.DAG {
 	content, err := dag.Failure.Of(out.Latest())
@@ -304,7 +304,7 @@ func (f *frame) inner(ctx context.Context, a Ashlar, d dag.DAG) dag.DAG {
 	return out.Within(f)
 }
 
-// within calls run on a new frame below f, as a visit of a.
+// within calls run with a new frame below f for a visit of a.
 func (f *frame) within(ctx context.Context, a Ashlar, d dag.DAG, run func(*frame) dag.DAG) dag.DAG {
 	visit, alone := f.names().enter(a.Name())
 	if !alone {

@@ -60,7 +60,7 @@ type settings struct {
 	timeout  time.Duration
 	detail   *Detail
 
-	mayDecline bool // for an Ask
+	mayDecline bool // for an Ask: a person may cancel the question
 }
 
 // with applies options to s.
@@ -75,7 +75,7 @@ func with[O interface{ apply(*spec) }](s *spec, opts []O) *spec {
 	return s
 }
 
-// fault notes a mistake in the construction of s, for Validate.
+// fault stores a mistake in the construction of s, which Validate reports.
 func (s *spec) fault(typ string, format string, args ...any) {
 	s.faults = append(s.faults, Finding{Type: typ, Ashlar: s.name, Message: fmt.Sprintf(format, args...)})
 }
@@ -95,28 +95,29 @@ func Version(v string) LeafOption {
 	return leafOption(func(s *spec) { s.version = v })
 }
 
-// Reusable lets a leaf take its result from an earlier run in which it read the same contents. Give it a Version, and change that
-// with the body. Every round of a loop, every visit and every lane has its own result, which keeps samples separate; a lane of a
-// Map is identified by its item. The body must not depend on node ids or parents, which differ from run to run. A result is not
-// reused if the body has called RunDynamic or Await.
+// Reusable lets a leaf take its result from an earlier run in which it read the same contents. Give the leaf a Version, and
+// change it whenever the body changes. Every round of a loop, every visit and every lane has its own result, so that repeated
+// samples stay separate. A lane of a Map is identified by its item. The body must not depend on node ids or parents, which differ
+// from run to run. A result is not reused if the body has called RunDynamic or Await.
 func Reusable() LeafOption {
 	return leafOption(func(s *spec) { s.reusable = true })
 }
 
 // Children gives a leaf ashlars that its body may run with RunChild, such as judges and helpers. Their nodes do not stay in the
-// DAG. They see a draft: a node of the type that the leaf produces, or of the types in the Writes of the walk. The walk is used
-// as in Scoped.
+// DAG. The children see a draft: a node of the type that the leaf produces, or nodes of the types that the walk's Writes lists.
+// The walk is used as in Scoped.
 func Children(walk Walk) LeafOption {
 	return leafOption(func(s *spec) { s.walk, s.children = walk, walk.children() })
 }
 
-// Effects declares a leaf's effects on the world; see package effect. A run with a grant rejects a pipeline that needs more.
-// Without arguments, Effects declares that there are none; a leaf without this option declares nothing; see [Ashlar.Undeclared].
+// Effects declares a leaf's effects on the world; see package effect. A run with a grant rejects a pipeline that needs other
+// effects. Without arguments, Effects declares that the leaf has no effects. The effects of a leaf without this option are
+// unknown; see [Ashlar.Undeclared].
 func Effects(effects ...string) LeafOption {
 	return leafOption(func(s *spec) { s.effects = append(stated(s.effects), effects...) })
 }
 
-// stated returns a list that is not nil, even if it is empty.
+// stated returns list, or an empty list that is not nil.
 func stated(list []string) []string {
 	if list == nil {
 		return []string{}
@@ -132,13 +133,13 @@ func stated(list []string) []string {
 // whose input is missing. The error of the body, or one that it wraps, controls
 // retries with these optional methods:
 //
-//   - Retryable() bool: false means that another attempt cannot succeed, for example
-//     because of a wrong key or an exhausted budget.
-//   - RetryAfter() time.Duration: the shortest pause. If it exceeds an hour, the leaf fails.
-//   - Attempts() int: the number of attempts already made for this error, at least one. They count towards the limit, so that a
-//     model that was tried four times is not called again under a policy of three.
+//   - Retryable() bool: returns false if another attempt cannot succeed, for example because of a wrong key or an exhausted
+//     budget.
+//   - RetryAfter() time.Duration: returns the shortest pause. If the pause exceeds an hour, the leaf fails.
+//   - Attempts() int: returns the number of attempts already made for this error, at least one. They count towards the limit: if
+//     the limit is three, a model that was already tried four times is not called again.
 type Retry struct {
-	Attempts int         // maximum, including the first; less than 2 means one
+	Attempts int         // the maximum, including the first; less than 2 means one
 	Kinds    []kind.Kind // which failures are retried; none means all
 	// Backoff is the pause before the second attempt. It doubles before each
 	// further attempt, up to 30 s. The actual pause is random, at least half of that.
@@ -150,14 +151,14 @@ func (r Retry) apply(s *spec) {
 	if r.Attempts < 0 || r.Backoff < 0 {
 		s.fault("bad-option", "Retry: Attempts is %d and Backoff %v: want none below zero", r.Attempts, r.Backoff)
 	}
-	for _, k := range r.Kinds { // other kinds may belong to the program
+	for _, k := range r.Kinds { // a kind that is not listed below may be the program's own
 		if near := suggest.Closest(string(k), slices.Values(ownKinds)); near != "" && near != string(k) {
 			s.faults = append(s.faults, Finding{Type: "unknown-kind", Warning: true, Ashlar: s.name, Message: fmt.Sprintf("Retry: no failure of Stone has the kind %q", k), Suggestion: near})
 		}
 	}
 }
 
-// ownKinds are the failure kinds of leaves for which a retry may help.
+// ownKinds are the failure kinds defined by Stone for which a retry of a leaf may help.
 var ownKinds = []string{string(kind.Error), string(kind.Panic), string(kind.Timeout), string(kind.BadContent), string(kind.Unanswered), string(kind.LoopExhausted), string(kind.LanesFailed)}
 
 func (Retry) ask()  {}

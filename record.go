@@ -31,8 +31,8 @@ type RunRecorder interface {
 
 // A RunRecord is a run that a [RunRecorder] has opened.
 type RunRecord struct {
-	// Config replaces the given Config, for example with a RunID, a recorded Input, a wrapped Frontend or
-	// another Recorder. That Recorder is used unchanged: its OpenRun is not called.
+	// Config replaces the given Config, for example with a RunID, a recorded Input, a wrapped Frontend or another Recorder. That
+	// Recorder is used as it is: its OpenRun is not called.
 	Config Config
 	// Begin is called when the pipeline has been validated with the Config, before any step starts. It returns the run's context,
 	// derived from its argument. If it fails, no step starts. A nil Begin returns its argument.
@@ -75,7 +75,7 @@ func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (st
 			unfinished = err
 			return step.Record{}, err
 		}
-		if failed = err; err != nil && rec.Failure == nil { // another process may have recorded a failure
+		if failed = err; err != nil && rec.Failure == nil { // another process may have recorded a failure first
 			rec = failureRecord(err, f.run.now())
 		}
 		if rec.Kept, err = f.groundRecord(failed != nil); err != nil {
@@ -126,10 +126,10 @@ func (f *frame) recorded() bool {
 	return f.run.recorder != nil || f.tries() != nil
 }
 
-// ordered reports whether the work at f has an order among the Steps of the bodies around it: the calling goroutine runs the
-// bodies of the Steps around f, and that of the leaf around those. The stack of a goroutine that a body started lacks that body
-// and the enclosing ones. Lanes and bodies with a timeout run on their own goroutines and count as ordered. It is called only if
-// a record differs.
+// ordered reports whether the work at f has a defined order among the Steps around it. It has if its goroutine's stack contains
+// the bodies of all enclosing Steps and of the leaf around them. The stack of a goroutine that a body has started does not
+// contain that body. Lanes and bodies with a timeout run on their own goroutines and count as ordered. Reading a stack is slow,
+// so ordered is called only if a record differs.
 func (f *frame) ordered() bool {
 	steps := 0
 	for up := f.up; up != nil; up = up.up {
@@ -174,8 +174,8 @@ func recorderFailure(path string, err error) *Failure {
 	return failure
 }
 
-// replay checks an earlier record. A rejected record stops the run: a Rescue would take a branch that the recorded run did not
-// take.
+// replay checks an earlier record. A rejected record stops the run, because a Rescue would take a path that the recorded run did
+// not take.
 func (f *frame) replay(key step.Key, rec step.Record) (step.Record, error) {
 	f.more().replayed = true
 	if !f.spec.glue && f.Wants(slog.LevelInfo) {
@@ -208,7 +208,7 @@ func (f *frame) mismatch(key step.Key, format string, args ...any) error {
 	return f.run.halt(failure)
 }
 
-// failureRecord returns the record of err. It keeps text and kind unchanged, because a body may build its own text from them.
+// failureRecord returns the record of err. The text and the kind stay unchanged, because a body may build its own text from them.
 func failureRecord(err error, at time.Time) step.Record {
 	f := rawFailure(err, "")
 	rec := step.Record{Time: at, Failure: &dag.FailureContent{
@@ -245,14 +245,13 @@ func (e *replayedError) Is(target error) bool { return target == error(e.kind) }
 func (e *replayedError) stack() string        { return e.trace }
 func (e *replayedError) EndsRun() bool        { return e.meta[metaEndsRun] != "" }
 
-// finalMeta notes that a failure is not retryable.
+// finalMeta is the meta key of failures that are not retryable.
 const finalMeta = "final"
 
 // Retryable returns false if the recorded error was not retryable.
 func (e *replayedError) Retryable() bool { return e.meta[finalMeta] == "" }
 
-// FailureMeta returns the recorded meta of the failure. The run replaces the path and
-// the stack in it.
+// FailureMeta returns the recorded meta of the failure. The run replaces its path and stack.
 func (e *replayedError) FailureMeta() map[string]string { return e.meta }
 
 func (f *frame) recordLeaf(d dag.DAG) dag.DAG {
@@ -264,8 +263,8 @@ func (f *frame) recordLeaf(d dag.DAG) dag.DAG {
 	})
 }
 
-// earlier returns the node that a leaf with effects made from the same contents in an earlier run, if the context has one: see
-// package past. An error means that the leaf must not run. Agents and calls are answered step by step.
+// earlier returns the node that a leaf with effects made from the same contents in an earlier run, if the context provides one;
+// see package past. An error means that the leaf must not run. For agents and calls, each step is looked up instead.
 func (f *frame) earlier(d dag.DAG) (*dag.Node, error) {
 	if len(f.spec.effects) == 0 || f.spec.detail != nil || f.spec.question != nil {
 		return nil, nil

@@ -112,7 +112,7 @@ func (f *frame) timed(d dag.DAG) (*dag.Node, error) {
 		defer func() { done <- r }()
 		r.n, r.err = own.call(d)
 	}()
-	// The limit also applies when the run ends earlier: until then the run waits for this body too.
+	// The limit also applies if the run ends earlier: it then waits for this body until the limit.
 	limit := time.NewTimer(f.spec.timeout + grace)
 	defer limit.Stop()
 	select {
@@ -130,7 +130,7 @@ func (f *frame) timed(d dag.DAG) (*dag.Node, error) {
 type tries struct {
 	mu   sync.Mutex
 	done map[dag.ID]step.Record // by frame.twin
-	paid map[string]bool        // the paths of its steps, without attempts
+	paid map[string]bool        // the paths of the leaf's steps, without attempts
 }
 
 // tries returns the tries of the outermost attempt around f, or nil outside retried leaves.
@@ -221,8 +221,8 @@ func (f *frame) twin() *dag.ID {
 	return nil
 }
 
-// everyAttempt returns the keys of the work at f in all attempts at the leaves around it, its own key first. The attempts of a
-// resumed run may end earlier or later than before, and steps of goroutines have no order.
+// everyAttempt returns the keys of the work at f in all attempts at the leaves around it, its own key first. In a resumed run, an
+// attempt may stop at another step than before, and steps on different goroutines have no order.
 func (f *frame) everyAttempt(key step.Key, made func(place string) []string) []step.Key {
 	twin := f.twin()
 	if twin == nil {
@@ -284,5 +284,5 @@ func (t *tries) has(path string) bool {
 	return t.paid[place]
 }
 
-// ordinal returns the number n as part of a key.
+// ordinal formats n as part of a key.
 func ordinal(n int) []byte { return strconv.AppendInt(nil, int64(n), 10) }

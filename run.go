@@ -23,9 +23,9 @@ import (
 
 // policy is the type of Config.Policy. Its methods may be called by several goroutines at once.
 type policy = interface {
-	// Enter checks p before it runs at the place of ctx, and returns the context for its run.
+	// Enter checks p before p runs at the place that ctx denotes, and returns the context to run it with.
 	Enter(ctx context.Context, p Ashlar, g Given) (context.Context, Findings)
-	// Narrow returns the granted effects that the body of ctx may have; nil means all.
+	// Narrow returns those of the granted effects that the body running with ctx may have; nil means all.
 	Narrow(ctx context.Context, granted []string) []string
 }
 
@@ -48,9 +48,9 @@ type Config struct {
 	Policy policy
 	// RunID is the run's id. If it is empty, one is generated.
 	RunID string
-	// Request is the id of the external request that the run answers. It is in every event of the run.
+	// Request is the id of the external request that the run answers. Every event of the run contains it.
 	Request string
-	// Conversation is the id of the conversation that this run is a turn of. The RunStarted event has it.
+	// Conversation is the id of the conversation that this run is a turn of. The RunStarted event contains it.
 	Conversation string
 	// Parent is the id of a span in the embedding program, which becomes the parent of the root span in the run's events.
 	Parent string
@@ -61,15 +61,14 @@ type Config struct {
 // A Result is the outcome of a run.
 type Result struct {
 	RunID string
-	// DAG has the input and all nodes of the run. If the run failed, the failure is its
-	// last node.
+	// DAG contains the input and all nodes of the run. If the run failed, the failure is its last node.
 	DAG dag.DAG
 	// Node is the last node of a successful run, otherwise nil.
 	Node *dag.Node
 	// Lost lists the lanes that failed and were dropped. See [dag.CountLost].
 	Lost []dag.LostLane
-	// Notices tell people about the run, for example that a prompt changed after a resumed conversation had started. There are at
-	// most 100.
+	// Notices are messages about the run for people, for example that a prompt has changed since the start of a resumed
+	// conversation. There are at most 100.
 	Notices []event.Notice
 }
 
@@ -118,7 +117,7 @@ func (r *run) over() error {
 	return nil
 }
 
-// over is run.over for a frame: a scoped body may have given it a narrower context.
+// over is like run.over, but also considers the context of the frame, which a scoped body may have narrowed.
 func (f *frame) over() error {
 	if why := f.run.halted.Load(); why != nil {
 		return *why
@@ -155,7 +154,7 @@ func Run(ctx context.Context, p Ashlar, cfg Config) (Result, error) {
 	return result, err
 }
 
-// settle waits until all records of the run are durable. Usually the end of the run has already waited.
+// settle waits until all records of the run are durable. Recording the end of the run has usually waited for them already.
 func (r *run) settle(err error) error {
 	if wait := r.settled(); wait != nil {
 		if lost := wait(true); lost != nil && err == nil {
@@ -221,7 +220,7 @@ func Produce[T any](ctx context.Context, p Ashlar, reader dag.Reader[T], cfg Con
 	return v, nil
 }
 
-// produces returns a finding for each type that reader needs that neither p produces nor the input has.
+// produces returns an error with a finding for each type that reader needs and that neither p nor the input provides.
 func produces(p Ashlar, reader dag.Querier, input dag.DAG) error {
 	if input.Failed() {
 		return nil // which Run reports
@@ -250,7 +249,7 @@ func produces(p Ashlar, reader dag.Querier, input dag.DAG) error {
 func (r *run) result(out dag.DAG) (Result, error) {
 	result := Result{RunID: r.id, DAG: out, Notices: r.notices.all}
 	if r.lossy.Load() {
-		// It cannot fail: the run has written or checked every failure node.
+		// Lost cannot fail here, because the run has written or checked every failure node.
 		result.Lost, _ = dag.Lost(out)
 	}
 	if !out.InFlight() {
@@ -346,7 +345,7 @@ type telling struct {
 	mu     sync.Mutex // locked while an event is passed on
 	held   []event.Event
 	passed int  // number of events passed on or dropped
-	waits  bool // a goroutine waits for the recorder
+	waits  bool // whether a goroutine is waiting for the recorder
 	over   bool
 }
 
@@ -370,7 +369,7 @@ func (r *run) tell(e event.Event) {
 	}
 }
 
-// pass passes held events on up to a number. The caller has locked them.
+// pass passes on the held events up to number last. The caller holds t.mu.
 func (r *run) pass(last int) {
 	t := &r.telling
 	for ; t.passed < last && len(t.held) > 0; t.passed++ {
@@ -379,7 +378,7 @@ func (r *run) pass(last int) {
 	}
 }
 
-// await passes events on once their records are durable.
+// await passes on the held events once their records are durable.
 func (r *run) await() {
 	t := &r.telling
 	t.mu.Lock()
@@ -399,7 +398,7 @@ func (r *run) await() {
 	t.waits = false
 }
 
-// drop discards events up to a number whose records were lost. The caller has locked them.
+// drop discards the held events up to number last, whose records were lost. The caller holds t.mu.
 func (r *run) drop(last int) {
 	t := &r.telling
 	for ; t.passed < last && len(t.held) > 0; t.passed++ {

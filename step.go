@@ -25,8 +25,8 @@ import (
 // A name may be used again once the previous step has returned; two steps with one name at the same time are an error. Path
 // numbers the steps of a name in the order in which they start. A resumed body must give the step at a path the input that it was
 // recorded with: otherwise the run stops with kind "replay-mismatch" before fn is called. Steps that the body calls on other
-// goroutines are distinguished by their input, and steps with the same input by their order, so goroutines that take turns replay
-// their own results: give them different names if they use Path as an idempotency key.
+// goroutines are distinguished by their input, and those with the same input by their order. The results are thus replayed
+// correctly, but Path may differ: give such steps different names if they use Path as an idempotency key.
 func Step[A, T any](ctx context.Context, name string, in A, fn func(context.Context, A) (T, error)) (v T, err error) {
 	at, err := enterStep(ctx, name, reflect.TypeFor[A]())
 	if err != nil {
@@ -42,8 +42,8 @@ func Step[A, T any](ctx context.Context, name string, in A, fn func(context.Cont
 }
 
 // Value returns what fn returns and records it as a part of a body: a resumed run gets the recorded value and does not call fn.
-// Use it for values that differ between processes, such as the time, a random number or a text made from them. Fn must have no
-// effects, cost nothing and be fast; use Step for everything else. Only the kind and reason of an error are replayed.
+// Use it for values that differ from process to process, such as the time, a random number or a text built from these. Fn must
+// have no effects, cost nothing and be fast; use Step for everything else. Only the kind and reason of an error are replayed.
 //
 // T must survive a round trip through JSON. In a run without a recorder, and outside a run, Value only calls fn. A name may be
 // used again as in Step.
@@ -139,7 +139,7 @@ func noInput(name string, err error) error {
 	return Fail(kind.BadContent, "the input of step %q has no JSON: %w", name, err)
 }
 
-// given calls fn; a panic of fn is an error.
+// given calls fn and turns a panic into an error.
 func given[A, T any](f *frame, in A, fn func(context.Context, A) (T, error)) (v T, err error) {
 	defer f.caught(&err)
 	return fn(f, in)
@@ -173,7 +173,7 @@ func kept[T any](name string, v T) (T, error) {
 	return out, nil
 }
 
-// stepKey makes the key of a Step or Value. Its digest counts earlier ones with the same name and input, not all of the name.
+// stepKey makes the key of a Step or Value. The key's digest includes how many earlier calls had the same name and input.
 func (f *frame) stepKey(kind string, input []byte) step.Key {
 	k := step.Key{RunID: f.run.id, Path: f.path(), Kind: kind, Name: f.spec.name}
 	in := sha256.Sum256(input)
@@ -192,7 +192,7 @@ func (f *frame) stepKey(kind string, input []byte) step.Key {
 	return k
 }
 
-// stepInput is one name with one input under a frame.
+// stepInput identifies the steps under a frame that have the same name and input.
 type stepInput struct {
 	name string
 	in   dag.ID

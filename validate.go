@@ -33,7 +33,7 @@ type Given struct {
 	dag    dag.DAG // the input nodes, in place of Input
 }
 
-// Given describes a run with this Config.
+// Given returns the description of a run with this Config.
 func (c Config) Given() Given {
 	return Given{Grant: c.Grant, Unattended: c.Frontend == nil && c.Recorder == nil, policy: c.Policy, dag: c.Input}
 }
@@ -100,8 +100,8 @@ type validator struct {
 	everything   bool    // a query reads everything
 	failuresRead bool    // a query reads all failures
 	helpers      int     // enclosing leaves; nodes of their children are dropped
-	suggestions  int     // so far
-	places       []place // rest of the current block; allocating in blocks is cheaper
+	suggestions  int     // the number of suggestions so far
+	places       []place // the rest of the current block; places are allocated in blocks, which is cheaper
 }
 
 // place is a current or an earlier position of the walk.
@@ -109,9 +109,9 @@ type place struct {
 	up      *place
 	spec    *spec
 	index   int   // index among the children of up
-	order   int   // in the tree
+	order   int   // its position in the tree
 	rounds  int32 // for a fan-out: number of enclosing loops
-	exposed bool  // a fan-out already known to lack its reducer
+	exposed bool  // for a fan-out: whether it is already known to lack a reducer
 }
 
 // located is a finding with its order in the tree.
@@ -126,7 +126,7 @@ type demand struct {
 	query      dag.Query
 	typ        dag.AnyType // the type of the query, or of its After
 	id         int
-	inLanes    bool // exists only in lanes, where the query does not look
+	inLanes    bool // whether the type exists only in lanes, where the query does not look
 	suggestion string
 }
 
@@ -155,7 +155,7 @@ func (v *validator) find(at *place, f Finding, format string, args ...any) {
 	v.findings = append(v.findings, located{f, at.order})
 }
 
-// longestPath is the largest path of a finding, in bytes.
+// longestPath is the maximum length of a finding's path, in bytes.
 const longestPath = 8 << 10
 
 func (v *validator) sorted() Findings {
@@ -172,7 +172,7 @@ var laneType = dag.NewType[struct {
 	Index int `json:"index"`
 }]("stone/lane")
 
-// input notes the types of the input.
+// input adds the facts about the types of the input.
 func (v *validator) input(p Ashlar, given Given) {
 	for i, t := range given.Input {
 		if t == nil || t.Err() != nil {
@@ -333,7 +333,7 @@ func start(name string) string {
 // few is the number of children up to which names are compared pairwise; above that, a map is faster.
 const few = 8
 
-// sameNames finds different children with the same name.
+// sameNames reports different children with the same name.
 func (v *validator) sameNames(s *spec) {
 	if len(s.children) < 2 {
 		return
@@ -357,7 +357,7 @@ func (v *validator) sameNames(s *spec) {
 	}
 }
 
-// gluedNames finds steps in glue that have the same address as a step beside the glue.
+// gluedNames reports steps within glue that have the same address as a step beside the glue.
 func (v *validator) gluedNames(s *spec) {
 	if s.glue || !slices.ContainsFunc(s.children, Ashlar.IsGlue) {
 		return
@@ -433,8 +433,7 @@ func (v *validator) writes(t dag.AnyType) {
 	v.last = latest{there: surely, typ: t}
 }
 
-// declare notes the type of the nodes that are written with its name, and reports a
-// second schema for one name.
+// declare notes that t is the type written under its name, and reports a second schema for the same name.
 func (v *validator) declare(id int, t dag.AnyType) {
 	e := &v.entries[id]
 	if e.written == t || e.alike == t {
@@ -458,7 +457,7 @@ func (v *validator) declare(id int, t dag.AnyType) {
 	}
 }
 
-// unreduced reports the fan-outs that reader reads without a reducer.
+// unreduced reports the fan-outs without a reducer that reader reads.
 func (v *validator) unreduced(reader string) {
 	for _, at := range v.pending {
 		if !at.exposed {
@@ -494,8 +493,8 @@ func (v *validator) readable(d demand) {
 		"%s cannot read the %q that %s: %s: %s", d.at.spec.name, e.name, writer, where, problems[0].Message)
 }
 
-// unused warns of types that no step reads and that are not the result. Reserved types belong to the record and need no reader. A
-// step that changes something, such as one that sends mail, exists for that.
+// unused warns of types that no step reads and that are not the result. Reserved types belong to the record and need no reader.
+// It does not warn of a step that changes something, such as one that sends mail, because the change is its purpose.
 func (v *validator) unused() {
 	v.markRead(v.last)
 	if v.everything {
@@ -509,7 +508,7 @@ func (v *validator) unused() {
 	}
 }
 
-// changes reports whether a step with the effect may do more than read and ask.
+// changes reports whether a step with the effect may do more than read data and ask people.
 func changes(e string) bool { return e != effect.None && e != effect.FSRead && e != effect.Ask }
 
 // Types returns the type names of the input nodes.

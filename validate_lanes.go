@@ -14,12 +14,12 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// This file checks the reads of a Reduce from the lanes that it closes.
+// This file checks what a Reduce reads from the lanes that it joins.
 
-// closing holds the facts known in the body of a Reduce.
+// closing holds the facts that are known in the body of a Reduce.
 type closing struct {
-	fans   []*place      // the fan-outs that it closes, one per path
-	always bool          // there is one on every path
+	fans   []*place      // the fan-outs that the Reduce joins, one per path
+	always bool          // whether every path has such a fan-out
 	read   []dag.AnyType // lane types that its body has read with All so far
 }
 
@@ -39,7 +39,7 @@ func (p *place) lanesOf() (lanes []Ashlar, start dag.AnyType) {
 	return lanes, laneType
 }
 
-// made records whether an ashlar leaves a node of a type, on its line and anywhere.
+// made records whether an ashlar leaves a node of a type on the line of first parents, and whether it leaves one anywhere.
 type made struct{ line, all certainty }
 
 type madeKey struct {
@@ -133,7 +133,7 @@ func (v *validator) madeByWalk(s *spec, name string) (m made) {
 	return m
 }
 
-// inLane reports whether a lane with that body has nodes of the type.
+// inLane reports whether a lane that starts with start and runs the body lane has nodes of the named type.
 func (v *validator) inLane(lane Ashlar, start dag.AnyType, name string) made {
 	if start != nil && start.Name() == name {
 		return made{surely, surely}
@@ -141,7 +141,7 @@ func (v *validator) inLane(lane Ashlar, start dag.AnyType, name string) made {
 	return v.made(lane, name)
 }
 
-// wantLanes checks that each lane has the types that a query of lanes reads.
+// wantLanes checks that every lane has a node of the type that a lanes query reads.
 func (v *validator) wantLanes(q dag.Query, t dag.AnyType) {
 	name := t.Name()
 	switch {
@@ -281,7 +281,7 @@ func (v *validator) lens(look look, l latest) {
 // branch must be selected by some value and, if the schema lists its values, every
 // value must select a branch.
 func (v *validator) branches(s *spec) {
-	if s.decision == nil { // own reports this fault of the spec
+	if s.decision == nil { // own has already reported this fault
 		return
 	}
 	key := v.keySchema(s)

@@ -17,7 +17,7 @@ func (v *validator) reads(s *spec) {
 		v.unreduced(fmt.Sprintf("%q", s.name))
 	}
 	for i, q := range s.queries {
-		if q.Type() != nil || !slices.Contains(s.queries[:i], q) { // several nils are reported once
+		if q.Type() != nil || !slices.Contains(s.queries[:i], q) { // several nil queries are reported only once
 			v.query(q)
 		}
 	}
@@ -44,7 +44,7 @@ func (v *validator) query(q dag.Query) {
 	}
 }
 
-// noEnd reports whether q is a Since without the type that it starts after.
+// noEnd reports whether q is a Since that lacks the type to start after.
 func noEnd(q dag.Query) bool {
 	return !q.IsNearest() && !q.IsAll() && !q.IsLanes() && q.After() == nil
 }
@@ -85,7 +85,7 @@ func (v *validator) want(q dag.Query, t dag.AnyType) {
 	}
 }
 
-// certainty returns whether a node exists where the query looks: of the queries checked here, only All looks into lanes.
+// certainty returns whether a node exists where the query of d looks. Of the queries checked here, only All looks into lanes.
 func (d demand) certainty(f fact) certainty {
 	if d.query.IsNearest() || d.query.After() != nil {
 		return f.line
@@ -100,7 +100,7 @@ func (v *validator) unsure(d demand, why string) {
 	}
 }
 
-// nextRound checks the unmet demands from the given index on once more, with the nodes of the previous round.
+// nextRound checks the unmet demands from the given index on once more, because the nodes of the previous round now exist.
 func (v *validator) nextRound(from int) {
 	kept := v.unmet[:from]
 	for _, d := range v.unmet[from:] {
@@ -162,17 +162,17 @@ func (v *validator) present() iter.Seq[string] {
 // latest holds the known facts about the latest node.
 type latest struct {
 	there certainty
-	lanes bool        // it belongs to the last lane, whichever that is
-	typ   dag.AnyType // nil if it depends on the run or the node comes from the input
-	ways  *ways       // alternatives, if it depends on the path taken
+	lanes bool        // the latest node is in the last lane, whichever that is
+	typ   dag.AnyType // nil if the type depends on the run or the node comes from the input
+	ways  *ways       // the alternatives, if the latest node depends on the path taken
 }
 
 // ways holds the alternatives for the latest node.
 type ways struct {
 	of     []latest
-	read   bool   // a query reads it
+	read   bool   // whether a query reads the latest node
 	loop   bool   // the last alternative, the previous round, is not known yet
-	lenses []look // lenses into it, checked once it is known
+	lenses []look // lenses into the latest node, checked once the last alternative is known
 }
 
 // oneOf returns the latest node after one of several paths.
@@ -237,11 +237,11 @@ const (
 )
 
 // fact records whether a node of a type exists at one point of the walk: on the line of first parents, where Nearest and Since
-// look, and anywhere, because All also looks into lanes.
+// look, and anywhere, where All looks too.
 type fact struct {
 	line, all certainty
-	frame     int32 // the frame that set it
-	since     int32 // the order of the place where it first exists
+	frame     int32 // the frame that set this fact
+	since     int32 // the order of the place where the node first exists
 }
 
 // entry holds the facts about one type name.
@@ -249,12 +249,12 @@ type entry struct {
 	name string
 	fact
 	tally
-	written dag.AnyType // the written type; nil if only the input has it
+	written dag.AnyType // the written type; nil if only the input has nodes of the type
 	alike   dag.AnyType // another type with the same schema
 	writer  *place      // the first writer; nil for the run itself and the input
-	given   bool        // the input has it
-	product bool        // a leaf produces it for other steps
-	queried bool        // something reads it
+	given   bool        // whether the input has nodes of the type
+	product bool        // whether a leaf produces the type for other steps
+	queried bool        // whether something reads the type
 }
 
 // origin names the source of a type that nothing in the tree writes.
@@ -272,19 +272,19 @@ type tally struct {
 	minAll, maxAll   certainty
 }
 
-// facts is the state of the walk. Paths that exclude or do not see each other are walked in turn from the same state, each in a
-// frame. The end of a frame reverts its changes and keeps them as gains. Nothing is copied, so a walk is linear however deeply
-// its frames are nested.
+// facts is the state of the walk. Paths that exclude each other, or do not see each other, are walked in turn from the same
+// state, each in a frame. When a frame ends, its changes are reverted and kept as gains. Nothing is copied, so the cost of a walk
+// is linear however deeply frames are nested.
 type facts struct {
 	ids     map[string]int
 	entries []entry
-	trail   []gain // the earlier facts, for the open frames
-	gains   []gain // changes of ended frames not joined yet
-	frame   int32  // the current one
-	frames  int32  // so far
+	trail   []gain // the facts that the open frames have replaced
+	gains   []gain // changes of ended frames that are not joined yet
+	frame   int32  // the current frame
+	frames  int32  // the number of frames so far
 	touched []int  // scratch of add
 	recent  int    // the id of the last lookup
-	order   int    // of the last place
+	order   int    // the order of the last place
 }
 
 type gain struct {
@@ -349,16 +349,15 @@ func (f *facts) joinWays(from, ways int) {
 		e := &f.entries[id]
 		t := e.tally
 		e.tally = tally{}
-		if int(t.ways) < ways { // other paths left it unchanged
+		if int(t.ways) < ways { // the other paths did not change the fact
 			t.count(e.fact)
 		}
 		f.set(id, shared(t.minLine, t.maxLine), shared(t.minAll, t.maxAll))
 	}
 }
 
-// joinLanes continues after a fan-out of which at least that many lanes survive.
-// Their gains exist, but not on the line. A gain is sure if fewer lanes lack it than
-// survive.
+// joinLanes continues after a fan-out of which at least survivors lanes survive. The gains of the lanes exist, but not on the
+// line of first parents. A gain is certain if fewer lanes lack it than survive.
 func (f *facts) joinLanes(from, lanes, survivors int) {
 	for _, id := range f.add(from) {
 		e := &f.entries[id]
@@ -371,8 +370,7 @@ func (f *facts) joinLanes(from, lanes, survivors int) {
 	}
 }
 
-// add removes the gains from the given index on, tallies them and returns their ids,
-// each once.
+// add removes the gains from the given index on, tallies them and returns the ids of their types, each once.
 func (f *facts) add(from int) []int {
 	f.touched = f.touched[:0]
 	for _, g := range f.gains[from:] {

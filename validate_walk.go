@@ -20,7 +20,7 @@ type Walk struct{ blocks []block }
 type block struct {
 	how      how
 	children []Ashlar
-	types    []dag.AnyType // for a block that writes
+	types    []dag.AnyType // for a block of Writes
 }
 
 type how uint8
@@ -202,7 +202,7 @@ func (v *validator) byRule(s *spec) {
 		case again:
 			v.repeat(func() { v.inOrder(b.children) })
 		case apart:
-			// It is unknown whether the body marks its lanes.
+			// Whether the body marks its lanes is unknown.
 			start := latest{there: v.last.there, ways: &ways{of: []latest{v.last}}}
 			v.fan(start, len(b.children), len(b.children), func(i int) { v.visit(b.children[i], i) })
 		case reading:
@@ -302,7 +302,7 @@ func (v *validator) parallel(s *spec) {
 	v.fan(latest{there: surely, typ: laneType}, n, s.survivors(n), func(i int) { v.visit(s.children[i], i) })
 }
 
-// mayLose notes a fan-out that can lose lanes without declaring it.
+// mayLose stores a fan-out that can lose lanes without declaring it.
 func (v *validator) mayLose(s *spec) {
 	if s.allLanes && s.quorum > 0 {
 		v.find(v.here, Finding{Type: "bad-option"}, "AllLanes and Quorum(%d) exclude each other: leave one out", s.quorum)
@@ -366,7 +366,7 @@ func (v *validator) fan(start latest, n, survivors int, walk func(i int)) {
 	v.last = latest{there: surely, lanes: true, ways: &ways{of: lasts}}
 }
 
-// rescue walks the body, then heal after a body that may have run only in part.
+// rescue walks the body, then heal, which may follow a body that has run only in part.
 func (v *validator) rescue(s *spec) {
 	from := len(v.gains)
 	v.either(2, func(i int) {

@@ -9,10 +9,10 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/schema"
+	"github.com/stonelayer/stone/x/cel"
 )
 
 var itemType = dag.NewType[call.JSON]("broken/item")

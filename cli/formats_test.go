@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/cli"
+	"github.com/stonelayer/stone/x/cel"
 )
 
 var update = flag.Bool("update", false, "write what commands print into the files that scripts compare it with")

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,7 +17,7 @@ func modelsFlag(f *pflag.FlagSet, models *bool) {
 func (a *app) mcp(c *cobra.Command) {
 	var models bool
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return a.serveOne(c, args, publish.Config{Models: models}, a.linked.server.MCP)
+		return a.serveOne(c, args, models)
 	}
 	a.describeOne(c)
 	modelsFlag(c.Flags(), &models)
@@ -35,21 +34,21 @@ func (a *app) describeOne(c *cobra.Command) {
 }
 
 // serveOne serves the pipelines named by the arguments to one client, which acts for the user.
-func (a *app) serveOne(c *cobra.Command, args []string, cfg publish.Config, serve func(context.Context, publish.Config, io.Reader, io.Writer) error) error {
+func (a *app) serveOne(c *cobra.Command, args []string, models bool) error {
 	return a.withPublished(c, args, func(all []publish.Pipeline) error {
-		cfg.Pipelines, cfg.By = all, user()
+		cfg := publish.Config{Pipelines: all, By: user(), Models: models, Protocols: a.linked.protocols}
 		return a.publish(c, 0, cfg, func(ctx context.Context, cfg publish.Config) error {
 			if terminal(a.Stdin) != nil {
 				a.complain("%s waits for a client on standard input: configure %q as a command of your client, which starts it", c.CommandPath(), strings.Join(append([]string{a.Name}, a.Args...), " "))
 			}
-			return serve(ctx, cfg, a.Stdin, a.Stdout)
+			return a.linked.server.Client(ctx, c.Name(), cfg, a.Stdin, a.Stdout)
 		})
 	})
 }
 
 func (a *app) acp(c *cobra.Command) {
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return a.serveOne(c, args, publish.Config{Protocols: a.linked.protocols}, a.linked.server.ACP)
+		return a.serveOne(c, args, false)
 	}
 	a.describeOne(c)
 }

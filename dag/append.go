@@ -43,15 +43,14 @@ func (d DAG) Append(n *Node) (DAG, error) {
 	return d, nil
 }
 
-// lookFor reports whether d has the node. If not, it returns a parent that d lacks, or nil.
+// lookFor reports whether d has the node. If not, missing is a parent that d lacks, or nil if d has all parents.
 func (d DAG) lookFor(n *Node) (found bool, missing *Node) {
 	wanted := idSet(n.parents)
 	for at := range d.backward() {
 		if at.id == n.id {
 			return true, nil
 		}
-		// A node comes after all of its parents, so the search ends at the oldest
-		// one.
+		// A node comes after all of its parents, so the search ends at its oldest parent.
 		if delete(wanted, at.id); len(wanted) == 0 && len(n.parents) > 0 {
 			return false, nil
 		}
@@ -78,12 +77,12 @@ func (e *entry) add(g group) *entry {
 	return &entry{prev: e, group: &g, count: e.len() + len(g.nodes)}
 }
 
-// addHead adds a head. Reading from it continues at the given node.
+// addHead adds a head. A read that starts at the head continues at from.
 func (g *group) addHead(head, from *Node) {
 	g.heads, g.from = append(g.heads, head), append(g.from, from)
 }
 
-// keepHeads adds the heads of the earlier log that are not gone.
+// keepHeads adds those heads of the earlier log that are not in gone.
 func (g *group) keepHeads(log *entry, gone map[ID]bool) {
 	if log == nil {
 		return
@@ -96,8 +95,8 @@ func (g *group) keepHeads(log *entry, gone map[ID]bool) {
 	}
 }
 
-// extend adds nodes to the log, parents first. From maps a head to the node where reading continues, if that is another node; see
-// Join.
+// extend adds nodes to the log, parents first. From maps a head to the node where a read continues if that is not the head
+// itself; see Join.
 func (e *entry) extend(nodes []*Node, from map[ID]*Node) *entry {
 	if len(nodes) == 0 {
 		return e

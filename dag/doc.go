@@ -1,9 +1,9 @@
 // Package dag implements the record of a run: an append-only graph of typed,
 // content-addressed nodes.
 //
-// A [Node] has a type, a content, parents and an id. The id is the SHA-256 of the canonical JSON of content, parents and type. A
-// changed node would have another id, and the id of a run's last node covers all nodes that it depends on. Meta and time are not
-// part of the id: they describe how the node was made.
+// A [Node] has a type, a content, parents and an id. The id is the SHA-256 hash of the canonical JSON of content, parents and
+// type. A changed node would have another id, so the id of a run's last node covers all nodes that it depends on. Meta and time
+// are not part of the id: they describe how the node was made.
 //
 // A [DAG] is a small value. A copy is a snapshot: appending to it does not change the
 // original. Any number of goroutines may read and extend copies of one DAG
@@ -19,15 +19,15 @@
 //
 // # Reading
 //
-// A [Reader] is a query with a Go type. A type reads its nearest node; [All], [Maybe], [Since], [Latest], [Lens] and [Everything]
-// read in other ways, and [Derive] makes a reader from a reader:
+// A [Reader] is a query with a Go type. A [Type] reads its nearest node; [All], [Maybe], [Since], [Latest], [Lens] and
+// [Everything] read in other ways, and [Derive] makes a reader from a reader:
 //
 //	replies, err := dag.All(Reply).From(d)
 //	title := dag.Derive(Ticket, func(t TicketDoc) string { return t.Title })
 //
-// The nearest node is found along first parents, from the place of the next node. That is one line of work: the search does not
-// cross into a sibling lane. All returns every node of a type in append order: parents before children, and lanes in source
-// order, whichever finished first. The cost of both does not depend on the depth of the graph.
+// The nearest node is searched for along first parents, from the place of the next node. The search stays on one line of work and
+// does not cross into a sibling lane. All returns every node of a type in append order: parents before children, and lanes in
+// source order, whichever finished first. The cost of either read does not depend on the depth of the graph.
 //
 // # Fan-outs
 //

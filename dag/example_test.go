@@ -32,14 +32,14 @@ func Example() {
 
 	ticket, err := Ticket.From(done)
 	fmt.Println(ticket.Title, err)
-	_, err = Patch.From(start) // a DAG is a value: the start is as it was
+	_, err = Patch.From(start) // a DAG is a value, so start has not changed
 	fmt.Println(err, errors.Is(err, dag.ErrMissing))
 	// Output:
 	// crash on start <nil>
 	// no "patch" node before this place true
 }
 
-// Two runs did the same but for the file that they changed.
+// The two runs differ only in the file that they changed.
 func ExampleCompare() {
 	work := func(file string) dag.DAG {
 		d, err := Patch.Append(dag.Of(Ticket.With(TicketDoc{Title: "crash on start"})), PatchDoc{File: file})
@@ -57,8 +57,8 @@ func ExampleCompare() {
 	// 0
 }
 
-// Two lanes work on one ticket. What they wrote is read with All, in the order
-// of the lanes; the nearest node is the one before they started.
+// Two lanes work on one ticket. All reads their results in lane order, whereas the nearest node is still the node before the
+// fan-out.
 func ExampleJoin() {
 	base := dag.Of(Ticket.With(TicketDoc{Title: "crash on start"}))
 	var lanes []dag.DAG
@@ -90,8 +90,7 @@ func ExampleJoin() {
 	// {crash on start} <nil>
 }
 
-// A DAG that was written can be read by any program that knows JSON. The id of
-// its last node covers all nodes before it.
+// Any program that can read JSON can read a written DAG. The id of its last node covers all nodes before it.
 func ExampleWrite() {
 	d := dag.Of(Ticket.With(TicketDoc{Title: "crash on start"}))
 	var file bytes.Buffer
@@ -116,7 +115,7 @@ func ExampleLens() {
 	// Output: crash on start <nil>
 }
 
-// A read that may find nothing. The validator asks for no producer of the type.
+// Maybe marks a read that may find nothing. The validator does not require a producer of the type.
 func ExampleMaybe() {
 	patch := dag.Maybe(Patch)
 	d := dag.Of(Ticket.With(TicketDoc{Title: "crash on start"}))
@@ -133,7 +132,7 @@ func ExampleMaybe() {
 	// main.go <nil>
 }
 
-// A reader gives a step what it needs of several nodes.
+// Derive2 combines what a step needs from several nodes.
 func ExampleDerive2() {
 	task := dag.Derive2(Ticket, Patch, func(t TicketDoc, p PatchDoc) string { return t.Title + ", in " + p.File })
 	text, err := task.From(dag.Of(Ticket.With(TicketDoc{Title: "crash on start"}), Patch.With(PatchDoc{File: "main.go"})))
@@ -141,7 +140,7 @@ func ExampleDerive2() {
 	// Output: crash on start, in main.go <nil>
 }
 
-// What has happened since the last ticket.
+// Since reads the patches that follow the latest ticket.
 func ExampleSince() {
 	d := dag.Of(
 		Ticket.With(TicketDoc{Title: "typo"}), Patch.With(PatchDoc{File: "README.md"}),

@@ -80,8 +80,8 @@ func (d DAG) Cause() error {
 	return d.fail.cause
 }
 
-// RecordFailure appends the failure in flight as a node; the result has none in
-// flight, and is still Failed. A DAG without a failure is returned unchanged.
+// RecordFailure appends the failure in flight as a node. The result has no failure in flight, but Failed still returns true. A
+// DAG without a failure is returned unchanged.
 func (d DAG) RecordFailure() (DAG, error) {
 	if d.fail == nil {
 		return d, nil
@@ -96,7 +96,7 @@ type LostLane struct {
 	Marker  *Node
 	Failure *Node
 	FanOut  string // the address of the fan-out, "" if unknown
-	Lanes   int    // lanes of the fan-out, 0 if unknown
+	Lanes   int    // the number of lanes of the fan-out, or 0 if unknown
 }
 
 // Lost lists the lanes that were dropped, in append order. A step that calls it declares All(Failure). If a failure node cannot
@@ -120,7 +120,7 @@ func Lost(d DAG) ([]LostLane, error) {
 	return lost, errors.Join(broken...)
 }
 
-// Losses counts the lost lanes, and all lanes of the fan-outs that lost any.
+// Losses counts the lost lanes, and all lanes of the fan-outs that have lost any.
 type Losses struct {
 	Lost  int `json:"lost"`
 	Lanes int `json:"of"`
@@ -140,7 +140,7 @@ func CountLost(lost []LostLane) Losses {
 	return c
 }
 
-// String returns for example "10 of 12 lanes lost", or "" if no lane was lost.
+// String returns text such as "10 of 12 lanes lost", or "" if no lane was lost.
 func (l Losses) String() string {
 	if l.Lost == 0 {
 		return ""

@@ -57,7 +57,8 @@ func wrongID(s string) error {
 	return fmt.Errorf("node id %.80q: want %d lower-case hexadecimal digits", s, hex.EncodedLen(sha256.Size))
 }
 
-// An envelope is the buffer for the hashed bytes of an id: content first, so an encoder can write it in place.
+// An envelope is a buffer for the bytes that are hashed into an id. The content comes first, so that an encoder can write it in
+// place.
 type envelope struct{ buf []byte }
 
 var envelopes = sync.Pool{New: func() any { return &envelope{buf: make([]byte, 0, 1024)} }}
@@ -80,7 +81,7 @@ func (e *envelope) seal(parents []*Node, typ *desc) (ID, string) {
 	return e.sum(parents, typ.quoted), content
 }
 
-// sum returns the id of the content in the buffer.
+// sum returns the id of a node whose content is in the buffer.
 func (e *envelope) sum(parents []*Node, quoted []byte) ID {
 	buf := append(e.buf, `,"parents":[`...)
 	for i, p := range parents {
@@ -104,7 +105,7 @@ func (e *envelope) close() {
 	}
 }
 
-// hexPairs holds the two digits of every byte.
+// hexPairs holds the two hexadecimal digits of every byte.
 var hexPairs = func() (pairs [256][2]byte) {
 	const digits = "0123456789abcdef"
 	for i := range pairs {

@@ -2,22 +2,21 @@ package dag
 
 import "slices"
 
-// The two indexes of a DAG, type → nearest node and type → list of nodes, are built on
-// first use and stored in the graph. Appending costs nothing, and snapshots share the
-// indexes of their common part. A new index is the previous one plus the newer nodes;
-// tries make that cheap.
+// The two indexes of a DAG, type → nearest node and type → list of nodes, are built on first use and stored in the graph.
+// Appending costs nothing, and snapshots share the indexes of their common part. A new index is a copy of the previous index with
+// the newer nodes added, which tries make cheap.
 
 // stride is the number of nodes that a search visits before it builds an index.
 const stride = 16
 
-// checkpoint reports whether building an index stores a copy at the given distance from its start. The distances double: another
-// lane, which shares only the older part, finds a copy at most about the length of the lanes further back.
+// checkpoint reports whether a copy of the index is stored at the given distance from its start while the index is built. The
+// distances double, so that another lane, which shares only the older part, finds a copy at most about as far back as the lanes
+// are long.
 func checkpoint(distance int) bool {
 	return distance == 0 || distance >= stride && distance&(distance-1) == 0
 }
 
-// nearest returns the first node of the type on the first-parent line from n,
-// n included, or nil.
+// nearest returns the first node of the type on the first-parent line that starts at n, or nil. N itself counts.
 func (n *Node) nearest(typ string) *Node {
 	at := n
 	for range stride {
@@ -39,7 +38,7 @@ func (n *Node) nearest(typ string) *Node {
 	return found
 }
 
-// index builds the nearest-index of n from its closest indexed ancestor's index.
+// index builds the nearest-node index of n from the index of its closest indexed ancestor.
 func (n *Node) index() *trie[*Node] {
 	var index *trie[*Node]
 	var line []*Node
@@ -63,15 +62,15 @@ func (n *Node) index() *trie[*Node] {
 	return index
 }
 
-// A list holds all nodes of one type up to an entry of the log: the nodes of earlier lists, then its own.
+// A list holds all nodes of one type up to an entry of the log: first the nodes of the earlier lists, then the list's own nodes.
 type list struct {
 	before *list
 	nodes  []*Node
-	lost   []*Node // items of lost lanes, among the nodes of this or earlier lists
+	lost   []*Node // the items of lost lanes among the nodes of this list and earlier lists
 	count  int     // number of nodes, including earlier lists
 }
 
-// and returns the nodes of the list in append order, and then more, without the lost ones.
+// and returns the nodes of the list in append order, followed by more, but without the items of lost lanes.
 func (l *list) and(more, lost []*Node) []*Node {
 	out := more
 	if l != nil {
@@ -142,8 +141,8 @@ func (d DAG) Types() []string {
 	return out
 }
 
-// indexed returns an entry with a list-index and at most stride nodes after it, or nil
-// if the whole log has at most stride nodes and no index.
+// indexed returns an entry that has a list index and is followed by at most stride nodes. It returns nil if the whole log has at
+// most stride nodes and no index.
 func (e *entry) indexed() *entry {
 	half := e
 	for at := e; e.len()-at.len() <= stride; at = at.prev {
@@ -158,7 +157,7 @@ func (e *entry) indexed() *entry {
 	return half
 }
 
-// index builds the list-index of e from the last indexed entry's index.
+// index builds the list index of e from the index of the last indexed entry.
 func (e *entry) index() {
 	var index *trie[*list]
 	var log []*entry

@@ -25,9 +25,8 @@ type line struct {
 	Base    *ID               `json:"base,omitzero"`
 }
 
-// Write writes the nodes as JSON Lines, one node a line, parents first. A
-// failure in flight is not written: record it first. A step can write a DAG
-// only if it declares [Everything].
+// Write writes the nodes as JSON Lines, one node per line, parents first. A failure in flight is not written: call RecordFailure
+// first. A step can write a DAG only if it declares [Everything].
 func Write(w io.Writer, d DAG) error {
 	if !d.allows(everything, "", "") {
 		return d.refuse("", "")
@@ -64,17 +63,17 @@ func Write(w io.Writer, d DAG) error {
 
 // A FormatError is an invalid line of a written DAG.
 type FormatError struct {
-	Line   int // from 1
+	Line   int // counted from 1
 	Reason string
 }
 
 // Error returns the line and the reason.
 func (e *FormatError) Error() string { return fmt.Sprintf("DAG line %d: %s", e.Line, e.Reason) }
 
-// Read reads the format of Write. It computes every id again. The error is a *FormatError if an id does not match content, type
-// and parents, or if a line is not a node, has an unknown field or comes before its parents. A repeated node changes nothing.
-// Empty lines are skipped. An error of r is returned wrapped, with the line number. Read keeps all nodes in memory and does not
-// limit their size.
+// Read reads the format that Write writes and recomputes every id. The error is a *FormatError if an id does not match content,
+// type and parents, or if a line is not a node, has an unknown field or comes before its parents. A repeated node changes
+// nothing. Empty lines are skipped. An error of r is returned wrapped, with the line number. Read keeps all nodes in memory and
+// does not limit their size.
 func Read(r io.Reader) (DAG, error) {
 	rd := reader{known: map[ID]*Node{}, bases: map[ID]base{}}
 	in := bufio.NewReader(r)
@@ -95,13 +94,13 @@ func Read(r io.Reader) (DAG, error) {
 }
 
 type reader struct {
-	number int // of the line
+	number int // the number of the line
 	known  map[ID]*Node
 	nodes  []*Node
 	bases  map[ID]base
 }
 
-// base is the node where reading continues, and the line that names it.
+// base is the node where a read of a lane's head continues, and the line that names it.
 type base struct {
 	node *Node
 	line int

@@ -9,7 +9,7 @@ import (
 )
 
 // Reserved reports whether a type is reserved for nodes that runs, calls and plans write themselves. Such a node is never
-// external input, because it would forge part of the record.
+// accepted as external input, because it would forge part of the record.
 func Reserved(typ string) bool { return strings.HasPrefix(typ, "stone/") }
 
 // laneContent is the content of a lane marker.
@@ -22,7 +22,7 @@ type empty struct{}
 // The types of the nodes that a run itself writes.
 var (
 	laneMarker = NewType[laneContent]("stone/lane") // at the start of a lane
-	join       = NewType[empty]("stone/join")       // its parents are the heads of up to joinWidth lanes, or stands for a fan-out without lanes
+	join       = NewType[empty]("stone/join")       // over the heads of up to joinWidth lanes; alone for a fan-out without lanes
 	origin     = NewType[empty]("stone/origin")     // before a fan-out at the start of a run
 )
 
@@ -37,13 +37,14 @@ func Origin(d DAG) (DAG, error) {
 	return origin.Append(d, empty{})
 }
 
-// Lane returns d with the marker of the lane with the given index.
+// Lane returns d with a marker for the start of the lane with the given index.
 func Lane(d DAG, index int) (DAG, error) {
 	return laneMarker.Append(d, laneContent{index})
 }
 
 // Lanes returns the starting DAG of each lane of a fan-out over items: d with one item each. An item that equals an earlier one
-// follows a lane marker, or the two lanes would be one. The error names the first item that cannot be encoded.
+// follows a lane marker, because otherwise the two lanes would be the same. The error names the first item that cannot be
+// encoded.
 func (t Type[T]) Lanes(d DAG, items []T) ([]DAG, error) {
 	lanes := make([]DAG, len(items))
 	var known nodeSet
@@ -62,11 +63,11 @@ func (t Type[T]) Lanes(d DAG, items []T) ([]DAG, error) {
 	return lanes, nil
 }
 
-// Join combines lanes that all started at base, in order. Reads of nearest nodes continue at base; All finds the nodes of the
-// lanes. The first parent of the next node is the node at base. The heads of the lanes follow; more than 1,000 heads are grouped
-// in thousands under join nodes. The cost is linear in the nodes of the lanes. Failures in flight in a lane are dropped.
+// Join combines lanes that all started at base, in order. Nearest continues at base, whereas All finds the nodes of the lanes.
+// The first parent of the next node is the node at base. The heads of the lanes follow; more than 1,000 heads are grouped in
+// thousands under join nodes. The cost is linear in the nodes of the lanes. Failures in flight in a lane are dropped.
 //
-// Without lanes it adds a join node, so that a read of lanes finds none.
+// Without lanes, Join adds a join node, so that a read of the lanes finds none.
 //
 // It is an error if base is empty, if a lane does not extend base, or if two lanes share a node: start each with [Lane] or its
 // own item.
@@ -96,7 +97,7 @@ func Join(base DAG, lanes []DAG) (DAG, error) {
 			nodes = append(nodes, e.nodes()...)
 		}
 		for k, n := range nodes[start:] {
-			// A node is in two lanes only if its parent is.
+			// A node is in two lanes only if its parent is in both too.
 			if k > 0 && n.Parent() == nodes[start+k-1] {
 				continue
 			}
@@ -126,8 +127,7 @@ func (d DAG) join(nodes []*Node, lanes []DAG) (DAG, error) {
 	return d, nil
 }
 
-// headsOf returns the heads of the base that have children in some lane, and
-// the heads that the lanes added.
+// headsOf returns the heads of the base that have children in a lane, and the heads that the lanes have added.
 func headsOf(lanes []DAG, base *entry) (gone map[ID]bool, added []*Node) {
 	gone = map[ID]bool{}
 	keptBy := map[ID]int{}
@@ -153,9 +153,8 @@ func headsOf(lanes []DAG, base *entry) (gone map[ID]bool, added []*Node) {
 	return gone, added
 }
 
-// gather puts heads in groups of the given width under join nodes, and groups these
-// again, until at most width heads are left. It returns the new join nodes and the heads
-// that are left.
+// gather groups heads under join nodes, width at a time, and groups these nodes again until at most width heads are left. It
+// returns the new join nodes and the heads that are left.
 func gather(heads []*Node, here *Node, width int) (joins, left []*Node, err error) {
 	for len(heads) > width {
 		start := len(joins)

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// This file implements reads of a fan-out's lanes in the Reduce that closes it.
+// This file implements reads of a fan-out's lanes in the Reduce that joins them.
 
-// Lanes reads, in the Reduce that closes a fan-out, the nearest node of type t within each lane that survived, in lane order. T
-// may be the type of the items. Of a nested fan-out, Lanes sees the result of that fan-out's Reduce. A lane without such a node
-// is an error that names the lane.
+// Lanes reads the nearest node of type t within each surviving lane, in lane order. It is used in the Reduce that closes a
+// fan-out. T may be the type of the items. If a lane contains another fan-out, Lanes sees the result of that fan-out's Reduce. A
+// lane without such a node is an error that names the lane.
 func Lanes[A any](t Type[A]) Reader[[]A] {
 	return readerOf[[]A]{[]Query{t.Query().Lanes()}, func(d DAG) ([]A, error) { return column(d, t) }}
 }
@@ -21,7 +21,7 @@ type Row2[A, B any] struct {
 	B B
 }
 
-// Lanes2 reads two types like Lanes, one row per lane:
+// Lanes2 is like Lanes for two types, and returns one row per lane:
 //
 //	stone.Reduce(stone.Func("report", dag.Lanes2(Ticket, Reply), Report, report))
 func Lanes2[A, B any](a Type[A], b Type[B]) Reader[[]Row2[A, B]] {
@@ -49,7 +49,7 @@ type Row3[A, B, C any] struct {
 	C C
 }
 
-// Lanes3 reads three types like Lanes, one row per lane.
+// Lanes3 is like Lanes for three types, and returns one row per lane.
 func Lanes3[A, B, C any](a Type[A], b Type[B], c Type[C]) Reader[[]Row3[A, B, C]] {
 	return Derive2(Lanes2(a, b), Lanes(c), func(pairs []Row2[A, B], cs []C) []Row3[A, B, C] {
 		rows := make([]Row3[A, B, C], len(pairs))
@@ -105,7 +105,7 @@ func (d DAG) Lanes(types ...string) ([]*Node, error) {
 		return nil, &ReadError{Type: strings.Join(types, ", "), Err: errNoLanes}
 	}
 	out := make([]*Node, 0, len(ends))
-	var last *Node // start of the previous lane
+	var last *Node // the start of the previous lane
 	for _, end := range ends {
 		if lostLane(end) {
 			continue
@@ -125,7 +125,7 @@ func (d DAG) Lanes(types ...string) ([]*Node, error) {
 }
 
 // ends returns the last nodes of the lanes, including lost ones, that the enclosing Reduce closes, and the node before the
-// fan-out. It returns false without such a fan-out.
+// fan-out. It returns false if there is no such fan-out.
 func (d DAG) ends() (ends []*Node, base *Node, ok bool) {
 	if d.closing == nil {
 		return nil, nil, false
@@ -183,5 +183,5 @@ func lostLane(n *Node) bool {
 	return err == nil && f.Lane != nil
 }
 
-// errNoLanes is the error of a read of lanes where no fan-out is closed.
+// errNoLanes is the error for a read of lanes outside a Reduce that closes a fan-out.
 var errNoLanes = fmt.Errorf("%w: no fan-out is closed here", ErrMissing)

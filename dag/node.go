@@ -29,17 +29,17 @@ type Node struct {
 	at      int64    // Unix time in nanoseconds, or noTime
 	meta    map[string]string
 
-	// spare is the entry used by the first append of this node.
+	// spare is the log entry that the first append of this node uses.
 	spare atomic.Pointer[entry]
 
-	// near is the index for Nearest over this node and its line. It is built on first use; see index.go.
+	// near is the index that Nearest uses for this node and its line. It is built on first use; see index.go.
 	near atomic.Pointer[trie[*Node]]
 }
 
 // Spec describes a node without a Go type, such as one read from a file.
 type Spec struct {
 	Type    string            // not empty, valid UTF-8
-	Content any               // encoded by encoding/json; a json.RawMessage is used unchanged
+	Content any               // encoded with encoding/json; a json.RawMessage is used unchanged
 	Parents []*Node           // first parent first; none may be nil
 	Meta    map[string]string // not part of the id; copied; valid UTF-8
 	Time    time.Time         // not part of the id; zero if unknown; a year before 1678 or after 2261 counts as zero
@@ -136,8 +136,8 @@ func (n *Node) JSON() string {
 	return n.content
 }
 
-// Own returns the content without the fields that the meta lists under "beside", separated by commas, such as the conversation of
-// an agent. This part is compared between runs and shown to people.
+// Own returns the content without the fields, such as the conversation of an agent, that the meta lists under "beside", separated
+// by commas. The remaining part is compared between runs and shown to people.
 func (n *Node) Own() string {
 	if n == nil {
 		return ""
@@ -145,7 +145,7 @@ func (n *Node) Own() string {
 	return OwnContent(n.content, n.meta)
 }
 
-// OwnContent is like Own, for the content and the meta of a node not yet made.
+// OwnContent is like Own, but takes the content and meta of a node that has not been made yet.
 func OwnContent(content string, meta map[string]string) string {
 	beside := meta[terms.Beside]
 	if beside == "" {
@@ -173,7 +173,7 @@ func (n *Node) Time() time.Time {
 	return time.Unix(0, n.at).UTC()
 }
 
-// Stamped returns a copy of the node with the time, or n itself if it has one. The id stays the same.
+// Stamped returns a copy of the node with the given time, or n itself if it already has a time. The id stays the same.
 func (n *Node) Stamped(at time.Time) *Node {
 	if n == nil || n.at != noTime || nanos(at) == noTime {
 		return n
@@ -193,9 +193,8 @@ func (n *Node) Meta() map[string]string {
 	return maps.Clone(n.meta)
 }
 
-// Get returns one field of a content that is a JSON object. It returns fallback if the
-// node is nil, the content is not an object or the field is missing. Numbers have the type
-// json.Number, so that integers keep all their digits.
+// Get returns one field of the content, which should be a JSON object. It returns fallback if the node is nil, the content is not
+// an object or the field is missing. Numbers have the type json.Number, so that integers keep all their digits.
 func (n *Node) Get(field string, fallback any) any {
 	v, ok := n.At(field)
 	if !ok {

@@ -4,11 +4,11 @@ import (
 	"encoding/binary"
 )
 
-// A nodeSet is a set of nodes. It is a hash table of indexes into a slice: for a million lanes it needs a tenth of the memory and
-// less than a third of the time of a map of ids.
+// A nodeSet is a set of nodes. It is a hash table of indexes into a slice. For a million lanes, it needs a tenth of the memory of
+// a map of ids, and less than a third of the time.
 type nodeSet struct {
 	nodes []*Node
-	slots []int32 // index in nodes + 1, at the slot of the id or after it
+	slots []int32 // the index in nodes plus one, stored in the slot of the id or in a later slot
 }
 
 // add adds a node and returns -1. If the set already has the node, it returns its index.
@@ -40,8 +40,8 @@ func (s *nodeSet) slot(id ID) int {
 }
 
 // Compare returns the nodes that are only in a and the nodes that are only in b, each in append order. Two DAGs of the same work
-// do not differ, because a node's id covers its type, content and parents, but not its time and meta. A node with other content
-// makes all nodes after it differ, so the lists begin where the DAGs diverge.
+// do not differ, because a node's id covers its type, content and parents, but not its time and meta. If the content of a node
+// differs, so do all nodes that follow it; the lists therefore begin where the DAGs diverge.
 func Compare(a, b DAG) (onlyA, onlyB []*Node) {
 	return without(a, b), without(b, a)
 }

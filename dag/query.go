@@ -12,19 +12,19 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 )
 
-// A Query describes a read without the type of its result; see [Reader] for that. A type's query ([Type.Query]) asks for its
-// nearest node; All, Since and Optional return other queries for the type. The zero Query asks for nothing.
+// A Query describes a read, but not the Go type of its result; see [Reader]. A type's query ([Type.Query]) asks for the nearest
+// node of the type; All, Since and Optional return other queries for the same type. The zero Query asks for nothing.
 type Query struct {
 	mode     mode
 	typ      AnyType // nil for Latest, Everything and nothing
 	after    AnyType // for Since
 	lens     *lens   // for Lens
 	optional bool
-	history  bool // All on purpose; see History
+	history  bool // whether All is intended; see History
 	inner    bool // see Inner
 }
 
-// lens describes the read of a query in the latest node.
+// lens describes what a query reads in the latest node.
 type lens struct {
 	path []string
 	typ  AnyType
@@ -41,13 +41,13 @@ const (
 	lanes
 )
 
-// A Querier declares reads of a step. Queries and readers are Queriers.
+// A Querier declares what a step reads. Queries and readers are Queriers.
 type Querier interface{ Queries() []Query }
 
 // Queries returns q alone.
 func (q Query) Queries() []Query { return []Query{q} }
 
-// Types returns the queries of all qs. A nil Querier yields the zero Query.
+// Types returns the queries of all qs. For a nil Querier it returns the zero Query.
 func Types(qs ...Querier) []Query {
 	out := make([]Query, 0, len(qs))
 	for _, q := range qs {
@@ -60,7 +60,7 @@ func Types(qs ...Querier) []Query {
 	return out
 }
 
-// nameOf returns t.Name(), or for nil "", which no node has.
+// nameOf returns t.Name(), or "" if t is nil. No node has the type "".
 func nameOf(t AnyType) string {
 	if t == nil {
 		return ""
@@ -93,7 +93,7 @@ func (q Query) Since(after AnyType) Query {
 	return q
 }
 
-// Optional returns a query that may find nothing: the validator requires no producer.
+// Optional returns a query that may find nothing, so the validator does not require a producer.
 func (q Query) Optional() Query {
 	q.optional = true
 	return q
@@ -112,8 +112,8 @@ func (q Query) Type() AnyType { return q.typ }
 // After returns the type that a Since query starts after, or nil.
 func (q Query) After() AnyType { return q.after }
 
-// Lens returns the field names that a query of [Lens] follows into the latest node, and the type of the value there; the type's
-// name has no meaning. For all other queries the type is nil.
+// Lens returns the field names that a query of [Lens] follows into the latest node, and the type of the value there; the name of
+// that type has no meaning. For all other queries, the type is nil.
 func (q Query) Lens() ([]string, AnyType) {
 	if q.lens == nil {
 		return nil, nil
@@ -127,7 +127,7 @@ func (q Query) IsNearest() bool { return q.mode == nearest }
 // IsAll reports whether q asks for all nodes of its type.
 func (q Query) IsAll() bool { return q.mode == all }
 
-// IsHistory reports whether q asks for all nodes of its type, wherever they come from.
+// IsHistory reports whether q was made by History.
 func (q Query) IsHistory() bool { return q.history }
 
 // IsLanes reports whether q asks for the nearest node of its type in each lane.
@@ -171,11 +171,10 @@ func (q Query) String() string {
 	return name
 }
 
-// Digest identifies the nodes that q reads in d: equal digests mean equal results.
-// Without across it is a hash of node ids, which cover all ancestors. With across it
-// is a hash of types and contents, as returned by Own, and can be compared between runs.
-// Everything also covers the shape of the graph: across runs the parents of every node
-// by position, otherwise the ids of the heads.
+// Digest identifies the nodes that q reads in d: equal digests mean equal results. Without across it is a hash of node ids, which
+// cover all ancestors. With across it is a hash of types and contents, as returned by Own, and can be compared between runs. For
+// Everything, the digest also covers the shape of the graph: with across, the positions of every node's parents, otherwise the
+// ids of the heads.
 func (q Query) Digest(d DAG, across bool) ID {
 	h := sha256.New()
 	nodes := q.answer(d.Within(nil), across)
@@ -194,7 +193,7 @@ func (q Query) Digest(d DAG, across bool) ID {
 	return ID(h.Sum(nil))
 }
 
-// as returns the id of the node that n stands for: its own, unless a fork took n from another run.
+// as returns the id of the node that n stands for. It differs from n's own id if a fork copied n from another run.
 func (n *Node) as() ID {
 	if n != nil && n.meta[terms.As] != "" {
 		if id, err := ParseID(n.meta[terms.As]); err == nil {
@@ -204,8 +203,7 @@ func (n *Node) as() ID {
 	return n.ID()
 }
 
-// shape encodes the parents of every node and of the next one by their positions among
-// the nodes.
+// shape encodes the parents of every node, and of the next node, as positions among the nodes.
 func shape(d DAG, nodes []*Node) []byte {
 	at := make(map[ID]int, len(nodes))
 	for i, n := range nodes {
@@ -225,8 +223,8 @@ func shape(d DAG, nodes []*Node) []byte {
 	return b
 }
 
-// answer returns the nodes that q reads in d; for Everything within one run, the heads,
-// whose ids cover all nodes.
+// answer returns the nodes that q reads in d. For Everything without across, it returns only the heads, whose ids cover all
+// nodes.
 func (q Query) answer(d DAG, across bool) []*Node {
 	var nodes []*Node
 	switch q.mode {
@@ -253,9 +251,9 @@ func (q Query) answer(d DAG, across bool) []*Node {
 var (
 	// ErrMissing means that the DAG has no node of the requested type.
 	ErrMissing = errors.New("no such node")
-	// errNoField is the error of Lens for a node without the field.
+	// errNoField is the error that Lens returns for a node without the field.
 	errNoField = errors.New("the latest node has no such field")
-	// ErrUndeclared means that a step made a read that it had not declared.
+	// ErrUndeclared means that a step read something that it had not declared.
 	ErrUndeclared = errors.New("not declared")
 )
 
@@ -267,7 +265,7 @@ type ReadError struct {
 	Err   error
 }
 
-// Error names the read and what to do.
+// Error describes the failed read and says what to do.
 func (e *ReadError) Error() string {
 	what := fmt.Sprintf("%q", e.Type)
 	if e.Type == "" {
@@ -294,8 +292,8 @@ func (e *ReadError) Error() string {
 // Unwrap returns ErrMissing or ErrUndeclared.
 func (e *ReadError) Unwrap() error { return e.Err }
 
-// Context returns the context of the body that reads d, or context.Background if d has
-// no view with a context. A slow or bounded reader uses it for cancellation and limits.
+// Context returns the context of the body that reads d, or context.Background if d has no view with a context. Readers that are
+// slow or limited use it for cancellation and for their limits.
 func (d DAG) Context() context.Context {
 	if ctx, ok := d.view.(context.Context); ok {
 		return ctx
@@ -311,7 +309,7 @@ type View interface {
 	Undeclared(*ReadError)
 }
 
-// allows reports whether the view permits the read. No view permits all.
+// allows reports whether the view permits the read. A DAG without a view permits every read.
 func (d DAG) allows(m mode, typ, after string) bool {
 	if d.view == nil {
 		return true

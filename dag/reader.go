@@ -12,8 +12,8 @@ import (
 // A Reader is a query with a Go type: it declares its queries and returns a value. [Type] reads the nearest node; [All], [Lanes],
 // [Maybe], [Since], [Latest] and [Everything] read in other ways, and [Derive] makes readers from readers.
 //
-// A reader may have a method Version() string. The fingerprint of a decision that reads with it, or of a call whose input it
-// makes, contains this version, like a leaf's stone.Version.
+// A reader may have a method Version() string. Like a leaf's stone.Version, that version becomes part of the fingerprint: of a
+// decision that uses the reader, or of a call whose input the reader makes.
 type Reader[T any] interface {
 	Querier
 	// From reads d. It returns a [*ReadError] around ErrMissing if no node is found,
@@ -28,7 +28,7 @@ type Reader[T any] interface {
 func All[T any](t Type[T]) Reader[[]T] { return several[T]{t, t.Query().All()} }
 
 // History is like All, but marks the read as intended: the validator accepts it in the Reduce of a fan-out even if earlier rounds
-// or steps made nodes of the type.
+// or steps have produced nodes of the type.
 func History[T any](t Type[T]) Reader[[]T] { return several[T]{t, t.Query().History()} }
 
 // Since reads the nodes of type t on the current line that follow the nearest node of
@@ -65,7 +65,7 @@ func (l several[T]) From(d DAG) ([]T, error) {
 	return out, nil
 }
 
-// Lens reads the value at the path of field names in the content of the latest node, whatever its type:
+// Lens reads the value at a path of field names in the latest node's content, whatever the node's type:
 //
 //	stone.Map("each-file", dag.Lens[[]string]("files"), File, review)
 //
@@ -141,12 +141,12 @@ type readerOf[T any] struct {
 func (r readerOf[T]) Queries() []Query      { return append([]Query(nil), r.queries...) }
 func (r readerOf[T]) From(d DAG) (T, error) { return r.from(d) }
 
-// ReaderFunc makes a reader from a function that makes only the given queries. The result must depend only on the nodes that it
-// reads.
+// ReaderFunc makes a reader from a function that reads only what the given queries allow. The result must depend only on the
+// nodes that it reads.
 func ReaderFunc[T any](read func(DAG) (T, error), queries ...Querier) Reader[T] {
 	qs := Types(queries...)
 	if read == nil {
-		qs = append(qs, Query{}) // the validator reports it
+		qs = append(qs, Query{}) // an invalid query, which the validator reports
 	}
 	return readerOf[T]{qs, read}
 }
@@ -167,7 +167,7 @@ func Derive[A, T any](r Reader[A], fn func(A) T) Reader[T] {
 	}, r)
 }
 
-// Derive2 is Derive for two readers.
+// Derive2 is like Derive, but for two readers.
 func Derive2[A, B, T any](ra Reader[A], rb Reader[B], fn func(A, B) T) Reader[T] {
 	if ra == nil || rb == nil || fn == nil {
 		return ReaderFunc[T](nil, ra, rb)
@@ -186,7 +186,7 @@ func Derive2[A, B, T any](ra Reader[A], rb Reader[B], fn func(A, B) T) Reader[T]
 	}, ra, rb)
 }
 
-// Derive3 is Derive for three readers.
+// Derive3 is like Derive, but for three readers.
 func Derive3[A, B, C, T any](ra Reader[A], rb Reader[B], rc Reader[C], fn func(A, B, C) T) Reader[T] {
 	if ra == nil || rb == nil || rc == nil || fn == nil {
 		return ReaderFunc[T](nil, ra, rb, rc)

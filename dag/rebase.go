@@ -51,7 +51,7 @@ func Extend(d DAG, nodes []*Node) (DAG, error) {
 	return d, nil
 }
 
-// Rebase returns onto with the nodes that from has beyond base, as if they had been appended there: with other parents and
+// Rebase returns onto with the nodes that from has beyond base, as if they had been appended to onto. They have other parents and
 // therefore other ids, but the same contents in the same order. Nodes that followed the heads of base follow the heads of onto.
 // The origin node of an empty base is left out unless onto is empty. A failure in flight in from is kept.
 //
@@ -87,7 +87,7 @@ func Rebase(onto, from, base DAG) (DAG, error) {
 	return m.out, nil
 }
 
-// mover puts entries onto another log.
+// mover appends copies of log entries to another log.
 type mover struct {
 	out   DAG
 	moved map[ID]*Node // the new node for each old one; nil if no entry is a group
@@ -101,7 +101,7 @@ func (m *mover) move(e *entry) error {
 		return nil
 	}
 	next := m.out.next()
-	if e.group == nil { // it follows all earlier heads, in both logs
+	if e.group == nil { // the node follows all earlier heads in both logs
 		n := e.node.under(next)
 		if m.moved != nil {
 			m.moved[e.node.id] = n
@@ -134,7 +134,8 @@ func (m *mover) move(e *entry) error {
 	return nil
 }
 
-// standsFor returns the new node of n, or n itself if the new DAG has it, or nil.
+// standsFor returns the node that replaces n in the new DAG: its copy, or n itself if the new DAG already has n. Otherwise it
+// returns nil.
 func (m *mover) standsFor(n *Node) *Node {
 	if moved := m.moved[n.id]; moved != nil {
 		return moved
@@ -142,11 +143,11 @@ func (m *mover) standsFor(n *Node) *Node {
 	return m.out.Within(nil).Node(n.id)
 }
 
-// under returns a node of the same type, content, meta and time with other parents.
+// under returns a copy of n with other parents, but the same type, content, meta and time.
 func (n *Node) under(parents []*Node) *Node {
 	quoted, err := quote(n.typ)
 	if err != nil {
-		// A type that has a node has a valid name.
+		// The name is valid, because a node has it.
 		panic(err)
 	}
 	moved, _ := newNode(struct{}{}, false)

@@ -22,7 +22,7 @@ type slot[V any] struct {
 
 const (
 	trieBits  = 5
-	trieDepth = 13 // 13 × 5 bits use up the 64 of a hash; below that, slots are a list
+	trieDepth = 13 // 13 levels of 5 bits use all 64 bits of a hash; below, slots form a list
 )
 
 var trieSeed = maphash.MakeSeed()
@@ -50,7 +50,7 @@ func (t *trie[V]) lookup(hash uint64, key string) (V, bool) {
 	return zero, false
 }
 
-// find returns the place of the slot for key, and whether it is taken.
+// find returns the position of the slot for key, and whether the slot is taken.
 func (t *trie[V]) find(hash uint64, depth int, key string) (int, bool) {
 	if depth >= trieDepth {
 		i := slices.IndexFunc(t.slots, func(s slot[V]) bool { return s.key == key })
@@ -60,7 +60,7 @@ func (t *trie[V]) find(hash uint64, depth int, key string) (int, bool) {
 	return bits.OnesCount32(t.bitmap & (bit - 1)), t.bitmap&bit != 0
 }
 
-// bitAt returns the bit of the hash in the bitmap of its level.
+// bitAt returns the bit that the hash occupies in the bitmap at a depth.
 func bitAt(hash uint64, depth int) uint32 {
 	return 1 << (hash >> (depth * trieBits) & (1<<trieBits - 1))
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// A Type ties a name to the Go type of the content. It is one pointer: copy it freely, keep it in a package variable, use it from
-// any goroutine.
+// A Type ties a name to the Go type of the content. It consists of one pointer: it can be copied freely, kept in a package
+// variable and used from any goroutine.
 type Type[T any] struct{ d *desc }
 
 // AnyType is a Type[T] of any T. Only Type implements it.
@@ -25,7 +25,7 @@ type AnyType interface {
 	Name() string
 	// Schema is the JSON Schema of the content.
 	Schema() *schema.Schema
-	// Err returns why nodes of the type cannot be written, or nil.
+	// Err returns an error if nodes of the type cannot be written, otherwise nil.
 	Err() error
 	describe() *desc
 }
@@ -39,7 +39,7 @@ type desc struct {
 	err    error
 
 	makeSchema func() (*schema.Schema, error)
-	lists      func() (*schema.Lists, error) // lists of allowed values for content; the error of Err
+	lists      func() (*schema.Lists, error) // returns the lists of allowed values for content, or the error of Err
 }
 
 // NewType makes a type. A pipeline treats two types with the same name and schema as one. If the name or the Go type cannot be
@@ -73,8 +73,8 @@ func (d *desc) closedLists() (*schema.Lists, error) {
 	return schema.ListsOf(d.goType), nil
 }
 
-// WithSchema returns the same type with a narrower schema than its Go type's. An example is a plan that declares a schema for a
-// json.RawMessage. A nil schema changes nothing.
+// WithSchema returns the same type with a schema that is narrower than its Go type's, for example if a plan declares a schema for
+// a json.RawMessage. A nil schema changes nothing.
 func (t Type[T]) WithSchema(s *schema.Schema) Type[T] {
 	if s == nil {
 		return t
@@ -87,7 +87,7 @@ func (t Type[T]) WithSchema(s *schema.Schema) Type[T] {
 	return Type[T]{&d}
 }
 
-// describe returns the desc of a type with only a name.
+// describe returns a desc that contains only the name.
 func describe(name string) (*desc, error) {
 	if name == "" {
 		return nil, errors.New("type name is empty: give the node type a name")
@@ -111,14 +111,13 @@ func (t Type[T]) describe() *desc {
 // Name returns the type's name.
 func (t Type[T]) Name() string { return t.describe().name }
 
-// Err returns why nodes of the type cannot be written, or nil.
+// Err returns an error if nodes of the type cannot be written, otherwise nil.
 func (t Type[T]) Err() error {
 	_, err := t.describe().written()
 	return err
 }
 
-// written returns the lists of allowed values for content, or why nodes of the type
-// cannot be written.
+// written returns the lists of allowed values for content, or an error if nodes of the type cannot be written.
 func (d *desc) written() (*schema.Lists, error) {
 	if d.lists == nil { // no Go type
 		return nil, d.err

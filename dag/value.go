@@ -7,7 +7,7 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// A Value is content with its type; see [Type.With].
+// A Value is content together with its type; see [Type.With].
 type Value struct {
 	append func(DAG) (DAG, error)
 }

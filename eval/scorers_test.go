@@ -14,7 +14,6 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/reasons"
@@ -24,6 +23,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/tool"
+	"github.com/stonelayer/stone/x/cel"
 )
 
 var anything = dag.NewType[json.RawMessage]("anything")

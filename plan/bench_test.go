@@ -7,8 +7,8 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/plan"
+	"github.com/stonelayer/stone/x/cel"
 )
 
 // thousand is a plan of a thousand nodes: calls that read each other, with

@@ -13,12 +13,12 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/plan"
+	"github.com/stonelayer/stone/x/cel"
 )
 
 // Edited is a world of edited plans. It answers each call with its input, and counts equal inputs.

@@ -13,11 +13,11 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/test/cputime"
 	"github.com/stonelayer/stone/plan"
+	"github.com/stonelayer/stone/x/cel"
 )
 
 // FuzzCheck checks that nothing makes the checker panic, and that what a plan prints

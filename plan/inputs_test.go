@@ -9,10 +9,10 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/internal/tree"
 	"github.com/stonelayer/stone/plan"
 	"github.com/stonelayer/stone/schema"
+	"github.com/stonelayer/stone/x/cel"
 )
 
 // TestNames checks that a keyword in an emit and a path into a slot mean something.

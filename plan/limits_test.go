@@ -10,9 +10,9 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/plan"
+	"github.com/stonelayer/stone/x/cel"
 )
 
 // doubling makes a plan whose last value has ten to the power of n bytes.

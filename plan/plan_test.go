@@ -11,12 +11,12 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/tree"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/plan"
+	"github.com/stonelayer/stone/x/cel"
 )
 
 // echo answers with what it was asked.

@@ -14,11 +14,11 @@ import (
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/plan"
 	"github.com/stonelayer/stone/step"
+	"github.com/stonelayer/stone/x/cel"
 )
 
 // everyForm has all ops and all ways in which a call is paid for. The race starts its

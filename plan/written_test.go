@@ -14,12 +14,12 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/call/model"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/plan"
 	"github.com/stonelayer/stone/schema"
+	"github.com/stonelayer/stone/x/cel"
 )
 
 var update = flag.Bool("update", false, "write what models are told into testdata/written")

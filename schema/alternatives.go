@@ -45,8 +45,7 @@ func (r *reporter) alternatives(e *jsonschema.ValidationError) {
 	}
 }
 
-// mismatch returns the types that a branch requires if the value's own type is the reason why it
-// fails.
+// mismatch returns the types that a branch requires, if the value fails the branch because of its own type.
 func mismatch(e *jsonschema.ValidationError, at []string) []string {
 	if k, ok := e.ErrorKind.(*kind.Type); ok && len(e.InstanceLocation) == len(at) {
 		return k.Want
@@ -66,7 +65,7 @@ func (r *reporter) value(at []string) any {
 	return v
 }
 
-// within returns the named property or item of a value, or the value itself without one.
+// within returns the property or item of v that token names, or v itself if it has no such part.
 func within(v any, token string) any {
 	switch c := v.(type) {
 	case map[string]any:

@@ -8,9 +8,9 @@ import (
 )
 
 // At returns the schema of the value at a path of property names and array indexes (as digits). It follows references and
-// alternatives, and joins several possible schemas by anyOf. It returns false only if the path certainly does not exist: an
-// object lists its properties, the name is not among them, and the schema mentions no others. It returns a nil *Schema, which
-// accepts anything, if the path may have any value.
+// alternatives, and joins several possible schemas by anyOf. It returns false only if the path certainly does not exist: if an
+// object lists its properties, the name is not among them, and the schema does not mention further properties. It returns a nil
+// *Schema, which accepts anything, if the path may have any value.
 func (s *Schema) At(path ...string) (*Schema, bool) {
 	if s == nil || len(path) == 0 {
 		return s, true
@@ -41,7 +41,8 @@ func (s *Schema) At(path ...string) (*Schema, bool) {
 	return s.places.put(key.String(), s.extract(distinct(nodes))), true
 }
 
-// maxBranches is the maximum number of alternatives tried in hostile schemas; beyond it, any value is considered possible.
+// maxBranches is the maximum number of alternatives tried, because a schema may be hostile. Beyond it, any value is considered
+// possible.
 const maxBranches = 1000
 
 // step descends by one name. It returns the possible schemas.
@@ -118,9 +119,8 @@ func (s *Schema) Properties() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Enum returns the closed list of values, if the schema has one: strings, booleans, nil,
-// json.Number, []any and map[string]any. The list of a boolean is true and false. The lists of
-// alternatives are joined if each has one.
+// Enum returns the closed list of values, if the schema has one. The values are strings, booleans, nil, json.Number, []any and
+// map[string]any. A boolean has the list true and false. The lists of alternatives are joined if every alternative has one.
 func (s *Schema) Enum() (values []any, ok bool) {
 	if s == nil {
 		return nil, false
@@ -147,7 +147,7 @@ func (s *Schema) Enum() (values []any, ok bool) {
 	return values, true
 }
 
-// fewValues lists the values of the types boolean and null.
+// fewValues lists all values of the given types, if they are only boolean and null.
 func fewValues(types []string) (values []any, ok bool) {
 	for _, t := range types {
 		switch t {
@@ -163,7 +163,7 @@ func fewValues(types []string) (values []any, ok bool) {
 }
 
 // Encoding returns the contentEncoding and the contentMediaType of strings, or "" if the schema does not state them. If its
-// alternatives differ, it returns the properties of the first that names one.
+// alternatives differ, Encoding returns the values from the first alternative that states one.
 func (s *Schema) Encoding() (encoding, mediaType string) {
 	if s == nil {
 		return "", ""

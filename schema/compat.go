@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Compatible reports why a consumer cannot read every value that the producer's schema describes.
-// An empty result means that no incompatibility is certain. A nil schema is compatible with any.
+// Compatible reports why a consumer cannot read every value that the producer's schema describes. An empty result means that no
+// incompatibility is certain. A nil schema is compatible with any other schema.
 //
 // It reports all problems that are certain from the schemas: a type that the consumer rejects; a property that it requires and
 // the producer never writes or may omit; a property that it forbids; a value in the producer's closed list that it rejects. Some
 // alternative of the consumer must be able to read each alternative of the producer. Each schema of a oneOf is assumed to have
-// values that no other has. Limits such as maxLength or pattern, and an enum against an open type, are left to validation. So is
-// null, because Go writes a nil slice, map or pointer as null and reads null into anything.
+// values that no other has. Limits such as maxLength or pattern, and a consumer's enum where the producer's type is open, are
+// left to validation. So is null, because Go writes a nil slice, map or pointer as null and can read null into anything.
 //
 // The result is cached for the pair of pointers.
 func Compatible(producer, consumer *Schema) []Problem {
@@ -31,25 +31,25 @@ func Compatible(producer, consumer *Schema) []Problem {
 	return slices.Clone(problems)
 }
 
-// finding is a problem with some or all of the producer's values. An alternative of the consumer is excluded only if it reads no
-// value at all.
+// finding is a problem with some or all of the producer's values. An alternative of the consumer is excluded only if it cannot
+// read any value at all.
 type finding struct {
 	Problem
-	all      bool // no value of the producer can be read
-	mistyped bool // because the type of the value itself differs
+	all      bool // whether none of the producer's values can be read
+	mistyped bool // whether the type of the value itself is the reason
 }
 
-// maxSteps limits the work on hostile schemas; problems beyond it are not reported.
+// maxSteps limits the work on hostile schemas; problems beyond the limit are not reported.
 const maxSteps = 20_000
 
 // comparison walks the producer's and the consumer's tree in parallel.
 type comparison struct {
 	producer, consumer *Schema
-	known              map[string][]finding // by pair of nodes; a pair in progress has no findings
+	known              map[string][]finding // the findings for each pair of nodes; a pair in progress has none
 	steps              int
 }
 
-// read compares nodes of the producer, which all apply, with one node of the consumer.
+// read compares nodes of the producer, all of which apply, with one node of the consumer.
 func (c *comparison) read(produced []any, consumed any) []finding {
 	var b strings.Builder
 	for _, node := range append(slices.Clone(produced), consumed) {
@@ -111,7 +111,7 @@ func (c *comparison) readView(p view, consumed any) []finding {
 	return merge(results)
 }
 
-// units splits the producer's values into kinds, without null unless it is the only one.
+// units splits the producer's values into kinds. Null is left out unless it is the only kind.
 func units(p view) []unit {
 	var out []unit
 	if values, closed := p.values(); closed {
@@ -129,7 +129,8 @@ func units(p view) []unit {
 	return out
 }
 
-// merge joins the findings on parts of the producer's values. They concern all values only if every part has such a finding.
+// merge joins the findings on parts of the producer's values. A finding concerns all values only if every part has a finding that
+// concerns all of its values.
 func merge(results [][]finding) []finding {
 	all := true
 	for _, found := range results {
@@ -187,8 +188,8 @@ func (c *comparison) readPart(p view, u unit, part *object) []finding {
 	return out
 }
 
-// readSome compares with the consumer's alternatives. If the type fits one, its findings count. If
-// it fits several, they count only if each of them reads no value.
+// readSome compares the producer's values with the consumer's alternatives. If their type fits one alternative, the findings on
+// that alternative count. If it fits several, their findings count only if none of them can read any value.
 func (c *comparison) readSome(p view, u unit, list []any) []finding {
 	var typed [][]finding
 	var reasons []string

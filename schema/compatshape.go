@@ -10,9 +10,9 @@ import (
 type presence int
 
 const (
-	unknown  presence = iota // it may exist; the schema does not mention it
-	declared                 // it is listed
-	never                    // it is not among the listed ones, or forbidden
+	unknown  presence = iota // the property may exist; the schema does not mention it
+	declared                 // the property is listed
+	never                    // the property is forbidden or not among the listed properties
 )
 
 // property returns the nodes that describe a property of the producer's objects.
@@ -44,7 +44,7 @@ func (v view) property(name string) ([]any, presence) {
 	return nil, unknown
 }
 
-// property matches the view's, except that a property without values is never written.
+// property is like view.property, except that a property without possible values is never written.
 func (c *comparison) property(v view, name string) ([]any, presence) {
 	nodes, there := v.property(name)
 	if there == declared && c.empty(c.producer.view(nodes...), 0) {
@@ -102,7 +102,7 @@ func (c *comparison) hasArrays(v view, depth int) bool {
 	return least <= most
 }
 
-// mapValues returns the nodes that describe the values of free names.
+// mapValues returns the nodes that describe the values of properties with free names.
 func (v view) mapValues() []any {
 	var nodes []any
 	for _, part := range v.parts {
@@ -170,8 +170,7 @@ func (c *comparison) readProperties(p view, part *object) []finding {
 	return out
 }
 
-// below moves findings under a step of the path. They concern all values only if every value has
-// the step.
+// below prepends a step to the paths of findings. They concern all values only if every value has that step.
 func below(step string, found []finding, sure bool) []finding {
 	out := make([]finding, len(found))
 	for i, f := range found {
@@ -180,7 +179,7 @@ func below(step string, found []finding, sure bool) []finding {
 	return out
 }
 
-// readArray compares the items: first those with their own schema, then all others.
+// readArray compares the items: first the items that have their own schema, then all others.
 func (c *comparison) readArray(p view, part *object) []finding {
 	var out []finding
 	ownPlaces := len(part.list("prefixItems"))
@@ -204,7 +203,7 @@ func (c *comparison) readArray(p view, part *object) []finding {
 	return out
 }
 
-// items returns the nodes that describe the ith item.
+// items returns the nodes that describe the i-th item.
 func (v view) items(i int) []any {
 	var nodes []any
 	for _, part := range v.parts {

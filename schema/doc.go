@@ -27,16 +27,17 @@
 //
 // # Validation
 //
-// Numbers are compared exactly, whatever their size. As in every JSON Schema, 1.0 is an integer, although Go's decoder rejects it
-// for one. The formats and content encodings of a schema are checked too, because an invalid time would fail in a later step,
-// which cannot repair it. References resolve only within the schema; nothing is loaded from the network or the disk.
+// Numbers are compared exactly, whatever their size. As in every JSON Schema, 1.0 is an integer, although Go's decoder does not
+// accept it for an integer. The formats and content encodings of a schema are checked too, because an invalid time would fail in
+// a later step, which cannot repair it. References resolve only within the schema; nothing is loaded from the network or the
+// disk.
 //
-// A schema is applied once to each place in a value, however many references lead to it. The work is proportional at most to the
-// size of the schema times the size of the value, even for hostile input.
+// A schema is applied to each place in a value only once, however many references lead to the schema. The work is proportional at
+// most to the size of the schema times the size of the value, even for hostile input.
 //
 // # For packages of providers
 //
 // A [Subset] projects a schema onto the part that a provider enforces, within [SubsetLimits]; [SizeOf] measures the result.
-// [ParseForeign] reads schemas from other programs, which may use keywords that are not checked. [ForType] is [For] for a
-// reflect.Type, and [ListsOf] returns its closed lists of values.
+// [ParseForeign] reads schemas from other programs, which may use keywords that are not checked. [ForType] is like [For], but for
+// a reflect.Type, and [ListsOf] returns the closed lists of values of a Go type.
 package schema

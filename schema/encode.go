@@ -2,7 +2,8 @@ package schema
 
 import "slices"
 
-// text returns the schema of a value's JSON text: alone, or in an object if a string could also be a value.
+// text returns the schema of a string that holds a value as JSON text. If a plain string could also be a value, the string is
+// wrapped in an object.
 func (p *projection) text(node any) *object {
 	about := "JSON text of the value"
 	if o, ok := node.(*object); ok {
@@ -23,7 +24,7 @@ func (p *projection) text(node any) *object {
 	return out
 }
 
-// toRoot returns a standalone schema: its references lead into itself.
+// toRoot returns a standalone schema whose references lead only into itself.
 func toRoot(node any, ref string) any {
 	switch v := node.(type) {
 	case []any:
@@ -55,7 +56,7 @@ func (p *projection) takesText(node any) bool {
 	return len(types) == 0 || slices.Contains(types, "string")
 }
 
-// members projects an object with free names as a list of members.
+// members projects an object with free names to a list of members.
 func (p *projection) members(o, values *object, where string) (*object, error) {
 	value, err := p.node(values, where+"[*]", false)
 	if err != nil {

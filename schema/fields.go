@@ -34,9 +34,8 @@ func (f field) quoted() bool {
 	return f.String && (t == reflect.TypeFor[json.Number]() || byMethod(t, f.Type != t) == nil)
 }
 
-// Closed returns the schema of the same objects without unknown properties, as tools declare their arguments: null is not
-// allowed, and additionalProperties is false unless the schema has it. It is an error if the schema does not have the type
-// object.
+// Closed returns a schema for the same objects in the form in which tools declare their arguments: null is not allowed, and
+// additionalProperties is false unless the schema states it. It is an error if the schema does not have the type object.
 func (s *Schema) Closed() (*Schema, error) {
 	var o map[string]json.RawMessage
 	if err := json.Unmarshal(s.JSON(), &o); err != nil || !strings.Contains(string(o["type"]), `"object"`) {

@@ -16,7 +16,7 @@ func referenceOf(o *object) (ref string, beside bool) {
 	})
 }
 
-// target returns the schema that replaces a reference, unless it is within itself.
+// target returns the schema that replaces a reference, unless the reference is within that schema.
 func (l *loosening) target(ref string) (*object, bool) {
 	node, _ := lookup(l.root, ref)
 	def, ok := node.(*object)
@@ -42,7 +42,7 @@ func (l *loosening) flatten(o *object) *object {
 			if !ok {
 				continue
 			}
-			l.inlining = append(l.inlining, ref) // until node has projected the parts below
+			l.inlining = append(l.inlining, ref) // stays in the list until node has projected the parts below
 			l.inlined++
 			mergeInto(out, l.flatten(def))
 			below = below.clone()
@@ -53,7 +53,7 @@ func (l *loosening) flatten(o *object) *object {
 	return out
 }
 
-// mergeInto adds the keywords of a schema to another one, which keeps its own.
+// mergeInto adds to out the keywords of part that out does not have.
 func mergeInto(out, part *object) {
 	apart := out.has("properties") && part.has("properties") && !equal(out.values["additionalProperties"], part.values["additionalProperties"])
 	for _, keyword := range part.names {
@@ -108,7 +108,7 @@ func union(a, b []string) []any {
 	return out
 }
 
-// bothProperties returns properties that must fit two schemas.
+// bothProperties merges the properties of two schemas that must both fit.
 func bothProperties(a, b *object) *object {
 	out := a.clone()
 	if out.values == nil {
@@ -135,11 +135,11 @@ func (l *loosening) foldable(o *object, alternatives []any) bool {
 	})
 }
 
-// fold returns an object in place of one with alternatives: it has the properties of all alternatives and requires those that all
-// require. Told describes the alternatives.
+// fold returns a single object schema in place of alternatives. It has the properties of all alternatives, and requires those
+// that every alternative requires. Told describes the alternatives.
 func (l *loosening) fold(o *object) (folded, told *object) {
 	told = newObject()
-	for range 2 { // anyOf and oneOf
+	for range 2 { // once for anyOf, once for oneOf
 		alternatives, keyword := alternativesOf(o)
 		if len(alternatives) == 0 {
 			break
@@ -204,7 +204,7 @@ func eitherProperties(properties, branch, own *object) {
 		case !has:
 			properties.set(name, value)
 		case own.has(name) || equal(known, value):
-			// other keywords apply to all alternatives
+			// All other keywords apply to every alternative.
 		default:
 			either, _ := known.(*object)
 			var list []any
@@ -221,7 +221,7 @@ func eitherProperties(properties, branch, own *object) {
 	}
 }
 
-// oneList returns a schema for values of either schema. Alternatives that only list strings become one list.
+// oneList returns a schema for the values of all alternatives. Alternatives that only list strings become one list.
 func oneList(alternatives []any) *object {
 	var values []any
 	for _, v := range alternatives {

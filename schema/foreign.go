@@ -15,8 +15,8 @@ import (
 const maxUnchecked = 20
 
 // ParseForeign reads a schema that another program wrote, such as the input schema of a tool. It omits keywords that cannot be
-// compiled and returns their places: the schema accepts every value that these parts might reject. It supports OpenAPI 3.0's
-// nullable. If nothing can be kept, it returns the error of [Parse].
+// compiled and returns their places; the schema then accepts the values that these keywords might reject. It supports OpenAPI
+// 3.0's nullable. If nothing can be kept, it returns the error of [Parse].
 func ParseForeign(data []byte) (s *Schema, unchecked []string, err error) {
 	data = withNull(data)
 	if s, err = Parse(data); err == nil || len(data) > maxText {
@@ -69,13 +69,13 @@ func withNull(data []byte) []byte {
 	return appendJSON(nil, read("", root), false)
 }
 
-// foreign is a schema that loses keywords until it can be compiled.
+// foreign is a schema from which keywords are removed until it can be compiled.
 type foreign struct {
 	root      *object
 	unchecked []string
 }
 
-// sweep leaves out the keywords that match reports, in all schemas below a node.
+// sweep removes the keywords for which match returns true from all schemas below a node.
 func (f *foreign) sweep(node any, where string, match func(f *foreign, keyword string, value any) bool) {
 	o, ok := node.(*object)
 	if !ok {
@@ -133,7 +133,7 @@ func uncompilable(_ *foreign, keyword string, value any) bool {
 	return err != nil
 }
 
-// unresolved reports whether a reference leads outside the schema or cannot be resolved.
+// unresolved reports whether the keyword is a reference that leads outside the schema or cannot be resolved.
 func unresolved(f *foreign, keyword string, value any) bool {
 	switch keyword {
 	case "$ref", "$dynamicRef", "$recursiveRef":
@@ -144,7 +144,7 @@ func unresolved(f *foreign, keyword string, value any) bool {
 	return false
 }
 
-// leaveOut omits the keyword of a compiler error, and reports whether it found one.
+// leaveOut removes the keyword that caused a compiler error, and reports whether it found one.
 func (f *foreign) leaveOut(err error) bool {
 	before := len(f.unchecked)
 	var invalid *jsonschema.SchemaValidationError
@@ -160,7 +160,7 @@ func (f *foreign) leaveOut(err error) bool {
 	return len(f.unchecked) > before
 }
 
-// invalid omits keywords whose values the meta-schema rejects.
+// invalid removes keywords whose values the meta-schema rejects.
 func (f *foreign) invalid(problem *jsonschema.ValidationError) {
 	for _, cause := range problem.Causes {
 		f.invalid(cause)

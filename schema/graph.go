@@ -15,14 +15,14 @@ import (
 type graph struct {
 	root    *jsonschema.Schema
 	about   map[*jsonschema.Schema]*about
-	dynamic bool // some reference depends on the path that led to it
+	dynamic bool // whether some reference depends on the path that led to it
 }
 
 // about is the data of a schema that a walk needs.
 type about struct {
-	own      *jsonschema.Schema // its keywords about the value itself, for the library; nil if it has none
+	own      *jsonschema.Schema // its keywords about the value itself, which the library checks; nil if it has none
 	resource *resource
-	referred bool // some reference leads to it
+	referred bool // whether a reference leads to it
 }
 
 // A resource is a schema with its own address, and everything below it.
@@ -31,8 +31,8 @@ type resource struct {
 	recursive *jsonschema.Schema            // its root, if it has $recursiveAnchor
 }
 
-// newGraph collects the schemas that can be reached from root. The document is the text of the schema, in which newGraph finds
-// the resources. Compile returns the schema at a place in the document.
+// newGraph collects the schemas that can be reached from root. It finds the resources in document, which is the decoded text of
+// the schema. Compile returns the schema at a place in the document.
 func newGraph(root *jsonschema.Schema, document any, compile func(fragment string) (*jsonschema.Schema, error)) *graph {
 	g := &graph{root: root, about: map[*jsonschema.Schema]*about{}}
 	g.add(root)
@@ -139,7 +139,7 @@ func (g *graph) markReferred() {
 	}
 }
 
-// named lists the schemas to which a schema refers.
+// named lists the schemas to which s refers.
 func named(s *jsonschema.Schema) []*jsonschema.Schema {
 	out := []*jsonschema.Schema{s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else, s.PropertyNames,
 		s.UnevaluatedProperties, s.Contains, s.Items2020, s.UnevaluatedItems, s.ContentSchema}
@@ -166,7 +166,7 @@ func named(s *jsonschema.Schema) []*jsonschema.Schema {
 	return out
 }
 
-// schemasIn returns the schemas in a field that can also have other values.
+// schemasIn returns the schemas in a field that may also contain other values.
 func schemasIn(v any) []*jsonschema.Schema {
 	switch v := v.(type) {
 	case *jsonschema.Schema:
@@ -177,7 +177,7 @@ func schemasIn(v any) []*jsonschema.Schema {
 	return nil
 }
 
-// ownOf returns a schema of the keywords about the value itself, not about its parts.
+// ownOf returns a schema with only those keywords of s that concern the value itself, not its parts.
 func ownOf(s *jsonschema.Schema) *jsonschema.Schema {
 	if s.DraftVersion < 2019 && s.Ref != nil {
 		return nil

@@ -65,7 +65,7 @@ var (
 	enumType            = reflect.TypeFor[interface{ Enum() []any }]()
 )
 
-// schema describes t. Pointer means that the value is reached through a pointer or a slice, where methods of *T are always
+// schema describes t. Pointer means that the value is reached through a pointer or a slice, so the methods of *T are always
 // called. Where is the field path for messages.
 func (i *inference) schema(t reflect.Type, pointer bool, where string) (*object, error) {
 	if _, inside := i.open[t]; inside {
@@ -94,7 +94,7 @@ func (i *inference) schema(t reflect.Type, pointer bool, where string) (*object,
 	return node, nil
 }
 
-// described describes t by its kind, and moves the description to $defs if t contains itself.
+// described describes t according to its kind, and moves the description to $defs if t contains itself.
 func (i *inference) described(t reflect.Type, where string) (*object, error) {
 	if t.Name() == "" {
 		return i.byKind(t, where)
@@ -129,7 +129,7 @@ func (i *inference) ref(t reflect.Type) string {
 	return "#/$defs/" + name
 }
 
-// byMethod describes types that marshal themselves; nil means that the kind decides.
+// byMethod describes a type that marshals itself. It returns nil if the kind of the type determines the schema.
 func byMethod(t reflect.Type, pointer bool) *object {
 	switch t {
 	case reflect.TypeFor[time.Time]():
@@ -344,7 +344,7 @@ func enumOf(t reflect.Type, where string) (values []any, err error) {
 	return values, nil
 }
 
-// hasEnum ignores a method that a struct has only through an embedded type.
+// hasEnum reports whether t has a method Enum. It ignores a method that a struct has only through an embedded type.
 func hasEnum(t reflect.Type) bool {
 	if !reflect.PointerTo(t).Implements(enumType) {
 		return false

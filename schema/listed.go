@@ -13,12 +13,12 @@ import (
 // A nil Lists accepts everything. It is safe for concurrent use.
 type Lists struct{ check checker }
 
-// checker returns the path and the fault of a value, or two empty strings if it is valid.
+// checker returns the path of an invalid value and what is wrong with it, or two empty strings if the value is valid.
 type checker func(v reflect.Value) (path, wrong string)
 
 var listsOf sync.Map // reflect.Type → *Lists
 
-// ListsOf returns the lists of t, or nil if it has none. They are compiled once for each type. The type must have a schema.
+// ListsOf returns the lists of t, or nil if t has none. The lists are compiled once for each type. ForType must accept t.
 func ListsOf(t reflect.Type) *Lists {
 	if kept, ok := listsOf.Load(t); ok {
 		return kept.(*Lists)
@@ -49,7 +49,7 @@ type listCompiler struct {
 	open map[reflect.Type]*checker // checkers by type, including unfinished ones
 }
 
-// made returns the checks for the fields and the element type of t.
+// made returns the fields and the element type of t that have to be checked.
 func made(t reflect.Type) (fields []field, elem reflect.Type) {
 	if byMethod(t, true) != nil {
 		return nil, nil
@@ -168,7 +168,7 @@ func (c *listCompiler) fields(fields []field) checker {
 		for _, m := range members {
 			at, err := v.FieldByIndexErr(m.Path)
 			if err != nil || m.omitted() && at.IsZero() {
-				continue // it is not written
+				continue // the field is not written
 			}
 			if path, wrong := m.check(at); wrong != "" {
 				return joinPath(propertyPath(m.JSON), path), wrong
@@ -201,7 +201,7 @@ func among(list []string) checker {
 // byEnum checks a value against the list from its method Enum, compared as JSON.
 func byEnum(t reflect.Type) checker {
 	values, err := enumOf(t, "")
-	if err != nil { // ForType reports it
+	if err != nil { // ForType reports the error
 		return func(reflect.Value) (string, string) { return "", "" }
 	}
 	bare := t.Kind() == reflect.String && byMethod(t, true) == nil
@@ -210,7 +210,7 @@ func byEnum(t reflect.Type) checker {
 		if bare {
 			value = v.String()
 		} else if text, err := json.Marshal(v.Interface()); err != nil {
-			return "", "" // marshalling the node reports it
+			return "", "" // marshalling the node reports the error
 		} else if value, err = decode(text); err != nil {
 			return "", ""
 		}

@@ -14,9 +14,9 @@ const maxInlined = 1000
 const maxTold = 2 << 10
 
 // Loose returns the JSON text of an object schema for a service that shows the schema to a model but enforces nothing. Keywords
-// for which Accepts returns false move to the description of the value. Alternatives of objects are folded into one object with
-// all their properties, which requires those that all require; oneOf becomes anyOf. Told contains the constraints of the whole
-// value.
+// for which Accepts returns false move to the description of the value. Alternatives of objects are folded into one object that
+// has all their properties and requires those that every alternative requires; oneOf becomes anyOf. Told contains the constraints
+// of the whole value.
 //
 // Every value that fits the schema fits the result, unless Name rejects one of its names. Validate answers against the schema
 // itself. Loose fails if the text is not a schema of objects.
@@ -32,7 +32,7 @@ func (b *Subset) Loose(text []byte) (projected []byte, told string, err error) {
 		return nil, "", errors.New("schema: the whole value is not an object")
 	}
 	top.set("type", "object")
-	if enum, ok := listed(top); ok { // an enum of objects, which no service accepts at the top
+	if enum, ok := listed(top); ok { // no service accepts an enum of objects at the top
 		top.remove("enum")
 		top.remove("const")
 		l.more = append(l.more, newObject("enum", enum))
@@ -53,7 +53,7 @@ func (b *Subset) Loose(text []byte) (projected []byte, told string, err error) {
 type loosening struct {
 	*projection
 	inlining []string  // references that are being replaced
-	inlined  int       // in all
+	inlined  int       // how many references have been inlined in total
 	more     []*object // constraints of the whole value
 }
 
@@ -84,7 +84,7 @@ func (l *loosening) node(v any, where string, _ bool) (*object, error) {
 		if out, err := l.reference(ref, where); err == nil {
 			return out, nil
 		}
-		if l.open[ref] { // the service does not support such cycles
+		if l.open[ref] { // the service does not support a schema that refers to itself here
 			return l.described(newObject(), o, newObject()), nil
 		}
 	}
@@ -168,11 +168,11 @@ func (l *loosening) alternatives(o *object, keyword string, list []any, where st
 	return newObject("anyOf", some), dropped
 }
 
-// annotations are keywords that are not constraints.
+// annotations are the keywords that do not constrain values.
 var annotations = []string{"$schema", "$id", "id", "$defs", "definitions", "$comment", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary",
 	"title", "description", "default", "examples", "example", "deprecated", "readOnly", "writeOnly", "nullable", "contentMediaType", "contentEncoding"}
 
-// rest returns the other keywords of a schema, without annotations and the named ones.
+// rest returns the keywords of a schema except annotations and the known ones.
 func (l *loosening) rest(o *object, known ...string) *object {
 	out := newObject()
 	for _, keyword := range o.names {
@@ -229,7 +229,7 @@ func (l *loosening) single(o *object, where string) (out, dropped *object) {
 	return out, dropped
 }
 
-// keep moves the constraints that the service supports.
+// keep moves the constraints that the service supports from dropped to out.
 func (l *loosening) keep(out, dropped *object) {
 	for _, list := range constraints {
 		for _, keyword := range list {
@@ -244,7 +244,7 @@ func (l *loosening) keep(out, dropped *object) {
 // array projects the elements of an array. Services require a schema of the elements.
 func (l *loosening) array(o, out, dropped *object, where string) {
 	first, items := o.list("prefixItems"), o.values["items"]
-	if list, ok := items.([]any); ok { // of older drafts
+	if list, ok := items.([]any); ok { // the form used in older drafts
 		first, items = list, o.values["additionalItems"]
 	}
 	if items == false {

@@ -17,7 +17,7 @@ func loss(t reflect.Type, where string) error {
 			return nil
 		}
 		seen[t] = true
-		names := map[string]string{} // of the Go field, by its name in JSON
+		names := map[string]string{} // Go field names by their names in JSON
 		for n := range t.NumField() {
 			sf := t.Field(n)
 			f, inner := fields.At(t, n)

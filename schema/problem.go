@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// Problem is one fault of a value or a schema, with its place.
+// Problem describes one fault of a value or a schema, and its place.
 type Problem struct {
 	Path    string // such as items[3].price; "" is the root; [*] means every item or value
-	Message string // the wanted and the actual value
+	Message string // what is required and what was found
 }
 
 // String returns the path and the message in one line.
@@ -85,8 +85,7 @@ const (
 	maxProblems = 100
 )
 
-// describe returns the kind of v and, if it is short, its value. It accepts the values of a
-// schema's tree and of a decoded document.
+// describe returns the kind of v and, if short, its value. V may come from a schema's tree or from a decoded document.
 func describe(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -108,7 +107,7 @@ func describe(v any) string {
 	return fmt.Sprintf("a %T", v)
 }
 
-// literal writes a value as JSON, shortened.
+// literal returns a value as JSON text, shortened if necessary.
 func literal(v any) string {
 	if text, ok := v.(string); ok {
 		return shorten(strconv.Quote(text))
@@ -122,7 +121,7 @@ func literal(v any) string {
 
 func shorten(s string) string { return cut(s, shownLength) }
 
-// cut returns at most n characters of s, ending in an ellipsis if it was cut.
+// cut returns at most n characters of s, ending in an ellipsis if s was cut.
 func cut(s string, n int) string {
 	runes, end := 0, 0
 	for at := range s {

@@ -12,14 +12,14 @@ import (
 type projection struct {
 	*Subset
 	root     *object
-	defs     *object           // of the result
-	names    map[string]string // names of the definitions by reference
+	defs     *object           // the definitions of the result
+	names    map[string]string // the name of the definition for each reference
 	open     map[string]bool   // references that are being projected
 	optional bool              // the path from the definition contains an optional property
 	walk     func(node any, where string, absent bool) (*object, error)
 }
 
-// constraints are the keywords about values of a type, not about their parts.
+// constraints lists, for each type, the keywords that constrain a value itself rather than its parts.
 var constraints = map[string][]string{
 	"string":  {"pattern", "format", "minLength", "maxLength", "contentEncoding", "contentMediaType"},
 	"number":  {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"},
@@ -35,8 +35,8 @@ func unenforced(where, what string) error {
 	return fmt.Errorf("%s: %s cannot be enforced", cmp.Or(where, "the whole value"), what)
 }
 
-// node projects a schema. Absent means that the value can be omitted, so null need not be offered. With Encode, the parts that
-// cannot be enforced are JSON text.
+// node projects a schema. Absent means that the value can be omitted, so null need not be offered. With Encode, parts that cannot
+// be enforced become JSON text.
 func (p *projection) node(node any, where string, absent bool) (*object, error) {
 	out, err := p.enforced(node, where, absent)
 	if err == nil || !p.Encode || where == "" {
@@ -82,7 +82,8 @@ func (p *projection) enforced(node any, where string, absent bool) (*object, err
 	return out, nil
 }
 
-// kindsOf returns the types of a schema, even if it only lists values or describes the elements of an array. Nil means any type.
+// kindsOf returns the types that a schema allows, even if the schema only lists values or describes the elements of an array. Nil
+// means any type.
 func kindsOf(o *object) []string {
 	types := typesOf(o)
 	if values, _ := listed(o); types == nil {
@@ -186,7 +187,7 @@ func told(out, o *object) *object {
 	return out
 }
 
-// enum sets the values of the type that a schema lists.
+// enum sets the values listed by a schema that have the type of out.
 func (p *projection) enum(o, out, dropped *object, where string) error {
 	all, _ := listed(o)
 	if len(all) == 0 {
@@ -294,7 +295,7 @@ func (p *projection) union(o *object, list []any, where string, absent bool) (*o
 	return told(newObject("anyOf", out), o), nil
 }
 
-// reference projects a $ref, and the definition that it leads to.
+// reference projects a $ref and the definition that it refers to.
 func (p *projection) reference(ref, where string) (*object, error) {
 	target, ok := lookup(p.root, ref)
 	if _, isObject := target.(*object); !ok || !isObject {

@@ -8,10 +8,10 @@ import (
 	"slices"
 )
 
-// Restore returns the JSON value for a value of a projected schema; see [Subset.Encode] and [Subset.AllRequired]. A null member
-// that the schema rejects is omitted, a list of members becomes an object, JSON text becomes its value where no string is
-// allowed, and properties get their names back. A value of the schema is returned unchanged, unless it has an object with the
-// only property "json" where any value is allowed. Malformed text is returned unchanged too.
+// Restore converts a JSON value that fits a projected schema back to a value of s; see [Subset.Encode] and [Subset.AllRequired].
+// A null member that the schema rejects is omitted, a list of members becomes an object, JSON text is replaced with its value
+// where no string is allowed, and renamed properties regain their original names. A value of the schema is returned unchanged,
+// unless it has an object with the only property "json" where any value is allowed. Malformed text is returned unchanged too.
 func (s *Schema) Restore(ctx context.Context, data []byte) []byte {
 	value, err := decode(data)
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *Schema) restore(ctx context.Context, value any, path []string) any {
 	return value
 }
 
-// takes reports whether the schema names a type as allowed; it is false for a schema of any value.
+// takes reports whether the schema explicitly allows a type. It returns false for a schema that accepts any value.
 func (s *Schema) takes(typ string) bool {
 	found := false
 	if s != nil {
@@ -71,7 +71,7 @@ func (s *Schema) takes(typ string) bool {
 // textName is the only property of an object that holds a value as JSON text, used where a plain string could also be a value.
 const textName = "json"
 
-// jsonText returns the value written as JSON text: in an object, or as a plain string where no string is allowed.
+// jsonText returns the value that is given as JSON text: in an object or, where no string is allowed, as a plain string.
 func jsonText(value any, texts bool) (inner any, ok bool) {
 	text, alone := value.(string)
 	if o, is := value.(*object); is && len(o.names) == 1 {
@@ -84,7 +84,7 @@ func jsonText(value any, texts bool) (inner any, ok bool) {
 	return inner, err == nil
 }
 
-// The properties of a listed member.
+// The property names of one member in a list of members.
 const memberKey, memberValue = "key", "value"
 
 // membersIn returns the object for a list of members, unless a name occurs twice.
@@ -106,8 +106,8 @@ func membersIn(list []any) (*object, bool) {
 
 var notInAlias = regexp.MustCompile(`[^a-zA-Z0-9_.-]`)
 
-// alias returns the name of a property in a projection for a service that rejects the original: its allowed characters, and a
-// digest that distinguishes names.
+// alias returns the name that a property has in a projection for a service that rejects the original name: the allowed characters
+// of the name, and a digest that keeps names distinct.
 func alias(name string) string {
 	stays := notInAlias.ReplaceAllString(name, "_")
 	return fmt.Sprintf("%s_%.3x", stays[:min(len(stays), 50)], sha256.Sum256([]byte(name)))

@@ -14,14 +14,14 @@ import (
 // validation compiles it. A nil *Schema accepts anything.
 type Schema struct {
 	root     any  // *object or bool
-	foldable bool // every reference is a pointer from the root: no $id below it changes the base
+	foldable bool // whether every reference is a pointer from the root; no $id below the root changes the base
 
-	text     func() []byte // as JSON and Ordered return it
+	text     func() []byte // returns the text for JSON and Ordered
 	ordered  func() []byte
 	compiled func() (*graph, error)
 
-	verdicts cache[*Schema, []Problem] // results of Compatible with this schema as the producer
-	places   cache[string, *Schema]    // of At
+	verdicts cache[*Schema, []Problem] // the results of Compatible with this schema as the producer
+	places   cache[string, *Schema]    // the results of At
 }
 
 func newSchema(root any) *Schema {
@@ -89,8 +89,7 @@ func (s *Schema) JSON() []byte {
 	return bytes.Clone(s.text())
 }
 
-// Ordered returns the schema as JSON text in which properties have their declared order, which is
-// the order in which a model writes them.
+// Ordered returns the schema as JSON text in which properties keep their declared order. A model writes properties in that order.
 func (s *Schema) Ordered() []byte {
 	if s == nil {
 		return []byte("true")
@@ -127,8 +126,8 @@ func (s *Schema) MarshalJSON() ([]byte, error) { return s.JSON(), nil }
 // String returns the text of JSON.
 func (s *Schema) String() string { return string(s.JSON()) }
 
-// cacheLimit is the maximum number of entries in each cache: otherwise a server that parses a schema with every request would
-// keep all of them alive.
+// cacheLimit is the maximum number of entries in each cache. Without a limit, a server that parses a schema with every request
+// would keep all of these schemas alive.
 const cacheLimit = 1024
 
 // cache is a bounded map for concurrent use. When it is full it drops all entries.
@@ -146,7 +145,7 @@ func (c *cache[K, V]) get(key K) (V, bool) {
 	return v.(V), true
 }
 
-// put stores a value unless the key has one, and returns the stored one.
+// put stores value unless the key already has a value, and returns the stored value.
 func (c *cache[K, V]) put(key K, value V) V {
 	if c.n.Load() >= cacheLimit {
 		c.m.Clear()

@@ -12,7 +12,7 @@ type Subset struct {
 	Accepts func(keyword string, value any) bool
 	// Name reports whether a property may have this name. Nil allows every name.
 	Name func(string) bool
-	// AllRequired means that every property must be required. Optional ones may be null instead.
+	// AllRequired means that every property must be required. Optional properties may be null instead.
 	AllRequired bool
 	// Maps means that objects with free names, such as Go maps, can be enforced.
 	Maps bool
@@ -29,25 +29,25 @@ type Subset struct {
 
 // SubsetLimits is the maximum size of a schema. Zero means unlimited.
 type SubsetLimits struct {
-	Depth      int // nested objects and arrays
-	Properties int // of all objects
-	Optional   int // properties that are not required
-	Unions     int // schemas of several types or alternatives
-	Values     int // of all enums
-	Text       int // bytes of the names of properties and definitions, and of enums
-	LongEnum   int // bytes of the strings of one enum with more than 250 values
+	Depth      int // the nesting depth of objects and arrays
+	Properties int // the number of properties of all objects together
+	Optional   int // the number of properties that are not required
+	Unions     int // the number of schemas with several types or alternatives
+	Values     int // the number of values of all enums together
+	Text       int // the total length of enum values and of the names of properties and definitions, in bytes
+	LongEnum   int // the total length of the strings of one enum with more than 250 values, in bytes
 }
 
 // Project returns the JSON text of the schema in the form that the service enforces. Each object with listed properties is
-// closed, oneOf becomes anyOf, a $ref has no siblings, and null is not offered where an empty slice or map, or the absence of a
-// property, means the same. Constraints that the service does not support are in the description of the value. Properties keep
-// their order.
+// closed, oneOf becomes anyOf, and a $ref has no siblings. Null is not offered where an empty slice or map, or the absence of a
+// property, has the same meaning. Constraints that the service does not support become part of the value's description.
+// Properties keep their order.
 //
 // A value that fits the result need not fit the schema: validate it. A null that the schema rejects means an absent property; see
 // [Schema.Restore].
 //
-// The error names the part that the service cannot enforce: a value of any kind, or an object with free names. With Encode, it
-// names the whole value, or its size.
+// The error names the part that the service cannot enforce: a value of any kind, or an object with free names. With Encode, such
+// parts can be encoded, so an error concerns only the whole value or its size.
 func (b *Subset) Project(text []byte) ([]byte, error) {
 	p, err := b.begin(text)
 	if err != nil {

@@ -71,7 +71,7 @@ func (o *object) list(name string) []any {
 	return v
 }
 
-// strings returns the strings of a member which is a string or an array of strings.
+// strings returns the strings of a member that is a string or an array of strings.
 func (o *object) strings(name string) []string {
 	switch v := o.values[name].(type) {
 	case string:
@@ -134,7 +134,7 @@ func (o *object) mapSchemas(f func(keyword string, node any) any) *object {
 
 // decode reads one JSON text, keeping the order of members and the digits of numbers.
 func decode(data []byte) (any, error) {
-	// This pass finds malformed and too deeply nested text; the tokens below do not.
+	// This pass detects malformed text and text that is nested too deeply; reading tokens, as below, does not.
 	var raw json.RawMessage
 	if err := json.Unmarshal(data, &raw); err != nil {
 		return nil, syntaxError(data, err)
@@ -203,7 +203,7 @@ func syntaxError(data []byte, err error) error {
 	return fmt.Errorf("want JSON: %w", err)
 }
 
-// position converts an offset, which counts the bytes read, to a line and a column, from 1.
+// position converts an offset in bytes to a line and a column, both counted from 1.
 func position(data []byte, offset int64) string {
 	before := data[:min(max(offset-1, 0), int64(len(data)))]
 	line := bytes.Count(before, []byte("\n")) + 1
@@ -246,7 +246,7 @@ func appendJSON(b []byte, v any, declared bool) []byte {
 		}
 		return append(b, '}')
 	}
-	return b // a tree has no other types
+	return b // a tree contains no other types
 }
 
 func appendString(b []byte, s string) []byte {

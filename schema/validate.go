@@ -21,7 +21,7 @@ import (
 // base is the address of every schema during compilation. Nothing can be loaded from it.
 const base = "stone:///schema"
 
-// refusal is a loader that loads nothing: a schema must be complete.
+// refusal is a loader that refuses to load anything, because a schema must be complete.
 type refusal struct{}
 
 func (refusal) Load(url string) (any, error) {
@@ -29,7 +29,7 @@ func (refusal) Load(url string) (any, error) {
 		strings.TrimPrefix(url, "stone:///"))
 }
 
-// compileLibrary returns the errors of the library.
+// compileLibrary compiles a schema and returns the errors of the library.
 func compileLibrary(document any) (compiled *graph, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -143,7 +143,7 @@ func checkNumbers(v any) error {
 	return nil
 }
 
-// report flattens the tree of errors to problems, sorted by place.
+// report flattens a tree of errors to a list of problems, sorted by place.
 func report(found *jsonschema.ValidationError, document any, s *Schema) []Problem {
 	r := reporter{document: document, schema: s}
 	r.add(found)
@@ -236,7 +236,7 @@ func containsWish(k jsonschema.ErrorKind) string {
 	return "want at least one item that fits the schema of contains"
 }
 
-// message describes the wanted and the actual value of a keyword.
+// message says what a keyword requires and what was found.
 func (r *reporter) message(k jsonschema.ErrorKind, got func() string) string {
 	switch k := k.(type) {
 	case *kind.Type:

@@ -9,8 +9,8 @@ import (
 // view is a schema with its references and allOf resolved: a value must fit all parts at once.
 type view struct {
 	parts []*object
-	never bool // a part is false: no value fits
-	vague bool // some keyword or reference that is not analyzed restricts the values
+	never bool // whether a part is the schema false, which no value fits
+	vague bool // whether a keyword or reference that is not analyzed restricts the values
 }
 
 // vagueKeywords restrict a schema in ways that depend on the value.
@@ -18,7 +18,7 @@ var vagueKeywords = []string{"not", "if", "dependentSchemas", "dependentRequired
 	"minProperties", "maxProperties", "unevaluatedProperties", "unevaluatedItems", "contains", "multipleOf",
 	"$dynamicRef", "$recursiveRef"}
 
-// view resolves nodes of the schema's tree that all apply.
+// view resolves nodes of the schema's tree, all of which apply to a value.
 func (s *Schema) view(nodes ...any) view {
 	var v view
 	seen := map[*object]bool{}
@@ -95,7 +95,7 @@ func (v view) requires(name string) bool {
 	})
 }
 
-// types returns the JSON types that all parts allow; known is false if no part names types.
+// types returns the JSON types that all parts allow. Known is false if no part restricts the type.
 func (v view) types() (types []string, known bool) {
 	for _, part := range v.parts {
 		own := typesOf(part)

@@ -16,37 +16,36 @@ import (
 
 // The library compiles schemas and checks the keywords about a value itself. The walk from schema to schema is done here, because
 // a schema of 75 bytes can make the library take time and memory exponential in the depth of the value. Here, a referenced schema
-// is applied to a value once, and its verdict is kept.
+// is applied to a value only once, and its verdict is kept.
 const (
 	// stepLimit limits how many times one validation applies a schema to a value.
 	stepLimit = 10_000_000
 	// depthLimit limits the nesting of schemas and values.
 	depthLimit = 40_000
-	// errorLimit limits the number of errors kept; deep places reduce it.
+	// errorLimit limits the number of errors that are kept. Errors at deep places lower the limit.
 	errorLimit = 1000
 )
 
-// A walk applies a schema to a value. The first walk finds only the verdict; if the value does not fit, a second collects the
-// errors, guided by the first.
+// A walk applies a schema to a value. The first walk determines only the verdict. If the value does not fit, a second walk,
+// guided by the first, collects the errors.
 type walk struct {
 	ctx   context.Context
 	graph *graph
 	known map[visit]*verdict // verdicts of referenced schemas on arrays and objects
-	here  map[visit]*verdict // verdicts on a current value that is neither
+	here  map[visit]*verdict // verdicts on a current value that is neither an array nor an object
 	at    []string           // the location of the current value
 	scope *scope
 
 	explain bool
-	errors  []*jsonschema.ValidationError // of the current schema
-	kept    int                           // errors in all
+	errors  []*jsonschema.ValidationError // the errors of the current schema
+	kept    int                           // the number of errors kept so far
 
 	steps, depth int
-	backtracked  time.Duration // in all matches
+	backtracked  time.Duration // the total for all matches
 	stop         error         // ctx or a limit has ended the walk
 }
 
-// A visit is a schema on a value. Arrays and objects of a decoded document are
-// identified by their addresses.
+// A visit is the application of a schema to a value. Arrays and objects of a decoded document are identified by their addresses.
 type visit struct {
 	schema *jsonschema.Schema
 	value  unsafe.Pointer
@@ -54,7 +53,7 @@ type visit struct {
 }
 
 type verdict struct {
-	running   bool // a schema that applies itself to the same value never ends
+	running   bool // the visit is in progress: a schema that applies itself to the same value would never end
 	found, ok bool
 	seen      *seen // the evaluated parts, if some keyword needs them
 }
@@ -82,7 +81,7 @@ func (s *scope) enter(r *resource) *scope {
 	return s.inner[r]
 }
 
-// validate returns the error of a document, or nil if it fits. The second error comes from ctx or a limit.
+// validate returns the error of a document, or nil if it fits. The second result is an error from ctx or of an exceeded limit.
 func (g *graph) validate(ctx context.Context, document any) (*jsonschema.ValidationError, error) {
 	w := &walk{ctx: ctx, graph: g, known: map[visit]*verdict{}, scope: &scope{}}
 	ok := w.on(g.root, document, nil)
@@ -148,7 +147,7 @@ func (w *walk) child(s *jsonschema.Schema, v any, token string) bool {
 	return ok
 }
 
-// apart applies a schema to a value outside the document.
+// apart applies a schema to a value that is not part of the document.
 func (w *walk) apart(s *jsonschema.Schema, v any) (bool, []*jsonschema.ValidationError) {
 	at, here := w.at, w.here
 	w.at, w.here = nil, nil
@@ -183,7 +182,7 @@ func (w *walk) on(s *jsonschema.Schema, v any, into *seen) bool {
 	return ok
 }
 
-// once applies a referenced schema, once for each value.
+// once applies a referenced schema, but only once to each value.
 func (w *walk) once(s, own *jsonschema.Schema, v any, into *seen) bool {
 	key := visit{schema: s, value: identity(v), scope: w.scope}
 	known := &w.known
@@ -346,7 +345,7 @@ func (w *walk) text(s *jsonschema.Schema, text string) bool {
 	if s.ContentEncoding != nil {
 		var err error
 		if data, err = s.ContentEncoding.Decode(text); err != nil {
-			return false // own has reported it
+			return false // own has already reported the error
 		}
 	}
 	value, err := s.ContentMediaType.UnmarshalJSON(data)
@@ -359,7 +358,8 @@ func (w *walk) text(s *jsonschema.Schema, text string) bool {
 	return ok
 }
 
-// matches ends the walk if a match, or all backtracking matches together, take too much work.
+// matches reports whether the text matches. It ends the walk if one match, or all backtracking matches together, require too much
+// work.
 func (w *walk) matches(p jsonschema.Regexp, text string) bool {
 	of, start := p.(*pattern.Pattern), time.Now()
 	fits, err := of.Match(w.ctx, text)

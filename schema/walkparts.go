@@ -92,8 +92,8 @@ func has(fields map[string]any, name string) bool {
 	return ok
 }
 
-// property checks one property by its name, by the patterns that match it, or else as an
-// additional property.
+// property checks one property: with the schemas for its name and for the patterns that match it, or otherwise as an additional
+// property.
 func (w *walk) property(s *jsonschema.Schema, name string, value any, into *seen) (fits, allowed bool) {
 	fits = true
 	evaluated := false
@@ -209,8 +209,8 @@ func (w *walk) combined(s *jsonschema.Schema, v any, into *seen) bool {
 	return ok
 }
 
-// fitting returns the indexes of the schemas that a value fits. It stops at the given number, unless the evaluated parts of all
-// are needed.
+// fitting returns the indexes of the schemas that a value fits. It stops after enough schemas, unless the parts evaluated by all
+// of them are needed.
 func (w *walk) fitting(list []*jsonschema.Schema, v any, into *seen, enough int) (fit []int) {
 	for i, one := range list {
 		if w.quietly(func() bool { return w.on(one, v, into) }) {

@@ -9,12 +9,12 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/x/cel"
 )
 
 func greeters() *call.Registry {

@@ -15,11 +15,11 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/call/model"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/serve"
+	"github.com/stonelayer/stone/x/cel"
 )
 
 // reached is the hook of journal/sqlite for its tests, with the layout of log.Points.

@@ -20,7 +20,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/serve"
-	"github.com/stonelayer/stone/serve/mcp"
+	"github.com/stonelayer/stone/x/mcp/server"
 )
 
 // troubled is a journal whose store is sometimes in trouble.
@@ -77,7 +77,7 @@ func TestStoreInTrouble(t *testing.T) {
 	h := &house{T: t, Steps: servetest.NewSteps(), journal: j.DB}
 	h.Server = serveAll(t, serve.Config{
 		Journal: j, Log: slog.New(h), Scan: time.Hour, Applicator: &call.Applicator{Registry: greeters()},
-		Pipelines: []serve.Pipeline{{Name: "draft", Ashlar: h.Write()}}, Mounts: map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{})},
+		Pipelines: []serve.Pipeline{{Name: "draft", Ashlar: h.Write()}}, Mounts: map[string]serve.Mount{"/mcp": server.Mount(server.Config{})},
 	})
 	h.want("PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"x"}}`, 201, "")
 	h.want("GET", "/v1/runs/a/result?wait=30s", "", 200, "")

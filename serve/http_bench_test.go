@@ -14,11 +14,11 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/call/model"
 	"github.com/stonelayer/stone/internal/test/cputime"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/serve"
+	"github.com/stonelayer/stone/x/cel"
 )
 
 // BenchmarkHTTP reports the CPU time of requests to a server with a journal in a file, client included: an

@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// A Mount returns the handler of another protocol, such as that of package serve/mcp, when the server is created.
+// A Mount returns the handler of another protocol, such as that of package x/mcp/server, when the server is created.
 type Mount func(*Server) (Handler, error)
 
 // Handler handles a request from an admitted caller within its rate limit. The handler of [Server.As] checks the caller's roles.

@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/plan"
 	"github.com/stonelayer/stone/serve"
-	"github.com/stonelayer/stone/serve/mcp"
+	"github.com/stonelayer/stone/x/mcp/server"
 )
 
 // A plan that asks has its result after the answer, also with an input and with steps before
@@ -46,7 +46,7 @@ func TestPlanThatAsks(t *testing.T) {
 			t.Cleanup(func() { db.Close() })
 			cfg := serve.Config{
 				Journal: db, Applicator: app, Pipelines: []serve.Pipeline{{Name: "asker", Ashlar: p, Result: terms.Emit}},
-				Mounts: map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{})},
+				Mounts: map[string]serve.Mount{"/mcp": server.Mount(server.Config{})},
 			}
 			h := &house{T: t}
 			h.Server = serveAll(t, cfg)
@@ -123,7 +123,7 @@ func TestNoResult(t *testing.T) {
 			{Name: "input", Ashlar: quiet, Result: order.Name()},
 			{Name: "last", Ashlar: quiet},
 		},
-		Mounts: map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{})},
+		Mounts: map[string]serve.Mount{"/mcp": server.Mount(server.Config{})},
 	})
 	for _, name := range []string{"plan", "input", "last"} {
 		h.want("PUT", "/v1/runs/"+name, `{"pipeline":"`+name+`","input":{"text":"x"}}`, 201, "")

@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/serve"
-	"github.com/stonelayer/stone/serve/mcp"
+	"github.com/stonelayer/stone/x/mcp/server"
 )
 
 // pipes is a listener whose connections are in memory, so that their deadlines follow the time of
@@ -57,7 +57,7 @@ func TestBodyThatNeverComes(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, err := serve.New(serve.Config{
 					Journal: memdb.New(t), Pipelines: []serve.Pipeline{{Name: "draft", Ashlar: servetest.NewSteps().Write()}},
-					Access: tenants{}, Mounts: map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{})},
+					Access: tenants{}, Mounts: map[string]serve.Mount{"/mcp": server.Mount(server.Config{})},
 				})
 				if err != nil {
 					t.Fatal(err)

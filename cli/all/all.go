@@ -7,16 +7,17 @@
 package all
 
 import (
-	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/cli"
 	"github.com/stonelayer/stone/cli/serve"
 	"github.com/stonelayer/stone/journal/postgres"
-	"github.com/stonelayer/stone/tool/mcp"
 	"github.com/stonelayer/stone/x/acp"
 	"github.com/stonelayer/stone/x/acp/harness"
+	"github.com/stonelayer/stone/x/cel"
 	"github.com/stonelayer/stone/x/gateway"
 	"github.com/stonelayer/stone/x/lab"
 	"github.com/stonelayer/stone/x/marks"
+	"github.com/stonelayer/stone/x/mcp"
+	mcpserver "github.com/stonelayer/stone/x/mcp/server"
 	"github.com/stonelayer/stone/x/otlp"
 	"github.com/stonelayer/stone/x/retrieve/commands"
 	indexes "github.com/stonelayer/stone/x/retrieve/postgres"
@@ -30,7 +31,8 @@ import (
 // Parts returns every part. An extra, a package below x, has one entry here and its import.
 func Parts() []cli.Part {
 	return []cli.Part{
-		cel.Part, mcp.Part, serve.Part, postgres.Part,
+		serve.Part, postgres.Part,
+		cel.Part, mcp.Part, mcpserver.Part,
 		screen.Part,
 		acp.Part, harness.Part,
 		ui.Part, gateway.Part,

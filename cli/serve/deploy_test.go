@@ -15,9 +15,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/cli"
 	"github.com/stonelayer/stone/internal/test/need"
+	"github.com/stonelayer/stone/x/cel"
 )
 
 const deployed = "../../deploy/"

@@ -1,5 +1,5 @@
-// Package serve provides the command's server. With its part, cli.Main has the sub-commands serve, mcp and, with acp.Part from
-// package x/acp, acp; run and chat accept the names of intents and capabilities.
+// Package serve provides the command's server. With its part, cli.Main has the sub-commands serve and, with the parts of packages
+// x/mcp/server and x/acp, mcp and acp; run and chat accept the names of intents and capabilities.
 //
 //	func main() { cli.Main(Pipeline, serve.Part) }
 package serve
@@ -22,29 +22,20 @@ import (
 	"github.com/stonelayer/stone/cli/internal/publish"
 	"github.com/stonelayer/stone/cli/internal/token"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/inside"
 	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/mcp"
 )
 
 // Part is the server.
-var Part = &publish.Server{Serve: run, MCP: serveMCP, ACP: serveACP, HTML: serve.WriteHTML, Chat: chat}
+var Part = &publish.Server{Serve: run, Client: serveClient, HTML: serve.WriteHTML, Chat: chat}
 
 // A Protocol is a part for programs whose server speaks another protocol.
-type Protocol struct {
-	// Mounts are keyed by patterns for http.ServeMux, as in serve.Config.
-	Mounts map[string]serve.Mount
-	// Editor serves one editor over standard input and output, for the command acp, until it ends or ctx is done. The user's name
-	// is by. Editor is nil if the protocol is not for editors.
-	Editor func(ctx context.Context, of *serve.Server, by string, in io.Reader, out io.Writer) error
-}
+type Protocol = inside.Protocol
 
-// Part makes a Protocol a part of a program; see cli.Part.
-func (Protocol) Part() {}
-
-// Protocol distinguishes it from other parts.
-func (Protocol) Protocol() {}
+// Options are what the command line says about the clients of a protocol.
+type Options = inside.Options
 
 // closeTime is how long open requests may continue when the server stops. Streams end at once.
 const closeTime = 5 * time.Second
@@ -55,12 +46,14 @@ func run(ctx context.Context, cfg publish.Config) error {
 	if cfg.Inspect {
 		of.Access = inspector{cfg.First, cfg.By, cfg.Answer}
 	} else {
-		of.Mounts, of.Live = map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{ModelMayAnswer: cfg.Models})}, cfg.Live
+		of.Mounts, of.Live = map[string]serve.Mount{}, cfg.Live
 		of.IgnoreTools, of.Embedder = cfg.IgnoreTools, cfg.Embedder
 		for _, p := range cfg.Protocols {
 			switch p := p.(type) {
 			case Protocol:
-				maps.Copy(of.Mounts, p.Mounts)
+				if p.Mounts != nil {
+					maps.Copy(of.Mounts, p.Mounts(optionsOf(cfg)))
+				}
 			case serve.Protocol:
 				of.Protocols = append(of.Protocols, p)
 			}
@@ -124,26 +117,24 @@ func configOf(cfg publish.Config) serve.Config {
 	return of
 }
 
-// serveMCP serves one client of the Model Context Protocol.
-func serveMCP(ctx context.Context, cfg publish.Config, in io.Reader, out io.Writer) error {
-	return serveOne(ctx, cfg, func(ctx context.Context, s *serve.Server) error {
-		return mcp.Serve(ctx, s, mcp.Config{By: cfg.By, ModelMayAnswer: cfg.Models}, in, out)
-	})
-}
+func optionsOf(cfg publish.Config) Options { return Options{By: cfg.By, ModelMayAnswer: cfg.Models} }
 
-// serveACP serves one editor.
-func serveACP(ctx context.Context, cfg publish.Config, in io.Reader, out io.Writer) error {
+// serveClient serves the client of a command. When the server is drained, its calls get the state of their runs.
+func serveClient(ctx context.Context, command string, cfg publish.Config, in io.Reader, out io.Writer) error {
 	for _, p := range cfg.Protocols {
-		if p, ok := p.(Protocol); ok && p.Editor != nil {
+		if p, ok := p.(Protocol); ok && p.Command == command {
 			return serveOne(ctx, cfg, func(ctx context.Context, s *serve.Server) error {
-				return p.Editor(ctx, s, cfg.By, in, out)
+				return p.Client(ctx, s, optionsOf(cfg), in, out)
 			})
 		}
 	}
-	return errors.New("this program speaks with no editors: give cli.Main the part of package github.com/stonelayer/stone/x/acp")
+	return fmt.Errorf("this program does not include the command %s: give cli.Main the part of package github.com/stonelayer/stone/%s", command, homes[command])
 }
 
-// serveOne serves one client. When the server is drained, its calls get the state of their runs.
+// homes are the packages with the parts of the commands.
+var homes = map[string]string{"mcp": "x/mcp/server", "acp": "x/acp"}
+
+// serveOne calls client with a server whose runs continue until client returns.
 func serveOne(ctx context.Context, cfg publish.Config, client func(context.Context, *serve.Server) error) error {
 	s, err := serve.New(configOf(cfg))
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/x/acp"
 	"github.com/stonelayer/stone/x/gateway"
+	mcp "github.com/stonelayer/stone/x/mcp/server"
 )
 
 var (
@@ -33,7 +34,7 @@ func greet() stone.Ashlar {
 	return stone.Func("greet", name, greeting, func(_ context.Context, n string) (string, error) { return "Hello, " + n, nil })
 }
 
-var parts = []cli.Part{serve.Part, acp.Part, gateway.Part}
+var parts = []cli.Part{serve.Part, mcp.Part, acp.Part, gateway.Part}
 
 // command runs the command and returns its exit code and what it printed.
 func command(ctx context.Context, stderr io.Writer, args ...string) (int, string) {

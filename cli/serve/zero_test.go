@@ -88,7 +88,7 @@ func TestZeroIsNothing(t *testing.T) {
 		{file, ":budgets {:all {:max-usd #}}", budget.Kind}, {file, ":budgets {:all {:max-roundtrips #}}", budget.Kind},
 		{http, `,"budget":{"usd":#}`, budget.Kind}, {http, `,"budget":{"tokens":#}`, budget.Kind}, {http, `,"budget":{"roundtrips":#}`, budget.Kind}, {http, `,"budget":{"seconds":#}`, budget.Kind},
 		{token, "--max-usd=#", budget.Kind}, {token, "--max-tokens=#", budget.Kind}, {token, "--max-usd-a-day=#", "daily limit of 0 USD"},
-		{token, "--runs=#", "has 0 unfinished runs"}, {token, "--per-minute=#", "429"},
+		{token, "--runs=#", "has 0 unfinished runs"}, {token, "--per-minute=#", `"status":429`},
 		{inGo, "new #", budget.Kind}, {asJSON, `"max-usd":#`, budget.Kind},
 	}
 	said := func(with, n string) string { return strings.ReplaceAll(with, "#", n) }

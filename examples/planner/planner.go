@@ -17,12 +17,12 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/call/model"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/plan"
 	"github.com/stonelayer/stone/schema"
+	"github.com/stonelayer/stone/x/cel"
 )
 
 //go:embed review.edn

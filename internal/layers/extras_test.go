@@ -23,8 +23,9 @@ var users = []string{"cli/all", "cmd/stone", "examples/..."}
 // common are packages that extras share. Nothing else imports them.
 const common = "x/internal"
 
-// triers are the packages whose tests use extras, because they test what the command makes of them.
-var triers = []string{"cli", "cli/serve", "cli/internal/config", "serve"}
+// triers are the packages whose tests use extras, because they test what programs do with them, or need a language
+// of expressions.
+var triers = []string{"call", "cli", "cli/serve", "cli/internal/config", "eval", "internal/structured", "internal/test/hostile", "plan", "serve", "serve/api"}
 
 // extra returns the folder of an extra, such as x/retrieve, to which a package belongs.
 func extra(importPath string) (string, bool) {

@@ -19,7 +19,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/sandbox"
 	"github.com/stonelayer/stone/schema"
-	"github.com/stonelayer/stone/tool/mcp"
+	"github.com/stonelayer/stone/x/mcp"
 )
 
 // toolRules are what a provider publishes about the schemas of tools that are not strict, written down

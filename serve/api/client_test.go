@@ -17,7 +17,6 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/internal/reasons"
@@ -27,6 +26,7 @@ import (
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/x/cel"
 )
 
 var number = dag.NewType[int]("number")

@@ -8,11 +8,12 @@ package a2a
 import (
 	"github.com/stonelayer/stone/cli"
 	"github.com/stonelayer/stone/cli/serve"
+	mounts "github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/x/a2a/client"
 	"github.com/stonelayer/stone/x/a2a/server"
 )
 
 // Parts returns the part for the agent and the part for capabilities of kind a2a.
 func Parts(agent server.Config) []cli.Part {
-	return []cli.Part{client.Part, serve.Protocol{Mounts: server.Mounts(agent)}}
+	return []cli.Part{client.Part, serve.Protocol{Mounts: func(serve.Options) map[string]mounts.Mount { return server.Mounts(agent) }}}
 }

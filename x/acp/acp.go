@@ -17,7 +17,6 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 
-	part "github.com/stonelayer/stone/cli/serve"
 	"github.com/stonelayer/stone/internal/inside"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
@@ -27,7 +26,9 @@ import (
 // Part gives programs with the part of package cli/serve the command acp:
 //
 //	func main() { cli.Main(Pipeline, serve.Part, acp.Part) }
-var Part = part.Protocol{Editor: Serve}
+var Part = inside.Protocol{Command: "acp", Client: func(ctx context.Context, of *serve.Server, o inside.Options, in io.Reader, out io.Writer) error {
+	return Serve(ctx, of, o.By, in, out)
+}}
 
 // Labels of a session's runs.
 const (

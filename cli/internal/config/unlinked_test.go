@@ -14,14 +14,14 @@ import (
 
 // notLinked are configurations that need a kind; this program links none.
 var notLinked = []struct{ name, text, at, home string }{
-	{"mcp", `{:capabilities {:a {:cap/kind :mcp :server :s :tool "t"}}}`, `1:31: capabilities.a.cap/kind: the kind "mcp"`, "tool/mcp"},
-	{"servers", `{:servers {:s {:command ["/bin/true"]}}}`, `1:11: servers: "servers"`, "tool/mcp"},
+	{"mcp", `{:capabilities {:a {:cap/kind :mcp :server :s :tool "t"}}}`, `1:31: capabilities.a.cap/kind: the kind "mcp"`, "x/mcp"},
+	{"servers", `{:servers {:s {:command ["/bin/true"]}}}`, `1:11: servers: "servers"`, "x/mcp"},
 	{"marks", `{:marks {:web {:from #{:net} :may #{}}}}`, `1:9: marks: "marks"`, "x/marks"},
 	{"chess", `{:capabilities {:a {:cap/kind :chess :command ["/bin/true"]}}}`, `1:31: capabilities.a.cap/kind: the kind "chess"`, "x/solve/uci"},
 	{"acp", `{:capabilities {:a {:cap/kind :acp :command ["/bin/true"]}}}`, `1:31: capabilities.a.cap/kind: the kind "acp"`, "x/acp/harness"},
 	{"sat", `{:tools {:a {:cap/kind :solver :solver :sat}}}`, `1:24: tools.a.cap/kind: the kind "solver/sat"`, "x/solve/sat"},
-	{"cel", `{:capabilities {:a {:cap/kind :solver :solver :cel}}}`, `1:31: capabilities.a.cap/kind: the kind "solver/cel"`, "call/cel"},
-	{"check", `{:checks {:short "size(out) < 3"}}`, `1:18: checks.short: "expression"`, "call/cel"},
+	{"cel", `{:capabilities {:a {:cap/kind :solver :solver :cel}}}`, `1:31: capabilities.a.cap/kind: the kind "solver/cel"`, "x/cel"},
+	{"check", `{:checks {:short "size(out) < 3"}}`, `1:18: checks.short: "expression"`, "x/cel"},
 	{"legal-move", `{:policy {:default {:done {:must #{:legal-move}}}}}`, `1:34: policy.default.done.must: the check "legal-move"`, "x/solve/uci"},
 }
 
@@ -58,7 +58,7 @@ func TestNotLinked(t *testing.T) {
 func TestImports(t *testing.T) {
 	const text = `{:capabilities {:a {:cap/kind :llm :cap/can-produce #{:plan}} :b {:cap/kind :mcp} :c {:cap/kind :odd}} :tools {:d {:cap/kind :mcp}} :budget 7}`
 	got, configured := config.Imports(write(t, text), &kinds.Set{})
-	want := []string{"github.com/stonelayer/stone/call/cel", "github.com/stonelayer/stone/tool/mcp"}
+	want := []string{"github.com/stonelayer/stone/x/cel", "github.com/stonelayer/stone/x/mcp"}
 	if !cmp.Equal(got, want) || !configured {
 		t.Errorf("got %v %v, want %v: those of a faulty configuration too", got, configured, want)
 	}

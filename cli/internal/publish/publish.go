@@ -82,11 +82,9 @@ type Webhook struct {
 type Server struct {
 	// Serve publishes until ctx is done or the server is drained.
 	Serve func(context.Context, Config) error
-	// MCP publishes to one Model Context Protocol client until the client ends, ctx is done or the server is drained. It needs no
-	// Listener.
-	MCP func(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error
-	// ACP is like MCP, for one editor over the Agent Client Protocol.
-	ACP func(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error
+	// Client publishes to one client of the command mcp or acp until the client ends, ctx is done or the server is drained. It needs
+	// no Listener.
+	Client func(ctx context.Context, command string, cfg Config, in io.Reader, out io.Writer) error
 	// HTML writes a run as one file for a browser.
 	HTML func(ctx context.Context, w io.Writer, j journal.Journal, run string) error
 	// Chat returns an agent without tools that calls an intent or a capability for its turns.

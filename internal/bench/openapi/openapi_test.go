@@ -15,10 +15,10 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/serve"
+	"github.com/stonelayer/stone/x/cel"
 )
 
 func server(t *testing.T) string {

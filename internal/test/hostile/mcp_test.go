@@ -19,7 +19,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/tool"
-	"github.com/stonelayer/stone/tool/mcp"
+	"github.com/stonelayer/stone/x/mcp"
 )
 
 // A toolServer is a server of tools that changes what it says about them.

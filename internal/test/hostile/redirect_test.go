@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/rest"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/tool/mcp"
+	"github.com/stonelayer/stone/x/mcp"
 )
 
 // A server redirects its clients to another one, which must get no request: it may be
@@ -37,14 +37,14 @@ func TestRedirects(t *testing.T) {
 			_, err := rest.New(call.Metadata{}, rest.Config{URL: outside.URL, Scope: call.Scope{Net: call.Net{outside.URL}}}).Invoke(t.Context(), req)
 			return err
 		},
-		"tool/mcp": func() error {
+		"x/mcp": func() error {
 			s, err := mcp.Connect(t.Context(), mcp.Config{URL: llm.Secret(outside.URL)})
 			if err == nil {
 				s.Close()
 			}
 			return err
 		},
-		"tool/mcp on demand": func() error {
+		"x/mcp on demand": func() error {
 			s := mcp.NewOnDemand(mcp.Config{URL: llm.Secret(outside.URL)}, call.Scope{})
 			defer s.Close()
 			_, err := s.Capability(call.Metadata{}, "t").Invoke(t.Context(), req)

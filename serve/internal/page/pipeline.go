@@ -13,13 +13,13 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/internal/answers"
 	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/internal/answers"
 )
 
 // A Pipeline is one that a server publishes.

@@ -9,12 +9,12 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/internal/answers"
 	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/internal/answers"
 )
 
 // question is an open question, with its form.

@@ -1,4 +1,4 @@
-package mcp_test
+package server_test
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/internal/test/peer"
-	"github.com/stonelayer/stone/serve/mcp"
+	"github.com/stonelayer/stone/x/mcp/server"
 )
 
 var update = flag.Bool("update", false, "write what the clients print into testdata")
@@ -22,7 +22,7 @@ func TestClients(t *testing.T) {
 	for _, client := range []string{"@modelcontextprotocol/client", "@modelcontextprotocol/sdk"} {
 		peer.Held(t, client, "tools over HTTP", "questions", "progress", "cancelling")
 	}
-	h := newHouse(t, nil, mcp.Config{})
+	h := newHouse(t, nil, server.Config{})
 	program, err := os.Open("testdata/clients.mjs")
 	if err != nil {
 		t.Fatal(err)

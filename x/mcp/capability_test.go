@@ -19,7 +19,7 @@ import (
 	"github.com/stonelayer/stone/internal/test/peer"
 	"github.com/stonelayer/stone/sandbox"
 	"github.com/stonelayer/stone/stonetest"
-	"github.com/stonelayer/stone/tool/mcp"
+	"github.com/stonelayer/stone/x/mcp"
 )
 
 type city struct {

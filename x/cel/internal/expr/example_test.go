@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/stonelayer/stone/call/cel/internal/expr"
+	"github.com/stonelayer/stone/x/cel/internal/expr"
 )
 
 func Example() {

@@ -1,4 +1,4 @@
-package mcp
+package server
 
 import (
 	"cmp"
@@ -27,6 +27,19 @@ type Config struct {
 	ModelMayAnswer bool
 	// By names the client of Serve when its answers are recorded, such as "user ada". A mount uses its server's callers.
 	By string
+}
+
+// Part gives programs with the part of package cli/serve the command mcp, and their servers the protocol at /mcp:
+//
+//	func main() { cli.Main(Pipeline, serve.Part, server.Part) }
+var Part = inside.Protocol{
+	Mounts: func(o inside.Options) map[string]serve.Mount {
+		return map[string]serve.Mount{"/mcp": Mount(Config{ModelMayAnswer: o.ModelMayAnswer})}
+	},
+	Command: "mcp",
+	Client: func(ctx context.Context, of *serve.Server, o inside.Options, in io.Reader, out io.Writer) error {
+		return Serve(ctx, of, Config{By: o.By, ModelMayAnswer: o.ModelMayAnswer}, in, out)
+	},
 }
 
 // maxMessage is the largest message of a client in bytes.

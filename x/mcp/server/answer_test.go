@@ -1,4 +1,4 @@
-package mcp_test
+package server_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/serve/mcp"
+	"github.com/stonelayer/stone/x/mcp/server"
 )
 
 // question returns the only question of a run.
@@ -25,7 +25,7 @@ func (h *house) question(run any) journal.Question {
 // A model does not answer the question that guards what it does, in any version of the
 // protocol: its client asks its user, or nobody is asked.
 func TestModelDoesNotAnswer(t *testing.T) {
-	h := newHouse(t, nil, mcp.Config{})
+	h := newHouse(t, nil, server.Config{})
 	over := func(version string) *sdk.ClientSession {
 		return h.connect(&user{}, false, version, &sdk.StreamableClientTransport{Endpoint: h.url, MaxRetries: -1})
 	}
@@ -52,7 +52,7 @@ func TestModelDoesNotAnswer(t *testing.T) {
 
 // With run_answer, a client asks its user again what was left open.
 func TestRunAnswerAsksUser(t *testing.T) {
-	h := newHouse(t, nil, mcp.Config{})
+	h := newHouse(t, nil, server.Config{})
 	for _, version := range []string{"", "2025-06-18"} {
 		u := &user{answers: []*sdk.ElicitResult{{Action: "cancel"}, accept("yes")}}
 		s := h.pipe(u, true, version)
@@ -71,7 +71,7 @@ func TestRunAnswerAsksUser(t *testing.T) {
 
 // A model that may answer does so in its own name.
 func TestModelMayAnswer(t *testing.T) {
-	h := newHouse(t, tokens{}, mcp.Config{ModelMayAnswer: true})
+	h := newHouse(t, tokens{}, server.Config{ModelMayAnswer: true})
 	s := h.connect(&user{}, false, "", &sdk.StreamableClientTransport{Endpoint: h.url, MaxRetries: -1, HTTPClient: &http.Client{Transport: bearer("acme")}})
 	_, out, _ := call(t, s, "page", `{"text":"slate"}`)
 	if text, _, _ := call(t, s, "run_answer", fmt.Sprintf(`{"run":%q,"question":"1","response":"yes"}`, out["run"])); text != "yes: About slate" {

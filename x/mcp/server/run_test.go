@@ -1,4 +1,4 @@
-package mcp_test
+package server_test
 
 import (
 	"bytes"
@@ -18,11 +18,11 @@ import (
 	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
-	"github.com/stonelayer/stone/serve/mcp"
+	"github.com/stonelayer/stone/x/mcp/server"
 )
 
 func TestProgress(t *testing.T) {
-	h := newHouse(t, nil, mcp.Config{})
+	h := newHouse(t, nil, server.Config{})
 	u := &user{answers: []*sdk.ElicitResult{accept("yes")}}
 	s := h.pipe(u, true, "2025-11-25")
 	call(t, s, "page", `{"text":"slate"}`)
@@ -43,7 +43,7 @@ func TestProgress(t *testing.T) {
 
 // What a user fills in that does not fit is asked again, and what a user declines fails the run.
 func TestAnswers(t *testing.T) {
-	h := newHouse(t, nil, mcp.Config{})
+	h := newHouse(t, nil, server.Config{})
 	for _, tt := range []struct {
 		name    string
 		answers []*sdk.ElicitResult
@@ -70,7 +70,7 @@ func TestAnswers(t *testing.T) {
 
 // A typed answer is asked for field by field.
 func TestTypedForm(t *testing.T) {
-	h := newHouse(t, nil, mcp.Config{})
+	h := newHouse(t, nil, server.Config{})
 	content := map[string]any{"verdict": "accept", "score": 7, "public": true, "reasons": "plain\nshort", "where": `{"line":3}`}
 	for _, version := range []string{"", "2025-11-25"} {
 		u := &user{answers: []*sdk.ElicitResult{{Action: "accept", Content: content}}}
@@ -92,7 +92,7 @@ func TestTypedForm(t *testing.T) {
 
 // What is never accepted is not asked for ever: the run waits for somebody else.
 func TestRefusedForever(t *testing.T) {
-	h := newHouse(t, nil, mcp.Config{})
+	h := newHouse(t, nil, server.Config{})
 	params := `{"name":"page","arguments":{"text":"slate"}`
 	state, asked := "", 0
 	for {
@@ -120,7 +120,7 @@ func TestRefusedForever(t *testing.T) {
 }
 
 func TestRounds(t *testing.T) {
-	h := newHouse(t, nil, mcp.Config{})
+	h := newHouse(t, nil, server.Config{})
 	params := `{"name":"page","arguments":{"text":"slate"}`
 	_, text := h.rpc("tools/call", params+"}")
 	var asked struct {
@@ -155,7 +155,7 @@ func TestRounds(t *testing.T) {
 
 // A call that is not the answer to a question of its own is refused.
 func TestForeignState(t *testing.T) {
-	h := newHouse(t, nil, mcp.Config{})
+	h := newHouse(t, nil, server.Config{})
 	s := h.pipe(&user{}, true, "")
 	_, out, _ := call(t, s, "draft", `{"text":"marble"}`)
 	for _, state := range []string{"none", fmt.Sprint(out["run"]), "../" + fmt.Sprint(out["run"])} {
@@ -167,7 +167,7 @@ func TestForeignState(t *testing.T) {
 
 // A run that takes long is left to the tools for runs.
 func TestLongRun(t *testing.T) {
-	h := newHouse(t, nil, mcp.Config{Wait: time.Millisecond})
+	h := newHouse(t, nil, server.Config{Wait: time.Millisecond})
 	s := h.http(&user{}, false)
 	text, out, failed := call(t, s, "slow", `{"text":"x"}`)
 	run := fmt.Sprint(out["run"])
@@ -187,7 +187,7 @@ func TestLongRun(t *testing.T) {
 }
 
 func TestCancelledRun(t *testing.T) {
-	h := newHouse(t, nil, mcp.Config{Wait: time.Millisecond})
+	h := newHouse(t, nil, server.Config{Wait: time.Millisecond})
 	s := h.http(&user{}, false)
 	_, out, _ := call(t, s, "slow", `{"text":"x"}`)
 	<-h.Started
@@ -201,7 +201,7 @@ func TestCancelledRun(t *testing.T) {
 func TestCancelledCall(t *testing.T) {
 	for _, over := range []string{"pipe 2025-11-25", "pipe", "http"} {
 		t.Run(over, func(t *testing.T) {
-			h := newHouse(t, nil, mcp.Config{})
+			h := newHouse(t, nil, server.Config{})
 			kind, version, _ := strings.Cut(over, " ")
 			s := h.http(&user{}, false)
 			if kind == "pipe" {
@@ -222,11 +222,11 @@ func TestCancelledCall(t *testing.T) {
 
 // A client that ends leaves its runs to continue.
 func TestClientEnds(t *testing.T) {
-	h := newHouse(t, nil, mcp.Config{})
+	h := newHouse(t, nil, server.Config{})
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- mcp.Serve(t.Context(), h.Server, mcp.Config{}, in, out) }()
+	go func() { ended <- server.Serve(t.Context(), h.Server, server.Config{}, in, out) }()
 	go io.Copy(io.Discard, fromServer)
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 	if _, err := io.WriteString(toServer, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","arguments":{"text":"x"},`+meta+"}}\n"); err != nil {
@@ -336,7 +336,7 @@ func (h *house) waitFor(id, status string) taskReply {
 }
 
 func TestTasks(t *testing.T) {
-	h := newHouse(t, nil, mcp.Config{Wait: time.Millisecond})
+	h := newHouse(t, nil, server.Config{Wait: time.Millisecond})
 	start := func() string {
 		r := h.task("tools/call", `{"name":"slow","arguments":{"text":"x"}}`)
 		if r.Result.ResultType != "task" || r.Result.Status != "working" || r.Result.ID == "" {
@@ -411,7 +411,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestTenants(t *testing.T) {
-	h := newHouse(t, tokens{}, mcp.Config{ModelMayAnswer: true})
+	h := newHouse(t, tokens{}, server.Config{ModelMayAnswer: true})
 	as := func(name, version string) *sdk.ClientSession {
 		return h.connect(&user{}, false, version, &sdk.StreamableClientTransport{Endpoint: h.url, MaxRetries: -1, HTTPClient: &http.Client{Transport: bearer(name)}})
 	}
@@ -448,7 +448,7 @@ func TestTenants(t *testing.T) {
 }
 
 func TestHostile(t *testing.T) {
-	h := newHouse(t, nil, mcp.Config{})
+	h := newHouse(t, nil, server.Config{})
 	list := `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
 	ok := []string{"Content-Type", "application/json", "Accept", "application/json, text/event-stream"}
 	for _, tt := range []struct {
@@ -506,7 +506,7 @@ func TestHostile(t *testing.T) {
 // A pipeline cannot take the place of a tool for runs.
 func TestReservedName(t *testing.T) {
 	taken := stone.Func("run_result", draft, page, func(_ context.Context, s string) (string, error) { return s, nil })
-	_, err := serve.New(serve.Config{Journal: memdb.New(t), Mounts: map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{})}, Pipelines: []serve.Pipeline{{Ashlar: taken}}})
+	_, err := serve.New(serve.Config{Journal: memdb.New(t), Mounts: map[string]serve.Mount{"/mcp": server.Mount(server.Config{})}, Pipelines: []serve.Pipeline{{Ashlar: taken}}})
 	if err == nil || !strings.Contains(err.Error(), "run_result") {
 		t.Errorf("got %v", err)
 	}

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/stonetest"
+	"github.com/stonelayer/stone/x/cel"
 )
 
 func Example() {

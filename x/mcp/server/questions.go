@@ -1,4 +1,4 @@
-package mcp
+package server
 
 import (
 	"cmp"
@@ -14,8 +14,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/internal/answers"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/internal/answers"
 )
 
 // answerField is the field of a form with the answer to a question that is not a form.

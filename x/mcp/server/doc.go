@@ -1,13 +1,13 @@
-// Package mcp serves published pipelines to clients of the Model Context Protocol, over
+// Package server serves published pipelines to clients of the Model Context Protocol, over
 // HTTP as a mount of a server, or over standard input and output.
 //
 //	s, err := serve.New(serve.Config{
 //		Journal:   db,
 //		Pipelines: pipelines,
-//		Mounts:    map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{})},
+//		Mounts:    map[string]serve.Mount{"/mcp": server.Mount(server.Config{})},
 //	})
 //
-// The commands stone serve and stone mcp use it.
+// [Part] adds it to the command: stone serve offers it at /mcp, and stone mcp serves one client.
 //
 // # Tools
 //
@@ -38,4 +38,4 @@
 // There are none over HTTP: the whole state of a run is in the journal, so every server that shares it can answer. Clients of
 // protocol versions before 2026-07-28 have elicitation only over standard input and output, because over HTTP it would need a
 // session.
-package mcp
+package server

@@ -1,4 +1,4 @@
-package mcp_test
+package server_test
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/internal/test/peer"
 	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/serve"
-	"github.com/stonelayer/stone/serve/mcp"
+	"github.com/stonelayer/stone/x/mcp/server"
 )
 
 type (
@@ -64,7 +64,7 @@ func conforming(t *testing.T) (url string) {
 	}
 	later := stone.Func0("later", page, func(ctx context.Context) (string, error) { return "later", sleep(ctx, 1) })
 	s := servetest.Start(t, serve.Config{
-		Mounts: map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{})},
+		Mounts: map[string]serve.Mount{"/mcp": server.Mount(server.Config{})},
 		Pipelines: []serve.Pipeline{
 			{Ashlar: says("test_simple_text", "This is a simple text response for testing.")},
 			{Ashlar: stone.Func0("test_error_handling", page, func(context.Context) (string, error) {
@@ -152,7 +152,7 @@ func TestExceptions(t *testing.T) {
 		}
 	}
 	row()
-	page, err := os.ReadFile("../../docs/how-to/mcp-server.md")
+	page, err := os.ReadFile("../../../docs/how-to/mcp-server.md")
 	if err != nil {
 		t.Fatal(err)
 	}

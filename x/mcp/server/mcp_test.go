@@ -1,4 +1,4 @@
-package mcp_test
+package server_test
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/serve"
-	"github.com/stonelayer/stone/serve/mcp"
+	"github.com/stonelayer/stone/x/mcp/server"
 )
 
 type tree struct {
@@ -43,7 +43,7 @@ type house struct {
 	journal *sqlite.DB
 }
 
-func newHouse(t *testing.T, access serve.Access, cfg mcp.Config) *house {
+func newHouse(t *testing.T, access serve.Access, cfg server.Config) *house {
 	h := &house{T: t, Steps: servetest.NewSteps(), journal: memdb.New(t)}
 	sort := stone.Func("sort", family, family, func(_ context.Context, f tree) (tree, error) { slices.Reverse(f.Kids); return f, nil }, stone.Effects())
 	shout := stone.Func("shout", draft, page, func(_ context.Context, s string) (string, error) { return strings.ToUpper(s), nil }, stone.Effects())
@@ -52,7 +52,7 @@ func newHouse(t *testing.T, access serve.Access, cfg mcp.Config) *house {
 	review := stone.Ask("review", draft, dag.NewType[verdict]("verdict"), func(s string) string { return "How is " + s + "?" })
 	guess := stone.Func("guess", draft, page, func(_ context.Context, s string) (string, error) { return s, nil })
 	s := servetest.Start(t, serve.Config{
-		Journal: h.journal, Access: access, Mounts: map[string]serve.Mount{"/mcp": mcp.Mount(cfg)},
+		Journal: h.journal, Access: access, Mounts: map[string]serve.Mount{"/mcp": server.Mount(cfg)},
 		Pipelines: []serve.Pipeline{
 			{Name: "draft", Ashlar: h.Write(), Description: "Write a draft."}, {Name: "page", Ashlar: h.Publish()},
 			{Name: "slow", Ashlar: h.Slow()}, {Name: "sort", Ashlar: sort}, {Name: "shout", Ashlar: shout}, {Name: "send", Ashlar: send}, {Name: "remove", Ashlar: remove},
@@ -128,7 +128,7 @@ func (h *house) pipe(u *user, elicits bool, version string) *sdk.ClientSession {
 	fromServer, out := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- mcp.Serve(h.Context(), h.Server, mcp.Config{}, in, out)
+		ended <- server.Serve(h.Context(), h.Server, server.Config{}, in, out)
 		out.Close()
 	}()
 	h.Cleanup(func() {
@@ -173,7 +173,7 @@ func call(t *testing.T, s *sdk.ClientSession, name, arguments string) (text stri
 }
 
 func TestTools(t *testing.T) {
-	s := newHouse(t, nil, mcp.Config{}).http(&user{}, false)
+	s := newHouse(t, nil, server.Config{}).http(&user{}, false)
 	list, err := s.ListTools(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -213,7 +213,7 @@ func TestTools(t *testing.T) {
 
 // Each protocol version, over HTTP and over a pipe, with a user who is asked and without.
 func TestCalls(t *testing.T) {
-	h := newHouse(t, nil, mcp.Config{ModelMayAnswer: true})
+	h := newHouse(t, nil, server.Config{ModelMayAnswer: true})
 	for _, version := range []string{"", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"} {
 		t.Run("pipe "+version, func(t *testing.T) {
 			h := *h

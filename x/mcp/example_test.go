@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/llm/script"
-	"github.com/stonelayer/stone/tool/mcp"
+	"github.com/stonelayer/stone/x/mcp"
 )
 
 // weather is a server in this program; others are reached with Command or URL.

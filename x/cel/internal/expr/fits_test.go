@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stonelayer/stone/call/cel/internal/expr"
 	"github.com/stonelayer/stone/schema"
+	"github.com/stonelayer/stone/x/cel/internal/expr"
 )
 
 func TestFits(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/cel"
+	"github.com/stonelayer/stone/x/cel"
 )
 
 func BenchmarkCheck(b *testing.B) {

@@ -10,9 +10,9 @@ import (
 	"slices"
 
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/cel/internal/expr"
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/schema"
+	"github.com/stonelayer/stone/x/cel/internal/expr"
 )
 
 // Failure types besides package call's.

@@ -4,9 +4,9 @@ import (
 	"cmp"
 
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/cel/internal/expr"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/x/cel/internal/expr"
 )
 
 // Language is the language of guards, checks and scorers. Package plan needs it for plans whose guards

@@ -1,4 +1,4 @@
-package mcp_test
+package server_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/serve"
-	"github.com/stonelayer/stone/serve/mcp"
+	"github.com/stonelayer/stone/x/mcp/server"
 )
 
 // A client of the protocol calls a pipeline.
@@ -27,18 +27,18 @@ func ExampleMount() {
 
 	s, err := serve.New(serve.Config{
 		Journal: db, Pipelines: pipelines,
-		Mounts: map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{})},
+		Mounts: map[string]serve.Mount{"/mcp": server.Mount(server.Config{})},
 	})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer s.Close()
-	server := httptest.NewServer(s)
-	defer server.Close()
+	web := httptest.NewServer(s)
+	defer web.Close()
 
 	client := sdk.NewClient(&sdk.Implementation{Name: "example"}, nil)
-	session, err := client.Connect(ctx, &sdk.StreamableClientTransport{Endpoint: server.URL + "/mcp"}, nil)
+	session, err := client.Connect(ctx, &sdk.StreamableClientTransport{Endpoint: web.URL + "/mcp"}, nil)
 	if err != nil {
 		fmt.Println(err)
 		return
