@@ -47,7 +47,7 @@ func (a *agent) check() []stone.Finding {
 	return out
 }
 
-// checkChoice finds a tool choice that never lets the agent end.
+// checkChoice reports a tool choice with which the agent can never end.
 func (a *agent) checkChoice(out *findings) {
 	choice := a.cfg.Params.ToolChoice
 	switch {
@@ -74,7 +74,7 @@ func (a *agent) checkType(out *findings) {
 	}
 	s := a.out.Schema()
 	switch {
-	case a.result.free || a.out.Err() != nil: // every leaf reports the latter
+	case a.result.free || a.out.Err() != nil: // the leaf itself reports an Err
 	case s == nil || !isObject(s):
 		out.add("bad-type", "the type %q is not a JSON object: produce a struct, since the conversation is kept beside its fields", a.out.Name())
 	case a.result.goType.Kind() == reflect.Map:
@@ -145,7 +145,7 @@ func (a *agent) checkTool(t *Tool, out *findings) {
 	}
 }
 
-// protocols are the provider protocols that hosted tools name.
+// protocols maps the names that hosted tools use to the names of provider protocols.
 var protocols = map[string][]string{"openai": {"openai", "responses"}, "anthropic": {"anthropic"}, "gemini": {"gemini"}}
 
 // hosts reports whether the model can use a tool hosted by its provider, or may do so because its provider is unknown.

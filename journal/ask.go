@@ -21,11 +21,11 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Answer answers an open question of a run. The question is selected by its path or name, else by its number, else by the end of
-// its path. All questions of a run are numbered from 1 in the order in which they were first asked. If several open questions
-// match, or the question does not accept the response, the error is an *AnswerError. If no open question matches, the error is
-// ErrNoQuestion; if it was already answered, also ErrAnswered. A running run continues at once; any other run continues when it
-// is resumed.
+// Answer answers an open question in a run. The question parameter is compared first with the paths of the run's questions, then
+// with their names, then with their numbers, and last with the ends of their paths. A run's questions are numbered from 1 in the
+// order in which they were first asked. If several open questions match, or the question does not accept the response, the error
+// is an *AnswerError. If no open question matches, the error matches ErrNoQuestion, and also ErrAnswered if the question has
+// already been answered. A running run continues at once; any other run continues when it is resumed.
 func Answer(ctx context.Context, j Journal, run, question string, a ask.Answer) error {
 	q, err := meant(ctx, j, run, question)
 	if err != nil {
@@ -38,10 +38,10 @@ func Answer(ctx context.Context, j Journal, run, question string, a ask.Answer) 
 		return &AnswerError{fmt.Errorf("the answerer's name has %d bytes: want at most %d", len(a.By), ask.MaxBy)}
 	}
 	if a.To == "" {
-		a.To = q.Version // which was checked
+		a.To = q.Version // the version that was checked
 	}
 	err = j.Answer(ctx, run, q.Path, a)
-	if errors.Is(err, ErrNoQuestion) { // or it has been answered since
+	if errors.Is(err, ErrNoQuestion) { // it may have been answered in the meantime
 		if _, now := meant(ctx, j, run, q.Path); errors.Is(now, ErrAnswered) {
 			return now
 		}
@@ -49,9 +49,9 @@ func Answer(ctx context.Context, j Journal, run, question string, a ask.Answer) 
 	return err
 }
 
-// meant returns the open question that a word selects.
+// meant returns the open question that word selects; see Answer.
 func meant(ctx context.Context, j Journal, run, word string) (Question, error) {
-	var questions []Question // without their large parts
+	var questions []Question // only the fields needed to select a question
 	for q, err := range j.EachQuestion(ctx, QuestionQuery{Run: run}) {
 		if err != nil {
 			return q, err
@@ -81,7 +81,7 @@ func meant(ctx context.Context, j Journal, run, word string) (Question, error) {
 			for q, err := range j.EachQuestion(ctx, QuestionQuery{Run: run, Path: questions[found[0]].Path}) {
 				return q, err
 			}
-			return Question{}, fmt.Errorf("run %s: %w", run, ErrNoQuestion) // it was removed
+			return Question{}, fmt.Errorf("run %s: %w", run, ErrNoQuestion) // the run was removed in the meantime
 		default:
 			return Question{}, &AnswerError{fmt.Errorf("run %s asks %q at %d places: name one by its number: %s", run, word, len(found), listed(questions, found))}
 		}
@@ -101,7 +101,7 @@ func meant(ctx context.Context, j Journal, run, word string) (Question, error) {
 	return Question{}, &noQuestion{fmt.Sprintf("run %s asks no %.200q: it asks %s", run, word, listed(questions, open)), ErrNoQuestion}
 }
 
-// noQuestion is an ErrNoQuestion with its own message.
+// noQuestion wraps ErrNoQuestion or ErrAnswered with a more specific message.
 type noQuestion struct {
 	text string
 	err  error
@@ -110,7 +110,7 @@ type noQuestion struct {
 func (e *noQuestion) Error() string { return e.text }
 func (e *noQuestion) Unwrap() error { return e.err }
 
-// listed lists questions by number and path, for an error.
+// listed formats the selected questions, by number and path, for an error message.
 func listed(questions []Question, which []int) string {
 	const most = 10
 	names := make([]string, min(len(which), most))
@@ -124,7 +124,7 @@ func listed(questions []Question, which []int) string {
 	return said
 }
 
-// answer returns the answer of the question.
+// answer returns the recorded answer to the question.
 func (q Question) answer() ask.Answer {
 	a := ask.Answer{Response: q.Response, By: q.By, Given: q.Given}
 	if a.Given.IsZero() {
@@ -133,8 +133,7 @@ func (q Question) answer() ask.Answer {
 	return a
 }
 
-// Check returns an error if the question does not accept the response, else nil. The
-// empty response cancels any question.
+// Check returns an error if the question does not accept the response. The empty response cancels any question.
 func (q Question) Check(ctx context.Context, response string) error {
 	if response == "" {
 		return nil
@@ -155,18 +154,18 @@ func (q Question) Check(ctx context.Context, response string) error {
 	return nil
 }
 
-// frontend answers questions from the journal or asks them.
+// frontend answers questions from the journal, or passes them to the next frontend.
 type frontend struct {
 	*runner
 	next ask.Frontend
 }
 
-// Ask implements ask.Frontend. A journal error stops the run (see recorder.Do): if it only failed the question, a Rescue could
-// hide it.
+// Ask implements ask.Frontend. A journal error stops the run (see recorder.Do): if it failed only the question, a Rescue could
+// hide the error.
 func (f *frontend) Ask(ctx context.Context, asked ask.Question) (ask.Answer, error) {
 	trouble := troubleIn(ctx)
 	if err := trouble.found(); err != nil {
-		return ask.Answer{}, err // a Retry asks the same question again
+		return ask.Answer{}, err // a Retry would ask the same question again
 	}
 	a, err := f.answer(ctx, asked)
 	if err == nil && slices.Contains(asked.Standing, a.Response) {
@@ -175,7 +174,7 @@ func (f *frontend) Ask(ctx context.Context, asked ask.Question) (ask.Answer, err
 	return a, trouble.of(ctx, err)
 }
 
-// Keep records a question that a standing answer answers.
+// Keep records a question together with the standing answer to it.
 func (f *frontend) Keep(ctx context.Context, asked ask.Question, a ask.Answer) error {
 	trouble := troubleIn(ctx)
 	if err := trouble.found(); err != nil {
@@ -195,7 +194,7 @@ func (f *frontend) Keep(ctx context.Context, asked ask.Question, a ask.Answer) e
 	return trouble.of(ctx, err)
 }
 
-// question returns a question as the journal keeps it.
+// question converts a question to the form in which the journal stores it, without secrets.
 func (f *frontend) question(asked ask.Question) Question {
 	asked = clean(f.secrets, asked)
 	q := Question{
@@ -214,8 +213,8 @@ func (f *frontend) question(asked ask.Question) Question {
 	return q
 }
 
-// outdated returns why the answer in the journal does not apply to a question, or "". If a person cancelled the
-// question and the run failed, it is asked again when the run is resumed.
+// outdated returns the reason why the recorded answer does not apply to the question, or "" if it applies. If cancelling the
+// question failed the run, the question is asked again when the run is resumed.
 func (r *runner) outdated(q, kept Question) string {
 	now, _, _ := strings.Cut(q.Version, "-")
 	was, _, _ := strings.Cut(kept.Version, "-")
@@ -232,7 +231,7 @@ func (r *runner) outdated(q, kept Question) string {
 	return ""
 }
 
-// answer returns the answer in the journal, or asks the question.
+// answer returns the recorded answer, or asks the question if there is none.
 func (f *frontend) answer(ctx context.Context, asked ask.Question) (ask.Answer, error) {
 	q := f.question(asked)
 	if err := bounds.CheckQuestion(q.Path, q); err != nil {
@@ -259,7 +258,7 @@ func (f *frontend) answer(ctx context.Context, asked ask.Question) (ask.Answer, 
 		return kept.answer(), nil
 	}
 	f.asked.note(q.Path)
-	q.Problem = "" // it was withdrawn
+	q.Problem = "" // the outdated answer has been withdrawn
 	switch a, err := f.standing(ctx, asked); {
 	case err != nil:
 		return a, &storeError{err}
@@ -274,9 +273,9 @@ func (f *frontend) answer(ctx context.Context, asked ask.Question) (ask.Answer, 
 // asked tracks the open questions asked by a run's steps.
 type asked struct {
 	mu     sync.Mutex
-	loaded bool                // includes those of earlier processes
-	within map[string][]string // their paths by enclosing address
-	count  atomic.Int32        // questions that were put
+	loaded bool                // whether within includes questions from earlier processes
+	within map[string][]string // paths of questions, by enclosing address
+	count  atomic.Int32        // number of questions asked
 }
 
 func (a *asked) note(path string) {
@@ -304,8 +303,8 @@ func (a *asked) take(path string) []string {
 // superseded is the author of the answer to a withdrawn question.
 const superseded = "the run, which needs no answer any more"
 
-// withdraw closes the open questions within a leaf that has a result, such as the question of a lane that lost a race, since
-// nobody will read their answers. A question that cannot be closed stays open, which is harmless.
+// withdraw closes the open questions within a leaf that has a result, such as the question of a lane that lost a race, since their
+// answers are no longer needed. A question that cannot be closed stays open, which is harmless.
 func (r *runner) withdraw(ctx context.Context, leaf string) {
 	if r.resumed && r.before.State != Done && r.before.State != Failed {
 		r.asked.mu.Lock()
@@ -314,18 +313,18 @@ func (r *runner) withdraw(ctx context.Context, leaf string) {
 		r.asked.mu.Unlock()
 		if first {
 			for q, err := range r.journal.EachQuestion(ctx, QuestionQuery{Run: r.cfg.RunID, Open: true}) {
-				if err == nil { // or they stay open
+				if err == nil { // after an error, the questions stay open
 					r.asked.note(q.Path)
 				}
 			}
 		}
 	}
 	for _, path := range r.asked.take(leaf) {
-		_ = r.journal.Answer(ctx, r.cfg.RunID, path, ask.Answer{By: superseded}) // or it was answered
+		_ = r.journal.Answer(ctx, r.cfg.RunID, path, ask.Answer{By: superseded}) // fails if the question has been answered
 	}
 }
 
-// settle applies a standing answer to the open questions of earlier processes, so they are not asked again.
+// settle applies a standing answer to open questions from earlier processes, so that they are not asked again.
 func (f *frontend) settle(ctx context.Context, asked ask.Question, a ask.Answer) error {
 	if a.Given.IsZero() {
 		a.Given = f.now()
@@ -343,8 +342,8 @@ func (f *frontend) settle(ctx context.Context, asked ask.Question, a ask.Answer)
 	return nil
 }
 
-// standing returns the latest standing answer to the question, or the zero Answer. It searches the run, then the runs of its
-// session, newest first.
+// standing returns the latest standing answer to the question, or the zero Answer if there is none. It searches the run, and then
+// the other runs of its session, newest first.
 func (f *frontend) standing(ctx context.Context, asked ask.Question) (ask.Answer, error) {
 	if len(asked.Standing) == 0 {
 		return ask.Answer{}, nil
@@ -363,7 +362,7 @@ func (f *frontend) standing(ctx context.Context, asked ask.Question) (ask.Answer
 		for _, r := range runs {
 			q.Before = r.ID
 			if slices.ContainsFunc(slices.Collect(maps.Keys(f.session)), func(name string) bool { return r.Labels[name] != f.session[name] }) {
-				continue // a query cannot select runs without a label
+				continue // a query cannot exclude runs that have a label
 			}
 			if a, err = f.standingIn(ctx, r.ID, asked); a.Response != "" || err != nil {
 				return a, err
@@ -375,7 +374,7 @@ func (f *frontend) standing(ctx context.Context, asked ask.Question) (ask.Answer
 	}
 }
 
-// standingIn returns the latest standing answer to the question in one run, if there is one.
+// standingIn returns the latest standing answer to the question in a single run, or the zero Answer.
 func (f *frontend) standingIn(ctx context.Context, run string, asked ask.Question) (ask.Answer, error) {
 	var last Question
 	for q, err := range f.journal.EachQuestion(ctx, QuestionQuery{Run: run}) {
@@ -389,20 +388,20 @@ func (f *frontend) standingIn(ctx context.Context, run string, asked ask.Questio
 	return last.answer(), nil
 }
 
-// A storeError comes from the journal, not from the frontend.
+// A storeError is an error from the journal rather than from the frontend.
 type storeError struct{ error }
 
 func (e *storeError) Unwrap() error { return e.error }
 
-// trouble is the first journal error that occurs while a step's body asks a question. The body's context carries it.
+// trouble records the first journal error that occurs when a step's body asks a question. It is stored in the body's context.
 type trouble struct {
 	first    atomic.Pointer[error]
-	recorder *recorder // that records the step
+	recorder *recorder // the recorder of the step
 }
 
 type troubleKey struct{}
 
-// troubleIn returns the trouble of the step to which ctx belongs.
+// troubleIn returns the trouble stored in ctx, or nil.
 func troubleIn(ctx context.Context) *trouble {
 	t, _ := ctx.Value(troubleKey{}).(*trouble)
 	return t
@@ -414,7 +413,7 @@ func (t *trouble) note(err error) {
 	}
 }
 
-// of returns the error of a question. If the error comes from the journal, it also notes it.
+// of returns err. If err is a storeError, of also records it.
 func (t *trouble) of(ctx context.Context, err error) error {
 	if store := (*storeError)(nil); errors.As(err, &store) && ctx.Err() == nil {
 		t.note(store.error)
@@ -429,7 +428,7 @@ func (t *trouble) found() error {
 	return *t.first.Load()
 }
 
-// either returns the answer from the frontend or the journal, whichever comes first. It does not delay draining.
+// either waits for an answer from the frontend or the journal and returns the first one. A drain ends the wait.
 func (f *frontend) either(ctx context.Context, asked ask.Question, q Question) (ask.Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -457,7 +456,7 @@ func (f *frontend) either(ctx context.Context, asked ask.Question, q Question) (
 				return a.Answer, a.err
 			}
 			return f.keep(q, a.Answer)
-		case <-f.opts.Drain: // the question stays open, and nothing was paid for it
+		case <-f.opts.Drain: // the question stays open, and asking it has cost nothing
 			return ask.Answer{}, kind.Waiting
 		case <-look.C:
 			kept, err := f.journal.Ask(ctx, q)
@@ -474,7 +473,7 @@ func (f *frontend) either(ctx context.Context, asked ask.Question, q Question) (
 	}
 }
 
-// keep records an answer, even if the run is over. An existing answer takes precedence.
+// keep records an answer, even if ctx is done, and returns the recorded answer. An existing answer takes precedence.
 func (f *frontend) keep(q Question, a ask.Answer) (ask.Answer, error) {
 	ctx, kept := context.Background(), a
 	kept.Response, kept.By = f.secrets.Clean(a.Response), f.secrets.Clean(a.By)

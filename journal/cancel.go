@@ -20,10 +20,10 @@ func (e *StateError) Error() string {
 	return fmt.Sprintf("run %s is %s: only a run that waits, or was stopped, interrupted or refused, is canceled here", e.Run, e.State)
 }
 
-// Cancel cancels a run that no process holds: a waiting or refused run, or one whose process was stopped or died. It needs no
-// pipeline. Results and open questions stay, so the run can be resumed. Workers start no more costly steps for it. Batches at
-// providers are canceled by batch.Cancel instead. Its children in the same journal (see Elsewhere) are canceled too. The error is
-// ErrNoRun, a *HeldError, or a *StateError.
+// Cancel cancels a run that no process holds: a waiting or refused run, or one whose process was stopped or died. It does not need
+// the pipeline. Results and open questions are kept, so the run can be resumed. Workers start no more costly steps for the run.
+// Its children in the same journal (see Elsewhere) are canceled too, but batches at providers are not: use batch.Cancel for them.
+// The error is ErrNoRun, a *HeldError, or a *StateError.
 func Cancel(ctx context.Context, j Journal, run string) error {
 	info, err := j.Find(ctx, run)
 	if err == nil && info.ID != run {
@@ -68,7 +68,7 @@ func endCanceled(ctx context.Context, j Journal, run string, info RunInfo) error
 	children, err := Children(ctx, j, run)
 	for _, c := range children {
 		other := Cancel(ctx, j, c.ID)
-		if !errors.As(other, new(*HeldError)) && !errors.As(other, new(*StateError)) { // its holder notices that the parent is gone
+		if !errors.As(other, new(*HeldError)) && !errors.As(other, new(*StateError)) { // the child's holder will notice that the parent is gone
 			err = errors.Join(err, other)
 		}
 	}

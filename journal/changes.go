@@ -10,13 +10,13 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 )
 
-// allChanges describes the changes from one shape to another. It returns none if they are equal.
+// allChanges describes the changes from one shape to another. It returns nil if they are equal.
 func allChanges(before, now []Part) []string {
 	_, all := changes(before, now, func(string) bool { return false })
 	return all
 }
 
-// changes lists the changes in parts that a run has reached, and separately those in other parts.
+// changes lists the changes in parts that a run has already reached, and, as a second list, the changes in other parts.
 func changes(before, now []Part, reached func(path string) bool) (done, ahead []string) {
 	c := &comparison{reached: reached}
 	c.before, c.old = placed(before)
@@ -43,22 +43,23 @@ func changes(before, now []Part, reached func(path string) bool) (done, ahead []
 	return c.done, c.ahead
 }
 
-// comparison compares two shapes. It skips parts below a part that only one of them has.
+// comparison compares two shapes. If only one shape has a part, the parts below it are skipped.
 type comparison struct {
 	before, now []*spot
 	old, new    map[string]*spot
 	reached     func(path string) bool
-	called, was map[*spot]*spot // for renamed parts: the new and the old spot
+	called, was map[*spot]*spot // renamed parts: from the old spot to the new one, and back
 	done, ahead []string
 }
 
-// spot is a part in its tree. Its key distinguishes parts with the same path, in lanes and branches.
+// spot is a part and its position in the tree. The key distinguishes parts that have the same path because they are in different
+// lanes or branches.
 type spot struct {
 	Part
 	key   string
 	up    *spot
 	below []*spot
-	guard *Part // nil for none
+	guard *Part // nil if the part has no guard
 }
 
 func placed(parts []Part) (all []*spot, byKey map[string]*spot) {
@@ -85,7 +86,7 @@ func placed(parts []Part) (all []*spot, byKey map[string]*spot) {
 	return all, byKey
 }
 
-// guarded returns the version of a part's guard, or "".
+// guarded returns the version of the part's guard, or "" if it has none.
 func (s *spot) guarded() string {
 	if s.guard == nil {
 		return ""
@@ -101,7 +102,7 @@ func (c *comparison) say(done bool, texts ...string) {
 	}
 }
 
-// fixed reports whether the run has started a part, or a body that may run it.
+// fixed reports whether the run has started the part, or an enclosing body that may run it.
 func (c *comparison) fixed(p *spot) bool {
 	if c.reached(p.Path) {
 		return true
@@ -119,11 +120,11 @@ func (c *comparison) decided(p *spot) bool {
 	return c.fixed(p) || p.guard != nil && c.reached(p.guard.Path)
 }
 
-// bodies are the forms whose children are run by code.
+// bodies are the forms whose Go code decides which children run.
 var bodies = map[string]bool{"leaf": true, "scoped": true}
 
-// passed reports whether the run has passed the place of an added part: whether it has started a later part, or any part of an
-// unordered or repeating form.
+// passed reports whether the run has already passed the place where a part was added: whether it has started a later part, or any
+// part of an enclosing form that is unordered or repeats.
 func (c *comparison) passed(p *spot) bool {
 	for ; p.up != nil; p = p.up {
 		siblings := p.up.below
@@ -145,7 +146,7 @@ func (c *comparison) passed(p *spot) bool {
 	return false
 }
 
-// compare lists the changes to a part that both shapes have, excluding its children.
+// compare lists the changes to a part that is in both shapes. It does not compare the children.
 func (c *comparison) compare(was, is *spot) {
 	out := differences(was.Part, is.Part)
 	if a, b := was.guarded(), is.guarded(); a != b {
@@ -188,10 +189,11 @@ func names(parts []*spot) string {
 	return strings.Join(all, ", ")
 }
 
-// rename finds renamed parts: the only new part under the same parent that differs only in its name.
+// rename finds renamed parts. A part counts as renamed if exactly one new part with the same parent differs from it only in the
+// name.
 func (c *comparison) rename() {
 	c.called, c.was = map[*spot]*spot{}, map[*spot]*spot{}
-	fresh := map[*spot][]*spot{} // by parents in the old shape
+	fresh := map[*spot][]*spot{} // new parts, by their parent in the old shape
 	for _, p := range c.now {
 		if c.old[p.key] == nil {
 			var up *spot
@@ -212,7 +214,8 @@ func (c *comparison) rename() {
 	}
 }
 
-// changed lists the changes since a run started: first those in parts that it has passed, then the others.
+// changed lists the changes to a pipeline since its run started: done are the changes in parts that the run has already reached,
+// ahead the others.
 func changed(ctx context.Context, j Journal, before, now RunInfo) (done, ahead []string, err error) {
 	if before.State == Done || len(before.Shape) == 0 || len(now.Shape) == 0 { // a pipeline may be too large for a shape
 		done = allChanges(before.Shape, now.Shape)

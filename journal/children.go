@@ -13,9 +13,9 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// This file tracks the children of a run. Without a journal, the runner is nil.
+// This file tracks the children of a run. The runner is nil in a run without a journal.
 
-// runnerIn returns the run of the step to which ctx belongs.
+// runnerIn returns the runner of the step to which ctx belongs, or nil.
 func runnerIn(ctx context.Context) *runner {
 	if t := troubleIn(ctx); t != nil {
 		return t.recorder.runner
@@ -23,14 +23,14 @@ func runnerIn(ctx context.Context) *runner {
 	return nil
 }
 
-// step returns the unfinished step of an earlier process, or the zero Step.
+// step returns the given step if an earlier process left it unfinished, or the zero Step.
 func (r *runner) step(ctx context.Context, of body) (Step, error) {
 	if r == nil || !r.resumed {
 		return Step{}, nil
 	}
 	r.open.mu.Lock()
 	defer r.open.mu.Unlock()
-	if r.open.steps == nil { // no child has a step of this process yet
+	if r.open.steps == nil { // at this point, no step of a child is from this process
 		steps, err := r.journal.Steps(ctx, r.cfg.RunID)
 		if err != nil {
 			return Step{}, err
@@ -45,7 +45,7 @@ func (r *runner) step(ctx context.Context, of body) (Step, error) {
 	return r.open.steps[of], nil
 }
 
-// child notes that a step waits for a child until the returned function is called.
+// child records that a step is waiting for a child, until the returned function is called.
 func (r *runner) child(id string, at Starter) (over func()) {
 	if r == nil {
 		return func() {}
@@ -58,7 +58,7 @@ func (r *runner) child(id string, at Starter) (over func()) {
 	}
 }
 
-// ending reports whether the whole run is ending or stopping here.
+// ending reports whether the whole run is ending, or stopping in this process.
 func (r *runner) ending() bool { return r != nil && r.life != nil && r.life.Err() != nil }
 
 // cancelChildren cancels the children that a canceled run was waiting for.
@@ -69,8 +69,8 @@ func (r *runner) cancelChildren(ctx context.Context) (err error) {
 	return err
 }
 
-// whileUndrained returns a context that ends with ctx, or when the run is drained: a step that waits for a child can stop at once
-// without losing anything.
+// whileUndrained returns a context that is done when ctx is done or the run is drained. A step that is waiting for a child can
+// stop immediately without losing any work.
 func (r *runner) whileUndrained(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if r != nil && r.opts.Drain != nil {
@@ -85,7 +85,7 @@ func (r *runner) whileUndrained(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { cancel(nil) }
 }
 
-// drained replaces err if the run is drained, so that the step records no result.
+// drained returns err, or ErrDrained if the run is being drained, so that the step records no result.
 func (r *runner) drained(ctx context.Context, err error) error {
 	if why := context.Cause(ctx); errors.Is(why, ErrDrained) {
 		troubleIn(ctx).note(why)
@@ -94,8 +94,8 @@ func (r *runner) drained(ctx context.Context, err error) error {
 	return err
 }
 
-// Children returns the runs that a run has started with [Elsewhere]: first those in the same journal, oldest first, then the
-// others, for which the run's records provide only the id, the state, the usage, and the kind and reason of a failure.
+// Children returns the runs that a run has started with [Elsewhere]: first the runs in the same journal, oldest first, then all
+// others. For the others only the ID, the state, the usage, and the kind and reason of a failure are known.
 func Children(ctx context.Context, j Journal, run string) ([]RunInfo, error) {
 	all, err := childrenIn(ctx, j, run)
 	if err != nil {
@@ -125,7 +125,7 @@ func childrenIn(ctx context.Context, j Journal, run string) ([]RunInfo, error) {
 	return every(ctx, j, Query{Labels: map[string]string{Parent: run}})
 }
 
-// inherit gives a child without budgets the budgets of its parent, if the parent is in the same journal.
+// inherit copies the parent's budgets to a child that has none, if the parent is in the same journal.
 func (r *runner) inherit(ctx context.Context, info *RunInfo) error {
 	id := info.Labels[Parent]
 	if id == "" || info.Budgets != nil {
@@ -139,8 +139,8 @@ func (r *runner) inherit(ctx context.Context, info *RunInfo) error {
 	return err
 }
 
-// RemoveChildren removes the children of a run that was removed. A child that a process holds is left to that process, which
-// notices that the parent is gone. For implementations of Journal.
+// RemoveChildren removes the children of a removed run. It skips a child that a process holds: that process will notice that the
+// parent is gone. RemoveChildren is meant for implementations of Journal.
 func RemoveChildren(ctx context.Context, j Journal, run string) error {
 	children, err := childrenIn(ctx, j, run)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 )
 
 // Current returns the current steps of a run in their order. If a step was repeated (see Options.Again), only the newest is
-// current; the others count only toward the run's cost.
+// current; the older ones count only toward the run's cost.
 func Current(steps []Step) []Step {
 	newest := newest(steps)
 	out := make([]Step, 0, len(newest))
@@ -27,12 +27,12 @@ func newest(steps []Step) map[place]int {
 	return newest
 }
 
-// place identifies at most one current step of a run. Glue has the path of its ashlar and its own names.
+// place identifies a current step of a run. Decisions of glue have the path of their ashlar, so kind and name tell them apart.
 type place struct{ path, kind, name string }
 
 func (s Step) place() place { return place{s.Path, s.Kind, s.Name} }
 
-// current yields the current steps of a run. If steps were repeated, it first reads all of them.
+// current yields the current steps of a run. If the run has repeated steps, it first reads all steps.
 func (o *opened) current(ctx context.Context, j Journal) iter.Seq2[Step, error] {
 	if !o.again {
 		return j.EachStep(ctx, o.id)

@@ -16,21 +16,23 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// A Difference is a leaf that differs between two runs, or their input, whose path is "input".
+// A Difference describes a leaf that differs between two runs. If the inputs of the runs differ, there is also a Difference with
+// the path "input".
 type Difference struct {
 	Path    string   `json:"path"`
 	Name    string   `json:"name"`
-	Type    string   `json:"type,omitempty"`    // of its node
-	A       dag.ID   `json:"a,omitzero"`        // the node in the first run, or zero
-	B       dag.ID   `json:"b,omitzero"`        // and in the second
-	Why     []string `json:"why"`               // in words
-	Follows bool     `json:"follows,omitempty"` // differs only because its input differs
+	Type    string   `json:"type,omitempty"`    // type of the leaf's node
+	A       dag.ID   `json:"a,omitzero"`        // the node in the first run; zero if it has none
+	B       dag.ID   `json:"b,omitzero"`        // the node in the second run; zero if it has none
+	Why     []string `json:"why"`               // explanations for people
+	Follows bool     `json:"follows,omitempty"` // true if the leaf differs only because its input differs
 }
 
-// Diff compares two runs leaf by leaf and explains each difference: a different version or a different input. It compares
-// contents, not ids, which depend on the whole lineage. It omits equal leaves: their records have equal sums, and their contents
-// are not read. The differences are in the order of the first run, followed by the leaves that only the second run has. It uses
-// about 60 bytes of memory per leaf, and per node of one run at a time, and keeps all differences.
+// Diff compares two runs leaf by leaf and explains each difference, such as a different version or a different input. It compares
+// contents rather than IDs, because an ID depends on all ancestors of the node. Leaves whose records have equal sums are equal:
+// Diff does not read their contents. Differences are returned in the order of the first run's leaves, followed by the leaves that
+// only the second run has. Besides the differences, Diff keeps about 60 bytes in memory for each leaf, and for each node of one
+// run at a time.
 func Diff(ctx context.Context, j Journal, a, b string) ([]Difference, error) {
 	one, err := openRun(ctx, j, a)
 	if err != nil {
@@ -52,7 +54,7 @@ func Diff(ctx context.Context, j Journal, a, b string) ([]Difference, error) {
 	for i, t := range theirs {
 		at[t.Path] = i
 	}
-	pairs := make([]int, len(ours)) // places in both, or -1
+	pairs := make([]int, len(ours)) // indexes into both, or -1
 	var both [2][]Step
 	for i, s := range ours {
 		pairs[i] = -1
@@ -122,7 +124,7 @@ func inputs(ctx context.Context, j Journal, one, other *opened) ([]Difference, e
 	return []Difference{d}, nil
 }
 
-// alone returns the value of the only node of a type, the list of several, or nil.
+// alone returns nil for no values, the value itself for one, and otherwise the list of values.
 func alone(values []any) any {
 	switch len(values) {
 	case 0:
@@ -135,15 +137,15 @@ func alone(values []any) any {
 
 func halfOf(text string) record.Half { return record.HalfOf(sha256.Sum256([]byte(text))) }
 
-// unequal returns the leaves that only one of two runs has, or whose sums differ. It reads the runs side by side and keeps
-// little: leaves that are in both runs lie close together.
+// unequal returns the leaves that only one of the runs has, or whose sums differ. It reads both runs in parallel, so it keeps few
+// leaves in memory: a leaf that is in both runs is usually at about the same position in both.
 func unequal(ctx context.Context, j Journal, one, other *opened) (ours, theirs []Step, err error) {
 	type numbered struct {
 		Step
 		n int
 	}
 	var next [2]func() (Step, error, bool)
-	var left [2]map[record.Half]*numbered // nil for a leaf that the other run has, too
+	var left [2]map[record.Half]*numbered // leaves of one run only; nil for a leaf found in both
 	for i, r := range []*opened{one, other} {
 		pull, stop := iter.Pull2(r.current(ctx, j))
 		defer stop()
@@ -183,7 +185,7 @@ type opened struct {
 	id    string
 	input dag.ID
 	steps int
-	again bool // steps were started anew
+	again bool // the run has repeated steps
 	parts map[string]Part
 }
 
@@ -195,17 +197,17 @@ func openRun(ctx context.Context, j Journal, prefix string) (*opened, error) {
 	return &opened{id: info.ID, input: info.Input, again: len(info.Again) > 0, steps: min(max(info.Steps, 0), 1<<24), parts: index(info.Shape)}, nil
 }
 
-// compared is the compared part of a step's node.
+// compared holds the parts of a step's node that Diff compares.
 type compared struct {
 	found bool
-	own   record.Half   // of type and content, without an agent's transcript and its random ids
-	reads []record.Half // of the nodes that the step reads
+	own   record.Half   // hash of type and content, without an agent's transcript, which contains random IDs
+	reads []record.Half // hashes of the nodes that the step reads
 }
 
-// compared reads the compared parts of steps. The node of a reused result, or of a result in a Flow, has a different id in the
-// run and is found by its content.
+// compared reads what Diff compares of each step. A reused result, or a result in a Flow, has a node with a different ID in the
+// run, so that node is found by its content.
 func (o *opened) compared(ctx context.Context, j Journal, of []Step, reads func(i int) []Read) ([]compared, error) {
-	wanted := make(map[dag.ID]int, len(of)) // the places of nodes by sum, or -1
+	wanted := make(map[dag.ID]int, len(of)) // indexes of nodes by sum, or -1 if not found
 	for _, s := range of {
 		wanted[s.Sum] = -1
 	}
@@ -230,18 +232,18 @@ func (o *opened) compared(ctx context.Context, j Journal, of []Step, reads func(
 	return out, nil
 }
 
-// nodes has the nodes of a run, parents first.
+// nodes holds the nodes of a run, parents first.
 type nodes struct {
-	index   *record.Index // by id
-	own     []record.Half // of type and content
+	index   *record.Index // node indexes by ID
+	own     []record.Half // hashes of type and content
 	typ     []uint32
 	parents []uint32
-	ends    []uint32 // the end of each node's parents
+	ends    []uint32 // end of each node's list in parents
 	types   map[string]uint32
-	all     map[string]record.Half // of all nodes of a type
+	all     map[string]record.Half // hashes of all nodes of a type, by type
 }
 
-// nodes reads the nodes of a run, and notes the wanted ones by their sums.
+// nodes reads the nodes of a run, and sets the index of each node whose sum is in wanted.
 func (o *opened) nodes(ctx context.Context, j Journal, wanted map[dag.ID]int) (*nodes, error) {
 	n := &nodes{index: record.NewIndex(0), types: map[string]uint32{}, all: map[string]record.Half{}}
 	for info, err := range j.EachNode(ctx, o.id) {
@@ -249,7 +251,7 @@ func (o *opened) nodes(ctx context.Context, j Journal, wanted map[dag.ID]int) (*
 			return nil, err
 		}
 		at := len(n.own)
-		if at == 0 { // not earlier: up to here, EachNode itself needs as much memory
+		if at == 0 { // allocated only now, because until the first node EachNode itself needs as much memory
 			n.index, n.own = record.NewIndex(o.steps), make([]record.Half, 0, o.steps)
 			n.typ, n.ends = make([]uint32, 0, o.steps), make([]uint32, 0, o.steps)
 		}
@@ -264,7 +266,7 @@ func (o *opened) nodes(ctx context.Context, j Journal, wanted map[dag.ID]int) (*
 			n.types[info.Type] = typ
 		}
 		for _, p := range info.Parents {
-			parent, _ := n.index.Get(record.HalfOf(p)) // it came before
+			parent, _ := n.index.Get(record.HalfOf(p)) // parents come first
 			n.parents = append(n.parents, parent)
 		}
 		n.own, n.typ = append(n.own, halfOf(info.Type+"\x00"+dag.OwnContent(string(info.Content), info.Meta))), append(n.typ, typ)
@@ -273,7 +275,7 @@ func (o *opened) nodes(ctx context.Context, j Journal, wanted map[dag.ID]int) (*
 	return n, nil
 }
 
-// missing explains why only one of two runs has a step.
+// missing explains why the second run does not have a step of the first.
 func missing(s Step, there, not *opened) string {
 	if _, known := not.parts[address.Place(s.Path)]; !known && len(not.parts) > 0 {
 		return fmt.Sprintf("the pipeline of run %s has no such step", not.id)
@@ -281,8 +283,7 @@ func missing(s Step, there, not *opened) string {
 	return fmt.Sprintf("run %s did not take this path", not.id)
 }
 
-// reasons explains why a step differs between two runs. Follows is true if only its input
-// differs.
+// reasons explains why a step differs between two runs. Follows is true if the step differs only because its input differs.
 func reasons(s, t Step, one, other *opened, a, b compared) (why []string, follows bool) {
 	p, q := one.parts[address.Place(s.Path)], other.parts[address.Place(t.Path)]
 	why = differences(p, q)
@@ -320,8 +321,8 @@ func (r Read) name() string {
 	return fmt.Sprintf("%q", r.Type)
 }
 
-// read returns a digest of the nodes that a step reads by a query: the nearest node of a type, all of a type, or the latest
-// nodes.
+// read returns a digest of the nodes that a step reads with a query: the nearest node of a type, all nodes of a type, or the
+// latest nodes.
 func (n *nodes) read(r Read, at uint32) record.Half {
 	typ, known := n.types[r.Type]
 	var found []record.Half

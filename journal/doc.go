@@ -12,90 +12,87 @@
 // # The promise
 //
 // A step whose result was acknowledged never runs again. A result is acknowledged when a later step with effects starts, when a
-// Step returns to a body that may have effects, when a watcher is told of it, and when the run ends. A step that was running at a
-// crash may run again and is reported as possibly paid: see [Step]. No record is ever half-written. A resumed run yields the same
-// DAG. No system can promise that a call is made exactly once, nor does this package. A body can read the number of its attempt
-// with [Attempt] and send an idempotency key made from run id and path, see [stone.Body.Path].
+// Step returns to a body that may have effects, when a watcher is notified of the result, and when the run ends. A step that was
+// running at a crash may run again and is reported as possibly paid: see [Step]. No record is ever half-written. A resumed run
+// yields the same DAG. No system can promise that a call is made exactly once, and neither does this package. A body can read the
+// number of its attempt with [Attempt], and send an idempotency key that consists of run ID and path (see [stone.Body.Path]).
 //
 // Steps are leaves, decisions and every [stone.Step] in a body, including the turns and the tool calls of agents.
 //
 // # Resuming
 //
-// A run is resumed with the pipeline it was started with, or with one that differs only in steps that it has not reached: then an
-// event.Notice lists the changes. After any other change of the fingerprint nothing runs, and the error is a [*ChangedError] that
-// lists the changes. With Options.Force the run resumes anyway: records stay valid, and steps without one follow the new
-// pipeline. A fingerprint covers neither prompts nor the code of functions. A changed prompt does not repeat or stop anything:
-// see event.Notice. A step whose input differs from its record's stops the run with kind "replay-mismatch". Options.Revision is
-// recorded too: a difference is an event at level warn. Options.Again repeats recorded steps.
+// A run can be resumed with the pipeline it was started with, or with a pipeline that differs only in steps that the run has not
+// reached. In the second case an event.Notice lists the changes. If the fingerprint has changed in any other way, nothing runs,
+// and the error is a [*ChangedError] that lists the changes. With Options.Force the run is resumed anyway: records stay valid, and
+// steps without a record follow the new pipeline. A fingerprint covers neither prompts nor the code of functions. A changed prompt
+// neither repeats a step nor stops the run: see event.Notice. A step whose input differs from the recorded input stops the run
+// with kind "replay-mismatch". Options.Revision is recorded too; if it differs, an event at level warn is sent. Options.Again
+// repeats recorded steps.
 //
-// Resuming a run that ended [Failed] retries the leaf or decision that failed it, the
-// failed lanes of a fan-out that lost too many, and the failed steps inside those.
-// Rescued failures and dropped lanes are not retried. A step that failed inside the
-// failed leaf is retried even if the body handled its failure; steps that have a result
-// are not.
+// Resuming a run that ended [Failed] retries the leaf or decision that made it fail, the failed lanes of a fan-out that lost too
+// many lanes, and the failed steps inside these leaves and lanes. Rescued failures and dropped lanes are not retried. A step that
+// failed inside the failed leaf is retried even if the body handled its failure; steps that have a result are not.
 //
 // All other runs resume where they stopped. The journal keeps the input of a run, so
 // resuming does not need it again.
 //
-// A run that is done is replayed, which records nothing and never changes its end. A step without a record fails with [ErrDone].
-// With Options.Force the run continues instead.
+// A run that is done is only replayed: nothing is recorded, and its outcome never changes. A step without a record fails with
+// [ErrDone]. With Options.Force the run continues instead.
 //
 // # Questions
 //
-// The journal also keeps the questions that a pipeline asks people. A recorded answer is
-// used first; without one, Config.Frontend is asked; without a Frontend, the run ends
-// [Waiting] with an error of kind [kind.Waiting]. [Answer] answers a question at any time
-// and in any process; then the run can be resumed.
+// The journal also keeps the questions that a pipeline asks people. If an answer is recorded, it is used. Otherwise the question
+// goes to Config.Frontend. Without a Frontend, the run ends [Waiting] with an error of kind [kind.Waiting]. [Answer] answers a
+// question at any time and in any process; then the run can be resumed.
 //
 // # Leases
 //
-// A run has one holder at a time. Another process gets a [*HeldError] that names the holder, or takes over the run once the
-// holder no longer renews its lease. Writes of a former holder are refused, except that results of its running steps are kept for
-// the new holder: they may have been paid for. The first result of a step wins.
+// A run has one holder at a time. Another process receives a [*HeldError] that names the holder, or takes over the run once the
+// holder no longer renews its lease. Writes by a former holder are refused, except for the results of steps that it was running.
+// They may have been paid for, so they are kept for the new holder. If a step has several results, the first one counts.
 //
 // # Ending early
 //
-// Cancelling the context cancels running steps. Options.Drain is gentler: no new
-// step starts, running steps may finish within Options.Grace and are recorded, and
-// the error is [ErrDrained].
+// Cancelling the context cancels running steps. Options.Drain is gentler: no new step starts, running steps can finish within
+// Options.Grace, their results are recorded, and the error is [ErrDrained].
 //
 // # Incremental runs
 //
-// Options.Reuse names an earlier run. Leaves marked stone.Reusable take their results from it if they read the same contents;
-// [AnyRun] means all runs. By default nothing is reused. Even without Options.Reuse, a cached leaf (see stone.Detail) takes
-// results from any run if they are not too old. [Diff] lists the leaves that differ between two runs, and why.
+// Options.Reuse names an earlier run. A leaf marked stone.Reusable takes its result from that run if it reads the same contents
+// there. [AnyRun] means all runs. By default nothing is reused. Even without Options.Reuse, a cached leaf (see stone.Detail) can
+// take its result from any run if that result is not too old. [Diff] lists the leaves that differ between two runs, and why.
 //
 // # Budgets
 //
-// A budget applies to a run, however often it is resumed. A resumed run first charges the account of its context (package budget)
-// with its cost so far: the usage of its steps, failed attempts included, and the estimate of each attempt without a result.
-// Recorded steps are not charged again. Time is not carried over: it counts from when the account was opened.
+// A budget applies to a whole run, however often it is resumed. A resumed run first charges its cost so far to the account in its
+// context (see package budget): the usage of its steps, failed attempts included, and the estimate of each attempt without a
+// result. Recorded steps are not charged again. Time is not carried over: it is measured from the opening of the account.
 //
 // # Secrets
 //
 // A node's id is a hash of its content, so a secret cannot be removed from a record later. Instead, the recorder replaces each
-// secret in the results of steps by "[redacted]" before the node exists. The DAG, the following steps and the journal contain
-// only that text, in this run and when it is resumed. No secret therefore passes from step to step: read it where it is used. The
-// text is the same for every secret, so a changed key does not change results.
+// secret in the results of steps with "[redacted]" before the node is created. The DAG, the following steps and the journal
+// contain only that text, in this run and when it is resumed. Therefore no step can pass a secret to another step: each step must
+// read the secrets it uses. The text is the same for every secret, so a changed key does not change results.
 //
-// Secrets are the values in Options.Secrets, values that a body marks with [Secret], and the secrets that models, capabilities
-// and tools of this module use in the run: keys, header values and their fields, variables passed to programs, passwords in
-// addresses. They are also found in JSON, URLs, hexadecimal and base64. Failures, questions, events and streamed text are
-// redacted in the same way. An input DAG that contains a secret is refused. Names and paths of steps are not searched. [Redact]
-// returns the recorder for runs that are not kept.
+// Secrets are the values in Options.Secrets, values that a body marks with [Secret], and the secrets that this module's models,
+// capabilities and tools use in the run: keys, header values and their fields, variables passed to programs, and passwords in
+// URLs. Secrets encoded as JSON, URL escapes, hexadecimal or base64 are also found. Failures, questions, events and streamed text
+// are redacted in the same way. An input DAG that contains a secret is refused. Names and paths of steps are not searched.
+// [Redact] returns a recorder that only removes secrets, for runs that are not recorded.
 //
 // # Looking at runs
 //
-// [Journal] has methods that list runs as [RunInfo], steps, questions and nodes as [NodeInfo]; a page of runs has [DefaultLimit].
-// [Diff] returns each [Difference] of two runs. A run is in one [State]: [Running], [Waiting], [Answered], [Done], [Failed],
-// [Canceled], [Drained], [Interrupted], [Refused] or [Damaged]. [Resumable] returns the runs that can continue without a person,
-// and [Expire] answers the questions whose deadline has passed. The [Outline] of a run shows it as a tree: each [Branch] sums up
-// the steps below a path, with a [BranchState] such as [BranchDone], [BranchOpen], [BranchPartly] or [BranchFailed]. [OutlineOf]
-// builds one from steps.
+// The methods of [Journal] list runs as [RunInfo], and the steps, questions and nodes (as [NodeInfo]) of a run. By default, a page
+// contains [DefaultLimit] runs. [Diff] returns each [Difference] of two runs. A run is in one [State]: [Running], [Waiting],
+// [Answered], [Done], [Failed], [Canceled], [Drained], [Interrupted], [Refused] or [Damaged]. [Resumable] returns the runs that
+// can continue without a person, and [Expire] answers the questions whose deadline has passed. The [Outline] of a run shows it as
+// a tree: each [Branch] sums up the steps below a path, with a [BranchState] such as [BranchDone], [BranchOpen], [BranchPartly] or
+// [BranchFailed]. [OutlineOf] builds one from steps.
 //
 // # Runs elsewhere
 //
-// [Elsewhere] is a leaf that runs a pipeline as a run of its own. A [Starter] starts the [Child] and reports its [ChildState].
+// [Elsewhere] returns a leaf that runs a pipeline as a separate run. A [Starter] starts the [Child] and reports its [ChildState].
 //
 // # For implementations
 //

@@ -25,12 +25,12 @@ import (
 // Parent is the label of a child: the id of the run that started it. See [Elsewhere].
 const Parent = "parent"
 
-// childPrefix begins the ids of children.
+// childPrefix is the prefix of each child's ID.
 const childPrefix = "child-"
 
 // A Starter runs a run's children elsewhere: on Temporal workers, or on a Stone server. Its methods may be called by several
-// goroutines at once, and again with the same child after a failure or by another process. They retry errors that may be
-// temporary.
+// goroutines at once, and again with the same child after a failure or by another process. They must retry after errors that may
+// be temporary.
 type Starter interface {
 	// Start starts the child. It resumes a child that failed, was canceled or lost its process, and does nothing if the child is
 	// running, waiting or done.
@@ -47,36 +47,37 @@ type Starter interface {
 type Child struct {
 	ID       string
 	Pipeline stone.Ashlar
-	Input    json.RawMessage // as tree.ReadInput reads it
+	Input    json.RawMessage // in the format that tree.ReadInput reads
 	Labels   map[string]string
-	Grant    []string // narrows the grant of its process; nil leaves it unchanged
+	Grant    []string // restricts the rights granted by the child's process; nil leaves them unchanged
 	Limits   budget.Limits
 }
 
 // A ChildState is a child's state as its parent sees it.
 type ChildState struct {
 	State     State
-	Result    json.RawMessage // the content of the result, if Done
+	Result    json.RawMessage // content of the child's result, if Done
 	Failure   *Failure
 	Usage     budget.Total
 	Questions []Question // the open questions, if Waiting
 }
 
-// Elsewhere makes a leaf that runs a pipeline in another process, as a run of its own: a child. The leaf reads the pipeline's
-// input types, passes their values to the child, and produces the child's result. A pipeline that reads the latest node or the
-// whole DAG sees only that input. An agent's conversation so far is not passed.
+// Elsewhere returns a leaf that runs a pipeline in another process, as a separate run, called a child. The leaf reads the
+// pipeline's input types, passes their values to the child, and produces the child's result. A pipeline that reads the latest node
+// or the whole DAG sees only that input. An agent's conversation is not passed on.
 //
 //	stone.Map("chunks", chunks, chunk, journal.Elsewhere("classify", classify, budget.Limits{USD: new(1.0)}, workers))
 //
-// The id of the child is derived from the run, the place, the attempt and the child's work: in another process the same attempt
-// finds its child again, and resumes it if it failed. A new attempt starts a new child.
+// The child's ID is derived from the run, the place, the attempt and the child's work. The same attempt therefore finds its child
+// again in another process, and resumes it if it failed. A new attempt starts a new child.
 //
-// The limits of the child are fixed when it starts. The run's account reserves them, and at the end is charged with the child's
-// spending and all allowed round trips. A limit that is not set defaults to the rest of the run's own limit. The run's shared
-// budgets also limit a child in the same journal, and count its cost once.
+// The child's limits are fixed when it starts. The run's account reserves them, and when the child ends, the account is charged
+// for the child's spending and for all round trips that the limits allow. A limit that is not set defaults to the rest of the
+// run's own limit. The run's shared budgets also limit a child in the same journal; they count its cost only once.
 //
-// The child has at most the rights of the run. The parent asks its questions, at a path that ends with the path in the child.
-// Canceling a run cancels its children, and removing it removes those in the same journal. Children have the label [Parent].
+// The child has at most the rights of the run. The parent run asks the child's questions, each at a path that ends with the
+// question's path in the child. Canceling a run cancels its children, and removing it removes those in the same journal. Children
+// have the label [Parent].
 func Elsewhere(name string, pipeline stone.Ashlar, limits budget.Limits, starter Starter) stone.Ashlar {
 	e := &elsewhere{name: name, pipeline: pipeline, limits: limits, starter: starter, out: pipeline.Result()}
 	opts := []stone.LeafOption{stone.Version(pipeline.Fingerprint().String())}
@@ -99,7 +100,7 @@ func Elsewhere(name string, pipeline stone.Ashlar, limits budget.Limits, starter
 	return stone.Leaf(name, e.out, e.body, opts...)
 }
 
-// elsewhere is a leaf of Elsewhere.
+// elsewhere is the leaf that Elsewhere returns.
 type elsewhere struct {
 	name     string
 	pipeline stone.Ashlar
@@ -132,7 +133,8 @@ func (e *elsewhere) body(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 	return dag.NewNode(dag.Spec{Type: e.out.Name(), Content: s.Result, Parents: d.Next(), Meta: map[string]string{"child": c.ID}})
 }
 
-// fixed returns the limits of the child. Limits derived from the run's account are recorded.
+// fixed returns the child's limits. Limits that depend on the run's account are recorded, so that they stay the same when the run
+// is resumed.
 func (e *elsewhere) fixed(ctx context.Context) (budget.Limits, error) {
 	l, left := e.limits, budget.From(ctx).Left()
 	if (l.Roundtrips != nil || left.Roundtrips == nil) && (l.Tokens != nil || left.Tokens == nil) && (l.USD != nil || left.USD == nil) {
@@ -145,22 +147,22 @@ func (e *elsewhere) fixed(ctx context.Context) (budget.Limits, error) {
 	})
 }
 
-// settled is the record of the step that waits for a child.
+// settled is the recorded result of a step that waited for a child.
 type settled struct {
 	Child  string          `json:"child"`
 	Result json.RawMessage `json:"result"`
 	Usage  budget.Usage    `json:"usage"`
 }
 
-// paid waits for the child in a step that can pay up to the child's limits. The step has the child's name, so the run's records
-// always name the child.
+// paid waits for the child in a step that reserves the child's limits. The step's name is the child's ID, so the run's records
+// always identify the child.
 func (e *elsewhere) paid(ctx context.Context, r *runner, c Child) (settled, error) {
 	at, account := stone.In(ctx), budget.From(ctx)
 	before, err := r.step(ctx, body{at.Path(), c.ID})
 	if err != nil {
 		return settled{}, err
 	}
-	spent := before.Usage.Amount() // spent by a failed child that is resumed
+	spent := before.Usage.Amount() // spending of a failed child before it is resumed
 	quote := budget.Reserved(budget.Amount{
 		Roundtrips: max(*cmp.Or(c.Limits.Roundtrips, new(1)), 0),
 		Tokens:     max(*cmp.Or(c.Limits.Tokens, new(0))-spent.Tokens, 0), USD: max(*cmp.Or(c.Limits.USD, new(0.0))-spent.USD, 0),
@@ -173,7 +175,7 @@ func (e *elsewhere) paid(ctx context.Context, r *runner, c Child) (settled, erro
 		return settled{}, err
 	}
 	defer draw.Close()
-	within := declared.Claim(record.WithChild(draw.Context(ctx), goesOn), budget.Quote{}) // budgets over several runs count the child
+	within := declared.Claim(record.WithChild(draw.Context(ctx), goesOn), budget.Quote{}) // shared budgets already count the child's cost
 	s, err := stone.Step(within, c.ID, c.ID, func(ctx context.Context, _ string) (settled, error) {
 		if err := draw.Begin(); err != nil {
 			return settled{}, err
@@ -197,7 +199,7 @@ func (e *elsewhere) paid(ctx context.Context, r *runner, c Child) (settled, erro
 	return s, err
 }
 
-// settle returns the result of an ended child, and its spending beyond the amount already settled.
+// settle returns the result of an ended child, and the child's spending beyond spent, which was counted before.
 func (e *elsewhere) settle(ctx context.Context, c Child, s ChildState, spent budget.Amount) (settled, error) {
 	u := s.Usage.Usage
 	u.OutputTokens, u.USD, u.Estimated = u.OutputTokens+s.Usage.Possible.Tokens, u.USD+s.Usage.Possible.USD, u.Estimated || s.Usage.Possible.Attempts > 0
@@ -238,8 +240,8 @@ func (e *elsewhere) wait(ctx context.Context, r *runner, c Child) (ChildState, e
 	}
 }
 
-// ask asks the questions of a child on behalf of the run, and passes on the answers. The error is kind.Waiting if one has no
-// answer yet.
+// ask asks a child's questions in the name of the run and passes the answers to the child. The error is kind.Waiting if a question
+// has no answer yet.
 func (e *elsewhere) ask(ctx context.Context, c Child, questions []Question) (waiting error) {
 	for _, q := range questions {
 		asked := ask.Question{Name: q.Name, Text: q.Text, Choices: q.Choices, Problem: q.Problem, Call: q.Call}

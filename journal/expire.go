@@ -16,7 +16,7 @@ func Expire(ctx context.Context, j Journal, now time.Time) error {
 			return errors.Join(append(failed, err)...)
 		}
 		err = Answer(ctx, j, q.Run, q.Path, ask.Answer{Response: q.Default, By: "its deadline", To: q.Version})
-		if !errors.Is(err, ErrAnswered) && !errors.Is(err, ErrNoQuestion) && !errors.Is(err, ErrAsksOther) { // a person was faster
+		if !errors.Is(err, ErrAnswered) && !errors.Is(err, ErrNoQuestion) && !errors.Is(err, ErrAsksOther) { // someone else has answered in the meantime
 			failed = append(failed, err)
 		}
 	}

@@ -8,9 +8,10 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 )
 
-// Forecast predicts what the fork will do with each recorded step of the other run, if it runs the pipeline p with input: repeat
-// the step, repeat it only if its input changes, or reuse its result. An empty input means the input of the other run. Forecast
-// compares node types, so the second list is an upper bound. It leaves out decisions and values, which cost nothing.
+// Forecast predicts what the fork will do with each recorded step of the original run if it runs the pipeline p with input: repeat
+// the step (anew), repeat it only if the step's input changes (perhaps), or reuse its result (shared). An empty input means the
+// original run's input. Forecast compares only the types of nodes, so perhaps may list too many steps. It leaves out decisions and
+// values, which cost nothing.
 func (f Fork) Forecast(ctx context.Context, j Journal, p stone.Ashlar, input dag.DAG) (anew, perhaps, shared []Step, err error) {
 	from, err := j.Find(ctx, f.Run)
 	if err != nil {
@@ -50,12 +51,12 @@ func (f Fork) Forecast(ctx context.Context, j Journal, p stone.Ashlar, input dag
 	return anew, perhaps, shared, nil
 }
 
-// foreseen is the state of a forecast.
+// foreseen holds the state of a Forecast.
 type foreseen struct {
 	*forked
 	was, is map[string]Part
 	types   map[string]bool // types whose nodes may differ in the fork
-	of      map[string]int  // what becomes of steps
+	of      map[string]int  // fates of the steps so far, by path
 }
 
 // fate returns 0 for a reused step, 1 for a step that may run again, and 2 for a step that runs again.

@@ -19,27 +19,27 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Fork starts a new run from another run. The new run repeats the step At and all steps within it. Every other step that reads
-// the same nodes takes its current result from the other run; for steps repeated with Options.Again, that is the newest result.
-// The other run is only read.
+// Fork starts a new run from another run. The new run repeats the step At and all steps within it. Every other step that reads the
+// same nodes takes its result from the other run. If Options.Again repeated a step there, its newest result is taken. The other
+// run is only read.
 type Fork struct {
-	Run string `json:"run"` // its id, or a unique prefix
-	At  string `json:"at"`  // path of a recorded step; within a body, the body's later steps are repeated too
-	// Set replaces the result of the leaf At, which then does not run. Nil means that the leaf runs.
+	Run string `json:"run"` // ID of the other run, or a unique prefix of it
+	At  string `json:"at"`  // path of a recorded step; if it is within a body, the body's later steps are repeated too
+	// Set replaces the result of the leaf At, which then does not run. If Set is nil, the leaf runs.
 	Set json.RawMessage `json:"set,omitempty"`
 }
 
-// made is the node of a leaf in the origin.
+// made identifies the node that a leaf created in the origin.
 type made struct{ sum, node dag.ID }
 
-// forked holds the results that a forked run can take from its origin.
+// forked decides which results a forked run takes from its origin, the run it was forked from.
 type forked struct {
 	Fork
-	run     runner             // a runner of the origin, to renew keys
-	before  map[[2]string]bool // earlier steps of the bodies around At: shared by place
-	anew    map[string]bool    // repeated steps, with all steps within
-	retried map[string]bool    // failures that ended the origin
-	typ     string             // of Set
+	run     runner             // stands for the origin, whose repeated steps have renewed keys
+	before  map[[2]string]bool // steps before At in the bodies around it, shared whatever they read
+	anew    map[string]bool    // steps to repeat, together with all steps within them
+	retried map[string]bool    // paths of the failures that ended the origin
+	typ     string             // type of Set's content
 	was     map[string]made    // results of the origin's leaves, by path
 }
 
@@ -89,7 +89,7 @@ func (r *runner) fork(ctx context.Context, p stone.Ashlar, before RunInfo, info 
 	return nil
 }
 
-// checkSet checks the content that replaces a result, and makes it canonical.
+// checkSet validates the content that replaces a result, and converts it to canonical JSON.
 func (r *runner) checkSet(ctx context.Context, p stone.Ashlar) (err error) {
 	const most = 1 << 20
 	f := r.forked
@@ -110,7 +110,7 @@ func (r *runner) checkSet(ctx context.Context, p stone.Ashlar) (err error) {
 	return err
 }
 
-// producer returns the type of the leaf at a place below a, or nil.
+// producer returns the node type that the leaf at place produces, or nil if a contains no such leaf.
 func producer(a stone.Ashlar, path, place string) dag.AnyType {
 	if path == place && a.Form() == "leaf" {
 		return a.Produces()
@@ -130,7 +130,7 @@ func newForked(f Fork, from RunInfo, now []Part, steps []Step) *forked {
 	for _, path := range from.Retry {
 		out.retried[path] = true
 	}
-	changed := map[string]bool{} // places of leaves with another prompt
+	changed := map[string]bool{} // places of leaves whose prompt has changed
 	for _, n := range prompts(from.Shape, now) {
 		changed[n.Path] = true
 	}
@@ -168,7 +168,7 @@ func newForked(f Fork, from RunInfo, now []Part, steps []Step) *forked {
 
 // shares reports whether a step may take its result from the origin.
 func (f *forked) shares(path, kind string) bool {
-	if kind != "decision" && address.Within(f.At, path) { // a body around it
+	if kind != "decision" && address.Within(f.At, path) { // the step is a body around At
 		return false
 	}
 	if f.retried[path] {
@@ -182,7 +182,7 @@ func (f *forked) shares(path, kind string) bool {
 	return true
 }
 
-// origin returns the context of a step with the place of its result in the origin, if it has one.
+// origin returns ctx with the place of the step's result in the origin, if the step may take it from there.
 func (f *forked) origin(ctx context.Context, key step.Key) context.Context {
 	if f == nil || !f.shares(key.Path, key.Kind) {
 		return ctx
@@ -191,8 +191,8 @@ func (f *forked) origin(ctx context.Context, key step.Key) context.Context {
 	return record.WithOrigin(ctx, record.Origin{Run: f.Run, Digest: key.Digest, Placed: f.before[[2]string{key.Path, key.Kind}]})
 }
 
-// again notes the id of the origin in a node whose leaf ran again with the same result, so that later steps are reused. It reports
-// whether it did.
+// again handles a leaf that ran again with the same result as in the origin: it records the ID of the origin's node in the new
+// node, so that the results of later steps can be reused. It reports whether it did so.
 func (f *forked) again(key step.Key, rec *step.Record) (bool, error) {
 	if f == nil || key.Kind != "leaf" || rec.Failure != nil || rec.Node == nil {
 		return false, nil
@@ -211,7 +211,7 @@ func (f *forked) again(key step.Key, rec *step.Record) (bool, error) {
 	return true, err
 }
 
-// sets returns the record that replaces the result of a step, or nil.
+// sets returns the record that replaces the step's result, or nil if the step must run.
 func (f *forked) sets(key step.Key, now time.Time) *step.Record {
 	if f == nil || f.Set == nil || key.Path != f.At || key.Kind != "leaf" {
 		return nil

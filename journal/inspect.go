@@ -17,14 +17,14 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// An Outline is a snapshot of a run's tree: children, rounds, lanes, branches and attempts each have their own level. Large
-// levels are read in pages. Contents are never read.
+// An Outline is a snapshot of a run's tree: each child, round, lane, branch and attempt is a level of its own. Large levels are
+// read page by page. An Outline never reads contents.
 type Outline interface {
-	// Level returns a page of the branches directly below a path; "" means the whole run. Up to 2,000 branches are sorted by
-	// start time; larger levels are sorted by name and number.
+	// Level returns a page of the branches directly below a path; the path "" stands for the whole run. Up to 2,000 branches are
+	// sorted by start time; larger levels are sorted by name and number.
 	Level(ctx context.Context, path string, p Page) (Level, error)
-	// Places returns the places of the pipeline (see address.Place) that have steps or
-	// visits. If there are more than 1,000, some may be summed up.
+	// Places returns the places of the pipeline (see address.Place) that have steps or visits. If there are more than 1,000
+	// places, some may be combined.
 	Places(ctx context.Context) ([]Place, error)
 }
 
@@ -40,27 +40,27 @@ func (p Page) Size() int { return min(cmp.Or(max(p.Limit, 0), DefaultLimit), 100
 
 // A Level is a page of the branches directly below a path.
 type Level struct {
-	Sum      Branch // the sum of the path; its Step is nil
+	Sum      Branch // sum of all steps below the path; Step is nil
 	Branches []Branch
-	All      int                 // number of branches of the level
-	Counts   map[BranchState]int // of all branches
+	All      int                 // number of branches on this level
+	Counts   map[BranchState]int // number of branches in each state
 	Next     string              // first path on the next page, empty on the last page
-	Hidden   int                 // number of branches from Next on
+	Hidden   int                 // number of branches after this page
 }
 
-// A Place sums up the steps at a place of a pipeline, without those below it.
+// A Place sums up the steps at a place of a pipeline, without the steps below it.
 type Place struct {
 	Path                   string
 	Open, Recorded, Failed int    // as in Branch
 	First                  string // path of the first step
-	Visits                 int    // for a loop or fan-out, the highest number of a round or lane plus 1
+	Visits                 int    // for a loop or fan-out, 1 more than the highest number of a round or lane
 	Usage                  budget.Usage
 }
 
-// ErrNoNode means that a run has no node with the id.
+// ErrNoNode means that the run has no node with the given ID.
 var ErrNoNode = errors.New("no such node in the run")
 
-// A Row records the start of a step, or its end.
+// A Row records the start or the end of a step.
 type Row struct {
 	Seq     int64        `json:"seq"` // position: later rows of a run have larger ones, not necessarily consecutive
 	Path    string       `json:"path"`
@@ -68,12 +68,12 @@ type Row struct {
 	Name    string       `json:"name"`
 	Time    time.Time    `json:"time"`
 	Ended   bool         `json:"ended"`          // true for the end of the step, false for its start
-	From    string       `json:"from,omitempty"` // this and the rest are as in Step, set for an end
+	From    string       `json:"from,omitempty"` // From and the fields below it are as in Step, and are set only if Ended
 	Type    string       `json:"type,omitempty"`
 	Node    dag.ID       `json:"node,omitzero"`
 	Failure string       `json:"failure,omitempty"`
 	Reason  string       `json:"reason,omitempty"`
-	Usage   budget.Usage `json:"usage,omitzero"` // of this attempt alone
+	Usage   budget.Usage `json:"usage,omitzero"` // usage of this attempt only
 }
 
 // NodeInfo is a node as a journal stores it.
@@ -86,7 +86,7 @@ type NodeInfo struct {
 	Time    time.Time         `json:"time,omitzero"`
 }
 
-// NodesOf yields the nodes of d in order, or only err if it is not nil.
+// NodesOf yields the nodes of d in order. If err is not nil, it yields only err.
 func NodesOf(d dag.DAG, err error) iter.Seq2[NodeInfo, error] {
 	return func(yield func(NodeInfo, error) bool) {
 		if err != nil {
@@ -114,12 +114,12 @@ type Branch struct {
 	Path     string       `json:"path"`
 	Step     *Step        `json:"step,omitempty"`   // the step at the path itself, or nil
 	Below    int          `json:"below"`            // steps below the path
-	Recorded int          `json:"recorded"`         // steps that have a result, here and below
+	Recorded int          `json:"recorded"`         // steps with a result, at the path and below
 	Open     int          `json:"open"`             // steps without a result
 	Failed   int          `json:"failed"`           // steps with a failure as result
-	Started  time.Time    `json:"started,omitzero"` // of the first step
+	Started  time.Time    `json:"started,omitzero"` // start of the first step
 	Ended    time.Time    `json:"ended,omitzero"`   // end of the last step, if none is open
-	Usage    budget.Usage `json:"usage,omitzero"`   // of all steps
+	Usage    budget.Usage `json:"usage,omitzero"`   // usage of all steps
 }
 
 // A BranchState is the state of a branch.
@@ -130,7 +130,7 @@ const (
 	BranchDone   BranchState = "done"
 	BranchOpen   BranchState = "open"   // a step has no result
 	BranchPartly BranchState = "partly" // some steps failed
-	BranchFailed BranchState = "failed" // the step at the path failed, or every step below it
+	BranchFailed BranchState = "failed" // the step at the path failed, or every step below it did
 )
 
 // State returns the state of a branch.
@@ -148,7 +148,7 @@ func (b Branch) State() BranchState {
 	return BranchPartly
 }
 
-// OutlineOf returns the outline of steps in the order in which they started.
+// OutlineOf returns the outline of a run with the given steps, which must be in the order in which they started.
 func OutlineOf(steps []Step) Outline {
 	o := &stepsOutline{levels: map[string][]*Branch{}}
 	branches, newest := map[string]*Branch{"": {}}, newest(steps)
@@ -178,12 +178,12 @@ func OutlineOf(steps []Step) Outline {
 	return o
 }
 
-// stepsOutline is built in one pass, so that a level costs no more than its branches.
+// stepsOutline is an Outline built from steps in a single pass, so that reading a level costs only as much as its branches.
 type stepsOutline struct {
 	steps      []Step
-	superseded []Step               // only their cost counts
+	superseded []Step               // repeated steps, of which only the cost counts
 	branches   map[string]*Branch   // by path
-	levels     map[string][]*Branch // right below a path
+	levels     map[string][]*Branch // branches directly below each path
 }
 
 // Level implements [Outline].
@@ -284,7 +284,7 @@ func (b *Branch) add(s Step, current bool) {
 	}
 }
 
-// below returns the path one level below path that leads to inner, or "" if inner is not below path.
+// below returns the path exactly one level below path that contains inner, or "" if inner is not below path.
 func below(path, inner string) string {
 	rest, ok := strings.CutPrefix(inner, path)
 	if !ok || rest == "" || path != "" && strings.IndexByte("/[~", rest[0]) < 0 {

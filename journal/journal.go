@@ -17,54 +17,54 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// A Journal records runs. Its methods may be called by several goroutines, and several processes may share its store. Times are
-// for people: no rule depends on a clock. Errors other than this package's describe in one line the problem with the store and
-// its remedy. They match ErrUnavailable if a later call may succeed.
+// A Journal records runs. Its methods are safe for concurrent use, and several processes may share its store. Times are only
+// informative: no rule depends on a clock. Errors that this package does not declare describe the problem with the store and its
+// remedy in one line. They match ErrUnavailable if a later call may succeed.
 //
-// Do acquires the run if necessary, so a Journal can also be the Recorder of stone.Run. Such a run has only steps and nodes, and
-// may reuse results of any run. Between the end of a run that is Done and its next start, Do only returns recorded results; for
-// any other step the error is ErrDone.
+// Do acquires the run if necessary, so a Journal can also be the Recorder of stone.Run. Such a run consists only of steps and
+// nodes, and may reuse results of any run. After a run has ended Done and until it is started again, Do only returns recorded
+// results; for any other step the error is ErrDone.
 type Journal interface {
 	step.Recorder
 
 	// Leases. A run whose id extends the id of a run held by this Journal, as "exp/17" extends "exp", is an inner run. It is
 	// released no later than the outer run. Other processes see its records when the outer run is released, or earlier.
 
-	// Acquire takes the run with the id, which need not exist yet, and returns its RunInfo, which is zero for a new run. The id
-	// of a new run can be at most 512 bytes long. Acquire fails with a *HeldError while another holder lives, even in this
-	// process. Detecting that may take as long as a lease, but no longer than ctx.
+	// Acquire makes this Journal the holder of the run with the id, which need not exist yet, and returns its RunInfo, which is
+	// zero for a new run. The ID of a new run can be at most 512 bytes long. Acquire fails with a *HeldError while the run has
+	// another live holder, even one in this process. Detecting that may take as long as a lease, but no longer than ctx allows.
 	Acquire(ctx context.Context, id string) (RunInfo, error)
 	// Begin records that the acquired run starts or continues. Its Outcome is then Running, with the Steps and Usage of r. All
-	// other fields are taken from r. If the run had ended Failed, the failures of the steps in that Outcome's Retry are
-	// forgotten; Steps still counts them in Failures and Usage. The input, unless it is empty or already recorded, becomes
-	// durable together with the start, as the result of the step InputStep. Begin refuses a name longer than 512 bytes, more than
-	// 20 labels, and label names longer than 64 or values longer than 512 bytes, unless the run already has them.
+	// other fields are taken from r. If the run had ended Failed, the failures of the steps listed in the old Outcome's Retry are
+	// discarded, but still count in the Failures and Usage of these steps. The input, unless it is empty or already recorded,
+	// becomes durable together with the start, as the result of the step InputStep. Begin refuses a name longer than 512 bytes,
+	// more than 20 labels, and label names longer than 64 or values longer than 512 bytes, unless the run already has them.
 	Begin(ctx context.Context, r RunInfo, input dag.DAG) error
 	// End records how the run ended, with all nodes of its DAG, and releases the run. If End fails, the run is still held. A
-	// Refused Outcome has no DAG: the Heads and nodes of the previous one stay.
+	// Refused Outcome has no DAG: the run keeps the Heads and nodes of its previous Outcome.
 	End(ctx context.Context, id string, o Outcome) error
 	// Release releases a run that has not ended. It does nothing if this Journal does not hold the run.
 	Release(id string) error
-	// Held returns a context that ends when this Journal releases or loses the run. The context has no values. Its cause is a
-	// *HeldError if another holder has the run, which the Journal may notice late. If the run is not held, the context has
-	// already ended.
+	// Held returns a context without values that is canceled when this Journal releases or loses the run. Its cause is a
+	// *HeldError if the run has another holder, which the Journal may notice late. If the Journal does not hold the run, the
+	// context is already canceled.
 	Held(id string) context.Context
-	// Settled is the optional method of a step.Recorder. A new run becomes durable no later than its first record.
+	// Settled is the optional method of a step.Recorder (see there). A new run becomes durable no later than its first record.
 	Settled(id string) (wait func(now bool) error)
 
 	// Lists of runs.
 
-	// Find returns the run with the id, or the only one whose id begins with prefix. Find and Runs ignore an acquired run until
-	// it is started or has a step or a question. The error is ErrNoRun, or an *AmbiguousError.
+	// Find returns the run with the id, or the only one whose id begins with prefix. Find and Runs ignore an acquired run until it
+	// has been started or has a step or a question. The error is ErrNoRun, or an *AmbiguousError.
 	Find(ctx context.Context, prefix string) (RunInfo, error)
-	// Runs returns a page of runs, the newest first, without their Shape. A run with damaged facts is Damaged, here and in Find.
-	// It meets no condition of a Query about cost or failure.
+	// Runs returns a page of runs, newest first, without their Shape. A run whose stored description is damaged has the state
+	// Damaged, in Runs and Find. It never meets a Query's conditions on cost or failure.
 	Runs(ctx context.Context, q Query) ([]RunInfo, error)
-	// Counts counts the runs that q selects by States, Pipeline, Labels and Asking, by pipeline and state. A damaged run counts
-	// with its stored state.
+	// Counts returns the number of selected runs for each pipeline and state. Of q it uses only States, Pipeline, Labels and
+	// Asking. A damaged run counts with its stored state.
 	Counts(ctx context.Context, q Query) ([]Count, error)
-	// Balance returns what all runs, including removed ones, have spent on a budget in the period that contains at, and what
-	// their running steps have reserved. Days and months are kept for more than a year.
+	// Balance returns the amount that all runs, including removed ones, have spent of a budget in the period that contains at, and
+	// the amount that their running steps have reserved. The spending per day and month is kept for more than a year.
 	//
 	// The spending of an account on a day (UTC) is the cost in USD of the attempts of its runs, and of their inner runs without
 	// an account, that ended on that day. The estimates of lost attempts are added when their run ends or stops.
@@ -73,62 +73,64 @@ type Journal interface {
 	// *HeldError.
 	Remove(ctx context.Context, id string) error
 
-	// Records of a run, which may still be running in this process or another one. A run that the journal does not have is empty.
+	// Records of a run, which may still be running in this process or another one. A run that is not in the journal has no
+	// records.
 
 	// Steps returns the steps in the order in which they were first started. A reused step counts as started when its result was
-	// recorded. The declared cost of a step is the cost in the context of Do, from its draw on an account. If it declared one,
-	// its usage is in the field "usage" of its content, or in the meta of its failure under "usage".
+	// recorded. The declared cost of a step is read from the context of Do, where the step's draw on an account stores it. If a
+	// step declared a cost, its usage is read from the field "usage" of its content, or from the key "usage" in its failure's
+	// meta.
 	Steps(ctx context.Context, run string) ([]Step, error)
-	// EachStep yields the same steps one at a time, with their Meta. For a run of a million steps it uses about 25 MB. It ignores
-	// rows written meanwhile. An error is yielded last.
+	// EachStep yields the same steps one at a time, with their Meta. For a run with a million steps it uses about 25 MB. It
+	// ignores rows that are written while it runs. An error is yielded last.
 	EachStep(ctx context.Context, run string) iter.Seq2[Step, error]
 	// Record returns the result of a step of the run. The error is ErrNoStep if no step
 	// with that path and kind has a result.
 	Record(ctx context.Context, run, path, kind string) (step.Record, error)
-	// DAG returns the nodes of a run: after its end, exactly the nodes of its DAG (its Heads with all ancestors); before that,
-	// the nodes that its leaves created, with their ancestors. Parents come first. The id of every node is checked; a changed
-	// node is a *DamageError.
+	// DAG returns the nodes of a run: after its end, exactly the nodes of its DAG (its Heads with all ancestors); before that, the
+	// nodes that its leaves created, with their ancestors. Parents come first. DAG checks the ID of every node; if a node was
+	// changed, the error is a *DamageError.
 	DAG(ctx context.Context, run string) (dag.DAG, error)
-	// EachNode yields the nodes of DAG one at a time, parents first, perhaps in another order. It is to
-	// DAG what EachStep is to Steps.
+	// EachNode yields the same nodes as DAG one at a time, parents first, but possibly in another order. An error is yielded last.
 	EachNode(ctx context.Context, run string) iter.Seq2[NodeInfo, error]
 
-	// Parts of a run, for pages that show large runs.
+	// Parts of a run, for user interfaces that show large runs.
 
-	// Follow yields the rows of a run after a position, 0 for all, without contents. While any process holds the run, it waits
-	// for more. It returns when the run has no holder and every row was yielded. An error is yielded last: ErrNoRun, the cause of
-	// ctx, or an error of the store. The caller may stop early and continue after the Seq of its last row.
+	// Follow yields the rows of a run after a position, or all rows if the position is 0. The rows are without contents. While any
+	// process holds the run, Follow waits for new rows. It returns when the run has no holder and every row has been yielded. An
+	// error is yielded last: ErrNoRun, the cause of ctx, or an error of the store. The caller may stop early and continue after
+	// the Seq of its last row.
 	Follow(ctx context.Context, run string, after int64) iter.Seq2[Row, error]
-	// Changes yields immediately, and then after commits of any process, until ctx is done or the caller stops. A read after that
-	// sees the commit. It may also yield without a commit, because some stores only poll.
+	// Changes yields once immediately, and then whenever any process has committed, until ctx is done or the caller stops. A read
+	// after a yield sees the commit. Changes may also yield without a commit, because some stores can only be polled.
 	Changes(ctx context.Context) func(yield func() bool)
-	// Last returns a position at or after the last row of a run: Follow from there yields only
-	// new rows. The error is ErrNoRun or an error of the store.
+	// Last returns a position at or after the last row of a run: from that position, Follow yields only new rows. The error is
+	// ErrNoRun or an error of the store.
 	Last(ctx context.Context, run string) (int64, error)
-	// Outline returns the current tree of a run.
+	// Outline returns a snapshot of the run's tree.
 	Outline(ctx context.Context, run string) (Outline, error)
-	// Node returns the node of the run with the id in hexadecimal digits, or the only one
-	// whose id begins with prefix. It finds the nodes that steps made, their ancestors,
-	// and the nodes of the DAG at the end of the run. The error is ErrNoNode or an
+	// Node returns the node of the run with the id in hexadecimal digits, or the only one whose id begins with prefix. It finds
+	// the nodes that steps created, their ancestors, and the nodes of the run's final DAG. The error is ErrNoNode or an
 	// *AmbiguousError.
 	Node(ctx context.Context, run, prefix string) (NodeInfo, error)
 
 	// Questions and their answers. A question is identified by its run and its path.
 
-	// Ask records a question if it is new, and returns it with its answer, if it has one. As JSON, a question can be at most 1
-	// MiB. If q has a Problem, Ask first replaces the text and withdraws the answer. Only the holder of the run may do that: if
-	// this Journal does not hold it, the error is the cause of Held and the answer stays.
+	// Ask records a question if it is new, and returns the recorded question, with its answer if it has one. A question can be at
+	// most 1 MiB long as JSON. If q has a Problem, Ask first replaces the text and withdraws the answer. Only the holder of the
+	// run may withdraw an answer: if this Journal does not hold the run, the error is the cause of Held, and the answer is kept.
 	Ask(ctx context.Context, q Question) (Question, error)
 	// Answer answers a question. ErrNoQuestion means that no such question exists, or that it is already answered; ErrAsksOther
-	// means that the question's version is no longer a.To. The response can be at most 1 MiB.
+	// means that the question's version is no longer a.To. The response can be at most 1 MiB long.
 	Answer(ctx context.Context, run, path string, a ask.Answer) error
 	// Questions returns the questions of a run in the order in which they were first
 	// asked.
 	Questions(ctx context.Context, run string) ([]Question, error)
-	// EachQuestion yields the questions that q selects, oldest first, and keeps few in memory. For several runs it skips damaged
-	// questions; for a single run it yields a *DamageError. An error is yielded last.
+	// EachQuestion yields the questions that q selects, oldest first. It keeps only a few of them in memory. For several runs it
+	// skips damaged questions; for a single run it yields a *DamageError. An error is yielded last.
 	EachQuestion(ctx context.Context, q QuestionQuery) iter.Seq2[Question, error]
-	// CountQuestions counts the questions that q selects by Run, Labels, Path and Open, including damaged ones.
+	// CountQuestions returns the number of selected questions, including damaged ones. Of q it uses only Run, Labels, Path and
+	// Open.
 	CountQuestions(ctx context.Context, q QuestionQuery) (int, error)
 }
 
@@ -137,16 +139,16 @@ type State string
 
 // The states of a run.
 const (
-	Running     State = "running"     // a process holds it, as far as is known
-	Waiting     State = "waiting"     // waits for an answer: answer it and resume the run
-	Answered    State = "answered"    // every question of a waiting run has its answer
-	Done        State = "done"        // with a result
+	Running     State = "running"     // as far as is known, a process holds the run
+	Waiting     State = "waiting"     // waiting for an answer: answer the question and resume the run
+	Answered    State = "answered"    // waiting, but every question has been answered
+	Done        State = "done"        // ended with a result
 	Failed      State = "failed"      // failed; resuming the run retries it
 	Canceled    State = "canceled"    // canceled by its user
-	Drained     State = "drained"     // its process was stopped, see Options.Drain
+	Drained     State = "drained"     // its process was stopped: see Options.Drain
 	Interrupted State = "interrupted" // its process died without reporting, or could not write how the run ended
 	Refused     State = "refused"     // a server could not continue it because its pipeline changed: see Options.Refuse
-	Damaged     State = "damaged"     // the record of its start or end was changed; see its Failure; it can be removed
+	Damaged     State = "damaged"     // the record of its start or end was altered: Failure describes the damage; the run can be removed
 )
 
 // RunInfo describes a run, without its steps.
@@ -156,30 +158,32 @@ type RunInfo struct {
 	// Source lets the caller rebuild the pipeline. The journal does not read it.
 	Source      json.RawMessage   `json:"source,omitempty"`
 	Fingerprint dag.ID            `json:"fingerprint,omitzero"`
-	Shape       []Part            `json:"shape,omitempty"`    // of the pipeline
+	Shape       []Part            `json:"shape,omitempty"`    // description of the pipeline
 	Revision    string            `json:"revision,omitempty"` // version of the program in version control
 	Labels      map[string]string `json:"labels,omitempty"`
-	Reuse       string            `json:"reuse,omitempty"`   // as in Options
-	Fork        *Fork             `json:"fork,omitempty"`    // as in Options, with the whole id
-	Account     string            `json:"account,omitempty"` // as in Options
-	Budgets     []budget.Shared   `json:"budgets,omitempty"` // as in Options
-	Notify      []string          `json:"notify,omitempty"`  // as in Options
+	Reuse       string            `json:"reuse,omitempty"`   // see Options.Reuse
+	Fork        *Fork             `json:"fork,omitempty"`    // see Options.Fork; Run is a complete ID here
+	Account     string            `json:"account,omitempty"` // see Options.Account
+	Budgets     []budget.Shared   `json:"budgets,omitempty"` // see Options.Budgets
+	Notify      []string          `json:"notify,omitempty"`  // see Options.Notify
 	Input       dag.ID            `json:"input,omitzero"`    // digest of the input DAG, zero for an empty one
 
-	Again []Again `json:"again,omitempty"` // deliberately repeated steps
+	Again []Again `json:"again,omitempty"` // steps repeated with Options.Again
 
-	// Attempt is 0 until the run is first resumed after an end (done, failed or canceled), then 2, and so on.
+	// Attempt is 0 until the run is first resumed after it was done, failed or canceled. Then it is 2, and grows by 1 with each
+	// further such resumption.
 	Attempt int `json:"attempt,omitempty"`
 
-	Owner   string    `json:"owner,omitempty"`  // the holder, or empty
-	Started time.Time `json:"started,omitzero"` // first
+	Owner   string    `json:"owner,omitempty"`  // the holder; empty if there is none
+	Started time.Time `json:"started,omitzero"` // time of the first start
 	Outcome
 }
 
-// Again is a step that a resumed run repeated: see Options.Again. An empty path means the input, replaced by force.
+// Again is a step that a resumed run repeated: see Options.Again. An empty path stands for the run's input, which was replaced
+// with Options.Force.
 type Again struct {
 	Path string    `json:"path,omitempty"`
-	Time time.Time `json:"time"` // earlier records of the step, and of the steps that read it, do not count
+	Time time.Time `json:"time"` // records that the step, and the steps that read its result, made before this time do not count
 }
 
 // Outcome describes how a run last ended.
@@ -187,14 +191,14 @@ type Outcome struct {
 	State   State          `json:"state"`
 	Ended   time.Time      `json:"ended,omitzero"`
 	Failure *Failure       `json:"failure,omitempty"`
-	Retry   []string       `json:"retry,omitempty"`   // paths of the steps to retry when a failed run is resumed
-	Node    dag.ID         `json:"node,omitzero"`     // the last node: the result, or the failure
-	Heads   []dag.ID       `json:"heads,omitempty"`   // heads of the DAG; set by End
-	Steps   int            `json:"steps"`             // steps with a result
-	Usage   budget.Total   `json:"usage"`             // of all steps
-	Lanes   dag.Losses     `json:"lanes,omitzero"`    // lost lanes, and all lanes of fan-outs that lost any
-	Notices []event.Notice `json:"notices,omitempty"` // of the last process
-	DAG     dag.DAG        `json:"-"`                 // for End only
+	Retry   []string       `json:"retry,omitempty"`   // paths of the steps that are retried when the failed run is resumed
+	Node    dag.ID         `json:"node,omitzero"`     // the last node: the result or the failure
+	Heads   []dag.ID       `json:"heads,omitempty"`   // heads of the run's DAG; set by End
+	Steps   int            `json:"steps"`             // number of steps with a result
+	Usage   budget.Total   `json:"usage"`             // cost of all steps
+	Lanes   dag.Losses     `json:"lanes,omitzero"`    // number of lost lanes, and of all lanes in fan-outs that lost any
+	Notices []event.Notice `json:"notices,omitempty"` // notices from the last process
+	DAG     dag.DAG        `json:"-"`                 // used only by End
 }
 
 // Failure explains why a run or a step ended without a result.
@@ -206,44 +210,43 @@ type Failure struct {
 
 // Step describes a step of a run.
 type Step struct {
-	Path string `json:"path"` // this and the next two are as in step.Key
-	Kind string `json:"kind"` // also "input", for the input DAG
+	Path string `json:"path"` // Path, Kind and Name are as in step.Key
+	Kind string `json:"kind"` // or "input" for the input DAG
 	Name string `json:"name"`
-	// Attempts is the number of times its work was started, 0 if its result comes from another run. If the step is not Recorded,
-	// the last attempt is running, or was running when its process ended or gave up.
+	// Attempts is the number of times the step's work was started; it is 0 if the result comes from another run. If the step is
+	// not Recorded, the last attempt is still running, or was running when its process ended or lost the run.
 	Attempts int          `json:"attempts"`
-	Failures int          `json:"failures,omitempty"` // ended attempts without a result: with a forgotten failure, see Begin, or a known cost
+	Failures int          `json:"failures,omitempty"` // attempts that ended without a result: their failure was discarded (see Journal.Begin), or their cost is known
 	Recorded bool         `json:"recorded"`
-	From     string       `json:"from,omitempty"`    // run from which the result was reused
-	Time     time.Time    `json:"time,omitzero"`     // time of the result, as in step.Record
-	Started  time.Time    `json:"started,omitzero"`  // the last attempt
-	Ended    time.Time    `json:"ended,omitzero"`    // time of recording
-	Type     string       `json:"type,omitempty"`    // of the node
-	Node     dag.ID       `json:"node,omitzero"`     // the node that it made, or zero
-	Sum      dag.ID       `json:"sum,omitzero"`      // hash of type and content, as in step.Record
-	Failure  string       `json:"failure,omitempty"` // kind of its failure
-	Reason   string       `json:"reason,omitempty"`  // of the failure
-	Usage    budget.Usage `json:"usage,omitzero"`    // usage of the result and all failures
-	// Declared is the estimated cost of an attempt, as declared when it drew on an account; zero for a
-	// step without cost.
+	From     string       `json:"from,omitempty"`    // ID of the run from which the result was reused
+	Time     time.Time    `json:"time,omitzero"`     // time of the result; see step.Record
+	Started  time.Time    `json:"started,omitzero"`  // start of the last attempt
+	Ended    time.Time    `json:"ended,omitzero"`    // time when the result was recorded
+	Type     string       `json:"type,omitempty"`    // type of the node
+	Node     dag.ID       `json:"node,omitzero"`     // the node that the step created, or zero
+	Sum      dag.ID       `json:"sum,omitzero"`      // hash of type and content; see step.Record
+	Failure  string       `json:"failure,omitempty"` // kind of the step's failure, or empty
+	Reason   string       `json:"reason,omitempty"`  // reason of the failure
+	Usage    budget.Usage `json:"usage,omitzero"`    // usage of all attempts that have ended
+	// Declared is the estimated cost of one attempt, declared when the attempt drew on an account. It is zero for a step without
+	// cost.
 	Declared budget.Amount `json:"declared,omitzero"`
-	// Possible sums up attempts that declared a cost and have neither a result nor a known cost. An Outline omits it.
+	// Possible sums up the attempts that declared a cost but have neither a result nor a known cost. It is not set in an Outline.
 	Possible budget.Possible   `json:"possible,omitzero"`
-	Meta     map[string]string `json:"-"` // meta of the result, set only by EachStep
+	Meta     map[string]string `json:"-"` // meta of the result; set only by EachStep
 }
 
-// Start notes that an attempt starts. Start and Settle are for implementations of Journal.
+// Start records that an attempt starts. Start and Settle are meant for implementations of Journal.
 func (s *Step) Start(declared budget.Amount) {
 	s.Attempts, s.Declared, s.Possible = s.Attempts+1, declared, s.Possible.Start(declared)
 }
 
-// Settle notes the usage of the last attempt after its end.
+// Settle records the usage of the last attempt when it has ended.
 func (s *Step) Settle(used budget.Usage) {
 	s.Usage, s.Possible = s.Usage.Add(used), s.Possible.End(s.Declared)
 }
 
-// PossiblyPaid returns the number of attempts that have neither a result nor a failure,
-// though their work may have cost something.
+// PossiblyPaid returns the number of attempts that have neither a result nor a failure, and so may have been billed.
 func (s Step) PossiblyPaid() int {
 	n := s.Attempts - s.Failures
 	if s.Recorded {
@@ -260,47 +263,47 @@ type Question struct {
 	Text     string          `json:"text"`
 	Choices  []string        `json:"choices,omitempty"`
 	Schema   json.RawMessage `json:"schema,omitempty"`
-	Problem  string          `json:"problem,omitempty"`  // reason why the previous answer was not accepted
-	Asked    time.Time       `json:"asked"`              // first
-	Answered time.Time       `json:"answered,omitzero"`  // zero while it is open
+	Problem  string          `json:"problem,omitempty"`  // reason why the previous answer was rejected
+	Asked    time.Time       `json:"asked"`              // time when it was first asked
+	Answered time.Time       `json:"answered,omitzero"`  // zero while the question is open
 	Response string          `json:"response,omitempty"` // also empty if the question was cancelled
-	By       string          `json:"by,omitempty"`       // author of the answer; empty if unknown
+	By       string          `json:"by,omitempty"`       // name of the person who answered; empty if unknown
 	Version  string          `json:"version,omitempty"`  // see ask.Question.Version
 	Call     *ask.Call       `json:"call,omitempty"`     // the tool call that the answer approves or refuses
-	Given    time.Time       `json:"given,omitzero"`     // for a standing answer: time of the answer to the earlier question
-	Due      time.Time       `json:"due,omitzero"`       // when Default answers it
+	Given    time.Time       `json:"given,omitzero"`     // for a standing answer, the time when the earlier question was answered
+	Due      time.Time       `json:"due,omitzero"`       // deadline after which Default is the answer
 	Default  string          `json:"default,omitempty"`
-	Standing []string        `json:"standing,omitempty"` // choices that also answer later questions, see ask.Question.Standing
+	Standing []string        `json:"standing,omitempty"` // choices that also answer later questions: see ask.Question.Standing
 }
 
-// Open reports whether the question waits for an answer.
+// Open reports whether the question has no answer yet.
 func (q Question) Open() bool { return q.Answered.IsZero() }
 
 var (
-	// ErrUnavailable means that the store cannot be read or written now, though it may be later:
-	// its server does not answer or has no free connection, its file is locked, its disk is full.
-	// The store has retried already. Test for it with errors.Is; the error itself says more.
+	// ErrUnavailable means that the store cannot be read or written at the moment, but may be usable later: its server does not
+	// respond or has no free connection, its file is locked, or its disk is full. The store has already retried. Test for
+	// ErrUnavailable with errors.Is; the returned error contains the details.
 	ErrUnavailable = errors.New("the store is not available now: try again later")
-	// ErrGone means that the store was removed or replaced while it was in use, so that runs in it
-	// cannot be resumed.
+	// ErrGone means that the store was removed or replaced while it was in use, so its runs cannot be resumed.
 	ErrGone = errors.New("the store is gone")
-	// ErrClosed is the error of every use of a store after Close.
+	// ErrClosed is returned by every method of a store after Close.
 	ErrClosed = errors.New("the journal is closed: open it again")
-	// ErrNoRun means that no run has the id.
+	// ErrNoRun means that no run has the given ID.
 	ErrNoRun = errors.New("no such run: list the runs to see their names")
-	// ErrNoStep means that the run has no result of such a step.
+	// ErrNoStep means that the run has no such step with a result.
 	ErrNoStep = errors.New("no such step with a result")
-	// ErrNoInput means that the journal lacks the input with which a run was started.
+	// ErrNoInput means that the input with which a run was started is not in the journal.
 	ErrNoInput = errors.New("the input of the run is not recorded: start the run again with the same id and input")
-	// ErrDone means that a completed run has no record of a step, so its pipeline now does different work.
+	// ErrDone means that a replayed run, which is already done, reached a step that it has no record of, so the pipeline must have
+	// changed.
 	ErrDone = errors.New("the run is done and has no record of this step: force the run to resume if the step should run")
 	// ErrNoQuestion means that no such question is open.
 	ErrNoQuestion = errors.New("no such question is open")
-	// ErrAnswered is the ErrNoQuestion of a question that is already answered.
+	// ErrAnswered means that the question has already been answered. It matches ErrNoQuestion.
 	ErrAnswered error = &noQuestion{"the question is answered", ErrNoQuestion}
-	// ErrAsksOther is the ErrNoQuestion of a question that has changed since it was read.
+	// ErrAsksOther means that the question has changed since it was read. It matches ErrNoQuestion.
 	ErrAsksOther error = &noQuestion{"the question has changed since it was shown: read it again", ErrNoQuestion}
-	// ErrDrained is the error of a run that was stopped by Options.Drain.
+	// ErrDrained means that the run was stopped by Options.Drain.
 	ErrDrained = errors.New("stopped before its end: resume the run to continue")
 )
 
@@ -310,11 +313,11 @@ type AnswerError struct{ Err error }
 func (e *AnswerError) Error() string { return e.Err.Error() }
 func (e *AnswerError) Unwrap() error { return e.Err }
 
-// HeldError reports that another holder has the run.
+// HeldError reports that the run is held by another holder.
 type HeldError struct {
 	Where string // the store, such as "database stone.db"
 	Run   string
-	Owner string // as "host/pid/nonce"
+	Owner string // in the form "host/pid/nonce"
 }
 
 // Error names the owner.
@@ -322,15 +325,14 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("run %q in %s is held by %s: wait until that ends, or end it", e.Run, e.Where, text.Process(e.Owner))
 }
 
-// AmbiguousError reports that several runs, or several nodes of a run, begin with a
-// prefix.
+// AmbiguousError reports that the IDs of several runs, or of several nodes of a run, begin with a prefix.
 type AmbiguousError struct {
 	Prefix string
-	Run    string   // the run of the nodes, empty if Found lists runs
-	Found  []string // some of the ids
+	Run    string   // the run that contains the nodes; empty if Found lists runs
+	Found  []string // some of the matching IDs
 }
 
-// Error names the first of the ids.
+// Error lists the first few of the IDs.
 func (e *AmbiguousError) Error() string {
 	const most = 5
 	ids := strings.Join(e.Found[:min(len(e.Found), most)], ", ")
@@ -346,12 +348,12 @@ func (e *AmbiguousError) Error() string {
 // DamageError reports that a record was changed or lost after it was written.
 type DamageError struct {
 	Where, Run string // Run is empty if the database itself is damaged
-	Path       string // path of the step, empty for a node that no step made
-	Node       string // id of the node, empty if the record has none
+	Path       string // path of the step; empty for a node that no step created
+	Node       string // ID of the node; empty if the record has no node
 	Reason     string
 }
 
-// Error names the place and what to do.
+// Error names the damaged record and suggests what to do.
 func (e *DamageError) Error() string {
 	what := "its record"
 	if e.Path != "" {
@@ -370,7 +372,7 @@ func (e *DamageError) Error() string {
 // passed.
 type ChangedError struct {
 	Run     string
-	Changes []string // what changed, in words
+	Changes []string // descriptions of the changes
 }
 
 // Error lists the changes.

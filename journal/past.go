@@ -13,14 +13,14 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// requests are the steps of a resumed run that have sent requests: see package past.
+// requests holds the steps of a resumed run that have sent requests to models; see package past.
 type requests struct {
 	once  sync.Once
 	steps []Step
 	err   error
 }
 
-// settleWithin settles the requests within a recorded leaf, which is not visited again.
+// settleWithin settles the requests sent within a recorded leaf, whose body does not run again.
 func (r *runner) settleWithin(ctx context.Context, leaf string) error {
 	if !r.resumed || past.Of(ctx) == nil {
 		return nil

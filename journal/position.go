@@ -15,8 +15,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// A resumed run is replayed by position: the record at a place is authoritative. This file reports differences between the record
-// and the program.
+// A resumed run is replayed by position: the record of a step applies to whatever step the program now has at the same path. This
+// file reports differences between record and program.
 
 // prompts returns a notice for each part whose prompt changed.
 func prompts(before, now []Part) (all []event.Notice) {
@@ -29,7 +29,7 @@ func prompts(before, now []Part) (all []event.Notice) {
 	return all
 }
 
-// keepPrompts restores the prompts with which the run started in a shape.
+// keepPrompts replaces the prompts in now with the ones that the run started with, from before.
 func keepPrompts(before, now []Part) {
 	old := index(before)
 	for i, p := range now {
@@ -39,7 +39,7 @@ func keepPrompts(before, now []Part) {
 	}
 }
 
-// cleanNotices returns the notices without secrets.
+// cleanNotices returns copies of the notices without secrets.
 func (r *runner) cleanNotices(all []event.Notice) []event.Notice {
 	all = slices.Clone(all)
 	for i := range all {
@@ -48,14 +48,14 @@ func (r *runner) cleanNotices(all []event.Notice) []event.Notice {
 	return all
 }
 
-// renew gives the key of a repeated step another digest, so that the old record is not found.
+// renew changes the digest in the key of a repeated step, so that the old record is not found.
 func (r *runner) renew(key *step.Key) {
 	if n := r.times(key.Path); n > 0 {
 		key.Digest = sha256.Sum256(binary.AppendUvarint(key.Digest[:], uint64(n)))
 	}
 }
 
-// times returns how often the step at the path is repeated.
+// times returns how often the step at path has been repeated.
 func (r *runner) times(path string) (n int) {
 	for _, a := range r.again {
 		if path == a.Path || address.Within(path, a.Path) {
@@ -65,7 +65,8 @@ func (r *runner) times(path string) (n int) {
 	return n
 }
 
-// renewed reports whether a record is older than the last repetition of a step, whose new node may explain a difference.
+// renewed reports whether a record is older than the latest repetition of any step. In that case the repeated step's new node may
+// be the reason why an input differs.
 func (r *runner) renewed(made time.Time) bool {
 	n := len(r.again)
 	return n > 0 && !made.After(r.again[n-1].Time)
@@ -75,11 +76,11 @@ func (r *runner) renewed(made time.Time) bool {
 type left struct {
 	mu     sync.Mutex
 	loaded bool
-	of     map[string]string   // the path of the leaf, by the path of the step
-	under  map[string][]string // paths of steps, by the path of their leaf
+	of     map[string]string   // path of each step's leaf, by the path of the step
+	under  map[string][]string // paths of the steps in each leaf, by the path of the leaf
 }
 
-// load finds them among the recorded steps of earlier processes.
+// load fills l from the steps recorded by earlier processes.
 func (l *left) load(steps []Step) {
 	l.loaded, l.of, l.under = true, map[string]string{}, map[string][]string{}
 	open := map[string]bool{} // leaves without a result
@@ -105,8 +106,8 @@ func (l *left) load(steps []Step) {
 	}
 }
 
-// earlier calls use with the steps of r.left. They are read once, before this process records a step
-// within a body.
+// earlier calls use with r.left, while holding its lock. The first call loads r.left, before this process records a step within a
+// body.
 func (r *runner) earlier(ctx context.Context, use func(*left)) error {
 	r.left.mu.Lock()
 	defer r.left.mu.Unlock()

@@ -25,9 +25,9 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// recorder connects a run to its journal. It starts no step of a drained run, removes secrets, and counts. These are stages of
-// one Do, because each nested recorder would add one or two frames to the stack of all work, and steps within a step would double
-// that.
+// recorder connects a run to its journal. It starts no steps of a drained run, removes secrets from results, and counts steps and
+// costs. All this happens in a single Do, because each nested recorder would add one or two frames to the stack of all work, and
+// twice as many for steps within a step.
 type recorder struct {
 	*runner
 }
@@ -64,8 +64,8 @@ func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Conte
 	return at.settle(ctx, key, rec, err)
 }
 
-// inAnotherAttempt returns the result of a step in a retried leaf, perhaps recorded by an earlier process in another attempt.
-// Steps of goroutines have no order, so an attempt may need another attempt's result.
+// inAnotherAttempt looks up the result of a step in a retried leaf, which an earlier process may have recorded in another attempt
+// at the leaf. Concurrent steps have no fixed order, so a result may have been recorded in a different attempt.
 func (r *recorder) inAnotherAttempt(ctx context.Context, key step.Key) (step.Record, error) {
 	if !r.resumed {
 		return step.Record{}, nil
@@ -89,8 +89,8 @@ func (r *recorder) inAnotherAttempt(ctx context.Context, key step.Key) (step.Rec
 	return step.Record{}, nil
 }
 
-// attempts returns the recorded attempts at each leaf after the first, by path without attempt numbers. A leaf may allow too many
-// attempts to look up each.
+// attempts returns, for each leaf, the paths of its recorded attempts after the first. The keys are paths without attempt numbers.
+// It reads the recorded steps, because a leaf may allow too many attempts to look up each one.
 func (r *runner) attempts(ctx context.Context) (map[string][]string, error) {
 	r.tried.mu.Lock()
 	defer r.tried.mu.Unlock()
@@ -119,13 +119,14 @@ func (r *runner) attempts(ctx context.Context) (map[string][]string, error) {
 	return made, nil
 }
 
-// Settled implements the optional method of a step.Recorder.
+// Settled implements step.Recorder's optional method.
 func (r *recorder) Settled(run string) func(now bool) error { return r.journal.Settled(run) }
 
 // tenantLabel is the label with which a server separates the runs of its tenants.
 const tenantLabel = "tenant"
 
-// admit prepares a step. A drained run starts no step. Repeated steps and each tenant's cached results get their own keys.
+// admit prepares a step, or returns ErrDrained if the run is being drained. It changes the keys of repeated steps, and of cached
+// results so that each tenant has its own.
 func (r *recorder) admit(ctx context.Context, key *step.Key) error {
 	select {
 	case <-r.opts.Drain:
@@ -147,17 +148,17 @@ func (r *recorder) admit(ctx context.Context, key *step.Key) error {
 	return nil
 }
 
-// attempt is a call of recorder.Do.
+// attempt is the state of one call of recorder.Do.
 type attempt struct {
 	trouble
-	started  bool // work was called
-	cleaned  bool // the run continues with the record, which differs from the step's result
+	started  bool // work has been called
+	cleaned  bool // the record differs from the step's result, so the run must continue with the record
 	exchange past.Exchange
 }
 
-// made is the stage between the work and the journal.
+// made processes the result of work before the journal records it.
 func (a *attempt) made(ctx context.Context, key step.Key, rec *step.Record) (err error) {
-	if err = a.found(); err != nil { // even if the body ignored it
+	if err = a.found(); err != nil { // a journal error stops the run even if the body ignored it
 		return err
 	}
 	taken := a.exchange.Note(rec)
@@ -174,13 +175,13 @@ func (a *attempt) made(ctx context.Context, key step.Key, rec *step.Record) (err
 	return nil
 }
 
-// settle is the stage after the journal: it counts the step and returns the run's result.
+// settle processes what the journal returned: it counts the step and returns the result with which the run continues.
 func (a *attempt) settle(ctx context.Context, key step.Key, rec step.Record, err error) (step.Record, error) {
 	r, declared := a.recorder, record.Declared(ctx)
 	if err != nil {
 		if a.started {
 			r.tally.left(declared, err)
-		} else if record.Refused(err) { // refused by a Shared budget
+		} else if record.Refused(err) { // refused because of a shared budget
 			k := kind.Kind(fault.Kind(err))
 			err = &stone.Failure{Kind: k, Reason: k.Trim(err.Error()), Cause: err}
 		}
@@ -200,12 +201,12 @@ func (a *attempt) settle(ctx context.Context, key step.Key, rec step.Record, err
 	if key.Kind == "leaf" && rec.Failure == nil {
 		r.withdraw(ctx, key.Path)
 	}
-	// The run continues with the recorded result, like a resumed run, and not with the result of work.
+	// If the recorded result differs from the result of work, the run continues with the recorded one, as if it had been resumed.
 	rec.Replayed = rec.Replayed || a.cleaned
 	return rec, err
 }
 
-// Clean removes secrets from the failures that the run itself makes, see step.Recorder.
+// Clean removes secrets from the text of failures that the run itself creates; see step.Recorder.
 func (r *recorder) Clean(text string) string { return r.secrets.Clean(text) }
 
 // tally counts the steps of a run and sums their cost.
@@ -215,7 +216,8 @@ type tally struct {
 	cost  budget.Total
 }
 
-// add adds a step with a result, once. A result from another run costs nothing, and a value is not a step.
+// add counts a step with a result, but not a replayed one. A result from another run costs nothing, and a value does not count as
+// a step.
 func (t *tally) add(kind string, rec step.Record, costs bool) {
 	var usage budget.Usage
 	switch reused := rec.Meta[terms.From] != ""; {
@@ -230,7 +232,7 @@ func (t *tally) add(kind string, rec step.Record, costs bool) {
 	t.cost.Usage = t.cost.Usage.Add(usage)
 }
 
-// left adds an attempt that ended with err and without a result.
+// left counts an attempt that ended with err, without a result.
 func (t *tally) left(declared budget.Amount, err error) {
 	used, known := record.Ended(declared, err)
 	t.mu.Lock()
@@ -249,8 +251,8 @@ func (t *tally) sum() (int, budget.Total) {
 // inputStep is the path, kind and name of the step that holds the input of a run.
 const inputStep = "input"
 
-// inputKey returns the key of a run's input. A replaced input is always recorded again, even if the run had it before, so that
-// the last record is the input.
+// inputKey returns the step key of a run's input. A replacement has a key of its own, even if the run has had the same input
+// before, so that the current input is always the last one recorded.
 func inputKey(info RunInfo) step.Key {
 	id := "input " + info.Input.String()
 	for _, a := range info.Again {
@@ -261,7 +263,7 @@ func inputKey(info RunInfo) step.Key {
 	return step.Key{RunID: info.ID, Path: inputStep, Kind: inputStep, Name: inputStep, Loose: true, Digest: sha256.Sum256([]byte(id))}
 }
 
-// InputStep returns the step whose result is the input of a run, and that result. For implementations of Journal.
+// InputStep returns the key and the result of the step that holds a run's input. It is meant for implementations of Journal.
 func InputStep(info RunInfo, input dag.DAG) (step.Key, step.Record, error) {
 	var text bytes.Buffer
 	if err := dag.Write(&text, input); err != nil {
@@ -284,8 +286,8 @@ func (r *runner) recordedInput(ctx context.Context, info RunInfo) (dag.DAG, erro
 	return readInput(rec, info.ID)
 }
 
-// Input returns the recorded input of a run, or an empty DAG if the run has none. The error
-// is ErrNoInput if the run has one that is not recorded.
+// Input returns the recorded input of a run, or an empty DAG if the run has no input. If the run has an input that was not
+// recorded, the error is ErrNoInput.
 func Input(ctx context.Context, from Journal, info RunInfo) (dag.DAG, error) {
 	if info.Input == (dag.ID{}) {
 		return dag.DAG{}, nil
@@ -310,7 +312,7 @@ func readInput(rec step.Record, run string) (d dag.DAG, err error) {
 	return d, nil
 }
 
-// Attempt returns how often the work of the step of ctx was started, including this time. If it is above 1, the work may have
-// been billed already. Outside a run with a journal it is 1. stone.Body.RunID and Path stay the same in every attempt: a service
-// that the body calls can recognise a repeated call by them.
+// Attempt returns how many times the work of the current step has been started, including this time. If that is more than once,
+// the work may already have been billed. Outside a run with a journal it returns 1. stone.Body.RunID and Path are the same in
+// every attempt, so a service that the body calls can use them to recognise a repeated call.
 func Attempt(ctx context.Context) int { return record.Attempt(ctx) }

@@ -30,73 +30,71 @@ import (
 // AnyRun in Options.Reuse means all runs.
 const AnyRun = "*"
 
-// Options configure how a run is kept and resumed. The zero value suits most programs.
+// Options configure how a run is recorded and resumed. The zero value suits most programs.
 type Options struct {
-	// Pipeline is the name under which runs are listed; if empty, the name of the ashlar.
+	// Pipeline is the name under which runs are listed. If it is empty, the name of the ashlar is used.
 	Pipeline string
 	// Source is JSON from which the caller can rebuild the pipeline. It must not contain secrets.
 	Source json.RawMessage
-	// Labels are kept with the run, for Query.Labels. If they are empty, a resumed run
-	// keeps its own.
+	// Labels are recorded with the run, for Query.Labels. If they are empty, a resumed run keeps its own.
 	Labels map[string]string
-	// Session names labels. Runs with equal values for all of them, such as the turns of a tenant's chat, share standing answers:
-	// see ask.Question.Standing. A run without a value for the first label has no session.
+	// Session contains names of labels. Runs with equal values for all of these labels, such as the turns of a tenant's chat,
+	// share standing answers: see ask.Question.Standing. A run without a value for the first label has no session.
 	Session []string
-	// Revision of the program; if empty, the one in its build information.
+	// Revision is the program's revision. If it is empty, the revision in the build information is used.
 	Revision string
-	// Resume never starts a new run: the error is ErrNoRun if the journal has no run with the id of the Config.
+	// Resume prevents the start of a new run: if the journal has no run with the ID in the Config, the error is ErrNoRun.
 	Resume bool
-	// Force resumes a run although its pipeline or its input changed. Records stay valid: only steps without a result use the
-	// change.
+	// Force resumes a run even if its pipeline or input has changed. Records stay valid: the change affects only steps without a
+	// result.
 	Force bool
-	// Refuse refuses every change of the pipeline, even in steps that the run has not reached, for a server that runs beside
-	// older ones. It records that the run was refused, if it is neither Done nor Failed nor Canceled: its State is then Refused,
-	// and its Failure names the changes. It continues once a program with the old pipeline, or with Force, resumes it.
+	// Refuse refuses every change to the pipeline, even in steps that the run has not reached. It is meant for a server that runs
+	// at the same time as older versions of itself. Unless the run is Done, Failed or Canceled, its State becomes Refused, and its
+	// Failure lists the changes. The run continues when it is resumed by a program with the old pipeline, or with Force.
 	Refuse bool
 	// Again lists paths of recorded steps that a resumed run repeats, with all steps below them and all steps whose input then
-	// differs. Their cost is charged again. A recorder repeats them once per run: not again if the run waits and the same
-	// recorder resumes it.
+	// differs. Their cost is charged again. A recorder repeats these steps only once for each run: if the run then waits and the
+	// same recorder resumes it, they are not repeated again.
 	Again []string
-	// Fork makes a new run a fork of another. A resumed run keeps its own Fork. A fork without an input of its own has the input
-	// of the other run.
+	// Fork makes a new run a fork of another run. A resumed run keeps its own Fork. A fork without an input uses the other run's
+	// input.
 	Fork *Fork
-	// Reuse is the id, or its unique prefix, of the run from which leaves that are
-	// Reusable may take results, or AnyRun; empty for none. A resumed run keeps the Reuse
-	// with which it started.
+	// Reuse is the ID (or a unique prefix of it) of the run from which Reusable leaves may take results, or AnyRun. If it is
+	// empty, no results are reused. A resumed run keeps the Reuse it started with.
 	Reuse string
-	// Account names who pays for the run, see Journal.Balance. If it is empty, a resumed run keeps its
-	// own.
+	// Account is the name of the account that pays for the run: see Journal.Balance. If it is empty, a resumed run keeps its own.
 	Account string
-	// Budgets are the budgets of the run and of inner runs without their own. A step that one of them cannot pay waits while
-	// reservations of other steps may be returned, for up to a minute without a change. Then the run ends with a
-	// *budget.ExhaustedError and can be resumed. If Budgets is nil, a resumed run keeps its own, and a child takes its parent's,
-	// if the parent is in the same journal.
+	// Budgets are the shared budgets of the run, and of its inner runs that have none. A step that one of these budgets cannot pay
+	// for waits as long as other steps may still return reservations, for up to a minute without a change. After that the run ends
+	// with a *budget.ExhaustedError and can be resumed. If Budgets is nil, a resumed run keeps its own, and a child uses its
+	// parent's if the parent is in the same journal.
 	Budgets []budget.Shared
-	// Notify names the webhooks of a server that are notified of each end of the run, whichever process writes it. If it is nil,
-	// a resumed run keeps its own.
+	// Notify contains the names of a server's webhooks, which are notified each time the run ends, whichever process records the
+	// end. If it is nil, a resumed run keeps its own.
 	Notify []string
-	// Secrets are values that must not be recorded, of at least 8 bytes each, in addition
-	// to the secrets that models, capabilities and tools of Stone use in the run.
+	// Secrets are values that must not be recorded, each at least 8 bytes long. The secrets that Stone's models, capabilities and
+	// tools use in the run are added automatically.
 	Secrets []string
-	// Drain stops the run when it is closed; nil never does.
+	// Drain stops the run when the channel is closed. If Drain is nil, the run is never drained.
 	Drain <-chan struct{}
-	// Grace is how long running steps may continue after that; 30 s if zero.
+	// Grace is how long running steps may continue after Drain is closed. Zero means 30 seconds.
 	Grace time.Duration
 }
 
-// Keep returns the recorder of durable runs. With it, stone.Run starts the run Config.RunID, or resumes it if j has a run of that
-// id. If RunID is empty, it generates an id of ten letters and digits. One recorder may serve any number of runs at once; Drain
-// stops them all.
+// Keep returns a recorder for durable runs. With this recorder, stone.Run starts the run Config.RunID, or resumes it if j already
+// has a run with that ID. If RunID is empty, an ID of ten letters and digits is generated. One recorder may be used by any number
+// of runs at the same time; Drain stops all of them.
 //
-// Besides the errors of stone.Run, such a run returns a *HeldError, a *ChangedError, or ErrNoRun with Options.Resume, before any
-// step runs. When stone.Run returns, the outcome is in the journal; an error writing it is joined to the run's error.
+// In addition to its usual errors, stone.Run returns a *HeldError, a *ChangedError or, with Options.Resume, ErrNoRun, before any
+// step runs. When stone.Run returns, the journal contains the outcome of the run; an error in writing the outcome is joined to the
+// run's error.
 func Keep(j Journal, opts Options) stone.RunRecorder { return &keeper{Journal: j, opts: opts} }
 
-// keeper is a recorder of whole runs, see step.Recorder.
+// keeper is the recorder that Keep returns.
 type keeper struct {
 	Journal
 	opts   Options
-	repeat sync.Map // ids of runs that have already repeated Options.Again
+	repeat sync.Map // IDs of runs for which Options.Again has already been applied
 }
 
 // OpenRun implements [stone.RunRecorder].
@@ -126,12 +124,12 @@ func (k *keeper) OpenRun(ctx context.Context, p stone.Ashlar, cfg stone.Config) 
 			return ctx, err
 		},
 		End: func(result stone.Result, err error) error {
-			return join(err, r.end(ctx, result, err), k.Release(r.cfg.RunID)) // it does nothing after an end
+			return join(err, r.end(ctx, result, err), k.Release(r.cfg.RunID)) // Release does nothing if end has released the run
 		},
 	}, nil
 }
 
-// canceled returns err, as a failure of kind "canceled" if ctx is done.
+// canceled returns err, wrapped in a failure of kind "canceled" if ctx is done.
 func canceled(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
@@ -140,7 +138,7 @@ func canceled(ctx context.Context, err error) error {
 	return &stone.Failure{Kind: kind.Canceled, Reason: why.Error(), Cause: errors.Join(why, err)}
 }
 
-// join adds errors to the first one, on one line, without repetitions.
+// join joins errors on one line, without repetitions.
 func join(first error, more ...error) error {
 	for _, err := range more {
 		switch {
@@ -154,14 +152,14 @@ func join(first error, more ...error) error {
 	return first
 }
 
-// freshID returns a new id: 50 random bits.
+// freshID returns a new random ID with 50 bits.
 func freshID() string {
 	var random [7]byte
 	rand.Read(random[:]) // never fails
 	return strings.ToLower(base32.StdEncoding.EncodeToString(random[:]))[:10]
 }
 
-// runner is a run while it runs.
+// runner is the state of a run in this process.
 type runner struct {
 	journal Journal
 	opts    Options
@@ -169,33 +167,33 @@ type runner struct {
 	secrets *redact.Set
 	now     func() time.Time
 	resumed bool
-	before  Outcome           // before it was resumed
-	session map[string]string // the label of its session; nil without one
-	info    RunInfo           // written by begin
-	given   dag.DAG           // the input that Run was given; written by begin
+	before  Outcome           // outcome before the run was resumed
+	session map[string]string // labels that identify the run's session; nil if it has no session
+	info    RunInfo           // recorded by begin
+	given   dag.DAG           // input passed to stone.Run; recorded by begin
 	begun   bool
-	leave   func(over bool) // ends its context and its account; nil before begin
+	leave   func(over bool) // ends the run's context and its use of the account; nil before begin
 	tally   tally
-	paid    sync.Map // keys are body: recorded costly steps of other processes
+	paid    sync.Map // costly steps recorded by other processes; the keys are of type body
 	again   []Again
-	forked  *forked // nil unless the run takes results from another run
+	forked  *forked // nil unless the run is a fork
 	left    left
 	asked   asked
-	open    struct { // unfinished steps of earlier processes; see step
+	open    struct { // unfinished steps of earlier processes; see runner.step
 		mu    sync.Mutex
 		steps map[body]Step
 	}
-	tried struct { // see attempts
+	tried struct { // recorded attempts; see runner.attempts
 		mu   sync.Mutex
 		made map[string][]string
 	}
 	requests requests
-	children sync.Map                     // starters of awaited children, by id
-	life     context.Context              // context of the run in this process; written by begin
-	news     atomic.Pointer[[]event.Data] // emitted with the first step
+	children sync.Map                     // Starters of the children that steps are waiting for, by ID
+	life     context.Context              // context of the run in this process; set by begin
+	news     atomic.Pointer[[]event.Data] // events to send with the first step
 }
 
-// acquire acquires the run and prepares it, or releases it on an error.
+// acquire acquires the run and prepares it. It releases the run if it fails.
 func (r *runner) acquire(ctx context.Context, p stone.Ashlar) (err error) {
 	if r.secrets, err = secretsOf(ctx, r.opts.Secrets); err != nil {
 		return err
@@ -210,8 +208,8 @@ func (r *runner) acquire(ctx context.Context, p stone.Ashlar) (err error) {
 	return nil
 }
 
-// refused records that the run cannot continue because of err. A run that is refused again keeps its time, and is written only if
-// the reason has changed.
+// refused records that the run cannot continue because of err. A run that is refused again keeps the time of the first refusal,
+// and is recorded again only if the reason has changed.
 func (r *runner) refused(ctx context.Context, before RunInfo, err error) error {
 	changed, ok := errors.AsType[*ChangedError](err)
 	if !ok || !r.opts.Refuse {
@@ -239,7 +237,7 @@ func (r *runner) refused(ctx context.Context, before RunInfo, err error) error {
 	return r.journal.End(ctx, r.cfg.RunID, o)
 }
 
-// prepare fills in info and the recorded input, and rejects a run that cannot continue.
+// prepare sets r.info and the input of the run. It returns an error if the run cannot continue.
 func (r *runner) prepare(ctx context.Context, p stone.Ashlar, before RunInfo) (err error) {
 	if from := r.opts.Reuse; from != "" && from != AnyRun {
 		found, err := r.journal.Find(ctx, from)
@@ -291,7 +289,8 @@ func (r *runner) prepare(ctx context.Context, p stone.Ashlar, before RunInfo) (e
 	return refuse(r.secrets, r.cfg.Input, info.Source)
 }
 
-// compare returns why a run cannot continue; otherwise it copies the run's kept settings to now.
+// compare returns an error if the run cannot continue. Otherwise it copies the settings that a resumed run keeps from before to
+// now.
 func (r *runner) compare(ctx context.Context, before RunInfo, now *RunInfo) (err error) {
 	var refused, ahead []string
 	var news []event.Data
@@ -299,7 +298,7 @@ func (r *runner) compare(ctx context.Context, before RunInfo, now *RunInfo) (err
 		if refused, ahead, err = changed(ctx, r.journal, before, *now); err != nil {
 			return err
 		}
-		if r.opts.Refuse { // among several programs, the one that started the run continues it
+		if r.opts.Refuse { // only a program with the pipeline that the run started with may continue it
 			refused, ahead = append(refused, ahead...), nil
 		}
 	}
@@ -323,7 +322,7 @@ func (r *runner) compare(ctx context.Context, before RunInfo, now *RunInfo) (err
 	keepPrompts(before.Shape, now.Shape)
 	r.news.Store(&news)
 	now.Again = before.Again
-	if now.Input != (dag.ID{}) && now.Input != before.Input { // forced: steps that read it are repeated
+	if now.Input != (dag.ID{}) && now.Input != before.Input { // with Force, the steps that read the input are repeated
 		now.Again = append(now.Again, Again{Time: r.now()})
 	}
 	for _, path := range r.opts.Again {
@@ -367,7 +366,7 @@ func (r *runner) config() stone.Config {
 	return cfg
 }
 
-// begin records that the run started or was resumed, and returns its context, which a drain cancels.
+// begin records that the run started or was resumed, and returns the run's context, which is canceled by a drain.
 func (r *runner) begin(ctx context.Context) (context.Context, error) {
 	if !r.doneBefore() { // a run that is done is only replayed, and keeps its outcome
 		if err := r.journal.Begin(record.WithBegin(ctx), r.info, r.given); err != nil {
@@ -376,7 +375,7 @@ func (r *runner) begin(ctx context.Context) (context.Context, error) {
 	}
 	r.begun = true
 	select {
-	case <-r.opts.Drain: // the start is recorded with everything another process needs
+	case <-r.opts.Drain: // draining starts only now that another process can resume the run
 		return ctx, stone.Fail(kind.Canceled, "%w", ErrDrained)
 	default:
 	}
@@ -395,7 +394,7 @@ func (r *runner) begin(ctx context.Context) (context.Context, error) {
 	return ctx, err
 }
 
-// drain cancels the running steps when the grace period is over.
+// drain waits for Options.Drain, and cancels the steps that are still running after the grace period.
 func (r *runner) drain(ctx context.Context, cancel context.CancelCauseFunc) {
 	select {
 	case <-r.opts.Drain:
@@ -412,15 +411,15 @@ func (r *runner) drain(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// end records how the run ended, even if ctx is done. It writes nothing for a run that did not begin, and nothing for one that
-// stopped because the journal could not be written: such a run is interrupted and is resumed like the run of a dead process.
+// end records how the run ended, even if ctx is done. It records nothing if the run did not begin, or if it stopped because the
+// journal could not be written. In the latter case the run counts as interrupted and can be resumed as if its process had died.
 func (r *runner) end(ctx context.Context, result stone.Result, err error) error {
 	if r.leave != nil {
 		r.leave(err == nil)
 	}
 	if !r.begun || r.doneBefore() || errors.As(err, new(*HeldError)) ||
 		ctx.Err() == nil && errors.Is(err, kind.Recorder) && errors.Is(err, ErrUnavailable) {
-		return nil // the run has ended, or another holder has it or will take it
+		return nil // the run has already ended, or another holder has it or will take it over
 	}
 	o := Outcome{State: stateOf(ctx, err), Ended: r.now(), DAG: result.DAG, Lanes: dag.CountLost(result.Lost), Notices: r.cleanNotices(result.Notices)}
 	if n := result.DAG.Latest(); n != nil {
@@ -442,7 +441,7 @@ func (r *runner) end(ctx context.Context, result stone.Result, err error) error 
 		if err != nil {
 			return err
 		}
-		if r.resumed { // a replayed step does not report the steps within it
+		if r.resumed { // the tally lacks the steps within replayed steps
 			o.Steps, o.Usage = Total(steps)
 		}
 		if o.State == Failed && f != nil {
@@ -457,7 +456,7 @@ func (r *runner) end(ctx context.Context, result stone.Result, err error) error 
 	return r.cancelChildren(ctx)
 }
 
-// doneBefore reports whether the run had all its results when it was resumed.
+// doneBefore reports whether the run was already done when it was resumed.
 func (r *runner) doneBefore() bool {
 	return r.resumed && r.before.State == Done && !r.opts.Force && len(r.opts.Again) == 0
 }
@@ -470,7 +469,7 @@ func stateOf(ctx context.Context, err error) State {
 		return Waiting
 	case errors.Is(err, ErrDrained):
 		return Drained
-	case errors.As(err, new(*budget.ExhaustedError)): // also if the time is spent, which ends ctx
+	case errors.As(err, new(*budget.ExhaustedError)): // also if the budget's time is used up, which ends ctx
 		return Failed
 	case ctx.Err() != nil:
 		return Canceled
@@ -478,8 +477,8 @@ func stateOf(ctx context.Context, err error) State {
 	return Failed
 }
 
-// retries returns the paths of the recorded failures that ended a run and are retried when it is resumed. A failure stays if a
-// later attempt at the same leaf has the result; otherwise that work would be repeated.
+// retries returns the paths of the recorded failures that made a run fail and are retried when it is resumed. A failure is not
+// retried if a later attempt at the same leaf has a result, because that work would be repeated.
 func retries(f *stone.Failure, d dag.DAG, steps []Step) ([]string, error) {
 	targets := []*stone.Failure{f}
 	if f.Kind == kind.LanesFailed {
@@ -496,7 +495,7 @@ func retries(f *stone.Failure, d dag.DAG, steps []Step) ([]string, error) {
 			targets = targets[1:]
 		}
 	}
-	done := map[string][]int{} // the last attempt with a result, by place
+	done := map[string][]int{} // numbers of the last attempt with a result, by place
 	for _, s := range steps {
 		if place, attempts := address.Attempts(s.Path); s.Recorded && s.Failure == "" && slices.Compare(attempts, done[s.Kind+" "+place]) > 0 {
 			done[s.Kind+" "+place] = attempts
@@ -510,7 +509,7 @@ func retries(f *stone.Failure, d dag.DAG, steps []Step) ([]string, error) {
 	}
 	var out []string
 	for _, t := range targets {
-		all := t.Kind == kind.LanesFailed // within a lost lane
+		all := t.Kind == kind.LanesFailed // whether all failures within t are retried
 		for _, path := range failed {
 			if path == t.Path || address.Within(t.Path, path) {
 				all = true
@@ -526,8 +525,7 @@ func retries(f *stone.Failure, d dag.DAG, steps []Step) ([]string, error) {
 	return out, nil
 }
 
-// buildRevision returns the revision of the program's build information, with a + for
-// uncommitted changes.
+// buildRevision returns the revision in the program's build information, followed by "+" if there were uncommitted changes.
 func buildRevision() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -14,8 +14,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Secret marks a value that must not be recorded from now on in the run of ctx; see the package comment. It has no effect in a
-// run whose recorder comes from neither [Keep] nor [Redact]. A value shorter than 8 bytes is an error.
+// Secret marks a value as secret: from now on, the run to which ctx belongs must not record it. See the package comment. It has no
+// effect in a run whose recorder comes from neither [Keep] nor [Redact]. A value shorter than 8 bytes is an error.
 func Secret(ctx context.Context, value string) error {
 	s := redact.From(ctx)
 	if s == nil {
@@ -24,14 +24,14 @@ func Secret(ctx context.Context, value string) error {
 	return s.Add(value)
 }
 
-// Redact returns a recorder for a run that is not kept. Like the recorder of [Keep], it removes secrets from the results of
-// steps, from failures, questions and events.
+// Redact returns a recorder for a run that is not kept in a journal. Like [Keep]'s recorder, it removes secrets from the results
+// of steps, and from failures, questions and events.
 func Redact(secrets ...string) stone.RunRecorder { return &redactor{values: secrets} }
 
-// A redactor is a recorder that records nothing.
+// A redactor is a recorder that only removes secrets and records nothing.
 type redactor struct {
 	values  []string
-	secrets *redact.Set // of a run
+	secrets *redact.Set // secrets of the run
 }
 
 // OpenRun implements [stone.RunRecorder].
@@ -62,10 +62,10 @@ func (r *redactor) Do(ctx context.Context, _ step.Key, work func(context.Context
 	return rec, err
 }
 
-// Clean removes secrets from the failures that the run itself makes, see step.Recorder.
+// Clean removes secrets from the text of failures that the run itself creates; see step.Recorder.
 func (r *redactor) Clean(text string) string { return r.secrets.Clean(text) }
 
-// discreet is a frontend that receives no secrets.
+// discreet wraps a frontend and removes secrets from the questions passed to it.
 type discreet struct {
 	ask.Frontend
 	secrets *redact.Set
@@ -76,7 +76,7 @@ func (d discreet) Ask(ctx context.Context, q ask.Question) (ask.Answer, error) {
 	return d.Frontend.Ask(ctx, clean(d.secrets, q))
 }
 
-// clean returns a question without secrets.
+// clean returns a copy of a question without secrets.
 func clean(s *redact.Set, q ask.Question) ask.Question {
 	q.Text, q.Problem = s.Clean(q.Text), s.Clean(q.Problem)
 	if q.Call == nil || s.Empty() {
@@ -87,13 +87,13 @@ func clean(s *redact.Set, q ask.Question) ask.Question {
 	if input, _, err := s.JSON(c.Input); err == nil {
 		c.Input = input
 	} else {
-		c.Input = nil // the text shows everything that may be shown
+		c.Input = nil // the question's text already shows what may be shown of the input
 	}
 	q.Call = &c
 	return q
 }
 
-// secretsOf returns the run's set of secrets, from its context or new, with further values.
+// secretsOf returns the run's set of secrets with values added. The set is taken from ctx, or created if ctx has none.
 func secretsOf(ctx context.Context, values []string) (*redact.Set, error) {
 	s := redact.From(ctx)
 	if s == nil {
@@ -107,7 +107,7 @@ func secretsOf(ctx context.Context, values []string) (*redact.Set, error) {
 	return s, nil
 }
 
-// cleanRecord removes the secrets from a record, and reports whether it had any.
+// cleanRecord removes secrets from a record, and reports whether there were any.
 func cleanRecord(s *redact.Set, rec *step.Record) (bool, error) {
 	if s.Empty() {
 		return false, nil
@@ -132,7 +132,7 @@ func cleanRecord(s *redact.Set, rec *step.Record) (bool, error) {
 	return true, reseal(rec, content)
 }
 
-// reseal gives a record its changed content, and a new node and sum to match.
+// reseal replaces the content of a record, and updates its node and sum accordingly.
 func reseal(rec *step.Record, content []byte) error {
 	if rec.Failure == nil {
 		spec := dag.Spec{Type: "value", Content: json.RawMessage(content), Meta: rec.Meta, Time: rec.Time}
@@ -151,7 +151,7 @@ func reseal(rec *step.Record, content []byte) error {
 	return nil
 }
 
-// refuse reports a secret in the input or the source, which are kept unchanged.
+// refuse returns an error if the input or the source contains a secret, because both are recorded unchanged.
 func refuse(s *redact.Set, d dag.DAG, source []byte) error {
 	if s.Empty() {
 		return nil

@@ -12,13 +12,13 @@ import (
 	"github.com/stonelayer/stone/internal/bounds"
 )
 
-// Limits on the settings that are kept with a run, in bytes.
+// Limits in bytes on the settings recorded with a run.
 const (
-	maxSettings    = 16 << 10  // of a part
-	maxAllSettings = 256 << 10 // of a pipeline
+	maxSettings    = 16 << 10  // for a part
+	maxAllSettings = 256 << 10 // for a whole pipeline
 )
 
-// settingsOf returns the settings of a part if they are JSON and not too long.
+// settingsOf returns the settings of a part, or nil if they are not JSON or too long.
 func settingsOf(print []byte) json.RawMessage {
 	if len(print) > maxSettings || !bytes.HasPrefix(print, []byte("{")) || !json.Valid(print) {
 		return nil
@@ -26,7 +26,7 @@ func settingsOf(print []byte) json.RawMessage {
 	return print
 }
 
-// changedSettings lists the differences between two settings; none if either is unknown.
+// changedSettings lists the differences between the old and the new settings of a part. It returns nil if either is unknown.
 func changedSettings(was, is json.RawMessage) []string {
 	var a, b any
 	if json.Unmarshal(was, &a) != nil || json.Unmarshal(is, &b) != nil {
@@ -35,7 +35,7 @@ func changedSettings(was, is json.RawMessage) []string {
 	return changedValue("", a, b)
 }
 
-// changedValue lists the differences of two values at a place within the settings.
+// changedValue lists the differences between two values found at the place at within the settings.
 func changedValue(at string, a, b any) (out []string) {
 	if reflect.DeepEqual(a, b) {
 		return nil
@@ -57,7 +57,7 @@ func changedValue(at string, a, b any) (out []string) {
 	return []string{at + from + " → " + to}
 }
 
-// fieldsOf returns the fields of an object, or the elements of a list by their names if each has one.
+// fieldsOf returns the fields of an object, or the elements of a list by name if each element has a name.
 func fieldsOf(v any) (map[string]any, bool) {
 	list, ok := v.([]any)
 	if !ok {
@@ -76,7 +76,7 @@ func fieldsOf(v any) (map[string]any, bool) {
 	return fields, true
 }
 
-// placeIn names a part of the settings. An agent's "use" lists its tools.
+// placeIn returns a readable name for the field or element name at the place at. An agent's "use" field lists its tools.
 func placeIn(at, name string) string {
 	switch {
 	case at == "" && name == "use":

@@ -14,37 +14,37 @@ import (
 	"github.com/stonelayer/stone/internal/tree"
 )
 
-// A Part describes one ashlar of a pipeline from the outside.
+// A Part describes an ashlar of a pipeline by its external properties.
 type Part struct {
 	Path     string   `json:"path"` // names from the root down; equal names under one parent have #2, #3, …
-	Form     string   `json:"form"` // "guard" for a decision of glue whether the next part runs
+	Form     string   `json:"form"` // kind of ashlar; "guard" is a decision in glue on whether the next part runs
 	Version  string   `json:"version,omitempty"`
-	Type     string   `json:"type,omitempty"`   // that it produces
-	Schema   string   `json:"schema,omitempty"` // digest of its schema
+	Type     string   `json:"type,omitempty"`   // node type that the part produces
+	Schema   string   `json:"schema,omitempty"` // digest of the type's schema
 	Reads    []Read   `json:"reads,omitempty"`
-	Branches []string `json:"branches,omitempty"` // of a match
-	Rounds   int      `json:"rounds,omitempty"`   // bound of a loop
-	Detail   string   `json:"detail,omitempty"`   // digest of its configuration: model, tools, checks
-	// Settings is the JSON whose digest is Detail, empty if it is too long.
+	Branches []string `json:"branches,omitempty"` // branch names of a match
+	Rounds   int      `json:"rounds,omitempty"`   // maximum number of rounds of a loop
+	Detail   string   `json:"detail,omitempty"`   // digest of the part's configuration, such as model, tools and checks
+	// Settings is the JSON whose digest is Detail. It is empty if it would be too long.
 	Settings json.RawMessage `json:"settings,omitempty"`
-	Prompt   string          `json:"prompt,omitempty"` // constant prompt, at most 4 KiB and a digest of the rest
-	Print    dag.ID          `json:"print"`            // its fingerprint, including everything below
+	Prompt   string          `json:"prompt,omitempty"` // constant prompt; if longer than 4 KiB, its beginning and a digest of the rest
+	Print    dag.ID          `json:"print"`            // fingerprint of the part, including all parts below it
 }
 
-// Read is a query of a part.
+// Read is a query with which a part reads nodes.
 type Read struct {
-	Query   string `json:"query"`          // in the notation of programs
-	Type    string `json:"type,omitempty"` // the requested type, empty for any
+	Query   string `json:"query"`          // written as in programs
+	Type    string `json:"type,omitempty"` // node type that is read; empty for any type
 	Nearest bool   `json:"nearest,omitempty"`
 }
 
 const guardForm = "guard"
 
-// maxParts is the maximum number of recorded parts of a pipeline. They are used to explain changes.
+// maxParts is the maximum number of parts of a pipeline to record. Parts are recorded to explain changes.
 const maxParts = 10_000
 
-// Shape lists the parts of a pipeline, parents first; nil if it has more than 10,000. A
-// reduce and the ashlar that it wraps are one part, as in the paths of a run.
+// Shape lists the parts of a pipeline, parents first. It returns nil for a pipeline with more than 10,000 parts. A reduce and the
+// ashlar that it wraps are one part, as in a run's paths.
 func Shape(p stone.Ashlar) []Part {
 	var parts []Part
 	left := maxAllSettings
@@ -114,7 +114,7 @@ func index(parts []Part) map[string]Part {
 	return m
 }
 
-// differences lists the differences of two parts, without their names.
+// differences lists the differences between two parts, except for their names.
 func differences(a, b Part) []string {
 	var out []string
 	say := func(what, was, is string) {

@@ -10,9 +10,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// spending returns the context in which the run is charged to the account of ctx. The
-// earlier cost of a resumed run is charged first, once; recorded steps are not charged
-// again. Leave is called at the end of the run.
+// spending returns a context in which the run's steps are charged to the account of ctx. If the run is resumed, its earlier cost
+// is charged first, and recorded steps are not charged again. The caller must call leave at the end of the run.
 func (r *runner) spending(ctx context.Context) (_ context.Context, leave func(over bool), err error) {
 	ctx = budget.WithOutputs(ctx)
 	account := budget.From(ctx)
@@ -21,7 +20,7 @@ func (r *runner) spending(ctx context.Context) (_ context.Context, leave func(ov
 	}
 	var earlier budget.Earlier
 	var used []spent
-	if r.resumed && !r.doneBefore() { // a run that is done needs nothing more
+	if r.resumed && !r.doneBefore() { // a run that is done costs nothing more
 		steps, err := r.journal.Steps(ctx, r.cfg.RunID)
 		if err != nil {
 			return ctx, nil, err
@@ -45,7 +44,7 @@ func (r *runner) spending(ctx context.Context) (_ context.Context, leave func(ov
 	return budget.With(ctx, own), func(over bool) { own.Leave(r.cfg.RunID, over) }, nil
 }
 
-// spent is the usage of a step.
+// spent is the usage of the step at path.
 type spent struct {
 	path string
 	budget.Usage
@@ -67,8 +66,8 @@ func under(steps []spent) func(path string) budget.Usage {
 	}
 }
 
-// Has reports whether another process has recorded the result of a costly step of the run, see step.Recorder. The result may
-// belong to another attempt at the leaf: if it cannot be used, the step reserves its cost when it starts.
+// Has reports whether another process has recorded the result of a costly step of this run; see step.Recorder. The result may
+// belong to another attempt at the leaf. If it cannot be used, the step reserves its cost when it starts.
 func (r *recorder) Has(key step.Key) bool {
 	place, _ := address.Attempts(key.Path)
 	_, ok := r.paid.Load(bodyOf(place, key.Name))
@@ -82,8 +81,7 @@ func bodyOf(path, name string) body {
 	return body{path[:max(strings.LastIndexByte(path, '/'), 0)], name}
 }
 
-// Spent returns the cost of a step: the usage of its attempts and, for each attempt
-// without a result, its declared cost.
+// Spent returns the cost of a step: the usage of its attempts plus the declared cost of each attempt that has no result.
 func (s Step) Spent() budget.Amount {
 	spent := s.Total().Amount()
 	spent.Roundtrips = s.Declared.Times(s.Attempts).Roundtrips

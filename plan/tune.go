@@ -19,7 +19,8 @@ func (p *Plan) Calls() (slots []string) {
 	return slots
 }
 
-// WithCall returns the plan with a change of one of its Calls. The error comes from change or reports a missing call.
+// WithCall returns a copy of the plan in which change has been applied to one of its Calls. The error comes from change or says
+// that there is no such call.
 func (p *Plan) WithCall(slot string, change func(*call.Spec) error) (*Plan, error) {
 	i := slices.IndexFunc(p.nodes, func(n *node) bool { return n.op == "call" && n.as == slot })
 	switch {

@@ -16,16 +16,17 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// A statement and its arguments: nil, int64, float64, string, bool, []byte, texts, blobs or
-// []int64. Its rows are passed to each, unless that is nil.
+// statement is a statement with its arguments, which can be nil, int64, float64, string, bool, []byte, texts, blobs or []int64. If
+// each is not nil, it is called with each row of the result.
 type statement struct {
 	text string
 	args []any
-	each func([][]byte) // its argument is valid only during the call
+	each func([][]byte) // the argument is valid only during the call
 }
 
-// large reports whether the statement needs its own message. A process that stops while it sends a large one would keep its
-// locks, because PostgreSQL limits silence within a message only if the message is the first after an answer.
+// large reports whether the statement must be sent as the first message after a response. PostgreSQL applies its timeouts within a
+// message only if it is the first after a response. Otherwise a process that stops while sending a large statement would keep its
+// locks.
 func (s statement) large() bool {
 	size := 0
 	for _, arg := range s.args {
@@ -44,7 +45,7 @@ type (
 
 var binaries = []int16{pgtype.BinaryFormatCode}
 
-// exchange sends statements at once and reads their answers. All values are in binary.
+// exchange sends all statements together and reads the responses. All values are sent and received in binary format.
 func exchange(ctx context.Context, conn *pgconn.PgConn, statements ...statement) error {
 	var batch pgconn.Batch
 	for _, s := range statements {
@@ -75,22 +76,23 @@ func exchange(ctx context.Context, conn *pgconn.PgConn, statements ...statement)
 	return n.failed(results.Close())
 }
 
-// names holds the prepared statements of a connection by their texts: nil for one that was sent once. The server parses and plans
-// each only once, which saves a third of its work. Large statements are always prepared, so each is one message. A pooler such as
-// PgBouncer may give each transaction another connection, which does not know the names. The first such error ends the use of
-// names in the DB, and the statement is repeated.
+// names holds the prepared statements of a connection, by text; nil stands for a statement that has been sent only once. The
+// server parses and plans each prepared statement only once, which saves a third of its work. Large statements are always
+// prepared, so that each is sent as a single message. A pooler such as PgBouncer may use a different connection for each
+// transaction, which does not have the prepared statements. After the first error of this kind, the DB stops using prepared
+// statements and repeats the statement.
 type names struct {
 	pooled *atomic.Bool
-	all    bool // set for the writing connection; others have many rare statements
+	all    bool // prepare all statements; set for the writing connection, because the others have many rare statements
 	kept   map[string]*pgconn.StatementDescription
 }
 
-// mostNames is the maximum number of names on a connection.
+// mostNames is the maximum number of prepared statements on a connection.
 const mostNames = 64
 
 const namesKey = "stone names"
 
-// connect opens a connection with names.
+// connect opens a connection that keeps prepared statements.
 func (p *pool) connect(ctx context.Context, writes bool) (*pgconn.PgConn, error) {
 	conn, err := pgconn.ConnectConfig(ctx, p.config)
 	if err == nil {
@@ -99,7 +101,8 @@ func (p *pool) connect(ctx context.Context, writes bool) (*pgconn.PgConn, error)
 	return conn, err
 }
 
-// prepared returns the prepared statement, or nil. It prepares a statement when it is sent a second time.
+// prepared returns the prepared statement for s, or nil if there is none. It prepares a statement when it is sent for the second
+// time.
 func prepared(ctx context.Context, conn *pgconn.PgConn, s statement, types []uint32) (*pgconn.StatementDescription, error) {
 	n, _ := conn.CustomData()[namesKey].(*names)
 	if n != nil && n.pooled.Load() && s.large() {
@@ -115,7 +118,8 @@ func prepared(ctx context.Context, conn *pgconn.PgConn, s statement, types []uin
 	}
 	if again {
 		var err error
-		// The name identifies the text: through a pooler the connection may have names of other versions.
+		// The name is derived from the text, because a pooler's connection may have statements that other versions of this program
+		// prepared.
 		hash := sha256.Sum256(fmt.Append(nil, s.text, types))
 		if named, err = conn.Prepare(ctx, fmt.Sprintf("stone_%x", hash[:16]), s.text, types); err != nil {
 			return nil, n.failed(err)
@@ -125,7 +129,7 @@ func prepared(ctx context.Context, conn *pgconn.PgConn, s statement, types []uin
 	return named, nil
 }
 
-// failed ends the use of names if an error shows that a pooler forgets them.
+// failed stops the use of prepared statements if err shows that a pooler loses them.
 func (n *names) failed(err error) error {
 	if n != nil && isUnknownName(err) {
 		n.pooled.Store(true)
@@ -173,10 +177,10 @@ func encode(arg any) (value []byte, oid uint32) {
 	panic(fmt.Sprintf("postgres: argument of type %T", arg))
 }
 
-// null is the length of an element that is NULL.
+// null is the length of a NULL element.
 const null = -1
 
-// array encodes an array of one dimension for array_recv in PostgreSQL's arrayfuncs.c.
+// array encodes a one-dimensional array in the format that PostgreSQL's array_recv (in arrayfuncs.c) reads.
 func array(n int, oid uint32, length func(int) int, element func([]byte, int) []byte) []byte {
 	header := []uint32{1, 1, oid, uint32(n), 1} // dimensions, has NULLs, type; size, first index
 	if n == 0 {
@@ -203,16 +207,16 @@ func integerOf(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint6
 
 func integer(value []byte) int64 { return int64(binary.BigEndian.Uint64(value)) }
 
-// pool holds the connections for reading.
+// pool holds the connections for reads.
 type pool struct {
 	config *pgconn.Config
-	pooled atomic.Bool // a pooler was detected, so statements get no names
+	pooled atomic.Bool // a pooler was detected, so statements are no longer prepared
 	places chan struct{}
 	idle   chan *pgconn.PgConn
 	closed atomic.Bool
 }
 
-// take returns a connection, which the caller must return.
+// take returns a connection. The caller must return it with give.
 func (p *pool) take(ctx context.Context) (*pgconn.PgConn, error) {
 	if p.closed.Load() {
 		return nil, journal.ErrClosed
@@ -234,7 +238,7 @@ func (p *pool) take(ctx context.Context) (*pgconn.PgConn, error) {
 	return conn, err
 }
 
-// give returns a connection to the pool. It closes one that is lost or within a transaction.
+// give returns a connection to the pool. It closes a connection that is lost or within a transaction.
 func (p *pool) give(conn *pgconn.PgConn) {
 	if conn.IsClosed() || conn.TxStatus() != 'I' {
 		drop(conn)
@@ -252,7 +256,7 @@ func (p *pool) close() {
 	p.shrink()
 }
 
-// shrink closes the connections that are not in use.
+// shrink closes all connections that are not in use.
 func (p *pool) shrink() {
 	for {
 		select {
@@ -268,10 +272,10 @@ func (p *pool) shrink() {
 func drop(conn *pgconn.PgConn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = conn.Close(ctx) // the server notices too
+	_ = conn.Close(ctx) // even if this fails, the server notices
 }
 
-// query reads the rows of a statement. After a temporary failure it calls reset and repeats the statement.
+// query executes a statement and reads its rows. After a temporary failure it calls reset and repeats the statement.
 func (d *database) query(ctx context.Context, s statement, reset func()) error {
 	started := time.Now()
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {

@@ -14,10 +14,10 @@ import (
 	"github.com/stonelayer/stone/journal/internal/log"
 )
 
-// PostgreSQL error codes, from Appendix A of its manual: "PostgreSQL Error Codes".
+// PostgreSQL error codes, from "PostgreSQL Error Codes" (Appendix A of its manual).
 const (
 	uniqueViolation   = "23505"
-	readOnly          = "25006" // of a standby, after a failover
+	readOnly          = "25006" // the server is a standby, for example after a failover
 	idleTooLong       = "25P03"
 	invalidPassword   = "28P01"
 	noAuthorization   = "28000"
@@ -34,7 +34,7 @@ const (
 	crashed           = "57P02"
 	cannotConnectNow  = "57P03"
 
-	refused = "STONE" // of stone.refuse
+	refused = "STONE" // raised by the function stone.refuse
 )
 
 var passingCodes = []string{
@@ -49,10 +49,10 @@ func (d *database) Passing(err error) bool {
 	}
 	if server := (*pgconn.PgError)(nil); errors.As(err, &server) {
 		switch server.Code[:2] {
-		case "08", "53", "58": // connection, resources, the system
+		case "08", "53", "58": // connection exceptions, insufficient resources, system errors
 			return true
 		}
-		// Another process may have created a run of the same name meanwhile.
+		// Another process may have created a run with the same ID in the meantime.
 		return slices.Contains(passingCodes, server.Code) || server.Code == uniqueViolation && server.ConstraintName == "runs_id_key"
 	}
 	return disconnected(err)
@@ -64,34 +64,34 @@ func isReadOnly(err error) bool {
 	return errors.As(err, &server) && server.Code == readOnly
 }
 
-// isUnknownName reports whether the connection lacks the named statements of this process.
+// isUnknownName reports whether the server does not know a statement that this process has prepared.
 func isUnknownName(err error) bool {
 	var server *pgconn.PgError
 	return errors.As(err, &server) && (server.Code == noStatement || server.Code == sameStatement)
 }
 
-// isFenced reports whether the fence stopped a statement: see fence.
+// isFenced reports whether a transaction was stopped by the statement fence.
 func isFenced(err error) bool {
 	var server *pgconn.PgError
 	return errors.As(err, &server) && server.Code == refused
 }
 
-// disconnected reports whether the server could not be reached, or did not answer.
+// disconnected reports whether the server could not be reached or did not respond.
 func disconnected(err error) bool {
 	var network net.Error
 	return errors.As(err, &network) || errors.As(err, new(*pgconn.ConnectError)) || pgconn.Timeout(err) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, errSlow) ||
-		err != nil && strings.HasSuffix(err.Error(), "conn closed") // pgconn exports no error for it
+		err != nil && strings.HasSuffix(err.Error(), "conn closed") // pgconn does not export this error
 }
 
-// untrusted reports whether the certificate of the server was rejected. Reads then fail at once. Writes are retried, because they
-// may contain results that were paid for.
+// untrusted reports whether the server's certificate was rejected. In that case reads fail immediately, but writes are retried,
+// because they may contain results that have been paid for.
 func untrusted(err error) bool {
-	return errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(x509.UnknownAuthorityError)) || // of verify-ca
+	return errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(x509.UnknownAuthorityError)) || // returned with sslmode=verify-ca
 		errors.As(err, new(x509.CertificateInvalidError))
 }
 
-// Explain implements [log.Database]: it names the database, the problem and the remedy.
+// Explain implements [log.Database]. The error names the database, the problem and the remedy.
 func (d *database) Explain(err error) error {
 	if err == nil || errors.As(err, new(*log.Trouble)) {
 		return err

@@ -2,14 +2,15 @@ package postgres
 
 import "github.com/stonelayer/stone/journal/internal/log"
 
-// advance is the fence: it waits for a transaction that is taking over a run, then compares the owner again.
+// advance increments the beats of runs whose owners are unchanged. If another transaction is taking over a run, the statement
+// waits for that transaction and then compares the owner again.
 const advance = `UPDATE stone.runs r SET beat = r.beat + 1, rows = CASE WHEN b.rows < 0 THEN r.rows ELSE b.rows END
 	FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[]) AS b (run, owner, rows, least)
 	WHERE r.run = b.run AND r.owner = b.owner AND r.beat >= b.least RETURNING r.run, r.beat`
 
-// Changed by tests: fence is advance, but fails unless it changes all of the runs. Count is the first statement of each
-// transaction and fails unless the row and this process agree on the last transaction. Mark breaks that agreement for a
-// transaction whose answer was lost.
+// Tests change these statements. Fence is like advance, but fails unless it can change all of the runs. Count is the first
+// statement of each transaction. It fails unless the number in this process's row is the number of the last transaction. Mark
+// changes that number, so that a transaction whose response was lost can no longer start.
 var (
 	fence = "WITH done AS (" + advance + ") SELECT run, beat FROM done UNION ALL SELECT 0, CASE WHEN count(*) = cardinality($1) THEN 0 ELSE stone.refuse('a run has another owner') END FROM done"
 	count = "WITH done AS (UPDATE stone.writers SET commits = $2 WHERE writer = $1 AND commits = $3 RETURNING 1) SELECT CASE WHEN count(*) = 1 THEN 0 ELSE stone.refuse('an earlier commit of this process was lost') END FROM done"

@@ -10,22 +10,23 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// channel is the name of the channel on which processes announce commits. The payload is the number of the process.
+// channel is the name of the channel on which processes announce commits. The payload of a notification is the number of the
+// process.
 const channel = "stone"
 
-// coalesce is the time in which commits share a notification.
+// coalesce is the period within which all commits share one notification.
 const coalesce = 10 * time.Millisecond
 
-// news announces commits to other processes and receives theirs. A notification has its own transaction, because its commit locks
-// the whole database.
+// news announces commits to other processes, and receives their announcements. A notification is sent in a separate transaction,
+// because committing it locks the whole database.
 type news struct {
 	*database
 	changes chan struct{}
-	ctx     context.Context // done when the database is closed
+	ctx     context.Context // canceled when the database is closed
 	stop    context.CancelFunc
 	telling sync.Once
 
-	mu      sync.Mutex // starting and stopping
+	mu      sync.Mutex // protects starting and stopping
 	running sync.WaitGroup
 }
 
@@ -35,7 +36,7 @@ func newNews(d *database) *news {
 	return n
 }
 
-// start runs a function until the database is closed, unless it already is.
+// start runs f in a goroutine, unless the database is already closed. F must return when the database is closed.
 func (n *news) start(f func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -49,11 +50,11 @@ func (n *news) changed() {
 	n.telling.Do(func() { n.start(n.tell) })
 	select {
 	case n.changes <- struct{}{}:
-	default: // it will be told
+	default: // a notification is already pending
 	}
 }
 
-// tell notifies other processes. It ignores errors, because they also poll.
+// tell notifies other processes. It ignores errors, because the other processes also poll.
 func (n *news) tell() {
 	for {
 		select {
@@ -76,12 +77,12 @@ func (n *news) notify() error {
 	defer n.pool.give(conn)
 	return exchange(ctx, conn,
 		statement{text: "BEGIN"},
-		statement{text: "SET LOCAL synchronous_commit = off"}, // losing it is harmless
+		statement{text: "SET LOCAL synchronous_commit = off"}, // losing a notification is harmless
 		statement{text: "SELECT pg_notify($1, $2)", args: []any{channel, n.own()}},
 		statement{text: "COMMIT"})
 }
 
-// own returns the payload of this process, whose number can change.
+// own returns the payload of this process's notifications. The number of a process can change.
 func (n *news) own() string { return strconv.FormatInt(n.id.Load(), 10) }
 
 func (n *news) sleep(d time.Duration) {
@@ -94,11 +95,10 @@ func (n *news) sleep(d time.Duration) {
 // Listen implements [log.Database].
 func (d *database) Listen(wake func()) { d.news.start(func() { d.news.listen(wake) }) }
 
-// listen calls wake after notifications of other processes. It connects again when the
-// connection is lost.
+// listen calls wake after notifications from other processes. If the connection is lost, it connects again.
 func (n *news) listen(wake func()) {
 	for n.ctx.Err() == nil {
-		_ = n.hear(wake) // followers poll meanwhile
+		_ = n.hear(wake) // in the meantime, followers poll
 		n.sleep(time.Second/2 + rand.N(time.Second))
 	}
 }
@@ -125,7 +125,7 @@ func (n *news) hear(wake func()) error {
 	if _, err := conn.Exec(ctx, "LISTEN "+channel).ReadAll(); err != nil {
 		return err
 	}
-	for wake(); ; wake() { // commits before LISTEN were not announced
+	for wake(); ; wake() { // commits before LISTEN have not been announced to this process
 		for len(heard) == 0 {
 			if err := conn.WaitForNotification(n.ctx); err != nil {
 				return err

@@ -18,26 +18,25 @@ import (
 
 // Options of a DB. The zero value suits most programs.
 type Options struct {
-	// Lease is how long a run stays with this DB after its last renewal; another process waits just as long before it takes over
-	// a dead process's run. 5 s if zero.
+	// Lease is how long a run belongs to this DB after the last renewal. Another process must wait just as long before it takes
+	// over a dead process's run. Zero means 5 seconds.
 	Lease time.Duration
-	// Retry is how long a failed read or write is retried before its error is reported,
-	// for example while the server restarts. 5 s if zero.
+	// Retry is how long a failed read or write is retried before its error is reported, for example while the server restarts.
+	// Zero means 5 seconds.
 	Retry time.Duration
-	// RetryResults is the same for results of steps, which may have cost money. 2 minutes if zero, and at least Retry. A result
-	// not written by then is still written as soon as possible while the DB is open. Trouble that lasts longer than Retry is
-	// logged once, with slog.Default.
+	// RetryResults is the same for results of steps, which may have cost money. Zero means 2 minutes. The time is at least Retry.
+	// A result that has not been written by then is still written as soon as possible while the DB is open. If writes fail for
+	// longer than Retry, this is logged once, with slog.Default.
 	RetryResults time.Duration
-	// Listen is the address of the server itself, if the address of Open leads to a pooler such as PgBouncer: notifications need
-	// a session. Without it, followers of runs poll.
+	// Listen is the address of the server itself. It is needed for notifications if the address passed to Open belongs to a pooler
+	// such as PgBouncer, because notifications require a session. Without notifications, followers of runs poll.
 	Listen string
 }
 
-// DB is a [journal.Journal] over a PostgreSQL database. It may serve several runs and
-// goroutines at once. See that interface for its methods. Close writes the queued results,
-// gives up all leases and closes the connections. The error of Close contains the number
-// of lost results, if any. Close the DB when its runs have returned: running steps fail
-// with journal.ErrClosed.
+// DB is a [journal.Journal] that stores runs in a PostgreSQL database. It can be used by several runs and goroutines at the same
+// time. Its methods are described in that interface. Close writes the queued results, gives up all leases and closes the
+// connections; its error states how many results are lost, if any. Close the DB only after its runs have returned, because running
+// steps fail with journal.ErrClosed.
 type DB struct {
 	*shared
 	database *database
@@ -45,8 +44,8 @@ type DB struct {
 
 type shared = log.Journal
 
-// Changed by tests: the function called at the points at which they kill the process, the clock, the poll interval of Follow, and
-// the size of the largest content.
+// Tests change these variables: the function called at the points where they kill the process, the clock, the poll interval of
+// Follow, and the maximum size of a content.
 var (
 	reached     log.Points
 	now         = time.Now
@@ -54,7 +53,7 @@ var (
 	mostContent = 256 << 20
 )
 
-// readers is the number of connections that read at the same time.
+// readers is the maximum number of connections that read at the same time.
 const readers = 8
 
 // database is the [log.Database] of a DB.
@@ -63,23 +62,23 @@ type database struct {
 	config    *pgconn.Config
 	listening *pgconn.Config
 	retry     time.Duration
-	patience  time.Duration // time for an answer from the server
-	idle      time.Duration // time after which the server ends a silent transaction
+	patience  time.Duration // how long to wait for a response from the server
+	idle      time.Duration // time after which the server ends a transaction if this process sends nothing
 
 	reader
 	pool *pool
 	news *news
-	id   atomic.Int64 // number of this process, 0 before its first commit
+	id   atomic.Int64 // number of this process; 0 before its first commit
 
-	// Used only by the writer of the journal.
+	// Used only by the goroutine that writes.
 	writer  *pgconn.PgConn
 	commits int64 // number of the last attempted commit
-	lost    int   // transactions lost since the last commit
+	lost    int   // number of transactions lost since the last commit
 }
 
-// Open connects to a database: "postgres://user:password@host/name", or "host=… user=… dbname=…". Missing parts of the address,
-// including TLS, come from the environment (PGHOST, PGPASSWORD, PGSSLMODE, …), as in PostgreSQL's own programs. Open creates
-// missing tables and refuses a schema of another version.
+// Open connects to the database with the given address, such as "postgres://user:password@host/name" or "host=… user=… dbname=…".
+// Missing parts of the address, including TLS settings, are taken from the environment (PGHOST, PGPASSWORD, PGSSLMODE, …), as in
+// PostgreSQL's own programs. Open creates missing tables, and refuses a schema with a different version.
 func Open(ctx context.Context, address string, opts Options) (*DB, error) {
 	d, err := connect(ctx, address, &opts)
 	if err != nil {
@@ -96,7 +95,7 @@ func Open(ctx context.Context, address string, opts Options) (*DB, error) {
 
 func parse(address string) (*pgconn.Config, error) {
 	config, err := pgconn.ParseConfig(address)
-	if err != nil { // its text may contain the password
+	if err != nil { // the text of the error may contain the password
 		return nil, errors.New("the address of the database cannot be read: want one like postgres://user:password@host:5432/name?sslmode=verify-full")
 	}
 	return config, nil
@@ -110,7 +109,7 @@ func nameOf(c *pgconn.Config) string {
 	return fmt.Sprintf("postgres://%s@%s/%s", c.User, at, cmp.Or(c.Database, c.User))
 }
 
-// connect returns a database whose schema is not checked, and completes the options.
+// connect connects to a database without checking the schema, and sets missing options to their defaults.
 func connect(ctx context.Context, address string, opts *Options) (*database, error) {
 	config, err := parse(address)
 	if err != nil {
@@ -140,7 +139,7 @@ func connect(ctx context.Context, address string, opts *Options) (*database, err
 	return d, nil
 }
 
-// suits checks the settings on which the guarantees depend.
+// suits checks the server settings that the guarantees depend on.
 func (d *database) suits(ctx context.Context) error {
 	found, err := rows(ctx, d.reader, func(v [][]byte) [2]string { return [2]string{string(v[0]), string(v[1])} },
 		"SELECT current_setting('synchronous_commit'), current_setting('server_encoding')")
@@ -155,8 +154,8 @@ func (d *database) suits(ctx context.Context) error {
 	return nil
 }
 
-// within limits the time for an answer from the server. It adds a second for each megabyte sent: otherwise a large commit could
-// never succeed on a busy server.
+// within returns a context that limits the time for a response from the server. It adds a second for each megabyte sent, because
+// otherwise a large commit might never succeed on a busy server.
 func (d *database) within(ctx context.Context, bytes int) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, d.patience+time.Duration(bytes>>20)*time.Second, errSlow)
 }
@@ -164,10 +163,10 @@ func (d *database) within(ctx context.Context, bytes int) (context.Context, cont
 // Name implements [log.Database].
 func (d *database) Name() string { return d.name }
 
-// Check implements [log.Database]: if the database is removed, the next commit fails.
+// Check implements [log.Database]. It does nothing, because the next commit fails if the database was removed.
 func (d *database) Check() error { return nil }
 
-// Idle implements [log.Database]: it closes unused reading connections.
+// Idle implements [log.Database]. It closes unused connections for reads.
 func (d *database) Idle() error {
 	d.pool.shrink()
 	return nil
@@ -183,7 +182,7 @@ func (d *database) Close() error {
 	if d.writer != nil {
 		ctx, cancel := d.within(background, 0)
 		defer cancel()
-		// If it fails, another process eventually removes the row.
+		// If this fails, another process will eventually remove the row.
 		_ = exchange(ctx, d.writer, statement{text: "DELETE FROM stone.writers WHERE writer = $1", args: []any{d.id.Load()}})
 		drop(d.writer)
 	}
@@ -191,7 +190,7 @@ func (d *database) Close() error {
 	return nil
 }
 
-// Part lets a program keep runs in PostgreSQL, see cli.Part.
+// Part lets a program store runs in PostgreSQL; see cli.Part.
 var Part = stores.Server{
 	Open: func(ctx context.Context, address, listen string) (stores.Store, error) {
 		db, err := Open(ctx, address, Options{Listen: listen})
@@ -203,7 +202,7 @@ var Part = stores.Server{
 	Secret: func(address string) string {
 		config, err := parse(address)
 		if err != nil {
-			return "" // it opens nothing
+			return "" // Open will return the error
 		}
 		return config.Password
 	},

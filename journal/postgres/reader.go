@@ -9,30 +9,30 @@ import (
 	"github.com/stonelayer/stone/journal/internal/log"
 )
 
-// reader is a [log.Reader] over the pool, or within a transaction.
+// reader is a [log.Reader] that reads with connections of the pool, or within a transaction.
 type reader struct {
 	source interface {
-		// query reads the rows of a statement. It calls reset before the first row, and
-		// again if it repeats the statement.
+		// query executes a statement and reads its rows. It calls reset before the first row, and again each time it repeats the
+		// statement.
 		query(ctx context.Context, s statement, reset func()) error
 	}
 }
 
-// rows returns the rows of a query, decoded by scan. They are read completely, so a slow caller keeps no connection or
-// transaction.
+// rows returns the rows of a query, decoded by scan. It reads all rows before it returns, so a slow caller does not keep a
+// connection or a transaction.
 func rows[T any](ctx context.Context, r reader, scan func([][]byte) T, text string, args ...any) (found []T, err error) {
 	each := func(values [][]byte) { found = append(found, scan(values)) }
 	err = r.source.query(ctx, statement{text, args, each}, func() { found = found[:0] })
 	return found, err
 }
 
-// often lists the frequent statements of readers.
+// often contains the frequent statements of readers.
 var often = map[string]bool{byID: true, byPaths: true, byPrefix: true}
 
-// Bounds of a page.
+// Limits on a page of records.
 const (
 	mostRows  = 8192
-	mostBytes = 8 << 20 // bytes of contents; the last row may exceed it
+	mostBytes = 8 << 20 // total size of contents in bytes; the last row may exceed it
 )
 
 const runColumns = "run, id, owner, beat, lease, outside, rows, state, tail, tip, pipeline, started, ended, seal, info, outcome"
@@ -89,7 +89,7 @@ func (r reader) Runs(ctx context.Context, s log.RunSelection) iter.Seq2[*log.Run
 	})
 }
 
-// selectingRuns returns the query for a page of a selection, and its arguments.
+// selectingRuns returns the query for a page of selected runs, and the query's arguments.
 func selectingRuns(s log.RunSelection, limit int) (text string, args []any) {
 	keys, args := s.Keys("stone.", limit)
 	return fmt.Sprintf(`SELECT %s, %s FROM (
@@ -112,7 +112,7 @@ func textsOf(list []string) texts {
 	return out
 }
 
-// lastRune is the last character of Unicode: every text with a prefix sorts before prefix+lastRune.
+// lastRune is the highest Unicode code point: every text that begins with a prefix sorts before prefix+lastRune.
 const lastRune = "\U0010FFFF"
 
 // CountRuns implements [log.Reader].
@@ -131,10 +131,10 @@ func (r reader) Named(ctx context.Context, prefix string, limit int) ([]*log.Run
 
 const rowColumns = "run, seq, digest, reuse, node, parents, path, head, seal, content"
 
-// headColumns lacks the content of results and nodes, which may be long.
+// headColumns are the columns without the content of results and nodes, which may be long.
 const headColumns = "run, seq, digest, reuse, node, parents, path, head, seal, CASE WHEN digest IS NULL AND node IS NULL THEN content END"
 
-// scanRow copies the values at once: a resumed run reads all its rows.
+// scanRow copies all values of a row together, because a resumed run reads all its rows.
 func scanRow(v [][]byte) *log.Row {
 	size := 0
 	for _, value := range v[2:] {
@@ -174,9 +174,9 @@ func (r reader) Rows(ctx context.Context, run int64, s log.Selection) iter.Seq2[
 	})
 }
 
-// byPaths looks up each path separately. With a condition such as path = ANY ($3) and statistics that
-// are older than the run, the server uses the index of run and seq, and reads the whole run. Only the
-// index of run, path and seq can serve the order of this query.
+// byPaths looks up each path separately. With a condition such as path = ANY ($3), and if its statistics are older than the run,
+// the server would use the index on run and seq, and would read the whole run. The order of this query can be served only by the
+// index on run, path and seq.
 var byPaths = fmt.Sprintf(`SELECT %s FROM (
 	SELECT found.*, sum(size) OVER (ORDER BY found.seq ROWS UNBOUNDED PRECEDING) - size AS before
 	FROM unnest($3::text[]) AS wanted (path) CROSS JOIN LATERAL (
@@ -185,7 +185,7 @@ var byPaths = fmt.Sprintf(`SELECT %s FROM (
 	) found WHERE found.run = $1 AND found.path = wanted.path AND found.seq > $2
 ) page WHERE before < %d ORDER BY seq LIMIT $4`, rowColumns, mostBytes)
 
-// selecting returns the query for a page of a selection, and its arguments.
+// selecting returns the query for a page of selected records, and the query's arguments.
 func selecting(run int64, s log.Selection, limit int64) (text string, args []any) {
 	if len(s.Paths) > 0 {
 		return byPaths, []any{run, s.After, textsOf(s.Paths), limit}
@@ -229,7 +229,7 @@ func selecting(run int64, s log.Selection, limit int64) (text string, args []any
 	}
 	columns, bound := headColumns, ""
 	if !s.Heads {
-		// The server knows the size of a content without reading it.
+		// The server can determine the size of a content without reading the content.
 		const size = "coalesce(octet_length(content), 0)"
 		columns, bound = rowColumns, fmt.Sprintf(` AND seq <= (SELECT max(seq) FROM (
 			SELECT seq, sum(%[1]s) OVER (ORDER BY seq ROWS UNBOUNDED PRECEDING) - %[1]s AS before FROM stone.records WHERE %[2]s ORDER BY seq LIMIT %[3]d
@@ -238,8 +238,8 @@ func selecting(run int64, s log.Selection, limit int64) (text string, args []any
 	return fmt.Sprintf("SELECT %s FROM stone.records WHERE %s%s ORDER BY seq LIMIT %d", columns, text, bound, limit), args
 }
 
-// byPrefix reads a range of paths, from a path and number on. Like byPaths, it has an order that only
-// the index of run, path and seq can serve.
+// byPrefix reads a range of paths, beginning with a path and number. As with byPaths, its order can be served only by the index on
+// run, path and seq.
 var byPrefix = fmt.Sprintf(`SELECT %s FROM (
 	SELECT *, sum(size) OVER (ORDER BY path, seq ROWS UNBOUNDED PRECEDING) - size AS before FROM (
 		SELECT *, coalesce(octet_length(content), 0) AS size FROM stone.records
@@ -250,7 +250,7 @@ var byPrefix = fmt.Sprintf(`SELECT %s FROM (
 
 // Reusable implements [log.Reader].
 func (r reader) Reusable(ctx context.Context, reuse []byte, from, but int64) iter.Seq2[*log.Row, error] {
-	const few = 4 // nearly always the first suffices
+	const few = 4 // the first row is nearly always sufficient
 	return log.Pages(few, 0, func(last **log.Row, limit int) ([]*log.Row, bool, error) {
 		var run, seq int64
 		if last != nil {
@@ -322,7 +322,7 @@ func scanBlock(v [][]byte) *log.Block {
 	return b
 }
 
-// Verify implements [log.Verifier]. Pages and indexes are checked by the server's own pg_amcheck.
+// Verify implements [log.Verifier]. It does not check pages and indexes; PostgreSQL's pg_amcheck does that.
 func (f *database) Verify(ctx context.Context, found func(string)) error {
 	for _, table := range []string{"records", "questions", "blocks", "labels", "batches", "receivers", "outbox"} {
 		lost, err := rows(ctx, f.reader, func(v [][]byte) int64 { return integer(v[0]) },

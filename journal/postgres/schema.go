@@ -12,10 +12,10 @@ var schema string
 // version is the version of the schema.
 const version = 1
 
-// lockSchema makes processes that find no tables wait for each other: the number encodes the bytes of "stone".
+// lockSchema makes processes that want to create the tables wait for each other. The number encodes the bytes of "stone".
 const lockSchema = "SELECT pg_advisory_xact_lock(495874698853)"
 
-// versionOf returns the version of the schema, 0 if there is none.
+// versionOf returns the version of the schema, or 0 if the schema does not exist.
 func (d *database) versionOf(ctx context.Context) (int, error) {
 	found, err := rows(ctx, d.reader, func(v [][]byte) bool { return v[0] != nil }, "SELECT to_regclass('stone.version')::text")
 	if err != nil || !found[0] {
@@ -28,7 +28,7 @@ func (d *database) versionOf(ctx context.Context) (int, error) {
 	return last[0], nil
 }
 
-// current creates the tables in an empty database, and otherwise checks their version.
+// current creates the tables in an empty database. If there are tables, it checks their version.
 func (d *database) current(ctx context.Context) error {
 	has, err := d.versionOf(ctx)
 	if err == nil && has == 0 {
@@ -42,13 +42,13 @@ func (d *database) current(ctx context.Context) error {
 	return err
 }
 
-// make creates the tables in an empty database. Several processes may do so at once.
+// make creates the tables in an empty database. Several processes may call it at the same time.
 func (d *database) make(ctx context.Context) error {
 	conn, err := d.pool.take(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { d.pool.give(conn) }() // give ends a failed transaction
+	defer func() { d.pool.give(conn) }() // give closes the connection, and so ends the transaction, after an error
 	do := func(text string) error {
 		_, err := conn.Exec(ctx, text).ReadAll()
 		return err
@@ -56,12 +56,12 @@ func (d *database) make(ctx context.Context) error {
 	if err = do("BEGIN; " + lockSchema); err != nil {
 		return err
 	}
-	// Unlike to_regclass, a query of a table sees commits of other processes since this transaction began.
+	// Unlike to_regclass, a query on a table sees what other processes have committed since this transaction began.
 	found, err := conn.Exec(ctx, "SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'stone' AND c.relname = 'version'").ReadAll()
 	if err != nil || len(found[0].Rows) > 0 {
 		return err
 	}
-	// CREATE SCHEMA needs a permission even for a schema that exists.
+	// CREATE SCHEMA requires a permission even if the schema exists.
 	return do(fmt.Sprintf(`DO $$ BEGIN IF to_regnamespace('stone') IS NULL THEN CREATE SCHEMA stone; END IF; END $$;
 		%s; CREATE TABLE stone.version (version bigint PRIMARY KEY); INSERT INTO stone.version VALUES (%d); COMMIT`, schema, version))
 }

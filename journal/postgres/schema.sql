@@ -1,7 +1,8 @@
--- Version 1. What the columns hold is said in package journal/internal/log. JSON is text: it is
--- sealed byte for byte. Times are milliseconds of Unix time, 0 for none.
+-- Version 1. The columns are described in package journal/internal/log. JSON is stored as text, because its checksum covers
+-- the exact bytes. Times are in Unix milliseconds; 0 means no time.
 
--- Cost and failure of a run are computed of its outcome, so that lists are searched by index. A row that is damaged has none.
+-- The cost and failure of a run are computed from its outcome, so that lists can be searched by index. A damaged row has cost 0
+-- and no failure.
 CREATE FUNCTION stone.cost_of(outcome text) RETURNS double precision LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 BEGIN
 	RETURN coalesce((outcome::json -> 'usage' ->> 'usd')::double precision, 0);
@@ -38,7 +39,7 @@ CREATE TABLE stone.runs (
 	ended    bigint NOT NULL DEFAULT 0,
 	cost     double precision NOT NULL GENERATED ALWAYS AS (stone.cost_of(outcome)) STORED,
 	failure  text COLLATE "C" GENERATED ALWAYS AS (stone.failure_of(outcome)) STORED
-) WITH (fillfactor = 50); -- a beat changes no index, so it stays on its page
+) WITH (fillfactor = 50); -- a new beat changes no index, so the row can stay on its page
 
 CREATE INDEX states ON stone.runs (state, run);
 CREATE INDEX pipelines ON stone.runs (pipeline, run);
@@ -57,8 +58,8 @@ CREATE TABLE stone.labels (
 
 CREATE INDEX labelled ON stone.labels (run);
 
--- Only the holder of a run adds records to it, under the lock of its row in runs. The key
--- also refuses the second half of a commit that was written twice.
+-- Only the holder of a run adds records, while it has locked the run's row in runs. The primary key also prevents a commit from
+-- being written twice.
 CREATE TABLE stone.records (
 	run     bigint NOT NULL,
 	seq     bigint NOT NULL,
@@ -98,7 +99,7 @@ CREATE TABLE stone.questions (
 	PRIMARY KEY (run, path)
 );
 
--- What each account has spent by day of Unix time.
+-- The spending of each account, by day since 1970.
 CREATE TABLE stone.spending (
 	account         text COLLATE "C" NOT NULL,
 	day             bigint NOT NULL,
@@ -110,21 +111,21 @@ CREATE TABLE stone.spending (
 
 CREATE INDEX days ON stone.spending (day);
 
--- Each process counts its commits here, so that it can find out about a commit whose
--- answer it did not get.
+-- Each process counts its commits here, so that it can find out whether a commit succeeded if it did not receive the response.
 CREATE TABLE stone.writers (
 	writer  bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
 	commits bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
 
--- Ends a transaction. The code is for programs, the reason for the log of the server.
+-- Makes a transaction fail. The error code is meant for programs, the reason for the server's log.
 CREATE FUNCTION stone.refuse(reason text) RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
 	RAISE EXCEPTION 'stone: %', reason USING ERRCODE = 'STONE';
 END $$;
 
--- What a run has beside its records until it is removed: the batches of its requests, the receivers of notices about it, with
--- their secrets, and the notices that are owed. A notice is settled when nothing is next; it stays so that it is owed once.
+-- Tables for data that a run keeps in addition to its records until it is removed: the batches of its requests, the receivers
+-- of its notices, with their secrets, and the notices to send. A sent notice has next = 0. It is kept so that the same notice is
+-- not sent again.
 
 CREATE TABLE stone.batches (
 	run  bigint NOT NULL,

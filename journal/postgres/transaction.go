@@ -33,21 +33,21 @@ func (d *database) Update(do func(log.Tx) error) error {
 	}
 	if t.started && d.writer.IsClosed() {
 		d.lost++
-		if committing { // the server may have received it
+		if committing { // the server may have received the commit
 			return &log.UnknownError{Err: err, Committed: func() (bool, error) { return d.committed(t.number) }}
 		}
 	} else if t.started {
 		t.queue, t.size = nil, 0
 		t.exec("ROLLBACK")
-		if _ = t.send(); d.writer.IsClosed() { // the server also rolls back when the connection is lost
+		if _ = t.send(); d.writer.IsClosed() { // even without this, the server rolls back when the connection is lost
 			d.lost++
 		}
 	}
 	if isReadOnly(err) {
-		drop(d.writer) // another server may be the primary now
+		drop(d.writer) // a different server may be the primary now
 	}
 	if isFenced(err) {
-		if !t.fenced { // the server knows another number, as after a failover
+		if !t.fenced { // the server has a different number, for example after a failover
 			d.id.Store(0)
 		}
 		return fmt.Errorf("%w: %w", log.ErrFenced, err)
@@ -74,16 +74,16 @@ func (d *database) connect() error {
 	if d.id.Load() != 0 {
 		return nil
 	}
-	// Processes that died leave their rows. Rows of live processes are kept, unless thousands of newer ones exist.
+	// A process that dies leaves its row behind. Only the newest rows are kept, which are many more than there are live processes.
 	const most = 10_000
 	return exchange(ctx, conn,
 		statement{text: "DELETE FROM stone.writers WHERE writer IN (SELECT writer FROM stone.writers WHERE writer < (SELECT max(writer) FROM stone.writers) - $1 FOR UPDATE SKIP LOCKED)", args: []any{int64(most)}},
 		statement{text: "INSERT INTO stone.writers DEFAULT VALUES RETURNING writer", each: func(v [][]byte) { d.id.Store(integer(v[0])); d.commits = 0 }})
 }
 
-// committed reports whether a commit whose answer was lost is durable. It marks the row of this process, with which each
-// transaction begins. A transaction that the server has not yet read then finds another number and fails. If the server has
-// started it, the mark waits until the transaction ends or the server ends it for being idle.
+// committed reports whether a commit whose response was lost is durable. It marks the row of this process, which each transaction
+// updates first. If the server has not read the transaction yet, the transaction will find a different number in the row and fail.
+// If the server has started it, the mark waits until the transaction ends, or until the server ends it because it is idle.
 func (d *database) committed(n int64) (bool, error) {
 	if err := d.connect(); err != nil {
 		return false, err
@@ -95,23 +95,23 @@ func (d *database) committed(n int64) (bool, error) {
 	return d.commits == n|1, err
 }
 
-// tx is a [log.Tx]. It sends statements when it needs an answer.
+// tx is a [log.Tx]. It queues statements, and sends them when it needs a response.
 type tx struct {
 	*database
 	reader
-	number  int64 // of its commit, even
-	started bool  // BEGIN was sent
-	fenced  bool  // Fence was called
+	number  int64 // number of the commit, always even
+	started bool  // BEGIN has been sent
+	fenced  bool  // Fence has been called
 	queue   []statement
-	size    int // bytes of the contents in the queue
+	size    int // size in bytes of the contents in the queue
 
-	// Runs that this transaction has locked, by id and by number; nil for a missing run.
+	// Runs that this transaction has locked, by ID and by number. A missing run is nil.
 	runs   map[string]*log.Run
 	byRow  map[int64]*log.Run
-	unread bool // the queue has the statement that reads runs
+	unread bool // the queue contains the statement that reads the runs
 }
 
-// know remembers a run that is locked.
+// know adds a run that this transaction has locked.
 func (t *tx) know(r *log.Run) {
 	own := *r
 	t.runs[r.ID], t.byRow[r.Row] = &own, &own
@@ -122,13 +122,13 @@ func (t *tx) exec(text string, args ...any) {
 	t.queue = append(t.queue, statement{text: text, args: args})
 }
 
-// silence is how long the process may be silent within a transaction before the server ends it. Each lost transaction doubles it,
-// up to twice the lease, because the process may be slow rather than stopped.
+// silence returns how long the process may send nothing within a transaction before the server ends the transaction. Each lost
+// transaction doubles this time, up to twice the lease, because the process may be slow rather than suspended.
 func (t *tx) silence() time.Duration { return t.idle << min(t.lost, 3) }
 
-// send sends the queue. The first call begins the transaction and counts it. The server ends a transaction whose process is
-// silent, so a stopped process keeps no lock. Within a message, it does so only if the message is the first after an answer, so a
-// large statement begins an exchange.
+// send sends the queued statements. The first call begins the transaction and counts it. The server ends a transaction if the
+// process sends nothing for too long, so a suspended process does not keep a lock. Within a message, the server does so only if
+// the message is the first after a response, so a large statement is always the first of an exchange.
 func (t *tx) send() error {
 	queue, size := t.queue, t.size
 	t.queue, t.size, t.unread = nil, 0, false
@@ -159,7 +159,7 @@ func (t *tx) send() error {
 	return nil
 }
 
-// query implements the source of a reader.
+// query implements the query method that a reader needs.
 func (t *tx) query(_ context.Context, s statement, reset func()) error {
 	reset()
 	t.queue = append(t.queue, s)
@@ -256,7 +256,8 @@ func (t *tx) Label(run int64, labels map[string]string) error {
 	return nil
 }
 
-// mostInsert is the maximum size of a statement's contents in bytes, without its last row. PostgreSQL allows 1 GB.
+// mostInsert is the maximum size in bytes of the contents in a statement, not counting its last row. PostgreSQL's own limit is 1
+// GB.
 const mostInsert = 16 << 20
 
 // Append implements [log.Tx].

@@ -12,16 +12,17 @@ import (
 	"strings"
 )
 
-// Backup writes a copy of the database to a new file, and returns its size in bytes. The copy is a consistent snapshot;
-// meanwhile, other processes may read and write without delay. It has no free pages, so it may be smaller. The copy is complete
-// on disk when Backup returns, and only its owner may read it. Backup refuses to replace a file.
+// Backup writes a copy of the database to a new file, and returns its size in bytes. The copy is a consistent snapshot. Other
+// processes can read and write without delay while it is written. The copy has no free pages, so it may be smaller than the
+// original. When Backup returns, the copy is complete on disk. Only the file's owner can read it. Backup never replaces an
+// existing file.
 func (db *DB) Backup(ctx context.Context, name string) (size int64, err error) {
 	if _, err := os.Lstat(name); err == nil {
 		return 0, fmt.Errorf("backup %s: the file exists: name a new one", name)
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return 0, fmt.Errorf("backup: %w", err)
 	}
-	dir, err := filepath.Abs(filepath.Dir(name)) // SQLite would take a name such as file:x for an address
+	dir, err := filepath.Abs(filepath.Dir(name)) // SQLite would interpret a name such as file:x as a URI
 	if err != nil {
 		return 0, fmt.Errorf("backup %s: %w", name, err)
 	}
@@ -33,8 +34,8 @@ func (db *DB) Backup(ctx context.Context, name string) (size int64, err error) {
 		part.Close()
 		os.Remove(part.Name())
 	}()
-	// VACUUM INTO reads in one transaction. The backup API of SQLite copies pages, free ones too, and
-	// starts again whenever another process has written.
+	// VACUUM INTO reads everything in one transaction. SQLite's backup API would also copy free pages, and would start again
+	// whenever another process has written.
 	if _, err := db.file.pool.ExecContext(ctx, "VACUUM INTO ?", part.Name()); err != nil {
 		if ctx.Err() != nil {
 			return 0, context.Cause(ctx)
@@ -45,7 +46,7 @@ func (db *DB) Backup(ctx context.Context, name string) (size int64, err error) {
 	if err = errors.Join(err, part.Sync()); err != nil {
 		return 0, fmt.Errorf("backup %s: %w", name, err)
 	}
-	if err = os.Link(part.Name(), name); err != nil && !errors.Is(err, fs.ErrExist) { // a disk without links
+	if err = os.Link(part.Name(), name); err != nil && !errors.Is(err, fs.ErrExist) { // the file system has no hard links
 		err = os.Rename(part.Name(), name)
 	}
 	if err != nil {
@@ -54,13 +55,13 @@ func (db *DB) Backup(ctx context.Context, name string) (size int64, err error) {
 	return info.Size(), syncFolder(dir)
 }
 
-// syncFolder makes the name of a new file durable, where folders can be synchronized.
+// syncFolder makes the name of a new file durable, on systems that can sync folders.
 func syncFolder(name string) error {
 	dir, err := os.Open(name)
 	if err != nil {
 		return err
 	}
-	_ = dir.Sync() // Windows has none
+	_ = dir.Sync() // Windows cannot sync folders
 	return dir.Close()
 }
 
@@ -95,7 +96,7 @@ func (f *file) Verify(ctx context.Context, found func(string)) error {
 	return nil
 }
 
-// tables compares tables and indexes with a new database.
+// tables compares the file's tables and indexes with those of a new database.
 func (f *file) tables(ctx context.Context, found func(string)) error {
 	fresh, err := sql.Open("sqlite", ":memory:")
 	if err != nil {

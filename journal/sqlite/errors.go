@@ -27,14 +27,14 @@ func (f *file) Passing(err error) bool {
 	return false
 }
 
-// Explain implements [log.Database]: it names the file, the problem and the remedy.
+// Explain implements [log.Database]. The error names the file, the problem and the remedy.
 func (f *file) Explain(err error) error {
 	var e *driver.Error
 	if errors.As(err, new(*log.Trouble)) || !errors.As(err, &e) {
 		return err
 	}
 	what, passing := "failed", f.Passing(err)
-	switch e.Code() & 0xff { // the other bits are details
+	switch e.Code() & 0xff { // the other bits contain details
 	case codes.SQLITE_BUSY, codes.SQLITE_LOCKED:
 		what = "is locked: end the program that holds it, or try again later"
 	case codes.SQLITE_READONLY:
@@ -43,12 +43,12 @@ func (f *file) Explain(err error) error {
 		what = noSpace
 	case codes.SQLITE_IOERR:
 		what = "cannot be read or written: check its disk"
-		if int(e.Code()) == 10|19<<8 { // SQLITE_IOERR_SHMSIZE, the only write that does not report SQLITE_FULL
+		if int(e.Code()) == 10|19<<8 { // SQLITE_IOERR_SHMSIZE; all other writes report a full disk as SQLITE_FULL
 			what = noSpace
 		}
 	case codes.SQLITE_CANTOPEN:
 		what = "cannot be opened: check that its directory exists and may be written"
-		// SQLite does not report that no more files may be opened.
+		// SQLite does not report that the process has too many open files.
 		probe, err := os.Open(f.path)
 		if err == nil {
 			probe.Close()

@@ -20,21 +20,21 @@ import (
 var schema string
 
 const (
-	version     = 1          // of the schema
-	application = 0x73746e65 // "stne" marks the file as ours
+	version     = 1          // version of the schema
+	application = 0x73746e65 // "stne", marks the file as a journal
 )
 
 // file is the [log.Database] of a DB.
 type file struct {
 	name, path string
-	temporary  string // the folder that Close removes, empty if there is none
+	temporary  string // folder that Close removes; empty if there is none
 	retry      time.Duration
 	readOnly   bool
-	opened     os.FileInfo // nil for a file system that is not the operating system's
+	opened     os.FileInfo // nil if the file is not in the operating system's file system
 
 	reader
-	pool  *sql.DB // for reading
-	write *sql.DB // one connection
+	pool  *sql.DB // for reads
+	write *sql.DB // for writes; has one connection
 	conn  *sql.Conn
 	tx    tx
 	queue queue
@@ -43,13 +43,13 @@ type file struct {
 // Name implements [log.Database].
 func (f *file) Name() string { return "database " + f.name }
 
-// patience is how long a transaction waits for its turn and then for other processes' locks: together half of a caller's wait, so
-// that the caller gets SQLite's error.
+// patience is how long a transaction waits for its turn, and then again for locks of other processes. The total is half of the
+// time that a caller waits, so that the caller receives SQLite's error.
 func (f *file) patience() time.Duration { return f.retry / 4 }
 
-// source returns the options of connections. A page of 8 KB holds five steps with 1 KB of content each, but a page of 4 KB only
-// two. The log is copied into the file when it reaches 32 MB. With synchronous=NORMAL, a disk that loses power loses acknowledged
-// steps (internal/test/powerloss).
+// source returns the data source name for connections, with their options. The page size is 8 KB because such a page holds five
+// steps with 1 KB of content each, while a page of 4 KB holds only two. The log is copied into the file when it reaches 32 MB.
+// With synchronous=NORMAL, acknowledged steps would be lost in a power failure (see internal/test/powerloss).
 func (f *file) source(more ...string) string {
 	synchronous := "synchronous(FULL)"
 	if f.temporary != "" {
@@ -63,27 +63,27 @@ func (f *file) source(more ...string) string {
 		query.Set(name, "1")
 	}
 	path := filepath.ToSlash(f.path)
-	if path[0] != '/' { // a Windows drive
+	if path[0] != '/' { // the path begins with a Windows drive
 		path = "/" + path
 	}
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String()
 }
 
-// walMode is stored in the file. It is not among the pragmas of source, which the driver executes in alphabetical order, because
-// it creates the first page.
+// walMode sets WAL mode, which is then stored in the file. It is not one of the pragmas in source, because the driver executes
+// those in alphabetical order, and this one creates the first page.
 const walMode = "PRAGMA journal_mode = WAL"
 
 // open opens the file for reading, and creates it first if it is new.
 func (f *file) open() error {
 	if !f.readOnly {
 		f.claim()
-	} else if _, err := os.Stat(f.path); err != nil { // SQLite would make it
+	} else if _, err := os.Stat(f.path); err != nil { // SQLite would create the file
 		return fmt.Errorf("database %s: %w", f.name, err)
 	}
 	tables, err := f.look(f.source())
 	if err != nil && f.unwritable() {
-		// A file without a log has no writer. Without permission to write the file or its directory, it can only be read in this
-		// mode.
+		// A file without a log has no writer. If neither the file nor its directory can be written, the file can be read only in
+		// this mode.
 		tables, err = f.look(f.source("immutable"))
 	}
 	if err == nil && tables == 0 && f.readOnly {
@@ -102,15 +102,15 @@ func (f *file) open() error {
 	return err
 }
 
-// claim creates a new file that only its owner may read, since it contains the models' prompts. SQLite gives its logs the
-// permissions of the file. If that fails, SQLite reports why.
+// claim creates a new file that only its owner can read, because it will contain prompts. SQLite creates its logs with the same
+// permissions. If claim fails, SQLite will report the error.
 func (f *file) claim() {
 	if made, err := os.OpenFile(f.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil {
 		made.Close()
 	}
 }
 
-// unwritable reports whether the file is read-only and has no log.
+// unwritable reports whether the file has no log, and none can be created in its directory.
 func (f *file) unwritable() bool {
 	if _, err := os.Stat(f.path + "-wal"); err == nil {
 		return false
@@ -123,8 +123,7 @@ func (f *file) unwritable() bool {
 	return errors.Is(err, os.ErrPermission)
 }
 
-// look opens the reading connections, and checks that the file is ours. It returns the
-// number of its tables.
+// look opens the connections for reads, and checks that the file is a journal. It returns the number of tables.
 func (f *file) look(source string) (tables int, err error) {
 	if f.pool != nil {
 		f.reader.sql.close()
@@ -146,7 +145,7 @@ func (f *file) look(source string) (tables int, err error) {
 	case made != version:
 		return tables, fmt.Errorf("database %s has schema %d, this program knows %d: use the version that made it, or a newer one", f.name, made, version)
 	}
-	// A truncated file is detected when each table is read.
+	// Reading from each table detects a truncated file.
 	_, err = f.pool.Exec("SELECT max(seq) FROM records UNION SELECT max(seq) FROM questions UNION SELECT max(run) FROM runs")
 	return tables, err
 }
@@ -161,7 +160,7 @@ func (f *file) patiently(do func() error) error {
 	return err
 }
 
-// make creates the tables of a new file. Several processes may do so at once.
+// make creates the tables in a new file. Several processes may call it at the same time.
 func (f *file) make() error {
 	if err := f.patiently(f.connect); err != nil {
 		return err
@@ -178,7 +177,7 @@ func (f *file) make() error {
 
 var background = context.Background()
 
-// connect opens the writing connection, before the first write.
+// connect opens the connection for writes. It is called before the first write.
 func (f *file) connect() (err error) {
 	switch {
 	case f.readOnly:
@@ -223,17 +222,16 @@ func (f *file) transact(do func() error) error {
 		_, err = f.tx.do("COMMIT")
 	}
 	if err != nil {
-		// A failed rollback has nothing to roll back: SQLite has already done so, as it
-		// does on a full disk.
+		// If the rollback fails, SQLite has already rolled back, for example because the disk is full.
 		_, _ = f.tx.do("ROLLBACK")
 	}
 	return err
 }
 
-// Listen implements [log.Database]: followers poll.
+// Listen implements [log.Database]. SQLite has no notifications, so followers poll.
 func (f *file) Listen(func()) {}
 
-// Idle implements [log.Database]: it copies the log into the file, so less is lost with the log.
+// Idle implements [log.Database]. It copies the log into the file, so less data is lost if the log is lost.
 func (f *file) Idle() error {
 	if f.conn == nil {
 		return nil
@@ -242,7 +240,8 @@ func (f *file) Idle() error {
 	return err
 }
 
-// Close implements [log.Database]. A statement left open would keep SQLite from closing the file and removing its log.
+// Close implements [log.Database]. It closes all statements, because an open statement would prevent SQLite from closing the file
+// and removing the log.
 func (f *file) Close() error {
 	errs := []error{f.queue.close()}
 	if f.conn != nil {
@@ -251,7 +250,7 @@ func (f *file) Close() error {
 	if f.pool != nil {
 		errs = append(errs, f.reader.sql.close(), f.pool.Close())
 	}
-	if f.write != nil { // last, because it can remove the log
+	if f.write != nil { // closed last, because this connection can remove the log
 		errs = append(errs, f.write.Close())
 	}
 	if f.temporary != "" {

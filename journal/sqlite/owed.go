@@ -28,7 +28,7 @@ func (r reader) Outstanding(ctx context.Context) ([]*log.Outstanding, error) {
 
 // Due implements [log.Reader].
 func (r reader) Due(ctx context.Context, now, far int64, but []string, most int) ([]*log.Notice, error) {
-	without, err := json.Marshal(append([]string{}, but...)) // an empty list, and not null
+	without, err := json.Marshal(append([]string{}, but...)) // encodes no names as an empty list instead of null
 	if err != nil {
 		return nil, err
 	}

@@ -7,22 +7,22 @@ import (
 	"github.com/stonelayer/stone/internal/flock"
 )
 
-// A queue orders the processes that write to a file by arrival. SQLite has no queue: processes poll for its lock. One that polls
-// rarely may never get it, and many that poll often take the CPU from its owner. So a process first waits for the lock of the
-// log, which SQLite opens but never locks. The lock of SQLite still protects the file: without a queue, processes only wait
-// longer.
+// A queue lets the processes that write to a file take turns in the order in which they arrive. SQLite has no such queue:
+// processes poll for its lock. A process that polls rarely may never acquire the lock, and many processes that poll often take CPU
+// time from the lock's owner. Therefore a process first waits for a lock on the log file, which SQLite opens but never locks. The
+// database is still protected by SQLite's own lock: without a queue, processes only wait longer.
 type queue struct {
-	log  *os.File // nil until it is used
+	log  *os.File // nil until the queue is first used
 	wait *wait    // the current wait, or nil
 }
 
 type wait struct {
-	turn   chan struct{} // receives when it is this process's turn
-	missed chan struct{} // closed when nobody waited for the turn, or when flock failed
+	turn   chan struct{} // receives a value when it is this process's turn
+	missed chan struct{} // closed if nobody was waiting when the turn came, or if flock failed
 }
 
-// enter waits for the turn of this process, at most for the given time, and reports whether it has come. The turn lasts until
-// leave.
+// enter waits for this process's turn, at most for the given time, and reports whether the turn has come. The turn lasts until
+// leave is called.
 func (q *queue) enter(log string, most time.Duration) bool {
 	if q.log == nil {
 		var err error
@@ -48,12 +48,12 @@ func (q *queue) enter(log string, most time.Duration) bool {
 		case <-q.wait.missed:
 			q.wait = nil
 		case <-limit.C:
-			return false // the next call continues to wait
+			return false // the next call of enter continues to wait
 		}
 	}
 }
 
-// do waits for the lock, and releases it if nobody waits for the turn any more.
+// do waits for the lock, and releases it immediately if nobody is waiting for the turn any more.
 func (w *wait) do(log *os.File) {
 	if flock.Lock(log) != nil {
 		close(w.missed)
@@ -67,9 +67,9 @@ func (w *wait) do(log *os.File) {
 	}
 }
 
-func (q *queue) leave() { _ = flock.Unlock(q.log) } // closing the file releases it too
+func (q *queue) leave() { _ = flock.Unlock(q.log) } // if this fails, closing the file releases the lock
 
-// close also returns a later turn, because it closes the file.
+// close closes the log file, which also releases a turn that comes later.
 func (q *queue) close() error {
 	if q.log == nil {
 		return nil

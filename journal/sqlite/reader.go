@@ -10,17 +10,17 @@ import (
 	"github.com/stonelayer/stone/journal/internal/log"
 )
 
-// reader is a [log.Reader] over a pool of connections, or over the connection of a transaction.
+// reader is a [log.Reader] that uses a pool of connections, or the connection of a transaction.
 type reader struct{ sql *statements }
 
 // Limits on a page of records.
 const (
 	mostRows  = 512
-	mostBytes = 1 << 20 // bytes of heads and contents; the last row may exceed it
+	mostBytes = 1 << 20 // total size of heads and contents in bytes; the last row may exceed it
 )
 
-// query returns rows, decoded by scan, until enough returns true for one. More reports that rows may follow. Rows are read
-// completely before a caller gets them, because SQLite has few connections and the caller may need one itself.
+// query returns the rows of a query, decoded by scan, up to the first row for which enough returns true. More reports whether rows
+// may follow. All rows are read before query returns, because there are only a few connections and the caller may need one itself.
 func query[T any](ctx context.Context, r reader, scan func(*sql.Rows) (T, error), enough func(T) bool, text string, args ...any) (found []T, more bool, err error) {
 	rows, err := r.sql.query(ctx, text, args...)
 	if err != nil {
@@ -45,7 +45,7 @@ func all[T any](ctx context.Context, r reader, scan func(*sql.Rows) (T, error), 
 	return found, err
 }
 
-// atMost returns a function that is true for the row that fills a page.
+// atMost returns a function that reports whether a row fills the page.
 func atMost[T any](rows int, size func(T) int) func(T) bool {
 	bytes := 0
 	return func(row T) bool {
@@ -103,21 +103,21 @@ func (r reader) CountRuns(ctx context.Context, s log.RunSelection) ([]log.RunCou
 	}, inSQLite(text), args...)
 }
 
-// inSQLite translates a query written for PostgreSQL.
+// inSQLite translates a query written for PostgreSQL to SQLite.
 func inSQLite(text string) string {
 	return strings.NewReplacer("$", "?", "strpos(", "instr(").Replace(text)
 }
 
 // Named implements [log.Reader].
 func (r reader) Named(ctx context.Context, prefix string, limit int) ([]*log.Run, error) {
-	end := prefix + string(rune(0x10FFFF)) // the last character of Unicode
-	// The limit is an expression: with a bare parameter SQLite prepares the statement again each time.
+	end := prefix + string(rune(0x10FFFF)) // the highest Unicode code point
+	// The limit is an expression because SQLite would prepare the statement again each time if it were a bare parameter.
 	return all(ctx, r, scanRun, "SELECT "+runColumns+", shape FROM runs r WHERE id BETWEEN ? AND ? AND "+log.Visible("")+" ORDER BY id LIMIT ? + 0", prefix, end, limit)
 }
 
 const rowColumns = "seq, digest, reuse, node, parents, path, head, seal, content"
 
-// headColumns lacks the content of results and nodes, which may be long.
+// headColumns are the columns without the content of results and nodes, which may be long.
 const headColumns = "seq, digest, reuse, node, parents, path, head, seal, CASE WHEN digest IS NULL AND node IS NULL THEN content END"
 
 // Rows implements [log.Reader].
@@ -188,7 +188,7 @@ func selecting(run int64, s log.Selection) (text string, args []any) {
 	return text + " ORDER BY seq", args
 }
 
-// selectNode searches each group of 1,024 rows of a run, because the index of nodes starts with the group.
+// selectNode searches each group of 1,024 rows of a run separately, because the index of nodes begins with the group.
 const selectNode = `WITH RECURSIVE groups(g, last) AS (
 		SELECT ?1 >> 10, max(seq) >> 10 FROM records WHERE seq BETWEEN ?1 AND ?2
 		UNION ALL SELECT g + 1, last FROM groups WHERE g < last)
@@ -197,7 +197,7 @@ const selectNode = `WITH RECURSIVE groups(g, last) AS (
 
 // Reusable implements [log.Reader].
 func (r reader) Reusable(ctx context.Context, reuse []byte, from, but int64) iter.Seq2[*log.Row, error] {
-	const few = 4 // nearly always the first suffices
+	const few = 4 // the first row is nearly always sufficient
 	scan := new(scanner).scan
 	return log.Pages(few, 0, func(last **log.Row, limit int) ([]*log.Row, bool, error) {
 		after := int64(0)
@@ -209,7 +209,7 @@ func (r reader) Reusable(ctx context.Context, reuse []byte, from, but int64) ite
 	})
 }
 
-// Questions implements [log.Reader]. It finds the numbers first, so no texts are sorted.
+// Questions implements [log.Reader]. It first finds the numbers of the questions, so that SQLite does not sort their texts.
 func (r reader) Questions(ctx context.Context, s log.QuestionSelection) iter.Seq2[*log.Question, error] {
 	return log.Pages(mostRows, s.Most, func(last **log.Question, limit int) ([]*log.Question, bool, error) {
 		if last != nil {
@@ -265,15 +265,15 @@ func scanBlock(rows *sql.Rows) (*log.Block, error) {
 	return b, rows.Scan(into[:len(columns)]...)
 }
 
-// scanner reads records. It copies the driver's data once for a whole row, and not column
-// by column: a resumed run reads all its rows.
+// scanner reads records. It copies the driver's data once for a whole row rather than for each column, because a resumed run reads
+// all its rows.
 type scanner struct {
 	seq     int64
 	columns [8]column
 	into    []any
 }
 
-// column is the driver's data, valid until the next row: a text, or bytes.
+// column is a text or bytes in the driver's memory. It is valid until the next row is read.
 type column struct {
 	text  string
 	bytes []byte

@@ -1,8 +1,8 @@
--- Version 1. Package journal/internal/log describes the columns. Times are milliseconds of Unix time, 0 for none.
+-- Version 1. Package journal/internal/log describes the columns. Times are in Unix milliseconds; 0 means no time.
 
--- The number of a run is never used again (AUTOINCREMENT), since followers and fences identify a run by it. Lists are
--- answered by indexes over columns. The database computes cost and failure from the outcome. Each index that a start or an
--- end changes costs a page of the log, so an index has only what its lists need.
+-- The number of a run is never reused (AUTOINCREMENT), because followers and fences identify a run by its number. Lists are
+-- read from indexes on columns. The database computes cost and failure from the outcome. Each index that is changed by the
+-- start or end of a run costs a page of the log, so an index contains only what its lists need.
 CREATE TABLE runs (
 	run      INTEGER PRIMARY KEY AUTOINCREMENT,
 	id       TEXT NOT NULL UNIQUE,
@@ -43,9 +43,9 @@ CREATE TABLE labels (
 
 CREATE INDEX labelled ON labels (run);
 
--- A row has its run in its seq, shifted left by 32 bits, plus its number: the rows of a run lie side by side in the order
--- in which they were written. That a run has one result for a digest is seen to by the holder of its lease, who
--- knows them all: a unique index would cost as much as the rows.
+-- The seq of a row is the number of its run, shifted left by 32 bits, plus the number of the row, so the rows of a run are
+-- stored together in the order in which they were written. The holder of the lease, which knows all results of a run, ensures
+-- that there is only one for each digest: a unique index would cost as much as the rows.
 CREATE TABLE records (
 	seq     INTEGER PRIMARY KEY,
 	digest  BLOB,
@@ -60,7 +60,7 @@ CREATE TABLE records (
 
 CREATE INDEX reusable ON records (reuse) WHERE reuse IS NOT NULL;
 CREATE INDEX paths ON records (seq >> 32, path) WHERE path IS NOT NULL;
--- Grouped by 1,024 rows: ids are random, so with an index by them alone each new row would change another page.
+-- Grouped by 1,024 rows, because IDs are random: in an index on the ID alone, each new row would change a different page.
 CREATE INDEX nodes ON records (seq >> 10, node) WHERE node IS NOT NULL;
 
 -- The outlines of large runs, as package journal/internal/outline encodes them.
@@ -86,7 +86,7 @@ CREATE TABLE questions (
 
 CREATE INDEX open ON questions (run) WHERE open;
 
--- What each account has spent by day of Unix time.
+-- The spending of each account, by day since 1970.
 CREATE TABLE spending (
 	account         TEXT NOT NULL,
 	day             INTEGER NOT NULL,
@@ -98,8 +98,9 @@ CREATE TABLE spending (
 
 CREATE INDEX days ON spending (day);
 
--- What a run has beside its records until it is removed: the batches of its requests, the receivers of notices about it, with
--- their secrets, and the notices that are owed. A notice is settled when nothing is next; it stays so that it is owed once.
+-- Tables for data that a run keeps in addition to its records until it is removed: the batches of its requests, the receivers
+-- of its notices, with their secrets, and the notices to send. A sent notice has next = 0. It is kept so that the same notice is
+-- not sent again.
 
 CREATE TABLE batches (
 	run  INTEGER NOT NULL,

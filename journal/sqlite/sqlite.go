@@ -14,24 +14,24 @@ import (
 
 // Options of a DB. The zero value suits most programs.
 type Options struct {
-	// Lease is how long a run stays with this DB after its last renewal; a process that resumes a run after a crash waits just as
-	// long. 5 s if zero.
+	// Lease is how long a run belongs to this DB after the last renewal. A process that resumes a run after a crash must wait just
+	// as long. Zero means 5 seconds.
 	Lease time.Duration
-	// Retry is how long a failed write is retried before its error is reported, for
-	// example on a full disk or a locked file. 5 s if zero.
+	// Retry is how long a failed write is retried before its error is reported, for example on a full disk or a locked file. Zero
+	// means 5 seconds.
 	Retry time.Duration
-	// RetryResults is the same for results of steps, which may have cost money. 2 minutes if zero, and at least Retry. A result
-	// not written by then is still written as soon as possible while the DB is open. Trouble that lasts longer than Retry is
-	// logged once, with slog.Default.
+	// RetryResults is the same for results of steps, which may have cost money. Zero means 2 minutes. The time is at least Retry.
+	// A result that has not been written by then is still written as soon as possible while the DB is open. If writes fail for
+	// longer than Retry, this is logged once, with slog.Default.
 	RetryResults time.Duration
 	// ReadOnly opens an existing file only for reading: every write fails.
 	ReadOnly bool
 }
 
-// DB is a [journal.Journal] over a SQLite file. It may serve several runs and goroutines
-// at once. See that interface for its methods. Close writes the queued results, gives up
-// all leases and closes the file. The error of Close contains the number of lost results,
-// if any. Close the DB when its runs have returned: running steps fail with journal.ErrClosed.
+// DB is a [journal.Journal] that stores runs in an SQLite file. It can be used by several runs and goroutines at the same time.
+// Its methods are described in that interface. Close writes the queued results, gives up all leases and closes the file; its error
+// states how many results are lost, if any. Close the DB only after its runs have returned, because running steps fail with
+// journal.ErrClosed.
 type DB struct {
 	*shared
 	file *file
@@ -39,8 +39,8 @@ type DB struct {
 
 type shared = log.Journal
 
-// Changed by tests: the function called at the points at which they kill the process, the clock, the poll interval of Follow, and
-// the number of reading connections.
+// Tests change these variables: the function called at the points where they kill the process, the clock, the poll interval of
+// Follow, and the number of connections for reads.
 var (
 	reached log.Points
 	now     = time.Now
@@ -48,12 +48,12 @@ var (
 	readers = 8
 )
 
-// Memory names a temporary file that lives as long as its DB, for tests and for runs repeated within one program. It never waits
-// for the disk.
+// Memory is a name for a temporary file that is removed when its DB is closed, for tests and for runs that are only repeated
+// within one program. Writes to such a file never wait for the disk.
 const Memory = ":memory:"
 
-// Open opens the file, and creates it if it does not exist; its directory must exist. It refuses other programs' files and files
-// with another schema. Reading needs neither the write lock nor write permission.
+// Open opens the file, and creates it if it does not exist; its directory must exist. It refuses files of other programs and files
+// with a different schema version. Reading requires neither the write lock nor write permission.
 func Open(name string, opts Options) (*DB, error) {
 	temporary := ""
 	if name == Memory {
@@ -82,7 +82,7 @@ func Open(name string, opts Options) (*DB, error) {
 	}), f}, nil
 }
 
-// Check implements [log.Database]: the file must be the one that was opened.
+// Check implements [log.Database]. It checks that the file's name still belongs to the file that was opened.
 func (f *file) Check() error {
 	if f.opened == nil {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// statements executes SQL on a connection or a pool and keeps prepared statements: parsing takes SQLite three times as long as
-// finding the row of a run.
+// statements executes SQL on a connection or a pool, and keeps prepared statements, because SQLite needs three times as long to
+// parse a statement as to find the row of a run.
 type statements struct {
 	on interface {
 		PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
@@ -19,11 +19,11 @@ type statements struct {
 	prepared map[string]*sql.Stmt
 }
 
-// mostPrepared is the maximum number of prepared statements. Lists and pages have countless texts; the others, which come first,
-// are about 30.
+// mostPrepared is the maximum number of prepared statements. There are about 30 frequent statements, which are prepared first; the
+// number of different statements for lists and pages is not limited.
 const mostPrepared = 64
 
-// of returns the prepared statement of a text, nil if there is no room for it.
+// of returns the prepared statement for a text, or nil if there already are too many.
 func (s *statements) of(ctx context.Context, text string) (*sql.Stmt, error) {
 	s.mu.Lock()
 	stmt, room := s.prepared[text], len(s.prepared) < mostPrepared

@@ -6,7 +6,7 @@ import (
 	"github.com/stonelayer/stone/journal/internal/log"
 )
 
-// tx is a [log.Tx] on the connection that writes.
+// tx is a [log.Tx] on the connection for writes.
 type tx struct{ reader }
 
 func (t tx) do(statement string, args ...any) (sql.Result, error) {
@@ -20,7 +20,7 @@ func (t tx) do(statement string, args ...any) (sql.Result, error) {
 	return stmt.ExecContext(background, args...)
 }
 
-// Lock implements [log.Tx]. SQLite has one transaction at a time.
+// Lock implements [log.Tx]. It does nothing, because SQLite allows only one writing transaction at a time.
 func (t tx) Lock(_, _ []string) error { return nil }
 
 // Insert implements [log.Tx].
@@ -149,7 +149,7 @@ func (t tx) PutQuestion(q *log.Question) error {
 	return err
 }
 
-// blob is NULL for nil.
+// blob returns b as an argument; nil is stored as NULL.
 func blob(b []byte) any {
 	if b == nil {
 		return nil

@@ -8,17 +8,18 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// sighting is an observed lease, with the times at which this state was first and last seen.
+// sighting is the observed state of a lease, with the times when this state was first and last seen.
 type sighting struct {
 	lease
 	since, last time.Time
 }
 
-// busy is the longest gap between two observations that a busy machine explains.
+// busy is the longest gap between two observations that can be explained by a busy machine.
 const busy = 250 * time.Millisecond
 
-// again returns the sighting of a lease now. While a database is down, no owner can renew its lease. So a gap restarts the watch,
-// and only an owner that is silent while the database answers is presumed dead.
+// again returns the sighting updated with the current state of the lease. If there was a long gap since the last observation,
+// watching starts over, because no owner can renew its lease while the database is down. An owner is presumed dead only if it is
+// silent while the database responds.
 func (s sighting) again(now lease) sighting {
 	at := time.Now()
 	if s.lease != now || at.Sub(s.last) > max(now.patience()/2, busy) {
@@ -28,16 +29,17 @@ func (s sighting) again(now lease) sighting {
 	return s
 }
 
-// over reports whether the owner has been silent for as long as the lease.
+// over reports whether the owner has been silent for longer than the lease is valid.
 func (s sighting) over() bool { return s.last.Sub(s.since) > s.patience() }
 
-// Abandoned yields, until ctx is done, the runs that can continue and have no live owner: those whose owner did not renew its
-// lease, and those released before their end, including drained ones. It looks eight times per lease, and yields a run each time
-// until a process takes it. Acquire then takes the run without watching its owner again, so a process that ranges over Abandoned
-// takes over a dead process's run within 1.25 times the lease. One of several processes gets the run; the others get a
-// [*journal.HeldError]. Runs covered by the lease of an outer run are not yielded. After an error, Abandoned tries again.
+// Abandoned yields, until ctx is done, the runs that can continue and have no live owner: runs whose owner did not renew its
+// lease, and runs that were released before their end, including drained runs. It checks eight times per lease period, and each
+// time yields every such run, until a process takes it. Acquire does not watch the owner of a yielded run again, so a process that
+// ranges over Abandoned takes over a dead process's run within 1.25 lease periods. If several processes try to, only one acquires
+// the run, and the others receive a [*journal.HeldError]. Runs covered by the lease of an outer run are not yielded. After an
+// error, Abandoned tries again.
 //
-// Runs whose questions have been answered are in journal.Resumable.
+// For runs whose questions have been answered, see journal.Resumable.
 func (j *Journal) Abandoned(ctx context.Context) iter.Seq2[journal.RunInfo, error] {
 	return func(yield func(journal.RunInfo, error) bool) {
 		timer := time.NewTicker(max(j.opts.Lease/8, time.Millisecond))
@@ -48,7 +50,7 @@ func (j *Journal) Abandoned(ctx context.Context) iter.Seq2[journal.RunInfo, erro
 				return
 			}
 			for _, r := range found {
-				info, _ := j.opened(r, false) // Acquire reports damage
+				info, _ := j.opened(r, false) // any damage is reported by Acquire
 				info.ID = r.ID
 				if info.State == journal.Running {
 					info.State = journal.Interrupted
@@ -91,7 +93,7 @@ func (j *Journal) silent(ctx context.Context) (found []*Run, err error) {
 	return found, nil
 }
 
-// sighted returns the last sighting of a run's lease by Abandoned, if any.
+// sighted returns Abandoned's last sighting of the run's lease, or the zero sighting.
 func (j *Journal) sighted(id string) sighting {
 	j.mu.Lock()
 	defer j.mu.Unlock()

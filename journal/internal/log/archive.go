@@ -36,12 +36,12 @@ func (j *Journal) Find(ctx context.Context, prefix string) (journal.RunInfo, err
 	return j.described(ctx, found[0], true)
 }
 
-// described returns the facts about a run that other processes see; only a few if it is damaged.
+// described returns the description of a run that other processes see. For a damaged run, it has only a few fields.
 func (j *Journal) described(ctx context.Context, r *Run, shape bool) (journal.RunInfo, error) {
 	return j.seen(ctx, j.facts(r, shape), r, func() (bool, error) { return asks(ctx, j.data, QuestionSelection{Run: r.Row, Open: true}) })
 }
 
-// listed is like described, for a run in a list.
+// listed is like described, but for a run from a list, whose Asks is set.
 func (j *Journal) listed(ctx context.Context, r *Run) (journal.RunInfo, error) {
 	return j.seen(ctx, j.facts(r, false), r, func() (bool, error) { return r.Asks, nil })
 }
@@ -56,7 +56,7 @@ func (j *Journal) facts(r *Run, shape bool) journal.RunInfo {
 	return info
 }
 
-// asks reports whether a run has a question of the selection.
+// asks reports whether there is a question that s selects.
 func asks(ctx context.Context, from Reader, s QuestionSelection) (bool, error) {
 	s.Most = 1
 	for _, err := range from.Questions(ctx, s) {
@@ -65,7 +65,7 @@ func asks(ctx context.Context, from Reader, s QuestionSelection) (bool, error) {
 	return false, nil
 }
 
-// seen completes the facts about a run with the state of its owner and of its questions.
+// seen completes a run's description: its state also depends on its owner and its questions.
 func (j *Journal) seen(ctx context.Context, info journal.RunInfo, r *Run, asks func() (bool, error)) (journal.RunInfo, error) {
 	owner, held := r.Owner, r.Lease > 0
 	if r.Outer != "" {
@@ -166,7 +166,8 @@ func (j *Journal) Counts(ctx context.Context, q journal.Query) (all []journal.Co
 	return all, nil
 }
 
-// selected returns the conditions of a query that the database checks. Times are widened by a millisecond: see RunSelection.
+// selected returns the conditions of a query that the database can check. Time ranges are extended by a millisecond, because the
+// database stores milliseconds: see RunSelection.
 func selected(q journal.Query) RunSelection {
 	s := RunSelection{Pipeline: q.Pipeline, Labels: q.Labels, Started: millis(q.Since) - 1, Ended: millis(q.Ended) - 1}
 	if q.Since.IsZero() {
@@ -184,7 +185,7 @@ func selected(q journal.Query) RunSelection {
 	}
 	for _, state := range q.States {
 		switch state {
-		case journal.Damaged: // of any state
+		case journal.Damaged: // the database stores some other state
 			s.States = nil
 			return s
 		case journal.Running, journal.Interrupted:
@@ -201,12 +202,12 @@ func selected(q journal.Query) RunSelection {
 	return s
 }
 
-// plain reports whether databases fold the case of a text the way Go does.
+// plain reports whether text is such that databases convert its case the same way as Go does.
 func plain(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf || r == 0 })
 }
 
-// millis returns a time as Unix milliseconds, 0 for none.
+// millis returns a time as Unix milliseconds, or 0 for the zero time.
 func millis(at time.Time) int64 {
 	if at.IsZero() {
 		return 0
@@ -214,8 +215,8 @@ func millis(at time.Time) int64 {
 	return at.UnixMilli()
 }
 
-// selects reports whether a query selects a run that the database has selected. For a damaged run, only the state can be checked
-// here.
+// selects reports whether a run that the database has selected really meets the conditions of q. For a damaged run, it can check
+// only the state.
 func selects(q journal.Query, info journal.RunInfo) bool {
 	if info.State != journal.Damaged {
 		return q.Selects(info)
@@ -223,8 +224,7 @@ func selects(q journal.Query, info journal.RunInfo) bool {
 	return (len(q.States) == 0 || slices.Contains(q.States, journal.Damaged)) && q.Text == "" && q.MinCost == 0
 }
 
-// Remove implements [journal.Journal]. The space is reused; the file does not become
-// smaller.
+// Remove implements [journal.Journal]. The freed space is reused, but the file does not shrink.
 func (j *Journal) Remove(ctx context.Context, id string) error {
 	row, err := j.data.Run(ctx, id)
 	if err != nil {
@@ -259,9 +259,9 @@ func (j *Journal) Remove(ctx context.Context, id string) error {
 	return journal.RemoveChildren(ctx, j, id)
 }
 
-// removeFree removes a run that nobody holds, and reports whether it did.
+// removeFree removes a run unless it is held, and reports whether it did so.
 func (j *Journal) removeFree(id string) (gone bool, err error) {
-	removed := false // set by the writer, which may continue after an error
+	removed := false // set in the writer's goroutine, which may still be running after write has returned an error
 	err = j.out.write(&write{also: id, do: func(t *transaction) error {
 		row, now, err := j.lease(background, t, id)
 		if removed = err == nil && row != nil && now.free(); !removed {
@@ -275,7 +275,8 @@ func (j *Journal) removeFree(id string) (gone bool, err error) {
 	return removed, nil
 }
 
-// AtOnce is the maximum number of records that one transaction removes, because other runs wait for it.
+// AtOnce is the maximum number of records that one transaction removes. It is limited because other runs must wait for the
+// transaction.
 var AtOnce int64 = 10_000
 
 // removing is the failure kind of a run whose removal has started. The run cannot be resumed, because records are missing.
@@ -285,7 +286,8 @@ const interrupted = "its removal was interrupted: remove it again"
 
 func isRemoving(o journal.Outcome) bool { return o.Failure != nil && o.Failure.Kind == removing }
 
-// shrink removes most records of a large run in several transactions. The run records an interruption.
+// shrink removes most records of a large run, in several transactions. If it is interrupted, the run's failure kind shows that its
+// removal has started.
 func (j *Journal) shrink(ctx context.Context, r *run, rows int64) error {
 	ended := j.now()
 	text, err := json.Marshal(journal.Outcome{State: journal.Failed, Ended: ended, Failure: &journal.Failure{Kind: removing, Reason: interrupted}})
@@ -293,7 +295,7 @@ func (j *Journal) shrink(ctx context.Context, r *run, rows int64) error {
 		return err
 	}
 	removed := int64(0)
-	for first := int64(0); removed < rows-AtOnce && first < 4*rows; first += AtOnce { // numbers may be missing
+	for first := int64(0); removed < rows-AtOnce && first < 4*rows; first += AtOnce { // numbers may have gaps
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -12,12 +12,13 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// A process that was stopped, or cut off from the database, may lose its run while it works. It must no longer write records of
-// the run, but its results were paid for. So it puts the result of a step aside and increments the beat of the run. The beat
-// tells the holder to look for results aside before it works on a step.
+// A process that was suspended or cut off from the database may lose its run while a step is running. It can no longer write
+// records for the run, but the step's result has been paid for. So it puts the result aside, in separate rows, and increments the
+// run's beat. The changed beat tells the new holder to look for results put aside before it runs a step.
 
-// putAside puts aside a result that this Journal cannot record itself, and returns the reason. The first result of a step wins;
-// failures are not kept. It is retried like other results, because it may have been paid for.
+// putAside puts aside a result that this Journal can no longer record, and returns the reason, why. If several results of a step
+// are put aside, the first one counts. Failures are not put aside. The write is retried as long as for other results, because the
+// result may have been paid for.
 func (j *Journal) putAside(r *run, result *result, why error) error {
 	if result.failed {
 		return why
@@ -65,12 +66,13 @@ func (j *Journal) asideWrite(r *run, result *result) *write {
 
 // aside holds the results put aside for a run.
 type aside struct {
-	stale atomic.Bool // there may be new ones
+	stale atomic.Bool // the database may contain results that are not in found
 	mu    sync.Mutex
 	found map[dag.ID]step.Record
 }
 
-// fromAside records and returns the result put aside for a step, or returns a zero Record. It ignores damaged results.
+// fromAside looks for a result put aside for the step. It records and returns that result, or returns a zero Record if there is
+// none. It ignores damaged results.
 func (j *Journal) fromAside(ctx context.Context, r *run, key step.Key) (step.Record, error) {
 	rec, ok, err := j.lookAside(r, key.Digest)
 	if !ok || err != nil {

@@ -16,17 +16,17 @@ import (
 	"github.com/stonelayer/stone/journal/internal/outline"
 )
 
-// A Verifier is a [Database] that can check its own structure: pages, indexes, tables, and rows that
-// belong to no run.
+// A Verifier is a [Database] that can check its own structure: pages, indexes and tables, and whether there are rows that belong
+// to no run.
 type Verifier interface {
-	// Verify calls found with each fault, as "has no index nodes".
+	// Verify calls found with a description of each fault, such as "has no index nodes".
 	Verify(ctx context.Context, found func(fault string)) error
 }
 
-// Check reads the whole journal and calls found with each damage. It returns the numbers of runs and records. The checksums of
-// records, questions, outlines and facts about runs must match, no record may be missing, the address of each node must be the
-// hash of its content, parents and type, and its parents must come before it. The journal may be in use meanwhile. The spending
-// of accounts has no checksum.
+// Check reads the whole journal and calls found for each damaged or missing record. It returns the number of runs and of records.
+// It verifies that the checksums of records, questions, outlines and run descriptions match, that no record is missing, that each
+// node's ID is the hash of its content, parents and type, and that its parents come before it. The journal may be in use at the
+// same time. Check does not cover the spending of accounts, which has no checksum.
 func (j *Journal) Check(ctx context.Context, found func(*journal.DamageError)) (runs, records int, err error) {
 	c := &checker{Journal: j, found: found}
 	if v, ok := j.data.(Verifier); ok {
@@ -48,8 +48,8 @@ func (j *Journal) Check(ctx context.Context, found func(*journal.DamageError)) (
 	return c.runs, c.records, nil
 }
 
-// Probe commits an empty transaction, which fails if the database cannot be written or is locked for
-// Options.Retry, and returns the version of its tables.
+// Probe commits an empty transaction and returns the version of the tables. It fails if the database cannot be written, or stays
+// locked for longer than Options.Retry.
 func (j *Journal) Probe(context.Context) (schema int, err error) {
 	return j.opts.Schema, j.out.write(&write{do: func(*transaction) error { return nil }})
 }
@@ -64,7 +64,7 @@ func (c *checker) report(run, reason string) {
 	c.found(&journal.DamageError{Where: c.data.Name(), Run: run, Reason: reason})
 }
 
-// unreadable reports unreadable rows, and returns errors that do not concern rows.
+// unreadable handles an error: if rows could not be read, it reports damage; any other error is returned.
 func (c *checker) unreadable(ctx context.Context, run string, err error) error {
 	if err == nil || ctx.Err() != nil || c.data.Passing(err) || errors.Is(err, journal.ErrUnavailable) || errors.Is(err, journal.ErrClosed) {
 		return cmp.Or(context.Cause(ctx), c.data.Explain(err))
@@ -73,7 +73,7 @@ func (c *checker) unreadable(ctx context.Context, run string, err error) error {
 	return nil
 }
 
-// run checks a run from the list of all runs.
+// run checks a run from the list of all runs, and all its records.
 func (c *checker) run(ctx context.Context, listed *Run) error {
 	name := listed.ID
 	before, err := c.data.Run(ctx, name)
@@ -82,7 +82,7 @@ func (c *checker) run(ctx context.Context, listed *Run) error {
 	}
 	if before == nil {
 		for r, err := range c.data.Runs(ctx, RunSelection{All: true, Before: listed.Row + 1, Most: 1}) {
-			if err == nil && r.Row == listed.Row { // it was not removed meanwhile
+			if err == nil && r.Row == listed.Row { // the run was not removed in the meantime
 				c.report(name, "is not found by its id")
 			}
 			return err
@@ -110,17 +110,17 @@ func (c *checker) run(ctx context.Context, listed *Run) error {
 		return err
 	}
 	after, err := c.data.Run(ctx, name)
-	if err != nil || after == nil || after.Row != before.Row { // removed meanwhile
+	if err != nil || after == nil || after.Row != before.Row { // the run was removed in the meantime
 		return err
 	}
 	low, high := before.Rows, after.Rows
-	if int64(count) < low && after.Tail == before.Tail || int64(count) > high { // a continued run drops records of its outcome
+	if int64(count) < low && after.Tail == before.Tail || int64(count) > high { // a resumed run deletes its old outcome's records
 		c.report(name, fmt.Sprintf("is not complete: it has %d rows and wrote %d", count, low))
 	}
 	return c.beside(ctx, before)
 }
 
-// columns checks the fields of a run by which lists find it, which have no checksum.
+// columns checks the fields by which lists select a run. These fields have no checksum.
 func (c *checker) columns(ctx context.Context, r *Run, info journal.RunInfo) error {
 	if r.Info == nil {
 		return nil
@@ -140,7 +140,7 @@ func (c *checker) columns(ctx context.Context, r *Run, info journal.RunInfo) err
 	return nil
 }
 
-// rowsOf checks the records of a run and returns their number.
+// rowsOf checks all records of a run and returns their number.
 func (c *checker) rowsOf(ctx context.Context, r *Run, info journal.RunInfo) (count int, err error) {
 	nodes := map[half]bool{}
 	heads := map[dag.ID]bool{}
@@ -170,7 +170,7 @@ func (c *checker) rowsOf(ctx context.Context, r *Run, info journal.RunInfo) (cou
 	return count, nil
 }
 
-// row checks a record, whose parents must be among nodes.
+// row checks a record. The parents of its node must be among nodes.
 func (c *checker) row(row *Row, nodes map[half]bool) error {
 	if err := row.check(true); err != nil {
 		return err
@@ -206,7 +206,7 @@ func (r *Row) address(h head) error {
 	return nil
 }
 
-// beside checks the questions and the outline of a run.
+// beside checks the data that a run has in addition to its records: its questions and its outline.
 func (c *checker) beside(ctx context.Context, r *Run) error {
 	for q, err := range c.data.Questions(ctx, QuestionSelection{Run: r.Row}) {
 		if err != nil {
@@ -233,7 +233,7 @@ func (c *checker) beside(ctx context.Context, r *Run) error {
 	switch {
 	case errors.Is(err, outline.ErrForm):
 		c.report(r.ID, "has a damaged outline, which readers make again from the records")
-	case errors.Is(err, outline.ErrMoved): // the run continues
+	case errors.Is(err, outline.ErrMoved): // the run has continued in the meantime
 	default:
 		return err
 	}

@@ -12,11 +12,11 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Small is the largest number of rows that are read at once.
+// Small is the maximum number of rows in a run that is read all at once; the rows of larger runs are read in two passes.
 var Small int64 = 10_000
 
-// EachStep implements [journal.Journal]. Steps are yielded in the order of their first rows. The places of their later rows are
-// determined first, because a step may end long after it started.
+// EachStep implements [journal.Journal]. Steps are yielded in the order of their first rows. A step's other rows are located
+// beforehand, because a step may end long after it started.
 func (j *Journal) EachStep(ctx context.Context, run string) iter.Seq2[journal.Step, error] {
 	return func(yield func(journal.Step, error) bool) {
 		r, err := j.data.Run(ctx, run)
@@ -39,16 +39,16 @@ type eachStep struct {
 	yield func(journal.Step, error) bool
 	last  int64 // number of the last row
 
-	second *record.Index     // numbers of the second rows of steps, mostly results; 0 for none
-	more   map[half][]uint32 // numbers of third and further rows
+	second *record.Index     // number of each step's second row, usually its result; 0 if it has none
+	more   map[half][]uint32 // numbers of each step's third and later rows
 }
 
-// steps calls f with the digest of each step of a row.
+// steps calls f with the digest of each step that the row is about.
 func (e *eachStep) steps(row *Row, f func(dag.ID)) error {
 	switch {
 	case row.isResult():
 		f(id(row.Digest))
-	case bytes.Contains(row.Head[:min(len(row.Head), 40)], []byte(`,"started":[`)): // in the form of intentRow: avoids decoding
+	case bytes.Contains(row.Head[:min(len(row.Head), 40)], []byte(`,"started":[`)): // written by intentRow; avoids decoding the head
 		for digest := range ids(row.Content) {
 			f(digest)
 		}
@@ -66,7 +66,7 @@ func (e *eachStep) steps(row *Row, f func(dag.ID)) error {
 	return nil
 }
 
-// find determines the rows of each step.
+// find locates the rows of each step.
 func (e *eachStep) find() error {
 	for row, err := range e.data.Rows(e.ctx, e.run.Row, Selection{Steps: true, Heads: true}) {
 		if err != nil {
@@ -92,7 +92,7 @@ func (e *eachStep) find() error {
 	return nil
 }
 
-// all reads the rows again, and yields steps at their first rows.
+// all reads all rows again, and yields each step when it reads the step's first row.
 func (e *eachStep) all() error {
 	const most = 512
 	rows := make([]*Row, 0, most)
@@ -113,7 +113,7 @@ func (e *eachStep) all() error {
 	return e.some(rows)
 }
 
-// read is a row with its head.
+// read is a row with its decoded head.
 type read struct {
 	*Row
 	head
@@ -252,14 +252,14 @@ func (j *Journal) eachNode(ctx context.Context, r *Run, yield func(journal.NodeI
 	})
 }
 
-// reachable returns the numbers of the rows with the nodes of a run's last DAG, each once.
+// reachable returns the numbers of the rows that contain the nodes of a run's last DAG, without duplicates.
 func (j *Journal) reachable(ctx context.Context, r *Run) (rows []uint32, err error) {
 	info, err := j.opened(r, true)
 	if err != nil {
 		return nil, err
 	}
 	index := record.NewIndex(j.stepsOf(r))
-	var parents, ends []uint32 // parents of all nodes, and their end for each node
+	var parents, ends []uint32 // parents of all nodes one after another, and where each node's parents end
 	for row, err := range j.data.Rows(ctx, r.Row, Selection{Nodes: true, Heads: true}) {
 		if err != nil {
 			return nil, err
@@ -304,7 +304,7 @@ func (j *Journal) reachable(ctx context.Context, r *Run) (rows []uint32, err err
 	return rows[:n], nil
 }
 
-// stepsOf estimates the number of steps of a run, 0 if unknown.
+// stepsOf estimates the number of steps in a run. It returns 0 if the number is unknown.
 func (j *Journal) stepsOf(r *Run) int {
 	info, err := j.opened(r, false)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 // existing returns the row of a run, or journal.ErrNoRun.
 func (j *Journal) existing(ctx context.Context, id string) (*Run, error) {
-	found, err := j.data.Named(ctx, id, 1) // no other id sorts before the id itself
+	found, err := j.data.Named(ctx, id, 1) // of all IDs with this prefix, the ID itself sorts first
 	if err != nil {
 		return nil, j.data.Explain(err)
 	}
@@ -65,29 +65,29 @@ func (j *Journal) Node(ctx context.Context, run, prefix string) (journal.NodeInf
 	return found[0], nil
 }
 
-// padded returns the id that begins with a prefix and repeats one digit after it.
+// padded returns the ID that begins with prefix and is filled up with digit.
 func padded(prefix, digit string) (dag.ID, error) {
 	return dag.ParseID(prefix + strings.Repeat(digit, max(2*len(dag.ID{})-len(prefix), 0)))
 }
 
 var errEnough = errors.New("enough rows were read")
 
-// Follow yields several rows for a record of several starting steps. A position is therefore the number of a record and the
-// index of a row within it.
+// Follow yields several rows for a single record if several steps started together. A position therefore consists of a record's
+// number and the index of a row within that record.
 const (
 	placeBits = 16
-	maxPlaces = 1 << placeBits // steps in a record
+	maxPlaces = 1 << placeBits // maximum number of steps in a record
 )
 
 // follower reads the rows of a run after a position.
 type follower struct {
 	*Journal
 	id    string
-	run   int64     // its number
+	run   int64     // number of the run
 	after int64     // position of the last yielded row
 	whole int64     // number of the last record that was yielded completely
 	seen  lease     // the lease when it was last read
-	since time.Time // when it changed
+	since time.Time // when the lease last changed
 }
 
 // Follow implements [journal.Journal].
@@ -101,7 +101,7 @@ func (j *Journal) Follow(ctx context.Context, run string, after int64) iter.Seq2
 		}
 		f := &follower{Journal: j, id: run, run: r.Row, after: max(after, 0)}
 		for left := false; ; {
-			news := j.out.news() // before reading, so that no commit is missed
+			news := j.out.news() // called before reading, so that no commit is missed
 			rows, err := f.read(ctx)
 			for _, row := range rows {
 				if !yield(row, nil) {
@@ -131,7 +131,7 @@ func (j *Journal) Follow(ctx context.Context, run string, after int64) iter.Seq2
 func (j *Journal) Changes(ctx context.Context) func(yield func() bool) {
 	return func(yield func() bool) {
 		for err := context.Cause(ctx); err == nil; {
-			news := j.out.news() // before the caller reads, so that no commit is missed
+			news := j.out.news() // called before the caller reads, so that no commit is missed
 			if !yield() {
 				return
 			}
@@ -140,7 +140,8 @@ func (j *Journal) Changes(ctx context.Context) func(yield func() bool) {
 	}
 }
 
-// Last implements [journal.Journal]. The number of the newest record is at least the number of records, so Last reads few.
+// Last implements [journal.Journal]. It reads only a few records, because it starts at the number of records, which is never
+// higher than the newest record's number.
 func (j *Journal) Last(ctx context.Context, run string) (int64, error) {
 	r, err := j.existing(ctx, run)
 	if err != nil {
@@ -156,7 +157,8 @@ func (j *Journal) Last(ctx context.Context, run string) (int64, error) {
 	}
 }
 
-// read returns the next rows. They are read before the first is yielded, because a slow caller must not keep a connection.
+// read returns the next rows. A whole batch is read before its first row is yielded, so that a slow caller does not keep a
+// connection.
 func (f *follower) read(ctx context.Context) (rows []journal.Row, err error) {
 	const most = 256 // records
 	s := Selection{After: max(f.after>>placeBits-1, f.whole), Steps: true, Heads: true, Most: most}
@@ -172,7 +174,7 @@ func (f *follower) read(ctx context.Context) (rows []journal.Row, err error) {
 	return rows, err
 }
 
-// followed returns the rows of Follow for a record of steps.
+// followed returns the rows that Follow yields for a record.
 func followed(record *Row, h head) []journal.Row {
 	at := time.UnixMilli(h.At)
 	if h.Step == "" && !record.isResult() {
@@ -192,14 +194,14 @@ func followed(record *Row, h head) []journal.Row {
 	return []journal.Row{row}
 }
 
-// left reports whether the run no longer has a holder. As in Acquire, an owner in another process is gone once it has been silent
-// for as long as its lease.
+// left reports whether the run no longer has a holder. As in Acquire, an owner in another process counts as gone once it has been
+// silent for as long as its lease is valid.
 func (f *follower) left(ctx context.Context) (bool, error) {
 	row, now, err := f.lease(ctx, f.data, f.id)
 	if err != nil {
 		return false, f.data.Explain(err)
 	}
-	if row == nil || row.Row != f.run { // removed, and perhaps replaced by another run with this id
+	if row == nil || row.Row != f.run { // the run was removed, and may have been replaced by a run with the same ID
 		return false, noRun(f.id)
 	}
 	if now != f.seen {
@@ -211,11 +213,11 @@ func (f *follower) left(ctx context.Context) (bool, error) {
 	return !lives(now.owner) || time.Since(f.since) > now.patience(), nil
 }
 
-// await returns after a commit of this Journal, or when another process may have committed. The first call starts listening to
-// other processes.
+// await waits until this Journal has committed, or another process may have. The first call starts listening for commits of other
+// processes.
 func (j *Journal) await(ctx context.Context, news <-chan struct{}) error {
 	j.listening.Do(func() { j.data.Listen(j.out.tell) })
-	timer := time.NewTimer(j.opts.Poll + rand.N(j.opts.Poll/8+1)) // keeps processes from polling in step
+	timer := time.NewTimer(j.opts.Poll + rand.N(j.opts.Poll/8+1)) // random, so that processes do not poll in step
 	defer timer.Stop()
 	select {
 	case <-news:

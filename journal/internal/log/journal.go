@@ -24,14 +24,14 @@ type Options struct {
 	Lease        time.Duration    // validity of a lease after a renewal
 	Retry        time.Duration    // how long a failed write is retried
 	RetryResults time.Duration    // how long a failed result of a step is retried
-	Poll         time.Duration    // how often Follow looks for rows of other processes
-	Now          func() time.Time // the clock of rows
-	Schema       int              // the version of the tables
-	// Reached is called at the points at which tests kill the process.
+	Poll         time.Duration    // interval at which Follow looks for rows of other processes
+	Now          func() time.Time // clock for the times in rows
+	Schema       int              // version of the tables
+	// Reached is called at the points where tests kill the process.
 	Reached func(point string)
 }
 
-// Journal is a [journal.Journal] over a Database.
+// Journal is a [journal.Journal] on top of a Database.
 type Journal struct {
 	owner string // host/pid/nonce
 	opts  Options
@@ -40,15 +40,15 @@ type Journal struct {
 	now   func() time.Time
 
 	listening sync.Once
-	flight    flight.Flight // of budgets over several runs
+	flight    flight.Flight // budgets shared by several runs
 	day       int64         // day on which the writer last forgot old spending
 
 	mu     sync.Mutex
 	runs   map[string]*run
 	closed bool
 
-	sightings map[string]sighting // by Abandoned
-	losses    map[string]int      // consecutive losses of a run while this process was alive
+	sightings map[string]sighting // Abandoned's sightings of leases, by ID of the run
+	losses    map[string]int      // how many times in a row this process has lost a run, by ID
 }
 
 // New returns a Journal over a database, which it closes when it is closed.
@@ -63,8 +63,7 @@ func New(data Database, opts Options) *Journal {
 	return j
 }
 
-// Close writes the queued results, gives up all leases and closes the database. The error states how many results, if any, are
-// lost.
+// Close writes the queued results, gives up all leases and closes the database. If results are lost, the error states how many.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	if j.closed {
@@ -80,7 +79,7 @@ func (j *Journal) Close() error {
 	}
 	err := j.out.close(runs)
 	closing := j.data.Close()
-	if err != nil { // the other errors have the same cause
+	if err != nil { // any other error has the same cause
 		return err
 	}
 	return j.data.Explain(closing)
@@ -90,8 +89,8 @@ func (j *Journal) held(run, owner string) error {
 	return &journal.HeldError{Where: j.data.Name(), Run: run, Owner: owner}
 }
 
-// lives reports whether an owner may still be alive: only a process on this host can be known to be gone. The result is only for
-// people and never justifies taking over a lease, because two hosts may share a name.
+// lives reports whether an owner may still be alive. Only a process on this host can be known to be gone. The result is shown to
+// people but never justifies taking over a lease, because two hosts may have the same name.
 func lives(owner string) bool {
 	parts := strings.Split(owner, "/")
 	if len(parts) != 3 || parts[0] != hostname() {
@@ -108,13 +107,13 @@ func lives(owner string) bool {
 func hostname() string {
 	host, err := os.Hostname()
 	if err != nil {
-		host = "unknown-host" // only people read it
+		host = "unknown-host" // the host name is only shown to people
 	}
 	return strings.ReplaceAll(host, "/", "_")
 }
 
-// Points calls a test's function at the points of a step and of a commit. The test may change the function while goroutines of
-// the journal call it.
+// Points calls a function that a test has set, at certain points of a step and of a commit. The test may change the function while
+// the journal's goroutines call it.
 type Points struct {
 	call atomic.Pointer[func(point string)]
 }
@@ -128,7 +127,7 @@ func (p *Points) Call(f func(point string)) {
 	p.call.Store(&f)
 }
 
-// Reached is for [Options].
+// Reached calls the function. Use it as the field Reached of [Options].
 func (p *Points) Reached(point string) {
 	if f := p.call.Load(); f != nil {
 		(*f)(point)

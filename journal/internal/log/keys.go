@@ -12,21 +12,22 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Fields of a run that change together, each including the previous. A database updates the indexes of all columns in a
-// statement, even of unchanged ones: a change of holder includes none, and an end no field of a start.
+// Fields selects fields of a run that are written together; each value includes the fields of the lower ones. A database updates
+// the indexes of all columns in a statement, even if a value is unchanged. Therefore a change of the holder writes no indexed
+// columns, and the end of a run does not write the fields set by its start.
 type Fields int
 
 // The fields of a run, except for its ID, Beat and Rows.
 const (
-	Holding Fields = iota // Owner, Lease and Outer
-	Ending                // State, Outcome, Ended, Tail, Tip and Seal
-	All                   // Pipeline, Started, Info and Shape
+	Holding Fields = iota // only Owner, Lease and Outer
+	Ending                // also State, Outcome, Ended, Tail, Tip and Seal
+	All                   // also Pipeline, Started, Info and Shape
 )
 
-// columns are the columns of the fields; columns of earlier fields come first.
+// columns are the columns that each value of Fields adds to the lower ones.
 var columns = [...][]string{Holding: {"owner", "lease", "outside"}, Ending: {"state", "outcome", "ended", "tail", "tip", "seal"}, All: {"pipeline", "started", "info", "shape"}}
 
-// Putting returns the statement that stores fields of a run with a number, $1. Schema is the prefix of tables.
+// Putting returns the statement that stores fields of the run whose number is $1. Schema is the prefix of table names.
 func Putting(schema string, which Fields) string {
 	text := "UPDATE " + schema + "runs SET "
 	for i, column := range slices.Concat(columns[:which+1]...) {
@@ -35,7 +36,7 @@ func Putting(schema string, which Fields) string {
 	return strings.TrimSuffix(text, ", ") + " WHERE run = $1"
 }
 
-// Inserting returns the statement that stores a new run with an id, $1, and returns its number.
+// Inserting returns the statement that stores a new run with the ID $1 and returns its number.
 func Inserting(schema string) string {
 	names, places := "id, beat", "$1, 0"
 	for i, column := range slices.Concat(columns[:]...) {
@@ -44,7 +45,7 @@ func Inserting(schema string) string {
 	return fmt.Sprintf("INSERT INTO %sruns (%s) VALUES (%s) RETURNING run", schema, names, places)
 }
 
-// Arguments returns a key and the fields as arguments for the statements of Putting and Inserting.
+// Arguments returns the arguments for the statements of Putting and Inserting: the key, which is $1, and the fields.
 func (r *Run) Arguments(key any, which Fields) []any {
 	text := func(b []byte) any {
 		if b == nil {
@@ -60,32 +61,32 @@ func (r *Run) Arguments(key any, which Fields) []any {
 	return all[:1+len(slices.Concat(columns[:which+1]...))]
 }
 
-// RunSelection selects runs that others may see: those that were started, or have a step or a
-// question. Its zero value selects all. The columns that it compares
-// are shortened and not sealed, so the caller compares the facts about the runs again.
+// RunSelection selects visible runs (see Visible). Its zero value selects all of them. The columns that it compares are shortened
+// and have no checksum, so the caller must check the conditions again against each run's description.
 type RunSelection struct {
 	Before   int64             // older than the run with this number
 	States   []string          // in one of these states
-	Answered bool              // of waiting runs, only those without an open question
+	Answered bool              // only those waiting runs that have no open question
 	Asking   bool              // with an open question
-	Pipeline string            // see Column
-	Labels   map[string]string // with all of these, see Column
-	Started  int64             // at or after this time, in milliseconds of Unix time
+	Pipeline string            // of this pipeline, as a Column
+	Labels   map[string]string // with all of these labels, as Columns
+	Started  int64             // started at or after this time, in Unix milliseconds
 	Until    int64             // started at or before this time
-	Ended    int64             // at or after this time
-	Cost     float64           // with at least this cost in USD, if not 0
-	Failed   bool              // with a failure
-	Failure  string            // with this text in its failure, in lower case
-	Most     int               // only the newest, all if 0
-	All      bool              // also runs never started; does not combine with times
+	Ended    int64             // ended at or after this time
+	Cost     float64           // costing at least this amount in USD; 0 for any cost
+	Failed   bool              // only runs with a failure
+	Failure  string            // with this lower-case text in the failure
+	Most     int               // at most this many, the newest ones; all if 0
+	All      bool              // also runs that are not visible; cannot be combined with times
 }
 
-// unfinished lists states that few runs are in.
+// unfinished lists the states that only few runs are in at any time.
 var unfinished = []string{"", string(journal.Running), string(journal.Waiting), string(journal.Drained)}
 
-// Column returns a text in the form stored in indexed columns. An index has a maximum size, and databases refuse some characters.
+// Column converts a text to the form in which it is stored in indexed columns: shortened, because an index entry has a maximum
+// size, and without characters that databases refuse.
 func Column(s string) string {
-	const most = 100 // characters, as in the migrations
+	const most = 100 // characters; the migrations use the same number
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, string(utf8.RuneError)), "\x00", string(utf8.RuneError))
 	n := 0
 	for i := range s {
@@ -96,16 +97,18 @@ func Column(s string) string {
 	return s
 }
 
-// Visible returns the condition that others may see a run r. Schema is the prefix of tables.
+// Visible returns the SQL condition that a run r is visible to others: it has been started, or has a step or a question. Schema is
+// the prefix of table names.
 func Visible(schema string) string {
 	return fmt.Sprintf("(r.info IS NOT NULL OR r.rows > 0 OR EXISTS (SELECT 1 FROM %squestions q WHERE q.run = r.run))", schema)
 }
 
-// Keys returns a query for the numbers of up to limit runs, the newest first, and its arguments. Schema is the prefix of tables.
-// The query reads one index, from the newest run on, until it has enough: the index of open questions, unfinished states, labels,
-// pipelines, states or failures. If only times or a rare cost are given, it sorts the matching runs and reads only the index. An
-// expression instead of a column keeps a database from choosing another index. The query excludes the values that an index omits,
-// such as a cost of zero, with the same expression.
+// Keys returns a query for the numbers of up to limit runs, newest first, and the query's arguments. Schema is the prefix of table
+// names. The query reads a single index, from the newest run on, until it has found enough runs. This is the index of open
+// questions, unfinished states, labels, pipelines, states or failures. If only times or a rare cost are given, the query reads the
+// index of these and sorts the matching runs. Where an expression such as "run + 0" replaces a column, it keeps the database from
+// choosing another index. For values that an index omits, such as a cost of zero, the query contains the same condition as the
+// index.
 func (s RunSelection) Keys(schema string, limit int) (text string, args []any) {
 	place := func(value any) string {
 		args = append(args, value)
@@ -123,7 +126,7 @@ func (s RunSelection) Keys(schema string, limit int) (text string, args []any) {
 	switch {
 	case s.All:
 		where = append(where, "true")
-	case !byTime && !s.Failed && s.Cost == 0: // a run with one of them was started
+	case !byTime && !s.Failed && s.Cost == 0: // a run with a time, failure or cost has been started
 		where = append(where, Visible(schema))
 	}
 	switch {
@@ -161,7 +164,7 @@ func (s RunSelection) Keys(schema string, limit int) (text string, args []any) {
 			return
 		}
 		and("r."+column+" >= %s AND r."+column+" <> 0", at)
-		if !byTime && !few && !s.Asking { // the scan stops at the oldest of them
+		if !byTime && !few && !s.Asking { // lets the scan stop at the oldest matching run
 			where = append(where, fmt.Sprintf("%s >= (SELECT coalesce(min(run + 0), 0) FROM %sruns WHERE %s >= $%d AND %[3]s <> 0)", order, schema, column, len(args)))
 		}
 	}
@@ -196,13 +199,13 @@ func (s RunSelection) Keys(schema string, limit int) (text string, args []any) {
 	if !byState {
 		return one(order, "true", most), args
 	}
-	// Each state has the order of its own index.
+	// Each state is read from its own index, in the order of that index.
 	all := make([]string, len(states))
 	for i, state := range states {
 		is := "r.state = " + place(state)
 		switch {
 		case pipeline == "":
-		case state == "" || state == string(journal.Running): // few, and in no index of both
+		case state == "" || state == string(journal.Running): // there are few such runs, and the index of pipeline and state omits them
 			is += " AND r.pipeline || '' = " + pipeline
 		default:
 			is += " AND r.pipeline = " + pipeline + " AND r.state NOT IN ('', 'running')"
@@ -215,12 +218,12 @@ func (s RunSelection) Keys(schema string, limit int) (text string, args []any) {
 	return fmt.Sprintf("SELECT run FROM (%s) found ORDER BY run DESC LIMIT %d", strings.Join(all, " UNION ALL "), limit), args
 }
 
-// Asks is 1 if a run r waits and has an open question, else 0.
+// Asks returns an SQL expression that is 1 if a run r is waiting and has an open question, and otherwise 0.
 func Asks(schema string) string {
 	return fmt.Sprintf("CASE WHEN r.state = 'waiting' AND EXISTS (SELECT 1 FROM %squestions q WHERE q.run = r.run AND q.open) THEN CAST(1 AS bigint) ELSE 0 END", schema)
 }
 
-// CountKeys returns a query for the columns of [RunCount], and its arguments.
+// CountKeys returns a query for the columns of [RunCount], and the query's arguments.
 func (s RunSelection) CountKeys(schema string) (text string, args []any) {
 	keys, args := s.Keys(schema, math.MaxInt32)
 	return fmt.Sprintf(`SELECT pipeline, state, held, CASE WHEN held = 1 THEN owner ELSE '' END AS holder, outside, asks, count(*) FROM (
@@ -228,8 +231,9 @@ func (s RunSelection) CountKeys(schema string) (text string, args []any) {
 		GROUP BY pipeline, state, held, holder, outside, asks`, Asks(schema), schema, keys), args
 }
 
-// byCost returns a query for runs that cost something. If they are few, it reads the index of costs and sorts them; if many, it
-// reads the newest runs until it has enough. The other part has a limit of 0 and reads nothing.
+// byCost returns a query for runs with at least a given cost. It consists of two parts. If few runs match, the first part reads
+// them from the index of costs and sorts them. If many match, the second part reads the newest runs until it has found enough. The
+// part that is not used has a limit of 0 and reads nothing.
 func byCost(schema, order, least string, one func(order, more, limit string) string, limit int) string {
 	const few = 1000
 	are := func(how string) string {
@@ -239,18 +243,19 @@ func byCost(schema, order, least string, one func(order, more, limit string) str
 		one("(r.run + 0)", "r.cost <> 0 AND r.cost >= "+least, are("<=")), one(order, "r.cost + 0 >= "+least, are(">")), limit)
 }
 
-// QuestionSelection selects questions; its zero value selects the questions of all runs that have neither a result nor a failure.
+// QuestionSelection selects questions. Its zero value selects the questions of all runs that have neither a result nor a failure.
 type QuestionSelection struct {
-	Run    int64             // of this run
-	Labels map[string]string // of runs with all of these, see Column
+	Run    int64             // of the run with this number
+	Labels map[string]string // of runs with all of these labels, as Columns
 	Path   string            // the question at this path
 	Open   bool              // open questions only
-	Due    bool              // open questions with a deadline, and perhaps others
+	Due    bool              // open questions with a deadline; may select others too
 	After  int64             // with a higher number than this
-	Most   int               // only the oldest, all if 0
+	Most   int               // at most this many, the oldest ones; all if 0
 }
 
-// Where returns the condition of a selection for a question q, and its arguments. Schema is the prefix of tables.
+// Where returns the SQL condition that a question q is selected, and the condition's arguments. Schema is the prefix of table
+// names.
 func (s QuestionSelection) Where(schema string) (text string, args []any) {
 	var where []string
 	and := func(condition string, values ...any) {
@@ -275,7 +280,7 @@ func (s QuestionSelection) Where(schema string) (text string, args []any) {
 	if s.Open || s.Due {
 		and("q.open")
 	}
-	if s.Due { // other parts of a question may contain these letters too
+	if s.Due { // the text may also occur in other parts of a question
 		and("strpos(q.question, %s) > 0", `"due":"`)
 	}
 	if s.After != 0 {
@@ -284,5 +289,5 @@ func (s QuestionSelection) Where(schema string) (text string, args []any) {
 	return strings.Join(where, " AND "), args
 }
 
-// QuestionColumns are read of a question q and its run r.
+// QuestionColumns are the columns to read of a question q and its run r.
 const QuestionColumns = "q.seq, q.run, r.id, q.path, q.open, q.question, q.seal"

@@ -13,18 +13,18 @@ import (
 
 // lease is the observed state of a lease.
 type lease struct {
-	exists bool // the run exists
+	exists bool // whether the run exists
 	owner  string
 	beat   int64
-	time   int64 // milliseconds, 0 without a holder
+	time   int64 // validity in milliseconds; 0 if the run has no holder
 }
 
 func (l lease) free() bool { return l.time == 0 }
 
-// patience returns how long the owner may be silent.
+// patience returns how long the owner may be silent before the run can be taken over.
 func (l lease) patience() time.Duration { return time.Duration(l.time) * time.Millisecond }
 
-// lease reads the lease of a run: its own, or its outer run's.
+// lease reads a run and the lease that covers it: its own, or its outer run's.
 func (j *Journal) lease(ctx context.Context, from Reader, id string) (*Run, lease, error) {
 	now, err := from.Run(ctx, id)
 	if err != nil || now == nil {
@@ -43,14 +43,14 @@ func (j *Journal) lease(ctx context.Context, from Reader, id string) (*Run, leas
 	return now, lease{true, has.Owner, has.Beat, has.Lease}, nil
 }
 
-// mostDoubled is how often the lease of a run is doubled at most.
+// mostDoubled is the maximum number of times that a run's lease is doubled.
 const mostDoubled = 3
 
-// mostLosses is the maximum number of lost runs that a process remembers.
+// mostLosses is the maximum number of lost runs to remember.
 const mostLosses = 10_000
 
-// term returns the lease time with which this process takes a run. A process that lost the run was too slow for its lease: it
-// then takes one twice as long, and others wait longer before they take over the run.
+// term returns the duration of the lease with which this process acquires a run. If this process has lost the run, it was too slow
+// to renew its lease. Each loss doubles the duration, so that others wait longer before they take over the run.
 func (j *Journal) term(id string) time.Duration {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -69,13 +69,13 @@ func (j *Journal) Acquire(ctx context.Context, id string) (journal.RunInfo, erro
 	} else {
 		info, err = j.info(ctx, r)
 	}
-	if err != nil { // the caller does not release a lease that it did not get
+	if err != nil { // after an error the caller will not release the run
 		return journal.RunInfo{}, errors.Join(err, j.Release(id))
 	}
 	return info, nil
 }
 
-// hold takes the lease of a run. It returns the row of the run if it has read it; its facts may be damaged.
+// hold acquires the lease of a run. If it has read the run's row, it returns that too. The row may be damaged.
 func (j *Journal) hold(ctx context.Context, id string) (*run, *Run, error) {
 	r, err := j.entry(id)
 	if err != nil {
@@ -101,18 +101,18 @@ func (j *Journal) hold(ctx context.Context, id string) (*run, *Run, error) {
 	return nil, nil, j.data.Explain(err)
 }
 
-// taken returns when the run is ours.
+// taken acquires the lease, unless this Journal already holds the run.
 func (j *Journal) taken(ctx context.Context, r *run) (*Run, error) {
 	r.taking.Lock()
 	defer r.taking.Unlock()
-	if r.held.Load() { // by Do, meanwhile
+	if r.held.Load() { // Do has acquired the lease in the meantime
 		return nil, nil
 	}
 	return j.acquire(ctx, r)
 }
 
-// acquire takes the lease of a run: at once if it has no holder, otherwise once its owner has been silent for as long as the
-// lease.
+// acquire acquires the lease of a run: immediately if the run has no holder, otherwise as soon as the owner has been silent for as
+// long as the lease is valid.
 func (j *Journal) acquire(ctx context.Context, r *run) (*Run, error) {
 	_, now, err := j.lease(ctx, j.data, r.id)
 	if err != nil {
@@ -141,12 +141,12 @@ func (j *Journal) acquire(ctx context.Context, r *run) (*Run, error) {
 	}
 }
 
-// take takes the lease, unless it has changed since it was observed. It returns the row of the run, or nil for a new run, whose
-// start takes the lease.
+// take acquires the lease, unless it has changed since seen was observed. It returns the row of the run. For a new run it returns
+// nil; the lease is then acquired by the write that starts the run.
 func (j *Journal) take(r *run, seen lease, begins bool) (row *Run, taken bool, err error) {
 	term := j.term(r.id)
-	var has *Run   // the writer owns this variable and the next until it has answered
-	var still bool // the lease has not changed
+	var has *Run   // the writer owns has and still until write returns
+	var still bool // whether the lease is unchanged
 	x := &write{run: r, free: true, do: func(t *transaction) error {
 		row, now, err := j.lease(background, t, r.id)
 		if err != nil {
@@ -165,7 +165,7 @@ func (j *Journal) take(r *run, seen lease, begins bool) (row *Run, taken bool, e
 	case r.outer != nil && (seen.free() || seen.owner == j.owner):
 		taken = true
 		err = j.send(x)
-	case begins: // Begin takes it
+	case begins: // Begin will acquire the lease
 		if err := bounds.CheckID(r.id); err != nil {
 			return nil, false, err
 		}
@@ -183,10 +183,10 @@ func (j *Journal) take(r *run, seen lease, begins bool) (row *Run, taken bool, e
 	return row, true, nil
 }
 
-// hold notes that the run is ours.
+// hold records that this Journal now holds the run.
 func (r *run) hold(fresh bool) {
 	outer := background
-	if r.outer != nil { // whose lease covers it
+	if r.outer != nil { // the outer run's lease covers this run
 		outer = r.outer.lastTenure()
 	}
 	r.mu.Lock()
@@ -196,7 +196,7 @@ func (r *run) hold(fresh bool) {
 	r.held.Store(true)
 }
 
-// take makes a run ours, and returns its row. A nil row means that the run is new.
+// take stores this Journal as the owner of the run, and returns the run's row. If row is nil, the run is new.
 func (t *transaction) take(r *run, row *Run, term time.Duration) (*Run, error) {
 	if r.outer != nil {
 		t.part(r.outer)
@@ -226,8 +226,8 @@ func (t *transaction) take(r *run, row *Run, term time.Duration) (*Run, error) {
 	return row, err
 }
 
-// Release implements [journal.Journal]: it gives up the lease, so that another process can take the run, and drops the run from
-// memory. While results cannot be written, it keeps both.
+// Release implements [journal.Journal]: it gives up the lease, so that another process can acquire the run, and drops the run from
+// memory. If results cannot be written at the moment, it does neither.
 func (j *Journal) Release(id string) error {
 	j.mu.Lock()
 	r := j.runs[id]
@@ -240,7 +240,7 @@ func (j *Journal) Release(id string) error {
 		j.flight.Leave(id, false)
 		if delete(j.runs, id); lost {
 			if len(j.losses) >= mostLosses {
-				clear(j.losses) // losses no longer matter
+				clear(j.losses) // too many to remember: start counting again
 			}
 			j.losses[id]++
 		}
@@ -264,7 +264,8 @@ func (j *Journal) Release(id string) error {
 	return cmp.Or(j.out.wait(x), r.failure())
 }
 
-// left forgets a run that this Journal has released. It waits if the run may be about to make batches.
+// left drops a run that this Journal has released. If waits is set, the run may be waiting for a batch, so its requests stay in
+// flight.
 func (j *Journal) left(r *run, waits bool) {
 	j.flight.Leave(r.id, waits)
 	r.endTenure(j.notHeld(r.id))
@@ -289,8 +290,7 @@ func (j *Journal) Held(id string) context.Context {
 	return never
 }
 
-// leave returns the write that gives up the lease of a run. A run that was never started
-// and has no record is removed.
+// leave returns the write that gives up the lease of a run. The write removes a run that was never started and has no records.
 func (j *Journal) leave(r *run) *write {
 	return &write{run: r, free: true, stays: true, done: make(chan struct{}), do: func(t *transaction) error {
 		row, err := t.Run(background, r.id)

@@ -13,16 +13,17 @@ import (
 	"github.com/stonelayer/stone/journal/internal/outline"
 )
 
-// The holder of a large run keeps an outline beside its records. After every outlineEvery records it adds their steps to the
-// outline, in the transaction of the last one. Readers add newer records in memory. Smaller runs have no stored outline and cost
-// nothing. Folding into blocks costs 2 µs of CPU a step; a row of sums for each branch, added to by UPSERT, costs 7 to 10 µs.
+// The holder of a large run stores an outline in addition to its records. After every outlineEvery records it adds the steps of
+// these records to the outline, in the transaction that writes the last of them. Readers add newer records in memory. Smaller runs
+// have no stored outline and no such cost. Adding a step to an outline made of blocks takes 2 µs of CPU time. With one row of sums
+// for each branch, updated by UPSERT, it would take 7 to 10 µs.
 
 // outlineEvery is the number of records added to an outline at once.
 const outlineEvery = 4096
 
-// recent holds the steps not yet in a run's outline.
+// recent holds the steps that are not yet in a run's outline.
 type recent struct {
-	after  int64 // events has all steps after the record with this number
+	after  int64 // events contains all steps in records with higher numbers
 	events []outline.Event
 }
 
@@ -64,7 +65,7 @@ func (b *Block) check(data bool) error {
 	return nil
 }
 
-// summarise adds the latest records of a run to its outline. An unreadable outline is rebuilt.
+// summarise adds the latest records of a run to its outline. It rebuilds an outline that cannot be read.
 func (t *transaction) summarise(p *part) error {
 	tree, err := outline.Open(background, blockStore{t, p.row})
 	if err == nil {
@@ -74,15 +75,15 @@ func (t *transaction) summarise(p *part) error {
 	case errors.Is(err, outline.ErrForm) || errors.Is(err, outline.ErrMoved):
 		p.recent, p.outlined = recent{after: p.next}, 0
 		return t.RemoveBlocks(p.row)
-	case errors.As(err, new(*journal.DamageError)): // readers of the record report the damage
+	case errors.As(err, new(*journal.DamageError)): // the damage is reported to readers of the record
 		p.recent, p.outlined = recent{after: p.next}, p.next
 		return nil
 	}
 	return err
 }
 
-// extend adds the latest records of a run to an outline and stores it. If many are missing, for
-// example after a takeover, it adds some of them with each commit.
+// extend adds the latest records of a run to an outline and stores the outline. If many records are missing, for example after a
+// takeover, each commit adds only some of them.
 func (t *transaction) extend(p *part, tree *outline.Tree) error {
 	complete := tree.At >= p.recent.after
 	if !complete {
@@ -106,7 +107,7 @@ func (t *transaction) extend(p *part, tree *outline.Tree) error {
 	return t.store(p, tree)
 }
 
-// catchUp adds records whose steps are not in recent. It reports whether it added all of them.
+// catchUp adds the records whose steps are neither in the outline nor in recent. It reports whether it has added all of them.
 func (t *transaction) catchUp(p *part, tree *outline.Tree) (complete bool, err error) {
 	added := 0
 	err = t.j.recordsOf(background, t.Tx, p.run.id, p.row, Selection{After: tree.At, Steps: true, Heads: true, Most: outlineEvery}, func(row *Row, h head) error {
@@ -156,7 +157,7 @@ func (i *intent) event(seq int64, place int, at int64) outline.Event {
 	return outline.Event{What: outline.Started, Path: i.Path, Kind: i.Kind, Seq: seq, Place: place, At: at}
 }
 
-// event returns the event of a step with a result, or of an attempt without one.
+// event returns the outline event for a step's result, or for an attempt without a result.
 func (h head) event(path string, seq int64) outline.Event {
 	e := outline.Event{What: outline.Done, Path: path, Kind: h.Kind, Seq: seq, At: h.At, Usage: h.Usage}
 	switch {
@@ -168,7 +169,7 @@ func (h head) event(path string, seq int64) outline.Event {
 	return e
 }
 
-// forgotten removes discarded failures from the outline of a run.
+// forgotten removes failures that are to be retried from the outline of a run.
 func (t *transaction) forgotten(p *part, events []outline.Event) error {
 	tree, err := outline.Open(background, blockStore{t, p.row})
 	changed := false
@@ -210,8 +211,8 @@ func (j *Journal) Outline(ctx context.Context, run string) (journal.Outline, err
 	return v, v.read(ctx, func(*outline.Tree) error { return nil })
 }
 
-// read passes the outline to f. If the holder has stored a newer one meanwhile, read opens that
-// and calls f again. If the stored outline cannot be read, it makes one from the records.
+// read passes the outline to f. If the holder stores a newer outline in the meantime, read opens that one and calls f again. If
+// the stored outline cannot be read, read builds an outline from the records.
 func (v *view) read(ctx context.Context, f func(*outline.Tree) error) (err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -235,7 +236,7 @@ func (v *view) read(ctx context.Context, f func(*outline.Tree) error) (err error
 	return v.data.Explain(err)
 }
 
-// open returns the stored outline with the records after it.
+// open returns the stored outline, extended by the newer records.
 func (v *view) open(ctx context.Context, store outline.Store) (*outline.Tree, error) {
 	tree, err := outline.Open(ctx, store)
 	if err != nil {
@@ -253,7 +254,7 @@ func (v *view) open(ctx context.Context, store outline.Store) (*outline.Tree, er
 	return tree, nil
 }
 
-// exists returns journal.ErrNoRun if the run was removed, even if another run has its id now.
+// exists returns journal.ErrNoRun if the run was removed, even if another run now has the same ID.
 func (v *view) exists(ctx context.Context) error {
 	r, err := v.existing(ctx, v.id)
 	if err == nil && r.Row != v.run {
@@ -262,7 +263,7 @@ func (v *view) exists(ctx context.Context) error {
 	return err
 }
 
-// noStore is the store of a run whose outline cannot be read.
+// noStore is an empty [outline.Store], used when the stored outline of a run cannot be read.
 type noStore struct{}
 
 func (noStore) Block(context.Context, string, string) ([]byte, error)         { return nil, nil }
@@ -305,7 +306,7 @@ func branch(b outline.Branch) journal.Branch {
 	}
 }
 
-// instant returns the time of a number of milliseconds, zero for 0.
+// instant converts Unix milliseconds to a time, and 0 to the zero time.
 func instant(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}
@@ -313,7 +314,7 @@ func instant(ms int64) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// steps completes branches with the steps at their paths.
+// steps sets the Step of each branch, if there is a step at its path.
 func (v *view) steps(ctx context.Context, found []outline.Branch, into []journal.Branch) error {
 	var numbers []int64
 	places := map[string]int{}

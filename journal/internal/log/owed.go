@@ -12,10 +12,10 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// A Beside is a table of rows that belong to a run but are not records.
+// A Beside is the name of a table whose rows belong to runs but are not records.
 type Beside string
 
-// The tables.
+// The Beside tables.
 const (
 	Batches   Beside = "batches"
 	Receivers Beside = "receivers"
@@ -25,12 +25,12 @@ const (
 type Note struct {
 	Run  int64
 	Name string
-	Open bool   // a batch that has an estimate
+	Open bool   // true for a batch that has an estimated cost
 	Data []byte // JSON
-	Seal []byte // of the fields above
+	Seal []byte // checksum of the fields above
 }
 
-// Outstanding is an open batch, with the id of its run and the JSON of its journal.RunInfo.
+// Outstanding is an open batch, together with the ID of its run and the JSON of the run's journal.RunInfo.
 type Outstanding struct {
 	Note
 	ID   string
@@ -45,17 +45,17 @@ func (n *Note) fields() [][]byte {
 	return [][]byte{binary.LittleEndian.AppendUint64(nil, uint64(n.Run)), []byte(n.Name), {open}}
 }
 
-// Notice is an owed.Notice as a database stores it, by Run, Receiver, Event and Name.
+// Notice is an owed.Notice as a database stores it. It is identified by Run, Receiver, Event and Name.
 type Notice struct {
 	Run                   int64
 	Receiver, Event, Name string
-	ID                    string // id of the run, from a reader
-	At, Next              int64  // milliseconds of Unix time; nothing is owed if Next is 0
+	ID                    string // ID of the run; set only by a Reader
+	At, Next              int64  // Unix milliseconds; Next is 0 if the notice need not be sent any more
 	Tries                 int64
 	Body                  []byte
 }
 
-// notes reads the rows of a run in a table.
+// notes reads and decodes the rows of a run in a table.
 func notes[T any](ctx context.Context, j *Journal, from Reader, table Beside, run string, row int64) (all []T, err error) {
 	found, err := from.Notes(ctx, table, row)
 	for _, n := range found {
@@ -68,7 +68,7 @@ func notes[T any](ctx context.Context, j *Journal, from Reader, table Beside, ru
 	return all, j.data.Explain(err)
 }
 
-// notesOf is like notes, for the id of a run.
+// notesOf is like notes, but identifies the run by its ID.
 func notesOf[T any](ctx context.Context, j *Journal, table Beside, run string) ([]T, error) {
 	row, err := j.data.Run(ctx, run)
 	if err != nil || row == nil {
@@ -77,7 +77,7 @@ func notesOf[T any](ctx context.Context, j *Journal, table Beside, run string) (
 	return notes[T](ctx, j, j.data, table, run, row.Row)
 }
 
-// note stores a row.
+// note encodes value and stores it in a row.
 func (t *transaction) note(table Beside, n *Note, value any) (err error) {
 	if n.Data, err = json.Marshal(value); err != nil {
 		return refused{err}
@@ -141,7 +141,7 @@ func (j *Journal) PutReceiver(_ context.Context, run string, to owed.Receiver) e
 		if err != nil {
 			return refused{err}
 		}
-		return t.OweReceivers(row.Row, owed.Stopped(row.State, info.Ended), millis(t.j.now())) // receivers already notified stay so
+		return t.OweReceivers(row.Row, owed.Stopped(row.State, info.Ended), millis(t.j.now())) // keeps existing notices
 	}})
 }
 
@@ -165,7 +165,7 @@ func stopped(state string) bool {
 	return false
 }
 
-// stops adds the notices owed for the end of a run, except inner runs, which no server starts.
+// stops adds the notices to send when a run ends or waits. It adds none for an inner run, because servers do not start inner runs.
 func (t *transaction) stops(r *run, row *Run, o journal.Outcome) error {
 	if r.outer != nil || !stopped(string(o.State)) {
 		return nil
@@ -183,7 +183,7 @@ func (t *transaction) stops(r *run, row *Run, o journal.Outcome) error {
 			if err != nil {
 				return err
 			}
-			if q, err := t.j.asked(one, row.ID); err == nil { // pages of the run show the other questions
+			if q, err := t.j.asked(one, row.ID); err == nil { // a damaged question needs no notice; other reads report it
 				events = append(events, owed.Asked(q.Path, q.Problem, q.Asked))
 			}
 		}
@@ -209,7 +209,7 @@ func (j *Journal) Due(ctx context.Context, at time.Time, but []string, most int)
 
 // PutNotice implements [owed.Store].
 func (j *Journal) PutNotice(_ context.Context, n owed.Notice, tries int) (still bool, err error) {
-	var is bool // owned by the writer until it has answered
+	var is bool // the writer owns is until write returns
 	err = j.out.write(&write{also: n.Run, do: func(t *transaction) error {
 		row, err := t.Run(background, n.Run)
 		if err != nil || row == nil {

@@ -20,7 +20,7 @@ func (j *Journal) Ask(ctx context.Context, q journal.Question) (journal.Question
 	if err != nil {
 		return journal.Question{}, j.data.Explain(err)
 	}
-	if row != nil && q.Problem == "" { // most calls only look for an answer
+	if row != nil && q.Problem == "" { // most calls only check for an answer, which needs no write
 		if found, err := j.question(ctx, j.data, row.Row, q.Run, q.Path); found != nil || err != nil {
 			return *found, err
 		}
@@ -71,7 +71,7 @@ func (j *Journal) Ask(ctx context.Context, q journal.Question) (journal.Question
 	return kept, nil
 }
 
-// question reads a question. It returns nil if there is none.
+// question reads a question of a run. It returns nil if there is none.
 func (j *Journal) question(ctx context.Context, from Reader, run int64, id, path string) (*journal.Question, error) {
 	for row, err := range from.Questions(ctx, QuestionSelection{Run: run, Path: path}) {
 		if err != nil {
@@ -83,7 +83,7 @@ func (j *Journal) question(ctx context.Context, from Reader, run int64, id, path
 	return nil, nil
 }
 
-// asked returns the question in a row, or an error if the row was changed.
+// asked returns the question stored in a row, or an error if the row is damaged.
 func (j *Journal) asked(row *Question, run string) (q journal.Question, err error) {
 	if !unbroken(row.Seal, row.Text, true, row.fields()...) {
 		err = errChanged
@@ -114,7 +114,7 @@ func (t *transaction) keepQuestion(run int64, q journal.Question) error {
 	return t.PutQuestion(row)
 }
 
-// Answer implements [journal.Journal]. It takes no lease: the run may be running.
+// Answer implements [journal.Journal]. It does not need the lease: another process may hold the run.
 func (j *Journal) Answer(_ context.Context, run, path string, a ask.Answer) error {
 	if err := bounds.CheckResponse(a.Response); err != nil {
 		return err
@@ -183,7 +183,7 @@ func (j *Journal) CountQuestions(ctx context.Context, q journal.QuestionQuery) (
 	return int(n), j.data.Explain(err)
 }
 
-// labelled reports whether a run selected by labels really has them: see [Column].
+// labelled reports whether a run that was selected by labels really has these labels. The stored ones are shortened: see [Column].
 func (j *Journal) labelled(ctx context.Context, run string, labels map[string]string) bool {
 	for name, value := range labels {
 		if Column(name) != name || Column(value) != value {
@@ -194,7 +194,7 @@ func (j *Journal) labelled(ctx context.Context, run string, labels map[string]st
 	return true
 }
 
-// chosen sets the numbers of a selection, and reports whether anything can be selected.
+// chosen looks up the numbers that s needs for q.Run and q.After, and reports whether anything can be selected.
 func (j *Journal) chosen(ctx context.Context, s *QuestionSelection, q journal.QuestionQuery) (some bool, err error) {
 	if q.Run != "" {
 		row, err := j.data.Run(ctx, q.Run)

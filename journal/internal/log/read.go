@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// rows reads records of a run, and checks them.
+// rows reads and checks the selected records of a run, and calls f with each.
 func (j *Journal) rows(ctx context.Context, run string, s Selection, f func(*Row, head) error) error {
 	r, err := j.data.Run(ctx, run)
 	if err != nil || r == nil {
@@ -25,7 +25,7 @@ func (j *Journal) rows(ctx context.Context, run string, s Selection, f func(*Row
 	return j.recordsOf(ctx, j.data, run, r.Row, s, f)
 }
 
-// recordsOf is like rows, for a run whose number is known.
+// recordsOf is like rows, but for a run whose number is known.
 func (j *Journal) recordsOf(ctx context.Context, from Reader, run string, number int64, s Selection, f func(*Row, head) error) error {
 	for row, err := range from.Rows(ctx, number, s) {
 		if err != nil {
@@ -64,7 +64,7 @@ func (j *Journal) Steps(ctx context.Context, run string) ([]journal.Step, error)
 	return steps, nil
 }
 
-// fold adds a row to its steps, except those for which step returns nil.
+// fold adds the information in a row to the steps that the row is about. It skips steps for which the function step returns nil.
 func (j *Journal) fold(run string, row *Row, h head, step func(digest dag.ID, path, kind, name string) *journal.Step) error {
 	at := time.UnixMilli(h.At)
 	for _, i := range h.Started {
@@ -97,8 +97,8 @@ func (j *Journal) fold(run string, row *Row, h head, step func(digest dag.ID, pa
 	return nil
 }
 
-// end completes a step with its result, which may be at another place than an earlier attempt: a body repeated in another order
-// counts equal steps again.
+// end completes a step with its result. The result's path may differ from the path of an earlier attempt: when a body is repeated
+// in a different order, equal steps are numbered differently.
 func end(s *journal.Step, row *Row, h head, at time.Time) {
 	rec := h.Record
 	s.Path, s.Recorded, s.From, s.Time, s.Ended, s.Type, s.Node, s.Sum = row.Path, true, h.From, rec.Time, at, rec.Type, id(row.Node), rec.Sum
@@ -114,7 +114,7 @@ func end(s *journal.Step, row *Row, h head, at time.Time) {
 func (j *Journal) Record(ctx context.Context, run, path, kind string) (rec step.Record, err error) {
 	found := false
 	err = j.rows(ctx, run, Selection{Path: path}, func(_ *Row, h head) error {
-		if h.Kind == kind { // the last one counts
+		if h.Kind == kind { // if there are several, the last one counts
 			rec, found = *h.Record, true
 		}
 		return nil
@@ -136,7 +136,7 @@ func (j *Journal) DAG(ctx context.Context, run string) (dag.DAG, error) {
 		return dag.DAG{}, err
 	}
 	in, out := io.Pipe()
-	last := make(chan *Row, 1) // the last row that was read
+	last := make(chan *Row, 1) // receives the last row that was read
 	go func() {
 		at, err := j.writeNodes(ctx, out, run)
 		last <- at
@@ -155,7 +155,7 @@ func (j *Journal) DAG(ctx context.Context, run string) (dag.DAG, error) {
 	return j.reached(run, d, info.Heads)
 }
 
-// reached returns the nodes of a run that belong to its last DAG.
+// reached returns the DAG of those nodes of a run that belong to its last DAG, given the IDs of its heads.
 func (j *Journal) reached(run string, d dag.DAG, ids []dag.ID) (dag.DAG, error) {
 	if len(ids) == 0 {
 		return d, nil
@@ -176,8 +176,8 @@ func (j *Journal) reached(run string, d dag.DAG, ids []dag.ID) (dag.DAG, error) 
 	return record.Reached(heads)
 }
 
-// writeNodes writes nodes in the format of dag.Read. It returns the last row, which is the row that the reader refused, because a
-// pipe has no buffer.
+// writeNodes writes the nodes of a run in the format that dag.Read reads. It returns the last row it has written. If the reader
+// refused a node, that is the refused one, because a pipe has no buffer.
 func (j *Journal) writeNodes(ctx context.Context, w io.Writer, run string) (at *Row, err error) {
 	err = j.rows(ctx, run, Selection{Nodes: true}, func(row *Row, h head) error {
 		at = row

@@ -16,8 +16,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Do implements [step.Recorder]. Its first call for a run that was not acquired takes the
-// lease, or fails with a [*journal.HeldError] if another holder has it.
+// Do implements [step.Recorder]. The first call for a run that was not acquired acquires the lease, or fails with a
+// [*journal.HeldError] if the run has another holder.
 func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	intent, err := newIntent(ctx, key)
 	if err != nil {
@@ -76,8 +76,8 @@ func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Contex
 	return j.keep(ctx, r, key, result, rec, later&queue.Result != 0)
 }
 
-// announce writes an intent. Before work whose repetition matters it waits until the intent and all earlier records of the run
-// are durable.
+// announce writes an intent. If queued is false or the step has a cost, announce waits until the intent and all earlier records of
+// the run are durable.
 func (j *Journal) announce(r *run, i *intent, queued bool) error {
 	x := &write{run: r, intent: i}
 	if !queued || i.Declared != nil || i.claim != (flight.Claim{}) {
@@ -86,8 +86,8 @@ func (j *Journal) announce(r *run, i *intent, queued bool) error {
 	return j.queue(x)
 }
 
-// value creates and queues the record of a value. It has no intent and nobody waits for it: a lost value is computed again, and
-// no later record of the run is written before it.
+// value computes a value and queues its record. A value has no intent, and no caller waits until its record is written. If the
+// record is lost, the value is computed again; no later record of the run is written before it.
 func (j *Journal) value(ctx context.Context, r *run, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	rec, err := work(ctx)
 	if err != nil {
@@ -114,7 +114,7 @@ func (j *Journal) ended(ctx context.Context, r *run, key step.Key, cause error) 
 	return nil
 }
 
-// attempted records an attempt that has no result, with its usage. Why is nil if its result was put aside.
+// attempted records the usage of an attempt that has no result. Why is the attempt's error, or nil if its result was put aside.
 func (j *Journal) attempted(r *run, key step.Key, used budget.Usage, why error) error {
 	row := new(Row)
 	h := head{Kind: key.Kind, Name: key.Name, At: j.now().UnixMilli(), Usage: used, Step: key.Digest.String(), Path: key.Path}
@@ -132,11 +132,11 @@ func (j *Journal) attempted(r *run, key step.Key, used budget.Usage, why error) 
 	}})
 }
 
-// mostUnwritten is the maximum number of a run's results in the queue.
+// mostUnwritten is the maximum number of results of one run in the queue.
 const mostUnwritten = 1024
 
-// keep writes a result. If the step already has one, keep returns that. A queued result becomes durable before the next intent
-// for which a caller waits.
+// keep writes a result and returns its record. If the step already has a result, keep returns the record of that one. A lazy
+// result is only queued; it becomes durable before the next intent that a caller waits for.
 func (j *Journal) keep(ctx context.Context, r *run, key step.Key, result *result, rec step.Record, lazy bool) (step.Record, error) {
 	lazy = lazy && r.unwritten.Load() < mostUnwritten
 	for {
@@ -168,7 +168,7 @@ func (j *Journal) keep(ctx context.Context, r *run, key step.Key, result *result
 	}
 }
 
-// late puts aside a queued result that this Journal can no longer record. The writer calls it; the run has already failed.
+// late puts aside a queued result that this Journal can no longer record. The writer calls late when the run has already failed.
 func (j *Journal) late(r *run, result *result, err error) {
 	if result.failed || !errors.As(err, new(*journal.HeldError)) && !errors.Is(err, errStale) {
 		return
@@ -184,7 +184,8 @@ func (j *Journal) late(r *run, result *result, err error) {
 	}
 }
 
-// put queues a result, unless the step already has one. It never takes back a lost run, because nobody would release it.
+// put queues a result, unless the step already has one. It does not acquire a lost run again, because no caller would release the
+// run.
 func (j *Journal) put(r *run, digest dag.ID, x *write) (first bool, err error) {
 	first, ready, err := r.put(digest, x, j.out)
 	if !ready && err == nil {
@@ -223,7 +224,7 @@ func (r *run) hasStarted(digest dag.ID) bool {
 	return r.attempts[digest] > 0
 }
 
-// begin counts an attempt of a step.
+// begin counts an attempt at a step and returns the attempt's number.
 func (r *run) begin(digest dag.ID) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -237,17 +238,17 @@ func (j *Journal) find(ctx context.Context, r *run, key step.Key) (step.Record, 
 	switch {
 	case err != nil || k == place{}:
 		return step.Record{}, err
-	case k.pending != nil: // a caller stopped waiting for it
+	case k.pending != nil: // the caller that recorded it has stopped waiting
 		if err := j.out.wait(k.pending); err != nil {
 			return step.Record{}, err
 		}
 		k.seq = k.pending.result.Seq
-	case k.row != nil: // it was checked when it was read
+	case k.row != nil: // the row was checked when it was read
 		rec, err := j.replay(r.id, k.row)
 		rec.Differs = k.differs
 		return rec, err
 	}
-	row, err := j.reread(context.WithoutCancel(ctx), r, k.seq) // nor does the rest of the step end with ctx
+	row, err := j.reread(context.WithoutCancel(ctx), r, k.seq) // like the rest of the step, reading does not end when ctx is done
 	if err == nil && row == nil {
 		err = j.damage(r.id, &Row{Path: key.Path}, errLost)
 	}
@@ -259,7 +260,8 @@ func (j *Journal) find(ctx context.Context, r *run, key step.Key) (step.Record, 
 	return rec, err
 }
 
-// reread returns the row with a number, or nil. It reads ahead if callers request rows in order.
+// reread reads the row with the given number again. It returns nil if there is none. It reads ahead if callers request rows in
+// order.
 func (j *Journal) reread(ctx context.Context, r *run, seq int64) (row *Row, err error) {
 	run, err := j.data.Run(ctx, r.id)
 	if err != nil || run == nil {
@@ -296,8 +298,8 @@ func (j *Journal) reread(ctx context.Context, r *run, seq int64) (row *Row, err 
 	return rows[0], nil
 }
 
-// inOrder reports whether the row with a number closely follows the rows read last. Callers in several lanes request rows roughly
-// in numerical order.
+// inOrder reports whether the row with the given number is close behind the last rows that were read. Concurrent callers request
+// rows only roughly in numerical order.
 func (r *run) inOrder(seq int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -308,16 +310,16 @@ func (r *run) inOrder(seq int64) bool {
 	return seq >= from && seq <= from+batch
 }
 
-// place locates a result. The zero value is not a place.
+// place tells where a result is. The zero value means that there is no result.
 type place struct {
 	seq     int64
-	row     *Row // nil if it must be read
+	row     *Row // nil if the row must still be read
 	pending *write
 	differs bool // see step.Record
 }
 
-// look finds the result of a step, or of other work at its place. While the run is being loaded
-// it waits for the step.
+// look finds the result of a step, or of different work recorded at the same place. While the run is being loaded, look waits
+// until the step has been read.
 func (r *run) look(key step.Key) (place, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -342,8 +344,8 @@ func (r *run) look(key step.Key) (place, error) {
 	}
 }
 
-// reuse returns the record of another run with the same Reuse, if this run may use it. It also records the result here, because
-// the other run may be removed. A damaged record is not reused.
+// reuse returns a record of another run with the same Reuse, if this run may use it. It also records the result in this run,
+// because the other run may be removed. It does not reuse damaged records.
 func (j *Journal) reuse(ctx context.Context, r *run, key step.Key) (step.Record, error) {
 	r.mu.Lock()
 	from := r.reuse
@@ -388,8 +390,8 @@ func (j *Journal) reuse(ctx context.Context, r *run, key step.Key) (step.Record,
 	return j.keep(ctx, r, key, own, rec, false)
 }
 
-// fromOrigin returns the record of the run from which this one was forked, and also records it here. The step of a damaged record
-// is repeated.
+// fromOrigin returns the step's record in the run from which this one was forked, and also records the result in this run. If that
+// record is damaged, the step is repeated.
 func (j *Journal) fromOrigin(ctx context.Context, r *run, key step.Key) (step.Record, error) {
 	o := record.OriginOf(ctx)
 	if o.Run == "" {
@@ -411,7 +413,7 @@ func (j *Journal) fromOrigin(ctx context.Context, r *run, key step.Key) (step.Re
 			break
 		}
 		if o.Placed && placed && at == step.Place(key.Kind, key.Path) {
-			found = row // the last one is current
+			found = row // the last one is the current result
 		}
 	}
 	if found == nil || found.check(true) != nil {
@@ -429,10 +431,11 @@ func (j *Journal) fromOrigin(ctx context.Context, r *run, key step.Key) (step.Re
 	return j.keep(ctx, r, key, own, rec, true)
 }
 
-// origins holds the number of the run from which results may be taken, 0 for all, and of the run from which they must not.
+// origins says from which runs results may be reused: from the run numbered from (all runs if it is 0), but not from the run
+// numbered but.
 type origins struct{ from, but int64 }
 
-// originsOf is like origins, but remembers the result in the run.
+// originsOf is like Journal.origins, but caches the result in the run.
 func (j *Journal) originsOf(ctx context.Context, r *run, from string) (*origins, error) {
 	r.mu.Lock()
 	o := r.origins[from]
@@ -449,7 +452,7 @@ func (j *Journal) originsOf(ctx context.Context, r *run, from string) (*origins,
 	return o, err
 }
 
-// nameOf is like name, but remembers the result in the run.
+// nameOf is like name, but caches the result in the run.
 func (j *Journal) nameOf(ctx context.Context, r *run, row int64) (string, error) {
 	r.mu.Lock()
 	name := r.names[row]
@@ -488,7 +491,7 @@ func (j *Journal) origins(ctx context.Context, from, own string) (*origins, erro
 
 var errNoName = errors.New("the run of a record has no row")
 
-// name returns the id of the run with a number.
+// name returns the ID of the run with the given number.
 func (j *Journal) name(ctx context.Context, row int64) (string, error) {
 	for run, err := range j.data.Runs(ctx, RunSelection{Before: row + 1, Most: 1}) {
 		if err != nil {

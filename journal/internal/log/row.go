@@ -21,29 +21,30 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// result is a row to be written, with the node of the record, if any.
+// result is the row of a result to be written, together with the node that the step created, if any.
 type result struct {
 	*Row
 	made   *dag.Node
 	failed bool
 	costs  bool // the step declared a cost, and the result is not reused
-	child  bool // the step has waited for a run elsewhere
+	child  bool // the step has waited for a child (see journal.Elsewhere)
 	event  outline.Event
 }
 
-// head is the JSON of a row: the fields that the database does not need. The Content of Record is in the row.
+// head is stored as JSON in a row. It contains the fields that the database does not need. The Content of Record is stored in the
+// row itself.
 type head struct {
-	Kind    string       `json:"kind,omitempty"`  // place reads these two fields without a decoder
+	Kind    string       `json:"kind,omitempty"`  // Row.place reads Kind and Loose without a decoder
 	Loose   bool         `json:"loose,omitempty"` // see step.Key
 	Name    string       `json:"name,omitempty"`
-	From    string       `json:"from,omitempty"` // run from which it was reused
-	At      int64        `json:"at"`             // milliseconds of Unix time, for people
-	Usage   budget.Usage `json:"usage,omitzero"` // for a step that declared a cost
+	From    string       `json:"from,omitempty"` // ID of the run from which the result was reused
+	At      int64        `json:"at"`             // Unix milliseconds, only for people
+	Usage   budget.Usage `json:"usage,omitzero"` // set for a step that declared a cost
 	Record  *step.Record `json:"record,omitempty"`
-	Started []intent     `json:"started,omitempty"` // for a row whose content is their digests
+	Started []intent     `json:"started,omitempty"` // steps that start; the row's content is their digests
 
-	// Of a detached row, which has no digest of its own.
-	Step string `json:"step,omitempty"` // its digest
+	// Only for a detached row, which has no digest of its own.
+	Step string `json:"step,omitempty"` // digest of the step
 	Path string `json:"path,omitempty"`
 }
 
@@ -56,9 +57,9 @@ type intent struct {
 
 	Declared *budget.Amount `json:"declared,omitempty"` // declared cost; nil if none
 
-	text  []byte // JSON
+	text  []byte // the intent as JSON
 	claim flight.Claim
-	again bool // it has started before
+	again bool // the step has started before
 }
 
 func newIntent(ctx context.Context, key step.Key) (*intent, error) {
@@ -74,7 +75,7 @@ func newIntent(ctx context.Context, key step.Key) (*intent, error) {
 	return i, err
 }
 
-// intentRow returns the row of the steps that start in one commit.
+// intentRow returns the row for the steps that start in one commit.
 func intentRow(starting []*intent, at time.Time) *Row {
 	r := &Row{Content: make([]byte, 0, len(starting)*len(dag.ID{}))}
 	r.Head = strconv.AppendInt([]byte(`{"at":`), at.UnixMilli(), 10)
@@ -91,7 +92,7 @@ func intentRow(starting []*intent, at time.Time) *Row {
 	return r
 }
 
-// ids ranges over the ids concatenated in a column.
+// ids yields the IDs that are concatenated in a column.
 func ids(column []byte) iter.Seq[dag.ID] {
 	return func(yield func(dag.ID) bool) {
 		for ; len(column) >= len(dag.ID{}); column = column[len(dag.ID{}):] {
@@ -102,13 +103,13 @@ func ids(column []byte) iter.Seq[dag.ID] {
 	}
 }
 
-// id returns the id in a column, zero for an empty one.
+// id returns the ID in a column. It returns the zero ID for an empty column.
 func id(column []byte) (id dag.ID) {
 	copy(id[:], column)
 	return id
 }
 
-// newResult returns the row of a result. From is the run from which it was reused, or empty.
+// newResult returns the row for a result. From is the ID of the run from which the result was reused, or empty.
 func newResult(ctx context.Context, key step.Key, rec step.Record, from string, at time.Time) (*result, error) {
 	r := &result{Row: &Row{Digest: key.Digest[:], Path: key.Path}, made: rec.Node, failed: rec.Failure != nil}
 	if key.Reuse != (dag.ID{}) && rec.Failure == nil && !rec.Unshared {
@@ -127,15 +128,15 @@ func newResult(ctx context.Context, key step.Key, rec step.Record, from string, 
 	return r, nil
 }
 
-// detached returns a row that is not the result of its step: a forgotten failure, which
-// keeps its cost, or a result set aside.
+// detached returns a copy of a row that no longer counts as the result of its step. It is used for a failure to retry, whose cost
+// still counts, and for a result put aside.
 func detached(r *Row, h head) (*Row, error) {
 	f := &Row{Run: r.Run, Seq: r.Seq}
 	h.Step, h.Path = id(r.Digest).String(), r.Path
 	return f, f.fill(h, *h.Record, nil)
 }
 
-// nodeRow returns the row of a node that no step made.
+// nodeRow returns the row for a node that no step created.
 func nodeRow(n *dag.Node, at time.Time) (*Row, error) {
 	rec := step.Record{Type: n.Type(), Content: n.Content(), Meta: n.Meta(), Time: n.Time()}
 	r := new(Row)
@@ -167,7 +168,7 @@ func (r *Row) seal() {
 	r.Seal = seal(r.Content, r.Digest, r.Reuse, r.Node, r.Parents, []byte(r.Path), r.Head)
 }
 
-// place returns the place of a result, and false if it is loose.
+// place returns the place of a result. It returns false for a loose result, which has no place.
 func (r *Row) place() (dag.ID, bool) {
 	text, ok := bytes.CutPrefix(r.Head, []byte(`{"kind":"`))
 	kind, rest, found := bytes.Cut(text, []byte(`"`))
@@ -178,14 +179,14 @@ func (r *Row) place() (dag.ID, bool) {
 }
 
 func (r *Row) isResult() bool { return r.Digest != nil }
-func (r *Row) isIntent() bool { return r.Digest == nil && r.Node == nil } // or a detached row
+func (r *Row) isIntent() bool { return r.Digest == nil && r.Node == nil } // also true for a detached row
 
 var (
 	errChanged = errors.New("was changed after it was written")
 	errLost    = errors.New("is lost")
 )
 
-// check returns an error if a row was changed. It includes the content if that was read.
+// check returns an error if a row was changed after it was written. It checks the content only if that was read.
 func (r *Row) check(content bool) error {
 	if !unbroken(r.Seal, r.Content, content, r.Digest, r.Reuse, r.Node, r.Parents, []byte(r.Path), r.Head) {
 		return errChanged
@@ -193,7 +194,7 @@ func (r *Row) check(content bool) error {
 	return nil
 }
 
-// open returns the head of a row that was checked.
+// open decodes the head of a row. The row must have been checked.
 func (r *Row) open() (head, error) {
 	h := head{Record: new(step.Record)}
 	if err := jsonv2.Unmarshal(r.Head, &h); err != nil {
@@ -213,17 +214,17 @@ func (r *Row) open() (head, error) {
 	return h, nil
 }
 
-const sealBytes = 8 // for the fields, and for the content
+const sealBytes = 8 // for the fields, and again for the content
 
-// seal returns a checksum of fields and a content. The content has its own half, so the fields can be checked without it. It is
-// short: it detects accidents, not attacks.
+// seal returns a checksum of some fields and a content. The content has its own half of the checksum, so the fields can be checked
+// without it. The checksum is short because it is meant to detect accidents, not attacks.
 func seal(content []byte, fields ...[]byte) []byte {
 	sum := sha256.Sum256(content)
 	return append(sealFields(sum[:sealBytes], fields), sum[:sealBytes]...)
 }
 
 func sealFields(content []byte, fields [][]byte) []byte {
-	var some [1 << 10]byte // more than most rows have
+	var some [1 << 10]byte // enough for most rows
 	text := some[:0]
 	for _, field := range append(fields, content) {
 		text = binary.LittleEndian.AppendUint64(text, uint64(len(field)))
@@ -233,7 +234,7 @@ func sealFields(content []byte, fields [][]byte) []byte {
 	return sum[:sealBytes:sealBytes]
 }
 
-// unbroken checks fields, and the content if it was read, against a seal.
+// unbroken reports whether the fields, and the content if it was read, match a seal.
 func unbroken(seal, content []byte, read bool, fields ...[]byte) bool {
 	if len(seal) != 2*sealBytes {
 		return false

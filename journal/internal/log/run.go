@@ -13,60 +13,61 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// run is a run whose lease this Journal has or wants.
+// run is a run whose lease this Journal holds or is acquiring.
 type run struct {
 	id    string
-	outer *run // the run whose lease covers it, nil for its own
+	outer *run // the run whose lease covers this run; nil if it has its own lease
 
-	acquired bool        // set by Acquire; under the lock of the Journal, like leaving
-	leaving  *write      // the write that releases it, queued after its results
-	held     atomic.Bool // the writer renews the lease
+	acquired bool        // set by Acquire; protected by the Journal's lock, like leaving
+	leaving  *write      // the write that releases the run; queued after the run's results
+	held     atomic.Bool // true while the writer renews the lease
 
-	unwritten atomic.Int64 // results in the queue
+	unwritten atomic.Int64 // number of results in the queue
 	aside     aside
 
-	// taking is locked during an attempt to take the lease, which waits for the writer. The writer locks mu to report its
-	// commits, so mu must never be locked that long.
+	// taking is locked while the lease is being acquired, which requires waiting for the writer. It is separate from mu, because
+	// the writer locks mu to report its commits, so mu must never be locked while waiting for the writer.
 	taking sync.Mutex
 
-	// Known to the writer, under its lock.
+	// Used by the writer, and protected by the writer's lock.
 	row      int64
-	rows     int64 // records, negative until it is loaded
+	rows     int64 // number of records; negative until the run is loaded
 	next     int64
 	beat     int64
 	nodes    map[half]bool
 	recent   recent
-	outlined int64 // number of the last record in its outline, 0 if unknown
+	outlined int64 // number of the last record in the run's outline; 0 if unknown
 
 	mu      sync.Mutex
 	tenure  tenure
-	news    sync.Cond // of known and loading
+	news    sync.Cond // signals changes to known and loading
 	ready   bool      // loading has started
-	fresh   bool      // made by this Journal, so it needs no loading
-	begun   bool      // while fresh and not an inner run: the fields from over on are known
-	over    bool      // done and not started again, so it takes no more steps
-	failed  error     // error of a write without a waiting caller: no step starts and the run does not end until it is acquired again
-	last    *write    // the last such write, nil once settled
-	opening *write    // the queued start of the run, until it is settled
-	reuse   string    // as in journal.RunInfo
-	account string    // as in journal.RunInfo
+	fresh   bool      // created by this Journal, so there is nothing to load
+	begun   bool      // only for a fresh run that is not an inner run: the fields from over on are set
+	over    bool      // done and not started again, so no step may run
+	failed  error     // error of a lazy write: no step can start, and the run cannot end, until it is acquired again
+	last    *write    // the last lazy write; nil once it is settled
+	opening *write    // the queued start of the run; nil once it is settled
+	reuse   string    // see journal.RunInfo.Reuse
+	account string    // see journal.RunInfo.Account
 	shared  []budget.Shared
 	known   known
 	loading *loading
 
-	attempts map[dag.ID]int // of steps without a result
+	attempts map[dag.ID]int // number of attempts at each step without a result
 
-	origins map[string]*origins // of reused results, by RunInfo.Reuse
-	names   map[int64]string    // names of the runs from which results were taken
+	origins map[string]*origins // see originsOf; the keys are values of RunInfo.Reuse
+	names   map[int64]string    // IDs of the runs from which results were reused, by number
 }
 
-// tenure is the time during which a run is ours. Its methods are called with the lock of the run.
+// tenure is the time during which this Journal holds a run. Its context is canceled when the tenure ends. The caller of its
+// methods must hold the run's lock.
 type tenure struct {
-	context.Context // nil before the first one
+	context.Context // nil before the first tenure
 	cancel          context.CancelCauseFunc
 }
 
-// begin starts a tenure, unless the last one continues. It ends with the tenure of the outer run at the latest.
+// begin starts a tenure, unless the last one has not ended yet. The new tenure ends no later than that of the outer run.
 func (t *tenure) begin(outer context.Context) {
 	if t.Context == nil || t.Err() != nil {
 		t.Context, t.cancel = context.WithCancelCause(outer)
@@ -99,7 +100,7 @@ func newRun(id string) *run {
 	return r
 }
 
-// owner returns the owner that the run's row has if the run is ours.
+// owner returns the owner stored in the run's row while this Journal, us, holds the run. It is empty for an inner run.
 func (r *run) owner(us string) string {
 	if r.outer != nil {
 		return ""
@@ -107,8 +108,8 @@ func (r *run) owner(us string) string {
 	return us
 }
 
-// entry returns the run with the id, and creates it if necessary. It waits for a run that is being released. Afterwards the
-// Journal is locked, unless there is an error.
+// entry returns the entry for the run with the id, and creates it if necessary. If the run is being released, it waits. It returns
+// with the Journal locked, unless there is an error.
 func (j *Journal) entry(id string) (*run, error) {
 	for {
 		j.mu.Lock()
@@ -134,7 +135,7 @@ func (j *Journal) entry(id string) (*run, error) {
 	}
 }
 
-// around returns the held run whose inner run has the id, or nil.
+// around returns the held run of which the run with the id is an inner run, or nil.
 func (j *Journal) around(id string) *run {
 	for i := strings.LastIndexByte(id, '/'); i > 0; i = strings.LastIndexByte(id[:i], '/') {
 		if r := j.runs[id[:i]]; r != nil && r.held.Load() && r.leaving == nil {
@@ -147,7 +148,7 @@ func (j *Journal) around(id string) *run {
 	return nil
 }
 
-// open returns the run, with its lease taken and its records loading.
+// open returns the run with the id. It acquires the lease and starts loading the records if necessary.
 func (j *Journal) open(ctx context.Context, id string) (*run, error) {
 	r, err := j.entry(id)
 	if err != nil {
@@ -189,7 +190,7 @@ func (j *Journal) open(ctx context.Context, id string) (*run, error) {
 	return r, nil
 }
 
-// payer returns the account of the run, or of its outer run.
+// payer returns the account of the run, or, if it has none, of its outer run.
 func (r *run) payer() string {
 	r.mu.Lock()
 	account := r.account
@@ -214,7 +215,7 @@ func (r *run) isOver() bool {
 	return r.over
 }
 
-// settled tells the run the result of a write.
+// settled updates the run after a write has been committed or has failed.
 func (r *run) settled(x *write) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -224,8 +225,8 @@ func (r *run) settled(x *write) {
 		r.held.Store(false)
 		r.tenure.end(x.err)
 	}
-	if x.lazy && x.err != nil && r.failed == nil && (x.result != nil || !errors.Is(x.err, errStale)) { // a step within a stale intent announces itself
-		r.failed = x.err // set before the run counts as settled
+	if x.lazy && x.err != nil && r.failed == nil && (x.result != nil || !errors.Is(x.err, errStale)) { // a stale intent is harmless
+		r.failed = x.err // failed must be set before the run counts as settled
 	}
 	if r.last == x {
 		r.last = nil
@@ -248,14 +249,14 @@ func (r *run) settled(x *write) {
 	}
 }
 
-// failure returns the first error of a write without a waiting caller.
+// failure returns the first error of a lazy write, or nil.
 func (r *run) failure() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.failed
 }
 
-// fail stores the error of a write without a waiting caller.
+// fail stores the error of a lazy write.
 func (r *run) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -264,7 +265,7 @@ func (r *run) fail(err error) {
 	}
 }
 
-// forgive forgets a failure that ends with the loss of the run: what the run has recorded is read again.
+// forgive clears a failure that was caused by the loss of the run. When the run is acquired again, its records are read again.
 func (r *run) forgive() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -273,8 +274,8 @@ func (r *run) forgive() {
 	}
 }
 
-// queue queues a write for which no caller waits. The writer takes it soon, or with the next write that a caller waits for. If it
-// fails, the run has failed.
+// queue queues a lazy write, which no caller waits for. The writer executes it after a short delay, or with the next write that a
+// caller waits for. If the write fails, the run fails.
 func (j *Journal) queue(x *write) error {
 	x.lazy, x.done = true, make(chan struct{})
 	x.run.mu.Lock()
@@ -319,8 +320,8 @@ func (j *Journal) settle(id string) error {
 	return nil
 }
 
-// send queues a write of a run. For an inner run it does not wait: the next step of
-// either run gets the error.
+// send queues a write of a run and waits for it. For an inner run it does not wait; an error is returned by the next step of the
+// inner or the outer run.
 func (j *Journal) send(x *write) error {
 	if x.run.outer == nil {
 		return j.out.write(x)

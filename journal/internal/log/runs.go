@@ -18,7 +18,7 @@ import (
 	"github.com/stonelayer/stone/journal/internal/outline"
 )
 
-// seal seals the facts about a run. The shape has its own half of the seal.
+// seal sets the checksum of a run's description. The shape has its own half of the checksum.
 func (r *Run) seal() { r.Seal = seal(r.Shape, r.fields()...) }
 
 func (r *Run) fields() [][]byte {
@@ -26,7 +26,7 @@ func (r *Run) fields() [][]byte {
 	return [][]byte{[]byte(r.ID), []byte(r.State), r.Info, r.Outcome, places}
 }
 
-// opened returns the facts about a run, with its shape if that was read.
+// opened checks and decodes the description of a run. It includes the shape if that was read.
 func (j *Journal) opened(r *Run, shape bool) (info journal.RunInfo, err error) {
 	if r.Info == nil && r.Outcome == nil && r.Seal == nil {
 		return info, nil
@@ -34,7 +34,7 @@ func (j *Journal) opened(r *Run, shape bool) (info journal.RunInfo, err error) {
 	if !unbroken(r.Seal, r.Shape, shape, r.fields()...) {
 		err = errChanged
 	} else if err = jsonv2.UnmarshalV1(r.Info, &info); err == nil {
-		info.Outcome = journal.Outcome{} // fields missing in the last outcome are zero, whatever their earlier values
+		info.Outcome = journal.Outcome{} // fields that the JSON omits must be zero
 		if err = jsonv2.UnmarshalV1(r.Outcome, &info.Outcome); err == nil && shape {
 			err = jsonv2.UnmarshalV1(r.Shape, &info.Shape)
 		}
@@ -45,12 +45,12 @@ func (j *Journal) opened(r *Run, shape bool) (info journal.RunInfo, err error) {
 	return info, err
 }
 
-// info returns the facts about a run that is ours, or zero facts if it was not started.
+// info returns the description of a run that this Journal holds, or a zero RunInfo if the run has not been started.
 func (j *Journal) info(ctx context.Context, r *run) (journal.RunInfo, error) {
 	r.mu.Lock()
 	fresh, begun := r.fresh, r.begun
 	r.mu.Unlock()
-	if fresh && (r.outer != nil || !begun) { // it may not be written yet
+	if fresh && (r.outer != nil || !begun) { // the run may not be in the database yet
 		return journal.RunInfo{}, nil
 	}
 	row, err := j.data.Run(ctx, r.id)
@@ -124,16 +124,16 @@ func (j *Journal) Begin(ctx context.Context, info journal.RunInfo, input dag.DAG
 	if fresh {
 		r.reuse, r.begun = reuse, err == nil && r.outer == nil
 	} else {
-		r.ready = false // the records in memory may be forgotten
+		r.ready = false // the records in memory may be out of date
 	}
 	return err
 }
 
-// begin records that a run starts or continues, with its input if that is new. It removes the
-// records that only belonged to its outcome, and the failures to retry.
+// begin records that a run starts or continues, and its input if that is new. It deletes the records that belonged only to the
+// last outcome, and detaches the failures to retry.
 func (t *transaction) begin(r *run, as Run, labels map[string]string, input *result, opens bool) error {
 	p := t.find(r)
-	if p.row != 0 && opens { // this process may have lost the run, which may have been removed since
+	if p.row != 0 && opens { // this process may have lost the run, and the run may have been removed since then
 		switch row, err := t.Run(background, r.id); {
 		case err != nil:
 			return err
@@ -142,7 +142,7 @@ func (t *transaction) begin(r *run, as Run, labels map[string]string, input *res
 		}
 	}
 	switch {
-	case p.row == 0 && r.outer != nil: // its lease could not be taken
+	case p.row == 0 && r.outer != nil: // the lease could not be acquired
 		return refused{cmp.Or(r.failure(), t.j.notHeld(r.id))}
 	case p.row == 0:
 		row, now, err := t.j.lease(background, t, r.id)
@@ -154,7 +154,7 @@ func (t *transaction) begin(r *run, as Run, labels map[string]string, input *res
 		case !now.free() || row.Info != nil || row.Rows > 0:
 			return refused{t.j.held(r.id, cmp.Or(now.owner, "another process"))}
 		}
-		if _, err := t.take(r, row, time.Duration(as.Lease)*time.Millisecond); err != nil { // the run only has a question
+		if _, err := t.take(r, row, time.Duration(as.Lease)*time.Millisecond); err != nil { // a run that has only a question
 			return err
 		}
 		p.rows, p.next = 0, 0
@@ -179,7 +179,7 @@ func (t *transaction) begin(r *run, as Run, labels map[string]string, input *res
 		if removed, err = t.Delete(row.Row, row.Tail, row.Tip); err != nil {
 			return err
 		}
-		clear(r.nodes) // also in memory: the rest is read again before the run ends
+		clear(r.nodes) // the remaining nodes are read again before the run ends
 	}
 	if before.State == journal.Failed {
 		if err := t.forget(p, row, before.Retry); err != nil {
@@ -210,7 +210,7 @@ func (t *transaction) begin(r *run, as Run, labels map[string]string, input *res
 	return err
 }
 
-// make records the start of a new run, which takes its lease.
+// make records the start of a new run. The same write acquires the lease.
 func (t *transaction) make(p *part, as Run, labels map[string]string, input *result) error {
 	as.seal()
 	if err := t.Insert(&as); err != nil {
@@ -229,7 +229,7 @@ func (t *transaction) make(p *part, as Run, labels map[string]string, input *res
 	return t.flush()
 }
 
-// beginWith appends the input of a run, unless the run has it.
+// beginWith appends the input of a run, unless it is already recorded.
 func (t *transaction) beginWith(p *part, input *result) error {
 	if p.rows > 0 {
 		for row, err := range t.Rows(background, p.row, Selection{Path: input.Path, Heads: true}) {
@@ -248,7 +248,8 @@ func (t *transaction) beginWith(p *part, input *result) error {
 	return nil
 }
 
-// forget detaches failures from the steps with the given paths. Their rows remain, for the cost of the attempts.
+// forget detaches failures from the steps with the given paths. Their rows are kept, because the cost of the attempts still
+// counts.
 func (t *transaction) forget(p *part, r *Run, paths []string) error {
 	var events []outline.Event
 	for _, path := range paths {
@@ -288,7 +289,7 @@ func (t *transaction) forget(p *part, r *Run, paths []string) error {
 	return t.forgotten(p, events)
 }
 
-// holding returns a run that this Journal holds, or nil.
+// holding returns the run with the id if this Journal holds it, or nil.
 func (j *Journal) holding(id string) *run {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -406,7 +407,7 @@ func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 	return j.data.Check()
 }
 
-// possible charges the estimated cost of a run's lost attempts, which is now known.
+// possible charges the estimated cost of the run's lost attempts, which is known now that the run ends.
 func (t *transaction) possible(p *part, row *Run, o journal.Outcome) error {
 	var before journal.Outcome
 	if err := json.Unmarshal([]byte(cmp.Or(string(row.Outcome), "{}")), &before); err != nil {
@@ -417,7 +418,7 @@ func (t *transaction) possible(p *part, row *Run, o journal.Outcome) error {
 	return nil
 }
 
-// refuse records an outcome that keeps the nodes of the previous one.
+// refuse records a Refused outcome, which keeps the nodes of the previous outcome.
 func (j *Journal) refuse(ctx context.Context, r *run, o journal.Outcome) error {
 	text, err := json.Marshal(o)
 	if err != nil {
@@ -427,7 +428,7 @@ func (j *Journal) refuse(ctx context.Context, r *run, o journal.Outcome) error {
 	if err != nil {
 		return err
 	}
-	r.mu.Lock() // a run that does not begin has no payer yet
+	r.mu.Lock() // the account and budgets of a run that did not begin are not set yet
 	r.account, r.shared = info.Account, named(info.Budgets)
 	r.mu.Unlock()
 	return j.send(&write{run: r, do: func(t *transaction) error {

@@ -18,7 +18,7 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// admit refuses a starting step for which the run's budgets have no room.
+// admit refuses an intent if the run's budgets cannot pay for the step.
 func (t *transaction) admit(r *run, i *intent) (refused, err error) {
 	of := r.budgets()
 	if len(of) == 0 || i.claim == (flight.Claim{}) {
@@ -31,14 +31,14 @@ func (t *transaction) admit(r *run, i *intent) (refused, err error) {
 	return refused, err
 }
 
-// ended is a step that started or ended in this transaction.
+// ended identifies a step that starts or ends in this transaction.
 type ended struct {
 	run  string
 	step dag.ID
 }
 
-// within is a [flight.Reader] within a transaction, which reads once. Its additions are written at the end of the transaction,
-// and are in flight until then.
+// within is a [flight.Reader] that reads within a transaction and caches what it has read. Spending that the transaction adds is
+// written at its end; until then it counts as in flight.
 type within struct{ *transaction }
 
 func (t within) Spent(k flight.Key) (sum budget.Amount, err error) {
@@ -68,7 +68,7 @@ func (t within) Outstanding(b budget.Shared) (map[string]budget.Amount, error) {
 	return t.j.estimates(t.open, b)
 }
 
-// estimates returns the estimates of batches whose runs draw on a budget, by the ids of the runs.
+// estimates returns, for each run that draws on a budget, the estimated cost of its open batches. The keys are run IDs.
 func (j *Journal) estimates(open []*Outstanding, b budget.Shared) (map[string]budget.Amount, error) {
 	found := map[string]budget.Amount{}
 	account, _ := b.Key(time.Time{})
@@ -89,8 +89,8 @@ func (j *Journal) estimates(open []*Outstanding, b budget.Shared) (map[string]bu
 	return found, nil
 }
 
-// end notes that an attempt ends with this transaction, with a result or an error of known cost. A request that waits for a batch
-// stays in flight.
+// end records that an attempt ends in this transaction, with a result or with an error whose cost is known. A request that is
+// waiting for a batch stays in flight.
 func (t *transaction) end(p *part, step dag.ID, why error) {
 	if why == nil || !errors.Is(why, kind.Waiting) {
 		p.paid.Roundtrips += t.j.flight.Most(p.run.id, step).Roundtrips
@@ -100,8 +100,8 @@ func (t *transaction) end(p *part, step dag.ID, why error) {
 	t.over = append(t.over, ended{p.run.id, step})
 }
 
-// spend adds the cost of the appended rows to the sums of their accounts and budgets. It is the last change of a
-// transaction, and all processes change the sums in the same order.
+// spend adds the cost of the appended rows to the spending of their accounts and budgets. This is the last change in a
+// transaction, and all processes make these changes in the same order, to avoid deadlocks.
 func (t *transaction) spend() error {
 	now, all := t.j.now(), map[flight.Key]budget.Amount{}
 	for _, p := range t.parts {
@@ -144,7 +144,7 @@ func (j *Journal) Balance(ctx context.Context, b budget.Shared, at time.Time) (b
 	return bal, j.data.Explain(err)
 }
 
-// reads is a [flight.Reader] outside of transactions.
+// reads is a [flight.Reader] that reads outside of transactions.
 type reads struct {
 	ctx context.Context
 	*Journal
@@ -163,7 +163,7 @@ func (r reads) Outstanding(b budget.Shared) (map[string]budget.Amount, error) {
 	return r.estimates(open, b)
 }
 
-// budgets returns the budgets of the run or its outer run.
+// budgets returns the budgets of the run, or, if it has none, of its outer run.
 func (r *run) budgets() []budget.Shared {
 	r.mu.Lock()
 	of := r.shared
@@ -174,7 +174,7 @@ func (r *run) budgets() []budget.Shared {
 	return of
 }
 
-// payers returns the budgets of a run, and the daily budget of its account.
+// payers returns the run's budgets and the daily budget of its account.
 func (r *run) payers() []budget.Shared {
 	of := r.budgets()
 	if payer := r.payer(); payer != "" {
@@ -183,7 +183,7 @@ func (r *run) payers() []budget.Shared {
 	return of
 }
 
-// named returns budgets with names that fit into columns.
+// named returns the budgets with their names converted to Columns.
 func named(of []budget.Shared) []budget.Shared {
 	of = slices.Clone(of)
 	for i := range of {

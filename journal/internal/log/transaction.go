@@ -15,62 +15,62 @@ import (
 	"github.com/stonelayer/stone/journal/internal/outline"
 )
 
-// transaction is one commit. The runs are told of its changes once it is committed.
+// transaction is the state of one transaction of the writer. The runs are updated only after it has been committed.
 type transaction struct {
 	Tx
 	j        *Journal
 	parts    []*part
-	rows     []*Row // to be appended
+	rows     []*Row // rows to append
 	since    []*write
-	careful  bool                         // finds out which run is lost
-	sums     map[flight.Key]budget.Amount // that were read
-	open     []*Outstanding               // that were read
-	admitted []ended                      // steps that start
-	over     []ended                      // steps no longer in flight
+	careful  bool                         // find out which run was lost
+	sums     map[flight.Key]budget.Amount // spending that was read
+	open     []*Outstanding               // open batches that were read
+	admitted []ended                      // steps that start in this transaction
+	over     []ended                      // steps that are no longer in flight
 }
 
 // part is the part of a transaction that belongs to one run.
 type part struct {
 	run     *run
 	row     int64
-	rows    int64 // number of records, negative until it is loaded
-	next    int64 // number of a record
+	rows    int64 // number of records; negative until the run is loaded
+	next    int64 // number of the last record
 	beat    int64
-	now     *Beat // set by Fence: holds the beat once the transaction is committed
+	now     *Beat // used with Fence: contains the beat once the transaction is committed
 	aside   bool  // a former holder may have put results aside
-	touched bool  // changed, so the run must be ours
-	ours    bool  // until the transaction ends
+	touched bool  // the run is changed, so this Journal must hold it
+	ours    bool  // the run cannot be lost before the transaction ends
 	counted int64 // number of records known to the database
-	gone    bool  // removed from the database
+	gone    bool  // the run is removed from the database
 	intents []*intent
-	nodes   []half        // new in the database
-	paid    budget.Amount // paid by the rows to be appended, less estimates not spent
+	nodes   []half        // nodes that are new in the database
+	paid    budget.Amount // cost of the rows to append, minus estimates that were not spent
 
 	recent   recent
 	outlined int64
 }
 
-// errStale is the error of a write from before a run was lost and taken again: the other
-// process's records are not known yet.
+// errStale is the error of a write that was queued before the run was lost and acquired again: this process has not yet read the
+// records that the other process has written.
 var errStale = errors.New("the run was lost meanwhile")
 
-// errAbandoned is the error of a write whose caller no longer waits.
+// errAbandoned is the error of a write whose caller has stopped waiting.
 var errAbandoned = fmt.Errorf("was not written in time: %w", journal.ErrUnavailable)
 
-// refused is an error of one write that changed nothing.
+// refused is the error of a single write that changed nothing, so the transaction can continue.
 type refused struct{ error }
 
 // lostError reports that a run has another owner.
 type lostError struct {
 	run    *run
-	writes map[*write]bool // that belong to it
+	writes map[*write]bool // writes of the lost run
 	why    error
 }
 
 func (e *lostError) Error() string { return e.why.Error() }
 
-// rewoundError reports that the beat of a run is older than the last committed one. The database has lost commits that this
-// process relies on, so the process gives up the run.
+// rewoundError reports that a run's beat is older than the last committed one. The database has lost commits that this process
+// relies on, so the process gives up the run.
 type rewoundError struct{ run *journal.HeldError }
 
 func (e *rewoundError) Error() string {
@@ -80,11 +80,11 @@ func (e *rewoundError) Error() string {
 
 func (e *rewoundError) Unwrap() error { return e.run }
 
-// background is the context of transactions: a write that has started is never cancelled.
+// background is the context for transactions: once started, a write is never canceled.
 var background = context.Background()
 
-// part returns the part of a run. It requires that the run, and the run whose lease
-// covers it, are ours.
+// part returns the part of the transaction for a run. The transaction will fail if this Journal does not hold the run, or the
+// outer run whose lease covers it.
 func (t *transaction) part(r *run) *part {
 	if r.outer != nil {
 		t.part(r.outer)
@@ -105,8 +105,8 @@ func (t *transaction) find(r *run) *part {
 	return p
 }
 
-// lock locks the runs to which a group writes, and reads those that it changes. All processes lock in the same order, because two
-// that write to each other's runs could otherwise deadlock.
+// lock locks the runs that a group of writes writes to, and reads the runs that it changes. All processes lock runs in the same
+// order, because two processes that write to each other's runs could otherwise deadlock.
 func (t *transaction) lock(group []*write) error {
 	ids, read := map[string]bool{}, map[string]bool{}
 	of := func(id string, changes bool) {
@@ -132,14 +132,14 @@ func (t *transaction) lock(group []*write) error {
 	return t.Lock(slices.Sorted(maps.Keys(ids)), slices.Sorted(maps.Keys(read)))
 }
 
-// apply executes the writes of a group. Writes before the first change of their run come first, with a renewal for each run that
-// will be changed: one round trip for all.
+// apply executes the writes of a group. It first executes the writes that come before the first change of their run, and renews
+// the lease of each run that will be changed, all in one round trip. Then it executes the others.
 func (t *transaction) apply(group []*write) error {
 	if err := t.lock(group); err != nil {
 		return err
 	}
 	var later []*write
-	changed := map[*run]bool{} // true for runs that must already be ours
+	changed := map[*run]bool{} // true for runs that this Journal must already hold
 	for _, x := range group {
 		x.err = nil
 		_, after := changed[x.run]
@@ -196,7 +196,7 @@ func (t *transaction) write(x *write) error {
 	case t.part(x.run).rows < 0:
 		x.err = errStale
 	case x.intent != nil:
-		if x.err = x.run.failure(); x.err != nil { // no step starts without the earlier records of the run
+		if x.err = x.run.failure(); x.err != nil { // no step may start if earlier records of the run were not written
 			return nil
 		}
 		var err error
@@ -217,10 +217,10 @@ func (t *transaction) remove(p *part) error {
 	return t.Remove(p.row)
 }
 
-// record appends a result, after the nodes from which its node was made.
+// record appends a result. Before that it appends the ancestors of the result's node that are not yet recorded.
 func (t *transaction) record(p *part, r *result) error {
 	if slices.ContainsFunc(p.intents, func(i *intent) bool { return i.digest == id(r.Digest) }) {
-		t.start(p) // queued before its result
+		t.start(p) // the step's intent was queued before its result
 	}
 	if r.made != nil {
 		for _, n := range record.Missing(r.made, p.run.hasNode) {
@@ -231,7 +231,7 @@ func (t *transaction) record(p *part, r *result) error {
 	}
 	before := p.paid
 	t.append(p, r.Row, r.event)
-	if r.child { // Shared budgets already have its cost from the run elsewhere
+	if r.child { // shared budgets have already counted this cost in the child
 		p.paid = before
 		t.over = append(t.over, ended{p.run.id, id(r.Digest)})
 		return nil
@@ -242,7 +242,7 @@ func (t *transaction) record(p *part, r *result) error {
 	return nil
 }
 
-// node appends a node that no step made.
+// node appends a node that no step created.
 func (t *transaction) node(p *part, n *dag.Node) error {
 	r, err := nodeRow(n, t.j.now())
 	if err == nil {
@@ -251,7 +251,7 @@ func (t *transaction) node(p *part, n *dag.Node) error {
 	return err
 }
 
-// append appends a row with its events.
+// append appends a row and the outline events for it.
 func (t *transaction) append(p *part, r *Row, events ...outline.Event) {
 	p.next, p.rows = p.next+1, p.rows+1
 	r.Run, r.Seq = p.row, p.next
@@ -270,7 +270,7 @@ func (t *transaction) append(p *part, r *Row, events ...outline.Event) {
 	t.rows = append(t.rows, r)
 }
 
-// start appends the rows of the intents.
+// start appends the row for the run's intents.
 func (t *transaction) start(p *part) {
 	for intents := range slices.Chunk(p.intents, maxPlaces) {
 		at := t.j.now()
@@ -283,7 +283,7 @@ func (t *transaction) start(p *part) {
 	p.intents = nil
 }
 
-// flush writes the appended rows, if the runs are still ours.
+// flush writes the appended rows, provided that this Journal still holds the runs.
 func (t *transaction) flush() error {
 	for _, p := range t.parts {
 		t.start(p)
@@ -307,7 +307,7 @@ func (t *transaction) flush() error {
 	return nil
 }
 
-// advance renews the lease of each changed run and counts its records.
+// advance renews the lease of each changed run and stores its number of records.
 func (t *transaction) advance() error {
 	var beats, counts []*Beat
 	var parts []*part
@@ -353,17 +353,16 @@ func (t *transaction) advance() error {
 	return nil
 }
 
-// fence notes that the run can no longer be lost in this transaction.
+// fence records that the run can no longer be lost before the transaction ends.
 func (p *part) fence() { p.touched, p.ours, p.counted = false, true, p.rows }
 
-// heard notes the beat of the run. A process advances another's run only to put a result aside.
+// heard records the new beat of the run. If the beat has grown by more than 1, another process has put a result aside.
 func (p *part) heard(beat int64) {
 	p.aside = p.aside || p.beat+1 != beat
 	p.beat = beat
 }
 
-// lost returns the error for the writes to a run that is no longer ours. Why is nil if it has
-// another owner.
+// lost returns the error for writes to a run that this Journal no longer holds. If why is nil, the run has another owner.
 func (t *transaction) lost(p *part, why error) error {
 	if why == nil {
 		now, err := t.Run(background, p.run.id)
@@ -388,7 +387,7 @@ func (t *transaction) lost(p *part, why error) error {
 	return e
 }
 
-// finish tells the runs whether the transaction was committed.
+// finish updates the runs after the transaction has ended; ok means that it was committed.
 func (t *transaction) finish(ok bool) {
 	landed := t.over
 	if !ok {
@@ -407,7 +406,7 @@ func (t *transaction) finish(ok bool) {
 			if p.aside {
 				p.run.aside.stale.Store(true)
 			}
-			if p.gone { // its lease is no longer renewed
+			if p.gone { // the lease of a removed run is no longer renewed
 				p.run.held.Store(false)
 			}
 			continue

@@ -11,25 +11,25 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// A write is an intent, a result, another change or otherwise a renewal of a lease.
+// A write is an intent, a result or another change. A write with none of these renews a lease.
 type write struct {
 	run    *run
-	also   string // id of another run that do changes
+	also   string // ID of another run that do changes
 	intent *intent
 	result *result
 	do     func(*transaction) error
 	free   bool            // do itself checks whether the run is ours
-	then   func(err error) // called after do was committed or has failed
-	stays  bool            // is retried although no caller waits for it
-	paid   bool            // its caller waits as long as for a result
-	lazy   bool            // may wait a moment for a write with a waiting caller
+	then   func(err error) // called after do has been committed or has failed
+	stays  bool            // is retried even if no caller is waiting for it
+	paid   bool            // the caller waits for it as long as for a result
+	lazy   bool            // may be delayed briefly until there is a write with a waiting caller
 
-	abandoned atomic.Bool   // no caller waits for it any more
+	abandoned atomic.Bool   // the caller has stopped waiting
 	done      chan struct{} // closed when err is set
 	err       error
 }
 
-// writer is the one goroutine that writes.
+// writer is the state of the goroutine that makes all writes.
 type writer struct {
 	*Journal
 	wake  chan struct{}
@@ -38,20 +38,20 @@ type writer struct {
 
 	queued    sync.Mutex
 	queue     []*write
-	callers   int   // callers that wait for writes in the queue
+	callers   int   // number of callers waiting for writes in the queue
 	trouble   error // why the last transaction failed, or nil
-	broken    error // why no other transaction will start
+	broken    error // why no further transaction will start, or nil
 	closed    bool
-	committed chan struct{} // closed by the next commit, nil if no caller waits for it
+	committed chan struct{} // closed by the next commit; nil if no caller is waiting for it
 
-	wanted int // how many callers wake the writer
+	wanted int // number of waiting callers at which the writer is woken
 	lazy   lazily
 
-	took     time.Duration // by the last commit
-	expected int           // how many callers join the next one
-	using    sync.Mutex    // in a transaction
-	idle     bool          // nothing was written since the last renewal
-	lost     error         // the error for writes that close could not write
+	took     time.Duration // duration of the last commit
+	expected int           // number of callers expected to join the next commit
+	using    sync.Mutex    // locked during a transaction
+	idle     bool          // nothing has been written since the last renewal
+	lost     error         // error for writes that close could not execute
 }
 
 func startWriter(j *Journal) *writer {
@@ -60,7 +60,7 @@ func startWriter(j *Journal) *writer {
 	return w
 }
 
-// put queues a write. Wait for its done.
+// put queues a write. The write's done channel is closed when the write has been committed or has failed.
 func (w *writer) put(x *write) error {
 	if x.done == nil {
 		x.done = make(chan struct{})
@@ -92,22 +92,22 @@ func (w *writer) put(x *write) error {
 func (w *writer) rouse() {
 	select {
 	case w.wake <- struct{}{}:
-	default: // it is awake
+	default: // the writer is already awake
 	}
 }
 
-// mostLingering is how long a lazy write stays in the queue at most before the writer starts. A run reaches its next intent or
-// its end sooner. Changed by tests.
+// mostLingering is how long a lazy write stays in the queue at most before the writer is woken. Usually a run reaches its next
+// intent or its end sooner. Tests change mostLingering.
 var mostLingering = time.Millisecond
 
-// lazily times the lazy writes in the queue. Its fields are under the lock of the queue.
+// lazily is the timer for lazy writes in the queue. Its fields are protected by the queue's lock.
 type lazily struct {
 	timer *time.Timer
 	armed bool
-	since time.Time // time of the oldest, zero for none
+	since time.Time // when the oldest lazy write was queued; zero if there is none
 }
 
-// linger starts the writer later.
+// linger schedules a wake-up of the writer after mostLingering.
 func (w *writer) linger() {
 	l := &w.lazy
 	if !l.since.IsZero() {
@@ -123,7 +123,7 @@ func (w *writer) linger() {
 	l.armed = true
 }
 
-// lingered starts the writer, unless it has taken the writes for which the timer was set.
+// lingered wakes the writer, unless it has already taken the writes that the timer was set for.
 func (w *writer) lingered() {
 	w.queued.Lock()
 	defer w.queued.Unlock()
@@ -140,10 +140,11 @@ func (w *writer) lingered() {
 	w.rouse()
 }
 
-// patience is the factor by which a caller waits longer for an unresponsive disk than for a failing one: the disk may be busy.
+// patience is the factor by which a caller waits longer for a disk that does not respond than for one that returns errors, because
+// the disk may be busy.
 const patience = 12
 
-// wait waits until x is on the disk, but not forever.
+// wait waits until x is on disk, up to a time limit.
 func (w *writer) wait(x *write) error {
 	limit := w.opts.Retry
 	if x.result != nil || x.paid || x.run != nil && x.run.unwritten.Load() > 0 {
@@ -174,7 +175,7 @@ func (w *writer) wait(x *write) error {
 	}
 }
 
-// abandon stops waiting for a write, and keeps it from starting an unknown run later.
+// abandon records that no caller is waiting for the write any more, and that a queued start of its run must not be retried.
 func (x *write) abandon() {
 	x.abandoned.Store(true)
 	if x.run == nil {
@@ -195,15 +196,15 @@ func (w *writer) write(x *write) error {
 	return w.wait(x)
 }
 
-// loop commits the queue. It keeps failed writes and retries them. Once they have failed for as long as Retry, it logs that once
-// with [slog.Default].
+// loop commits the queue repeatedly. It keeps failed writes and retries them. When they have been failing for as long as
+// Options.Retry, it logs this once with [slog.Default].
 func (w *writer) loop() {
 	defer close(w.ended)
 	beats := time.NewTicker(max(w.opts.Lease/4, time.Millisecond))
 	defer beats.Stop()
 	var kept []*write
 	var pause time.Duration
-	var since time.Time // the first of consecutive failures
+	var since time.Time // time of the first of several consecutive failures
 	var told bool
 	for stopped := false; !stopped; {
 		var again <-chan time.Time
@@ -243,13 +244,13 @@ func (w *writer) loop() {
 	w.giveUp(kept)
 }
 
-// longest is the longest pause before a write is tried again. After an outage, the owner of a run must write before its watchers
-// give up on it.
+// longest returns the maximum delay before a failed write is retried. After an outage, the owner of a run must be able to write
+// before other processes presume that it is dead.
 func (w *writer) longest() time.Duration {
 	return min(max(w.opts.Lease/8, 5*time.Millisecond), time.Second)
 }
 
-// signs checks the database, and returns a renewal for every run.
+// signs checks the database, and returns a renewal for every held run.
 func (w *writer) signs() []*write {
 	if err := w.data.Check(); err != nil {
 		w.queued.Lock()
@@ -260,17 +261,17 @@ func (w *writer) signs() []*write {
 	defer w.mu.Unlock()
 	signs := []*write{}
 	for _, r := range w.runs {
-		if r.held.Load() && r.outer == nil && r.row != 0 { // otherwise its start is in the queue
+		if r.held.Load() && r.outer == nil && r.row != 0 { // a run without a row has its start in the queue
 			signs = append(signs, &write{run: r})
 		}
 	}
 	return signs
 }
 
-// rest lets the database clean up after some work, if nothing was written between two renewals.
+// rest calls Database.Idle once after some work, when nothing has been written between two renewals.
 func (w *writer) rest(nothing, sign bool) {
 	if nothing && sign && !w.idle {
-		// It is retried after more work, and the next commit reports errors that matter.
+		// An error can be ignored: Idle is called again after more work, and the next commit reports errors that matter.
 		_ = w.data.Idle()
 	}
 	if sign || !nothing {
@@ -286,7 +287,7 @@ func (w *writer) take() []*write {
 	return group
 }
 
-// giveUp ends the wait for writes that close could not write.
+// giveUp releases the callers that are waiting for writes that close could not execute.
 func (w *writer) giveUp(kept []*write) {
 	results := 0
 	for _, x := range append(kept, w.take()...) {
@@ -300,8 +301,8 @@ func (w *writer) giveUp(kept []*write) {
 	}
 }
 
-// commit writes a group in one transaction, and returns the writes to retry. After a permanent
-// error, it tries each write alone.
+// commit executes a group of writes in one transaction, and returns the writes to retry. After a permanent error, it tries each
+// write in a transaction of its own.
 func (w *writer) commit(group []*write) (kept []*write) {
 	if len(group) == 0 {
 		return nil
@@ -328,7 +329,7 @@ func (w *writer) commit(group []*write) (kept []*write) {
 		for _, x := range group {
 			if x.result != nil || x.stays || (x.intent != nil || x.do != nil) && !x.abandoned.Load() {
 				kept = append(kept, x)
-			} else if x.lazy { // the start of a run
+			} else if x.lazy { // a lazy start of a run
 				x.settle(w.data.Explain(err))
 			}
 		}
@@ -344,9 +345,8 @@ func (w *writer) commit(group []*write) (kept []*write) {
 	return kept
 }
 
-// transact writes a group without the writes of lost runs, whose callers get the error at
-// once. Runs are told when the writer is unlocked: a caller that has locked a run may be
-// waiting for the writer.
+// transact executes a group except for the writes of lost runs, whose callers receive the error immediately. It updates the runs
+// only after unlocking the writer, because a caller that has locked a run may be waiting for the writer.
 func (w *writer) transact(group []*write) ([]*write, error) {
 	for careful := false; ; {
 		w.using.Lock()
@@ -392,8 +392,8 @@ func (w *writer) transact(group []*write) ([]*write, error) {
 	}
 }
 
-// lookUp asks the database until it is certain whether a transaction was committed. If not, it returns the transaction's error,
-// and the writes are repeated.
+// lookUp asks the database repeatedly until it is certain whether a transaction was committed. If it was not, lookUp returns the
+// transaction's error, so that the writes are repeated.
 func (w *writer) lookUp(u *UnknownError) error {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, w.longest()) {
 		committed, err := u.Committed()
@@ -414,7 +414,7 @@ func (w *writer) lookUp(u *UnknownError) error {
 	}
 }
 
-// news returns a channel that is closed after the next commit.
+// news returns a channel that will be closed after the next commit.
 func (w *writer) news() <-chan struct{} {
 	w.queued.Lock()
 	defer w.queued.Unlock()
@@ -424,7 +424,7 @@ func (w *writer) news() <-chan struct{} {
 	return w.committed
 }
 
-// tell wakes the callers that wait for a commit.
+// tell closes the channel returned by news.
 func (w *writer) tell() {
 	w.queued.Lock()
 	defer w.queued.Unlock()
@@ -434,7 +434,7 @@ func (w *writer) tell() {
 	}
 }
 
-// settle reports the result of a write to its caller and its run.
+// settle reports to the caller and the run that a write has been committed or has failed with err.
 func (x *write) settle(err error) {
 	if x.err = err; x.run != nil {
 		x.run.settled(x)
@@ -447,7 +447,7 @@ func (x *write) settle(err error) {
 	}
 }
 
-// close writes the queue, and gives up the leases of the runs.
+// close executes the queued writes, and gives up the leases of the runs.
 func (w *writer) close(runs []*run) error {
 	w.queued.Lock()
 	w.closed = true

@@ -10,17 +10,17 @@ import (
 	"github.com/stonelayer/stone/budget"
 )
 
-// form is the version of the encoding. Trees in other versions are rebuilt.
+// form is the version of the encoding. Trees with another version are rebuilt.
 const form = 1
 
 var (
-	// ErrForm means that a block cannot be read.
+	// ErrForm means that a block cannot be decoded.
 	ErrForm = errors.New("a block of the outline cannot be read")
-	// ErrMoved means that the tree has changed in its store since it was opened.
+	// ErrMoved means that the stored tree has changed since it was opened.
 	ErrMoved = errors.New("the outline was changed meanwhile")
 )
 
-// Flush passes the changed blocks to put.
+// Flush calls put with each changed block.
 func (t *Tree) Flush(put func(Block) error) error {
 	if err := t.root.flush("", t.At, put); err != nil {
 		return err
@@ -44,7 +44,7 @@ func (t *Tree) Flush(put func(Block) error) error {
 	return put(Block{Data: w.out})
 }
 
-// flush writes the changed blocks of the node at a path and of the nodes below it.
+// flush calls put with each changed block of the node at path and of the nodes below it.
 func (n *node) flush(path string, at int64, put func(Block) error) error {
 	for _, k := range n.kids {
 		if err := k.flush(path+k.rest, at, put); err != nil {
@@ -76,7 +76,7 @@ func (n *node) flush(path string, at int64, put func(Block) error) error {
 	return nil
 }
 
-// inside returns the number of nodes stored with a node.
+// inside returns the number of nodes that are stored in the same block as n, below it.
 func (n *node) inside() (sum int) {
 	for _, k := range n.kids {
 		sum += 1 + k.inside()
@@ -97,7 +97,7 @@ func (t *Tree) decode(text []byte) (Counts, error) {
 	return c, r.err
 }
 
-// reading returns a reader for a block, which starts with the position of its tree.
+// reading returns a reader for the data of a block. The data starts with the position of the block's tree.
 func (t *Tree) reading(data []byte) *reader {
 	r := &reader{in: data}
 	if at := int64(r.int()); at > t.stored && r.err == nil {
@@ -141,8 +141,8 @@ func (w *writer) usage(u budget.Usage) {
 // The flags of a node.
 const (
 	isOut  = 1 << iota
-	isOnly // it has one child and no step, so its sums equal the child's
-	isLeaf // it has one step and no child, so its sums equal the step's
+	isOnly // the node has one child and no step, so its sums equal the child's
+	isLeaf // the node has one step and no child, so its sums equal the step's
 	usesNothing
 )
 
@@ -240,7 +240,7 @@ func (r *reader) flags() byte {
 	return 0
 }
 
-// length reads a number of parts, each of which has at least a byte.
+// length reads the number of parts that follow. Each part is at least one byte long.
 func (r *reader) length() int {
 	n := r.int()
 	if n > len(r.in) {

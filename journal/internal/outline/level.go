@@ -20,19 +20,19 @@ type Branch struct {
 type Level struct {
 	Sums
 	Branches []Branch
-	Counts   Counts // of all branches
-	Next     string // first path on the next page, empty on the last page
-	Hidden   int    // branches from Next on
+	Counts   Counts // counts of all branches
+	Next     string // first path on the next page; empty on the last page
+	Hidden   int    // number of branches after this page
 }
 
 // Page selects branches.
 type Page struct {
-	From  string // path of the first branch to return, empty for the beginning
+	From  string // path of the first branch to return; empty to start with the first one
 	Only  *State // only branches in this state; nil for all
 	Limit int
 }
 
-// inOrder is the largest number of branches that are sorted by their start. A larger number is sorted by name and number.
+// inOrder is the maximum number of branches that are sorted by their start time. More branches are sorted by name and number.
 const inOrder = 2000
 
 // Level returns a page of the branches directly below a path.
@@ -84,7 +84,7 @@ func (l *Level) take(kids []*node, path string, limit int) {
 	}
 }
 
-// all returns the children of the node at a path.
+// all returns all children of the node at path.
 func (t *Tree) all(ctx context.Context, n *node, path string) (kids []*node, err error) {
 	blocks, err := t.store.Blocks(ctx, path, true)
 	if err != nil {
@@ -109,8 +109,8 @@ func (t *Tree) all(ctx context.Context, n *node, path string) (kids []*node, err
 	return kids, nil
 }
 
-// page reads a page of a large node's children. It reads the counts of all
-// blocks, but only the data of the blocks that it shows.
+// page reads a page of the children of a large node. It reads the counts of all blocks, but the data of only those blocks that are
+// on the page.
 func (t *Tree) page(ctx context.Context, n *node, path string, p Page, l *Level) error {
 	counts, err := t.counts(ctx, n, path)
 	if err != nil {
@@ -143,7 +143,7 @@ func (t *Tree) page(ctx context.Context, n *node, path string, p Page, l *Level)
 			return err
 		}
 		if s == nil {
-			return ErrForm // it has counts
+			return ErrForm // the block has counts
 		}
 		kids := slices.DeleteFunc(slices.Clone(s.kids), func(k *node) bool {
 			return p.Only != nil && k.state() != *p.Only || name == first && k.compare(from) < 0
@@ -158,7 +158,7 @@ func (t *Tree) page(ctx context.Context, n *node, path string, p Page, l *Level)
 	return nil
 }
 
-// counts returns the block counts of the node at a path.
+// counts returns the counts of each block of the node at path.
 func (t *Tree) counts(ctx context.Context, n *node, path string) (map[string]Counts, error) {
 	blocks, err := t.store.Blocks(ctx, path, false)
 	if err != nil {
@@ -186,10 +186,10 @@ func (t *Tree) counts(ctx context.Context, n *node, path string) (map[string]Cou
 	return counts, nil
 }
 
-// Check reads every block once and keeps none. It returns ErrForm if the outline is damaged.
+// Check reads every block once, without keeping it in memory. It returns ErrForm if the outline is damaged.
 func (t *Tree) Check(ctx context.Context) error { return t.check(ctx, t.root, "") }
 
-// check checks everything below the node at a path.
+// check checks everything below the node at path.
 func (t *Tree) check(ctx context.Context, n *node, path string) error {
 	below := func(kids []*node) error {
 		for _, k := range kids {
@@ -227,7 +227,7 @@ func (t *Tree) check(ctx context.Context, n *node, path string) error {
 	return nil
 }
 
-// Places returns the places of the pipeline, in the order of their names.
+// Places returns the places of the pipeline, sorted by name.
 func (t *Tree) Places() (out []Place) {
 	for _, at := range slices.Sorted(maps.Keys(t.places)) {
 		out = append(out, *t.places[at])

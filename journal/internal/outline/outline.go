@@ -1,13 +1,13 @@
-// Package outline sums up the steps of a run, branch by branch. A journal keeps the sums beside the records, so a page about a
-// run of a million steps reads only a few sums.
+// Package outline sums up the steps of a run, branch by branch. A journal stores these sums in addition to the records, so to show
+// a run with a million steps, only a few sums must be read.
 //
-// A [Tree] has a node for each path that leads to a step. A node with few nodes below it is stored in the block of its parent.
-// Otherwise its children have their own blocks, each with up to 128 neighbours: see [Block]. The outline of a fan-out of a
-// million lanes is thus one small node and 8,000 blocks. A page of lanes reads one or two of them, and recording a step changes
-// one.
+// A [Tree] has a node for each path that leads to a step. A node with few nodes below it is stored in its parent's block. The
+// children of any other node are stored in blocks of their own, with up to 128 neighbouring children in each: see [Block]. The
+// outline of a fan-out with a million lanes therefore consists of one small node and 8,000 blocks. To show a page of lanes, one or
+// two of these blocks are read, and recording a step changes one.
 //
-// A Tree depends only on the rows of the run. To complete it, a reader folds the rows after
-// its position, or all rows if the run has no tree.
+// A Tree depends only on the rows of the run. To bring it up to date, a reader folds the rows after the tree's position, or all
+// rows if no tree is stored.
 package outline
 
 import (
@@ -22,39 +22,37 @@ import (
 type What byte
 
 const (
-	Started   What = iota // its work starts
-	Done                  // it has a result
-	Failed                // its result is a failure
-	Left                  // an attempt ended without a result
-	Forgotten             // its failure was discarded, so it is open again
+	Started   What = iota // the work of the step starts
+	Done                  // the step has a result
+	Failed                // the result of the step is a failure
+	Left                  // an attempt at the step ended without a result
+	Forgotten             // the failure of the step was discarded, so the step is open again
 )
 
-// An Event is a row, or a part of one.
+// An Event is what a row says about one step. A row may contain several events.
 type Event struct {
 	What  What
 	Path  string
 	Kind  string
 	Seq   int64 // number of the row
-	Place int   // in the row
-	At    int64 // milliseconds of Unix time
+	Place int   // index within the row
+	At    int64 // Unix milliseconds
 	Usage budget.Usage
 }
 
-// A Block is a stored part of a tree. The block with an empty Slot is the root. Each other
-// block has children of the node at Parent whose names differ only in the last bits of a
-// number.
+// A Block is a stored part of a tree. The block with an empty Slot is the root. Each other block contains children of the node at
+// Parent whose keys differ only in the last bits of the number.
 type Block struct {
 	Parent, Slot string
-	Counts       []byte // numbers of children by state
+	Counts       []byte // encoded counts of the children by state
 	Data         []byte
 }
 
-// A Store keeps blocks.
+// A Store stores the blocks of a tree.
 type Store interface {
 	// Block returns the data of a block, or nil if it is not in the store.
 	Block(ctx context.Context, parent, slot string) ([]byte, error)
-	// Blocks returns the blocks of a parent in any order. Unless whole is set, their Data
-	// is nil.
+	// Blocks returns all blocks of a parent in any order. Their Data is nil unless whole is set.
 	Blocks(ctx context.Context, parent string, whole bool) ([]Block, error)
 }
 
@@ -69,7 +67,7 @@ const (
 	states
 )
 
-// Counts are numbers of branches by state.
+// Counts are the numbers of branches in each state.
 type Counts [states]int
 
 func (c Counts) sum() (n int) {
@@ -79,57 +77,57 @@ func (c Counts) sum() (n int) {
 	return n
 }
 
-// Own is a step at the path of a node.
+// Own describes a step whose path is the path of the node.
 type Own struct {
 	Kind     string
 	What     What // Started, Done or Failed
 	Attempts int
 	Failures int
-	Seq      int64 // number of its result or its last start
+	Seq      int64 // number of the row with the step's result or its last start
 	Usage    budget.Usage
 }
 
-// Sums are the sums of a branch.
+// Sums are the sums over the steps of a branch.
 type Sums struct {
-	Below                  int // steps below the path
-	Open, Recorded, Failed int // steps at the path and below
+	Below                  int // number of steps below the path
+	Open, Recorded, Failed int // number of steps at the path and below
 	Started, Ended         int64
 	Usage                  budget.Usage
 }
 
-// node is a path, with the steps at it and below it.
+// node sums up the steps at a path and below it.
 type node struct {
 	Sums
-	key          // the rest of the path, after the parent's
-	at    *Place // if it is known
-	first int64  // row and place of its first event
+	key          // end of the path, after the parent's path
+	at    *Place // place of the node; nil until it is looked up
+	first int64  // row and place of the node's first event
 	own   []Own
 
-	kids []*node // unless out is set
+	kids []*node // the children, unless out is set
 
-	out    bool             // its children are in blocks
-	counts Counts           // of its children
-	top    string           // its last slot
-	slots  map[string]*slot // blocks that were read or changed
+	out    bool             // the children are stored in blocks
+	counts Counts           // counts of the children
+	top    string           // highest slot of the node
+	slots  map[string]*slot // blocks that were read or changed, by slot
 }
 
 // slot is a decoded Block.
 type slot struct {
-	kids  []*node // in order of their names
+	kids  []*node // sorted by key
 	dirty bool
 }
 
-// Tree is the outline of a run up to a position. It reads blocks from its store as needed.
+// Tree is the outline of a run up to some row. It reads blocks from its store as needed.
 type Tree struct {
-	At     int64 // number of the last row that it includes
+	At     int64 // number of the last row that the tree includes
 	root   *node
 	places map[string]*Place
 	store  Store
-	stored int64  // At of the root in the store
-	chain  []link // of Fold
+	stored int64  // value of At in the stored root
+	chain  []link // used by Fold: the nodes on the path of an event
 }
 
-// Open returns the tree in a store, or an empty one if the store has none.
+// Open returns the tree in a store, or an empty tree if the store has none.
 func Open(ctx context.Context, store Store) (*Tree, error) {
 	t := &Tree{root: new(node), places: map[string]*Place{}, store: store}
 	data, err := store.Block(ctx, "", "")
@@ -140,14 +138,14 @@ func Open(ctx context.Context, store Store) (*Tree, error) {
 }
 
 const (
-	mostInside = 16 // nodes below a node that is not out
-	placeBits  = 16 // bits of a place in a row
+	mostInside = 16 // maximum number of nodes stored in the same block as their parent
+	placeBits  = 16 // number of bits of a place in a row
 	slotBits   = 7
 )
 
-// Fold adds an event.
+// Fold adds an event to the tree.
 func (t *Tree) Fold(ctx context.Context, e Event) error {
-	if e.Kind == step.Value { // part of the work of its step
+	if e.Kind == step.Value { // a value is a part of its step's work
 		t.At = max(t.At, e.Seq)
 		return nil
 	}
@@ -183,7 +181,7 @@ func (t *Tree) Fold(ctx context.Context, e Event) error {
 	return nil
 }
 
-// link is a node on a path, with its block in the parent, if the parent has blocks.
+// link is a node on a path, together with the parent's block that contains it, if the parent has blocks.
 type link struct {
 	*node
 	slot *slot
@@ -191,7 +189,7 @@ type link struct {
 
 func (n *node) known() bool { return n.Open+n.Recorded > 0 }
 
-// next returns the end of the path segment at start.
+// next returns the end of the path segment that begins at start.
 func next(path string, start int) int {
 	if end := strings.IndexAny(path[start+1:], "/[~"); end >= 0 {
 		return start + 1 + end
@@ -199,13 +197,13 @@ func next(path string, start int) int {
 	return len(path)
 }
 
-// delta is the change of step counts by an event.
+// delta is how an event changes the counts of steps.
 type delta struct {
 	fresh, open, recorded, failed int
-	anew                          bool // the step had a result
+	anew                          bool // the step is repeated: it already had a result
 }
 
-// note adds an event of a step at the path of the node.
+// note adds an event for a step whose path is the path of the node.
 func (n *node) note(e Event) (d delta) {
 	var own *Own
 	for i := range n.own {
@@ -253,7 +251,7 @@ func (n *node) note(e Event) (d delta) {
 	return d
 }
 
-// add adds an event at the path of a node, or below it.
+// add adds an event for a step at the node's path (if here is set) or below it.
 func (n *node) add(e Event, d delta, here bool) {
 	n.Open, n.Recorded, n.Failed = n.Open+d.open, n.Recorded+d.recorded, n.Failed+d.failed
 	if !here {
@@ -263,7 +261,7 @@ func (n *node) add(e Event, d delta, here bool) {
 		return
 	}
 	n.Usage = sum(n.Usage, e.Usage)
-	if here && d.anew && n.Below == 0 { // not from its first start to its last end
+	if here && d.anew && n.Below == 0 { // a repeated step does not count from its first start
 		n.Started, n.Ended = 0, 0
 	}
 	if e.What != Left && (n.Started == 0 || e.At < n.Started) {
@@ -274,7 +272,7 @@ func (n *node) add(e Event, d delta, here bool) {
 	}
 }
 
-// sum adds usages. Most steps use nothing.
+// sum adds two usages. It is faster if b is zero, as for most steps.
 func sum(a, b budget.Usage) budget.Usage {
 	if b == (budget.Usage{}) {
 		return a
@@ -299,7 +297,7 @@ func (n *node) state() State {
 	return IsPartly
 }
 
-// kid returns the child of the node at a path. It makes a missing child unless first is 0.
+// kid returns the child with the key rest of the node at path. It creates a missing child unless first is 0.
 func (t *Tree) kid(ctx context.Context, n *node, path, rest string, first int64) (link, error) {
 	if !n.out {
 		for _, k := range n.kids {
@@ -338,7 +336,7 @@ func (t *Tree) kid(ctx context.Context, n *node, path, rest string, first int64)
 	return link{k, s}, nil
 }
 
-// slot returns the named block of the node at a path, or nil.
+// slot returns the block name of the node at path, or nil if there is none.
 func (t *Tree) slot(ctx context.Context, n *node, path, name string) (*slot, error) {
 	if s := n.slots[name]; s != nil || name > n.top {
 		return s, nil

@@ -7,16 +7,17 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 )
 
-// Place sums up the steps at a place of the pipeline.
+// Place sums up the steps at one place of the pipeline.
 type Place struct {
 	Path                   string
 	Open, Recorded, Failed int
 	First                  string // path of the first step
-	Visits                 int    // for a loop or fan-out, the highest number of a round or lane plus 1
+	Visits                 int    // for a loop or fan-out, 1 more than the highest number of a round or lane
 	Usage                  budget.Usage
 }
 
-// mostPlaces is the maximum number of places. It is needed because names of steps may be data. Further places are summed up.
+// mostPlaces is the maximum number of places. A limit is needed because names of steps may come from data. Further places are
+// combined.
 const mostPlaces = 1000
 
 // place adds an event to the place of a node.
@@ -37,7 +38,7 @@ func (t *Tree) place(n *node, e Event, d delta) {
 	}
 }
 
-// visit notes the rounds and lanes on a path.
+// visit counts the rounds and lanes on a path.
 func (t *Tree) visit(path string) {
 	for at := strings.IndexByte(path, '['); at >= 0; {
 		start := strings.LastIndexByte(path[:at], '/') + 1
@@ -57,7 +58,7 @@ func (t *Tree) visit(path string) {
 	}
 }
 
-// placeAt returns the place at a path, or the place that includes it.
+// placeAt returns the place with the path at, or the combined place that includes it.
 func (t *Tree) placeAt(at string) *Place {
 	if t.places[at] == nil && len(t.places) >= mostPlaces {
 		at = address.Parent(at) + "/…"

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// split splits the end of a path, such as "[17]", "/draft@2" or "/step-9", into a name and a
-// number. The number is negative if there is none.
+// split splits the end of a path, such as "[17]", "/draft@2" or "/step-9", into a name and a number. If there is no number, it
+// returns -1.
 func split(rest string) (name string, number int64) {
 	digits := strings.TrimSuffix(rest, "]")
 	at := len(digits)
@@ -24,7 +24,7 @@ func split(rest string) (name string, number int64) {
 	return rest, -1
 }
 
-// key is the end of a path. Keys are sorted by name and number.
+// key is the end of a path, split into name and number. Keys are sorted by name, then by number.
 type key struct {
 	rest   string
 	name   string
@@ -36,7 +36,7 @@ func keyOf(rest string) key {
 	return key{rest, name, number}
 }
 
-// slot returns the slot of a child. Slots sort like keys.
+// slot returns the slot of the child with the key. Slots sort in the same order as keys.
 func (k key) slot() string {
 	if k.number < 0 {
 		return k.name
@@ -55,7 +55,7 @@ func (k key) compare(o key) int {
 	return cmp.Or(strings.Compare(k.name, o.name), cmp.Compare(k.number, o.number), strings.Compare(k.rest, o.rest))
 }
 
-// find returns the index at which a child is or belongs.
+// find returns the index of the child with the key, or the index at which it would be inserted.
 func (s *slot) find(k key) (at int, found bool) {
 	if n := len(s.kids); n > 0 { // usually keys arrive in order, without gaps
 		if last := s.kids[n-1].key; last.compare(k) < 0 {
