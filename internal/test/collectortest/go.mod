@@ -1,4 +1,4 @@
-module github.com/stonelayer/stone/x/otlp/collectortest
+module github.com/stonelayer/stone/internal/test/collectortest
 
 go 1.26.0
 
