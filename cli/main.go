@@ -107,7 +107,7 @@ func (a *app) main(ctx context.Context) int {
 	}
 	ctx = notice.With(ctx, func(line string) { a.complain("%s", line) })
 	cmd, err := a.root().ExecuteContextC(redact.With(ctx, &a.secrets))
-	a.telemetry.close()
+	a.spans.close()
 	return a.exit(cmd, err)
 }
 
@@ -141,7 +141,7 @@ type app struct {
 	linked    linked
 	linkFault error
 	calls     calls
-	telemetry telemetry
+	spans     spans
 	shown     func(path string) string // path with lane labels; nil if no progress is shown
 	secrets   redact.Set               // of everything that runs
 	shared                             // flags

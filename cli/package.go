@@ -156,6 +156,7 @@ const (
 	libraryPackage  = "github.com/stonelayer/stone/x/retrieve/commands"
 	indexPackage    = "github.com/stonelayer/stone/x/retrieve/postgres"
 	labPackage      = "github.com/stonelayer/stone/x/lab"
+	otlpPackage     = "github.com/stonelayer/stone/x/otlp"
 )
 
 // toLink returns the packages whose parts a package's program must link: the kinds named in the configuration and, if used, the
@@ -170,6 +171,9 @@ func (a *app) toLink(c *cobra.Command) (link load.Linked, err error) {
 		link.Always = append(link.Always, servePackage, editorPackage)
 	case c.Name() == "eval" || c.Name() == "improve":
 		link.Always = append(kinds.Homes(kinds.Expression), labPackage)
+	}
+	if a.linked.exporter != nil {
+		link.Always = append(link.Always, otlpPackage) // the environment may name a collector
 	}
 	if db := c.Flags().Lookup("db"); db != nil && redact.IsDatabase(storeName(db.Value.String())) {
 		link.Always = append(link.Always, postgresPackage)

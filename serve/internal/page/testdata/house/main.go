@@ -77,13 +77,23 @@ func pipeline(args []string) (stone.Ashlar, error) {
 	case "call":
 		return summarising(append(args, call.Cascade)[1]), nil
 	case "paying":
-		return paying(), nil
+		return paying("90071992547409931"), nil
 	case "improving":
 		return improving(), nil
 	case "adding":
 		return adding(len(args) > 1), nil
 	case "speaking":
 		return speaking(), nil
+	case "reply":
+		return replying("A new invoice is on its way."), nil
+	case "refund":
+		return replying("You get a refund."), nil
+	case "invoices":
+		return invoicing(n), nil
+	case "triage":
+		return triaging(len(args) > 1), nil
+	case "support":
+		return paying("4711"), nil
 	case "slow":
 		return stone.Seq("slow", start, fan(n)), nil
 	}
