@@ -15,12 +15,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/evidence"
 	"github.com/stonelayer/stone/internal/export"
 	"github.com/stonelayer/stone/internal/jsonv2"
-	"github.com/stonelayer/stone/internal/otlp"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -38,7 +36,7 @@ func (a *app) export(c *cobra.Command) {
 		case as.value == "html" && a.linked.server == nil:
 			return errors.New("this program writes no pages: give cli.Main the part of package github.com/stonelayer/stone/cli/serve")
 		case as.value == "otlp":
-			return a.exportTrace(c.Context(), to, args[0])
+			return a.exportTrace(c.Context(), args[0], to)
 		}
 		return a.withStore(c.Context(), func(s *store) error {
 			info, err := s.find(c.Context(), args[0])
@@ -179,35 +177,19 @@ func list[T any](l []T) []T {
 	return l
 }
 
-func (a *app) exportTrace(ctx context.Context, url, path string) error {
-	if url == "" {
-		return errors.New("--to is missing: want the URL of a collector, such as http://127.0.0.1:4318")
+// exportTrace sends a trace file to the collector at an address.
+func (a *app) exportTrace(ctx context.Context, path, to string) error {
+	if a.linked.exporter == nil {
+		return errors.New("this program sends no spans: give cli.Main the part of package " + otlpPackage)
 	}
-	cfg, err := otlp.FromEnv(os.Getenv)
+	send, err := a.linked.exporter.Export(path, to, func(line string) { a.complain("%s", line) })
 	if err != nil {
 		return err
 	}
-	cfg.URL, cfg.Exact = url, false
-	cfg.Skipped = func(err error) {
-		var bad *event.LineError
-		if errors.As(err, &bad) {
-			a.complain("%s:%d: %s; line skipped", path, bad.Line, bad.Reason)
-		} else {
-			a.complain("%v", err)
-		}
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return failed("trace file cannot be read: %w", err)
-	}
-	defer f.Close()
-	report, err := otlp.Export(ctx, f, cfg)
-	if err != nil && report.Sent > 0 {
-		err = fmt.Errorf("%w (%d spans were sent; to export again sends them under the same ids)", err, report.Sent)
-	}
+	sent, err := send(ctx)
 	if err != nil {
 		return failed("%w", err)
 	}
-	_, err = fmt.Fprintf(a.Stdout, "spans sent: %d\n", report.Sent)
+	_, err = fmt.Fprintf(a.Stdout, "spans sent: %d\n", sent)
 	return output(err)
 }

@@ -105,7 +105,7 @@ func (a *app) main(ctx context.Context) int {
 	}
 	ctx = notice.With(ctx, func(line string) { a.complain("%s", line) })
 	cmd, err := a.root().ExecuteContextC(redact.With(ctx, &a.secrets))
-	a.telemetry.close()
+	a.spans.close()
 	return a.exit(cmd, err)
 }
 
@@ -139,11 +139,11 @@ type app struct {
 	linked    linked
 	linkFault error
 	calls     calls
-	telemetry telemetry
-	shown     func(path string) string // returns a path with lane labels; nil if no progress is shown
-	secrets   redact.Set               // secrets of everything that is executed
-	shared                             // values of shared flags
-	trusting  bool                     // trust any project that is found; see consent
+	spans     spans
+	shown     func(path string) string // path with lane labels; nil if no progress is shown
+	secrets   redact.Set               // of everything that runs
+	shared                             // flags
+	trusting  bool                     // trusts any found project; see consent
 	adopts    func(journal.RunInfo) string
 }
 

@@ -155,6 +155,7 @@ const (
 	libraryPackage  = "github.com/stonelayer/stone/x/retrieve/commands"
 	indexPackage    = "github.com/stonelayer/stone/x/retrieve/postgres"
 	labPackage      = "github.com/stonelayer/stone/x/lab"
+	otlpPackage     = "github.com/stonelayer/stone/x/otlp"
 )
 
 // toLink returns the packages whose parts the program of a package must link: the kinds of capabilities that the configuration
@@ -169,6 +170,9 @@ func (a *app) toLink(c *cobra.Command) (link load.Linked, err error) {
 		link.Always = append(link.Always, servePackage, editorPackage)
 	case c.Name() == "eval" || c.Name() == "improve":
 		link.Always = append(kinds.Homes(kinds.Expression), labPackage)
+	}
+	if a.linked.exporter != nil {
+		link.Always = append(link.Always, otlpPackage) // the environment may name a collector
 	}
 	if db := c.Flags().Lookup("db"); db != nil && redact.IsDatabase(storeName(db.Value.String())) {
 		link.Always = append(link.Always, postgresPackage)

@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/internal/library"
 	"github.com/stonelayer/stone/internal/stores"
+	"github.com/stonelayer/stone/internal/telemetry"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/tree"
 )
@@ -142,6 +143,7 @@ type linked struct {
 	protocols []publish.Protocol // protocols of the server
 	library   *library.Library
 	cases     cases.Of // nil for none
+	exporter  *telemetry.Exporter
 }
 
 func link(parts []Part) (l linked, err error) {
@@ -159,6 +161,9 @@ func link(parts []Part) (l linked, err error) {
 			l.cases = p
 		case *library.Library:
 			l.library = p
+		case *telemetry.Exporter:
+			l.exporter = p
+			l.kinds.Add(p.Kind)
 		case publish.Protocol:
 			l.protocols = append(l.protocols, p)
 		case stores.Server:

@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/x/marks"
 	"github.com/stonelayer/stone/x/mcp"
 	mcpserver "github.com/stonelayer/stone/x/mcp/server"
+	"github.com/stonelayer/stone/x/otlp"
 	"github.com/stonelayer/stone/x/retrieve/commands"
 	indexes "github.com/stonelayer/stone/x/retrieve/postgres"
 	"github.com/stonelayer/stone/x/retrieve/search"
@@ -36,6 +37,6 @@ func Parts() []cli.Part {
 		acp.Part, harness.Part,
 		ui.Part, gateway.Part,
 		search.Part, commands.Part, indexes.Part,
-		sat.Part, uci.Part, marks.Part, lab.Part,
+		sat.Part, uci.Part, marks.Part, lab.Part, otlp.Part,
 	}
 }

@@ -49,8 +49,7 @@ type Config struct {
 	// Logins are the ways to log in to servers on behalf of the user, by server name.
 	Logins map[string]kinds.Login
 	// Webhooks are the webhooks that a server calls, in the order of the text.
-	Webhooks  []Webhook
-	Telemetry Telemetry
+	Webhooks []Webhook
 	// Policy limits which effects marked text can reach; nil means that effects are not limited.
 	Policy marked.Policy
 	// Passed lists the environment variables that are passed on to programs.
@@ -216,7 +215,7 @@ func (r *reader) read(m *form.Map) {
 	r.readProviders(m)
 	m.At("capabilities").Entries(func(id string, _ form.Value) { r.IDs = append(r.IDs, id) })
 	r.readSearch(m)
-	r.readSections(m)
+	r.readSections(m, kinds.Sections...)
 	r.readModels(m)
 	r.readChecks(m)
 	r.readCapabilities(m, "capabilities", &r.App.Registry, &r.Capabilities)
@@ -239,7 +238,6 @@ func (r *reader) read(m *form.Map) {
 	r.readRubrics(m)
 	r.readRights(m)
 	r.readWebhooks(m)
-	r.Telemetry.read(r.Reader, m)
 	m.At("budget").Map(func(m *form.Map) { form.Into(m, &r.Budget) })
 	r.readBudgets(m)
 	m.At("serve").Map(func(m *form.Map) {
@@ -284,14 +282,14 @@ func (r *reader) readRubrics(m *form.Map) {
 	})
 }
 
-// readSections reads the sections that belong to kinds.
-func (r *reader) readSections(m *form.Map) {
+// readSections reads sections that belong to kinds.
+func (r *reader) readSections(m *form.Map, sections ...string) {
 	for _, k := range r.linked.All() {
-		if k.Section != "" {
+		if slices.Contains(sections, k.Section) {
 			k.ReadSection(r.Reader, m)
 		}
 	}
-	for _, section := range kinds.Sections {
+	for _, section := range sections {
 		if v, ok := m.Field(section); ok {
 			if err := r.linked.Missing(section); err != nil {
 				v.Fault(form.Invalid, "%v", err)

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -112,7 +111,7 @@ func (c *Config) Reaches() (lines []string) {
 				said[place{of, s.Place()}] = true
 			}
 		}
-		lines = append(lines, strings.TrimRight(what+" "+at, " ")+with(secrets))
+		lines = append(lines, kinds.Contact{Does: what, At: at, Secrets: secrets}.String())
 	}
 	for _, r := range slices.Concat(c.Capabilities, c.Tools) {
 		of := []string{"capability " + r.ID, "provider " + r.Provider, "server " + r.Server}
@@ -127,15 +126,8 @@ func (c *Config) Reaches() (lines []string) {
 			say(r.ID+" uses keys", "", r.Secrets, of[0])
 		}
 	}
-	if e := c.Search.Embedder; e != nil {
-		say("search sends documents and questions to", kinds.Host(e.Info().Endpoint), c.Search.Secrets, "provider "+c.Search.Provider)
-	}
-	for _, w := range c.Webhooks {
-		say("the webhook "+w.Name+" sends the questions and results of runs to", kinds.Host(w.URL), w.secrets, "webhook "+w.Name)
-	}
-	if line := c.Telemetry.Reaches(); line != "" {
-		lines = append(lines, line)
-		said[place{"telemetry", kinds.Host(c.Telemetry.URL)}], said[place{"telemetry", c.Telemetry.headers.Place()}] = true, true
+	for _, one := range c.reached.Contacts {
+		say(one.Does, one.At, one.Secrets, one.Of)
 	}
 	for _, p := range c.reached.Places {
 		if !said[place{p.Of, p.At}] {
@@ -143,15 +135,4 @@ func (c *Config) Reaches() (lines []string) {
 		}
 	}
 	return lines
-}
-
-func with(secrets []kinds.Secret) string {
-	var keys []string
-	for _, s := range secrets {
-		keys = append(keys, s.Place())
-	}
-	if len(keys) == 0 {
-		return ""
-	}
-	return fmt.Sprintf(", with the key in %s", strings.Join(keys, " and in "))
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
-	"github.com/stonelayer/stone/internal/otlp"
 	"github.com/stonelayer/stone/internal/webhook"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/gemini"
@@ -57,6 +56,7 @@ func (r *reader) readWebhooks(m *form.Map) {
 			}
 		}
 		w.secrets = r.Reader.Of("webhook "+name, func() { v.Map(read) })
+		r.Contact("webhook "+name, "the webhook "+name+" sends the questions and results of runs to", w.URL, w.secrets)
 		r.Webhooks = append(r.Webhooks, w)
 	})
 }
@@ -97,84 +97,32 @@ func (r *reader) readBudgets(m *form.Map) {
 	})
 }
 
-// Telemetry configures where spans are sent.
-type Telemetry struct {
-	otlp.Config
-	headers kinds.Secret
-}
-
-// Read returns the configuration of an exporter, with the current values of the headers.
-func (t Telemetry) Read() (cfg otlp.Config, secrets []string, err error) {
-	cfg = t.Config
-	if t.headers == (kinds.Secret{}) {
-		return cfg, nil, nil
-	}
-	text, err := t.headers.Read()
-	if err == nil {
-		cfg.Header, err = otlp.ParseHeaders(string(text))
-	}
-	if err != nil {
-		return cfg, nil, fmt.Errorf("the headers of :telemetry: %w", err)
-	}
-	for _, values := range cfg.Header {
-		secrets = append(secrets, values...)
-	}
-	return cfg, secrets, nil
-}
-
-// Reaches describes where which data is sent. It returns "" if none is sent.
-func (t Telemetry) Reaches() string {
-	if t.URL == "" {
-		return ""
-	}
-	what := "the events of runs"
-	if t.Messages {
-		what += ", with the texts of models,"
-	}
-	var secrets []kinds.Secret
-	if t.headers != (kinds.Secret{}) {
-		secrets = append(secrets, t.headers)
-	}
-	return "telemetry sends " + what + " to " + kinds.Host(t.URL) + with(secrets)
-}
-
-func (t *Telemetry) read(r *kinds.Reader, m *form.Map) {
-	read := func(m *form.Map) {
-		m.Need("url")
-		r.Address(m, "url", &t.URL)
-		kinds.SomeText(m, "service", &t.Service)
-		m.At("messages").Bool(&t.Messages)
-		t.headers = r.Secret(m, "headers")
-	}
-	r.Of("telemetry", func() { m.At("telemetry").Map(read) })
-}
-
-// ReadTelemetry reads only the section telemetry of a configuration: of the given file or, if file is "", of the one in the
-// nearest directory .stone. It also returns the name of the file, or "" if there is none.
-func ReadTelemetry(file string) (t Telemetry, from string, err error) {
+// ReadSection reads only one section of a configuration, by default of the one in the nearest directory .stone. It also returns the
+// name of the file. Without a configuration, r is nil.
+func ReadSection(file, section string, linked *kinds.Set) (r *kinds.Reader, from string, err error) {
 	if file == "" {
 		dir, err := Find(".")
 		if err != nil || dir == "" {
-			return t, "", err
+			return nil, "", err
 		}
 		if file, err = fileIn(dir); err != nil || file == "" {
-			return t, "", err
+			return nil, "", err
 		}
 	}
 	v, err := parse(file)
 	if err != nil {
-		return t, file, err
+		return nil, file, err
 	}
 	dir, err := projectOf(file)
 	if err != nil {
-		return t, file, err
+		return nil, file, err
 	}
-	r := &kinds.Reader{Dir: dir}
+	r = &kinds.Reader{Dir: dir, Parts: map[string]any{}}
 	faults := form.Read(v, func(m *form.Map) {
 		m.AllowRest()
-		t.read(r, m)
+		(&reader{Reader: r, linked: linked}).readSections(m, section)
 	})
-	return t, file, invalid(file, faults)
+	return r, file, invalid(file, faults)
 }
 
 // readSearch reads the section search: the project's index, how documents are split into passages, the embedder and the reranker.
@@ -219,6 +167,7 @@ func (r *reader) readEmbedder(m *form.Map, s *kinds.Search) {
 			r.Config.Secrets = append(r.Config.Secrets, p.key)
 		}
 	}
+	r.Contact("provider "+s.Provider, "search sends documents and questions to", s.Embedder.Info().Endpoint, s.Secrets)
 }
 
 // embedder returns a client for an embedder. It returns nil if the protocol does not support embeddings.
