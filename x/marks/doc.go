@@ -1,5 +1,5 @@
-// Package marks controls where text comes from and where it may go: text from strangers, such as a web page or an email, has a
-// mark, and steps that read it may have only the effects that the mark allows.
+// Package marks controls where text may go, depending on where it comes from. Text from strangers, such as a web page or an
+// email, has a mark, and steps that read the text may have only the effects that its mark allows.
 //
 //	policy := marks.Policy{"web": {
 //		From: []string{effect.Net},         // what steps and tools with this effect return
@@ -10,36 +10,40 @@
 //
 // # How marks travel
 //
-// A step reads only the types that it declares, so marks follow from the pipeline alone: a step's output has the marks of its
-// inputs and of its own effects. Nothing is recorded, and a resumed, forked or cached run has the same marks. If a marked type
-// reaches an effect that its mark does not allow, stone.Validate refuses the pipeline and shows the text's path.
+// A step reads only the types that it declares, so marks can be derived from the pipeline alone: a step's output has the marks of
+// its inputs and of its own effects. No marks are recorded, and a resumed, forked or cached run has the same marks. If a node
+// type with a mark reaches an effect that the mark does not allow, stone.Validate rejects the pipeline and shows the path of the
+// text.
 //
-// Some things are known only during the run:
+// Some marks are known only during the run:
 //
-//   - The marks limit a call's grant: capabilities that need more are not tried.
-//   - An agent's conversation has the marks of the agent's inputs, and of every tool that it has called. A call of a tool that
-//     needs other effects is refused, and the model is told why. A pipeline that is a tool is checked with the marks of the
-//     conversation. A tool that declares no effects gets no marked text, and its results have all marks.
-//   - A tool that the model's provider runs acts before the agent knows. Validate refuses it unless all marks that the
-//     conversation may get allow the effect net.
-//   - A plan is checked with the marks of its inputs, and the model that wrote it is told which of its nodes the text must not
-//     reach. If the planner has read marked text, all nodes of the plan have its marks.
-//   - A child in another process gets the grant of the leaf that starts it.
+//   - Marks limit the effects granted to a call: capabilities that need other effects are not tried.
+//   - An agent's conversation has the marks of the agent's inputs and of every tool that the agent has called. A call of a tool
+//     that needs effects which these marks do not allow is refused, and the model is told why. A pipeline used as a tool is
+//     checked with the marks of the conversation. A tool that declares no effects is not called with marked text, and its results
+//     have all marks.
+//   - A tool that the model's provider runs acts before the agent knows of it. Validate rejects such a tool unless all marks that
+//     the conversation can have allow the effect net.
+//   - A plan is checked with the marks of its inputs, and the model that wrote the plan is told which of the plan's nodes the
+//     text must not reach. If the planner has read marked text, all nodes of the plan have the marks of this text.
+//   - A child run in another process has the same grant as the leaf that starts it.
 //
 // # What lifts a mark
 //
-//   - A person, if Lift has "ask". An answer has no marks. A step that reads the answer, or is in a branch of a Match over it,
-//     may use the text that the question was made from. An agent asks before a call that would be refused.
-//   - A step or an Ask, by its name in Lift. A guard, such as call.Admit, lifts the marks of its input.
-//   - A check, by its name in Lift, for the answer of a call that must pass it.
-//   - A closed set, if Lift has "closed": a type, or the arguments of a tool, that can only be one of the values that
-//     its schema lists. A stranger can still choose among them.
+//   - A person, if Lift contains "ask". Answers of people have no marks. A step that reads the answer, or is in a branch of a
+//     Match on the answer, may use the text from which the question was made. An agent asks a person before a call that would
+//     otherwise be refused.
+//   - A step or an Ask whose name is in Lift. A guard, such as call.Admit, lifts the marks of its input.
+//   - A check whose name is in Lift, for the answer of a call that must pass the check.
+//   - A closed set, if Lift contains "closed": a type, or the arguments of a tool, whose value must be one of those that its
+//     schema lists. A stranger can still influence which of these values is chosen.
 //
 // # What it does not see
 //
-// Go code is trusted: steps have only the effects they declare, middleware passes nothing on, and programs obey the answers that
-// they request. A Match's choice of branch has no mark. Sending text to a model's own server does not count as an effect. Text
-// that one run stores and another reads has the mark of the effect that reads it.
+// Go code is trusted: steps are assumed to have only the effects that they declare, middlewares are assumed not to pass text on,
+// and programs may act on the answers that they request. The choice of a branch by a Match has no mark. Sending text to a model's
+// own server does not count as an effect. If one run stores text and another reads it, the text has the mark of the effect that
+// reads it.
 package marks
 
 import (
