@@ -63,19 +63,19 @@ import (
 // A Policy maps names to marks, at most 64. Set it as stone.Config.Policy.
 type Policy map[string]Mark
 
-// A Mark describes a kind of text and which effects the text may reach.
+// A Mark describes a kind of text and the effects that the text may reach.
 type Mark struct {
-	// From lists effects, such as "net", ids of capabilities, names of tools, and node types.
+	// From lists where the text comes from: effects, such as "net", ids of capabilities, names of tools, and node types.
 	From []string `json:"from"`
-	// May lists the effects that steps and tools may have that read the text.
+	// May lists the effects that steps and tools which read the text may have.
 	May []string `json:"may"`
-	// Lift lists ways to lift the mark: "ask", "closed", and names of steps and checks.
+	// Lift lists what lifts the mark: "ask", "closed", and names of steps and checks.
 	Lift []string `json:"lift"`
 }
 
 type set = marked.Set
 
-// policy is a Policy with numbered marks.
+// policy is a Policy whose marks are numbered.
 type policy struct {
 	names []string
 	marks []Mark
@@ -90,7 +90,7 @@ func (p Policy) numbered() *policy {
 	return n
 }
 
-// where returns the marks for which is holds.
+// where returns the marks for which is returns true.
 func (p *policy) where(is func(*Mark) bool) (s set) {
 	for i := range p.marks {
 		if is(&p.marks[i]) {
@@ -102,7 +102,7 @@ func (p *policy) where(is func(*Mark) bool) (s set) {
 
 func (p *policy) all() set { return p.where(func(*Mark) bool { return true }) }
 
-// from returns the marks of what a step, tool or capability returns.
+// from returns the marks of text that comes from a step, tool or capability.
 func (p *policy) from(name string, effects []string) set {
 	return p.where(func(m *Mark) bool {
 		return slices.Contains(m.From, name) || slices.ContainsFunc(effects, func(e string) bool {
@@ -111,14 +111,14 @@ func (p *policy) from(name string, effects []string) set {
 	})
 }
 
-// lifted returns the marks that any of the names lifts.
+// lifted returns the marks that at least one of the names lifts.
 func (p *policy) lifted(names ...string) set {
 	return p.where(func(m *Mark) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(m.Lift, name) })
 	})
 }
 
-// may returns the effects that text with the marks may reach; nil means all.
+// may returns the effects that text with these marks may reach. Nil means all effects.
 func (p *policy) may(s set) (grant []string) {
 	for ; s != 0; s &= s - 1 {
 		grant = grants.Narrow(grant, append([]string{}, p.marks[bits.TrailingZeros64(uint64(s))].May...))
@@ -139,7 +139,7 @@ func (p *policy) named(s set) (names []string) {
 	return names
 }
 
-// mistakes returns a policy's faults.
+// mistakes returns the faults of a policy.
 func (p Policy) mistakes() (found stone.Findings) {
 	if len(p) > 64 {
 		found = append(found, stone.Finding{Type: "bad-policy", Message: "the policy has more than 64 marks"})
@@ -154,7 +154,7 @@ func (p Policy) mistakes() (found stone.Findings) {
 	return found
 }
 
-// closedSet reports whether a value of the schema is one of finitely many that the schema lists.
+// closedSet reports whether the schema lists all values that match it.
 func closedSet(text json.RawMessage) bool {
 	var s struct {
 		Type       string
@@ -180,8 +180,8 @@ func closedSet(text json.RawMessage) bool {
 	return true
 }
 
-// closedType is closedSet for the content of a node. The answer of a call may have fields that its schema does not list; Go
-// values have none.
+// closedType is like closedSet, for the content of a node. The answer of a call may have fields that its schema does not list; Go
+// values may not.
 func closedType(s *schema.Schema, call bool) bool {
 	if s == nil {
 		return false
@@ -192,19 +192,19 @@ func closedType(s *schema.Schema, call bool) bool {
 	return closedSet(s.JSON())
 }
 
-// The entries of Lift for people and for closed sets.
+// Entries of Lift for people and for closed sets.
 const (
 	byPerson = effect.Ask
 	byList   = "closed"
 )
 
-// place has a run's marks at the point where a body runs.
+// A place holds a run's marks at the point where a body is executed.
 type place struct {
 	*policy
-	reads map[stone.Ashlar]set // what each leaf reads
-	types map[string]set       // what each type may have
-	now   *set                 // marks of the text that the body works with, if declared
-	given string               // the type of the node that the body makes of it for a pipeline
+	reads map[stone.Ashlar]set // marks of the text that each leaf reads
+	types map[string]set       // marks that nodes of each type may have
+	now   *set                 // marks of the text with which the body works, if they are declared
+	given string               // type of the node in which the body passes this text to a pipeline
 }
 
 func placeIn(ctx context.Context) *place {
@@ -212,7 +212,7 @@ func placeIn(ctx context.Context) *place {
 	return pl
 }
 
-// here returns the marks of the text that the body of ctx works with.
+// here returns the marks of the text with which the body of ctx works.
 func (pl *place) here(ctx context.Context) set {
 	if pl.now != nil {
 		return *pl.now
@@ -223,7 +223,7 @@ func (pl *place) here(ctx context.Context) set {
 	return pl.all()
 }
 
-// with returns a context in which the body works with text that has exactly the marks.
+// with returns a context in which the body works with text that has exactly these marks.
 func (pl *place) with(ctx context.Context, s set) context.Context {
 	at := *pl
 	at.now = &s
@@ -236,7 +236,7 @@ func (p Policy) Enter(ctx context.Context, a stone.Ashlar, g stone.Given) (conte
 	return marked.At(ctx, &place{policy: w.policy, reads: w.reads, types: w.types}), append(p.mistakes(), w.found...)
 }
 
-// walk walks the pipeline that a run, or the body of ctx, runs.
+// walk walks the pipeline that a run, or the body of ctx, executes.
 func (p *policy) walk(ctx context.Context, a stone.Ashlar, g stone.Given) *walker {
 	w := newWalker(p)
 	if up := placeIn(ctx); up != nil {
