@@ -73,7 +73,7 @@ func Confirm(m agent.Middleware, by Approver) agent.Middleware {
 			defer cancel()
 			res, err := m.Tool.Run(within, input)
 			if err != nil && within.Err() != nil && ctx.Err() == nil {
-				err = fmt.Errorf("the tool %q was stopped after %v, which is its limit: %w", m.Tool.Name, m.Tool.Timeout, err)
+				err = fmt.Errorf("the tool %q was stopped at its time limit of %v: %w", m.Tool.Name, m.Tool.Timeout, err)
 			}
 			return res, err
 		}
