@@ -72,9 +72,9 @@ func Made[T any](t dag.Type[T]) dag.Reader[[]T] {
 func argumentsOf(p stone.Ashlar, in, out dag.AnyType) (*schema.Schema, error) {
 	switch {
 	case p.IsZero():
-		return nil, fmt.Errorf("the pipeline is the zero Ashlar: give it one")
+		return nil, fmt.Errorf("the pipeline is the zero Ashlar: pass a pipeline")
 	case in == nil || out == nil:
-		return nil, fmt.Errorf("the type of the input or of the output is nil: give both")
+		return nil, fmt.Errorf("the input type or the output type is nil: pass both")
 	case in.Err() != nil:
 		return nil, in.Err()
 	case out.Err() != nil:
@@ -85,7 +85,7 @@ func argumentsOf(p stone.Ashlar, in, out dag.AnyType) (*schema.Schema, error) {
 			return closed, nil
 		}
 	}
-	return nil, fmt.Errorf("the input %q is not a JSON object: name a type whose content is a struct", in.Name())
+	return nil, fmt.Errorf("the input type %q is not a JSON object: use a type whose content is a struct", in.Name())
 }
 
 // pipeline is the pipeline that a tool made by AsTool runs.
@@ -146,7 +146,7 @@ func (p *pipeline) run(ctx context.Context, input json.RawMessage) (Result, erro
 		return Result{}, end.Cause()
 	}
 	if n, err = end.Nearest(p.out.Name()); err != nil || !slices.Contains(end.Beyond(start), n) {
-		return Result{}, fmt.Errorf("%q made no %s", p.ashlar.Name(), p.out.Name())
+		return Result{}, fmt.Errorf("%q produced no %s", p.ashlar.Name(), p.out.Name())
 	}
 	if t, free := p.out.(dag.Type[Text]); free {
 		text, err := t.Of(n)

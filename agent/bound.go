@@ -34,7 +34,7 @@ func (a *agent) bound(ctx context.Context, of func(stone.Ashlar) budget.Bound) b
 		switch {
 		case m.Wrap == nil:
 		case m.Bound == nil:
-			all = append(all, budget.Unbounded(fmt.Sprintf("the middleware %s of %s gives no bound", m.Name, a.name)).Noted(""))
+			all = append(all, budget.Unbounded(fmt.Sprintf("the middleware %s of %s declares no bound", m.Name, a.name)).Noted(""))
 		default:
 			all = append(all, m.Bound(ctx).Times(turns).Noted("the middleware "+m.Name))
 		}

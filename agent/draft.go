@@ -90,10 +90,10 @@ func (d *draft) read(ctx context.Context, r *llm.Reply) (any, *misfit) {
 		wrong = d.form.Misfit(err)
 	}
 	if wrong.Cut {
-		return nil, &misfit{wrong.Tell, failure(reasons.Truncated, nil, "%v, also after the model was told", wrong.Err)}
+		return nil, &misfit{wrong.Tell, failure(reasons.Truncated, nil, "%v, even after the model was told", wrong.Err)}
 	}
 	// The error quotes the answer, which belongs only in debug events.
-	return nil, &misfit{wrong.Tell, failure(reasons.ParseFailed, wrong.Err, "the answer does not fit the schema of the response, nor did the one after it was sent back%s", wrong.Where)}
+	return nil, &misfit{wrong.Tell, failure(reasons.ParseFailed, wrong.Err, "the answer does not fit the response schema, and neither did the second attempt%s", wrong.Where)}
 }
 
 // content returns the content of the agent's node: the fields of the result and the conversation.

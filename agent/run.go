@@ -245,7 +245,7 @@ func (r *run) decide(ctx context.Context, c *Context) (next, error) {
 		}
 		return r.judge(ctx, draft)
 	default:
-		return next{}, failure(kind.Error, nil, "the decide function answered with the action %q: want Continue, Loop or Halt", d.Action)
+		return next{}, failure(kind.Error, nil, "the decide function returned the action %q: want Continue, Loop or Halt", d.Action)
 	}
 }
 

@@ -156,7 +156,7 @@ func (a *agent) unfit(ctx context.Context) error {
 		return llm.CheckFit(ctx, a.model, &llm.Request{Model: a.cfg.Model, Messages: []llm.Message{llm.User("", m)}})
 	})
 	if err != nil {
-		return fmt.Errorf("Media: %w: use a model that reads it, or correct the entry of the model under :models in .stone/stone.edn", err)
+		return fmt.Errorf("Media: %w: use a model that reads it, or correct the model's entry under :models in .stone/stone.edn", err)
 	}
 	return nil
 }

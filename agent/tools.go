@@ -204,7 +204,7 @@ func (r *run) refuse(ctx context.Context, tools []Tool, j *job) (string, error) 
 	case call.Input == nil:
 		return "The arguments of this call were cut off, so it was not run. Call the tool again, with shorter arguments.", nil
 	case tool.Run == nil:
-		return "", failure(kind.Error, nil, "the tool %q has no Run: give it a function", tool.Name)
+		return "", failure(kind.Error, nil, "the tool %q has no Run function: set one", tool.Name)
 	}
 	s, err := r.schemas.of(tool.Schema)
 	if err != nil {
@@ -353,7 +353,7 @@ func (j *job) guarded(ctx context.Context) (res Result, err error) {
 		if p := recover(); p != nil {
 			stack := debug.Stack()
 			j.place.Send(event.ToolPanicked{Tool: j.tool.Name, Error: fmt.Sprint(p), Stack: string(stack)})
-			err = fmt.Errorf("the tool %q broke down: %v", j.tool.Name, p)
+			err = fmt.Errorf("the tool %q panicked: %v", j.tool.Name, p)
 		}
 	}()
 	limit := j.tool.Timeout
@@ -364,7 +364,7 @@ func (j *job) guarded(ctx context.Context) (res Result, err error) {
 	defer cancel()
 	res, err = j.tool.Run(within, j.call.Input)
 	if err != nil && within.Err() != nil && ctx.Err() == nil {
-		err = fmt.Errorf("the tool %q was stopped after %v, which is its limit: %w", j.tool.Name, limit, err)
+		err = fmt.Errorf("the tool %q was stopped at its time limit of %v: %w", j.tool.Name, limit, err)
 	}
 	return res, err
 }

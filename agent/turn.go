@@ -148,7 +148,7 @@ func (r *run) granted(tools []Tool) error {
 	for _, t := range tools {
 		for _, e := range t.Effects {
 			if !slices.Contains(r.effects, e) {
-				return failure(kind.Error, nil, "the tool %q has the effect %q, which the agent does not declare: add it to Effects of the middleware that offers it", t.Name, e)
+				return failure(kind.Error, nil, "the tool %q has the effect %q, which the agent does not declare: add the effect to Effects of the tool's middleware", t.Name, e)
 			}
 		}
 	}
@@ -182,7 +182,7 @@ func (q *question) reply(c *Context, rec *turnRecord, err error) (*llm.Reply, er
 		return nil, err
 	case q.asked:
 	case rec.Reply == nil:
-		return nil, failure(kind.Replay, nil, "the recorded turn has no reply: remove it to ask again")
+		return nil, failure(kind.Replay, nil, "the recorded turn has no reply: remove the record to call the model again")
 	default:
 		llm.Recall(q.place, q.model, &q.req, q.turn, rec.Reply, rec.Usage)
 	}
@@ -245,7 +245,7 @@ func (r *run) question(ctx context.Context, c *Context) (q *question, err error)
 func (q *question) ask(ctx context.Context, _ struct{}) (turnRecord, error) {
 	if q.full > 0 {
 		if length, _ := q.req.Tokens(); length >= q.full {
-			return turnRecord{}, failure(reasons.Overflow, nil, "the conversation of about %d tokens is longer than the model's window, which ended at %d%s", length, q.full, toShorten)
+			return turnRecord{}, failure(reasons.Overflow, nil, "the conversation has about %d tokens, and the model's window ended at %d%s", length, q.full, toShorten)
 		}
 	}
 	if !q.own { // otherwise the model's own calls have been recorded

@@ -42,7 +42,7 @@ type Part struct {
 func AtMost(usd float64) Bound {
 	switch {
 	case math.IsNaN(usd) || math.IsInf(usd, 1):
-		return Unbounded("its price is no number")
+		return Unbounded("its price is not a number")
 	case usd <= 0:
 		return Bound{}
 	}
@@ -292,7 +292,7 @@ func (b Bound) Fits(limit float64) error {
 	}
 	budget := strconv.FormatFloat(limit, 'f', -1, 64)
 	if len(b.open) > 0 {
-		return fmt.Errorf("the run may cost more than any sum, since %s; its budget is %s", b.open[0], budget)
+		return fmt.Errorf("the cost of the run is unbounded, since %s; its budget is %s", b.open[0], budget)
 	}
 	text := fmt.Sprintf("the run may cost at most %s USD; its budget is %s", b, budget)
 	if len(b.parts) > 0 {

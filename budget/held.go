@@ -36,10 +36,10 @@ func (e *ExhaustedError) Error() string {
 		return e.shared()
 	}
 	if e.Limit == "latency-ms" {
-		return Kind + ": the time is over that latency-ms allows, or the flag --max-time"
+		return Kind + ": the time limit set by latency-ms or --max-time has passed"
 	}
 	if e.Max == 0 && e.Enough == 0 {
-		return Kind + ": nothing more may be spent within " + e.Limit
+		return Kind + ": nothing may be spent within " + e.Limit
 	}
 	held := ""
 	if e.Held > 0 {

@@ -62,14 +62,14 @@ func Check(of []Shared) error {
 	for i, s := range of {
 		switch from, _ := s.Per.Bounds(time.Now()); {
 		case s.Name == "":
-			return errors.New("a budget has no name: give it one")
+			return errors.New("a budget has no name: set one")
 		case from.IsZero() && s.Per != "":
 			return fmt.Errorf("%v: want %q, %q or none as its period", s, Day, Month)
 		case s.Payer && s.Per != Day:
 			return fmt.Errorf("%v: want %q as its period", s, Day)
 		}
 		if slices.ContainsFunc(of[:i], func(o Shared) bool { return o.counted() == s.counted() }) {
-			return fmt.Errorf("%v is there twice: name it once, with one limit", s)
+			return fmt.Errorf("%v is listed twice: list it once, with one limit", s)
 		}
 	}
 	return nil

@@ -226,7 +226,7 @@ func (e *entry) invoke(ctx context.Context, req *Request, loose bool) (reply *Re
 	_, limited := ctx.Deadline()
 	if e.Limits.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = limit.WithTimeout(ctx, e.Limits.Timeout, &Error{Type: reasons.SoftTimeout, Message: fmt.Sprintf("%s took longer than its %v", e.ID, e.Limits.Timeout)})
+		ctx, cancel = limit.WithTimeout(ctx, e.Limits.Timeout, &Error{Type: reasons.SoftTimeout, Message: fmt.Sprintf("%s took longer than its limit of %v", e.ID, e.Limits.Timeout)})
 		defer cancel()
 		limited = true
 	}

@@ -121,7 +121,7 @@ func passOf(out JSON) error {
 	case string(out) == "false":
 		return errors.New("it does not hold")
 	case err != nil || said.Pass == nil:
-		return fmt.Errorf("the capability said %.60s: want true, false, or an object with pass", out)
+		return fmt.Errorf("the capability returned %.60s: want true, false, or an object with pass", out)
 	case !*said.Pass:
 		return errors.New(cmp.Or(said.Why, "it does not hold"))
 	}

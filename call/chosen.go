@@ -22,7 +22,7 @@ func (s *Spec) chosen(d dag.DAG) (_ Spec, contract bool, err error) {
 	if s.CapFrom != nil {
 		var h Handle
 		if h, err = s.CapFrom.From(d); err == nil && h.Cap == "" {
-			err = &Error{Type: reasons.InputInvalid, Message: "the capability to ask is named by an empty text: want its id", Where: "cap/id"}
+			err = &Error{Type: reasons.InputInvalid, Message: "the capability id is empty: name a capability", Where: "cap/id"}
 		}
 		if err == nil {
 			err = to.take(h)

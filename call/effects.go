@@ -130,7 +130,7 @@ func (c *caller) checkGrant(grant []string) []stone.Finding {
 // lacking returns the finding for an effect that the run does not grant.
 func lacking(who, e string) stone.Finding {
 	return stone.Finding{Type: "effect-not-granted", Queried: e,
-		Message: fmt.Sprintf("%s needs the effect %q, which the run does not grant: grant it, or do without", who, e)}
+		Message: fmt.Sprintf("%s needs the effect %q, which the run does not grant: grant the effect, or remove what needs it", who, e)}
 }
 
 // denied returns the failure of a capability or check that needs more effects than the

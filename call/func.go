@@ -65,7 +65,7 @@ func Pipeline(m Metadata, p stone.Ashlar, in, out dag.AnyType) Capability {
 			return nil, d.Cause()
 		}
 		if n, err = d.Nearest(out.Name()); err != nil {
-			return nil, fmt.Errorf("the pipeline made no %s: %w", out.Name(), err)
+			return nil, fmt.Errorf("the pipeline produced no %s: %w", out.Name(), err)
 		}
 		return &Reply{Type: Value, Out: JSON(n.Own())}, nil
 	}

@@ -112,7 +112,7 @@ func gradeOf(a *answer) (score *float64, reasons, why string) {
 	}
 	var grade float64
 	if err := json.Unmarshal(out, &grade); err != nil || string(out) == "null" || grade < 0 || grade > 1 {
-		return nil, "", fmt.Sprintf("the judge gave %.60s: want a score from 0 to 1", out)
+		return nil, "", fmt.Sprintf("the judge returned %.60s: want a score from 0 to 1", out)
 	}
 	var list []string
 	_ = json.Unmarshal(object.Reasons, &list) // the reasons are optional: a judge may omit them or use another form

@@ -117,15 +117,15 @@ func (r *resolved) checkSpec(s *Spec) {
 		bad("the call asks the tool %q and the capability %q: name one", s.Tool, s.Cap)
 	}
 	if s.Tool != "" && s.Cache.age() > 0 {
-		bad("the tool %q is cached: it must have its effects each time, so leave out Cache", s.Tool)
+		bad("the tool %q has a Cache, but its effects must happen on every call: remove Cache", s.Tool)
 	}
 	for level, rules := range map[string]Rules{"default": s.Applicator.Policy.Default, "routing": s.Applicator.Policy.Routing} {
 		if rules.Cache.age() > 0 {
-			bad("the %s rules have a Cache: set it for an intent or a call, whose answers may be reused", level)
+			bad("the %s rules have a Cache: set it only for intents and calls whose answers may be reused", level)
 		}
 	}
 	if s.open() && (s.Tool != "" || s.Cap != "" || s.Dispatch.Candidates != nil || s.CapFrom != nil && s.CandidatesFrom != nil) {
-		bad("the call says in two ways who is asked: keep one of Tool, Cap, CapFrom, Dispatch.Candidates and CandidatesFrom")
+		bad("the call chooses its capability in two ways: keep one of Tool, Cap, CapFrom, Dispatch.Candidates and CandidatesFrom")
 	}
 }
 

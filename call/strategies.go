@@ -164,7 +164,7 @@ func (s *session) cascade(from int, before *outcome) (win *outcome, tried []Atte
 	if win == nil {
 		return s.none(), tried, nil
 	}
-	win.failure = &Error{Type: reasons.BudgetExhausted, Message: "the remaining budget pays for no further candidate; the last failure was " + win.failure.Error(), Cause: errors.Join(win.failure, err)}
+	win.failure = &Error{Type: reasons.BudgetExhausted, Message: "the remaining budget cannot pay for another candidate; the last failure was " + win.failure.Error(), Cause: errors.Join(win.failure, err)}
 	return win, tried, nil
 }
 

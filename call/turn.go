@@ -279,7 +279,7 @@ func (t *turnStream) fail(err error) {
 func readTurn(out JSON) (*llm.Reply, error) {
 	reply := &llm.Reply{}
 	if err := json.Unmarshal(out, reply); err != nil {
-		return nil, &Error{Type: reasons.SchemaInvalid, Where: "result", Message: strings.TrimSpace(fmt.Sprintf("the answer is not a reply of a model, such as {\"text\": \"…\"}: %v", err))}
+		return nil, &Error{Type: reasons.SchemaInvalid, Where: "result", Message: strings.TrimSpace(fmt.Sprintf("the answer is not a model's reply, such as {\"text\": \"…\"}: %v", err))}
 	}
 	for i, c := range reply.ToolCalls {
 		if string(c.Input) == "null" { // the input was cut off

@@ -131,7 +131,7 @@ func (c *compiler) word(r reads, n *node, known *scope, name string, at *place) 
 		r[name].loose = true
 	}
 	if near := suggest.Closest(name, slices.Values(slices.Sorted(known.names()))); near != "" && len(name) > 2 {
-		c.find(at, stone.Finding{Type: "missing-producer", Ashlar: label(n), Queried: name, Suggestion: near}, "no slot is named %q: name one that is, or write a text as %[1]q", name)
+		c.find(at, stone.Finding{Type: "missing-producer", Ashlar: label(n), Queried: name, Suggestion: near}, "no slot is named %q: use the name of a slot, or write a text as %[1]q", name)
 	}
 }
 
@@ -161,7 +161,7 @@ func (c *compiler) read(r reads, n *node, known *scope, ref *slotRef) {
 	def := known.find(ref.name)
 	switch {
 	case def == nil && c.withheld[ref.name]:
-		c.find(ref.at, stone.Finding{Type: "missing-producer", Ashlar: label(n), Queried: ref.name}, "the call did not pass on %q: declare it in the call, or do without", ref.name)
+		c.find(ref.at, stone.Finding{Type: "missing-producer", Ashlar: label(n), Queried: ref.name}, "the call did not pass on %q: declare it in the call, or do not read it", ref.name)
 		return
 	case def == nil && c.closed(ref.name):
 		c.unstated(n, ref.at, ref.name, known)

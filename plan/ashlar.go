@@ -193,7 +193,7 @@ func (c *compiler) validate(ctx context.Context, r *report, cfg stone.Config) {
 			continue
 		}
 		if f.Type == "lane-type-read-as-one" {
-			f.Message = fmt.Sprintf("%q is made in lanes: read it in the body of a node {:op :reduce :body […]} that follows them", f.Queried)
+			f.Message = fmt.Sprintf("%q is produced in lanes: read it in the body of a node {:op :reduce :body […]} that follows them", f.Queried)
 		}
 		r.find(within(at, f), f, "%s", planWords.Replace(f.Message))
 	}
@@ -212,8 +212,8 @@ var planWords = strings.NewReplacer(
 	"AllLanes and Quorum(", "all and quorum (",
 	"Quorum(", "quorum (",
 	", or read it with dag.Maybe", "",
-	", or read the ones that exist with dag.All", "",
-	", or read all of them with dag.All", "",
+	", or read the existing nodes with dag.All", "",
+	", or read all nodes with dag.All", "",
 	"use its body without Reduce", "leave the reduce out",
 	"a sequence needs at least one step", "it needs at least one node: an emit of null does nothing",
 	"use one dag.Type for one name", "use one schema for one name",

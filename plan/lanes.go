@@ -38,7 +38,7 @@ func (c *compiler) mapOver(n *node, name string, known *scope, depth int) stone.
 			return nil, err
 		}
 		if len(items) == 0 && !n.loss.allowEmpty {
-			return nil, stone.Fail(kind.MapEmpty, "the list to map over is empty: add allow-empty if that is fine")
+			return nil, stone.Fail(kind.MapEmpty, "the list to map over is empty: to allow this, add allow-empty")
 		}
 		return items, c.visit(d, len(items)*max(visits, 1))
 	}, r.queries()...)

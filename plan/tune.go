@@ -29,7 +29,7 @@ func (p *Plan) WithCall(slot string, change func(*call.Spec) error) (*Plan, erro
 	case i < 0:
 		return nil, fmt.Errorf("the plan has no call with :as :%s outside bodies: it has %s", slot, strings.Join(p.Calls(), ", "))
 	case p.nodes[i].pin != nil || p.nodes[i].candidates != nil:
-		return nil, fmt.Errorf("the call :%s reads from slots which capabilities it asks", slot)
+		return nil, fmt.Errorf("the call :%s takes its capabilities from slots, so it cannot be tuned", slot)
 	}
 	n := *p.nodes[i]
 	if err := change(&n.spec); err != nil {

@@ -28,7 +28,7 @@ const (
 func (c Config) run(ctx context.Context, input []byte, voice *event.Voice) (text []byte, m sandbox.Method, err error) {
 	dir, remove, err := c.dir()
 	if err != nil {
-		return nil, "", unavailable("the program cannot work: ", err)
+		return nil, "", unavailable("the working directory cannot be prepared: ", err)
 	}
 	defer remove()
 	policy := c.policy(dir)
@@ -59,7 +59,7 @@ func (c Config) start(ctx context.Context, policy sandbox.Policy, dir string, in
 	case errors.As(err, &exit):
 		return nil, &call.Error{Type: reasons.InvokeFailed, Message: "the program failed" + under(policy.Method) + ": " + exit.Error() + tail.String(secrets), Cause: err}
 	case err != nil:
-		return nil, unavailable("the program does not start: ", err)
+		return nil, unavailable("the program cannot be started: ", err)
 	}
 	_, err = io.WriteString(out.tell, "\n") // the last line may lack a line break
 	return out.text, err

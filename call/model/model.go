@@ -239,7 +239,7 @@ func (c Config) ask(ctx context.Context, req *call.Request, request *llm.Request
 		hear(llm.Delta{Kind: llm.Done, Reply: answer})
 	}
 	if err == nil && answer.Refused() && req.Turn == nil {
-		err = fmt.Errorf("the model refuses: %s", cmp.Or(answer.Refusal, "stop reason "+answer.StopReason))
+		err = fmt.Errorf("the model refused: %s", cmp.Or(answer.Refusal, "stop reason "+answer.StopReason))
 	} else if err == nil {
 		err = answer.CheckContent()
 	}

@@ -64,7 +64,7 @@ func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, err
 	}
 	r, err := http.NewRequestWithContext(transport.Matched(ctx, asked), http.MethodPost, c.URL, bytes.NewReader(envelope))
 	if err != nil {
-		return nil, unavailable(errors.New("the request cannot be made")) // the cause would show the URL
+		return nil, unavailable(errors.New("the request cannot be created")) // the cause would show the URL
 	}
 	header, own := http.Header{}, new(redact.Set)
 	clean := func(text string) string { return redact.From(ctx).Text(own.Text(text)) }
@@ -115,7 +115,7 @@ func (c Config) client(secret http.Header) *http.Client {
 			return fmt.Errorf("more than %d redirects", maxRedirects)
 		}
 		if r.Method != http.MethodPost {
-			return errors.New("a redirect that changes the method")
+			return errors.New("the redirect changes the request method")
 		}
 		if err := c.Scope.Net.Follow(via[0].URL, r.URL); err != nil {
 			return err

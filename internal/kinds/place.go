@@ -32,6 +32,28 @@ func (r *Reader) Reach(field form.Value, does, at string) {
 	r.Places = append(r.Places, Place{r.of, field.Path(), does, at})
 }
 
+// A Contact is an address that gets data, with the keys for it.
+type Contact struct {
+	Of      string // as Reader.Of has it
+	Does    string // such as "search sends documents and questions to"
+	At      string // for people, without secrets
+	Secrets []Secret
+}
+
+// Contact notes the contact to an address.
+func (r *Reader) Contact(of, does, address string, secrets []Secret) {
+	r.Contacts = append(r.Contacts, Contact{of, does, Host(address), secrets})
+}
+
+// String returns a line for people.
+func (c Contact) String() string {
+	line := strings.TrimRight(c.Does+" "+c.At, " ")
+	for i, s := range c.Secrets {
+		line += []string{", with the key in ", " and in "}[min(i, 1)] + s.Place()
+	}
+	return line
+}
+
 // reachFile notes a file, unless it belongs to the project.
 func (r *Reader) reachFile(field form.Value, file string) {
 	if rel, err := filepath.Rel(r.Dir, file); err != nil || !filepath.IsLocal(rel) {

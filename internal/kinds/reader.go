@@ -24,23 +24,24 @@ import (
 
 // A Reader reads the fields that several kinds share.
 type Reader struct {
-	Dir     string                              // relative paths start here
-	Schema  func(string) (*schema.Schema, bool) // by its name
-	Intents map[string]call.Intent              // that are configured
-	Secrets []Secret                            // named by the current capability
-	Parts   map[string]any                      // results of ReadSection
-	Closers []func() error                      // end what capabilities start
-	Logins  map[string]Login                    // by the name of the server
-	Places  []Place                             // outside the configuration
-	of      string                              // whose fields are read
-	Indexes []string                            // the files that Index has read
-	Argvs   []Argv                              // all that Argv has read
-	Passed  []string                            // the variables that Env has read
-	Files   []string                            // whose contents are a part of the configuration
-	Found   bool                                // the command found the configuration itself
-	Search  Search
-	Policy  marked.Policy // of the section marks, nil for none
-	IDs     []string      // of all capabilities
+	Dir      string                              // relative paths start here
+	Schema   func(string) (*schema.Schema, bool) // by its name
+	Intents  map[string]call.Intent              // that are configured
+	Secrets  []Secret                            // named by the current capability
+	Parts    map[string]any                      // results of ReadSection
+	Closers  []func() error                      // end what capabilities start
+	Logins   map[string]Login                    // by the name of the server
+	Places   []Place                             // outside the configuration
+	Contacts []Contact                           // whose lines replace those of their places
+	of       string                              // whose fields are read
+	Indexes  []string                            // the files that Index has read
+	Argvs    []Argv                              // all that Argv has read
+	Passed   []string                            // the variables that Env has read
+	Files    []string                            // whose contents are a part of the configuration
+	Found    bool                                // the command found the configuration itself
+	Search   Search
+	Policy   marked.Policy // of the section marks, nil for none
+	IDs      []string      // of all capabilities
 	// Applicator makes the calls of capabilities. Its Registry has the capabilities built so far.
 	Applicator *call.Applicator
 	Rerankers  []Named

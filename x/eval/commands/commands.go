@@ -35,7 +35,7 @@ func failed(format string, args ...any) error {
 	return &command.Exit{Code: failedCode, Err: fmt.Errorf(format, args...)}
 }
 
-// dataFlags adds the flags for a data set; use describes its purpose.
+// dataFlags adds the flags that select a data set; use describes its purpose.
 func dataFlags(f *pflag.FlagSet, to *eval.Data, use string) {
 	f.StringVar(&to.File, "data", "", use+" `FILE`, JSON Lines or CSV")
 	f.StringVar(&to.Expected, "expected", "", "`COLUMN` with the expected output (default expected)")
@@ -66,7 +66,8 @@ func columns(data eval.Data, missing string) ([]string, error) {
 	return append([]string{}, names...), nil
 }
 
-// measure performs an evaluation of any kind and shows its progress, on one line if live. Print receives the result, if any.
+// measure performs an evaluation of any kind and shows its progress, on one line if live is set. Print receives the result, if
+// there is one.
 func measure(ctx context.Context, h *command.Host, t command.Task, live bool, print func(*dag.Node, dag.DAG, *command.Run) error) error {
 	if !h.Quiet {
 		shown := &evalProgress{account: budget.From(ctx), out: h.Progress, live: live, began: time.Now()}
@@ -77,7 +78,7 @@ func measure(ctx context.Context, h *command.Host, t command.Task, live bool, pr
 	return h.Perform(ctx, t)
 }
 
-// counted returns a context with an account, from which the progress line reads the cost.
+// counted returns a context with an account, from which the progress line reads the cost so far.
 func counted(ctx context.Context) context.Context {
 	if budget.From(ctx) != nil {
 		return ctx
@@ -85,7 +86,7 @@ func counted(ctx context.Context) context.Context {
 	return budget.With(ctx, budget.New(budget.Limits{}))
 }
 
-// scorer reads the single scorer used for a choice.
+// scorer reads the flag that names the only scorer of a choice.
 func scorer(app *call.Applicator, spec string) (eval.Scorer, error) {
 	all, err := eval.Read(app, spec)
 	if err == nil && len(all) != 1 {

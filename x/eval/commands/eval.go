@@ -20,7 +20,7 @@ import (
 	"github.com/stonelayer/stone/x/eval"
 )
 
-// evalFlags are the flags of eval.
+// evalFlags holds the values of eval's flags.
 type evalFlags struct {
 	data                  eval.Data
 	scores                []string
@@ -77,7 +77,7 @@ func (flags *evalFlags) describe(f *pflag.FlagSet) {
 	f.BoolVar(&flags.estimate, "estimate", false, "say what the whole data would cost, by --n cases (default 20)")
 }
 
-// evaluate runs the evaluation of a pipeline.
+// evaluate evaluates a pipeline.
 func evaluate(ctx context.Context, h *command.Host, flags evalFlags) error {
 	what, err := evaluation(ctx, h, flags)
 	if err != nil {
@@ -121,7 +121,7 @@ func evaluate(ctx context.Context, h *command.Host, flags evalFlags) error {
 	return nil
 }
 
-// unanswered reports cases without an answer to score, as an error if no case has one.
+// unanswered reports cases that have no answer to score. It returns an error if no case has one.
 func unanswered(h *command.Host, r eval.Report) error {
 	worst := slices.MaxFunc(r.Scores, func(s, t eval.ScoreReport) int { return cmp.Compare(s.Errors, t.Errors) })
 	why := ""
@@ -131,7 +131,7 @@ func unanswered(h *command.Host, r eval.Report) error {
 	switch {
 	case worst.N == 0:
 		return failed("no case has a score%s", why)
-	case worst.Right+worst.Wrong == 0: // then other scorers' are the same
+	case worst.Right+worst.Wrong == 0: // the other scorers have no answers either
 		return failed("no case was answered%s", why)
 	case worst.Errors == 0:
 		return nil
@@ -140,7 +140,7 @@ func unanswered(h *command.Host, r eval.Report) error {
 	return nil
 }
 
-// testLabel labels evaluations of a test split with its digest.
+// testLabel is the label that contains the digest of an evaluation's test split.
 const testLabel = "eval-test"
 
 // looks returns how many runs have revealed results on a test split, including the given run.
@@ -167,8 +167,8 @@ func looks(ctx context.Context, j journal.Journal, test, run string) (n int, err
 	}
 }
 
-// shown reports whether a run has revealed test results: an evaluation does so at its end, an improvement once it asks for
-// acceptance or ends after its test.
+// shown reports whether a run has revealed results on the test split. An evaluation reveals them at its end, and an improvement
+// when it asks for acceptance or when it ends after its test.
 func shown(ctx context.Context, j journal.Journal, info journal.RunInfo) (bool, error) {
 	rec, err := view.Record(ctx, j, info.ID, "improve/revise", "leaf")
 	if err != nil || rec == nil || rec.Failure != nil {
@@ -179,7 +179,7 @@ func shown(ctx context.Context, j journal.Journal, info journal.RunInfo) (bool, 
 	return found.Test != nil, err
 }
 
-// evaluation reads the files that the flags name.
+// evaluation reads the files that are named by the flags.
 func evaluation(ctx context.Context, h *command.Host, flags evalFlags) (cfg eval.Config, err error) {
 	cfg = eval.Config{Pipeline: h.Pipeline, Data: flags.data, Trials: flags.trials, Lanes: flags.lanes}
 	if cfg.Scorers, err = eval.Read(h.Applicator, flags.scores...); err != nil {
@@ -277,8 +277,8 @@ func printReport(h *command.Host, r eval.Report, d dag.DAG, run *command.Run, fl
 	return nil
 }
 
-// possiblyPaid prints the estimated cost of a resumed evaluation's attempts without a result. It is not part of the report, which
-// is independent of crashes.
+// possiblyPaid prints the estimated cost of attempts that a resumed evaluation repeated because they had no result. It is not
+// part of the report, because a report must not depend on crashes.
 func possiblyPaid(h *command.Host, run *command.Run) error {
 	if !run.Resumed {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone/x/eval"
 )
 
-// improveFlags are the flags of eval improve.
+// improveFlags holds the values of eval improve's flags.
 type improveFlags struct {
 	data          eval.Data
 	score, by     string
@@ -68,7 +68,7 @@ func (flags *improveFlags) check(_ []string, f *pflag.FlagSet) ([]string, error)
 	return columns(flags.data, "")
 }
 
-// improvePrompts revises the prompts of a pipeline.
+// improvePrompts improves the prompts of a pipeline.
 func improvePrompts(ctx context.Context, h *command.Host, flags improveFlags) error {
 	by, err := scorer(h.Applicator, flags.score)
 	if err != nil {
@@ -111,7 +111,7 @@ func printRevision(h *command.Host, r eval.Revision, flags improveFlags) error {
 		return err
 	}
 	for _, c := range r.Changes {
-		name := strings.ReplaceAll(c.Prompt, ":", "@") + ".md" // no capability name contains this
+		name := strings.ReplaceAll(c.Prompt, ":", "@") + ".md" // no capability name contains this character
 		if !filepath.IsLocal(name) {
 			name = url.PathEscape(name)
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// runsFilter is a flag that selects the runs that eval uses as cases. Ages are converted to times and the set ends now, so a
-// resumed evaluation has the same cases.
+// runsFilter is a flag that selects the recorded runs that eval uses as cases. Ages are converted to times, and runs started
+// later are excluded, so a resumed evaluation has the same cases.
 type runsFilter struct {
 	words filter.Filter
 	query journal.Query
@@ -51,8 +51,8 @@ func (r *runsFilter) Set(text string) error {
 	return err
 }
 
-// overRuns calls do with a context that holds the recorded runs selected by the flag, if set. Unless the flag names a pipeline,
-// these are runs of this pipeline.
+// overRuns calls do with a context that contains the recorded runs selected by the flag, if it is set. Unless the flag names a
+// pipeline, only runs of this pipeline are selected.
 func overRuns(ctx context.Context, h *command.Host, flags evalFlags, do func(context.Context) error) error {
 	switch {
 	case flags.runs.words == nil:
@@ -69,7 +69,7 @@ func overRuns(ctx context.Context, h *command.Host, flags evalFlags, do func(con
 	})
 }
 
-// checkRuns checks the flags of an evaluation of recorded runs.
+// checkRuns checks the flags of an evaluation that uses recorded runs.
 func (f *evalFlags) checkRuns() error {
 	switch {
 	case f.runs.words == nil:

@@ -21,7 +21,7 @@ import (
 	"github.com/stonelayer/stone/x/eval"
 )
 
-// tuneFlags are the flags of eval tune.
+// tuneFlags holds the values of eval tune's flags.
 type tuneFlags struct {
 	data  eval.Data
 	score string
@@ -106,7 +106,7 @@ func tunePlan(ctx context.Context, h *command.Host, flags tuneFlags) error {
 	return h.Then(ctx, line, "trust", "quiet", "json", "data", "expected", "cluster", "score", "lanes", "config", "grant", "bind", "mode")
 }
 
-// testLine returns the command line that starts or resumes the plan's evaluation on the test split.
+// testLine returns the command line that starts or resumes the evaluation of the plan on the test split.
 func testLine(ctx context.Context, flags tuneFlags, run *command.Run) []string {
 	line := []string{"eval", flags.out, "--split=" + eval.TestSplit}
 	if run == nil {
@@ -147,7 +147,7 @@ func tuningOf(h *command.Host, flags tuneFlags) (t eval.Tuning, err error) {
 	return t, err
 }
 
-// writeTuned writes the plan with the choice; in EDN, its figures are added as a comment.
+// writeTuned writes the plan with the chosen setting. In EDN, the figures of the choice are added as a comment.
 func writeTuned(h *command.Host, choice eval.Choice, slot string, flags tuneFlags) error {
 	tuned, err := h.Plan.WithCall(slot, func(s *call.Spec) error {
 		s.Dispatch.Candidates, s.Done.ScoreMin = choice.Candidates, &choice.ScoreMin
@@ -156,7 +156,7 @@ func writeTuned(h *command.Host, choice eval.Choice, slot string, flags tuneFlag
 	if err != nil {
 		return err
 	}
-	// Both fail only for plans with faults.
+	// Both functions fail only for faulty plans.
 	if strings.HasSuffix(flags.out, ".json") {
 		text, _ := tuned.JSON()
 		return os.WriteFile(flags.out, append(text, '\n'), 0o644)

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/internal/bounds"
-	"github.com/stonelayer/stone/internal/spans"
+	"github.com/stonelayer/stone/x/internal/spans"
 )
 
 // Kinds of spans and codes of states in the protocol.

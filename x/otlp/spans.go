@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/internal/spans"
+	"github.com/stonelayer/stone/x/internal/spans"
 )
 
 // An emitter is a [spans.Emitter] that hands each span to emit when it has ended.

@@ -1,4 +1,4 @@
-// Package spans turns the events of runs into spans, for trace files (package internal/otlp) and for running runs (module
+// Package spans turns the events of runs into spans, for trace files (package x/otlp) and for running runs (module
 // x/otel).
 //
 // A [Maker] decides which events start a span, end it or happened in it, what the span is called, which attributes it has and why
