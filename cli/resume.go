@@ -167,6 +167,10 @@ func (a *app) resumeAll(c *cobra.Command) error {
 	defer signal.Stop(signals)
 	code := Done
 	for i, id := range left {
+		if elsewhere, err := a.running(c.Context(), id); err == nil && elsewhere {
+			a.complain("run %s was continued by another process", id)
+			continue
+		}
 		if err := a.goOn(c, id); err != nil {
 			if is := a.exit(c, err); code == Done || is != Waiting {
 				code = is
@@ -182,6 +186,16 @@ func (a *app) resumeAll(c *cobra.Command) error {
 		return &exitError{code: code}
 	}
 	return nil
+}
+
+// running reports whether another process has continued a run since it was listed.
+func (a *app) running(ctx context.Context, id string) (is bool, err error) {
+	err = a.withStore(ctx, func(s *store) error {
+		info, err := s.Find(ctx, id)
+		is = info.State == journal.Running || info.State == journal.Done
+		return err
+	})
+	return is, err
 }
 
 // waiting returns the waiting runs; if people is false, only those that wait only for batches.
