@@ -128,7 +128,7 @@ func serveClient(ctx context.Context, command string, cfg publish.Config, in io.
 			})
 		}
 	}
-	return fmt.Errorf("this program does not include the command %s: give cli.Main the part of package github.com/stonelayer/stone/%s", command, homes[command])
+	return fmt.Errorf("this program does not include the command %s: pass cli.Main the part of package github.com/stonelayer/stone/%s", command, homes[command])
 }
 
 // homes are the packages with the parts of the commands.
