@@ -38,7 +38,7 @@ func (a *app) configCheck(c *cobra.Command) {
 			return errors.New("no .stone/stone.edn in this directory or above it: name a FILE, or start with the output of config example")
 		}
 		if a.calls.config == "" {
-			s, err := settings() // of the same directory
+			s, err := settings() // the settings of the same directory
 			if err != nil {
 				return err
 			}
