@@ -1,4 +1,5 @@
-// Package answers turns the JSON Schemas of answers into forms, and filled forms into answers, for pages and MCP clients.
+// Package answers converts the JSON Schema of an answer into a form, and a completed form into an answer, for web pages and MCP
+// clients.
 package answers
 
 import (
@@ -11,10 +12,10 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// A Form requests an answer that matches a JSON Schema. Without fields, it requests JSON.
+// A Form requests an answer that matches a JSON Schema. A Form without fields requests JSON.
 type Form struct {
 	Fields []Field
-	Schema string // in readable form; empty if any text is an answer
+	Schema string // readable text of the schema; empty if any text is a valid answer
 }
 
 // A Field is a property of the answer, or the whole answer.
@@ -22,7 +23,7 @@ type Field struct {
 	Name        string // name of the property; empty for the whole answer
 	Title       string
 	Description string
-	Kind        string // "text", "long", "number", "truth", "choice", "list" of texts, one per line, or "json"
+	Kind        string // "text", "long", "number", "truth", "choice", "json", or "list" for one text per line
 	Choices     []string
 	Required    bool
 	Default     string
@@ -32,7 +33,7 @@ type Field struct {
 	Type     string
 	Keywords map[string]json.RawMessage
 
-	strings bool // the choices are texts
+	strings bool // the choices are strings
 }
 
 // property is the part of a JSON Schema that forms support.
@@ -53,7 +54,7 @@ type property struct {
 	whole json.RawMessage
 }
 
-// UnmarshalJSON keeps the text.
+// UnmarshalJSON also keeps the JSON text.
 func (p *property) UnmarshalJSON(data []byte) error {
 	type plain property
 	err := json.Unmarshal(data, (*plain)(p))
@@ -97,7 +98,7 @@ func ordered(object json.RawMessage) (names []string, properties []property) {
 		}
 		var p property
 		if err := in.Decode(&p); err != nil {
-			p = property{} // requested as JSON
+			p = property{} // the form requests this property as JSON
 		}
 		names, properties = append(names, name.(string)), append(properties, p)
 	}
@@ -123,7 +124,7 @@ func (p property) field(name string, required bool) Field {
 		}
 		return f
 	}
-	const long = 200 // length from which a text field has several lines
+	const long = 200 // a text that may be at least this long gets several lines
 	switch t := kindOf(p.Type); t {
 	case "string":
 		if f.Kind = "text"; p.MaxLength > long || p.MaxLength == 0 {
@@ -154,7 +155,7 @@ func (p property) field(name string, required bool) Field {
 	return f
 }
 
-// keep keeps the type and some keywords of a property.
+// keep copies the type and some keywords of a property to the field.
 func (f *Field) keep(p property, t string, names ...string) {
 	f.Type = t
 	var all map[string]json.RawMessage
@@ -187,7 +188,8 @@ func kindOf(t any) string {
 // number matches a JSON number. A form sends it as typed, with all digits.
 var number = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
-// Response returns the JSON of a filled form, or "". The function get returns the content of the named field.
+// Response returns the JSON answer of a completed form, or "" if it is empty. The function get returns the content of the field
+// with the given name.
 func (f Form) Response(get func(name string) string) string {
 	if len(f.Fields) == 1 && f.Fields[0].Name == "" {
 		value, _ := f.Fields[0].json(get)
@@ -208,7 +210,7 @@ func (f Form) Response(get func(name string) string) string {
 	return "{" + out.String() + "}"
 }
 
-// json returns the value of a field. An empty optional field has none.
+// json returns the JSON value of a field, or false for an empty optional field.
 func (f Field) json(get func(string) string) (string, bool) {
 	whole := strings.ReplaceAll(get(f.Name), "\r\n", "\n")
 	trimmed := strings.TrimSpace(whole)
@@ -228,12 +230,12 @@ func (f Field) json(get func(string) string) (string, bool) {
 	case (f.Kind == "json" || f.Kind == "choice" && !f.strings) && json.Valid([]byte(trimmed)):
 		return trimmed, true
 	}
-	return quote(whole), true // a value that does not fit is refused with a reason
+	return quote(whole), true // the schema rejects an unsuitable value, with a reason
 }
 
 func quote(s string) string {
 	text, err := json.Marshal(s)
-	if err != nil { // a string has JSON
+	if err != nil { // cannot happen for a string
 		panic(err)
 	}
 	return string(text)
