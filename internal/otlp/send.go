@@ -125,7 +125,7 @@ func (s *sender) send(ctx context.Context, all []*span) error {
 }
 
 // post sends a body, and retries until the collector responds and is not busy. It also retries after a lost connection, but not
-// before the first successful request, because then the collector is probably not running.
+// before the first response, because then the collector is probably not running.
 func (s *sender) post(ctx context.Context, body []byte) (reply, error) {
 	var waited time.Duration
 	for try := 1; ; try++ {
