@@ -134,7 +134,7 @@ func (a Ashlar) Glue() Ashlar {
 	s := &spec{parts: a.spec().parts}
 	s.glue = true
 	if !slices.Contains(glueForms, s.form) {
-		s.faults = append(slices.Clip(s.faults), Finding{Type: "bad-option", Message: "a " + formNames[s.form] + " cannot be glue: it needs its place in addresses"})
+		s.faults = append(slices.Clip(s.faults), Finding{Type: "bad-option", Message: "a " + formNames[s.form] + " cannot be glue: addresses need its name"})
 	}
 	return Ashlar{s}
 }

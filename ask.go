@@ -106,7 +106,7 @@ func asking[T any](name string, out dag.Type[T], text dag.Reader[string], schema
 		}
 		if _, blank := ask.Blank(choice); !blank && q.Schema != nil {
 			if err := q.Schema.Validate(context.Background(), []byte(choice)); err != nil {
-				a.s.fault("bad-option", "Choices: %q can never be the answer, which is JSON of the type %q: %v", choice, out.Name(), err)
+				a.s.fault("bad-option", "Choices: %q is not a valid answer of the type %q: %v", choice, out.Name(), err)
 			}
 		}
 	}
@@ -221,5 +221,5 @@ func put(ctx context.Context, q ask.Question) (ask.Answer, error) {
 		}
 		q.Problem = err.Error()
 	}
-	return ask.Answer{}, Fail(kind.Unanswered, "no answer to %q after %d tries; the last: %s", q.Name, maxAnswers, q.Problem)
+	return ask.Answer{}, Fail(kind.Unanswered, "no valid answer to %q after %d attempts; the last error: %s", q.Name, maxAnswers, q.Problem)
 }

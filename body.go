@@ -152,7 +152,7 @@ func (b Body) Keep(d dag.DAG, lanes ...dag.DAG) (dag.DAG, error) {
 		return d, errNoRun
 	}
 	if body.spec.form != leafForm {
-		return d, Fail(kind.Error, "Keep is for leaves: %q brings its lanes together with dag.Join", body.spec.name)
+		return d, Fail(kind.Error, "Keep works only in a leaf: join the lanes of %q with dag.Join", body.spec.name)
 	}
 	base := d.Within(nil)
 	full, err := leaf.keep(body, base, lanes)
@@ -162,7 +162,7 @@ func (b Body) Keep(d dag.DAG, lanes ...dag.DAG) (dag.DAG, error) {
 	return full.Within(body), nil
 }
 
-var errNoRun = Fail(kind.Error, "no run: give In the context that the body was given")
+var errNoRun = Fail(kind.Error, "no run: call In with the context that the body received")
 
 func outside(d dag.DAG) dag.DAG {
 	return d.WithFailure(dag.NewFailure(d, dag.FailureContent{Kind: kind.Error, Reason: errNoRun.Error()}, nil, time.Time{}), errNoRun)
@@ -209,7 +209,7 @@ func (f *frame) grounds(d dag.DAG) (bare, full dag.DAG, err error) {
 		bare = g.bare
 	}
 	if !same(g.from, d) && (d.Len() > 0 || g.from.Len() != 1) { // g.from may also be the origin of an empty d
-		return bare, bare, Fail(kind.BadContent, "Await and Keep need the DAG that the body was given: pass it")
+		return bare, bare, Fail(kind.BadContent, "Await and Keep need the DAG that the body received: pass that DAG")
 	}
 	return bare, g.full, nil
 }
@@ -227,9 +227,9 @@ func (f *frame) standOn(body *frame, g *ground) error {
 	if before := x.ground.Load(); before != nil {
 		switch {
 		case before.kept != nil || g.awaited:
-			return Fail(kind.Error, "want Await, if at all, and then Keep, each once")
+			return Fail(kind.Error, "call Await at most once, and Keep once after it")
 		case !same(before.bare, g.from):
-			return Fail(kind.Error, "want lanes on the DAG that Await returned")
+			return Fail(kind.Error, "want lanes that extend the DAG returned by Await")
 		}
 		g.from, g.awaited, g.bare = before.from, true, before.bare
 	}

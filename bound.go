@@ -97,7 +97,7 @@ func (b *bounding) leaf(s *spec, path string) (most budget.Bound) {
 			return inner.of(now, s.below(path, now, len(s.children)))
 		})
 	case d.Unpriced != nil:
-		most = budget.Unbounded("the package that made " + s.name + " gives no bound")
+		most = budget.Unbounded("the package that made " + s.name + " declares no bound")
 	case len(s.children) > 0:
 		most = (&bounding{ctx: b.ctx}).walk(s, path)
 	}
@@ -117,7 +117,7 @@ func (b *bounding) walk(s *spec, path string) (most budget.Bound) {
 		for i, c := range part.children {
 			one := b.of(c, s.below(path, c, i))
 			if part.how == again && !one.Free() {
-				one = budget.Unbounded(fmt.Sprintf("nobody knows how often %s runs %s", s.name, c.Name())).In(path)
+				one = budget.Unbounded(fmt.Sprintf("there is no limit on how often %s runs %s", s.name, c.Name())).In(path)
 			}
 			most = most.Add(one)
 		}

@@ -98,7 +98,7 @@ func Match(name string, on Extractor, branches ...Branch) Ashlar {
 	for _, b := range branches {
 		key, err := canon.Append(nil, b.value)
 		if err != nil {
-			s.fault("bad-branch", "the value of a Case has no JSON: %v", err)
+			s.fault("bad-branch", "the value of a Case cannot be encoded as JSON: %v", err)
 		}
 		if seen[string(key)] {
 			s.fault("duplicate-branch", "two branches for %s: remove one", key)
@@ -123,7 +123,7 @@ func Match(name string, on Extractor, branches ...Branch) Ashlar {
 func Map[L ~[]I, I any](name string, list dag.Reader[L], item dag.Type[I], body Ashlar, opts ...FanOption) Ashlar {
 	s := &spec{parts: parts{form: mapForm, name: name, children: []Ashlar{body}, out: item, composite: new(composite)}}
 	if list == nil {
-		s.fault("nil-body", "its list is nil: give it a dag.Type or dag.Derive")
+		s.fault("nil-body", "its list is nil: pass a dag.Type or dag.Derive")
 		return Ashlar{with(s, opts)}
 	}
 	s.queries, s.version = dag.Types(list), terms.Version(list)
@@ -181,7 +181,7 @@ func Rescue(name string, body, heal Ashlar) Ashlar {
 func Scoped(name string, walk Walk, body func(context.Context, dag.DAG) (dag.DAG, error), reads ...dag.Querier) Ashlar {
 	s := &spec{parts: parts{form: scopedForm, name: name, children: walk.children(), walk: walk, queries: dag.Types(reads...), composite: &composite{scope: body}}}
 	if body == nil {
-		s.fault("nil-body", "the body is nil: give it a function")
+		s.fault("nil-body", "the body is nil: pass a function")
 	}
 	return Ashlar{s}
 }
@@ -332,7 +332,7 @@ func (f *frame) placed(d dag.DAG, n *dag.Node, at time.Time) (*dag.Node, error) 
 		return nil, err
 	}
 	if n.Type() != dag.Failure.Name() && !slices.Equal(n.Parents(), d.Next()) {
-		return nil, Fail(kind.BadContent, "the body returned a node with other parents than d.Next()")
+		return nil, Fail(kind.BadContent, "the body returned a node whose parents are not d.Next()")
 	}
 	return n.Stamped(at), nil
 }
@@ -343,7 +343,7 @@ func leaf(name string, out dag.AnyType, body func(context.Context, dag.DAG, time
 		s.name = out.Name()
 	}
 	if body == nil {
-		s.fault("nil-body", "the body is nil: give it a function")
+		s.fault("nil-body", "the body is nil: pass a function")
 	}
 	return Ashlar{with(s, opts)}
 }

@@ -24,8 +24,8 @@ func TestReasonDoesNotRepeatKind(t *testing.T) {
 		err  error
 		want string
 	}{
-		"an error with a kind":          {spent, "budget/exhausted at leaf: nothing more may be spent within max-usd"},
-		"failed with that kind":         {stone.Fail(budget.Kind, "%w", spent), "budget/exhausted at leaf: nothing more may be spent within max-usd"},
+		"an error with a kind":          {spent, "budget/exhausted at leaf: nothing may be spent within max-usd"},
+		"failed with that kind":         {stone.Fail(budget.Kind, "%w", spent), "budget/exhausted at leaf: nothing may be spent within max-usd"},
 		"failed twice":                  {stone.Fail("tired", "%w", stone.Fail("tired", "%w", stone.Fail("tired", "no more"))), "tired at leaf: no more"},
 		"wrapped":                       {fmt.Errorf("%w", stone.Fail("tired", "no more")), "tired at leaf: no more"},
 		"with a place":                  {placed, "tired at inner: no more"},

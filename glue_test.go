@@ -100,7 +100,7 @@ func TestGlueMistakes(t *testing.T) {
 		{"beside", `two steps under it have the name "x", one of them in glue: rename one`, stone.Seq("all", stone.Seq("g", x).Glue(), x)},
 		{"twice", `two steps under it have the name "x", one of them in glue: rename one`, stone.Seq("all", stone.Seq("g", x).Glue(), stone.Seq("h", x).Glue())},
 		{"lanes", "", stone.Seq("all", stone.Parallel("lanes", stone.Seq("g", x).Glue(), stone.Seq("h", x).Glue()), stone.Reduce(say("last")))},
-		{"loop", "a loop cannot be glue: it needs its place in addresses", stone.Seq("all", stone.Loop("l", x, stone.Until(word, func(string) bool { return true }), 1).Glue())},
+		{"loop", "a loop cannot be glue: addresses need its name", stone.Seq("all", stone.Loop("l", x, stone.Until(word, func(string) bool { return true }), 1).Glue())},
 	} {
 		err := stone.Validate(test.p, stone.Config{}.Given()).Err()
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {

@@ -151,7 +151,7 @@ func (r *run) mapItems(f *frame, d dag.DAG) dag.DAG {
 		}
 		return base
 	default:
-		return f.fail(d, Fail(kind.MapEmpty, "no items to fan out over: add the option AllowEmpty to the Map if that is fine"))
+		return f.fail(d, Fail(kind.MapEmpty, "no items to fan out over: to allow an empty list, add the option AllowEmpty to the Map"))
 	}
 	if r.recorder != nil {
 		f.more().items = &laneItems{starts: starts}

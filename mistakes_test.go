@@ -30,14 +30,14 @@ func TestMistakesAreFound(t *testing.T) {
 		p    stone.Ashlar
 		want string
 	}{
-		{"choices of another type", stone.Ask("ask", dag.Nothing, number, question, stone.Choices("yes", "2")), `[bad-option] ask: Choices: "yes" can never be the answer, which is JSON of the type "number"`},
+		{"choices of another type", stone.Ask("ask", dag.Nothing, number, question, stone.Choices("yes", "2")), `[bad-option] ask: Choices: "yes" is not a valid answer of the type "number"`},
 		{"a choice twice", stone.Ask("ask", dag.Nothing, dag.NewType[stone.Answer]("a"), question, stone.Choices("yes", "no", "yes")), `[bad-option] ask: Choices: "yes" occurs twice: remove one`},
-		{"a kind that is misspelt", stone.Func0("make", number, make, stone.Retry{Attempts: 2, Kinds: []kind.Kind{"timeot"}}), `[unknown-kind] make: Retry: no failure of Stone has the kind "timeot"; did you mean "timeout"?`},
+		{"a kind that is misspelt", stone.Func0("make", number, make, stone.Retry{Attempts: 2, Kinds: []kind.Kind{"timeot"}}), `[unknown-kind] make: Retry: unknown failure kind "timeot"; did you mean "timeout"?`},
 		{"a kind of the program", stone.Func0("make", number, make, stone.Retry{Attempts: 2, Kinds: []kind.Kind{"rude"}}), ``},
-		{"attempts below zero", stone.Func0("make", number, make, stone.Retry{Attempts: -1}), `[bad-option] make: Retry: Attempts is -1 and Backoff 0s: want none below zero`},
+		{"attempts below zero", stone.Func0("make", number, make, stone.Retry{Attempts: -1}), `[bad-option] make: Retry: Attempts is -1 and Backoff 0s: neither may be negative`},
 		{"a pause below zero", stone.Func0("make", number, make, stone.Retry{Attempts: 2, Backoff: -time.Second}), `[bad-option] make: Retry: Attempts is 2 and Backoff -1s`},
 		{"all lanes and a quorum", stone.Map("each", list, number, double, stone.AllLanes(), stone.Quorum(2)), `[bad-option] each: AllLanes and Quorum(2) exclude each other: leave one out`},
-		{"a tool without description", agent.New("a", text, model, agent.Config{User: agent.Say("Hi"), Use: []agent.Middleware{quiet}}), `the tool "look" has no description, by which the model knows when to call it`},
+		{"a tool without description", agent.New("a", text, model, agent.Config{User: agent.Say("Hi"), Use: []agent.Middleware{quiet}}), `the tool "look" has no description: add one, so that the model knows when to call it`},
 		{"an agent without a message", agent.New("a", text, model, agent.Config{System: agent.Say("You greet.")}), `[no-prompt] a: the model gets only the system text, and "Continue." as its first message: set User`},
 		{"a call of nothing", call.New("c", text, call.Spec{Applicator: &call.Applicator{Registry: call.NewRegistry()}, Input: call.From(number)}), `[no-candidate] c: the call names neither an intent nor a capability: name one`},
 		{"a candidate that is none", call.New("c", text, call.Spec{Applicator: &call.Applicator{Registry: call.NewRegistry(program)}, Intent: "x/y", Input: call.From(number),

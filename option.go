@@ -149,11 +149,11 @@ type Retry struct {
 func (r Retry) apply(s *spec) {
 	s.retry = &r
 	if r.Attempts < 0 || r.Backoff < 0 {
-		s.fault("bad-option", "Retry: Attempts is %d and Backoff %v: want none below zero", r.Attempts, r.Backoff)
+		s.fault("bad-option", "Retry: Attempts is %d and Backoff %v: neither may be negative", r.Attempts, r.Backoff)
 	}
 	for _, k := range r.Kinds { // a kind that is not listed below may be the program's own
 		if near := suggest.Closest(string(k), slices.Values(ownKinds)); near != "" && near != string(k) {
-			s.faults = append(s.faults, Finding{Type: "unknown-kind", Warning: true, Ashlar: s.name, Message: fmt.Sprintf("Retry: no failure of Stone has the kind %q", k), Suggestion: near})
+			s.faults = append(s.faults, Finding{Type: "unknown-kind", Warning: true, Ashlar: s.name, Message: fmt.Sprintf("Retry: unknown failure kind %q", k), Suggestion: near})
 		}
 	}
 }

@@ -95,7 +95,7 @@ func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (st
 	}
 	switch {
 	case differs:
-		return step.Record{}, f.mismatch(key, "it was recorded for something else than the %s now is given: make the program as deterministic as it was, resume with --force to keep the record, or with --again to do the work anew", key.Kind)
+		return step.Record{}, f.mismatch(key, "it was recorded for another input than the %s now has: make the program deterministic again, resume with --force to keep the record, or with --again to repeat the work", key.Kind)
 	case unfinished != nil:
 		return step.Record{}, unfinished
 	case err != nil && f.over() != nil: // the recorder was told to stop too
@@ -194,7 +194,7 @@ func (f *frame) replay(key step.Key, rec step.Record) (step.Record, error) {
 		}
 	}
 	if rec.Content = content; rec.Seal() != rec.Sum {
-		return rec, f.mismatch(key, "it was changed after it was made; remove it to do the work again")
+		return rec, f.mismatch(key, "it was changed after it was recorded: remove it to repeat the work")
 	}
 	if rec.Failure != nil {
 		return rec, recordedFailure(rec)

@@ -161,7 +161,7 @@ func TestComposites(t *testing.T) {
 		{
 			name: "map empty", p: stone.Seq("s", numbers(0), stone.Map("m", list, number, say("a", "x")), last),
 			kind: kind.MapEmpty, path: "s/m",
-			want: []string{"list []", `failure {"kind":"map-empty","reason":"no items to fan out over: add the option AllowEmpty to the Map if that is fine"}`},
+			want: []string{"list []", `failure {"kind":"map-empty","reason":"no items to fan out over: to allow an empty list, add the option AllowEmpty to the Map"}`},
 		},
 		{
 			name: "map empty, allowed", p: stone.Seq("s", numbers(0), stone.Map("m", list, number, say("a", "x"), stone.AllowEmpty()), last),
@@ -296,9 +296,9 @@ func TestBadBodies(t *testing.T) {
 		{"other type", leaf(func(_ context.Context, d dag.DAG) (*dag.Node, error) {
 			return number.Node(d, 1, time.Time{})
 		}), kind.BadContent, `type "number", want "word"`},
-		{"foreign parents", leaf(func(context.Context, dag.DAG) (*dag.Node, error) { return foreign.Latest(), nil }), kind.BadContent, "other parents"},
-		{"no parents", leaf(func(context.Context, dag.DAG) (*dag.Node, error) { return word.Node(dag.DAG{}, "x", time.Time{}) }), kind.BadContent, "other parents"},
-		{"a node that is there", leaf(func(_ context.Context, d dag.DAG) (*dag.Node, error) { return d.Nearest("word") }), kind.BadContent, "other parents"},
+		{"foreign parents", leaf(func(context.Context, dag.DAG) (*dag.Node, error) { return foreign.Latest(), nil }), kind.BadContent, "whose parents are not"},
+		{"no parents", leaf(func(context.Context, dag.DAG) (*dag.Node, error) { return word.Node(dag.DAG{}, "x", time.Time{}) }), kind.BadContent, "whose parents are not"},
+		{"a node that is there", leaf(func(_ context.Context, d dag.DAG) (*dag.Node, error) { return d.Nearest("word") }), kind.BadContent, "whose parents are not"},
 		{"failure node", leaf(func(_ context.Context, d dag.DAG) (*dag.Node, error) {
 			return dag.NewFailure(d, dag.FailureContent{Kind: "own", Reason: "because"}, nil, time.Time{}), nil
 		}), "own", "because"},

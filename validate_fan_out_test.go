@@ -154,13 +154,13 @@ func TestValidateLanes(t *testing.T) {
 		{"rows", Seq("p", read, overTickets("each", from("lane", itemType, draftType)), end(dag.Lanes2(itemType, draftType))), ``, Config{}},
 		{"rows of lanes of which some make it", Seq("p", Parallel("fan", Parts(both, AllLanes())...), end(dag.Lanes(draftType))), `
 			warning [unused-produce] b: nothing reads "review", and it is not the result: remove it, or read it where it is needed (at p/fan/b)
-			[missing-producer] end: end reads "draft" of each lane, but lane "b" of p/fan makes none: make it in every lane, or read the ones that exist with dag.All (at p/end)
+			[missing-producer] end: end reads "draft" of each lane, but lane "b" of p/fan does not produce it: produce it in every lane, or read the existing nodes with dag.All (at p/end)
 		`, Config{}},
 		{"rows of lanes that make it in a branch", Seq("p", read, overTickets("each", Match("m", On(itemType, textOf), Case("a", first("a", draftType)), Case("b", first("b", reviewType)))), end(dag.Lanes2(itemType, draftType), dag.Maybe(dag.All(reviewType)))), `
-			warning [maybe-unavailable] end: end reads "draft" of each lane, but a lane does not make it on every way: make it on all of them (at p/end)
+			warning [maybe-unavailable] end: end reads "draft" of each lane, but a lane does not produce it on every path: produce it on all of them (at p/end)
 		`, Config{}},
 		{"rows of what lanes within lanes make", Seq("p", read, overTickets("each", Seq("lane", Parallel("inner", first("a", draftType)), gather("sum", draftType, reviewType))), end(dag.Lanes2(reviewType, draftType))), `
-			[missing-producer] end: end reads "draft" of each lane, but lane "lane" of p/each makes none: make it in every lane, or read the ones that exist with dag.All (at p/end)
+			[missing-producer] end: end reads "draft" of each lane, but lane "lane" of p/each does not produce it: produce it in every lane, or read the existing nodes with dag.All (at p/end)
 		`, Config{}},
 		{"rows outside of a Reduce", Seq("p", read, overTickets("each", from("lane", itemType, draftType)), gather("sum", draftType, reviewType), readingLeaf("end", reportType, dag.Lanes(draftType), reviewType)), `
 			[lanes-outside-reduce] end: end reads "draft" of the lanes of a fan-out, but closes none: put it into the Reduce after the fan-out, or read the history with dag.All (at p/end)

@@ -163,7 +163,7 @@ func (v *validator) wantLanes(q dag.Query, t dag.AnyType) {
 			switch v.inLane(lane, item, name).line {
 			case never:
 				f := Finding{Type: "missing-producer", Queried: name, Suggestion: v.suggest(name)}
-				v.find(v.here, f, "%s reads %q of each lane, but lane %q of %s makes none: make it in every lane, or read the ones that exist with dag.All", v.here.spec.name, name, start(lane.Name()), fan.path())
+				v.find(v.here, f, "%s reads %q of each lane, but lane %q of %s does not produce it: produce it in every lane, or read the existing nodes with dag.All", v.here.spec.name, name, start(lane.Name()), fan.path())
 				return
 			case maybe:
 				unsure = true
@@ -172,7 +172,7 @@ func (v *validator) wantLanes(q dag.Query, t dag.AnyType) {
 	}
 	if unsure {
 		v.find(v.here, Finding{Type: "maybe-unavailable", Warning: true, Queried: name},
-			"%s reads %q of each lane, but a lane does not make it on every way: make it on all of them", v.here.spec.name, name)
+			"%s reads %q of each lane, but a lane does not produce it on every path: produce it on all of them", v.here.spec.name, name)
 	}
 }
 

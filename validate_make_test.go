@@ -36,12 +36,12 @@ func TestValidateNothing(t *testing.T) {
 			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here
 		`, Config{}},
 		{"New", New[noteDoc]("", zero, nil), `
-			[nil-body] "": the body is nil: give it a function
+			[nil-body] "": the body is nil: pass a function
 			[no-name] "": a leaf without a name: give it one, paths, events and findings need it
 			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType with a name
 		`, Config{}},
 		{"New, no body", New[noteDoc]("a", n, nil), `
-			[nil-body] a: the body is nil: give it a function
+			[nil-body] a: the body is nil: pass a function
 		`, Config{}},
 		{"New, no type", New("a", zero, func(context.Context, dag.DAG) (v noteDoc, err error) { return }), `
 			[bad-type] a: it does not declare what it produces: give it a dag.Type made by dag.NewType with a name
@@ -51,42 +51,42 @@ func TestValidateNothing(t *testing.T) {
 			[bad-option] a: one of its options is nil: remove it
 		`, Config{}},
 		{"Func0", Func0[noteDoc]("", zero, nil), `
-			[nil-body] "": the body is nil: give it a function
+			[nil-body] "": the body is nil: pass a function
 			[no-name] "": a leaf without a name: give it one, paths, events and findings need it
 			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType with a name
 		`, Config{}},
 		{"Func0, no body", Func0[noteDoc]("a", n, nil), `
-			[nil-body] a: the body is nil: give it a function
+			[nil-body] a: the body is nil: pass a function
 		`, Config{}},
 		{"Func", Func[noteDoc, noteDoc]("", zero, zero, nil), `
-			[nil-body] "": the body is nil: give it a function
+			[nil-body] "": the body is nil: pass a function
 			[no-name] "": a leaf without a name: give it one, paths, events and findings need it
 			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType with a name
 		`, Config{}},
 		{"Func, no body", Func[noteDoc, noteDoc]("a", n, n, nil), `
-			[nil-body] a: the body is nil: give it a function
+			[nil-body] a: the body is nil: pass a function
 		`, Config{}},
 		{"Func, no input type", from("a", zero, n), `
 			[bad-type] a: one of its queries: zero dag.Type: make types with dag.NewType
 		`, Config{}},
 		{"Func2", Func2[noteDoc, noteDoc, noteDoc]("", zero, zero, zero, nil), `
-			[nil-body] "": the body is nil: give it a function
+			[nil-body] "": the body is nil: pass a function
 			[no-name] "": a leaf without a name: give it one, paths, events and findings need it
 			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType with a name
 		`, Config{}},
 		{"Func2, no body", Func2[noteDoc, noteDoc, noteDoc]("a", n, n, n, nil), `
-			[nil-body] a: the body is nil: give it a function
+			[nil-body] a: the body is nil: pass a function
 		`, Config{}},
 		{"Func of all", Func[[]noteDoc, noteDoc]("", dag.All(zero), zero, nil), `
-			[nil-body] "": the body is nil: give it a function
+			[nil-body] "": the body is nil: pass a function
 			[no-name] "": a leaf without a name: give it one, paths, events and findings need it
 			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType with a name
 		`, Config{}},
 		{"Func of all, no body", Func[[]noteDoc, noteDoc]("a", dag.All(n), n, nil), `
-			[nil-body] a: the body is nil: give it a function
+			[nil-body] a: the body is nil: pass a function
 		`, Config{}},
 		{"Leaf", Leaf("", nil, nil), `
-			[nil-body] "": the body is nil: give it a function
+			[nil-body] "": the body is nil: pass a function
 			[no-name] "": a leaf without a name: give it one, paths, events and findings need it
 			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType with a name
 		`, Config{}},
@@ -94,15 +94,15 @@ func TestValidateNothing(t *testing.T) {
 			[bad-type] a: it does not declare what it produces: give it a dag.Type made by dag.NewType with a name
 		`, Config{}},
 		{"Leaf, no body", Leaf("a", n, nil), `
-			[nil-body] a: the body is nil: give it a function
+			[nil-body] a: the body is nil: pass a function
 		`, Config{}},
 		{"Ask", Ask[noteDoc]("", n, dag.Type[Answer]{}, nil), `
-			[nil-body] "": the body is nil: give it a function
+			[nil-body] "": the body is nil: pass a function
 			[no-name] "": a leaf without a name: give it one, paths, events and findings need it
 			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType with a name
 		`, Config{}},
 		{"Ask, no text", Ask[noteDoc]("a", n, dag.NewType[Answer]("answer"), nil), `
-			[nil-body] a: the body is nil: give it a function
+			[nil-body] a: the body is nil: pass a function
 		`, Config{}},
 		{"Seq", Seq(""), `
 			[empty-composite] "": a sequence needs at least one step
@@ -150,7 +150,7 @@ func TestValidateNothing(t *testing.T) {
 			[bad-type] o: one of its reads has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function (at p/o)
 		`, Config{}},
 		{"Map", Map[[]noteDoc]("", nil, zero, Ashlar{}), `
-			[nil-body] "": its list is nil: give it a dag.Type or dag.Derive
+			[nil-body] "": its list is nil: pass a dag.Type or dag.Derive
 			[no-name] "": a map without a name: give it one, paths, events and findings need it
 			[bad-type] "": it does not declare the type of its items: give Map a dag.Type made by dag.NewType
 		`, Config{}},
@@ -161,7 +161,7 @@ func TestValidateNothing(t *testing.T) {
 		`, Config{}},
 		{"Map, nil functions", Seq("p", Map("m", dag.Derive[noteDoc, []noteDoc](nil, nil), itemType, first("a", n)), gather("sum", n, n), Map[[]noteDoc]("o", nil, itemType, first("a", n)), gather("end", n, n)), `
 			[bad-type] m: one of its reads has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function (at p/m)
-			[nil-body] o: its list is nil: give it a dag.Type or dag.Derive (at p/o)
+			[nil-body] o: its list is nil: pass a dag.Type or dag.Derive (at p/o)
 		`, Config{}},
 		{"Parallel", Parallel(""), `
 			[empty-composite] "": a parallel needs at least one lane
@@ -184,7 +184,7 @@ func TestValidateNothing(t *testing.T) {
 			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here (at /?#2)
 		`, Config{}},
 		{"Scoped", Scoped("", Walk{}, nil), `
-			[nil-body] "": the body is nil: give it a function
+			[nil-body] "": the body is nil: pass a function
 			[no-name] "": a scoped without a name: give it one, paths, events and findings need it
 		`, Config{}},
 		{"Scoped of zero", Scoped("p", Walk{}.InOrder(Ashlar{}), noScope), `
@@ -277,8 +277,8 @@ func TestValidateNames(t *testing.T) {
 			[unreachable-branch] m: no value selects the branch {"text":"n"}: want string, got an object (at p/m)
 			[unreachable-branch] m: no value selects the branch {"text":"n"}: want string, got an object (at p/m)
 		`, Config{}},
-		{"a branch without JSON", branches(Case(math.NaN(), a), Case(make(chan int), first("b", draftType))), "[bad-branch] m: the value of a Case has no JSON: cannot be canonical JSON: NaN is not a JSON number (at p/m)\n" +
-			"[bad-branch] m: the value of a Case has no JSON: cannot be canonical JSON: JSON cannot represent a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method (at p/m)\n" +
+		{"a branch without JSON", branches(Case(math.NaN(), a), Case(make(chan int), first("b", draftType))), "[bad-branch] m: the value of a Case cannot be encoded as JSON: cannot be canonical JSON: NaN is not a JSON number (at p/m)\n" +
+			"[bad-branch] m: the value of a Case cannot be encoded as JSON: cannot be canonical JSON: JSON cannot represent a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method (at p/m)\n" +
 			"[duplicate-branch] m: two branches for : remove one (at p/m)\n", Config{}},
 		{"two questions of one name", Seq("p", ask("sure"), Seq("q", ask("sure"))), `
 			[duplicate-question] sure: another Ask has the name "sure": a frontend could not tell them apart, rename one (at p/q/sure)

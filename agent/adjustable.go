@@ -5,8 +5,8 @@ import (
 	"github.com/stonelayer/stone/internal/prompts"
 )
 
-// Adjustable returns a constant prompt, like Say, that eval.Improving may revise. It must be the System or the User
-// itself, not a part of one. Its name must be unique in a pipeline.
+// Adjustable returns a constant prompt, like Say, that eval.Improving may revise. The prompt must be the System or the User
+// itself, not a part of it. Its name must be unique in a pipeline.
 func Adjustable(name, text string) dag.Reader[string] { return adjustable{name, text} }
 
 type adjustable struct{ name, text string }
@@ -23,7 +23,7 @@ func (a adjustable) From(d dag.DAG) (string, error) {
 	return a.text, err
 }
 
-// prompts returns the adjustable prompts.
+// prompts returns the agent's adjustable prompts by name.
 func (a *agent) prompts() map[string]string {
 	texts := map[string]string{}
 	for _, p := range []dag.Reader[string]{a.cfg.System, a.cfg.User} {

@@ -45,7 +45,7 @@ func (r *run) admit(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	// No leaf declares a query for a pending failure.
+	// Within(nil) lifts the limit to declared queries, because no leaf declares a query for a failure in flight.
 	rejection, err := dag.Failure.Of(out.Within(nil).Latest())
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func (r *run) admit(ctx context.Context) error {
 	return failure(reasons.NotAdmitted, &rejected{out.Cause()}, "%s", rejection.Reason)
 }
 
-// rejected is the cause of a failure that another attempt cannot change.
+// rejected is the cause of a failure that another attempt would not change.
 type rejected struct{ error }
 
 func (e *rejected) Unwrap() error { return e.error }

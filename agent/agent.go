@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Defaults of Config.
+// The defaults of Config.
 const (
 	defaultMaxTurns   = 15
 	defaultMaxCalls   = 128
@@ -22,57 +22,58 @@ const (
 
 // Config configures an agent. The zero Config sends the model an empty prompt once.
 type Config struct {
-	// System is the instruction before the conversation and User its first message; see [Say] and [Prompt]. Both are read once,
-	// before the first turn, and the agent declares their queries.
+	// System is the instruction before the conversation, and User is the first message of the conversation; see [Say] and
+	// [Prompt]. Both are read once, before the first turn, and the agent declares their queries.
 	System, User dag.Reader[string]
-	// Conversation is the conversation so far: the messages between System and User. Nil
-	// means that it starts with User. See [ConversationOf].
+	// Conversation is the conversation so far: the messages between System and User. Nil means that the conversation starts with
+	// User. See [ConversationOf].
 	Conversation dag.Reader[[]llm.Message]
-	// Media reads pictures, sounds and documents that the first message shows before the text of User. It is read once. See
+	// Media reads the pictures, sounds and documents that precede the text of User in the first message. It is read once. See
 	// [MediaOf].
 	Media dag.Reader[[]*llm.Media]
 	// Use lists the middlewares, outermost first.
 	Use []Middleware
-	// Decide chooses the next action after every turn; nil is ContinueOnToolUse.
+	// Decide chooses the next action after every turn; nil means ContinueOnToolUse.
 	Decide Decide
-	// MaxTurns limits the turns; 0 means 15. Turns that repair an answer that did not fit the schema do not count, nor do the
-	// first three turns that follow a call written as text.
+	// MaxTurns limits the number of turns; 0 means 15. Turns that repair an answer which did not fit the schema do not count, nor
+	// do the first three turns that follow a call written as text.
 	MaxTurns int
-	// MaxCalls limits the tool calls of a turn; 0 means 128. The model is told that further calls did not run.
+	// MaxCalls limits the number of tool calls in a turn; 0 means 128. The model is told that further calls did not run.
 	MaxCalls int
-	// Repetition makes the watchers of an answer, one for the text and one for the thinking; see llm.Guard. When one trips, the
-	// model is called again, in at most three turns; after that the agent fails with "output-degenerate". Nil watches for 1,000
-	// bytes that occur 64 times, which no ordinary text contains; an empty Watcher watches nothing.
+	// Repetition makes the watchers of an answer, one for the text and one for the thinking; see llm.Guard. If a watcher detects
+	// repetition, the model is called again, in at most three turns; after that, the agent fails with "output-degenerate". Nil
+	// watches for 1,000 bytes that occur 64 times, which no ordinary text contains; an empty Watcher watches nothing.
 	Repetition func() *llm.Watcher
 	// Model overrides the model's name.
 	Model string
-	// MaxTokens limits the answer of a turn; 0 uses the model's limit, from the table of models or the model's configuration.
+	// MaxTokens limits the length of the answer in each turn; 0 means the model's limit, from the table of models or the model's
+	// configuration.
 	MaxTokens int
 	// Params are the settings for every turn, such as the temperature. A ToolChoice that forces a call applies until the model
-	// has made a call, and is "auto" afterwards. A middleware may choose the settings for each turn: see Context.Params.
+	// has made a call, and is "auto" afterwards. A middleware can change the settings of each turn; see Context.Params.
 	Params llm.Params
-	// NoCache omits the marks with which providers cache the prompt up to the end of the conversation. An agent sets them in
-	// every turn except a first turn without tools.
+	// NoCache omits the marks with which providers cache the prompt up to the end of the conversation. By default, an agent sets
+	// these marks in every turn except a first turn without tools.
 	NoCache bool
 
-	// Admit checks the input before the model sees any of it. The ashlar sees the pipeline's DAG; the latest node has type
-	// [Asked] and holds the prompts and the conversation. If it fails, the agent fails with "input/rejected" and is not retried.
-	// call.Admit makes one from the checks of package call:
+	// Admit checks the input before the model sees any of it. The ashlar sees the pipeline's DAG, with a latest node of type
+	// [Asked] that contains the prompts and the conversation. If the ashlar fails, the agent fails with "input/rejected" and is
+	// not retried. call.Admit makes such an ashlar from checks of package call:
 	//
 	//	Admit: call.Admit("door", app, call.From(agent.Asked), call.Done{Must: []string{"no-secrets"}}),
 	//
 	// Tool results are not part of the input: see the package comment.
 	Admit stone.Ashlar
 
-	// Adversary judges drafts. The ashlar sees the pipeline's DAG with the draft as its latest node, of the produced type or the
-	// draft type of Finalize. If it fails, the model is told the reason and takes another turn. An adversary without a verdict,
-	// because it panicked or could not reach its own model, ends the agent instead.
+	// Adversary judges drafts. The ashlar sees the pipeline's DAG with the draft as its latest node, which has the produced type
+	// or the draft type of Finalize. If the ashlar fails, the model is told the reason and takes another turn. If the adversary
+	// cannot reach a verdict, because it panicked or could not reach its own model, the agent ends instead.
 	Adversary stone.Ashlar
 	// Healer runs after a rejection, on the same DAG with the rejection added as a failure node. The model is told the rejection,
-	// then the text of the healer's node. Its failure ends the agent.
+	// followed by the text of the healer's node. A failure of the healer ends the agent.
 	Healer stone.Ashlar
-	// MaxHealing limits the turns after rejected drafts. Nil means 3; with new(0) the adversary judges once, and a rejection is a
-	// failure. The adversary judges at most MaxHealing+1 drafts.
+	// MaxHealing limits the number of turns after rejected drafts. Nil means 3; with new(0), the adversary judges once, and a
+	// rejection is a failure. The adversary judges at most MaxHealing+1 drafts.
 	MaxHealing *int
 
 	// Finalize turns the accepted draft into the result; see the function Finalize.
@@ -84,7 +85,7 @@ type Config struct {
 }
 
 // Prompt returns a prompt that fn makes from the value that reader returns, for example the nearest node of a type. To read
-// several values see dag.Derive2 and dag.Derive3.
+// several values, see dag.Derive2 and dag.Derive3.
 func Prompt[A any](reader dag.Reader[A], fn func(A) string) dag.Reader[string] {
 	return dag.Derive(reader, fn)
 }
@@ -94,7 +95,7 @@ func Say(text string) dag.Reader[string] {
 	return dag.Derive(dag.Nothing, func(struct{}) string { return text })
 }
 
-// Text is the content of an agent that answers freely.
+// Text is the content that an agent produces if it answers freely.
 type Text struct {
 	Text string `json:"text"`
 }
@@ -115,9 +116,9 @@ type Finalizer struct {
 //		return PassedDoc{Reviewer: v.Name}, nil
 //	}),
 //
-// The draft's type may be the produced type: fn then changes or rejects an answer. It is called once, with the draft that fits
-// the schema and passed the adversary. If fn returns an error, the agent fails with it. Fn is called again when a run is resumed,
-// so it must be deterministic.
+// The draft's type may be the produced type: fn then changes or rejects an answer. Fn is called once, with the draft that fits
+// the schema and has passed the adversary. If fn returns an error, the agent fails with that error. Fn is called again when a run
+// is resumed, so it must be deterministic.
 func Finalize[D, T any](draft dag.Type[D], fn func(D) (T, error)) Finalizer {
 	f := Finalizer{draft: draftOf(draft), result: reflect.TypeFor[T]()}
 	if fn != nil {
@@ -127,8 +128,8 @@ func Finalize[D, T any](draft dag.Type[D], fn func(D) (T, error)) Finalizer {
 }
 
 // New makes an agent: a leaf that calls the model in turns and produces a node of type out. The model writes a draft of type out,
-// or of the type that Finalize names: free text for Text, otherwise JSON of its schema. stone.Validate reports faults in the
-// configuration.
+// or of the type that Finalize names: free text for [Text], otherwise JSON that fits the type's schema. stone.Validate reports
+// faults in the configuration.
 func New[T any](name string, out dag.Type[T], model llm.Model, cfg Config) stone.Ashlar {
 	a := &agent{name: cmp.Or(name, out.Name()), model: model, cfg: cfg, out: out, result: draftOf(out)}
 	a.draft = a.result
@@ -166,22 +167,22 @@ func New[T any](name string, out dag.Type[T], model llm.Model, cfg Config) stone
 type agent struct {
 	name    string
 	model   llm.Model
-	cfg     Config // with its defaults
+	cfg     Config // with defaults filled in
 	out     dag.AnyType
-	draft   draft // the model's answer
-	result  draft // the result of Finalize, of type out
+	draft   draft // the type of the model's answer
+	result  draft // the type of the result, which is out
 	effects []string
-	offered []Tool      // tools of its middlewares
+	offered []Tool      // the tools of its middlewares
 	told    []llm.Tool  // the tools as shown to the model
 	names   []string    // the names of these tools
-	params  *llm.Params // for the opening; nil if none are set
-	schemas schemas     // schemas of the tools
+	params  *llm.Params // the parameters for the opening; nil if none are set
+	schemas schemas     // the schemas of the tools
 	rebuild func(Config) stone.Ashlar
 
 	maxHealing int
 }
 
-// OnlySteps tells package stone that the agent has no effects beyond its recorded steps, unless a middleware has others.
+// OnlySteps reports whether the agent has no effects beyond its recorded steps. A middleware with a Wrap may have others.
 func (a *agent) OnlySteps() bool {
 	return !slices.ContainsFunc(a.cfg.Use, func(m Middleware) bool { return m.Wrap != nil })
 }
@@ -212,8 +213,8 @@ func (a *agent) options() []stone.LeafOption {
 	return options
 }
 
-// walk declares the pipelines that are tools, the check of the input, and the judges. It
-// reports false if there are none.
+// walk declares the children of the agent: pipelines used as tools, the check of the input, and the judges. Any is false if there
+// are none.
 func (a *agent) walk() (w stone.Walk, any bool) {
 	for _, t := range a.offered {
 		if t.runs != nil {
@@ -236,7 +237,7 @@ func (a *agent) walk() (w stone.Walk, any bool) {
 	return w.Writes(a.draft.typ).OneOf(judges...), true
 }
 
-// undeclared returns the tools that state no effects. The walk of the agent covers pipelines that are tools.
+// undeclared returns the tools that declare no effects. It omits pipelines used as tools, which the agent's walk includes.
 func (a *agent) undeclared(func(stone.Ashlar) []string) (names []string) {
 	for _, t := range a.offered {
 		if t.Effects == nil && t.Provider == nil && t.runs == nil {
@@ -259,7 +260,7 @@ func effectsOf(use []Middleware) []string {
 		if m.Tool != nil {
 			add(m.Tool.Effects)
 			if m.Tool.Provider != nil {
-				add([]string{"net"}) // it runs at the provider, which uses the network
+				add([]string{"net"}) // the tool runs at the provider, which uses the network
 			}
 		}
 		add(m.Effects)
@@ -300,9 +301,9 @@ func Rebuild(a stone.Ashlar, edit func([]Middleware) []Middleware) (stone.Ashlar
 
 var errNoConversation = errors.New("no conversation in the content: want a node that an agent produced")
 
-// ConversationOf reads the conversation in the nearest node of type t, which another agent produced or, to continue a chat, the
-// same agent in an earlier run. If there is no such node, the conversation is empty. A client of a published pipeline cannot
-// supply the node: see [dag.Query.Inner].
+// ConversationOf reads the conversation in the nearest node of type t, which was produced by another agent or, to continue a
+// chat, by the same agent in an earlier run. If there is no such node, the conversation is empty. A client of a published
+// pipeline cannot supply the node: see [dag.Query.Inner].
 func ConversationOf(t dag.AnyType) dag.Reader[[]llm.Message] {
 	return dag.ReaderFunc(func(d dag.DAG) ([]llm.Message, error) {
 		n, err := d.Nearest(t.Name())
@@ -316,9 +317,9 @@ func ConversationOf(t dag.AnyType) dag.Reader[[]llm.Message] {
 	}, t.Query().Optional().Inner())
 }
 
-// MediaOf reads the pictures, sounds and documents in the nearest node of type t; without such a node there are none.
-// If a published pipeline has an input of this type, chats, editors, model protocols and other agents put the media of
-// the newest message into it.
+// MediaOf reads the pictures, sounds and documents in the nearest node of type t. If there is no such node, there are no media.
+// If a published pipeline has an input of this type, chats, editors, model protocols and other agents put the media of the newest
+// message there.
 func MediaOf(t dag.Type[[]*llm.Media]) dag.Reader[[]*llm.Media] {
 	return dag.Derive(dag.Maybe(t), func(m *[]*llm.Media) []*llm.Media {
 		if m == nil {

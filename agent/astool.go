@@ -29,17 +29,17 @@ import (
 //	})
 //
 // The arguments of a call are the content of a node of type in, which must be an object. P starts on the agent's DAG with that
-// node added; p's queries count as the agent's queries. The model receives the content of the nearest node of type out that p
-// makes, without its conversation. If p is an agent that produces [Text], the result is the text. The model is also shown the
+// node added, and p's queries count as the agent's queries. The model receives the content of the nearest node of type out that p
+// produces, without its conversation. If p is an agent that produces [Text], the result is the text. The model also receives the
 // media in the content.
 //
 // P is part of the run. Its steps are recorded below the call, as in "lead/tool-2-1/research/turn-1", so a resumed run continues
-// within it. P draws on the agent's account. The tool has p's effects, and p's questions reach the run's frontend. If p fails,
-// the model is told and can react; an exhausted account, a cancellation or a question waiting for its answer ends the agent as it
-// would elsewhere. When the agent ends, the nodes of p are kept beside the agent's node, and later steps read them with [Made].
+// within it. P draws on the agent's account. The tool has p's effects, and the run's frontend receives p's questions. If p fails,
+// the model is told and can react. An exhausted account, a cancellation or a question waiting for its answer ends the agent, as
+// elsewhere. When the agent ends, the nodes of p are kept beside the agent's node, where later steps can read them with [Made].
 //
-// The options come from package tool, such as tool.Parallel: calls of one turn then run p several times at once. Validate checks
-// p as part of the agent.
+// The options come from package tool. With tool.Parallel, for example, the calls of one turn run p several times at once.
+// Validate checks p as part of the agent.
 func AsTool(name, description string, p stone.Ashlar, in, out dag.AnyType, options ...func(*Tool)) Middleware {
 	t := Tool{Tool: llm.Tool{Name: name, Description: description, Schema: json.RawMessage(`{"type":"object"}`)}}
 	arguments, err := argumentsOf(p, in, out)
@@ -57,8 +57,8 @@ func AsTool(name, description string, p stone.Ashlar, in, out dag.AnyType, optio
 	return Use(t)
 }
 
-// Made reads all nodes of type t that earlier steps have made, including those made in pipelines used as tools. The list is empty
-// if the model has not called these tools.
+// Made reads all nodes of type t that earlier steps have produced, including nodes produced in pipelines used as tools. The list
+// is empty if the model has not called these tools.
 func Made[T any](t dag.Type[T]) dag.Reader[[]T] {
 	return dag.Derive(dag.Maybe(dag.History(t)), func(list *[]T) []T {
 		if list == nil {
@@ -72,9 +72,9 @@ func Made[T any](t dag.Type[T]) dag.Reader[[]T] {
 func argumentsOf(p stone.Ashlar, in, out dag.AnyType) (*schema.Schema, error) {
 	switch {
 	case p.IsZero():
-		return nil, fmt.Errorf("the pipeline is the zero Ashlar: give it one")
+		return nil, fmt.Errorf("the pipeline is the zero Ashlar: pass a pipeline")
 	case in == nil || out == nil:
-		return nil, fmt.Errorf("the type of the input or of the output is nil: give both")
+		return nil, fmt.Errorf("the input type or the output type is nil: pass both")
 	case in.Err() != nil:
 		return nil, in.Err()
 	case out.Err() != nil:
@@ -85,10 +85,10 @@ func argumentsOf(p stone.Ashlar, in, out dag.AnyType) (*schema.Schema, error) {
 			return closed, nil
 		}
 	}
-	return nil, fmt.Errorf("the input %q is not a JSON object: name a type whose content is a struct", in.Name())
+	return nil, fmt.Errorf("the input type %q is not a JSON object: use a type whose content is a struct", in.Name())
 }
 
-// pipeline is run by a tool of AsTool.
+// pipeline is the pipeline that a tool made by AsTool runs.
 type pipeline struct {
 	ashlar  stone.Ashlar
 	in, out dag.AnyType
@@ -97,15 +97,15 @@ type pipeline struct {
 // jobKey is the key of the *job in the context of a tool.
 type jobKey struct{}
 
-// CallIn returns the call that a tool is running, to show it to a person who decides on it. Ctx is the context of the tool's Run.
-// It returns false outside a tool of an agent.
+// CallIn returns the call that a tool is running, so that it can be shown to a person who decides on it. Ctx is the context of
+// the tool's Run. It returns false outside a tool of an agent.
 func CallIn(ctx context.Context) (ask.Call, bool) {
 	j, ok := ctx.Value(jobKey{}).(*job)
 	if !ok {
 		return ask.Call{}, false
 	}
 	c := ask.Call{ID: j.call.ID, Tool: j.call.Name, Input: j.call.Input}
-	if input, err := canon.AppendJSON(nil, c.Input); err == nil { // in the form of the record
+	if input, err := canon.AppendJSON(nil, c.Input); err == nil { // the input has the same form in the record
 		c.Input = input
 	}
 	if r := j.context.Reply; r != nil {
@@ -146,7 +146,7 @@ func (p *pipeline) run(ctx context.Context, input json.RawMessage) (Result, erro
 		return Result{}, end.Cause()
 	}
 	if n, err = end.Nearest(p.out.Name()); err != nil || !slices.Contains(end.Beyond(start), n) {
-		return Result{}, fmt.Errorf("%q made no %s", p.ashlar.Name(), p.out.Name())
+		return Result{}, fmt.Errorf("%q produced no %s", p.ashlar.Name(), p.out.Name())
 	}
 	if t, free := p.out.(dag.Type[Text]); free {
 		text, err := t.Of(n)

@@ -142,7 +142,7 @@ func TestAsToolFailures(t *testing.T) {
 	}{
 		"a failure":      {p: step(odd), want: "it is odd"},
 		"a panic":        {p: step(func(context.Context, questionDoc) (agent.Text, error) { panic("boom") }), want: "panic at talk/tool-1-1/find: boom"},
-		"the wrong type": {p: stone.Func("find", question, check, func(context.Context, questionDoc) (passed, error) { return passed{}, nil }), want: `"find" made no note`},
+		"the wrong type": {p: stone.Func("find", question, check, func(context.Context, questionDoc) (passed, error) { return passed{}, nil }), want: `"find" produced no note`},
 		"its model":      {p: agent.New("find", note, model(), agent.Config{User: agent.Say("x")}), want: "canned: no answers left"},
 		"the budget":     {p: agent.New("find", note, model(says("x")), agent.Config{User: agent.Say("x")}), limits: budget.Limits{Roundtrips: new(1)}, want: string(budget.Kind)},
 		"a question": {p: step(func(context.Context, questionDoc) (agent.Text, error) {
@@ -187,7 +187,7 @@ func TestAsToolChecked(t *testing.T) {
 		"nothing wrong": {a: use(find, question, note)},
 		"no pipeline":   {a: use(stone.Ashlar{}, question, note), want: "the pipeline is the zero Ashlar"},
 		"no input":      {a: use(find, nil, note), want: "is nil"},
-		"a list":        {a: use(find, dag.NewType[[]string]("list"), note), want: `the input "list" is not a JSON object`},
+		"a list":        {a: use(find, dag.NewType[[]string]("list"), note), want: `the input type "list" is not a JSON object`},
 		"an empty list": {a: stone.Seq("all", use(find, question, note), stone.Func("count", agent.Made(question), check, func(_ context.Context, asked []questionDoc) (passed, error) {
 			return passed{fmt.Sprint(len(asked))}, nil
 		}))},

@@ -50,11 +50,11 @@ func TestParseFailureSaysWhy(t *testing.T) {
 		Area string `json:"area"`
 	}
 	for answer, want := range map[string]string{
-		`secret`:         "sent back: want JSON, got malformed text at line 1, column 1",
-		`"secret"`:       "sent back: want object, got string",
-		`{}`:             `sent back: property "area" is required, but missing`,
-		`{"area":1}`:     "sent back, first at area",
-		`{"secret":"s"}`: "sent back",
+		`secret`:         "second attempt: want JSON, got malformed text at line 1, column 1",
+		`"secret"`:       "second attempt: want object, got string",
+		`{}`:             `second attempt: property "area" is required, but missing`,
+		`{"area":1}`:     "second attempt, first at area",
+		`{"secret":"s"}`: "second attempt",
 	} {
 		p := agent.New("a", dag.NewType[area]("area"), model(says(answer), says(answer)), agent.Config{User: agent.Say("go")})
 		_, err := stone.Run(t.Context(), p, stone.Config{})

@@ -16,10 +16,10 @@ const maxExtra = 3
 
 // bound returns the most that the agent can cost.
 func (a *agent) bound(ctx context.Context, of func(stone.Ashlar) budget.Bound) budget.Bound {
-	votes, turns := 0, a.cfg.MaxTurns+1 // one answer is repaired
+	votes, turns := 0, a.cfg.MaxTurns+1 // one extra turn to repair an answer
 	if !a.cfg.Adversary.IsZero() {
 		votes = a.maxHealing + 1
-		turns += a.maxHealing // and one after each rejected draft
+		turns += a.maxHealing // one extra turn after each rejected draft
 	}
 	if len(a.offered) > 0 || !a.OnlySteps() {
 		turns += min(maxExtra, turns+1)
@@ -34,12 +34,12 @@ func (a *agent) bound(ctx context.Context, of func(stone.Ashlar) budget.Bound) b
 		switch {
 		case m.Wrap == nil:
 		case m.Bound == nil:
-			all = append(all, budget.Unbounded(fmt.Sprintf("the middleware %s of %s gives no bound", m.Name, a.name)).Noted(""))
+			all = append(all, budget.Unbounded(fmt.Sprintf("the middleware %s of %s declares no bound", m.Name, a.name)).Noted(""))
 		default:
 			all = append(all, m.Bound(ctx).Times(turns).Noted("the middleware "+m.Name))
 		}
 	}
-	var call budget.Bound // the dearest
+	var call budget.Bound // the most expensive call of a tool
 	for _, t := range a.offered {
 		if t.runs != nil {
 			call = call.Or(of(t.runs.ashlar))

@@ -37,7 +37,7 @@ func TestToolBounds(t *testing.T) {
 		"an error": {agent.Tool{MaxResult: 3, Run: func(context.Context, json.RawMessage) (agent.Result, error) {
 			return agent.Result{}, errors.New("abcdef")
 		}}, "abc\n[cut", 150},
-		"a time": {agent.Tool{Run: hang, Timeout: time.Millisecond}, "was stopped after 1ms", 300},
+		"a time": {agent.Tool{Run: hang, Timeout: time.Millisecond}, "was stopped at its time limit of 1ms", 300},
 	} {
 		var got string
 		model := script.Func(func(n int, req *llm.Request) script.Answer {

@@ -18,7 +18,7 @@ func (a *agent) check() []stone.Finding {
 	var out findings
 	switch m := a.model.(type) {
 	case nil:
-		out.add("nil-model", "the model is nil: give the agent one")
+		out.add("nil-model", "the model is nil: pass one to New")
 	case llm.Checker:
 		if err := m.Check(); err != nil {
 			out.add("bad-model", "%v", err)
@@ -36,7 +36,7 @@ func (a *agent) check() []stone.Finding {
 		out.warn("no-prompt", "the model gets only the system text, and \"Continue.\" as its first message: set User")
 	}
 	if a.cfg.MaxTurns < 0 || a.cfg.MaxCalls < 0 || a.cfg.MaxTokens < 0 || a.maxHealing < 0 {
-		out.add("bad-option", "MaxTurns is %d, MaxCalls %d, MaxTokens %d, MaxHealing %d: want none below zero", a.cfg.MaxTurns, a.cfg.MaxCalls, a.cfg.MaxTokens, a.maxHealing)
+		out.add("bad-option", "MaxTurns is %d, MaxCalls %d, MaxTokens %d, MaxHealing %d: none may be negative", a.cfg.MaxTurns, a.cfg.MaxCalls, a.cfg.MaxTokens, a.maxHealing)
 	}
 	a.checkChoice(&out)
 	if a.cfg.Adversary.IsZero() && (!a.cfg.Healer.IsZero() || a.cfg.MaxHealing != nil) {
@@ -47,7 +47,7 @@ func (a *agent) check() []stone.Finding {
 	return out
 }
 
-// checkChoice finds a tool choice that never lets the agent end.
+// checkChoice reports a tool choice with which the agent can never end.
 func (a *agent) checkChoice(out *findings) {
 	choice := a.cfg.Params.ToolChoice
 	switch {
@@ -55,7 +55,7 @@ func (a *agent) checkChoice(out *findings) {
 	case len(a.offered) == 0 && !slices.ContainsFunc(a.cfg.Use, func(m Middleware) bool { return m.Wrap != nil }):
 		out.add("bad-option", "Params.ToolChoice is %q, but no middleware offers a tool: remove it, or add one to Use", choice)
 	case a.cfg.MaxTurns == 1:
-		out.warn("never-ends", "Params.ToolChoice %q makes the first turn a call, and MaxTurns is 1: unless a tool ends the agent (see Answer), raise MaxTurns", choice)
+		out.warn("never-ends", "Params.ToolChoice %q forces a tool call in the first turn, but MaxTurns is 1: raise MaxTurns, unless a tool ends the agent (see Answer)", choice)
 	}
 }
 
@@ -63,7 +63,7 @@ func (a *agent) checkType(out *findings) {
 	if a.cfg.Finalize.result != nil {
 		switch {
 		case a.cfg.Finalize.run == nil:
-			out.add("nil-body", "the function of Finalize is nil: give it one, or leave Finalize out")
+			out.add("nil-body", "Finalize has a nil function: pass one, or leave Finalize out")
 		case a.cfg.Finalize.result != a.result.goType:
 			out.add("bad-type", "Finalize returns a %s, but the agent produces a %s: make them the same", a.cfg.Finalize.result, a.result.goType)
 		case a.draft.typ.Err() != nil:
@@ -74,7 +74,7 @@ func (a *agent) checkType(out *findings) {
 	}
 	s := a.out.Schema()
 	switch {
-	case a.result.free || a.out.Err() != nil: // every leaf reports the latter
+	case a.result.free || a.out.Err() != nil: // the leaf itself reports an Err
 	case s == nil || !isObject(s):
 		out.add("bad-type", "the type %q is not a JSON object: produce a struct, since the conversation is kept beside its fields", a.out.Name())
 	case a.result.goType.Kind() == reflect.Map:
@@ -89,7 +89,7 @@ func (a *agent) checkUse(out *findings) {
 	for i, m := range a.cfg.Use {
 		switch {
 		case m.Name == "":
-			out.add("no-name", "middleware number %d has no name: give it one", i+1)
+			out.add("no-name", "middleware number %d has no name: set Name", i+1)
 		case names[m.Name]:
 			out.add("duplicate-middleware", "two middlewares have the name %q: rename or remove one", m.Name)
 		}
@@ -118,19 +118,19 @@ func (a *agent) checkTool(t *Tool, out *findings) {
 		return
 	}
 	if structured.Name(t.Name) != t.Name || t.Name == "" {
-		out.add("bad-tool", "the tool %q has a name that providers refuse: want 1 to 64 of a-z, A-Z, 0-9, _ and -", t.Name)
+		out.add("bad-tool", "providers refuse the tool name %q: want 1 to 64 of a-z, A-Z, 0-9, _ and -", t.Name)
 	}
 	if t.Name == readName {
-		out.add("bad-tool", "the tool %q has the name of the tool that reads long results: rename it", t.Name)
+		out.add("bad-tool", "the tool name %q is reserved for the tool that reads long results: rename the tool", t.Name)
 	}
 	if strings.TrimSpace(t.Description) == "" && t.Provider == nil {
-		out.warn("no-description", "the tool %q has no description, by which the model knows when to call it: give it one", t.Name)
+		out.warn("no-description", "the tool %q has no description: add one, so that the model knows when to call it", t.Name)
 	}
 	if t.Run == nil && t.Provider == nil {
-		out.add("bad-tool", "the tool %q has no Run: give it a function", t.Name)
+		out.add("bad-tool", "the tool %q has no Run function: set one", t.Name)
 	}
 	if t.Provider != nil && !a.hosts(t) {
-		out.add("bad-tool", "the tool %q is one of another provider (%s): use a model of that protocol, or give it an object for the model's",
+		out.add("bad-tool", "the tool %q is defined only for another provider (%s): use a model of that protocol, or add an object for the model's protocol",
 			t.Name, strings.Join(slices.Sorted(maps.Keys(t.Provider)), ", "))
 	}
 	if len(t.Schema) == 0 {
@@ -145,7 +145,7 @@ func (a *agent) checkTool(t *Tool, out *findings) {
 	}
 }
 
-// protocols are the provider protocols that hosted tools name.
+// protocols maps the names that hosted tools use to the names of provider protocols.
 var protocols = map[string][]string{"openai": {"openai", "responses"}, "anthropic": {"anthropic"}, "gemini": {"gemini"}}
 
 // hosts reports whether the model can use a tool hosted by its provider, or may do so because its provider is unknown.

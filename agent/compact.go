@@ -20,15 +20,15 @@ import (
 // conversation that has outgrown the model's window.
 type CompactConfig struct {
 	// MaxTokens limits the size of a turn's request. It is at most three quarters of Context.Window, which is also the default.
-	// If the window is unknown, the default is 100,000, until a server rejects a request as too long: the length of that request
-	// then counts as the window. The last reply reports the length of its request; later messages are estimated: four bytes of
-	// text count as a token, a picture as at most 4,096.
+	// If the window is unknown, the default is 100,000 until a server rejects a request as too long; from then on, the length of
+	// that request counts as the window. The last reply reports the length of its request. Later messages are estimated: four
+	// bytes of text count as a token, and a picture counts as at most 4,096 tokens.
 	MaxTokens int
-	// Keep is the number of latest turns that stay unchanged, if they fit; 0 means 4. The latest turn always stays.
+	// Keep is the number of latest turns that stay unchanged if they fit; 0 means 4. The latest turn always stays unchanged.
 	Keep int
-	// Model summarizes the messages that are left out. Without it, a note states their number.
+	// Model summarizes the messages that are left out. If Model is nil, they are replaced by a note that states their number.
 	Model llm.Model
-	// Instruction is the system prompt of Model; "" is the package's own.
+	// Instruction is the system prompt of Model; "" means the package's default.
 	Instruction string
 }
 
@@ -42,10 +42,11 @@ const (
 )
 
 // Compact makes a middleware that shortens a conversation before it exceeds the model's window. It keeps the message that the
-// agent answers and the last turns, with the messages they reply to; one message replaces the rest. A tool call is never
-// separated from its result. The agent continues with the shorter conversation, which its node also has. The handles of long
-// results are kept. If a server rejects a request as too long, or the window cuts off an answer, the conversation is shortened
-// (to half, after a rejection) and the model is called once more. Put it innermost, after all middlewares that add messages.
+// agent answers, and the last turns with the messages to which they reply. One message replaces all others. A tool call is never
+// separated from its result. The agent continues with the shorter conversation, which also becomes the conversation in its node.
+// The handles of long results are kept. If a server rejects a request as too long, or the window cuts off an answer, the
+// conversation is shortened (to half, after a rejection) and the model is called once more. Put this middleware innermost, after
+// all middlewares that add messages.
 func Compact(cfg CompactConfig) Middleware {
 	if cfg.Keep <= 0 {
 		cfg.Keep = defaultCompactKeep
@@ -54,11 +55,11 @@ func Compact(cfg CompactConfig) Middleware {
 		cfg.Instruction = compactInstruction
 	}
 	return Middleware{Name: "compact", Wrap: cfg.wrap, Bound: func(ctx context.Context) budget.Bound {
-		return llm.Most(ctx, cfg.Model, &llm.Request{}).Times(2) // before a request, and after it was too long
+		return llm.Most(ctx, cfg.Model, &llm.Request{}).Times(2) // one summary before a request, one after the request was too long
 	}}
 }
 
-// wrap shortens a conversation before it is too long, and after a server found it too long.
+// wrap shortens a conversation before it becomes too long, and after a server has rejected it as too long.
 func (cfg CompactConfig) wrap(ctx context.Context, c Context, next Handler) (Context, error) {
 	shorter, _, err := cfg.shorten(ctx, c, cfg.bound(c.Window()))
 	if err != nil {
@@ -80,7 +81,7 @@ func (cfg CompactConfig) wrap(ctx context.Context, c Context, next Handler) (Con
 	return next(ctx, again)
 }
 
-// shorten leaves out the middle of a conversation that is longer than most tokens, if possible.
+// shorten leaves out the middle of a conversation that is longer than most tokens, if that is possible.
 func (cfg CompactConfig) shorten(ctx context.Context, c Context, most int) (shorter Context, left bool, err error) {
 	cfg.MaxTokens = most
 	q := c.asked()
@@ -106,8 +107,8 @@ func (cfg CompactConfig) shorten(ctx context.Context, c Context, most int) (shor
 	return c, true, nil
 }
 
-// asked returns the index of the message that the agent answers: the user's last message in its opening, or the first message if
-// the opening is unknown.
+// asked returns the index of the message that the agent answers: the user's last message in the agent's opening, or the first
+// message if the opening is unknown.
 func (c *Context) asked() int {
 	for i := len(c.Messages) - 1; i > 0 && c.question != nil; i-- {
 		if m := &c.Messages[i]; m.Role == llm.RoleUser && m.Text() == c.question.Text() && len(m.Media()) == len(c.question.Media()) {
@@ -117,7 +118,8 @@ func (c *Context) asked() int {
 	return 0
 }
 
-// leftOut returns the message that replaces others. The model can still read their kept results.
+// leftOut returns the message that replaces the messages left out. It contains the handles with which the model can still read
+// their kept results.
 func leftOut(text string, of []handle) (llm.Message, error) {
 	if len(of) > 0 {
 		text += "\n[Results that can still be read with " + readName + ":"
@@ -129,7 +131,7 @@ func leftOut(text string, of []handle) (llm.Message, error) {
 	return noted(llm.User(text), of...)
 }
 
-// bound returns the longest conversation for a window.
+// bound returns the maximum length of a conversation for a window, in tokens.
 func (cfg CompactConfig) bound(window int) int {
 	switch most := window / 4 * 3; {
 	case most > 0 && (cfg.MaxTokens <= 0 || cfg.MaxTokens > most):
@@ -141,22 +143,22 @@ func (cfg CompactConfig) bound(window int) int {
 }
 
 // middle returns the range of messages to leave out, which is empty if the conversation is short enough or nothing can be left
-// out of it. The message at index q always stays. The first message goes if it belongs to an older conversation.
+// out of it. The message at index q always stays. The first message can be left out if it belongs to an older conversation.
 func (cfg CompactConfig) middle(c Context, q int) (from, to int) {
 	length, _ := c.request().Tokens()
 	room := cfg.MaxTokens - length
 	if room >= 0 {
 		return 0, 0
 	}
-	// Turns start with a message of the assistant, so its calls and their results stay
-	// together. Leaving out more of the last turns frees more space.
+	// Each turn starts with a message of the assistant, so its calls and their results stay together. If necessary, more of the
+	// last turns are left out to free more space.
 	var turns []int
 	for i, m := range c.Messages {
 		if m.Role == llm.RoleAssistant {
 			turns = append(turns, i)
 		}
 	}
-	reserve := min(summaryTokens, cfg.MaxTokens/4) // for the replacement message
+	reserve := min(summaryTokens, cfg.MaxTokens/4) // the space for the replacement message
 	if from = min(1, len(c.Messages)); q > 0 {
 		from = 0
 	}
@@ -165,7 +167,7 @@ func (cfg CompactConfig) middle(c Context, q int) (from, to int) {
 	for keep := min(cfg.Keep, len(turns)); keep >= 1; keep-- {
 		first := turns[len(turns)-keep]
 		for first > from && c.Messages[first-1].Role == llm.RoleUser {
-			first-- // the turn replies to it
+			first-- // the turn replies to this message
 		}
 		for ; to < first; to++ {
 			if to == q {
@@ -181,13 +183,13 @@ func (cfg CompactConfig) middle(c Context, q int) (from, to int) {
 			break
 		}
 	}
-	if freed <= reserve { // the replacement would be as long
+	if freed <= reserve { // the replacement would be at least as long
 		return 0, 0
 	}
 	return from, to
 }
 
-// share is the ratio of the tokens reported by the last reply to their estimate.
+// share returns the ratio of the number of tokens that the last reply reported to the estimate of that number.
 func (c Context) share() float64 {
 	if c.prefix == nil || c.prefix.Messages > len(c.Messages) {
 		return 1
@@ -240,7 +242,7 @@ func (cfg CompactConfig) ask(ctx context.Context, req *llm.Request, messages int
 	return summary{Text: utf8Only(text), Usage: p.spent}, nil
 }
 
-// transcript formats messages as plain text: no provider accepts tool calls outside their conversation.
+// transcript formats messages as plain text, because no provider accepts tool calls outside their conversation.
 func transcript(messages []llm.Message) string {
 	var b strings.Builder
 	for _, m := range messages {

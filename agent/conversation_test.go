@@ -61,7 +61,7 @@ func TestConversations(t *testing.T) {
 		}, {
 			name:    "a tool that panics goes back to the model",
 			answers: []any{calls("panics", `{"text":"a"}`), says("done")},
-			asked:   "user: begin\ncall: panics {\"text\":\"a\"}\ntool error: the tool \"panics\" broke down: boom\n",
+			asked:   "user: begin\ncall: panics {\"text\":\"a\"}\ntool error: the tool \"panics\" panicked: boom\n",
 			want:    `{"text":"done"}`,
 		}, {
 			name:    "a tool that does not exist goes back to the model",

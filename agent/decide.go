@@ -16,29 +16,28 @@ const (
 // function.
 type Recommendation struct {
 	Action Action `json:"action"`
-	Source string `json:"source,omitempty"` // the adviser, such as the name of a tool
-	Reason string `json:"reason,omitempty"` // for Halt, the reason of the failure
-	Failed bool   `json:"failed,omitempty"` // the tool call behind it failed
-	// Answer, for Continue, is a draft that replaces the model's own: text, or JSON of the draft's type. See [Answer].
+	Source string `json:"source,omitempty"` // the name of the adviser, such as a tool
+	Reason string `json:"reason,omitempty"` // for Halt, the reason for the failure
+	Failed bool   `json:"failed,omitempty"` // whether the tool call that led to it failed
+	// Answer is used with Continue. It is a draft that replaces the model's own: text, or JSON of the draft's type. See [Answer].
 	Answer string `json:"answer,omitempty"`
 }
 
-// Answer is the recommendation of a tool whose call ends the agent. Its draft is the text or, for a type with a schema, the JSON,
-// such as the input of the call:
+// Answer returns the recommendation of a tool whose call ends the agent. Its draft is the text or, for a type with a schema, the
+// JSON, such as the input of the call:
 //
 //	Run: func(_ context.Context, input json.RawMessage) (agent.Result, error) {
 //		return agent.Result{Text: "noted", Recommend: agent.Answer(string(input))}, nil
 //	},
 //
-// A draft that does not fit the schema goes back to the model once, like one of the model's own.
+// A draft that does not fit the schema is sent back to the model once, like a draft that the model itself wrote.
 func Answer(draft string) *Recommendation { return &Recommendation{Action: Continue, Answer: draft} }
 
-// A Decide chooses the next action after every turn. It must be deterministic: it is
-// called again when a run is resumed.
+// A Decide chooses the next action after every turn. It must be deterministic, because it is called again when a run is resumed.
 type Decide func(c Context, advice []Recommendation) Recommendation
 
-// ContinueOnToolUse takes another turn as long as advice is not empty, that is after every turn with a tool call. It halts if any
-// advice is Halt, and ends with the first advice that has an Answer. It is the default.
+// ContinueOnToolUse takes another turn as long as advice is not empty, that is, after every turn with a tool call. It halts if
+// any advice is Halt, and ends with the first advice that has an Answer. It is the default.
 func ContinueOnToolUse(_ Context, advice []Recommendation) Recommendation {
 	if end, ok := ending(advice); ok {
 		return end
@@ -61,7 +60,7 @@ func ToolDirected(_ Context, advice []Recommendation) Recommendation {
 	return Recommendation{Action: Continue}
 }
 
-// ending returns the advice that ends the agent, whatever the others recommend.
+// ending returns the advice that ends the agent regardless of any other advice, and whether there is one.
 func ending(advice []Recommendation) (Recommendation, bool) {
 	if halt, ok := first(Halt, advice); ok {
 		return halt, true

@@ -16,14 +16,14 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// conversationField is the field with the conversation in a node's content.
+// conversationField is the field of a node's content that contains the conversation.
 const conversationField = "conversation"
 
-// draft is the type of the drafts or of the result, without type parameters.
+// draft describes the Go type of the drafts or of the result, without type parameters.
 type draft struct {
 	typ    dag.AnyType
 	goType reflect.Type
-	free   bool // any text
+	free   bool // whether any text is accepted
 	form   *structured.Form
 	parse  func([]byte) (any, error)
 	node   func(dag.DAG, any) (*dag.Node, error)
@@ -66,8 +66,8 @@ func isObject(s *schema.Schema) bool {
 	return hasType(root.Type, "object") || len(s.Properties()) > 0
 }
 
-// A misfit describes an answer that is not a draft: the message to the model, and the failure if the next answer does not fit
-// either.
+// A misfit describes an answer that is not a valid draft: the message to the model, and the failure if the next answer is not
+// valid either.
 type misfit struct {
 	tell    string
 	failure error
@@ -90,10 +90,10 @@ func (d *draft) read(ctx context.Context, r *llm.Reply) (any, *misfit) {
 		wrong = d.form.Misfit(err)
 	}
 	if wrong.Cut {
-		return nil, &misfit{wrong.Tell, failure(reasons.Truncated, nil, "%v, also after the model was told", wrong.Err)}
+		return nil, &misfit{wrong.Tell, failure(reasons.Truncated, nil, "%v, even after the model was told", wrong.Err)}
 	}
 	// The error quotes the answer, which belongs only in debug events.
-	return nil, &misfit{wrong.Tell, failure(reasons.ParseFailed, wrong.Err, "the answer does not fit the schema of the response, nor did the one after it was sent back%s", wrong.Where)}
+	return nil, &misfit{wrong.Tell, failure(reasons.ParseFailed, wrong.Err, "the answer does not fit the response schema, and neither did the second attempt%s", wrong.Where)}
 }
 
 // content returns the content of the agent's node: the fields of the result and the conversation.

@@ -244,7 +244,7 @@ func TestParallel(t *testing.T) {
 			results = append(results, m.CallID+" "+m.Text())
 		}
 	}
-	want := `[call_0 1 call_1 2 call_2 3 call_3 the tool "fragile" broke down: boom call_4 4 call_5 5 call_6 6]`
+	want := `[call_0 1 call_1 2 call_2 3 call_3 the tool "fragile" panicked: boom call_4 4 call_5 5 call_6 6]`
 	if got := fmt.Sprint(results); got != want || fmt.Sprint(order) != "[1 5 6]" {
 		t.Errorf("results %s, order %v, want %s", got, order, want)
 	}

@@ -20,7 +20,7 @@ func eventsOf(ctx context.Context) events {
 	return events{place: at, info: at.Wants(slog.LevelInfo), debug: at.Wants(slog.LevelDebug)}
 }
 
-// started sends AgentStarted and returns a function that sends AgentEnded, or nil without a watcher.
+// started sends AgentStarted and returns a function that sends AgentEnded, or nil if there is no watcher.
 func (r *run) started() func(error) {
 	if !r.info {
 		return nil

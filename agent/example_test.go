@@ -28,7 +28,7 @@ func Example() {
 			return agent.Result{Text: "module example.com/stone\n\ngo 1.26\n"}, nil
 		},
 	}
-	model := script.New( // a real one is openai.New or anthropic.New
+	model := script.New( // a real model is made with openai.New or anthropic.New
 		script.Call("read_file", `{"path":"go.mod"}`),
 		script.Text(`{"path":"example.com/stone","go":"1.26"}`),
 	)
@@ -60,9 +60,8 @@ func Example() {
 	// <nil>
 }
 
-// Servers that enforce a response format by a grammar cannot call tools at the same
-// time. Two agents do the work of one there: the first gathers, with tools, and
-// answers freely; the second has no tools, and structures the first one's answer.
+// Servers that enforce a response format with a grammar cannot call tools at the same time. Two agents then share the work: the
+// first uses tools and answers freely; the second has no tools and turns the first agent's answer into the type.
 func Example_explorerAndStructurer() {
 	exploration := dag.NewType[agent.Text]("exploration")
 	module := dag.NewType[Module]("module")
@@ -73,7 +72,7 @@ func Example_explorerAndStructurer() {
 			return agent.Result{Text: "go.mod: module example.com/stone, go 1.26"}, nil
 		},
 	}
-	model := script.New( // a real one is openai.New with the URL of the server
+	model := script.New( // a real model is made with openai.New and the server's URL
 		script.Call("list_directory", `{}`),
 		script.Text("A Go module, example.com/stone, for Go 1.26."),
 		script.Text(`{"path":"example.com/stone","go":"1.26"}`),
@@ -107,7 +106,7 @@ func Example_explorerAndStructurer() {
 	// request 3: 0 tools, format true
 }
 
-// A middleware is tested without an agent: the inner handler takes the place of the model.
+// Wrap tests a middleware without an agent: the inner handler takes the place of the model.
 func ExampleWrap() {
 	hurry := agent.Middleware{
 		Name:  "hurry",
@@ -188,8 +187,8 @@ type Transfer struct {
 	Summary string `json:"summary" jsonschema:"what the customer wants"`
 }
 
-// A hand-off needs no tool. The first agent produces the name of the one that takes over and
-// what it has to know, and a Match runs that one.
+// A hand-off does not need a tool. The first agent produces the name of the next agent and what it has to know, and a Match runs
+// that agent.
 func Example_handOff() {
 	transfer := dag.NewType[Transfer]("transfer")
 	answer := dag.NewType[agent.Text]("answer")
@@ -220,7 +219,7 @@ func Example_handOff() {
 	// Output: The second charge is refunded. <nil>
 }
 
-// A chat is one pipeline that runs once for each question, on the DAG of the run before.
+// A chat is one pipeline that runs once for each question, on the DAG of the previous run.
 func ExampleConversationOf() {
 	question := dag.NewType[Question]("question")
 	answer := dag.NewType[agent.Text]("answer")
@@ -259,8 +258,7 @@ type Chat struct {
 	Messages []llm.Message `json:"messages"`
 }
 
-// A pipeline whose input is a chat, as a web server or another program sends it: an
-// agent answers the messages so far.
+// The input of the pipeline is a chat, as a web server or another program sends it. An agent answers the messages so far.
 func Example_chatAsInput() {
 	chat := dag.NewType[Chat]("chat")
 	answer := dag.NewType[agent.Text]("answer")
@@ -288,7 +286,7 @@ func Example_chatAsInput() {
 	// Output: 4 Slate. <nil>
 }
 
-// The model gives a verdict, and code makes the result of it, or rejects it.
+// The model returns a verdict, and code turns the verdict into the result or rejects it.
 func ExampleFinalize() {
 	type verdict struct {
 		OK     bool   `json:"ok"`
@@ -311,7 +309,7 @@ func ExampleFinalize() {
 	// Output: review-rejected at review: no tests
 }
 
-// A tool whose call ends the agent: its arguments are the answer.
+// The call of this tool ends the agent: the arguments are the answer.
 func ExampleAnswer() {
 	submit := agent.Tool{
 		Tool: llm.Tool{Name: "submit", Description: "Submits the module.", Schema: json.RawMessage(`{"type":"object"}`)},

@@ -13,7 +13,8 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// ConfigOf returns the model and the configuration of an agent, with defaults filled in, or false if the ashlar is not an agent.
+// ConfigOf returns the model and the configuration of an agent, with defaults filled in. It returns false if the ashlar is not an
+// agent.
 func ConfigOf(a stone.Ashlar) (llm.Model, Config, bool) {
 	of, ok := a.Detail().Value.(*agent)
 	if !ok {
@@ -99,7 +100,7 @@ func shownPrompt(r dag.Reader[string]) string {
 	return first
 }
 
-// madeOf returns the names of the types that a reader reads.
+// madeOf describes the types that a reader reads.
 func madeOf(r dag.Querier) string {
 	var reads []string
 	for _, q := range r.Queries() {

@@ -14,14 +14,14 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// noVerdict lists failures that say nothing about the draft: the judge itself is broken, and another turn would be wasted.
+// noVerdict lists failures that say nothing about the draft: the judge itself is broken, and another turn would not help.
 var noVerdict = []kind.Kind{
 	kind.Canceled, kind.Panic, kind.UndeclaredQuery, kind.MissingInput, kind.BadContent,
 	budget.Kind, reasons.Unpriced, kind.Replay, kind.Recorder, kind.NoFrontend, kind.Unanswered, kind.Declined, kind.Waiting,
 	reasons.ModelFailed, reasons.EmptyResponse, reasons.Degenerate, reasons.Truncated, reasons.ModelRefused, reasons.ParseFailed, reasons.MaxTurns,
 }
 
-// vote runs the adversary on a draft. It returns nil if the draft passes, otherwise the messages to the model.
+// vote runs the adversary on a draft. It returns the messages to the model, or nil if the draft passes.
 func (r *run) vote(ctx context.Context, v any) ([]llm.Message, error) {
 	draft, err := r.draft.node(r.dag, v)
 	if err != nil {
@@ -38,7 +38,7 @@ func (r *run) vote(ctx context.Context, v any) ([]llm.Message, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	// No leaf declares a query for a pending failure.
+	// Within(nil) lifts the limit to declared queries, because no leaf declares a query for a failure in flight.
 	rejection, err := dag.Failure.Of(out.Within(nil).Latest())
 	if err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ func (a *agent) Acts(yield func(name string, effects []string) bool) {
 	}
 }
 
-// Hosted reports whether the model's provider runs a tool by itself.
+// Hosted reports whether the model's provider runs one of the tools.
 func (a *agent) Hosted() bool {
 	return slices.ContainsFunc(a.offered, func(t Tool) bool { return t.Provider != nil })
 }
@@ -53,9 +53,9 @@ func (t *Tool) brings(ctx context.Context, name string) marked.Set {
 	return marked.Brought(ctx, name, t.acts(), stone.Ashlar{})
 }
 
-// opened notes the initial marks of the conversation: of middlewares, hosted tools and an earlier conversation.
+// opened records the initial marks of the conversation, which come from middlewares, hosted tools and an earlier conversation.
 func (r *run) opened(ctx context.Context) {
-	earlier := r.cfg.Conversation != nil && len(r.start.Messages) > 1 // its tools may have been compacted away
+	earlier := r.cfg.Conversation != nil && len(r.start.Messages) > 1 // Compact may have removed its tool calls
 	for _, m := range r.cfg.Use {
 		if len(m.Effects) > 0 {
 			r.marks |= marked.Brought(ctx, m.Name, m.Effects, stone.Ashlar{})

@@ -10,25 +10,25 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A Context is the state of a turn. It is passed by value: a middleware passes a
-// changed copy to next. It must not modify the elements of slices, and must clip
-// its base, as the methods do.
+// A Context is the state of a turn. It is passed by value: a middleware passes a changed copy to next. A middleware must not
+// modify the elements of slices, and must clip a slice before appending to it, as the methods do.
 type Context struct {
 	// DAG is the pipeline's DAG, limited to the agent's queries.
 	DAG dag.DAG
-	// Agent is the ashlar's name. Turn counts from 1.
+	// Agent is the ashlar's name. Turn is the number of the turn, counted from 1.
 	Agent string
 	Turn  int
 
-	// Messages is the conversation. The outermost middleware passes it to the next turn, and finally to the node.
+	// Messages is the conversation. What the outermost middleware returns becomes the conversation of the next turn, and finally
+	// of the node.
 	Messages []llm.Message
-	// Further parts of the request of this turn.
+	// Further parts of this turn's request.
 	System    string
 	Format    *llm.Format
 	Model     string // overrides the model's own name if not empty
-	MaxTokens int    // limit of the answer
+	MaxTokens int    // the limit on the length of the answer
 	// Params are the settings of this turn; nil means none. A middleware may pass on other settings but must not modify these.
-	// They start as Config.Params; a forced tool choice becomes "auto" after a call.
+	// Initially they are Config.Params; a forced tool choice becomes "auto" after a call.
 	Params *llm.Params
 
 	// Tools are offered to the model in this turn. Their names are unique.
@@ -36,12 +36,12 @@ type Context struct {
 
 	// Reply is the model's answer, or nil on the way in. It must not be modified.
 	Reply *llm.Reply
-	// Advice is the recommendation of tools and middlewares on the way out.
+	// Advice lists the recommendations of tools and middlewares, on the way out.
 	Advice []Recommendation
 
 	models   *models      // the models that the agent calls
-	question *llm.Message // answered by the agent; nil if unknown
-	prefix   *llm.Prefix  // reported by the last reply about its request
+	question *llm.Message // the message that the agent answers; nil if unknown
+	prefix   *llm.Prefix  // what the last reply reported about its request
 }
 
 // request returns the parts of the turn's request that estimates need.
@@ -49,12 +49,12 @@ func (c Context) request() *llm.Request {
 	return &llm.Request{System: c.System, Messages: c.Messages, Tools: wired(c.Tools), ResponseFormat: c.Format, Prefix: c.prefix}
 }
 
-// models holds the known facts about the models of an agent. It is not part of Context, every byte of which is copied many times
-// onto the stacks of waiting agents.
+// models holds the known facts about the models of an agent. It is not part of Context, because every byte of a Context is copied
+// many times onto the stacks of waiting agents.
 type models struct {
 	usage  budget.Usage
-	window int // of the agent's own model, from the table
-	full   int // tokens of prompt and answer that did not fit
+	window int // the window of the agent's own model, from the table
+	full   int // the number of tokens of a prompt and an answer that did not fit
 }
 
 // uses counts the usage of a model.
@@ -64,8 +64,8 @@ func (c Context) uses(u budget.Usage) {
 	}
 }
 
-// Window returns the model's limit of prompt and answer in tokens, or 0 if it is unknown: no table has it (see
-// llm.WithTable) and the conversation has not reached it.
+// Window returns the model's limit on the prompt and the answer together, in tokens. It returns 0 if the limit is unknown: no
+// table contains it (see llm.WithTable) and the conversation has not reached it.
 func (c Context) Window() int {
 	if c.models == nil {
 		return 0
@@ -103,48 +103,48 @@ func (c Context) Recommend(r Recommendation) Context {
 // A Handler runs a turn, or the inner part of it.
 type Handler func(context.Context, Context) (Context, error)
 
-// A Middleware wraps a turn of the model. It runs again when a run is resumed, so it must be deterministic and do all other work
+// A Middleware wraps a turn of the model. It runs again when a run is resumed, so it must be deterministic and do any other work
 // in a stone.Step.
 type Middleware struct {
-	// Name is unique in an agent.
+	// Name must be unique in an agent.
 	Name string
-	// Tool is the tool that the middleware offers, or nil. It is a field so that
-	// validators and tests see it before a run.
+	// Tool is the tool that the middleware offers, or nil. It is a field so that validators and tests can see the tool before a
+	// run.
 	Tool *Tool
 	// Guard reports whether the middleware takes part in a turn; nil means always.
 	Guard func(Context) bool
-	// Wrap works before and after next, which it calls at most once, and again only after an error. An error ends the agent with
-	// a failure. A nil Wrap only offers the Tool.
+	// Wrap does its work before and after calling next, which it calls at most once, or again after an error. An error of Wrap
+	// ends the agent with a failure. If Wrap is nil, the middleware only offers the Tool.
 	Wrap func(ctx context.Context, c Context, next Handler) (Context, error)
 	// Bound returns the most that Wrap can cost in a turn, apart from next. Wrap may change the conversation and the tools of the
 	// request that it passes to next, but not the model. Nil means unknown; see stone.Ashlar.Bound.
 	Bound func(context.Context) budget.Bound
-	// Reads lists the queries of Wrap on Context.DAG, in addition to the agent's own.
+	// Reads lists what Wrap reads from Context.DAG, in addition to the agent's own queries.
 	Reads []dag.Querier
-	// Effects are the effects on the world in addition to the effects of Tool. They include the effects of tools that Wrap offers.
+	// Effects are the middleware's effects on the world, in addition to the effects of Tool. They include the effects of tools
+	// that Wrap offers.
 	Effects []string
 }
 
 // A Tool is a function that the model may call.
 type Tool struct {
 	llm.Tool
-	// Run runs a call. Its input fits Schema. An error or a panic is passed to the model as text and does not end the agent,
+	// Run runs a call. The input fits Schema. An error or a panic is passed to the model as text and does not end the agent,
 	// unless the context is done or the error is kind.Waiting or kind.NoFrontend.
 	Run func(ctx context.Context, input json.RawMessage) (Result, error)
-	// Preview returns the text that a person is shown before the call in place of its arguments, for example a file's diff. Its
-	// error fails the call. Nil shows the arguments.
+	// Preview returns the text that is shown to a person before the call in place of the arguments, for example a file's diff. If
+	// Preview returns an error, the call fails. If Preview is nil, the arguments are shown.
 	Preview func(ctx context.Context, input json.RawMessage) (string, error)
-	// Parallel permits Run at the same time as other calls of a turn whose tools
-	// are Parallel.
+	// Parallel means that Run may run at the same time as other calls of the turn whose tools are Parallel.
 	Parallel bool
-	// Client means that Run leaves the call to the client of the run, by a question. While one call of a turn waits for its
-	// answer, questions for later calls of such tools are asked too, even if calls in between have not run: a client receives all
-	// of them at once.
+	// Client means that the run's client executes the call: Run asks it a question. While one call of a turn is waiting for its
+	// answer, the questions for later calls of such tools are asked too, even if calls in between have not run. A client thus
+	// receives all of its calls at once.
 	Client bool
-	// Timeout ends the context of a call; the model is told. Zero means unlimited. The
-	// agent still waits for a Run that ignores its context.
+	// Timeout limits a call: its context is then cancelled and the model is told. Zero means unlimited. The agent still waits for
+	// a Run that ignores its context.
 	Timeout time.Duration
-	// MaxResult limits the text of a result that the model receives, in bytes; zero means 64 KiB, a negative value means
+	// MaxResult limits the text of a result that the model receives, in bytes. Zero means 64 KiB, and a negative value means
 	// unlimited. A longer result is kept; see the package comment.
 	MaxResult int
 	// Bound returns the most that a call can cost. Nil means that Run costs nothing.
@@ -152,8 +152,8 @@ type Tool struct {
 	// Asks means that Run may ask a person, in a question named after agent and tool, such as
 	// "fix/write_file". Validate warns if no one can answer. See tool.Ask.
 	Asks bool
-	// Effects are the tool's effects on the world, such as "fs/write". Nil declares nothing, and an empty list declares that
-	// there are none; see stone.Ashlar.Undeclared.
+	// Effects are the tool's effects on the world, such as "fs/write". Nil means that the effects are unknown, and an empty list
+	// means that there are none; see stone.Ashlar.Undeclared.
 	Effects []string
 	// Err is the reason why the tool cannot work, such as a name that providers reject, or nil. Validation reports it.
 	Err error
@@ -168,8 +168,8 @@ type Tool struct {
 type Result struct {
 	// Text is the text for the model.
 	Text string
-	// Media holds pictures, sounds and documents for the model, together at most llm.MaxMedia. The model is told about files that
-	// cannot be shown to it. A failed call shows no media.
+	// Media contains pictures, sounds and documents for the model, together at most llm.MaxMedia bytes. The model is told about
+	// media that cannot be shown to it. The media of a failed call are not shown.
 	Media []*llm.Media
 	// Meta is kept with the call in the conversation, for people and programs,
 	// under "stone/meta" of the message's metadata.
@@ -178,7 +178,7 @@ type Result struct {
 	Recommend *Recommendation
 }
 
-// metaKey is the key of the Meta of a tool's result in a message's metadata.
+// metaKey is the key under which a message's metadata contains the Meta of a tool's result.
 const metaKey = "stone/meta"
 
 // Use makes a middleware that offers a tool.

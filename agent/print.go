@@ -11,8 +11,8 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// printed holds everything else that can change an agent's answer, apart from its name, types and queries. Its judges are
-// children of the leaf, which the root package prints.
+// printed holds everything that can change an agent's answer, apart from the agent's name, types and queries. Its judges are
+// children of the leaf, which the root package includes in the fingerprint.
 type printed struct {
 	Model      llm.Info     `json:"model"`
 	Override   string       `json:"override"`
@@ -30,7 +30,7 @@ type printedUse struct {
 }
 
 // fingerprint returns the agent's part of its leaf's fingerprint: the identity of the model, limits, and the names and tools of
-// middlewares. Prompts are recorded values; see opening.
+// middlewares. Prompts are not included, because they are recorded as values; see opening.
 func (a *agent) fingerprint() []byte {
 	p := printed{
 		Override: a.cfg.Model, MaxTurns: a.cfg.MaxTurns, MaxTokens: a.cfg.MaxTokens, MaxHealing: a.maxHealing,
@@ -41,7 +41,7 @@ func (a *agent) fingerprint() []byte {
 	}
 	if m, ok := a.model.(llm.Informer); ok {
 		p.Model = m.Info()
-		p.Model.Endpoint = "" // the same model may move elsewhere
+		p.Model.Endpoint = "" // the same model may be served elsewhere
 	}
 	for _, m := range a.cfg.Use {
 		use := printedUse{Name: m.Name}
@@ -57,7 +57,7 @@ func (a *agent) fingerprint() []byte {
 	return data
 }
 
-// instructions returns the prompts that read nothing.
+// instructions returns the constant prompts and the adjustable ones.
 func (a *agent) instructions() string {
 	var said []string
 	for _, p := range []dag.Reader[string]{a.cfg.System, a.cfg.User} {

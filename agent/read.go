@@ -13,10 +13,10 @@ import (
 
 const (
 	readName    = "read_result"
-	readDefault = 16 << 10 // bytes of a kept result
+	readDefault = 16 << 10 // the number of bytes of a kept result that are read
 	readMost    = 64 << 10
-	maxFound    = 50  // matches of a search
-	around      = 100 // bytes before and after a match
+	maxFound    = 50  // the maximum number of matches of a search
+	around      = 100 // the number of bytes shown before and after a match
 )
 
 func (r *run) reads() Tool {
@@ -35,8 +35,8 @@ func (r *run) reads() Tool {
 			return Result{Text: out}, err
 		},
 		Parallel:  true,
-		Effects:   []string{}, // the results that it reads have already marked the conversation
-		MaxResult: -1,         // it has its own limits
+		Effects:   []string{}, // the results read have already marked the conversation
+		MaxResult: -1,         // the tool has its own limits
 	}
 }
 
@@ -67,7 +67,7 @@ func (in reading) of(text string) (string, error) {
 		limit = readDefault
 	}
 	to := begin(text, min(from+limit, len(text)))
-	if to == from { // the limit is shorter than the character
+	if to == from { // the limit is shorter than the next character
 		_, size := utf8.DecodeRuneInString(text[from:])
 		to = from + size
 	}
@@ -78,7 +78,7 @@ func (in reading) of(text string) (string, error) {
 	return fmt.Sprintf("%s\n[bytes %d to %d of %d; %s]", text[from:to], from, to, len(text), end), nil
 }
 
-// found returns the places of a word in a text.
+// found lists the places where a word occurs in a text.
 func found(text string, from int, word string) (string, error) {
 	var b strings.Builder
 	for n := 0; ; n++ {
@@ -105,7 +105,7 @@ func found(text string, from int, word string) (string, error) {
 	}
 }
 
-// begin returns the index at which the character at an index begins.
+// begin returns the index at which the character that contains index at begins.
 func begin(text string, at int) int {
 	for at > 0 && at < len(text) && !utf8.RuneStart(text[at]) {
 		at--

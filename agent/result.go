@@ -18,10 +18,10 @@ import (
 const (
 	// defaultMaxResult limits the text of a result for the model, in bytes.
 	defaultMaxResult = 64 << 10
-	// maxKept limits the text of a kept result, and maxAllKept all kept texts of an agent together.
+	// maxKept limits the text of one kept result, and maxAllKept limits all kept texts of an agent together, in bytes.
 	maxKept    = 8 << 20
 	maxAllKept = 64 << 20
-	// maxHandles limits the handles in a message. A compaction forgets older ones.
+	// maxHandles limits the number of handles in a message. A compaction drops the oldest handles.
 	maxHandles = 100
 )
 
@@ -31,13 +31,13 @@ type kept struct {
 	Text string `json:"text"`
 }
 
-// keptType is the node type of kept results. Their meta holds the handle.
+// keptType is the node type of kept results. The meta contains the handle.
 var keptType = dag.NewType[kept]("agent/result")
 
 const handleField = "handle"
 
-// A handle names a kept result for the model. The message with the beginning of the result, or its replacement after a
-// compaction, has the handle in its metadata under handlesKey.
+// A handle is the name of a kept result for the model. The message with the beginning of the result, or the message that replaces
+// it after a compaction, has the handle in its metadata under handlesKey.
 type handle struct {
 	Handle string `json:"handle"`
 	Tool   string `json:"tool"`
@@ -47,7 +47,7 @@ type handle struct {
 const handlesKey = "stone/results"
 
 // fit sets the text of an outcome. If the text is too long for the model, it is kept in a node of the call. Secrets are removed
-// first, because the cut could divide one and the handle is a digest of the text.
+// first, because the cut could divide a secret and the handle is a digest of the text.
 func (j *job) fit(ctx context.Context, o *outcome, text string) error {
 	o.Text = utf8Only(text)
 	most := cmp.Or(j.tool.MaxResult, defaultMaxResult)
@@ -96,7 +96,7 @@ func (j *job) lane() (dag.DAG, error) {
 	return dag.Lane(j.base, (j.turn-1)*j.cfg.MaxCalls+j.position-1)
 }
 
-// handles returns the handles in the metadata of messages, the oldest first.
+// handles returns the handles in the metadata of messages, oldest first.
 func handles(messages []llm.Message) (all []handle) {
 	for i := range messages {
 		raw, ok := messages[i].Metadata[handlesKey]
@@ -116,7 +116,7 @@ func handles(messages []llm.Message) (all []handle) {
 	return all[max(0, len(all)-maxHandles):]
 }
 
-// noted returns a message with handles in its metadata.
+// noted returns m with handles added to its metadata.
 func noted(m llm.Message, of ...handle) (llm.Message, error) {
 	if len(of) == 0 {
 		return m, nil

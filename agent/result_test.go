@@ -242,7 +242,7 @@ func TestLongResultOfPipeline(t *testing.T) {
 // TestLongResultName checks that no tool takes the name of the one that reads results.
 func TestLongResultName(t *testing.T) {
 	a := talk(model(), agent.Use(tool("read_result", func(string) (agent.Result, error) { return agent.Result{}, nil })))
-	if _, err := run(t, a, stone.Config{}); err == nil || !strings.Contains(err.Error(), "the name of the tool that reads long results") {
+	if _, err := run(t, a, stone.Config{}); err == nil || !strings.Contains(err.Error(), "is reserved for the tool that reads long results") {
 		t.Errorf("got %v", err)
 	}
 }

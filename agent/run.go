@@ -22,7 +22,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// pausedTurn is the stop reason of a provider that paused the turn and expects the same messages again.
+// pausedTurn is the stop reason with which a provider pauses a turn and expects the same messages again.
 const pausedTurn = "pause_turn"
 
 // run is one visit of an agent.
@@ -32,21 +32,21 @@ type run struct {
 	dag      dag.DAG
 	start    Context      // the context at the start of every turn
 	base     dag.DAG      // the DAG on which tool calls add nodes
-	lanes    []dag.DAG    // the DAGs with those nodes
-	room     atomic.Int64 // for kept results, in bytes
+	lanes    []dag.DAG    // the DAGs with the nodes of tool calls
+	room     atomic.Int64 // the remaining space for kept results, in bytes
 	turn     int
 	limit    int
-	repaired bool // an answer was sent back and no later one has fitted
-	told     bool // the model was told that it wrote a call as text
-	texts    int  // how often
-	repeats  int  // requests that were repeated because the answer repeated itself
+	repaired bool // whether an answer was sent back and no valid answer has followed
+	told     bool // whether the model was told that it wrote a call as text
+	texts    int  // how often the model wrote a call as text
+	repeats  int  // how many requests were repeated because the answer repeated itself
 	healed   int
 	paused   bool
 	models
-	answer event.Place // where the last answer was streamed
-	prefix *llm.Prefix // reported by the last reply about its request
-	called bool        // the model has called a tool
-	marks  marked.Set  // marks brought in by tools
+	answer event.Place // the place at which the last answer was streamed
+	prefix *llm.Prefix // what the last reply reported about its request
+	called bool        // whether the model has called a tool
+	marks  marked.Set  // the marks that tools have added
 	thread string      // the name of the conversation
 }
 
@@ -107,7 +107,7 @@ func (r *run) nextTurn(conversation []llm.Message) *Context {
 	c.Turn, c.Messages, c.prefix = r.turn, conversation, r.prefix
 	if choice := r.cfg.Params.ToolChoice; r.called && choice != "" && choice != "none" {
 		free := r.cfg.Params
-		free.ToolChoice = "auto" // otherwise the agent could not end
+		free.ToolChoice = "auto" // otherwise the agent could never end
 		c.Params = &free
 	}
 	return &c
@@ -148,8 +148,8 @@ func (r *run) open(ctx context.Context) error {
 	return nil
 }
 
-// opening holds an agent's rendered prompts: the first record of its conversation. Its tools and
-// parameters are for people who read the conversation; the agent uses the program's.
+// opening holds an agent's rendered prompts and is the first record of its conversation. The tools and parameters in it are only
+// for people who read the conversation; the agent uses those of the program.
 type opening struct {
 	System   string        `json:"system,omitempty"`
 	Messages []llm.Message `json:"messages"`
@@ -174,7 +174,7 @@ func (r *run) render(ctx context.Context) (o opening, err error) {
 	if err != nil {
 		return o, err
 	}
-	// An undeclared read has canceled the context: no request must be sent then.
+	// If an undeclared read has cancelled the context, no request must be sent.
 	if err := ctx.Err(); err != nil {
 		return o, err
 	}
@@ -209,11 +209,11 @@ func read[T any](r dag.Reader[T], d dag.DAG) (v T, err error) {
 	return r.From(d)
 }
 
-// next is the result of a turn: the end, with the draft, or another turn.
+// next is what follows a turn: the end, with the draft, or another turn.
 type next struct {
 	done  bool
 	draft any
-	say   []llm.Message // to the model before the next turn
+	say   []llm.Message // the messages to the model before the next turn
 }
 
 // decide chooses the next action after a turn.
@@ -245,7 +245,7 @@ func (r *run) decide(ctx context.Context, c *Context) (next, error) {
 		}
 		return r.judge(ctx, draft)
 	default:
-		return next{}, failure(kind.Error, nil, "the decide function answered with the action %q: want Continue, Loop or Halt", d.Action)
+		return next{}, failure(kind.Error, nil, "the decide function returned the action %q: want Continue, Loop or Halt", d.Action)
 	}
 }
 
@@ -299,7 +299,7 @@ func (r *run) finish(ctx context.Context, v any, conversation []llm.Message) (n 
 	return n, nil
 }
 
-// meta returns the usage of the agent as meta.
+// meta returns the agent's usage as node meta.
 func (r *run) meta() map[string]string {
 	meta := map[string]string{"turns": strconv.Itoa(r.turn), terms.Beside: conversationField}
 	if n := r.usage.InputTokens; n > 0 {
@@ -330,13 +330,13 @@ func modelFailure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if errors.Is(err, kind.Waiting) { // a capability of call.Model asks a person
+	if errors.Is(err, kind.Waiting) { // a capability behind a call.Model is asking a person
 		return err
 	}
-	if ended, ok := errors.AsType[fault.Ender](err); ok { // an account, perhaps one used by a wrapper around the model
+	if ended, ok := errors.AsType[fault.Ender](err); ok { // an account is exhausted, perhaps that of a wrapper around the model
 		return ended
 	}
-	if fault.Kind(err) == string(reasons.NotAdmitted) { // the Admit of a call.Model
+	if fault.Kind(err) == string(reasons.NotAdmitted) { // the Admit of a call.Model has rejected the request
 		return failure(reasons.NotAdmitted, &rejected{err}, "%v", err)
 	}
 	if llm.TooLong(err) {
@@ -354,12 +354,13 @@ func modelFailure(ctx context.Context, err error) error {
 	return failure(k, &modelError{err}, "%v", err)
 }
 
-// modelError is the error of a model as stone.Retry understands it.
+// modelError is a model's error with the methods that stone.Retry uses.
 type modelError struct{ error }
 
 func (e *modelError) Unwrap() error { return e.error }
 
-// Retryable is false if the provider rejected the request and would reject it again. A bad answer may be better next time.
+// Retryable returns false if the provider rejected the request and would reject it again. It returns true for a bad answer, which
+// may be better next time.
 func (e *modelError) Retryable() bool {
 	_, status := errors.AsType[*llm.HTTPError](e.error)
 	_, reported := errors.AsType[*llm.ProviderError](e.error)

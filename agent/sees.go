@@ -9,11 +9,11 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// samples has one media type of each kind. A model that accepts it is assumed to accept the whole kind.
+// samples contains one media type of each kind. A model that accepts the sample is assumed to accept the whole kind.
 var samples = []string{"image/png", "audio/wav", "video/mp4", "application/pdf"}
 
-// mediaTypes returns the media types that Config.Media can return: those that the schemas of its
-// nodes mark, or one of each kind if they mark none.
+// mediaTypes returns the media types that Config.Media can return: the types that the schemas of its nodes mark, or one type of
+// each kind if they mark none.
 func (a *agent) mediaTypes() (types []string) {
 	for _, q := range a.cfg.Media.Queries() {
 		if q.Type() == nil {
@@ -38,8 +38,8 @@ func (a *agent) mediaTypes() (types []string) {
 	return types
 }
 
-// refused returns the first error of check if check rejects every type that Config.Media can return. An agent whose media are
-// optional may have a model that accepts none.
+// refused returns the first error of check if check rejects every type that Config.Media can return. If the media are optional,
+// the model need not accept any type.
 func (a *agent) refused(check func(*llm.Media) error) (why error) {
 	if a.cfg.Media == nil || a.model == nil {
 		return nil

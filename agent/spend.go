@@ -10,19 +10,19 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A payment charges a model's step to the account of the context: an estimate before, the measured usage after, even if the
-// answer failed.
+// A payment charges a step that calls a model to the account in the context: first an estimate, afterwards the measured usage,
+// even if the answer failed.
 type payment struct {
 	*budget.Draw
 	meter *llm.Meter
 	watch func() *llm.Watcher // if nil, nothing is watched
-	spent budget.Usage        // spent by this request
-	own   bool                // the model draws on the account itself
-	again int                 // retries of a model that repeats itself
+	spent budget.Usage        // the usage of this request
+	own   bool                // whether the model draws on the account itself
+	again int                 // how often the model was called again because it repeated itself
 }
 
-// stuck watches for 1,000 bytes that occur 64 times, which no ordinary text contains. Tables, logs and padding stay far below; a
-// model in a loop never stops.
+// stuck watches for 1,000 bytes that occur 64 times, which no ordinary text contains. Tables, logs and padding stay far below
+// this limit, whereas a model in a loop always reaches it.
 func stuck() *llm.Watcher {
 	return &llm.Watcher{NGram: &llm.NGram{N: 1000, Threshold: 64}}
 }
@@ -32,8 +32,8 @@ func pay(ctx context.Context, step string, m llm.Model, req *llm.Request) (payme
 	return payment{Draw: draw, own: llm.InfoOf(m).Pays}, err
 }
 
-// ask sends the request, limited by the remaining budget, and passes each delta to hear. It returns the whole answer, or the part
-// received and an error.
+// ask sends the request, limited by the remaining budget, and passes each delta to hear. It returns the complete answer, or the
+// part received so far and an error.
 func (p *payment) ask(ctx context.Context, m llm.Model, req *llm.Request, hear func(*llm.Delta)) (reply *llm.Reply, err error) {
 	if err := p.Begin(); err != nil {
 		return nil, err
@@ -73,9 +73,8 @@ func (p *payment) failed(ctx context.Context, err error) error {
 	return failure
 }
 
-// end charges the cost of the step, from its record or its error, and returns it. The steps
-// within it were charged already if the model draws on the account itself; if it is
-// recorded, they are not visited again.
+// end charges the cost of the step, from its record or its error, and returns it. If the model draws on the account itself, the
+// steps within this step have already been charged; if this step is recorded, they are not visited again.
 func (p *payment) end(used budget.Usage, err error) budget.Usage {
 	defer p.Close()
 	if noted, ok := budget.CostOf(err); ok {
@@ -91,7 +90,7 @@ func (p *payment) end(used budget.Usage, err error) budget.Usage {
 	return used
 }
 
-// inTime runs work within the deadline of the context's account.
+// inTime runs work within the deadline of the account in ctx.
 func inTime[T any](ctx context.Context, work func(context.Context) (T, error)) (T, error) {
 	account := budget.From(ctx)
 	if _, limited := account.Deadline(); !limited {
@@ -126,7 +125,7 @@ func (a *agent) questions() (names []string) {
 	return names
 }
 
-// unpriced returns the models of the agent whose price is unknown: a budget that limits money rejects them.
+// unpriced returns the models of the agent whose price is unknown. A budget that limits money rejects them.
 func (a *agent) unpriced(ctx context.Context) []string {
 	if a.model == nil {
 		return nil
@@ -142,7 +141,7 @@ func (a *agent) unpriced(ctx context.Context) []string {
 	return nil
 }
 
-// unfit returns why the agent's model cannot answer, as far as the table in ctx shows; see llm.WithTable.
+// unfit returns an error if the agent's model cannot answer, as far as the table in ctx shows; see llm.WithTable.
 func (a *agent) unfit(ctx context.Context) error {
 	if a.model == nil {
 		return nil
@@ -157,7 +156,7 @@ func (a *agent) unfit(ctx context.Context) error {
 		return llm.CheckFit(ctx, a.model, &llm.Request{Model: a.cfg.Model, Messages: []llm.Message{llm.User("", m)}})
 	})
 	if err != nil {
-		return fmt.Errorf("Media: %w: use a model that reads it, or correct the entry of the model under :models in .stone/stone.edn", err)
+		return fmt.Errorf("Media: %w: use a model that reads it, or correct the model's entry under :models in .stone/stone.edn", err)
 	}
 	return nil
 }

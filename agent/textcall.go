@@ -9,8 +9,8 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// textCalls are the forms in which models write a call at the end of a text, if their server does not parse it, because
-// it supports no tools for the model or because the form is slightly wrong. The group is the name of the tool.
+// textCalls are the forms in which models write a call at the end of a text. This happens if the server does not parse the call,
+// because it does not support tools for the model or because the form is slightly wrong. The group matches the name of the tool.
 var textCalls = []*regexp.Regexp{
 	regexp.MustCompile(`(?s)<tool_calls?>\s*\[?\s*\{[^<]*?"name"\s*:\s*"([^"]+)".*(\}|</tool_calls?>)\s*$`),                 // Hermes, Qwen
 	regexp.MustCompile(`(?s)<function=([\w.:/-]+)>.*(</function>|\})\s*(</tool_call>)?\s*$`),                                // Llama, Qwen Coder
@@ -19,8 +19,8 @@ var textCalls = []*regexp.Regexp{
 	regexp.MustCompile(`(?s)<\|(?:python_tag|tool_call_begin)\|>\s*(?:functions\.)?(?:([\w-]+)(?::\d+)?\b|\{[^{]*?"name"\s*:\s*"([^"]+)").*$`),
 }
 
-// textCall returns the tool on offer whose call is all of a text, or its end, or "". Text after a call means that the model only
-// talks about calls.
+// textCall returns the name of an offered tool if a call of that tool is the whole text or its end, otherwise "". If more text
+// follows a call, the model is only talking about calls.
 func textCall(reply *llm.Reply, tools []Tool) string {
 	offered := func(name string) bool {
 		return slices.ContainsFunc(tools, func(t Tool) bool { return t.Name == name })

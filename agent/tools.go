@@ -36,8 +36,8 @@ type outcome struct {
 	Meta      json.RawMessage `json:"meta,omitempty"`
 	Failed    bool            `json:"failed,omitempty"`
 	Recommend *Recommendation `json:"recommend,omitempty"`
-	Kept      *handle         `json:"kept,omitempty"` // handle of the whole text
-	Ran       dag.Delta       `json:"ran,omitempty"`  // the nodes of the call: of its pipeline, and its kept result
+	Kept      *handle         `json:"kept,omitempty"` // the handle of the whole text
+	Ran       dag.Delta       `json:"ran,omitempty"`  // the nodes of the call: those of its pipeline, and its kept result
 }
 
 // dispatch runs the calls of the reply in order, except for those that may run concurrently, and adds results and recommendations
@@ -116,7 +116,7 @@ func (o *outcome) advice(tool string) Recommendation {
 	return advice
 }
 
-// find returns the tool with the name, or nil.
+// find returns the tool with the name, or nil if there is none.
 func find(tools []Tool, name string) *Tool {
 	for i := range tools {
 		if tools[i].Name == name {
@@ -137,7 +137,7 @@ func byClient(tools []Tool, call llm.ToolCall) bool {
 	return t != nil && t.Client
 }
 
-// together runs all calls in the range [from, to) that such accepts at the same time.
+// together concurrently runs all calls in the range [from, to) that such accepts.
 func (r *run) together(ctx context.Context, c *Context, outcomes []outcome, from, to int, such func([]Tool, llm.ToolCall) bool) error {
 	var wait sync.WaitGroup
 	errs := make([]error, to-from)
@@ -157,7 +157,7 @@ func (r *run) together(ctx context.Context, c *Context, outcomes []outcome, from
 	return errors.Join(errs...)
 }
 
-// call runs one call. Its address is turn and position, since the call ids of providers are not unique.
+// call runs one call. Its address consists of the turn and the position, because the call ids of providers are not unique.
 func (r *run) call(ctx context.Context, c *Context, i int) (outcome, error) {
 	j := &job{run: r, context: c, turn: c.Turn, position: i + 1, call: c.Reply.ToolCalls[i]}
 	j.tool = find(c.Tools, j.call.Name)
@@ -187,11 +187,11 @@ type job struct {
 	tool           *Tool // nil if there is no such tool
 	offered        []Tool
 	start          time.Time
-	done           bool    // and not replayed
-	end            dag.DAG // the DAG with the call's nodes; empty if it has none
+	done           bool    // whether the call was made now rather than replayed
+	end            dag.DAG // the DAG with the call's nodes; empty if there are none
 }
 
-// refuse returns the reason, for the model, why a call does not run, or "".
+// refuse returns the reason why a call does not run, in the words for the model, or "" if it can run.
 func (r *run) refuse(ctx context.Context, tools []Tool, j *job) (string, error) {
 	tool, call := j.tool, j.call
 	switch most := r.cfg.MaxCalls; {
@@ -204,7 +204,7 @@ func (r *run) refuse(ctx context.Context, tools []Tool, j *job) (string, error) 
 	case call.Input == nil:
 		return "The arguments of this call were cut off, so it was not run. Call the tool again, with shorter arguments.", nil
 	case tool.Run == nil:
-		return "", failure(kind.Error, nil, "the tool %q has no Run: give it a function", tool.Name)
+		return "", failure(kind.Error, nil, "the tool %q has no Run function: set one", tool.Name)
 	}
 	s, err := r.schemas.of(tool.Schema)
 	if err != nil {
@@ -255,7 +255,7 @@ func unknown(name string, tools []Tool) string {
 	return text + " The tools are: " + strings.Join(names, ", ") + "."
 }
 
-// alike reports whether a name probably means another one: models change case and separators and add prefixes.
+// alike reports whether a name probably means a tool: models change case and separators, and add prefixes.
 func alike(name, tool string) bool {
 	letters := func(s string) string {
 		return strings.Map(func(r rune) rune {
@@ -269,8 +269,8 @@ func alike(name, tool string) bool {
 	return a != "" && b != "" && (strings.Contains(a, b) || strings.Contains(b, a))
 }
 
-// do runs the tool, or tells the model why not. Errors are passed to the model, except for the end of the run and a waiting
-// question: a resumed run repeats that call.
+// do runs the tool, or tells the model why it did not run. Errors are passed to the model, except for the end of the run and a
+// waiting question, after which a resumed run repeats the call.
 func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return outcome{}, err
@@ -311,7 +311,7 @@ func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 		j.show(&o, res.Media)
 	}
 	if j.end.Len() > 0 {
-		// The call is recorded with its nodes, since a replayed call does not make them again.
+		// The call is recorded with its nodes, because a replayed call does not make them again.
 		if o.Ran, err = j.base.Delta(j.end); err != nil {
 			return o, err
 		}
@@ -325,8 +325,8 @@ func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 	return o, nil
 }
 
-// show adds the media of a result. The model is told which media it cannot be shown and why: a request with them would be
-// rejected.
+// show adds the media of a result. The model is told which media cannot be shown to it and why. They are left out, because a
+// request with them would be rejected.
 func (j *job) show(o *outcome, media []*llm.Media) {
 	size := 0
 	for _, m := range media {
@@ -353,7 +353,7 @@ func (j *job) guarded(ctx context.Context) (res Result, err error) {
 		if p := recover(); p != nil {
 			stack := debug.Stack()
 			j.place.Send(event.ToolPanicked{Tool: j.tool.Name, Error: fmt.Sprint(p), Stack: string(stack)})
-			err = fmt.Errorf("the tool %q broke down: %v", j.tool.Name, p)
+			err = fmt.Errorf("the tool %q panicked: %v", j.tool.Name, p)
 		}
 	}()
 	limit := j.tool.Timeout
@@ -364,7 +364,7 @@ func (j *job) guarded(ctx context.Context) (res Result, err error) {
 	defer cancel()
 	res, err = j.tool.Run(within, j.call.Input)
 	if err != nil && within.Err() != nil && ctx.Err() == nil {
-		err = fmt.Errorf("the tool %q was stopped after %v, which is its limit: %w", j.tool.Name, limit, err)
+		err = fmt.Errorf("the tool %q was stopped at its time limit of %v: %w", j.tool.Name, limit, err)
 	}
 	return res, err
 }

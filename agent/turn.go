@@ -32,12 +32,12 @@ func Wrap(use []Middleware, inner Handler) Handler {
 	}
 }
 
-// onion runs middlewares around a handler. Its functions share one Context, which keeps the stack of an agent waiting for its
-// model at 16 KB instead of 32, and the agent at 66 KB instead of 82.
+// onion runs middlewares around a handler. Its functions share one Context. This keeps the stack of an agent that is waiting for
+// its model at 16 KB instead of 32 KB, and the whole agent at 66 KB instead of 82 KB.
 type onion struct {
 	events
 	inner   func(context.Context, *Context) error
-	offered []Tool // tools of all middlewares, in order; may be empty
+	offered []Tool // the tools of all middlewares, in order; may be empty
 }
 
 // run runs the rings from the outermost to the inner handler and back.
@@ -69,7 +69,8 @@ func (o *onion) wrap(ctx context.Context, c *Context, m *Middleware, rest []Midd
 	return err
 }
 
-// offer is Context.Offer. While the tools follow the order of the middlewares, they share one slice made with the agent.
+// offer is like Context.Offer. As long as the tools are in the order of the middlewares, they share one slice, which is made with
+// the agent.
 func (o *onion) offer(c *Context, t *Tool) {
 	n := len(c.Tools)
 	if partOf(o.offered, c.Tools) && n < len(o.offered) && o.offered[n].Name == t.Name {
@@ -79,7 +80,7 @@ func (o *onion) offer(c *Context, t *Tool) {
 	*c = c.Offer(*t)
 }
 
-// partOf reports whether all begins with the tools.
+// partOf reports whether all begins with tools.
 func partOf(all, tools []Tool) bool {
 	return len(tools) == 0 || len(all) > 0 && &tools[0] == &all[0]
 }
@@ -103,13 +104,14 @@ func (r *run) ask(ctx context.Context, c *Context) error {
 	if err := r.granted(c.Tools); err != nil {
 		return err
 	}
-	// After the model's own words, servers continue that message or reject the request, which only a paused turn wants.
+	// If a request ends with the model's own words, servers continue that message or reject the request. Only a paused turn wants
+	// this.
 	if n := len(c.Messages); n == 0 || c.Messages[n-1].Role == llm.RoleAssistant && !r.paused {
 		c.Messages = append(slices.Clip(c.Messages), llm.User("Continue."))
 	}
 	reply, err := r.recall(ctx, c)
 	if err != nil {
-		if errors.Is(err, reasons.Overflow) { // the window is smaller
+		if errors.Is(err, reasons.Overflow) { // the window is smaller than assumed
 			r.full, _ = c.request().Tokens()
 		}
 		return err
@@ -140,13 +142,13 @@ func (r *run) heard(c *Context, reply *llm.Reply) {
 // windowFull is the stop reason of an answer cut off at the end of the model's window.
 const windowFull = "model_context_window_exceeded"
 
-// granted reports a tool with an effect that the agent does not declare, since the run's grant was compared only with declared
-// effects.
+// granted reports a tool with an effect that the agent does not declare, because the run's grant was compared only with the
+// declared effects.
 func (r *run) granted(tools []Tool) error {
 	for _, t := range tools {
 		for _, e := range t.Effects {
 			if !slices.Contains(r.effects, e) {
-				return failure(kind.Error, nil, "the tool %q has the effect %q, which the agent does not declare: add it to Effects of the middleware that offers it", t.Name, e)
+				return failure(kind.Error, nil, "the tool %q has the effect %q, which the agent does not declare: add the effect to Effects of the tool's middleware", t.Name, e)
 			}
 		}
 	}
@@ -159,7 +161,7 @@ type turnRecord struct {
 	Usage budget.Usage `json:"usage,omitzero"`
 }
 
-// recall calls the model, or takes the answer from the run's records. A recorded answer is used even if the request has changed.
+// recall calls the model, or returns the recorded answer. A recorded answer is used even if the request has changed.
 func (r *run) recall(ctx context.Context, c *Context) (*llm.Reply, error) {
 	q, err := r.question(ctx, c)
 	if err != nil {
@@ -180,7 +182,7 @@ func (q *question) reply(c *Context, rec *turnRecord, err error) (*llm.Reply, er
 		return nil, err
 	case q.asked:
 	case rec.Reply == nil:
-		return nil, failure(kind.Replay, nil, "the recorded turn has no reply: remove it to ask again")
+		return nil, failure(kind.Replay, nil, "the recorded turn has no reply: remove the record to call the model again")
 	default:
 		llm.Recall(q.place, q.model, &q.req, q.turn, rec.Reply, rec.Usage)
 	}
@@ -209,13 +211,13 @@ func withoutNull(calls []llm.ToolCall) []llm.ToolCall {
 	return calls
 }
 
-// question is one running request. It is a value with methods because closures would allocate each shared variable.
+// question is one request in progress. It is a value with methods, because closures would allocate each shared variable.
 type question struct {
 	*run
 	payment
 	turn  int
 	req   llm.Request
-	asked bool // and not replayed
+	asked bool // whether the model was called now rather than the answer replayed
 	tell  *llm.Report
 }
 
@@ -224,7 +226,7 @@ func (r *run) question(ctx context.Context, c *Context) (q *question, err error)
 	q = &question{run: r, turn: c.Turn, req: llm.Request{
 		Model: c.Model, System: c.System, Messages: slices.Clip(c.Messages), MaxTokens: c.MaxTokens,
 		ResponseFormat: c.Format, Prefix: c.prefix,
-		// An answer without tools is probably the last, after which nothing reads the cache.
+		// Without tools, the first answer is probably the last, and nothing would read the cache.
 		Cache: !r.cfg.NoCache && (len(c.Tools) > 0 || c.Turn > 1), Conversation: r.thread,
 	}}
 	if c.Params != nil {
@@ -243,10 +245,10 @@ func (r *run) question(ctx context.Context, c *Context) (q *question, err error)
 func (q *question) ask(ctx context.Context, _ struct{}) (turnRecord, error) {
 	if q.full > 0 {
 		if length, _ := q.req.Tokens(); length >= q.full {
-			return turnRecord{}, failure(reasons.Overflow, nil, "the conversation of about %d tokens is longer than the model's window, which ended at %d%s", length, q.full, toShorten)
+			return turnRecord{}, failure(reasons.Overflow, nil, "the conversation has about %d tokens, and the model's window ended at %d%s", length, q.full, toShorten)
 		}
 	}
-	if !q.own { // otherwise the model's own calls are recorded
+	if !q.own { // otherwise the model's own calls have been recorded
 		if err := asked.Before(ctx, q.model, &q.req); err != nil {
 			return turnRecord{}, err
 		}
@@ -277,10 +279,11 @@ func (q *question) ask(ctx context.Context, _ struct{}) (turnRecord, error) {
 	return turnRecord{reply, q.spent}, nil
 }
 
-// toShorten says what to do about a conversation that is too long.
+// toShorten is the part of an error that says what to do about a conversation that is too long.
 const toShorten = ": add the middleware Compact (with a smaller Keep if it has one), or use a model with a larger window"
 
-// keepable removes arguments that no node can contain or that are too long: then only the call fails, not the paid turn.
+// keepable removes arguments that no node can contain or that are too long, so that only the call fails and not the turn, which
+// was paid for.
 func keepable(calls []llm.ToolCall) []llm.ToolCall {
 	calls = slices.Clone(calls)
 	for i := range calls {

@@ -4,8 +4,8 @@
 // A [Channel] passes the questions to the program around a run. Package cli asks them at the terminal; package serve offers them
 // on pages and over an API, MCP and webhooks, and its answers outlive the process.
 //
-// A choice that ends in "…" accepts any text after it: [Blank] returns the text before, and [Chosen] says whether a response is
-// one of the choices. The name of the person who answers can be at most [MaxBy] bytes long.
+// A choice that ends in "…" accepts any text in place of the "…": [Blank] returns the text before it, and [Chosen] reports
+// whether a response is one of the choices. The name of the person who answers can be at most [MaxBy] bytes long.
 package ask
 
 import (
@@ -23,10 +23,10 @@ import (
 // A Question is a question to a person. In a program that serves several runs, RunID
 // and Path together identify an open question.
 type Question struct {
-	Name    string         // of the asking ashlar; unique in a pipeline
+	Name    string         // the name of the asking ashlar; unique in a pipeline
 	RunID   string         // the id of the run; empty before a run
 	Path    string         // the address of the ashlar; empty before a run
-	Text    string         // for the person; empty before a run
+	Text    string         // the text shown to the person; empty before a run
 	Choices []string       // if not empty, the answer must be one of them; see Blank
 	Schema  *schema.Schema // if not nil, the answer must be JSON that fits it
 	Problem string         // why the previous answer was rejected, or ""
@@ -34,8 +34,8 @@ type Question struct {
 	// Standing lists the choices that also answer all later questions of this Name in the run. A journal can share them among the
 	// runs of a session.
 	Standing []string
-	// Deadline limits how long a waiting run waits for an answer; zero means unlimited. Default is the answer after that; an
-	// empty one cancels the question.
+	// Deadline limits how long a waiting run waits for an answer; zero means unlimited. Default is the answer that then applies;
+	// an empty answer cancels the question.
 	Deadline time.Duration
 	Default  string
 	// Call is the tool call that the answer approves or refuses, or nil.
@@ -44,9 +44,9 @@ type Question struct {
 
 // A Call is a model's tool call that needs a person's decision.
 type Call struct {
-	ID      string          `json:"id,omitempty"` // given by the model
+	ID      string          `json:"id,omitempty"` // the id that the model has given the call
 	Tool    string          `json:"tool"`
-	Input   json.RawMessage `json:"input"`             // the arguments, whole
+	Input   json.RawMessage `json:"input"`             // the complete arguments
 	Request string          `json:"request,omitempty"` // the user's request to the agent
 	Said    string          `json:"said,omitempty"`    // the model's text with the call
 	Client  bool            `json:"client,omitempty"`  // the client of the run executes the call: the answer is its result
@@ -85,8 +85,8 @@ func Chosen(choices []string, response string) bool {
 	})
 }
 
-// Check returns why a response is rejected, or nil. The empty response, which cancels
-// the question, is never rejected. A [Frontend] that calls Check can ask again at once.
+// Check returns an error if the response is rejected, otherwise nil. The empty response, which cancels the question, is never
+// rejected. A [Frontend] that calls Check can ask again at once.
 func (q *Question) Check(response string) error {
 	if response == "" {
 		return nil
@@ -121,9 +121,9 @@ type Answer struct {
 	Response string // empty if the person cancelled the question
 	// By is the author of the answer, such as "user ada" or "token ops", at most MaxBy bytes long. It is empty if unknown.
 	By string
-	// Given is the time of the answer to this question or, for a standing answer, to an earlier one. Zero means now.
+	// Given is the time at which this question was answered or, for a standing answer, an earlier question. Zero means now.
 	Given time.Time
-	// To is the version of the answered question; empty if unknown.
+	// To is the version of the answered question; it is empty if unknown.
 	To string
 }
 

@@ -2,8 +2,8 @@ package ask
 
 import "context"
 
-// A Channel is a Frontend over a Go channel, for the program around a run: receive questions from it in any goroutine, and answer
-// them in any order. Its buffer holds questions that nobody has received yet.
+// A Channel is a Frontend over a Go channel, for the program around a run. Receive questions from the channel in any goroutine,
+// and answer them in any order. The channel's buffer holds questions that have not been received yet.
 //
 //	questions := make(ask.Channel)
 //	go func() {

@@ -13,20 +13,21 @@ import (
 
 // A Bound is the most that a step or a pipeline may cost, in USD, as far as it is known beforehand. It may depend on widths,
 // which are numbers of lanes: 0.02 + 0.31 × each-document. It names the parts that have no bound. The zero Bound costs nothing. A
-// Bound is immutable: its methods return new ones.
+// Bound is immutable: its methods return new Bounds.
 type Bound struct {
-	sums  []sum // alternatives, of which the dearest counts; no alternatives cost nothing
+	sums  []sum // alternatives, of which the most expensive counts; without alternatives, the Bound costs nothing
 	open  []string
 	parts []Part
 }
 
-// A sum is an amount in USD for each product of widths. A product is the sorted names of the widths, joined by product;
-// without a width it is empty.
+// A sum maps each product of widths to an amount in USD. A product is written as the sorted names of the widths, joined by
+// product; it is empty if there is no width.
 type sum map[string]float64
 
 const (
 	product = " × "
-	// maxSums is the maximum number of alternatives of a Bound. More are merged into one sum that is at least as dear.
+	// maxSums is the maximum number of alternatives of a Bound. If there are more, they are merged into one sum that is at least
+	// as high.
 	maxSums = 16
 )
 
@@ -34,24 +35,25 @@ const (
 type Part struct {
 	Path  string
 	Note  string // how the amount is computed
-	Bound Bound  // without parts
+	Bound Bound  // the bound of this part, which has no parts itself
 }
 
-// AtMost returns the bound of work that costs at most usd. NaN and infinity mean unbounded.
+// AtMost returns the bound for work that costs at most usd. NaN and infinity mean unbounded.
 func AtMost(usd float64) Bound {
 	switch {
 	case math.IsNaN(usd) || math.IsInf(usd, 1):
-		return Unbounded("its price is no number")
+		return Unbounded("its price is not a number")
 	case usd <= 0:
 		return Bound{}
 	}
 	return Bound{sums: []sum{{"": usd}}}
 }
 
-// Unbounded returns the bound of unlimited work. Why explains it to people, as in "the price of m is unknown".
+// Unbounded returns the bound for work whose cost is not limited. Why is the reason, for people, as in "the price of m is
+// unknown".
 func Unbounded(why string) Bound { return Bound{open: []string{why}} }
 
-// Add returns the bound of b and the others together.
+// Add returns the bound for b and the others together.
 func (b Bound) Add(others ...Bound) Bound {
 	total := Bound{sums: slices.Clone(b.sums), open: slices.Clone(b.open), parts: slices.Clone(b.parts)}
 	for _, o := range others {
@@ -80,13 +82,13 @@ func (b Bound) Add(others ...Bound) Bound {
 	return total
 }
 
-// Or returns the bound of paying either b or o.
+// Or returns the bound for paying either b or o.
 func (b Bound) Or(o Bound) Bound {
 	both := Bound{open: union(slices.Clone(b.open), o.open)}
 	if both.sums = dearest(slices.Concat(b.sums, o.sums)); len(both.sums) > maxSums {
 		both.sums = merged(both.sums)
 	}
-	counts := func(of Bound) bool { // otherwise the money is elsewhere
+	counts := func(of Bound) bool { // parts that do not determine the bound are left out
 		return len(of.open) > 0 || slices.ContainsFunc(of.sums, func(s sum) bool {
 			return slices.ContainsFunc(both.sums, func(t sum) bool { return maps.Equal(s, t) })
 		})
@@ -100,7 +102,7 @@ func (b Bound) Or(o Bound) Bound {
 	return both
 }
 
-// Times returns the bound of paying b n times.
+// Times returns the bound for paying b n times.
 func (b Bound) Times(n int) Bound {
 	if n <= 0 {
 		return Bound{}
@@ -108,8 +110,8 @@ func (b Bound) Times(n int) Bound {
 	return b.each(func(at string, usd float64) (string, float64) { return at, usd * float64(n) })
 }
 
-// Over returns the bound of paying b in each lane of a fan-out with an unknown number of lanes. If a name occurs more than once,
-// it stands for the widest of these fan-outs.
+// Over returns the bound for paying b in each lane of a fan-out with an unknown number of lanes, which width names. If several
+// fan-outs have the same name, it stands for the widest of them.
 func (b Bound) Over(width string) Bound {
 	width = strings.ReplaceAll(width, product, " x ")
 	return b.each(func(at string, usd float64) (string, float64) {
@@ -119,7 +121,7 @@ func (b Bound) Over(width string) Bound {
 	})
 }
 
-// At returns the bound with the named widths replaced by numbers.
+// At returns the bound with the named widths replaced with numbers.
 func (b Bound) At(widths map[string]int) Bound {
 	return b.each(func(at string, usd float64) (string, float64) {
 		var left []string
@@ -180,7 +182,7 @@ func (s sum) within(t sum) bool {
 	return true
 }
 
-// merged returns one sum that is at least as dear as each of them.
+// merged returns one sum that is at least as high as each of the given sums.
 func merged(sums []sum) []sum {
 	all := sum{}
 	for _, s := range sums {
@@ -209,7 +211,7 @@ func (b Bound) Noted(note string) Bound {
 	return b
 }
 
-// In returns b as the cost of the step at a path: parts without a path get this one.
+// In returns b as the cost of the step at a path: it sets the path of parts that have no path.
 func (b Bound) In(path string) Bound {
 	if len(b.parts) == 0 {
 		b = b.Noted("")
@@ -241,7 +243,8 @@ func (b Bound) USD() (usd float64, known bool) {
 // Open names the unbounded parts.
 func (b Bound) Open() []string { return slices.Clone(b.open) }
 
-// Parts returns the parts that cost something, in the order of the pipeline. Their sum may exceed b if only one of several runs.
+// Parts returns the parts that cost something, in the order of the pipeline. The sum of the parts may exceed b if only one of
+// several steps runs.
 func (b Bound) Parts() []Part { return slices.Clone(b.parts) }
 
 // String formats the bound, rounded up, without the unbounded parts.
@@ -281,7 +284,7 @@ func shown(usd float64) string {
 	return text
 }
 
-// Fits returns nil if b stays within a limit in USD. The error names the sum and its dearest part.
+// Fits returns nil if b stays within a limit in USD. Otherwise, the error names the sum and its most expensive part.
 func (b Bound) Fits(limit float64) error {
 	limit = max(limit, 0)
 	if usd, known := b.USD(); known && usd <= limit*(1+1e-9) {
@@ -289,7 +292,7 @@ func (b Bound) Fits(limit float64) error {
 	}
 	budget := strconv.FormatFloat(limit, 'f', -1, 64)
 	if len(b.open) > 0 {
-		return fmt.Errorf("the run may cost more than any sum, since %s; its budget is %s", b.open[0], budget)
+		return fmt.Errorf("the cost of the run is unbounded, since %s; its budget is %s", b.open[0], budget)
 	}
 	text := fmt.Sprintf("the run may cost at most %s USD; its budget is %s", b, budget)
 	if len(b.parts) > 0 {
@@ -299,7 +302,7 @@ func (b Bound) Fits(limit float64) error {
 	return errors.New(text)
 }
 
-// weight compares bounds for people: widths count as ten lanes.
+// weight returns a number for comparing bounds in messages. Each width counts as ten lanes.
 func (b Bound) weight() (most float64) {
 	for _, s := range b.sums {
 		usd := 0.0

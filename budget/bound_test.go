@@ -75,7 +75,7 @@ func TestBoundFits(t *testing.T) {
 	}{
 		{b, "the run may cost at most 1.84 USD; its budget is 1.5: 1.20 of it is for draft"},
 		{b.Over("n"), "the run may cost at most 1.84 × n USD; its budget is 1.5: 1.20 × n of it is for draft"},
-		{b.Add(budget.Unbounded("the price of m is unknown")), "the run may cost more than any sum, since the price of m is unknown; its budget is 1.5"},
+		{b.Add(budget.Unbounded("the price of m is unknown")), "the cost of the run is unbounded, since the price of m is unknown; its budget is 1.5"},
 	} {
 		if err := test.b.Fits(1.5); err == nil || err.Error() != test.want {
 			t.Errorf("%v, want %q", err, test.want)

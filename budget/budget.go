@@ -8,16 +8,17 @@ import (
 	"github.com/stonelayer/stone/internal/bounds"
 )
 
-// Limits bound spending. Nil means unlimited, and 0 or less means nothing may be spent: new(2.0) means two dollars, and new(0.0)
-// means none. In JSON the members are max-roundtrips, max-tokens, max-usd and latency-ms; a missing member means unlimited.
+// Limits limit spending. Nil means unlimited, and 0 or less means that nothing may be spent: new(2.0) means two dollars, and
+// new(0.0) means none. In JSON the members are max-roundtrips, max-tokens, max-usd and latency-ms; a missing member means
+// unlimited.
 type Limits struct {
-	Roundtrips *int           `json:"max-roundtrips,omitempty"` // invocations of capabilities, turns of agents
-	Tokens     *int           `json:"max-tokens,omitempty"`     // input and output
+	Roundtrips *int           `json:"max-roundtrips,omitempty"` // invocations of capabilities and turns of agents
+	Tokens     *int           `json:"max-tokens,omitempty"`     // input and output tokens
 	USD        *float64       `json:"max-usd,omitempty"`
 	Latency    *time.Duration `json:"-"` // counted from the opening of the account
 }
 
-// An Amount is an amount spent or to be spent. Negative parts count as zero.
+// An Amount has been spent or is to be spent. Negative fields count as zero.
 type Amount struct {
 	Roundtrips int     `json:"roundtrips,omitempty"`
 	Tokens     int     `json:"tokens,omitempty"`
@@ -46,21 +47,22 @@ type Account struct {
 	spent  Amount
 	held   Possible // the part of spent whose cost is unknown
 	used   Usage
-	since  bool               // used includes the usage recorded by earlier processes: see Under
-	open   int                // unsettled estimates
-	run    bool               // made by Run
-	below  func(string) Usage // for such an account: see Earlier
+	since  bool               // whether used includes the usage recorded by earlier processes; see Under
+	open   int                // the number of unsettled estimates
+	run    bool               // whether the account was made by Run
+	below  func(string) Usage // for an account made by Run; see Earlier
 	runs   map[string]bill    // resumable runs, by id
 }
 
-// A tree is an account with all accounts under it, which share a lock: an amount is taken from a whole chain of accounts at once.
+// A tree is the shared state of an account and all accounts under it. They share a lock, because an amount is taken from a whole
+// chain of accounts at once.
 type tree struct {
 	mu      sync.Mutex
 	settled chan struct{} // closed when an estimate is settled; nil if no draw waits
-	waiting int           // draws that wait
+	waiting int           // the number of waiting draws
 }
 
-// New opens an account. Its time starts now.
+// New opens an account. Its limit on time is counted from now.
 func New(l Limits) *Account {
 	return &Account{tree: new(tree), limits: l, opened: time.Now()}
 }
@@ -68,7 +70,8 @@ func New(l Limits) *Account {
 // whole reports whether the account belongs to a whole run.
 func (a *Account) whole() bool { return a.above == nil }
 
-// Sub opens an account under this one, with its own limits. Its time starts now. Under a nil account it is like New.
+// Sub opens an account under this one, with limits of its own. Its limit on time is counted from now. On a nil account, Sub is
+// like New.
 func (a *Account) Sub(l Limits) *Account {
 	sub := New(l)
 	if a != nil {
@@ -90,8 +93,7 @@ func From(ctx context.Context) *Account {
 	return a
 }
 
-// Spent returns the amount spent on this account and the accounts under it, reservations
-// included.
+// Spent returns the amount spent on this account and the accounts under it, including reservations.
 func (a *Account) Spent() Amount {
 	if a == nil {
 		return Amount{}
@@ -112,7 +114,7 @@ func (a *Account) Used() Usage {
 	return a.used
 }
 
-// use adds to the usage. Accounts that Under opened already include recorded usage.
+// use adds u to the usage. Accounts that Under opened already include recorded usage.
 func (a *Account) use(u Usage, recorded bool) {
 	if a == nil {
 		return
@@ -136,10 +138,11 @@ func (a *Account) Under(path string) *Account {
 	return sub
 }
 
-// Left returns the remaining budget: the least of all accounts up the chain, never below 0.
+// Left returns the remaining budget: for each limit, the least that is left on this account and the accounts above it, but never
+// less than 0.
 func (a *Account) Left() Limits { return a.left(Amount{}) }
 
-// left is like Left, after returning an amount.
+// left is like Left, but as if the amount back had been returned to the account.
 func (a *Account) left(back Amount) Limits {
 	if a == nil {
 		return Limits{}
@@ -163,7 +166,7 @@ func (a *Account) rest(back Amount) (left Limits) {
 	return left
 }
 
-// least returns the rest of limit, or left if that is less.
+// least returns what is left of limit after spent, or left if that is less.
 func least[N int | float64 | time.Duration](left, limit *N, spent N) *N {
 	if limit == nil {
 		return left
@@ -184,8 +187,8 @@ func (a *Account) Deadline() (deadline time.Time, ok bool) {
 	return deadline, ok
 }
 
-// Context returns a context that ends at the account's deadline. Its cause is then an *ExhaustedError. The caller must call the
-// function to release the context.
+// Context returns a context that ends at the account's deadline. The cause is then an *ExhaustedError. The caller must call the
+// returned function to release the context.
 func (a *Account) Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, ok := a.Deadline()
 	if !ok {

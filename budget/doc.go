@@ -5,25 +5,26 @@
 //	result, err := stone.Run(ctx, pipeline, cfg)
 //
 // Calls and agents draw on the account in their context. They reserve the estimated cost of a request before it is sent; the
-// reservation fails if the account cannot pay. They settle the actual cost afterwards: see [Draw]. [Fixed] is the quote of a step
-// with a fixed cost.
+// reservation fails if the account cannot pay. They settle the actual cost afterwards; see [Draw]. [Fixed] returns the quote for
+// a step with a fixed cost.
 //
-// A step that a journal records draws with a [Draw]: a recorded result is not paid again when a run is resumed. The account of a
-// resumed run is charged with the run's cost so far in all processes; see [Account.Run].
+// A step that a journal records draws with a [Draw], so a recorded result is not paid for again when a run is resumed. The
+// account of a resumed run is charged with the run's cost so far in all processes; see [Account.Run].
 //
-// Reservations count as spent, so concurrent requests cannot overdraw together: the account exceeds a limit by one estimate at
-// most. A draw that is blocked only by others' open estimates waits for them. An attempt whose process died counts with an
-// estimate from the outputs of similar steps in the run; see [WithOutputs]. An account that limits money rejects models whose
-// [Price] is not known.
+// Reservations count as spent, so concurrent requests cannot together overdraw the account: it exceeds a limit by one estimate at
+// most. A draw that is blocked only by others' open estimates waits until these are settled. An attempt whose process died counts
+// with an estimate based on the outputs of similar steps in the run; see [WithOutputs]. An account that limits money rejects
+// models whose [Price] is unknown.
 //
 // # For packages of steps
 //
-// A package whose steps cost money quotes each one with a [Quote], and attaches the cost of a failed attempt to its error with
-// [Costly]; [CostOf] reads it. A [Bound] is the most that work can cost: [AtMost] an amount, or [Unbounded] for a reason.
+// A package whose steps cost money estimates the cost of each step with a [Quote]. It attaches the cost of a failed attempt to
+// the error with [Costly]; [CostOf] reads it. A [Bound] is the most that work can cost: [AtMost] an amount, or [Unbounded] for a
+// reason.
 //
 // # Several runs
 //
-// A [Shared] budget applies to all runs that its [Rule] selects, for a [Period] such as a [Day] or a [Month]; without one it is
-// never renewed. [Drawn] selects the budgets of a run, for journal.Options.Budgets, and [Observe] and [Earlier] tell an account
-// how much earlier processes of a run have spent. A [Balance] is the state of a budget in a period.
+// A [Shared] budget applies to all runs that its [Rule] selects, for a [Period] such as a [Day] or a [Month]. Without a Period,
+// it is never renewed. [Drawn] selects the budgets of a run, for journal.Options.Budgets, and [Observe] and [Earlier] tell an
+// account how much earlier processes of a run have spent. A [Balance] is the state of a budget in a period.
 package budget

@@ -9,8 +9,8 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 )
 
-// A Draw pays for a recorded step: a stone.Step that costs something. A recorded result
-// costs nothing more, so a resumed run spends as much as an uninterrupted one.
+// A Draw pays for a recorded step: a stone.Step that costs something. A recorded result costs nothing more, so a resumed run
+// spends as much as an uninterrupted run.
 //
 //	draw, err := account.Draw(ctx, stone.In(ctx), "ask", budget.Fixed(budget.Amount{Roundtrips: 1}))
 //	if err != nil {
@@ -28,12 +28,12 @@ type Draw struct {
 	account  *Account
 	quote    Quote
 	outputs  *outputs
-	class    string // class of the step, for outputs
-	lost     Amount // counted if the step starts and its cost stays unknown
+	class    string // the class of the step, for outputs
+	lost     Amount // the amount that counts if the step starts and its cost remains unknown
 	reserved *reservation
-	known    bool // the result is recorded, so nothing was reserved
-	before   bool // the result was recorded before this process
-	repeated bool // this process has already charged the result; see Body
+	known    bool // whether the result is recorded, so that nothing was reserved
+	before   bool // whether the result was recorded before this process
+	repeated bool // whether this process has already charged the result; see Body
 	live     bool
 	ended    bool
 }
@@ -43,14 +43,13 @@ type Body interface {
 	// Path returns the address of the body.
 	Path() string
 	// Recorded reports whether the run has the result of the named step from an earlier process, or from a worker. Repeated
-	// reports whether an earlier attempt at the body in this process made it and charged the account.
+	// reports whether an earlier attempt at the body in this process produced the result and charged the account.
 	Recorded(step string) (recorded, repeated bool)
 }
 
-// Draw reserves the cost of the named step of a body. It reserves nothing if
-// the result of the step is recorded. While open estimates of others leave too little, it
-// waits until they are settled, unless ctx belongs to a step with an open estimate of its
-// own. The error is an *ExhaustedError, an *UnpricedError or the cause of the end of ctx.
+// Draw reserves the cost of the named step of a body. It reserves nothing if the result of the step is recorded. If open
+// estimates of others leave too little, Draw waits until they are settled, unless ctx belongs to a step that itself has an open
+// estimate. The error is an *ExhaustedError, an *UnpricedError or ctx's cause.
 func (a *Account) Draw(ctx context.Context, at Body, step string, q Quote) (*Draw, error) {
 	d := &Draw{account: a, quote: q, outputs: outputsIn(ctx), lost: q.Most.sane()}
 	if d.outputs != nil && q.Output > 0 {
@@ -67,7 +66,7 @@ func (a *Account) Draw(ctx context.Context, at Body, step string, q Quote) (*Dra
 }
 
 // Context returns the context for the step. It declares the cost of the step, estimated from the outputs of similar steps in the
-// run. A journal notes it with each attempt and assumes it for attempts without a result.
+// run. A journal records this cost with each attempt and assumes it for attempts without a result.
 func (d *Draw) Context(ctx context.Context) context.Context {
 	if !d.known {
 		d.lost = d.outputs.expected(d.class, d.quote)
@@ -79,8 +78,8 @@ func (d *Draw) Context(ctx context.Context) context.Context {
 	return declared.With(ctx, d.lost)
 }
 
-// Begin must be called when the work of the step starts. It fails with an *ExhaustedError
-// if the step was expected to be recorded, is not, and cannot be paid.
+// Begin must be called when the work of the step starts. It fails with an *ExhaustedError if the step was expected to be recorded
+// but is not, and the account cannot pay for it.
 func (d *Draw) Begin() (err error) {
 	if d.live = true; d.known {
 		d.known = false
@@ -89,7 +88,7 @@ func (d *Draw) Begin() (err error) {
 	return err
 }
 
-// Estimate returns the estimated usage of a step that started and whose usage is unknown.
+// Estimate returns the estimated usage of the step, for a step that has started and whose usage is unknown.
 func (d *Draw) Estimate() Usage {
 	return Usage{OutputTokens: d.lost.Tokens, USD: d.lost.USD, Estimated: true}
 }
@@ -103,8 +102,8 @@ func (d *Draw) Left() Limits {
 	return d.account.left(took)
 }
 
-// End settles the cost of the step, whether it was spent now or recorded before. It must
-// not be called for work that started and did not finish: Close charges the estimate.
+// End settles the cost of the step, whether it was spent now or recorded before. It must not be called for work that started but
+// did not finish: in that case, Close charges the estimate.
 func (d *Draw) End(used Usage) {
 	d.ended = true
 	spent := used.Amount()
@@ -127,8 +126,8 @@ func (d *Draw) End(used Usage) {
 // Live reports whether the work of the step has started in this process.
 func (d *Draw) Live() bool { return d.live }
 
-// Close must be called last. Without an End it cancels the reservation of a step that did not start, and otherwise charges the
-// declared cost.
+// Close must be called last. If End was not called, Close cancels the reservation of a step that did not start, and otherwise
+// charges the declared cost.
 func (d *Draw) Close() {
 	switch {
 	case d == nil || d.ended:
@@ -139,8 +138,8 @@ func (d *Draw) Close() {
 	}
 }
 
-// Costly returns err with the usage spent before it occurred. A failed attempt counts like any other: an empty answer, or one
-// that breaks its protocol, was paid for. The zero usage means that nothing was spent. It returns nil for a nil error.
+// Costly returns err with the usage spent before the error occurred. A failed attempt counts like any other, because even an
+// empty or malformed answer was paid for. The zero usage means that nothing was spent. If err is nil, Costly returns nil.
 func Costly(err error, u Usage) error {
 	if err == nil {
 		return err
@@ -148,7 +147,7 @@ func Costly(err error, u Usage) error {
 	return &costlyError{err, u.Meta()}
 }
 
-// Meta returns the meta of Costly, for errors with their own method FailureMeta.
+// Meta returns the usage in the form in which Costly adds it to the meta, for errors that have their own method FailureMeta.
 func (u Usage) Meta() string {
 	raw, err := json.Marshal(u.Sane())
 	if err != nil {
@@ -157,7 +156,7 @@ func (u Usage) Meta() string {
 	return string(raw)
 }
 
-// CostOf returns the usage in the meta of err, and whether err has one.
+// CostOf returns the usage in the meta of err, and whether there is one.
 func CostOf(err error) (Usage, bool) {
 	var u Usage
 	text, ok := fault.Meta(err)[terms.UsageNote]
@@ -172,7 +171,7 @@ type costlyError struct {
 
 func (e *costlyError) Unwrap() error { return e.error }
 
-// FailureMeta notes the cost beside the failure.
+// FailureMeta adds the cost to the failure's meta.
 func (e *costlyError) FailureMeta() map[string]string {
 	return map[string]string{terms.UsageNote: e.note}
 }

@@ -10,36 +10,36 @@ import (
 // Kind is the failure kind of a step that its budget cannot pay for.
 const Kind = "budget/exhausted"
 
-// An ExhaustedError reports that an account cannot pay. Spent, Held, Max and Enough are in the
-// unit of the limit, and zero if they are unknown, as for a limit on time.
+// An ExhaustedError reports that an account cannot pay. Spent, Held, Max and Enough are in the unit of the limit. They are zero
+// if unknown, as for a limit on time.
 type ExhaustedError struct {
 	Limit string // "max-roundtrips", "max-tokens", "max-usd" or "latency-ms"
-	Part  bool   // the account covers part of the run; see [Account.Sub]
+	Part  bool   // whether the account covers only part of the run; see [Account.Sub]
 
-	Spent float64 // known spending and reservations of running steps
-	// Held is the sum of the estimates of lost attempts, which started and have no known cost; for a Shared budget, of steps in
-	// flight.
+	Spent float64 // the known spending and the reservations of running steps
+	// Held is the sum of the estimates of lost attempts, which have started but have no known cost. For a Shared budget, it is
+	// the sum of the estimates of steps in flight.
 	Held float64
-	Lost int     // number of the lost attempts
+	Lost int     // the number of lost attempts
 	Max  float64 // the limit
-	// Shared is the exhausted budget of several runs, nil for the account of a run. Needs is the estimated cost of the rejected
-	// step.
+	// Shared is the exhausted budget of several runs, or nil for the account of one run. Needs is the estimated cost of the
+	// rejected step.
 	Shared *Balance
 	Needs  float64
-	// Enough is a limit that suffices for the rejected step and covers lost attempts. It is zero for a Shared budget.
+	// Enough is a limit that would suffice for the rejected step and the lost attempts. It is zero for a Shared budget.
 	Enough float64
 }
 
-// Error returns the spending and a sufficient limit.
+// Error states the spending and a limit that would suffice.
 func (e *ExhaustedError) Error() string {
 	if e.Shared != nil {
 		return e.shared()
 	}
 	if e.Limit == "latency-ms" {
-		return Kind + ": the time is over that latency-ms allows, or the flag --max-time"
+		return Kind + ": the time limit set by latency-ms or --max-time has passed"
 	}
 	if e.Max == 0 && e.Enough == 0 {
-		return Kind + ": nothing more may be spent within " + e.Limit
+		return Kind + ": nothing may be spent within " + e.Limit
 	}
 	held := ""
 	if e.Held > 0 {
@@ -73,14 +73,14 @@ func (e *ExhaustedError) exact(n float64) string {
 // FailureKind returns Kind.
 func (e *ExhaustedError) FailureKind() string { return Kind }
 
-// EndsRun reports whether the account belongs to the whole run. Then a fan-out drops no
-// lane because of it, and without a Rescue the run ends and can be resumed.
+// EndsRun reports whether the account belongs to the whole run. If so, a fan-out does not drop a lane because of this error:
+// without a Rescue, the run ends and can be resumed.
 func (e *ExhaustedError) EndsRun() bool { return !e.Part }
 
 // Retryable returns false, because the account would not change before another attempt.
 func (e *ExhaustedError) Retryable() bool { return false }
 
-// exhausted returns the error of an account that denies a step.
+// exhausted returns the error for a step that the account cannot pay for.
 func (a *Account) exhausted(limit string, q Quote) *ExhaustedError {
 	e := &ExhaustedError{Limit: limit, Part: !a.whole()}
 	least := 0.0
@@ -106,7 +106,7 @@ func (a *Account) exhausted(limit string, q Quote) *ExhaustedError {
 	return e
 }
 
-// hold records that an amount was taken for an attempt of unknown cost. The tree must be locked.
+// hold records that an amount was taken for an attempt whose cost is unknown. The tree must be locked.
 func (a *Account) hold(declared Amount) {
 	for ; a != nil; a = a.above {
 		a.held = a.held.Start(declared)

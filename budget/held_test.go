@@ -29,7 +29,7 @@ func TestExhaustedSaysWhatIsHeld(t *testing.T) {
 		"tokens":          {budget.Limits{Tokens: new(200)}, before, lost, 0, "budget/exhausted: spent 40, held for 8 lost attempts 160, limit 200: set max-tokens to at least 360"},
 		"round trips":     {budget.Limits{Roundtrips: new(18)}, before, lost, 0, "budget/exhausted: spent 18, limit 18: set max-roundtrips to at least 19"},
 		"nothing allowed": {budget.Limits{USD: new(0.0)}, budget.Amount{}, budget.Possible{}, 0, "budget/exhausted: spent 0, limit 0: set max-usd to at least 0.0065"},
-		"no time":         {budget.Limits{Latency: new(time.Duration(0))}, budget.Amount{}, budget.Possible{}, 0, "budget/exhausted: the time is over that latency-ms allows, or the flag --max-time"},
+		"no time":         {budget.Limits{Latency: new(time.Duration(0))}, budget.Amount{}, budget.Possible{}, 0, "budget/exhausted: the time limit set by latency-ms or --max-time has passed"},
 	} {
 		whole := budget.New(c.limits)
 		run := whole.Run("r", budget.Earlier{Spent: c.before, Held: c.held})

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// MarshalJSON writes the limits that are set, negative ones as 0.
+// MarshalJSON writes the limits that are set. Negative limits are written as 0.
 func (l Limits) MarshalJSON() ([]byte, error) {
 	out := map[string]any{}
 	if l.Roundtrips != nil {
@@ -50,7 +50,7 @@ func (l *Limits) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// milliseconds returns the exact number of milliseconds.
+// milliseconds returns the exact number of milliseconds in d.
 func milliseconds(d time.Duration) json.Number {
 	whole := strconv.FormatInt(int64(d/time.Millisecond), 10)
 	if rest := d % time.Millisecond; rest != 0 {
@@ -65,7 +65,7 @@ func duration(ms string) (time.Duration, error) {
 	if err == nil {
 		return d, nil
 	}
-	n, err := strconv.ParseFloat(ms, 64) // it has an exponent, or is too large
+	n, err := strconv.ParseFloat(ms, 64) // the number has an exponent or is too large
 	if n *= float64(time.Millisecond); err != nil || n >= math.MaxInt64 {
 		return 0, fmt.Errorf("latency-ms %s: want at most %s", ms, milliseconds(math.MaxInt64))
 	}

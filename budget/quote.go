@@ -11,32 +11,30 @@ import (
 type Quote struct {
 	Least Amount `json:"least,omitzero"`
 	Most  Amount `json:"most,omitzero"`
-	// Output is the number of output tokens in Most, and USDPerOutput the price of each. They are zero if the cost does not
-	// depend on the output.
+	// Output is the number of output tokens included in Most, and USDPerOutput is the price of each. Both are zero if the cost
+	// does not depend on the output.
 	Output       int     `json:"output,omitempty"`
 	USDPerOutput float64 `json:"usd-per-output,omitempty"`
-	// Unpriced names a model whose price is not known. An account that limits money
-	// rejects it.
+	// Unpriced names a model whose price is unknown. An account that limits money rejects such a step.
 	Unpriced string `json:"unpriced,omitempty"`
 
-	returns bool // most of a fixed cost may be returned
+	returns bool // whether most of a fixed cost may be returned
 }
 
-// Fixed is the quote of a step with a fixed cost.
+// Fixed returns the quote for a step with a fixed cost.
 func Fixed(a Amount) Quote { return Quote{Least: a, Most: a} }
 
-// Reserved is the quote of a step that may spend up to an amount, which must be available in full. Other steps wait for the
-// unused rest.
+// Reserved returns the quote for a step that may spend up to an amount, all of which must be available. Other steps wait for the
+// part that is not used.
 func Reserved(a Amount) Quote { return Quote{Least: a, Most: a, returns: true} }
 
 // estimate reports whether the step may cost less than its reservation.
 func (q Quote) estimate() bool { return q.returns || q.Least.sane() != q.Most.sane() }
 
-// An UnpricedError reports that an account limits money but the price of a model is not
-// known.
+// An UnpricedError reports that an account limits money but the price of a model is unknown.
 type UnpricedError struct {
 	Model string
-	Part  bool // as in ExhaustedError
+	Part  bool // see ExhaustedError.Part
 }
 
 // Error names the model and says what to do.
@@ -53,7 +51,7 @@ func (e *UnpricedError) EndsRun() bool { return !e.Part }
 // Retryable returns false.
 func (e *UnpricedError) Retryable() bool { return false }
 
-// A Price is a model's price, in USD per million tokens and per 1,000 searches. The zero Price belongs to a free model.
+// A Price is a model's price, in USD per million tokens and per 1,000 searches. The zero Price is that of a free model.
 type Price struct {
 	In         float64 `json:"usd-per-mtok-in,omitempty"`
 	Out        float64 `json:"usd-per-mtok-out,omitempty"`
@@ -63,7 +61,7 @@ type Price struct {
 	Search     float64 `json:"usd-per-1000-searches,omitempty"`       // web searches by the provider
 }
 
-// Hour returns the price of requests that write to the cache for an hour.
+// Hour returns the price for requests whose cache writes are kept for an hour.
 func (p Price) Hour() Price {
 	p.CacheWrite = cmp.Or(p.CacheHour, p.CacheWrite, p.In)
 	return p

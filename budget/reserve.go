@@ -18,8 +18,8 @@ type reservation struct {
 	once     sync.Once
 }
 
-// Affords returns nil if the account and all accounts above it can pay the amount now, and
-// otherwise an *ExhaustedError. It takes nothing.
+// Affords returns nil if the account and all accounts above it can pay the amount now, and otherwise an *ExhaustedError. Affords
+// itself takes nothing from the accounts.
 func (a *Account) Affords(amount Amount) error {
 	if a == nil {
 		return nil
@@ -32,8 +32,8 @@ func (a *Account) Affords(amount Amount) error {
 	return nil
 }
 
-// reserve takes the most that a step may cost. The account must always have the least cost, and the most while other estimates
-// are open, so all running steps together overdraw by at most one estimate.
+// reserve takes the most that a step may cost. The account must have at least the minimum cost left or, while other estimates are
+// open, the maximum cost. All running steps together therefore overdraw the account by at most one estimate.
 func (a *Account) reserve(q Quote) (*reservation, error) {
 	if a == nil {
 		return nil, nil
@@ -46,9 +46,8 @@ func (a *Account) reserve(q Quote) (*reservation, error) {
 	return a.grant(q), nil
 }
 
-// await calls take with the tree locked as soon as the account has the amounts of the quote. While open estimates of others leave
-// too little, it waits until they are settled, unless ctx belongs to a step with its own open estimate, which would wait for
-// itself.
+// await calls take, with the tree locked, as soon as the account can pay the quote. If open estimates of others leave too little,
+// await waits until they are settled, unless ctx belongs to a step that itself has an open estimate and would wait for itself.
 func (a *Account) await(ctx context.Context, q Quote, take func()) error {
 	for {
 		settled, err := a.try(q, take)
@@ -75,8 +74,8 @@ func (a *Account) waits(more int) {
 	a.waiting += more
 }
 
-// Waiting returns the number of draws, on the account and on all accounts that share its limits, that are waiting for others'
-// estimates to be settled. For a nil account it is 0.
+// Waiting returns how many draws, on the account and on all accounts that share its limits, are waiting for others' estimates to
+// be settled. For a nil account, it returns 0.
 func (a *Account) Waiting() int {
 	if a == nil {
 		return 0
@@ -86,8 +85,8 @@ func (a *Account) Waiting() int {
 	return a.waiting
 }
 
-// try calls take or returns a refusal. If settling an estimate may change the refusal, it also returns a channel that is closed
-// when one is settled.
+// try calls take or returns a refusal. If settling an estimate may change the refusal, try also returns a channel that is closed
+// when an estimate is settled.
 func (a *Account) try(q Quote, take func()) (settled <-chan struct{}, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -113,15 +112,14 @@ func (a *Account) grant(q Quote) *reservation {
 	return r
 }
 
-// A refusal is the reason for denying an amount. It is final if no settled estimate can
-// change it.
+// A refusal is the reason for denying an amount. It is final if settling estimates cannot change it.
 type refusal struct {
 	err   error
 	final bool
 }
 
-// refused returns why an amount is denied, or nil. A limit on time is final. So is a limit on round trips, because a step always
-// keeps its round trip.
+// refused returns the reason why an amount is denied, or nil. A refusal because of a limit on time is final. So is one because of
+// a limit on round trips, because a step always keeps its round trip.
 func (a *Account) refused(q Quote) (r *refusal) {
 	now := time.Now()
 	least, most := q.Least.sane(), q.Most.sane()
@@ -172,7 +170,7 @@ func (a *Account) Charge(amount Amount) {
 	a.take(amount.sane())
 }
 
-// settle replaces the reserved amount by the amount spent. Reserved round trips stay taken.
+// settle replaces the reserved amount with the amount spent. Reserved round trips are not returned.
 func (r *reservation) settle(spent Amount) {
 	r.end(func() {
 		spent = spent.sane()
@@ -182,10 +180,10 @@ func (r *reservation) settle(spent Amount) {
 	})
 }
 
-// cancel returns the whole amount to the account: nothing was started.
+// cancel returns the whole amount to the account, because nothing was started.
 func (r *reservation) cancel() { r.end(func() { r.from.giveBack(r.took) }) }
 
-// lose replaces the reserved amount by the declared cost of an attempt whose cost is unknown.
+// lose replaces the reserved amount with the declared cost of an attempt whose cost is unknown.
 func (r *reservation) lose(declared Amount) {
 	r.end(func() {
 		r.from.giveBack(r.took)
@@ -194,7 +192,7 @@ func (r *reservation) lose(declared Amount) {
 	})
 }
 
-// end settles a reservation once, and wakes draws that wait for it.
+// end settles a reservation once, and wakes the draws that are waiting for it.
 func (r *reservation) end(do func()) {
 	if r == nil {
 		return
@@ -214,7 +212,7 @@ func (r *reservation) end(do func()) {
 	})
 }
 
-// count counts an open estimate. The tree must be locked.
+// count adds n to the number of open estimates if the reservation is an estimate. The tree must be locked.
 func (r *reservation) count(n int) {
 	for a := r.from; a != nil && r.estimate; a = a.above {
 		a.open += n
@@ -240,7 +238,7 @@ func (a *Account) giveBack(amount Amount) {
 	}
 }
 
-// sane returns an amount that cannot lower an account, whatever a capability reports.
+// sane returns an amount that cannot reduce an account's spending, whatever a capability reports.
 func (m Amount) sane() Amount {
 	if math.IsNaN(m.USD) || m.USD < 0 {
 		m.USD = 0
@@ -252,10 +250,10 @@ func (m Amount) sane() Amount {
 	}
 }
 
-// add adds numbers that are not negative, up to the largest int.
+// add adds numbers that are not negative. The result is at most the largest int.
 func add(a, b int) int { return a + min(b, math.MaxInt-a) }
 
-// times multiplies numbers that are not negative, up to the largest int.
+// times multiplies numbers that are not negative. The result is at most the largest int.
 func times(a, n int) int {
 	if n > 0 && a > math.MaxInt/n {
 		return math.MaxInt
@@ -263,7 +261,7 @@ func times(a, n int) int {
 	return a * n
 }
 
-// Refund returns an amount that was charged as possibly spent but was not.
+// Refund returns an amount that was charged because it might have been spent, but was not.
 func (a *Account) Refund(amount Amount) {
 	if a == nil {
 		return

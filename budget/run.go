@@ -1,24 +1,24 @@
 package budget
 
-// A bill is the spending of a run, and the part of it whose cost is unknown.
+// A bill is the spending of a run, including the part whose cost is unknown.
 type bill struct {
 	spent Amount
 	held  Possible
 }
 
-// Earlier is the spending of earlier processes on a run. The zero value means none.
+// Earlier is what earlier processes have spent on a run. The zero value means nothing.
 type Earlier struct {
 	Spent Amount
 	Held  Possible // the part of Spent whose cost is unknown
-	// Below returns the usage of the steps below a path; nil if no process recorded any.
+	// Below returns the usage of the steps below a path. It is nil if no process has recorded any usage.
 	Below func(path string) Usage
 }
 
 // Run returns an account for one run, under this one. It charges this account with the amount that the run has spent before,
-// unless that was already charged, so the same account may be used for every resume. Run does not charge the accounts above this
-// one with spending of other processes.
+// unless that amount has already been charged, so the same account can be used every time the run is resumed. Run does not charge
+// the accounts above this one for the spending of other processes.
 //
-// Under a nil account it returns nil.
+// On a nil account, Run returns nil.
 func (a *Account) Run(id string, earlier Earlier) *Account {
 	if a == nil {
 		return nil
@@ -40,7 +40,7 @@ func (a *Account) Run(id string, earlier Earlier) *Account {
 	return sub
 }
 
-// Leave closes an account returned by Run. Over means that the run cannot be resumed and its spending need not be remembered.
+// Leave closes an account returned by Run. Over means that the run cannot be resumed, so its spending need not be remembered.
 func (a *Account) Leave(id string, over bool) {
 	if a == nil || !a.run {
 		return
@@ -55,8 +55,8 @@ func (a *Account) Leave(id string, over bool) {
 	a.above.runs[id] = bill{known.spent.Add(a.spent), known.held.Add(a.held)}
 }
 
-// Adopt is like Draw, for a step that an earlier process started and that continued without that process, such as a remote run.
-// The amount held for the lost attempt pays for this one, so it is never rejected.
+// Adopt is like Draw, but for a step, such as a remote run, that an earlier process started and that continued without that
+// process. The amount held for the lost attempt pays for this attempt, so it is never rejected.
 func (a *Account) Adopt(run string, q Quote) *Draw {
 	d := &Draw{account: a, quote: q, lost: q.Most.sane()}
 	if a == nil {
@@ -73,13 +73,13 @@ func (a *Account) Adopt(run string, q Quote) *Draw {
 	return d
 }
 
-// without returns the difference, never below zero.
+// without returns the difference of m and n, but never less than zero.
 func (m Amount) without(n Amount) Amount {
 	return Amount{m.Roundtrips - n.Roundtrips, m.Tokens - n.Tokens, m.USD - n.USD}.sane()
 }
 
-// OfRun returns the account of the run that a belongs to, or a if there is none. The earlier
-// spending of a resumed run is charged to that account.
+// OfRun returns the account of the run to which a belongs, or a if there is none. The earlier spending of a resumed run is
+// charged to that account.
 func (a *Account) OfRun() *Account {
 	for up := a; up != nil; up = up.above {
 		if up.run {

@@ -14,18 +14,20 @@ import (
 // in the period, the estimates of batches whose answers have not been read, and the estimates in flight in this process.
 // Otherwise it is rejected at once.
 //
-// So a single process keeps within the limit, unless a step costs more than its quote. Several processes can exceed it by the
-// others' estimates in flight. Spending in flight in a killed process is recorded when its run is resumed and ends. The latency
-// of its limits is ignored.
+// A single process thus stays within the limit, unless a step costs more than its quote. Several processes can exceed the limit
+// by the amount of each other's estimates in flight. Spending in flight in a killed process is recorded when its run is resumed
+// and ends. The Latency of Limits is ignored.
 type Shared struct {
 	Name string `json:"name"`
 	Per  Period `json:"per,omitempty"`
-	// Name is the payer of runs: all its spending of a day counts, even in runs that did not draw on the budget. Per must be Day.
+	// Payer means that Name is a payer of runs: all that the payer spends in a day counts, even in runs that did not draw on the
+	// budget. Per must be Day.
 	Payer  bool   `json:"payer,omitempty"`
 	Limits Limits `json:"limits"`
 }
 
-// A Rule selects the runs that draw on a Shared budget: runs of Pipeline, unless it is empty, with all the Labels.
+// A Rule selects the runs that draw on a Shared budget: all runs, or only those of Pipeline if it is not empty, that have all the
+// Labels.
 type Rule struct {
 	Shared
 	Pipeline string
@@ -60,20 +62,20 @@ func Check(of []Shared) error {
 	for i, s := range of {
 		switch from, _ := s.Per.Bounds(time.Now()); {
 		case s.Name == "":
-			return errors.New("a budget has no name: give it one")
+			return errors.New("a budget has no name: set one")
 		case from.IsZero() && s.Per != "":
 			return fmt.Errorf("%v: want %q, %q or none as its period", s, Day, Month)
 		case s.Payer && s.Per != Day:
 			return fmt.Errorf("%v: want %q as its period", s, Day)
 		}
 		if slices.ContainsFunc(of[:i], func(o Shared) bool { return o.counted() == s.counted() }) {
-			return fmt.Errorf("%v is there twice: name it once, with one limit", s)
+			return fmt.Errorf("%v is listed twice: list it once, with one limit", s)
 		}
 	}
 	return nil
 }
 
-// counted returns the budget without its limits, which identifies its sum.
+// counted returns the budget without its limits. The result identifies the sum that is counted for the budget.
 func (s Shared) counted() Shared {
 	s.Limits = Limits{}
 	return s
@@ -103,7 +105,8 @@ func (p Period) Bounds(at time.Time) (from, to time.Time) {
 	return from, to
 }
 
-// forever is the day of budgets that are not renewed. Older spending is forgotten by its day.
+// forever is the day under which budgets that are never renewed are counted. Journals delete sums by day, and thus never this
+// sum.
 const forever = math.MaxInt32
 
 // Key returns the account under which a journal counts the budget, and the Unix day on which the period of a time begins.
@@ -121,8 +124,8 @@ func (s Shared) Key(at time.Time) (account string, day int64) {
 // A Balance is the state of a Shared budget in a period.
 type Balance struct {
 	Shared
-	Used   Amount    `json:"used"`            // recorded spending, including estimates of lost attempts
-	Held   Amount    `json:"held"`            // estimates of steps in flight in this process and of unread batches
+	Used   Amount    `json:"used"`            // the recorded spending, including estimates of lost attempts
+	Held   Amount    `json:"held"`            // the estimates of steps in flight in this process and of unread batches
 	Renews time.Time `json:"renews,omitzero"` // absent if never renewed
 }
 
@@ -171,7 +174,7 @@ func (s Shared) String() string {
 	return name
 }
 
-// shared is the error text of a Shared budget.
+// shared returns the error text for a Shared budget.
 func (e *ExhaustedError) shared() string {
 	text := fmt.Sprintf("%s: %s has no room for a step of up to %s: used %s, in flight %s, %s %s", Kind, e.Shared.Shared, e.amount(e.Needs),
 		e.amount(e.Spent), e.amount(e.Held), e.Limit, e.exact(e.Max))

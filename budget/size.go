@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// The estimate of a lost attempt follows the outputs of calls like it, instead of max-tokens alone, which is often a hundred
-// times larger. If outputs are merely alike, the next one exceeds the largest of n with a chance of 1/(n+1); the margin covers
-// most of these.
+// The estimate for a lost attempt is based on the outputs of similar calls rather than on max-tokens alone, which is often a
+// hundred times larger. If outputs are only similar, the next output exceeds the largest of n outputs with a probability of
+// 1/(n+1); the margin covers most of these cases.
 const (
-	enoughOutputs = 8    // below this, max-tokens is the estimate
-	outputMargin  = 2    // times the largest output
-	mostClasses   = 1000 // limited, because names may be data
+	enoughOutputs = 8    // the number of outputs below which max-tokens is the estimate
+	outputMargin  = 2    // the factor for the largest output
+	mostClasses   = 1000 // the maximum number of classes; names may be data
 )
 
 // outputs holds the largest step outputs of a run, by class.
@@ -21,17 +21,17 @@ type outputs struct {
 	by map[string]seen
 }
 
-// seen are the outputs of a class of steps, in tokens.
+// seen holds the number of outputs of a class of steps, and the largest in tokens.
 type seen struct{ n, largest int }
 
 type outputsKey struct{}
 
-// WithOutputs returns the context of a run whose estimates follow the outputs of its calls.
+// WithOutputs returns a context for a run in which estimates for lost attempts are based on the outputs of the run's calls.
 func WithOutputs(ctx context.Context) context.Context {
 	return context.WithValue(ctx, outputsKey{}, &outputs{by: map[string]seen{}})
 }
 
-// Observe notes the output of the named step of the body at path, which an earlier process of the run recorded.
+// Observe adds an output that an earlier process of the run has recorded, for the named step of the body at path.
 func Observe(ctx context.Context, path, step string, used Usage) {
 	outputsIn(ctx).observe(classOf(path, step), used.OutputTokens)
 }
@@ -41,8 +41,8 @@ func outputsIn(ctx context.Context) *outputs {
 	return o
 }
 
-// classOf names the class of a step: all steps at the same place, in any round or lane. Names that differ only in digits are one
-// class.
+// classOf names the class of a step: all steps at the same place, in any round or lane. Names that differ only in digits belong
+// to the same class.
 func classOf(path, step string) string {
 	return strings.Map(func(r rune) rune {
 		if '0' <= r && r <= '9' {
@@ -65,8 +65,8 @@ func (o *outputs) observe(class string, tokens int) {
 	o.by[class] = seen{s.n + 1, max(s.largest, tokens)}
 }
 
-// expected returns the cost of a step whose output is twice the largest of its class, limited to the quote's longest output or,
-// if longer, the largest seen.
+// expected returns the cost of a step whose output is twice as long as the largest output of its class. The output is limited to
+// the longest output of the quote or, if that is longer, the largest output seen.
 func (o *outputs) expected(class string, q Quote) Amount {
 	most := q.Most.sane()
 	if o == nil || q.Output <= 0 {

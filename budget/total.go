@@ -1,8 +1,8 @@
 package budget
 
-// A Total sums up the steps of a run.
+// A Total is the total usage of the steps of a run.
 type Total struct {
-	Usage             // usage of results and failures
+	Usage             // the usage of results and failures
 	Possible Possible `json:"possible,omitzero"`
 }
 
@@ -17,16 +17,15 @@ func (t Total) Amount() Amount {
 	return t.Usage.Amount().Add(Amount{Tokens: t.Possible.Tokens, USD: t.Possible.USD})
 }
 
-// Possible sums up attempts of costly steps that may have been billed: they started and have
-// neither a result nor a known cost. Tokens and USD are the estimates that the attempts
-// declared.
+// Possible is the total of those attempts at costly steps that may have been billed: they have started, but have neither a result
+// nor a known cost. Tokens and USD are the estimates that the attempts have declared.
 type Possible struct {
 	Attempts int     `json:"attempts"`
 	Tokens   int     `json:"tokens,omitempty"`
 	USD      float64 `json:"usd,omitempty"`
 }
 
-// Start adds an attempt with a declared cost. An attempt that declared nothing does not count.
+// Start adds an attempt with a declared cost. An attempt that has declared nothing does not count.
 func (p Possible) Start(declared Amount) Possible {
 	if declared = declared.sane(); declared == (Amount{}) {
 		return p

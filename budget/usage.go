@@ -6,8 +6,8 @@ import "math"
 type Usage struct {
 	InputTokens      int     `json:"input-tokens,omitempty"` // including tokens read from or written to a cache
 	OutputTokens     int     `json:"output-tokens,omitempty"`
-	CacheReadTokens  int     `json:"cache-read-tokens,omitempty"`  // part of InputTokens
-	CacheWriteTokens int     `json:"cache-write-tokens,omitempty"` // part of InputTokens
+	CacheReadTokens  int     `json:"cache-read-tokens,omitempty"`  // included in InputTokens
+	CacheWriteTokens int     `json:"cache-write-tokens,omitempty"` // included in InputTokens
 	USD              float64 `json:"usd,omitempty"`
 	// Estimated reports that part of the usage is estimated: no server reported it, for example after a stream was cut off.
 	Estimated bool `json:"estimated,omitempty"`
@@ -26,8 +26,7 @@ func (u Usage) Add(v Usage) Usage {
 	}
 }
 
-// Sane returns a usage that can be recorded and never lowers an account: negative parts
-// count as zero.
+// Sane returns a usage that can be recorded and never reduces an account's spending: negative fields become zero.
 func (u Usage) Sane() Usage {
 	if !(u.USD >= 0) {
 		u.USD = 0
@@ -44,5 +43,5 @@ func (u Usage) Tokens() int { return add(max(u.InputTokens, 0), max(u.OutputToke
 // Amount returns the amount to take from an account for the usage, without a round trip.
 func (u Usage) Amount() Amount { return Amount{Tokens: u.Tokens(), USD: u.USD}.sane() }
 
-// maxUSD exceeds any real cost but is small enough to be added up.
+// maxUSD is more than any real cost, but small enough for sums not to overflow.
 const maxUSD = math.MaxFloat64 / 1e6

@@ -21,8 +21,8 @@ func (d *Dispatch) Agreeing() int {
 	return d.Agree.First
 }
 
-// resolveAgreement finds the check of an agreement. The metadata of each of the first candidates
-// must allow the call, because an agreement needs all their answers.
+// resolveAgreement finds the check of an agreement. The metadata of all the first candidates must allow the call, because an
+// agreement needs the answer of each.
 func (r *resolved) resolveAgreement(s *Spec, app *Applicator) {
 	if s.Dispatch.Strategy != Agreement {
 		return
@@ -47,7 +47,7 @@ func (r *resolved) resolveAgreement(s *Spec, app *Applicator) {
 
 // agreement invokes the first candidates at once. If all their answers pass the gate and agree, the answer of the first candidate
 // wins. Otherwise the other candidates follow as a cascade, in which an answer need only pass the gate. If one of the first
-// candidates is unavailable, none of them is invoked.
+// candidates is unavailable, none of the first candidates is invoked.
 func (s *session) agreement() (win *outcome, tried []Attempt, err error) {
 	first := min(s.spec.Dispatch.Agreeing(), len(s.candidates))
 	places := make([]int, first)
@@ -120,8 +120,7 @@ func (s *session) agreed(places []int) (lanes []*lane, win *outcome, err error) 
 	return lanes, win, err
 }
 
-// compare returns why the answers of lanes disagree, or "" if they agree. An error means that the
-// check did not finish.
+// compare returns the reason why the lanes' answers disagree, or "" if they agree. An error means that the check did not finish.
 func (s *session) compare(lanes []*lane) (why string, err error) {
 	answers := make([]JSON, len(lanes))
 	for i, l := range lanes {

@@ -115,7 +115,7 @@ func TestAgreementIsValidated(t *testing.T) {
 		{agree(1, "", agreement("a", "b")), "", "bad-option: agree.first is 1: want at least 2"},
 		{agree(2, "", caps("a", "b")), "", "bad-option: agree needs the strategy agreement: set the strategy, or remove agree"},
 		{agree(2, "leters", agreement("a", "b")), "", `unknown-check: unknown check "leters"`},
-		{agree(2, "letters", agreement("a", "b")), "", `effect-not-granted: the check letters needs the effect "process", which the run does not grant: grant it, or do without`},
+		{agree(2, "letters", agreement("a", "b")), "", `effect-not-granted: the check letters needs the effect "process", which the run does not grant: grant the effect, or remove what needs it`},
 	} {
 		app := &call.Applicator{
 			Registry:   call.NewRegistry((&world{}).cap(nil, call.Metadata{ID: "a"}), (&world{}).cap(nil, call.Metadata{ID: "b"})),

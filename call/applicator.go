@@ -9,17 +9,17 @@ import (
 )
 
 // An Applicator is the router: its registry, schemas, checks and policies decide which capability answers a call. It is set up
-// once and then only read, so any number of runs may use it at once. The limits of a single run are not part of it: they are the
-// Grant in the run's stone.Config and the account in its context; see package budget.
+// once and not changed afterwards, so any number of runs may use it at once. It does not contain the limits of a single run,
+// which are the Grant in the run's stone.Config and the account in the run's context; see package budget.
 type Applicator struct {
 	Registry *Registry
-	// Tools are capabilities that tool nodes of plans name by id. Calls do not select them.
+	// Tools are the capabilities that tool nodes of plans name by id. Calls do not select them.
 	Tools *Registry
 	// Intents are the known intents; nil allows any intent.
 	Intents map[string]Intent
-	// Schemas by name, in addition to the built-in ones.
+	// Schemas are schemas by name, in addition to the built-in schemas.
 	Schemas map[string]*schema.Schema
-	// Checks by name, in addition to the built-in ones.
+	// Checks are checks by name, in addition to the built-in checks.
 	Checks map[string]Check
 	// CheckFacts describes checks by name. Most checks need no entry.
 	CheckFacts map[string]CheckFacts
@@ -35,12 +35,11 @@ type Applicator struct {
 
 // A Planner compiles a plan that a capability returned into an ashlar.
 type Planner interface {
-	// Plan checks the whole plan of the reply and compiles it. The last node of type
-	// "stone/emit" in the resulting DAG is its emission. From d, the plan may read only what the call passed on: the
-	// passed queries and the enclosing plan's slots. The request's context and the reply's bindings shadow them. The
-	// plan's effects must be within the request's. Its depth is one more than the request's stack.
-	// Ctx is the context in which the plan would run.
-	// The error is an *Error of type "plan/invalid" or "plan/too-deep".
+	// Plan checks the whole plan of the reply and compiles it. The last node of type "stone/emit" in the resulting DAG is its
+	// emission. The plan may read from d only what the call has passed on: the passed queries and the enclosing plan's slots. The
+	// request's context and the reply's bindings shadow these slots. The plan's effects must be within the request's. Its depth
+	// is one more than the request's stack. Ctx is the context in which the plan would run. The error is an *Error of type
+	// "plan/invalid" or "plan/too-deep".
 	Plan(ctx context.Context, app *Applicator, req *Request, reply *Reply, d dag.DAG, passed []dag.Query) (stone.Ashlar, error)
 }
 
@@ -54,28 +53,28 @@ type CheckFacts struct {
 	// Needs are the effects of the check. A check that starts a program needs the effect
 	// process, and passes only in a run that grants it.
 	Needs []string
-	// Costly marks a check that starts a program or invokes a capability. As a should, it does not run on a value that is already
-	// rejected.
+	// Costly marks a check that starts a program or invokes a capability. Used as a should, it does not run on a value that has
+	// already been rejected.
 	Costly bool
-	// Asks is the id of the capability that the check invokes, or "" if the check costs nothing.
+	// Asks is the id of the capability that the check invokes, or "" if it invokes none and costs nothing.
 	Asks string
-	// Fits compares the check with the types of the call's input and out; a nil type is unknown. Its error becomes a finding of
-	// Validate. A nil Fits fits everything.
+	// Fits compares the check with the types of the call's input and out; a nil schema means that the type is unknown. An error
+	// becomes a finding of Validate. A nil Fits accepts all types.
 	Fits func(input, out *schema.Schema) error
 }
 
 // A Subject is the input of a check: an answer with its request, or the input of a call.
 type Subject struct {
 	Request *Request
-	// Out is the answer. For the checks of Spec.Admit it is the input, so that every check can judge both.
+	// Out is the answer. For the checks of Spec.Admit, Out is the input, so that every check can judge answers and inputs.
 	Out    JSON
-	Schema *schema.Schema // of Out; nil without a schema
+	Schema *schema.Schema // the schema of Out; nil if there is none
 	// Step names the attempt within its call. A costly check does its work in a stone.Step whose name contains the check's name
 	// and Step; see Paid.
 	Step string
 
-	invalid error // what Schema says
-	atDoor  bool  // Out is the input
+	invalid error // the error of validating Out with Schema
+	atDoor  bool  // whether Out is the input
 }
 
 // what returns the name of the judged value.

@@ -28,8 +28,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// An answer is the recorded result of an invocation. A resumed run finds it and does not
-// invoke the capability again.
+// An answer is the recorded result of an invocation. A resumed run reuses it and does not invoke the capability again.
 type answer struct {
 	Asked      *sent         `json:"asked,omitempty"`
 	Reply      *Reply        `json:"reply,omitempty"`
@@ -38,16 +37,16 @@ type answer struct {
 	LatencyMS  int64         `json:"latency-ms,omitempty"`
 	Usage      budget.Usage  `json:"usage,omitzero"`
 
-	told bool        // Usage is known, even if the invocation did not finish
-	live bool        // it was not taken from the recorder
-	at   event.Place // where a live answer was streamed
+	told bool        // whether Usage is known even though the invocation may not have finished
+	live bool        // whether the answer was not taken from the recorder
+	at   event.Place // the place at which a live answer was streamed
 }
 
-// A setback is an answer that is a failure. The step of the invocation fails with it, so
-// a run that failed because of it invokes the capability again when it is resumed.
+// A setback is the error for an answer that is a failure. Because the step of the invocation fails with this error, a run that
+// failed for this reason invokes the capability again when it is resumed.
 type setback struct{ answer answer }
 
-// setbackKey is the key of the answer in the meta of a failed step.
+// setbackKey is the key under which the meta of a failed step contains the answer.
 const setbackKey = "answer"
 
 func (s *setback) Error() string       { return s.answer.Failure.Error() }
@@ -77,17 +76,17 @@ func setbackIn(err error) (a answer, ok bool) {
 	return a, ok && json.Unmarshal([]byte(text), &a) == nil
 }
 
-// asked is the part of a request that the answer depends on: the step input of an
-// invocation. The remaining budget is not part of it, since it differs in a resumed run.
+// asked is the part of a request that the answer depends on: the step input of an invocation. It excludes the remaining budget,
+// which differs in a resumed run.
 type asked struct {
 	Intent      string   `json:"intent"`
 	Cap         string   `json:"cap"`
-	Version     string   `json:"version,omitempty"` // version of the capability
+	Version     string   `json:"version,omitempty"` // the capability's version
 	Input       JSON     `json:"input,omitempty"`
 	Context     JSON     `json:"context,omitempty"`
 	Constraints JSON     `json:"constraints,omitempty"`
 	Requires    Requires `json:"requires,omitzero"`
-	Schema      string   `json:"schema,omitempty"` // its digest
+	Schema      string   `json:"schema,omitempty"` // the schema's digest
 	Done        Done     `json:"done,omitzero"`
 
 	Prompts map[string]string `json:"prompts,omitempty"`
@@ -97,14 +96,14 @@ func (r *Request) asked(version string) asked {
 	return asked{r.Intent, r.Cap, version, r.Input, r.Context, r.Constraints, r.Requires, r.schemaID, r.Done, r.Prompts}
 }
 
-// key identifies an invocation by its place, its request and the number of deliberate repetitions of the step. The request at a
-// place changes when an earlier step is repeated.
+// key identifies an invocation by its place, its request and the number of deliberate repetitions of the step. The place alone is
+// not enough, because repeating an earlier step can change the request at the same place.
 func key(ctx context.Context, asked asked) string {
 	at := stone.In(ctx)
 	if at.Path() == "" {
 		return ""
 	}
-	text, _ := canon.Append(nil, &asked) // a step's input can be encoded
+	text, _ := canon.Append(nil, &asked) // a step's input can always be encoded
 	sum := sha256.Sum256(text)
 	k := fmt.Sprintf("%s/%s %x", at.RunID(), at.Path(), sum[:8])
 	if n := record.Anew(ctx); n > 0 {
@@ -130,7 +129,7 @@ func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budge
 		}
 		req.Budget = draw.Left()
 		req.Key = key(ctx, asked)
-		if at = event.At(ctx); !req.judges && req.Turn == nil { // the consumer of a Model streams its answer
+		if at = event.At(ctx); !req.judges && req.Turn == nil { // a Model's consumer streams the answer itself
 			req.Voice = at.Speak(e.ID)
 		}
 		a, err := e.ask(req.enter(ctx, call), req, loose)
@@ -146,7 +145,7 @@ func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budge
 		switch {
 		case err != nil && a.told:
 			err = budget.Costly(err, a.Usage)
-		case errors.Is(err, kind.Waiting): // the invocation follows the answer to the question
+		case errors.Is(err, kind.Waiting): // the invocation takes place after the question has been answered
 			err = budget.Costly(err, budget.Usage{})
 		case err != nil:
 			err = budget.Costly(err, draw.Estimate()) // the actual cost is unknown
@@ -169,7 +168,7 @@ func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budge
 }
 
 // ask invokes the capability once, within its limits. An error means that the invocation was stopped because ctx ended. Loose
-// marks an invocation that the other lanes do not wait for.
+// marks an invocation for which the other lanes do not wait.
 func (e *entry) ask(ctx context.Context, req *Request, loose bool) (answer, error) {
 	place, err := e.enter(ctx)
 	if err != nil {
@@ -205,12 +204,12 @@ func (e *entry) ask(ctx context.Context, req *Request, loose bool) (answer, erro
 	}
 	a.LatencyMS = time.Since(start).Milliseconds()
 	if reply != nil && reply.Usage.Mode == llm.Replay && reply.Usage.LatencyMS > 0 {
-		a.LatencyMS = reply.Usage.LatencyMS // as recorded
+		a.LatencyMS = reply.Usage.LatencyMS // the latency of the recorded answer
 	}
 	return a, err
 }
 
-// failing returns the answer of an invocation that did not start or finish. The reason is in ctx, unless the capability is
+// failing returns the answer of an invocation that did not start or finish. The reason is ctx's cause, unless the capability is
 // unavailable or is waiting for a person.
 func failing(err error, ctx context.Context) (answer, error) {
 	if ctx.Err() == nil {
@@ -222,12 +221,12 @@ func failing(err error, ctx context.Context) (answer, error) {
 	return answer{}, context.Cause(ctx)
 }
 
-// invoke calls the capability, in this goroutine if only the end of the run can stop it.
+// invoke calls the capability, on the current goroutine if only the end of the run can stop the invocation.
 func (e *entry) invoke(ctx context.Context, req *Request, loose bool) (reply *Reply, end ending, err error) {
 	_, limited := ctx.Deadline()
 	if e.Limits.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = limit.WithTimeout(ctx, e.Limits.Timeout, &Error{Type: reasons.SoftTimeout, Message: fmt.Sprintf("%s took longer than its %v", e.ID, e.Limits.Timeout)})
+		ctx, cancel = limit.WithTimeout(ctx, e.Limits.Timeout, &Error{Type: reasons.SoftTimeout, Message: fmt.Sprintf("%s took longer than its limit of %v", e.ID, e.Limits.Timeout)})
 		defer cancel()
 		limited = true
 	}
@@ -240,8 +239,8 @@ func (e *entry) invoke(ctx context.Context, req *Request, loose bool) (reply *Re
 }
 
 // apart calls the capability in a separate goroutine. A capability that ignores its timeout or its cancellation is abandoned
-// after a moment, and its later result is dropped. A result within that moment has been paid for, and is recorded if the run
-// itself is ending.
+// after a moment, and its later result is dropped. A result that arrives within that moment has been paid for, and is recorded if
+// the run itself is ending.
 func (e *entry) apart(ctx context.Context, req *Request) (*Reply, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -266,21 +265,21 @@ func (e *entry) apart(ctx context.Context, req *Request) (*Reply, error) {
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	cause := context.Cause(ctx)
-	var refused interface{ FailureKind() string } // too late, or another candidate won
+	var refused interface{ FailureKind() string } // the invocation took too long, or another candidate has won
 	select {
 	case r := <-done:
 		if r.err == nil && !errors.As(cause, &refused) {
 			return r.reply, nil
 		}
-		return r.reply, cause // for the usage
+		return r.reply, cause // the reply contains the usage
 	case <-timer.C:
 	}
 	return nil, cause
 }
 
-// endingOf classifies an invocation for the breaker: the capability was unavailable,
-// which eventually opens the breaker, or it answered, even with a failure. Bad input, a
-// refusal or a malformed answer of one caller must not make it unavailable for others.
+// endingOf classifies an invocation for the breaker: the capability was unavailable, which eventually opens the breaker, or it
+// answered, even with a failure. One caller's bad input, refusal or malformed answer must not make the capability unavailable to
+// others.
 func endingOf(ctx context.Context, err error) ending {
 	if err == nil {
 		return well
@@ -302,7 +301,7 @@ func endingOf(ctx context.Context, err error) ending {
 	return well
 }
 
-// call calls Invoke; a panic is an error.
+// call calls Invoke and turns a panic into an error.
 func (e *entry) call(ctx context.Context, req *Request) (reply *Reply, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -362,7 +361,7 @@ func (e *entry) cleaned(reply *Reply) (*Reply, *Error) {
 	return &r, nil
 }
 
-// usage returns the cost of an invocation as reported, or else as declared.
+// usage returns the reported cost of an invocation, or else the declared cost.
 func (e *entry) usage(reply *Reply) (u budget.Usage) {
 	if reply != nil {
 		u = reply.Usage.Sane()

@@ -23,24 +23,24 @@ import (
 )
 
 const (
-	firstBackoff = 50 * time.Millisecond // before the second attempt, doubled before each further one
+	firstBackoff = 50 * time.Millisecond // the pause before the second attempt; it doubles before each further attempt
 	maxBackoff   = 30 * time.Second
-	// maxRetryAfter is the longest wait for a capability that says when to retry. If it requests a longer wait, the next
+	// maxRetryAfter is the longest pause that a capability can request before a retry. If it requests a longer pause, the next
 	// candidate is invoked instead.
 	maxRetryAfter = 5 * time.Second
 )
 
-// A lane invokes one candidate, as often as the policy allows. A cascade runs one lane at a time, other strategies several at
-// once.
+// A lane invokes one candidate, as often as the policy allows. A cascade runs one lane at a time; other strategies run several
+// lanes at once.
 type lane struct {
 	*session
 	entry    *entry
 	ctx      context.Context
-	loose    bool         // other lanes do not wait for it
-	reserved *budget.Draw // for the first attempt, if reserved before the lane started
+	loose    bool         // whether other lanes do not wait for this lane
+	reserved *budget.Draw // the draw for the first attempt, if it was reserved before the lane started
 	tried    []Attempt
 	last     outcome
-	at       event.Place // where the last answer was streamed
+	at       event.Place // the place at which the last answer was streamed
 
 	compiling   sync.Mutex
 	compilation compilation
@@ -59,19 +59,20 @@ func discard(lanes []*lane, win *outcome) {
 type outcome struct {
 	out     JSON           // nil if there is none
 	plan    JSON           // the text of a plan that cannot run, as JSON
-	fixed   stone.Findings // findings about an earlier draft of the plan
+	fixed   stone.Findings // the findings about an earlier draft of the plan
 	lane    dag.DAG
-	planned bool // a plan emitted out; its nodes are in lane
+	planned bool // whether out is the emission of a plan, whose nodes are in lane
 	verdict judgement
 	failure *Error
-	final   bool   // the account cannot pay for more
-	live    bool   // it was not taken from the recorder
+	final   bool   // whether the account cannot pay for further attempts
+	live    bool   // whether the answer was not taken from the recorder
 	cap     string // the capability that was invoked
-	version string // its version
-	mode    string // mode of its answer
+	version string // the version of that capability
+	mode    string // the mode of the answer
 }
 
-// run makes the attempts. An error means that the lane was stopped: the run is over, or the lane is no longer wanted.
+// run makes the lane's attempts. An error means that the lane was stopped because the run is over or the lane is no longer
+// needed.
 func (l *lane) run() error {
 	for n := 1; ; n++ {
 		err := l.attempt(n)
@@ -112,7 +113,7 @@ func (s *session) goesOn(o *outcome) bool {
 	return o.failure != nil && !o.final && s.recoverable(o.failure)
 }
 
-// repairable reports whether a repairer may be invoked. A plan that cannot run is repaired whatever the call switches on.
+// repairable reports whether a repairer may be invoked. A plan that cannot run may always be repaired, regardless of SwitchOn.
 func (s *session) repairable(o *outcome) bool {
 	if o.plan != nil {
 		return o.failure != nil && !o.final
@@ -120,8 +121,8 @@ func (s *session) repairable(o *outcome) bool {
 	return s.goesOn(o) && o.out != nil
 }
 
-// attempt invokes the candidate for the n-th time and has a rejected answer repaired. A plan that could not run is also shown to
-// the next attempt: otherwise the request would be the same.
+// attempt invokes the candidate for the n-th time and has a rejected answer repaired. If a plan could not run, the next attempt
+// is also shown the plan, because otherwise its request would be the same.
 func (l *lane) attempt(n int) (err error) {
 	step, about := address.AttemptStep(l.entry.ID, n), l.request.Context
 	if n > 1 && l.last.plan != nil {
@@ -149,8 +150,8 @@ func (l *lane) attempt(n int) (err error) {
 	return nil
 }
 
-// ask makes one invocation and passes its answer through the gate. Without a new out, a further repair receives the previously
-// rejected one.
+// ask makes one invocation and passes its answer through the gate. If there is no new out, a further repair receives the out that
+// was rejected before.
 func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 	refused, plan := l.last.out, l.last.plan
 	as.Version = e.Version
@@ -240,7 +241,7 @@ func (l *lane) accept(e *entry, req *Request, reply *Reply, step string) (err er
 	return nil
 }
 
-// pay draws the cost on the account, then makes one invocation. The failure means that the account is exhausted.
+// pay draws the cost on the account and then makes one invocation. A failure means that the account is exhausted.
 func (l *lane) pay(ctx context.Context, e *entry, req *Request, step string) (a answer, failure *Error, err error) {
 	draw := l.reserved
 	l.reserved = nil
@@ -265,7 +266,7 @@ func (e *entry) reserve(ctx context.Context, from *budget.Account, req *Request,
 	return from.Draw(ctx, stone.In(ctx), step, e.quote(ctx, req))
 }
 
-// If the length of an answer is not limited, this many tokens are reserved for it. A token is estimated as bytesPerToken bytes.
+// If the length of an answer is not limited, answerTokens tokens are reserved for it. A token is estimated as bytesPerToken bytes.
 const (
 	answerTokens  = 4096
 	bytesPerToken = 4
@@ -292,7 +293,7 @@ func (e *entry) quote(ctx context.Context, req *Request) budget.Quote {
 	return q
 }
 
-// first returns the step of a candidate's first invocation.
+// first returns the name of the step for a candidate's first invocation.
 func (e *entry) first() string { return address.AttemptStep(e.ID, 1) }
 
 // ended handles a stopped lane. If the budget cannot pay, the call fails; other errors are returned.
@@ -317,7 +318,7 @@ func unpayable(err error) *Error {
 	return nil
 }
 
-// unpaid reports whether a failure comes from the account: then no other candidate is invoked.
+// unpaid reports whether a failure comes from the account, in which case no other candidate is invoked.
 func unpaid(failure string) bool { return failure == budget.Kind || failure == reasons.Unpriced }
 
 // isKind reports whether an error has the kind of failure.
@@ -328,17 +329,17 @@ func isKind(err error, want kind.Kind) bool {
 // errLost cancels the lanes of a race that another candidate has won.
 var errLost = &Error{Type: string(kind.Canceled), Message: "another candidate was first"}
 
-// lost reports whether an error means that the lane is no longer wanted, now or when it was recorded, while the call itself
+// lost reports whether an error means that only the lane was cancelled, now or when the error was recorded, while the call itself
 // continues.
 func (s *session) lost(err error) bool {
 	return s.ctx.Err() == nil && isKind(err, kind.Canceled)
 }
 
-// repairContext adds the rejected answer, and the reasons, to the context of a request.
+// repairContext adds the rejected answer and the reasons to the context of a request.
 func repairContext(context JSON, o *outcome) (JSON, error) {
 	repair, err := canon.Append(nil, struct {
 		Out      JSON           `json:"out,omitempty"`
-		Plan     JSON           `json:"plan,omitempty"` // instead of an out
+		Plan     JSON           `json:"plan,omitempty"` // in place of an out
 		Failure  *Error         `json:"failure"`
 		Failed   []failedCheck  `json:"failed,omitempty"`
 		Findings stone.Findings `json:"findings,omitempty"` // findings about the plan
@@ -348,7 +349,7 @@ func repairContext(context JSON, o *outcome) (JSON, error) {
 	}
 	fields := map[string]JSON{}
 	if len(context) > 0 && json.Unmarshal(context, &fields) != nil {
-		fields = map[string]JSON{"context": context} // wrapped, because it is not an object
+		fields = map[string]JSON{"context": context} // the context is wrapped, because it is not an object
 	}
 	if fields == nil {
 		fields = map[string]JSON{}

@@ -55,11 +55,11 @@ func (r *resolved) dispatched(s *Spec, lanes []budget.Bound) budget.Bound {
 	if first == 0 {
 		return dearest(lanes, most)
 	}
-	// The first candidates together count as one. If they cannot be invoked, the others are invoked alone.
+	// The first candidates together count as one candidate. If they cannot be invoked, only the others are invoked.
 	return budget.Bound{}.Add(lanes[:first]...).Add(dearest(lanes[first:], most-1)).Or(dearest(lanes[first:], most))
 }
 
-// dearest returns the bound of the n dearest lanes, or of all if they cannot be compared.
+// dearest returns the bound of the n most expensive lanes, or of all lanes if their bounds cannot be compared.
 func dearest(lanes []budget.Bound, n int) budget.Bound {
 	cost := func(b budget.Bound) float64 { usd, _ := b.USD(); return usd }
 	if n < len(lanes) && !slices.ContainsFunc(lanes, func(b budget.Bound) bool { _, known := b.USD(); return !known }) {
@@ -70,7 +70,7 @@ func dearest(lanes []budget.Bound, n int) budget.Bound {
 	return budget.Bound{}.Add(lanes...)
 }
 
-// upTo notes how often a capability may be invoked, if more than once.
+// upTo returns a note on how often a capability may be invoked, if more than once.
 func upTo(id string, times int) string {
 	if times == 1 {
 		return id
@@ -114,7 +114,7 @@ func (b *bar) bound(ctx context.Context, app *Applicator) (all budget.Bound) {
 
 type boundingKey struct{}
 
-// bound returns the most that one invocation can cost, with the plan or pipeline that answers it.
+// bound returns the most that one invocation can cost, including the plan or pipeline that answers it.
 func (e *entry) bound(ctx context.Context, app *Applicator, req *Request) (most budget.Bound) {
 	around, _ := ctx.Value(boundingKey{}).([]*entry)
 	if slices.Contains(around, e) {
@@ -137,7 +137,7 @@ func (e *entry) bound(ctx context.Context, app *Applicator, req *Request) (most 
 	return most
 }
 
-// unpriced returns the models that the call may use and whose price is not known, each once. A budget in USD rejects them.
+// unpriced returns the models that the call may use and whose price is unknown, each once. A budget in USD rejects such models.
 func (c *caller) unpriced(ctx context.Context) (models []string) {
 	r := c.resolve()
 	entries := []*entry{r.judge, r.repairer}

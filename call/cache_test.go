@@ -94,7 +94,7 @@ func TestCacheRules(t *testing.T) {
 		}
 	}
 	tool := call.Spec{Applicator: app, Tool: "t", Cache: call.Cache{MaxAge: new(time.Hour)}}
-	if err := stone.Validate(call.New("ask", out, tool), stone.Given{}).Err(); err == nil || !strings.Contains(err.Error(), "leave out Cache") {
+	if err := stone.Validate(call.New("ask", out, tool), stone.Given{}).Err(); err == nil || !strings.Contains(err.Error(), "remove Cache") {
 		t.Errorf("a tool with a cache: %v", err)
 	}
 	app.Policy.Default.Cache = call.Cache{MaxAge: new(time.Hour)}

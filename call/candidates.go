@@ -28,12 +28,12 @@ const (
 // A candidate is one capability that may be invoked, or the reason for skipping it.
 type candidate struct {
 	id     string
-	entry  *entry // nil if not registered
+	entry  *entry // nil if the id is not registered
 	reason string // the first test on its metadata that fails, or ""
 }
 
-// candidates lists the capabilities for a call, in order, with the tests on their metadata. Metadata does not change; see
-// (*entry).unavailable for conditions that do.
+// candidates lists the capabilities for a call, in order, each with the result of the tests on its metadata. Metadata does not
+// change; see (*entry).unavailable for conditions that do.
 func (a *Applicator) candidates(s *Spec, grant []string) []candidate {
 	ids, find := []string{s.Tool}, a.tool
 	if s.Tool == "" {
@@ -97,7 +97,7 @@ func (m *Metadata) refuses(s *Spec, grant []string) string {
 	return ""
 }
 
-// why returns the reason with the effect, schema, kind or tag that failed, and the rule that excludes it.
+// why returns the reason together with the effect, schema, kind or tag that failed the test, and the rule that excludes it.
 func (c *candidate) why(s *Spec, grant []string) string {
 	if c.entry == nil {
 		return c.reason
@@ -161,7 +161,7 @@ func (e *entry) unavailable(left budget.Limits) string {
 	switch {
 	case e.down():
 		return reasons.Down
-	case left.Latency != nil && *left.Latency > 0 && e.Cost.Latency > *left.Latency: // when none is left, the account reports it
+	case left.Latency != nil && *left.Latency > 0 && e.Cost.Latency > *left.Latency: // if no time is left, the account reports it
 		return latencyExceeded
 	case left.USD != nil && e.Cost.USD > max(*left.USD, 0)*(1+1e-9):
 		return costExceeded
@@ -169,8 +169,8 @@ func (e *entry) unavailable(left budget.Limits) string {
 	return ""
 }
 
-// Candidates lists the capabilities that would be invoked for a call now, in order, and the rejected ones, each with the first
-// test that it fails. Left is the remaining budget. Grant lists the effects that the run allows; nil allows all.
+// Candidates lists the capabilities that would be invoked for a call now, in order, and the rejected capabilities, each with the
+// first test that it fails. Left is the remaining budget. Grant lists the effects that the run allows; nil allows all.
 func (a *Applicator) Candidates(s Spec, left Budget, grant []string) (asked []string, rejected []Rejection) {
 	for _, c := range a.candidates(&s, grant) {
 		if c.reason == "" {

@@ -16,10 +16,12 @@ type Capability struct {
 	Metadata
 	// Invoke answers one request. An *Error is a failure of its type, and an error with a FailureKind, such as one from
 	// stone.Fail, is a failure of that kind. Any other error is "runtime/invoke-failed", or "timeout/soft" after the deadline of
-	// ctx; so is a panic. The Usage of a Reply beside an error is the cost of the failure. Invoke is called from several
-	// goroutines at once. It must return soon after ctx is done; otherwise it is abandoned, and its later result is dropped.
+	// ctx; a panic is treated the same way. If Invoke returns a Reply together with an error, the Reply's Usage is the cost of
+	// the failure. Invoke is called from several goroutines at once. It must return soon after ctx is done; otherwise it is
+	// abandoned, and its later result is dropped.
 	Invoke func(ctx context.Context, req *Request) (*Reply, error)
-	// Quote estimates the cost of an invocation, which is reserved before it starts. If it is nil, Cost is the estimate.
+	// Quote estimates the cost of an invocation. The estimate is reserved before the invocation starts. If Quote is nil, Cost is
+	// the estimate.
 	Quote func(ctx context.Context, req *Request) budget.Quote
 	// Bound returns the most that an invocation may cost; see stone.Ashlar.Bound. The request has only Intent, Requires and Turn,
 	// which are known before a run. If Bound is nil, the declared Cost is the bound; the bound is unknown if Cost is priced by
@@ -28,7 +30,7 @@ type Capability struct {
 	// Prompt returns the instructions sent with every request of the intent, so that a resumed run can report a change. Nil means
 	// none.
 	Prompt func(intent string) string
-	// Prompts are the adjustable instructions by name: see Request.Prompts.
+	// Prompts are the adjustable instructions by name; see Request.Prompts.
 	Prompts map[string]string
 
 	runs stone.Ashlar // made by Pipeline
@@ -39,7 +41,7 @@ type Metadata struct {
 	ID      string `json:"cap/id"`
 	Kind    string `json:"cap/kind"` // "llm", "answers", "command", "http", "mcp", "a2a", "acp", "solver", "chess", "plan", "go", "pipeline"
 	Version string `json:"cap/version,omitempty"`
-	// Intents that it answers; nil means any.
+	// Intents lists the intents that the capability answers; nil means any.
 	Intents []string `json:"cap/intents,omitempty"`
 	// In and Out are names of schemas; "req/any" and "res/any" if empty.
 	In  string `json:"io/in-schema,omitempty"`
@@ -49,7 +51,7 @@ type Metadata struct {
 	// Needs are the effects of every invocation. A run must grant them. Each kind of capability adds its own needs; they need not
 	// be repeated here.
 	Needs []string `json:"cap/needs,omitempty"`
-	// Effects are the most that a call may state, in addition to Needs.
+	// Effects are the effects that a call may state at most, in addition to Needs.
 	Effects []string `json:"cap/effects-allowed,omitempty"`
 	Tags    []string `json:"cap/tags,omitempty"`
 	Cost    Cost     `json:"cap/cost,omitzero"`
@@ -59,8 +61,8 @@ type Metadata struct {
 // Cost is the declared cost of an invocation.
 type Cost struct {
 	Latency      time.Duration `json:"-"`             // "latency-ms"
-	USD          float64       `json:"usd,omitempty"` // price of each invocation
-	budget.Price               // price of its tokens
+	USD          float64       `json:"usd,omitempty"` // the price of each invocation
+	budget.Price               // the price of its tokens
 }
 
 // Limits are enforced by the registry. Zero means unlimited.
@@ -75,33 +77,34 @@ type Request struct {
 	Trace       Trace
 	Intent      string
 	Cap         string // the invoked capability
-	Input       JSON   // always an object in a request from outside
+	Input       JSON   // an object in every request from outside
 	Context     JSON   // may be nil
 	Constraints JSON   // may be nil
 	Requires    Requires
-	// Schema is the schema of the out, found by its name or the Go type of the call. Nil means any value. Models are told the
-	// schema. It is not part of a request's envelope.
+	// Schema is the schema of the out, from the Go type of the call or found by its name. Nil means any value. Models are told
+	// the schema. The envelope of a request does not contain it.
 	Schema *schema.Schema
 	// InSchema is the schema of the Input, from its Go type, the intent or the capability, in this order. Nil means any value. It
-	// marks media (see package call/model) and is not part of the envelope either.
+	// marks media; see package call/model. The envelope does not contain it either.
 	InSchema *schema.Schema
-	Done     Done     // the requirements on the answer, policy included
+	Done     Done     // the requirements on the answer, including the policy's
 	Budget   Budget   // the remaining budget
-	Effects  []string // effects granted to the answer
-	Cache    Cache    // the call's Cache, which had no answer
-	Attempt  int      // the number of this capability's attempt in the call, from 1
+	Effects  []string // the effects granted to the answer
+	Cache    Cache    // the call's Cache, in which no answer was found
+	Attempt  int      // the number of this capability's attempt in the call, counted from 1
 	// Stack lists the calls around this one, the outermost first: calls whose capability is a pipeline or a program, and calls
 	// answered by the plan that makes this one.
 	Stack []Frame
-	// Key stays the same when an invocation is repeated, for instance after a crash. It changes when its step is repeated on
-	// purpose or with another request. Use it as an idempotency key for a service that bills. It is "" outside a run.
+	// Key stays the same when an invocation is repeated, for instance after a crash. It changes when the step of the invocation
+	// is repeated on purpose or with another request. Use Key as an idempotency key for a service that bills. It is "" outside a
+	// run.
 	Key string
-	// Voice streams pieces of the answer as they are produced, as in req.Voice.Say(event.Text, "…"). It is nil, but safe to use,
-	// if nothing listens. The call retracts a streamed answer that is rejected later.
+	// Voice streams pieces of the answer as they are produced, as in req.Voice.Say(event.Text, "…"). If nothing listens, Voice is
+	// nil, which is safe to use. The call retracts a streamed answer that is rejected later.
 	Voice *event.Voice
 
-	// Prompts replace the capability's Prompts by name while they are revised: see eval.Improving. They are never part of a
-	// request's envelope.
+	// Prompts replace the capability's Prompts by name while they are revised: see eval.Improving. The envelope of a request
+	// never contains them.
 	Prompts map[string]string
 
 	// Turn is the Input of a [Model] request, which expects an llm.Reply. It is nil in all other requests, including requests to
@@ -111,11 +114,12 @@ type Request struct {
 	// a Done with everything received. It may be nil.
 	Hear func(llm.Delta)
 
-	// Guide tells a model how to write the requested plan. It is nil if the request wants no plan, and not part of the envelope.
+	// Guide tells a model how to write the requested plan. It is nil if the request does not want a plan. The envelope does not
+	// contain it.
 	Guide *Guide
 
 	refuse   func(*Request, *Reply) (*Error, error) // checks the plan of a reply; nil for judgements
-	judges   bool                                   // a judge's request, whose answer is not streamed
+	judges   bool                                   // whether this is a request to a judge, whose answer is not streamed
 	schemaID string                                 // a digest of Schema
 }
 
@@ -140,10 +144,10 @@ type Reply struct {
 	Plan     []byte `json:"plan,omitempty"`
 	Bindings JSON   `json:"bindings,omitempty"`
 	Usage    Usage  `json:"usage,omitzero"`
-	// Mended are the findings about an earlier draft of the plan that the capability has corrected itself.
+	// Mended lists the findings about an earlier draft of the plan, which the capability has corrected itself.
 	Mended stone.Findings `json:"mended,omitempty"`
 
-	parts []string // of a Stream read to its end
+	parts []string // the pieces of a Stream that was read to its end
 }
 
 // Usage is the cost of an answer.

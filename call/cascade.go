@@ -15,7 +15,7 @@ type Tunable struct {
 	SwitchOn   []string // the failures after which the next candidate is invoked
 }
 
-// Tunable returns the order and the threshold of a cascade, with the rules of the policy. The error explains why the candidates'
+// Tunable returns the order and the threshold of a cascade, with the rules of the policy. An error explains why the candidates'
 // answers alone cannot predict the effect of another order or threshold.
 func (a *Applicator) Tunable(s Spec) (t Tunable, err error) {
 	e := a.Policy.resolve(&s)

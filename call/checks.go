@@ -28,13 +28,13 @@ var builtinChecks = map[string]Check{
 	"regex":           matches,
 	"no-repetition":   noRepetition,
 	"response-format": fitsFormat,
-	planValid:         func(context.Context, Subject) error { return nil }, // see check
+	planValid:         func(context.Context, Subject) error { return nil }, // see Applicator.check
 	"legal-move": func(context.Context, Subject) error {
 		return errors.New(`legal-move needs the rules of chess: give cli.Main the part of package github.com/stonelayer/stone/x/solve/uci, or set Applicator.Checks["legal-move"] to its LegalMove`)
 	},
 }
 
-// check finds a check by its name; nil if it is unknown.
+// check returns the check with the name, or nil if the name is unknown.
 func (app *Applicator) check(name string) Check {
 	if c := app.Checks[name]; c != nil {
 		return c
@@ -45,8 +45,8 @@ func (app *Applicator) check(name string) Check {
 	return builtinChecks[name]
 }
 
-// Paid wraps a costly check, such as a command, so that a resumed run does not repeat it.
-// Name must be its name in Applicator.Checks.
+// Paid wraps a costly check, such as a command, so that a resumed run does not repeat it. Name must be the check's name in
+// Applicator.Checks.
 func Paid(name string, check Check) Check {
 	return func(ctx context.Context, s Subject) error {
 		why, err := stone.Step(ctx, "check "+name+" "+s.Step, judged{s.Request.asked(""), s.Out}, func(ctx context.Context, _ judged) (string, error) {
@@ -72,8 +72,8 @@ type judged struct {
 }
 
 // CheckBy turns a capability into a check. The capability receives the same input as a judge. The check passes if the answer is
-// true, or an object whose field "pass" is true; else a field "why" gives the reason. Each check is a round trip on the call's
-// account. Name must be the check's name in Applicator.Checks, and cap the Asks of its CheckFacts.
+// true, or an object whose field "pass" is true; otherwise the field "why" contains the reason. Each check counts as a round trip
+// on the call's account. Name must be the check's name in Applicator.Checks, and cap must be the Asks of its CheckFacts.
 func CheckBy(name string, r *Registry, cap string) Check {
 	return func(ctx context.Context, s Subject) error {
 		e := r.entry(cap)
@@ -121,7 +121,7 @@ func passOf(out JSON) error {
 	case string(out) == "false":
 		return errors.New("it does not hold")
 	case err != nil || said.Pass == nil:
-		return fmt.Errorf("the capability said %.60s: want true, false, or an object with pass", out)
+		return fmt.Errorf("the capability returned %.60s: want true, false, or an object with pass", out)
 	case !*said.Pass:
 		return errors.New(cmp.Or(said.Why, "it does not hold"))
 	}
@@ -153,12 +153,13 @@ func stringOf(v JSON) (s string, ok bool) {
 	return s, json.Unmarshal(v, &s) == nil
 }
 
-// member returns a field of a canonical object, or nil. Canonical JSON contains no spaces and escapes no letters.
+// member returns a field of a canonical object, or nil. It relies on canonical JSON containing no white space between tokens and
+// no escaped letters.
 func member(object JSON, name string) JSON {
 	if len(object) < 2 || object[0] != '{' {
 		return nil
 	}
-	for i := 1; i < len(object)-1; i++ { // over the comma
+	for i := 1; i < len(object)-1; i++ { // skips the comma
 		colon := i + valueEnd(object[i:])
 		end := colon + 1 + valueEnd(object[colon+1:])
 		if string(object[i+1:colon-1]) == name {
@@ -169,7 +170,7 @@ func member(object JSON, name string) JSON {
 	return nil
 }
 
-// valueEnd returns the end of the value at the start of data, canonical JSON.
+// valueEnd returns the end of the value with which data, canonical JSON, starts.
 func valueEnd(data JSON) int {
 	depth, quoted := 0, false
 	for i := 0; i < len(data); i++ {
@@ -252,7 +253,7 @@ func matches(ctx context.Context, s Subject) error {
 func noRepetition(_ context.Context, s Subject) error {
 	text, _ := textOf(s.Out)
 	var detector llm.NGram
-	_, _ = detector.Write([]byte(text)) // never fails
+	_, _ = detector.Write([]byte(text)) // Write never fails
 	if hit := detector.Tripped(); hit != nil {
 		return fmt.Errorf("%s repeats itself: %v", s.what(), hit)
 	}
@@ -267,7 +268,7 @@ func (e *unusable) Unwrap() error { return e.error }
 // Broken reports that no other answer can pass.
 func (*unusable) Broken() bool { return true }
 
-// constraint reads a constraint of a request.
+// constraint reads the named constraint of a request.
 func constraint(r *Request, name string, to any) error {
 	var all map[string]json.RawMessage
 	if r.Constraints != nil {
@@ -296,13 +297,13 @@ type Language interface {
 	Check(text string) (Check, CheckFacts, error)
 }
 
-// An Expression is compiled. Its methods can be called concurrently.
+// An Expression is a compiled expression. Its methods can be called concurrently.
 type Expression interface {
 	// Variables returns the names of the variables that the expression reads, sorted.
 	Variables() []string
 	// Fits compares the expression with the schemas of its variables: schemas by path, such as "output" or "call.input". A nil
 	// schema is ignored. The error locates the first use that no value of a schema allows.
 	Fits(schemas map[string]*schema.Schema) error
-	// Eval returns the value as canonical JSON. Variables that are absent are errors where they are read.
+	// Eval returns the value as canonical JSON. Reading a variable that is absent is an error.
 	Eval(ctx context.Context, variables map[string]json.RawMessage) (json.RawMessage, error)
 }

@@ -12,17 +12,17 @@ import (
 
 // This file handles calls whose candidates are values of the run.
 
-// open reports whether the candidates are known only when the call is made. Until then,
-// every registered capability is one.
+// open reports whether the candidates are known only when the call is made. Until then, every registered capability is a
+// candidate.
 func (s *Spec) open() bool { return s.CapFrom != nil || s.CandidatesFrom != nil }
 
-// chosen returns the spec with the candidates named in d, and whether they came with a contract.
+// chosen returns a copy of the spec with the candidates named in d, and whether they came with a contract.
 func (s *Spec) chosen(d dag.DAG) (_ Spec, contract bool, err error) {
 	to := *s
 	if s.CapFrom != nil {
 		var h Handle
 		if h, err = s.CapFrom.From(d); err == nil && h.Cap == "" {
-			err = &Error{Type: reasons.InputInvalid, Message: "the capability to ask is named by an empty text: want its id", Where: "cap/id"}
+			err = &Error{Type: reasons.InputInvalid, Message: "the capability id is empty: name a capability", Where: "cap/id"}
 		}
 		if err == nil {
 			err = to.take(h)
@@ -62,8 +62,8 @@ func (c *caller) chosen(d dag.DAG) (*caller, error) {
 	return to, nil
 }
 
-// wrong returns the fault in the contract of the call's handle. A capability that does not meet the contract is not a fault; it is
-// rejected like any other.
+// wrong returns the fault in the contract of the call's handle. A capability that does not meet the contract is not a fault: it
+// is rejected like any other candidate.
 func (c *caller) wrong() error {
 	for _, f := range c.resolve().faults {
 		if f.Type != "no-candidate" {
@@ -73,7 +73,7 @@ func (c *caller) wrong() error {
 	return nil
 }
 
-// meant suggests a capability for an id that is not registered.
+// meant suggests a registered capability in place of an id that is not registered.
 func (s *session) meant(c candidate) string {
 	known := s.app.Registry
 	if s.spec.Tool != "" {

@@ -8,22 +8,22 @@ import (
 	"github.com/stonelayer/stone/internal/reasons"
 )
 
-// Counters count calls and attempts. The zero value is ready; nil counts nothing.
-// They may be used by any number of runs and goroutines at once.
+// Counters count calls and attempts. The zero value is ready; a nil *Counters counts nothing. Any number of runs and goroutines
+// may use the same Counters at once.
 type Counters struct {
 	mu    sync.Mutex
 	tally Tally
 }
 
-// A Tally holds the counts up to some moment.
+// A Tally holds the counts up to a certain moment.
 type Tally struct {
 	Calls        int            `json:"calls/total"`
 	Succeeded    int            `json:"calls/succeeded"`
 	Failed       int            `json:"calls/failed"`
-	FailureTypes map[string]int `json:"calls/failure-types,omitempty"` // of the failed calls
-	Retries      int            `json:"calls/retries"`                 // attempts after the first of a capability
-	FallbackHops int            `json:"calls/fallback-hops"`           // capabilities tried after the first of a call
-	Attempts     int            `json:"attempts/total"`                // repairs included
+	FailureTypes map[string]int `json:"calls/failure-types,omitempty"` // the number of failed calls of each type
+	Retries      int            `json:"calls/retries"`                 // attempts after a capability's first attempt
+	FallbackHops int            `json:"calls/fallback-hops"`           // capabilities tried after a call's first capability
+	Attempts     int            `json:"attempts/total"`                // all attempts, including repairs
 	MustFailed   int            `json:"quality/must-failed"`           // attempts with a failed must
 	JudgeUsed    int            `json:"quality/judge-used"`
 	JudgePass    int            `json:"quality/judge-pass"`
@@ -91,8 +91,8 @@ type KPIs struct {
 	FallbackRate   *float64       `json:"fallback-rate"`    // per call
 	JudgePassRate  *float64       `json:"judge-pass-rate"`  // per use
 	MustFailedRate *float64       `json:"must-failed-rate"` // per attempt
-	ByType         map[string]int `json:"by-type"`          // failed calls
-	ByDomain       map[string]int `json:"by-domain"`        // failed calls, by the part of the type before the slash
+	ByType         map[string]int `json:"by-type"`          // failed calls by type
+	ByDomain       map[string]int `json:"by-domain"`        // failed calls by the part of the type before the slash
 }
 
 // KPIs computes the rates.

@@ -29,15 +29,15 @@
 //
 // The candidates are either Spec.Cap alone, or Dispatch.Candidates, or all capabilities with the intent, cheapest first. The
 // fallbacks of the [Policy] follow. A candidate is invoked if it passes ten tests, from "cap/not-found" to "budget/cost". The
-// record of the call lists the others with the first test that each failed. Candidates returns the same list without invoking
-// anything. With Spec.CapFrom or Spec.CandidatesFrom, the ids are values of the run; until the call is made, every capability
-// counts as a candidate.
+// record of the call lists the other candidates, each with the first test that it failed. Candidates returns the same list
+// without invoking anything. With Spec.CapFrom or Spec.CandidatesFrom, the ids are values of the run; until the call is made,
+// every capability counts as a candidate.
 //
-//   - A [Cascade] invokes one candidate after the other. A failed attempt is repeated with the same capability and then with the
-//     next, as Retry and SwitchOn allow.
+//   - A [Cascade] invokes one candidate after the other. A failed attempt is repeated, first with the same capability and then
+//     with the next, as Retry and SwitchOn allow.
 //   - A [Tournament] invokes all at once and accepts the best answer.
-//   - A [Race] accepts the first answer that passes and cancels the others. With Hedge, each starts only when the previous one is
-//     late.
+//   - A [Race] accepts the first answer that passes and cancels the others. With Hedge, each candidate starts only if the
+//     previous one is late.
 //   - An [Agreement] invokes the first two or more candidates at once: see [Agree]. If their answers pass the gate and agree, the
 //     first one wins. Otherwise the others follow as a cascade.
 //
@@ -57,20 +57,20 @@
 //	response-format it fits the format of the request to a [Model]; tool calls and refusals do
 //	legal-move       see package x/solve/uci
 //
-// A rejected answer can be repaired: Dispatch.Repair returns it, with the failed checks, before the next attempt. Nothing is
+// A rejected answer can be repaired: Dispatch.Repair sends it back, with the failed checks, before the next attempt. Nothing is
 // committed before the gate: no node is added, and an invalid returned plan has no effect.
 //
 // # The door
 //
-// Spec.Admit lists the requirements on the input, in the form of [Done]. The same checks judge it before any capability is
+// Spec.Admit lists the requirements on the input, in the form of [Done]. The same checks are used, before any capability is
 // invoked; their out is then the input. A rejected input fails with "input/rejected" and is never retried. [Admit] does the same
-// as a step of its own. Validate compares an expression with the type of the input; see [CheckFacts].
+// in a separate step. Validate compares an expression with the type of the input; see [CheckFacts].
 //
 // # Plans
 //
-// A capability may answer with a plan. It is checked as a whole and runs within the call's effects and on its account. Its
-// emission is the answer, which passes through the same gate. Its nodes are in the DAG beside the call's node. Package plan is
-// the Applicator's Planner. The tool [Apply] runs a plan that is a value of the run in the same way.
+// A capability may answer with a plan. The plan is checked as a whole and runs within the call's effects and on the call's
+// account. The plan's emission is the answer, which passes through the same gate. The plan's nodes are kept in the DAG beside the
+// call's node. Package plan is the Applicator's Planner. The tool [Apply] runs a plan that is a value of the run in the same way.
 //
 // # Nesting
 //
@@ -84,17 +84,17 @@
 //
 // # Cost
 //
-// The account in the context (package budget) is charged for every invocation before it is made, including judges and repairers.
-// An attempt that would overdraw the account is not made, and the call fails with "budget/exhausted". Each invocation is a
-// recorded step, so a resumed run pays for none of them again. With a [Cache], for a call or for an intent, a call takes the
-// answer of an equal call from an earlier run in the journal.
+// The account in the context (package budget) is charged before every invocation, including those of judges and repairers. An
+// attempt that would overdraw the account is not made, and the call fails with "budget/exhausted". Each invocation is a recorded
+// step, so a resumed run pays for none of them again. With a [Cache], set for a call or for an intent, a call reuses the answer
+// of an equal call in an earlier run in the journal.
 //
 // # Records
 //
-// The meta of a call's node, or of its failure, has a [Record]: see RecordOf. It contains the strategy and all attempts, each
-// with the [Verdict] of every check and of the judge. A failed call returns an *[Error] whose Type is the failure's kind. With
-// AllowFailure it is a node of type [Failed] and the run continues. Each attempt sends the event "call-attempt" and each call
-// "call-verdict"; [Counters] count them.
+// The meta of a call's node, or of its failure, contains a [Record]; see RecordOf. It contains the strategy and all attempts,
+// each with the [Verdict] of every check and of the judge. A failed call returns an *[Error] whose Type is the failure's kind.
+// With AllowFailure, the failure becomes a node of type [Failed] and the run continues. Each attempt sends the event
+// "call-attempt", and each call sends "call-verdict"; [Counters] count attempts and calls.
 //
 // # Requests from outside
 //
@@ -106,13 +106,13 @@
 // [SpecOf] returns the Spec of a call, and [TurnOf] the Spec of an agent's [Model]. [RecordIn] reads the Record in the meta of a
 // recorded step. [AsError] turns any error into an *[Error]. The node of [Admit] is of type [Admitted] and contains an
 // [Admission]. A [Rejection] says why a candidate was not invoked. [Requires] filters candidates, and the [Rule]s in [Roles] say
-// who may use an effect. A [Handle] is a capability as a value that one call passes to another. A [Frame] of a [Request] is a
-// call that its own call is nested in.
+// who may use an effect. A [Handle] is a capability as a value, which one call can pass to another. A [Frame] of a [Request]
+// describes one of the enclosing calls.
 //
 // # For kinds of capabilities
 //
 // [ReadOutput] reads a program's output, either an envelope or plain text. [ReadReply] reads only an envelope, of at most
 // [MaxEnvelope] bytes. [VoiceWriter] streams the output of a program. [BuiltIn] returns a check from the list above, and
 // [CheckBy] makes a check from a capability; [BuiltInChecks] and [BuiltInSchemas] list the names. A [Tally] holds the counts of
-// [Counters], and [KPIs] their rates.
+// [Counters], and [KPIs] hold the rates.
 package call

@@ -20,7 +20,7 @@ import (
 // An Admission is the verdict of the checks on an input.
 type Admission struct {
 	Score        float64  `json:"score"`                 // the share of the shoulds that pass
-	MustFailed   []string `json:"must-failed,omitempty"` // names of the failed checks
+	MustFailed   []string `json:"must-failed,omitempty"` // the names of the failed checks
 	ShouldFailed []string `json:"should-failed,omitempty"`
 	// Verdicts holds the verdict of every check. The Record of a call keeps them; the content of a node of type Admitted does
 	// not.
@@ -30,16 +30,15 @@ type Admission struct {
 // Admitted is the type of the node that [Admit] produces.
 var Admitted = dag.NewType[Admission]("stone/admitted")
 
-// Admit makes a step that passes an input through checks of the Applicator, as Spec.Admit does for a call. Use it in pipelines
-// and agents, which receive their input elsewhere:
+// Admit makes a step that passes an input through checks of the Applicator, as Spec.Admit does for a call. Use it in front of
+// steps other than calls:
 //
 //	stone.Seq("answer",
 //		call.Admit("door", app, call.From(Question), call.Done{Must: []string{"no-secrets"}}),
 //		…)
 //
-// For an agent see agent.Config.Admit. The step produces a node of type [Admitted], or fails
-// with "input/rejected". The Applicator must be complete when the step is validated or run;
-// its policy does not apply.
+// For an agent see agent.Config.Admit. The step produces a node of type [Admitted], or fails with "input/rejected". The
+// Applicator must be complete when the step is validated or run. Its policy does not apply.
 func Admit(name string, app *Applicator, input dag.Reader[any], done Done) stone.Ashlar {
 	d := &door{name: name, spec: Spec{Applicator: app, Input: input, Admit: done}}
 	d.resolved = sync.OnceValues(d.resolve)
@@ -52,7 +51,7 @@ func Admit(name string, app *Applicator, input dag.Reader[any], done Done) stone
 	})
 }
 
-// A door is the Detail of the leaf of Admit.
+// A door is the Detail of the leaf that Admit makes.
 type door struct {
 	name     string
 	spec     Spec
@@ -115,9 +114,9 @@ func (d *door) checkGrant(grant []string) (found []stone.Finding) {
 	return found
 }
 
-// renders returns the input, which is part of the leaf's keys.
+// renders returns the input, which becomes part of the leaf's keys.
 func (d *door) renders(in dag.DAG) ([]byte, error) {
-	if d.spec.Input == nil { // Check reports it
+	if d.spec.Input == nil { // Check reports the fault
 		return nil, nil
 	}
 	input, _, err := readPart(d.spec.Input, in)
@@ -132,13 +131,13 @@ func (d *door) facts() iter.Seq2[string, string] {
 // fingerprint returns the door's part of its leaf's fingerprint.
 func (d *door) fingerprint() []byte {
 	text, err := canon.Append(nil, d.spec.Admit)
-	if err != nil { // a number that JSON cannot represent; Check reports it
+	if err != nil { // a number that JSON cannot represent, which Check reports
 		return nil
 	}
 	return text
 }
 
-// any reports whether there are checks. Without any, the score is 1.
+// any reports whether there are checks. Without checks, the score is 1.
 func (d *Done) any() bool { return len(d.Must)+len(d.Should) > 0 }
 
 // facts yields the requirements under readable names.
@@ -164,8 +163,8 @@ func (s *session) enter() error {
 	return err
 }
 
-// unwelcome returns the failure of an input that the policy alone would reject. The shoulds of a call can neither lower the
-// policy's minimum nor dilute its score.
+// unwelcome returns the failure of an input that the policy alone would reject. Thus the shoulds of a call can neither lower the
+// policy's minimum nor dilute the score of the policy's own shoulds.
 func (b *bar) unwelcome(v *judgement) *Error {
 	of := *v
 	of.should = nil
@@ -208,9 +207,9 @@ func (b *bar) admit(ctx context.Context, req Request, done Done) (*Admission, *E
 // actType is the type of the node that contains the out of a request.
 var actType = dag.NewType[JSON]("stone/answer")
 
-// Act answers a request from outside, as returned by ReadRequest. It runs the call as its own pipeline, which is validated before
-// any capability is invoked. Only cfg.Grant limits its effects; nil grants none. The Response contains the out and its cost, or
-// the reason for the failure. The Result comes from the run; it is empty if the request was rejected.
+// Act answers a request from outside, such as one that ReadRequest has returned. It runs the call as its own pipeline, which is
+// validated before any capability is invoked. Only cfg.Grant limits its effects; nil grants none. The Response contains the out
+// and its cost, or the reason for the failure. The Result is that of the run, and is empty if the request was rejected.
 func (app *Applicator) Act(ctx context.Context, trace Trace, spec Spec, cfg stone.Config) (Response, stone.Result) {
 	spec.Applicator, spec.Dispatch.AllowFailure = app, false
 	cfg.Grant = append([]string{}, cfg.Grant...)

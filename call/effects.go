@@ -23,8 +23,8 @@ func (m Metadata) Needing(effects ...string) Metadata {
 	return m
 }
 
-// overreaches reports whether the capability needs more than the call states, if it
-// states effects, or than the grant allows.
+// overreaches reports whether the capability needs effects that the grant does not allow, or that the call, if it states effects,
+// does not state.
 func (m *Metadata) overreaches(s *Spec, grant []string) bool {
 	if len(m.Needs) == 0 {
 		return false
@@ -37,7 +37,7 @@ func (m *Metadata) forbids(s *Spec) bool {
 	if len(s.Effects) == 0 {
 		return false
 	}
-	allowed := append(append([]string{}, m.Effects...), m.Needs...) // not nil, which would allow all
+	allowed := append(append([]string{}, m.Effects...), m.Needs...) // not nil, which would allow all effects
 	return len(grants.Missing(s.Effects, allowed)) > 0
 }
 
@@ -49,7 +49,7 @@ func (m *Metadata) given(s *Spec) []string {
 	return append([]string{}, m.Needs...)
 }
 
-// granted is like given, without the effects that the request's constraints exclude.
+// granted is like given, but omits the effects that the request's constraints exclude.
 func (s *session) granted(e *entry) []string {
 	if !s.offline {
 		return e.given(&s.spec)
@@ -59,7 +59,7 @@ func (s *session) granted(e *entry) []string {
 
 func onWeb(e string) bool { return grants.Covers(effect.Net, e) }
 
-// offline reads the constraint no-web of a request.
+// offline returns the value of the constraint no-web of a request.
 func offline(r *Request) (offline bool, err error) {
 	var of struct {
 		NoWeb *bool `json:"no-web"`
@@ -73,7 +73,7 @@ func offline(r *Request) (offline bool, err error) {
 	return of.NoWeb != nil && *of.NoWeb, nil
 }
 
-// undeclared returns the candidates without stated effects: Go functions without Needs, and undeclared parts of pipelines.
+// undeclared returns the candidates that declare no effects: Go functions without Needs, and undeclared parts of pipelines.
 func (c *caller) undeclared(of func(stone.Ashlar) []string) (names []string) {
 	for _, candidate := range c.resolve().candidates {
 		if e := candidate.entry; e != nil && candidate.reason == "" {
@@ -88,9 +88,8 @@ func (c *caller) undeclared(of func(stone.Ashlar) []string) (names []string) {
 	return names
 }
 
-// checkGrant returns a finding for each effect that the call needs and the grant lacks.
-// It covers the candidates if the grant excludes every one of them, and always the judge,
-// the repairer and the checks. Validate calls it.
+// checkGrant returns a finding for each effect that the call needs and the grant lacks. It reports on the candidates only if the
+// grant excludes every one of them, but always on the judge, the repairer and the checks. Validate calls it.
 func (c *caller) checkGrant(grant []string) []stone.Finding {
 	r := c.resolve()
 	if len(r.faults) > 0 {
@@ -101,7 +100,7 @@ func (c *caller) checkGrant(grant []string) []stone.Finding {
 		for _, e := range grants.Missing(needs, grant) {
 			known := func(f stone.Finding) bool { return f.Queried == e }
 			if slices.Contains(c.spec.Effects, e) || slices.ContainsFunc(found, known) {
-				continue // the leaf declares it
+				continue // the leaf declares this effect
 			}
 			found = append(found, lacking(who, e))
 		}
@@ -128,10 +127,10 @@ func (c *caller) checkGrant(grant []string) []stone.Finding {
 	return found
 }
 
-// lacking returns the finding about an effect that the run does not grant.
+// lacking returns the finding for an effect that the run does not grant.
 func lacking(who, e string) stone.Finding {
 	return stone.Finding{Type: "effect-not-granted", Queried: e,
-		Message: fmt.Sprintf("%s needs the effect %q, which the run does not grant: grant it, or do without", who, e)}
+		Message: fmt.Sprintf("%s needs the effect %q, which the run does not grant: grant the effect, or remove what needs it", who, e)}
 }
 
 // denied returns the failure of a capability or check that needs more effects than the

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// An Error is the failure of a capability or of a call. Capabilities may define further types than these:
+// An Error is the failure of a capability or of a call. Its types are listed below; capabilities may define further types:
 //
 //   - schema/invalid: the reply is malformed, of the wrong type, or does not fit its schema
 //   - format/drift: a model's answer was not in the requested form
@@ -14,7 +14,7 @@ import (
 //   - judge/invalid: the judge gave no score within 0 and 1
 //   - timeout/soft: the capability took longer than its limit
 //   - runtime/unavailable: the capability is not available
-//   - runtime/invoke-failed: an error or a panic of the capability
+//   - runtime/invoke-failed: the capability returned an error or panicked
 //   - runtime/not-recorded: a recording has no answer to the request
 //   - dispatch/no-candidate: every candidate was rejected
 //   - budget/exhausted: the next attempt would overdraw the account
@@ -32,13 +32,13 @@ type Error struct {
 	// RetryAfter is the time to wait before the next attempt; zero if unknown.
 	RetryAfter time.Duration `json:"-"`
 	Cause      error         `json:"-"`
-	// Record describes the failed call; nil for a capability.
+	// Record describes the failed call; it is nil for the failure of a capability.
 	Record *Record `json:"-"`
 	// Usage is the capability's usage before it failed; zero if unknown.
 	Usage Usage `json:"-"`
 }
 
-// Error returns type and message.
+// Error returns the type and the message.
 func (e *Error) Error() string {
 	if e.Message == "" {
 		return e.Type

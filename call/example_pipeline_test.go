@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// A pipeline answers an intent. A check rejects its first answer, and the next capability is asked.
+// A pipeline answers an intent. A check rejects its answer, and the next capability is invoked.
 func ExamplePipeline() {
 	word, shout := dag.NewType[string]("word"), dag.NewType[string]("shout")
 	quiet := call.Func(call.Metadata{ID: "quiet", Intents: []string{"text/shout"}}, func(_ context.Context, w string) (string, error) { return w, nil })

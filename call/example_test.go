@@ -24,8 +24,7 @@ var (
 	Result = dag.NewType[Sum]("result")
 )
 
-// A small capability is asked first. Its answer does not hold, so a larger one gets
-// its turn.
+// A small capability is invoked first. A check rejects its answer, so a larger capability is invoked.
 func Example() {
 	small := call.Func(call.Metadata{ID: "model/small", Cost: call.Cost{USD: 0.001}}, func(context.Context, string) (Sum, error) {
 		return Sum{"2 + 2 is five, I believe"}, nil
@@ -76,7 +75,7 @@ func Example() {
 	// 0.051 USD
 }
 
-// A check at the door refuses an input that no capability should see.
+// A check at the door rejects an input that no capability should see.
 func ExampleAdmit() {
 	app := &call.Applicator{Checks: map[string]call.Check{"no-card": func(_ context.Context, s call.Subject) error {
 		if regexp.MustCompile(`[0-9]{16}`).Match(s.Out) {

@@ -12,8 +12,8 @@ import (
 	"github.com/stonelayer/stone/internal/reasons"
 )
 
-// Func makes a capability from a Go function. Fn receives the input, decoded by encoding/json into an A, and returns the out. The
-// kind defaults to "go". An input that does not decode is a failure of type InputInvalid; for the errors of fn see
+// Func makes a capability from a Go function. Fn receives the input, decoded with encoding/json into an A, and returns the out.
+// The kind defaults to "go". An input that does not decode is a failure of type InputInvalid; for the errors of fn see
 // Capability.Invoke.
 func Func[A, B any](m Metadata, fn func(context.Context, A) (B, error)) Capability {
 	m.Kind = cmp.Or(m.Kind, "go")
@@ -37,10 +37,10 @@ func Func[A, B any](m Metadata, fn func(context.Context, A) (B, error)) Capabili
 	}}
 }
 
-// Pipeline makes a capability from a pipeline. It starts with one node of type in, which contains the input; the nearest node of
-// type out at its end is the answer. It is part of the calling run: it is watched, recorded and cancelled with the run, on the
-// run's budget and within the call's effects. Its nodes are not kept in the run's DAG. The capability needs the pipeline's
-// effects. Its kind defaults to "pipeline".
+// Pipeline makes a capability from a pipeline. The pipeline starts with one node of type in, which contains the input; its
+// nearest node of type out at the end is the answer. The pipeline is part of the calling run: it is watched, recorded and
+// cancelled with the run, and uses the run's budget and the call's effects. Its nodes are not kept in the run's DAG. The
+// capability needs the pipeline's effects. Its kind defaults to "pipeline".
 func Pipeline(m Metadata, p stone.Ashlar, in, out dag.AnyType) Capability {
 	m.Kind = cmp.Or(m.Kind, "pipeline")
 	c := Capability{Metadata: m}
@@ -65,7 +65,7 @@ func Pipeline(m Metadata, p stone.Ashlar, in, out dag.AnyType) Capability {
 			return nil, d.Cause()
 		}
 		if n, err = d.Nearest(out.Name()); err != nil {
-			return nil, fmt.Errorf("the pipeline made no %s: %w", out.Name(), err)
+			return nil, fmt.Errorf("the pipeline produced no %s: %w", out.Name(), err)
 		}
 		return &Reply{Type: Value, Out: JSON(n.Own())}, nil
 	}

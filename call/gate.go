@@ -36,8 +36,9 @@ type namedCheck struct {
 	streak *fault.Streak
 }
 
-// breaks reports whether a check is broken: no value can pass it, or it failed with an error on the last values and their schema
-// is unknown. If the schema is known, Validate has compared it with the check, so an error depends on the value.
+// breaks reports whether a check is broken: either no value can pass it, or the schema of the values is unknown and the check has
+// returned errors for the last few values. If the schema is known, Validate has compared it with the check, so an error depends
+// on the value.
 func (c *namedCheck) breaks(err error, sub *Subject) bool {
 	if _, always := fault.Broken(err); sub.Schema != nil {
 		return always
@@ -45,11 +46,11 @@ func (c *namedCheck) breaks(err error, sub *Subject) bool {
 	return c.streak.Add(err)
 }
 
-// A bar holds the checks that a value must pass: an answer, or an input.
+// A bar holds the checks that an answer or an input must pass.
 type bar struct {
 	must, should []namedCheck
 	scoreMin     float64
-	host         Done // the policy's part of a door; must includes its musts
+	host         Done // for a door: the policy's part of the checks, whose musts are also in must
 }
 
 // gate checks an answer: first its schema, then must and should, then the judge. The judge is invoked only for an answer that may
@@ -95,7 +96,7 @@ func (l *lane) gate(ctx context.Context, sub *Subject) (v judgement, err error) 
 // weigh runs must and should and sets the score. For an invalid value or a failed must it also sets the failure.
 func (b *bar) weigh(ctx context.Context, sub *Subject) (v judgement, err error) {
 	must, later := b.must, []namedCheck(nil)
-	if sub.atDoor { // a program or a model sees only values that pass the other checks
+	if sub.atDoor { // costly checks run only on values that pass the other checks
 		must, later = cheap(b.must), costly(b.must)
 	}
 	if v.must, err = v.run(ctx, "must", must, sub); err != nil {
@@ -138,12 +139,12 @@ func cheap(checks []namedCheck) []namedCheck {
 	return slices.DeleteFunc(slices.Clone(checks), func(c namedCheck) bool { return c.Costly })
 }
 
-// costly returns the others.
+// costly returns the checks that start a program or invoke a capability.
 func costly(checks []namedCheck) []namedCheck {
 	return slices.DeleteFunc(slices.Clone(checks), func(c namedCheck) bool { return !c.Costly })
 }
 
-// low returns the failure for a score that is too low, or nil.
+// low returns a failure if the score is too low, otherwise nil.
 func (b *bar) low(v *judgement) *Error {
 	if v.score >= b.scoreMin {
 		return nil
@@ -151,7 +152,7 @@ func (b *bar) low(v *judgement) *Error {
 	return &Error{Type: reasons.LowScore, Message: strings.TrimSuffix(fmt.Sprintf("the score is %.3g, want %.3g: %s", v.score, b.scoreMin, list(v.should)), ": ")}
 }
 
-// run runs checks, records their verdicts and returns the failed checks. A broken check ends it with the failure CheckBroken. The
+// run runs checks, records their verdicts and returns the failed checks. A broken check stops it with the failure CheckBroken. An
 // error means that a check did not finish: ctx ended, the check is waiting for a person, or the account cannot pay for it.
 func (v *judgement) run(ctx context.Context, as string, checks []namedCheck, sub *Subject) (failed []failedCheck, err error) {
 	for _, c := range checks {

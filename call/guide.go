@@ -15,28 +15,28 @@ import (
 // A Guide tells a model how to write a plan that can run in place of its answer.
 type Guide struct {
 	// Brief explains plans and lists what this plan may use: operations, slots, intents, effects and the remaining budget. Whole
-	// adds every field, for a model that requests it.
+	// adds every field, for a model that requests this text.
 	Brief, Whole string
-	// Refuse returns why a plan cannot run, with all findings in the details; nil if it can. The call sets it for a plan that
-	// is the reply.
+	// Refuse returns an error that says why a plan cannot run, with all findings in the details, or nil if the plan can run. The
+	// call sets Refuse for a plan that is the reply.
 	Refuse func(plan []byte) *Error
-	// Tell describes a rejected plan to the model that wrote it: every finding with its place and a suggestion. It ends with a
-	// line break, so an instruction can follow.
+	// Tell describes a rejected plan to the model that wrote it: every finding with its place and a suggestion. The text ends
+	// with a line break, so an instruction can follow.
 	Tell func(plan []byte, findings stone.Findings) string
 }
 
-// A guiding Planner can explain how its plans are written.
+// A guiding is a Planner that can explain how its plans are written.
 type guiding interface {
 	Guide(app *Applicator, req *Request, d dag.DAG, passed []dag.Query) *Guide
 }
 
-// A validating Planner can check a plan that is a value, before it is known where it will be applied.
+// A validating is a Planner that can check a plan that is a value, before it is known where the plan will be applied.
 type validating interface {
 	Valid(app *Applicator, plan []byte, d dag.DAG, grant []string) *Error
 }
 
-// guide returns the guide for a request that wants a plan, as its reply or as a value that the check plan-valid gates; nil
-// for any other. A plan reads the whole DAG, so every earlier step must have ended.
+// guide returns the guide for a request that wants a plan, either as its reply or as a value that must pass the check plan-valid.
+// For any other request it returns nil. A plan reads the whole DAG, so every earlier step must have ended.
 func (l *lane) guide(e *entry, req *Request) (*Guide, error) {
 	planner, ok := l.app.Plans.(guiding)
 	if !ok || l.turn != nil || req.Requires.Reply != Plan && !slices.Contains(req.Done.Must, planValid) {
@@ -65,8 +65,8 @@ func (l *lane) guide(e *entry, req *Request) (*Guide, error) {
 	return g, nil
 }
 
-// compiled checks the plan of a reply and compiles it, once. If step is not empty, watchers are told. The error means that the
-// lane was stopped.
+// compiled checks the plan of a reply and compiles it, but only once. If step is not empty, it sends the outcome to watchers. An
+// error means that the lane was stopped.
 func (l *lane) compiled(e *entry, req *Request, reply *Reply, step string) (stone.Ashlar, *Error, error) {
 	if l.app.Plans == nil {
 		return stone.Ashlar{}, &Error{Type: reasons.PlanInvalid, Message: "plans are not supported: set Applicator.Plans"}, nil
@@ -75,7 +75,7 @@ func (l *lane) compiled(e *entry, req *Request, reply *Reply, step string) (ston
 	if err != nil {
 		return stone.Ashlar{}, nil, err
 	}
-	l.compiling.Lock() // a model that was abandoned may still check its plan
+	l.compiling.Lock() // an abandoned model may still be checking its plan
 	defer l.compiling.Unlock()
 	c := &l.compilation
 	bindings := strings.TrimPrefix(string(reply.Bindings), "null") // as in a record without bindings
@@ -100,9 +100,9 @@ type compilation struct {
 	err            error
 }
 
-// refusal returns the failure of a reply with a plan that cannot run. It makes the invocation fail, so that a resumed run repeats
-// the invocation instead of replaying the plan. It does so only for a call that requires a plan: waiting for the earlier steps
-// within any other invocation would delay the record of a paid answer.
+// refusal returns the failure of a reply with a plan that cannot run. The failure makes the invocation fail, so that a resumed
+// run repeats the invocation instead of replaying the plan. This applies only to a call that requires a plan: in any other
+// invocation, waiting for the earlier steps would delay recording an answer that was paid for.
 func (l *lane) refusal(e *entry, step string) func(*Request, *Reply) (*Error, error) {
 	return func(req *Request, reply *Reply) (*Error, error) {
 		if want := req.Requires.Reply; reply.Type != Plan || want == Value {

@@ -7,7 +7,7 @@ import (
 )
 
 // A Handle is a capability as a value, which one call can pass to another: its id, and the contract under which it may be
-// invoked. A call that takes the handle may only narrow the contract: see Spec.CapFrom.
+// invoked. A call that uses the handle can only narrow the contract; see Spec.CapFrom.
 type Handle struct {
 	Cap      string   `json:"cap/id"`
 	Requires Requires `json:"requires,omitzero"`
@@ -20,7 +20,7 @@ func (h *Handle) contract() bool {
 	return r.Reply+r.InSchema+r.OutSchema+r.Kind != "" || len(r.Tags) > 0 || h.Done.any() || h.Done.ScoreMin != nil
 }
 
-// take gives the call the handle's capability and adds the handle's requirements to the call's own.
+// take sets the call's capability to the handle's and adds the handle's requirements to the call's own.
 func (s *Spec) take(h Handle) error {
 	s.Cap = h.Cap
 	for _, field := range []struct {

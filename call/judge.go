@@ -13,7 +13,8 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 )
 
-// judged reports whether the judge is invoked: for every answer, or for a sample that is the same when the run is resumed.
+// judged reports whether the judge is invoked for an answer. It is invoked for every answer, or for a sample that stays the same
+// when the run is resumed.
 func (l *lane) judged(ctx context.Context, sub *Subject) bool {
 	j := &l.effective.judge
 	if !j.on || j.canary >= 1 {
@@ -22,13 +23,13 @@ func (l *lane) judged(ctx context.Context, sub *Subject) bool {
 	h := fnv.New64a()
 	h.Write([]byte(stone.In(ctx).RunID() + "\x00" + stone.In(ctx).Path() + "\x00" + sub.Step + "\x00"))
 	h.Write(sub.Out)
-	// FNV spreads well over the low bits only.
+	// The product spreads the hash over the high bits; FNV alone spreads well only over the low bits.
 	return float64(h.Sum64()*0x9E3779B97F4A7C15>>11)/(1<<53) < j.canary
 }
 
-// grade invokes the judge. If the judge fails or gives no score within 0..1, it is invoked again, as often as the policy allows.
-// Without a score, the policy decides whether the answer counts as not judged or fails with judgeInvalid. An exhausted account is
-// a failure too.
+// grade invokes the judge. If the judge fails or does not return a score between 0 and 1, it is invoked again, as often as the
+// policy allows. If there is still no score, the policy decides whether the answer counts as not judged or fails with
+// judgeInvalid. An exhausted account is a failure too.
 func (l *lane) grade(ctx context.Context, sub *Subject) (said Verdict, failure *Error, err error) {
 	e, why := l.judge, "there is no judge: register a capability with the intent "+terms.Grade
 	j := &l.effective.judge
@@ -70,7 +71,7 @@ func (l *lane) askJudge(ctx context.Context, sub *Subject, n int) (a answer, fai
 	// The effects granted to the answer are not granted to the judge.
 	req.InSchema, req.Schema, req.schemaID, req.Turn = sub.Request.InSchema, builtin[terms.EvalAnswer], evalAnswerID, nil
 	req.Context, req.Constraints, req.Requires, req.Done, req.Effects = nil, nil, Requires{}, Done{}, e.given(&Spec{})
-	req.Cache = Cache{} // a judge is invoked each time
+	req.Cache = Cache{} // a judge is always invoked
 	return l.pay(ctx, e, &req, step)
 }
 
@@ -95,8 +96,8 @@ func (s *Subject) Material(rubric string) (JSON, error) {
 	}{rubric, r.Intent, r.Cap, of, input, r.Context, r.Constraints, r.Done, s.Out})
 }
 
-// gradeOf reads the judge's answer: an object with a number "score" and optional "reasons", or the
-// number alone. If the answer has no valid score, why is the error.
+// gradeOf reads the judge's answer: an object with a number "score" and optional "reasons", or just the number. If the answer has
+// no valid score, why says what is wrong.
 func gradeOf(a *answer) (score *float64, reasons, why string) {
 	switch {
 	case a.Failure != nil:
@@ -111,9 +112,9 @@ func gradeOf(a *answer) (score *float64, reasons, why string) {
 	}
 	var grade float64
 	if err := json.Unmarshal(out, &grade); err != nil || string(out) == "null" || grade < 0 || grade > 1 {
-		return nil, "", fmt.Sprintf("the judge gave %.60s: want a score from 0 to 1", out)
+		return nil, "", fmt.Sprintf("the judge returned %.60s: want a score from 0 to 1", out)
 	}
 	var list []string
-	_ = json.Unmarshal(object.Reasons, &list) // optional: a judge may omit them or use another form
+	_ = json.Unmarshal(object.Reasons, &list) // the reasons are optional: a judge may omit them or use another form
 	return &grade, strings.Join(list, "; "), ""
 }

@@ -21,8 +21,8 @@ func BuiltIn(name string, constraints JSON) Check {
 	}
 }
 
-// Effective returns the rules of a call after applying all levels of the policy. No field is left to another level: a nil
-// FallbackMax means unlimited. The capabilities in Fallback are invoked only if the call is not pinned to one.
+// Effective returns the rules of a call after applying all levels of the policy. Every field has its final meaning: for example,
+// a nil FallbackMax means unlimited. The capabilities in Fallback are invoked only if the call is not pinned to one capability.
 func (app *Applicator) Effective(s Spec) Rules {
 	e := app.Policy.resolve(&s)
 	r := Rules{

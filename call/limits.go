@@ -13,24 +13,23 @@ import (
 )
 
 const (
-	breakAfter = 5                // consecutive failures that take a capability down
-	probeAfter = 10 * time.Second // time after which one invocation may probe whether it is available again
+	breakAfter = 5                // the number of consecutive failures after which a capability counts as down
+	probeAfter = 10 * time.Second // the time after which one invocation may probe whether the capability is available again
 	grace      = 250 * time.Millisecond
 )
 
-// A breaker rejects invocations after breakAfter failures in a row. After probeAfter it
-// lets one invocation through at a time: a success closes it, a failure keeps it open for
-// another probeAfter. The breaker of failsafe-go cannot return an unused permit. The
-// loser of a race must do so, or its probe would never be repeated.
+// A breaker rejects invocations after breakAfter failures in a row. After probeAfter it lets one invocation through at a time: a
+// success closes it, a failure keeps it open for another probeAfter. The breaker of failsafe-go is not used, because it cannot
+// return an unused permit. The loser of a race must return its permit, because otherwise the probe would never be repeated.
 type breaker struct {
 	mu      sync.Mutex
-	failed  int // in a row
+	failed  int // the number of failures in a row
 	until   time.Time
 	probing bool
 	busy    time.Time // the capability has requested a pause until then
 }
 
-// maxBusy is the longest time for which a capability can declare itself busy.
+// maxBusy is the longest pause that a capability can request by declaring itself busy.
 const maxBusy = time.Hour
 
 // busyFor rejects invocations for d, as the capability requested, but at most for maxBusy.
@@ -71,7 +70,7 @@ func (b *breaker) enter() bool {
 	return true
 }
 
-// leave notes how an invocation ended.
+// leave records how an invocation ended.
 func (b *breaker) leave(end ending) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -89,13 +88,12 @@ func (b *breaker) leave(end ending) {
 type ending int
 
 const (
-	stopped ending = iota // says nothing about the capability
+	stopped ending = iota // the ending says nothing about the capability
 	well
 	badly
 )
 
-// enter waits until the capability may be invoked. After a nil error the caller must call
-// leave.
+// enter waits until the capability may be invoked. If the error is nil, the caller must call leave when the invocation ends.
 func (e *entry) enter(ctx context.Context) (*limit.Place, error) {
 	if !e.breaker.enter() {
 		return nil, &Error{Type: reasons.Unavailable, Message: e.ID + " is not available: it failed repeatedly or asked for a pause"}
@@ -115,14 +113,14 @@ func (e *entry) enter(ctx context.Context) (*limit.Place, error) {
 	return place, nil
 }
 
-// leave notes how an invocation ended.
+// leave records how an invocation ended.
 func (e *entry) leave(place *limit.Place, end ending) {
 	e.flights.Add(-1)
 	place.Leave(0)
 	e.breaker.leave(end)
 }
 
-// pause sleeps after the n-th attempt, and returns early with the cause when ctx is done.
+// pause sleeps after the n-th attempt. If ctx is done before, it returns ctx's cause.
 func pause(ctx context.Context, n int, asked time.Duration) error {
 	return retryafter.Sleep(ctx, retryafter.Pause(n, firstBackoff, maxBackoff, asked))
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // readMetadata reads the metadata of a capability from the fields of a map. The map may have other fields, which configure how
-// the capability is reached. If to already has an ID, because the ID is a key in the registry, the map need not repeat it.
+// the capability is reached. The map need not contain the ID if to already has one, as when the ID is a key in the registry.
 func readMetadata(m *form.Map, to *Metadata) {
 	id := to.ID
 	if id == "" {
@@ -63,7 +63,7 @@ func readPrice(m *form.Map, to *budget.Price) {
 }
 
 func (l *Limits) read(m *form.Map) {
-	// In Go, zero means unlimited. In data, 0 would be a limit that lets nothing through.
+	// In Go, zero means unlimited. In data, 0 would be a limit that allows nothing.
 	if m.At("timeout-ms").Duration(&l.Timeout) && l.Timeout == 0 {
 		m.FaultAt("timeout-ms", form.OutOfRange, "expected at least 1, found 0")
 	}
@@ -118,7 +118,7 @@ func (m Metadata) Check() error {
 	return errors.Join(faults...)
 }
 
-// numbers returns the fields that must not be negative.
+// numbers returns the fields that must not be negative, by name.
 func (m Metadata) numbers() map[string]float64 {
 	return map[string]float64{
 		"cap/cost.latency-ms":                  float64(m.Cost.Latency.Milliseconds()),

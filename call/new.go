@@ -24,10 +24,10 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// New makes a call: an ashlar that finds a capability to answer it. Its node, of type produces, contains the accepted out and has
-// the call's Record in its meta. An empty name defaults to the name of produces. A failure is an *Error, whose Type is the kind
-// of the step's failure. With Dispatch.AllowFailure the run continues after a failure, with a node of type Failed(produces)
-// instead.
+// New makes a call: an ashlar that finds a capability to answer a request. The call's node, of type produces, contains the
+// accepted out; the node's meta contains the call's Record. An empty name defaults to the name of produces. A failure is an
+// *Error, whose Type is the kind of the step's failure. With Dispatch.AllowFailure, a failed call produces a node of type
+// Failed(produces) instead, and the run continues.
 //
 // The Applicator must be complete when the ashlar is validated or run. Validate reports a
 // call that no capability can answer as "no-candidate", and undefined names as
@@ -75,7 +75,7 @@ func (c *caller) detail() stone.Detail {
 	}
 }
 
-// OnlySteps tells package stone that a call has no effects beyond its recorded steps.
+// OnlySteps returns true: a call has no effects beyond its recorded steps.
 func (c *caller) OnlySteps() bool { return true }
 
 // heal returns the ashlar that makes the node of an allowed failure.
@@ -99,7 +99,7 @@ func SpecOf(a stone.Ashlar) (Spec, bool) {
 	return c.spec, true
 }
 
-// modelled is implemented by makers of leaves that call a model, such as agents.
+// modelled is implemented by the Detail of a leaf that calls a model, such as an agent.
 type modelled interface{ Model() llm.Model }
 
 // TurnOf returns the Spec of an agent's [Model], which makes each turn a call. It returns false if a is not an agent or has another
@@ -127,26 +127,25 @@ type caller struct {
 	name     string
 	produces dag.AnyType
 	spec     Spec
-	turn     *llm.Request           // the request of a Model; also the Input
-	hear     func() func(llm.Delta) // returns the listener of the next invocation; nil if none
+	turn     *llm.Request           // the request to a Model, which is also the Input
+	hear     func() func(llm.Delta) // returns the listener for the next invocation; may be nil
 	once     sync.Once
 	resolved *resolved
 }
 
-// resolved is a call resolved, once, against the registered capabilities and the
-// policies.
+// resolved is the result of resolving a call, once, against the registered capabilities and the policies.
 type resolved struct {
 	effective
 	candidates []candidate
-	inputs     map[*entry]*schema.Schema // in-schemas of the candidates, if they differ from in
-	outputs    map[*entry]*schema.Schema // out-schemas of the candidates, if they differ from the call's
-	answer     bar                       // checks of an answer
-	door       bar                       // checks of the input
-	agree      []namedCheck              // compares the answers of an agreement, at most one
-	in         *schema.Schema            // of the intent; nil accepts anything
-	outSchemas []*schema.Schema          // of the call or its intent, then of the type
-	wanted     *schema.Schema            // the outSchema that models are told
-	wantedID   string                    // its digest
+	inputs     map[*entry]*schema.Schema // the candidates' in-schemas that differ from in
+	outputs    map[*entry]*schema.Schema // the candidates' out-schemas that differ from the call's
+	answer     bar                       // the checks of an answer
+	door       bar                       // the checks of the input
+	agree      []namedCheck              // at most one check, which compares the answers of an agreement
+	in         *schema.Schema            // the in-schema of the intent; nil accepts anything
+	outSchemas []*schema.Schema          // the out-schema of the call or its intent, then the schema of the type
+	wanted     *schema.Schema            // the out-schema that models are told
+	wantedID   string                    // the digest of wanted
 	judge      *entry
 	repairs    int
 	repairer   *entry // nil means the capability that answered
@@ -163,14 +162,14 @@ type session struct {
 	account *budget.Account
 	request Request
 	reasons []string // why each candidate is skipped, or "", in the order of candidates
-	// disagreed says why the first candidates of an agreement did not agree.
+	// disagreed is the reason why the first candidates of an agreement did not agree.
 	disagreed string
 	// admitted is the verdict on the input; nil if there are no checks at the door.
 	admitted *Admission
-	// offline is the constraint no-web: no candidate with the effect net is invoked.
+	// offline is the constraint no-web: if set, no candidate with the effect net is invoked.
 	offline bool
 
-	awaited   sync.Once // afterwards dag is complete and plans start from base: see ground
+	awaited   sync.Once // see ground: afterwards, dag is complete and plans start from base
 	base      dag.DAG
 	groundErr error
 }
@@ -251,8 +250,8 @@ type requestParts struct {
 	Prompts map[string]string `json:"prompts,omitempty"`
 }
 
-// parts returns the parts of the request and the schema of the input's type. A recorded request is reused, even if the program
-// would now build another. The agent records the request of a turn.
+// parts returns the parts of the request and the schema of the input's type. A recorded request is reused even if the program
+// would now build a different one. The request of a turn is recorded by the agent instead.
 func (s *session) parts() (p requestParts, typed *schema.Schema, err error) {
 	if s.turn != nil {
 		return s.readParts()
@@ -295,7 +294,7 @@ func (s *session) readParts() (p requestParts, typed *schema.Schema, err error) 
 // refused records a call that failed before any capability was invoked, and returns e.
 func (s *session) refused(e *Error) error {
 	e.Record = &Record{Intent: s.spec.Intent, Failure: e.Type, Error: e.Message, Input: s.admitted}
-	if s.account != nil { // the cost of checks at the door
+	if s.account != nil { // includes the cost of checks at the door
 		e.Record.Usage = Usage{Usage: s.account.Used()}
 	}
 	s.tell(e.Record)
@@ -320,7 +319,7 @@ func readPart(part dag.Reader[any], d dag.DAG) (JSON, *schema.Schema, error) {
 	if err != nil || v == nil {
 		return data, nil, err
 	}
-	typed, _ := schema.ForType(reflect.TypeOf(v)) // without a schema the value is checked
+	typed, _ := schema.ForType(reflect.TypeOf(v)) // if there is no schema, the value is checked
 	return data, typed, nil
 }
 
@@ -342,14 +341,14 @@ func (s *session) record(win *outcome, tried []Attempt, took time.Duration) *Rec
 	}
 	// This includes judges, checks, and the calls of plans that capabilities returned.
 	rec.Usage = Usage{Usage: s.account.Used(), Attempts: len(tried), LatencyMS: took.Milliseconds(), Cap: win.cap}
-	if !win.planned { // otherwise other capabilities made the answer
+	if !win.planned { // a plan's answer was made by other capabilities
 		rec.Usage.Mode = win.mode
 	}
 	return rec
 }
 
-// failureRecord returns the Record of an allowed failure. If something other than the
-// call failed, it has only the kind and the reason.
+// failureRecord returns the Record of an allowed failure. If something other than the call failed, the Record contains only the
+// kind and the reason.
 func failureRecord(n *dag.Node) Record {
 	if r := RecordOf(n); r != nil {
 		return r.timeless()

@@ -12,8 +12,7 @@ import (
 
 type traceKey struct{}
 
-// traceOf returns the trace of the request that ctx belongs to, or else one with the id
-// of the run.
+// traceOf returns the trace of the request that ctx belongs to, or else a trace with the id of the run.
 func traceOf(ctx context.Context) Trace {
 	if t, ok := ctx.Value(traceKey{}).(Trace); ok {
 		return t
@@ -21,7 +20,7 @@ func traceOf(ctx context.Context) Trace {
 	return Trace{ID: stone.In(ctx).RunID()}
 }
 
-// note adds an attempt to the record of its lane and sends it to watchers.
+// note adds an attempt to the lane's record and sends an event about it to watchers.
 func (l *lane) note(a Attempt, o *outcome) {
 	a.MustFailed, a.ShouldFailed, a.Judge = names(o.verdict.must), names(o.verdict.should), o.verdict.judge
 	a.Verdicts = bounded(l.ctx, o.verdict.all)
@@ -48,7 +47,7 @@ func (l *lane) note(a Attempt, o *outcome) {
 
 func (u *Usage) latency() time.Duration { return time.Duration(u.LatencyMS) * time.Millisecond }
 
-// counters returns nil for a tool; nil Counters count nothing.
+// counters returns the Applicator's Counters, or nil for a tool, so that tools are not counted.
 func (s *session) counters() *Counters {
 	if s.spec.Tool != "" {
 		return nil
@@ -56,7 +55,7 @@ func (s *session) counters() *Counters {
 	return s.app.Counters
 }
 
-// tell counts a finished call and sends its verdict to watchers.
+// tell counts a finished call and sends an event with its verdict to watchers.
 func (s *session) tell(r *Record) {
 	s.counters().Count(r)
 	if at := event.At(s.ctx); at.Wants(slog.LevelInfo) {
@@ -67,7 +66,7 @@ func (s *session) tell(r *Record) {
 	}
 }
 
-// checked tells watchers whether a plan that a capability returned can be run.
+// checked sends an event to watchers that says whether a returned plan can run.
 func (l *lane) checked(step string, err error) {
 	at := event.At(l.ctx)
 	if !at.Wants(slog.LevelInfo) {

@@ -10,12 +10,11 @@ import (
 	"github.com/stonelayer/stone/internal/grants"
 )
 
-// counted is the largest number of attempts, fallbacks or invocations that data may set.
+// counted is the largest number of attempts, fallbacks or invocations that plans, requests and policies may set.
 const counted = 1_000_000
 
-// readParts reads parts of a call from the fields of the same names: "requires",
-// "dispatch", "done", "admit", "budget" and "effects". Nodes of plans, requests and policies share
-// them.
+// readParts reads parts of a call from the fields of the same names: "requires", "dispatch", "done", "admit", "budget" and
+// "effects". Nodes of plans, requests and policies have these fields in common.
 func readParts(m *form.Map, to *Spec, parts ...string) {
 	for _, part := range parts {
 		switch part {
@@ -104,8 +103,7 @@ func readBudget(m *form.Map, to *Budget) {
 	form.Ptr(&to.Latency, m.At("latency-ms").Duration)
 }
 
-// readEffects reads a set of effects and drops "none". A set that is stated is never nil,
-// because nil means not stated.
+// readEffects reads a set of effects and drops "none". A stated set is never nil, because nil means that no effects are stated.
 func readEffects(m *form.Map, key string, to *[]string) {
 	if m.At(key).NameSet(to) {
 		*to = withoutNone(append([]string{}, *to...))

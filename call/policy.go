@@ -14,12 +14,12 @@ var switchesOn = []string{reasons.SchemaInvalid, reasons.FormatDrift, reasons.Lo
 // effective is a policy applied to one call. Its levels, the most specific first, are the
 // call itself, its intent, the default and the routing.
 type effective struct {
-	done, admit  Done // with a ScoreMin
+	done, admit  Done // their ScoreMin is never nil
 	host         Done // the policy's admit, which a call cannot weaken
 	sameCapMax   int
 	fallbackMax  int // negative means unlimited
 	switchOn     []string
-	switchStated bool // a level sets switchOn, so Error.Retryable is ignored
+	switchStated bool // whether a level sets switchOn, so that Error.Retryable is ignored
 	judge        judging
 	cache        Cache
 }
@@ -31,8 +31,8 @@ type judging struct {
 	cap, rubric    string
 }
 
-// resolve applies all levels of the policy. A tool is retried only if the call itself sets retries, since a tool has its effects
-// each time; a tool is never judged.
+// resolve applies all levels of the policy. A tool is retried only if the call itself sets retries, because a tool has its
+// effects each time. A tool is never judged.
 func (p *Policy) resolve(s *Spec) effective {
 	intent := p.Intents[s.Intent]
 	levels := []Rules{{Done: s.Done, Admit: s.Admit, Retry: s.Dispatch.Retry, SwitchOn: s.Dispatch.SwitchOn}, intent, p.Default,
@@ -69,7 +69,7 @@ func (p *Policy) resolve(s *Spec) effective {
 	return e
 }
 
-// fallback returns the capabilities to invoke after those that the call lists.
+// fallback returns the capabilities to invoke after the candidates that the call lists.
 func (p *Policy) fallback(intent string) []string {
 	return slices.Concat(p.Default.Fallback, p.Intents[intent].Fallback, p.Routing.Fallback)
 }
@@ -79,13 +79,13 @@ func (e *effective) recoverable(err *Error) bool {
 	return slices.Contains(e.switchOn, err.Type) || err.Retryable && !e.switchStated
 }
 
-// over adds the checks of a more specific level and takes its minimum.
+// over adds the checks of a more specific level and adopts its minimum score.
 func (d *Done) over(level Done) {
 	d.Must, d.Should = union(d.Must, level.Must), union(d.Should, level.Should)
 	over(d.ScoreMin, level.ScoreMin)
 }
 
-// over replaces the value of a less specific level.
+// over replaces the value of a less specific level unless by is nil.
 func over[T any](to *T, by *T) {
 	if by != nil {
 		*to = *by

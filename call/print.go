@@ -10,9 +10,9 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 )
 
-// printed holds everything else that can change a call's answer, apart from its name and queries. It excludes budget and
-// candidates: a paid answer stays valid with a larger budget or other candidates. It includes the versions of the candidates: a
-// new version is another capability.
+// printed holds everything that can change a call's answer, apart from the call's name and queries. It excludes the budget and
+// the candidates, because an answer that was paid for stays valid with a larger budget or other candidates. It includes the
+// candidates' versions, because a new version counts as another capability.
 type printed struct {
 	Intent   string   `json:"intent"`
 	Cap      string   `json:"cap"`
@@ -25,13 +25,13 @@ type printed struct {
 	ScoreMin float64  `json:"score-min"`
 	Judge    string   `json:"judge"`
 
-	// The versions of readers that have one.
+	// The versions of those readers that have one.
 	Input       string `json:"input,omitempty"`
 	Context     string `json:"context,omitempty"`
 	Constraints string `json:"constraints,omitempty"`
 	CapFrom     string `json:"cap-from,omitempty"`
 
-	Versions map[string]string `json:"versions,omitempty"` // versions by capability
+	Versions map[string]string `json:"versions,omitempty"` // the versions of the capabilities, by id
 }
 
 // fingerprint returns the call's part of its leaf's fingerprint.
@@ -48,7 +48,7 @@ func (c *caller) fingerprint() []byte {
 		p.Versions = s.Applicator.versions(s, &e)
 	}
 	data, err := canon.Append(nil, p)
-	if err != nil { // a number that JSON cannot represent; Check reports it
+	if err != nil { // a number that JSON cannot represent, which Check reports
 		return fmt.Appendf(nil, "%+v", p)
 	}
 	return data
@@ -124,7 +124,7 @@ func (app *Applicator) versions(s *Spec, e *effective) map[string]string {
 		}
 	}
 	for _, c := range app.candidates(s, nil) {
-		if c.reason == "" && !s.open() { // rendered already covers these
+		if c.reason == "" && !s.open() { // the rendered parts already cover these
 			add(c.entry)
 		}
 	}

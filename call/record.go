@@ -17,11 +17,11 @@ type Record struct {
 	Intent   string   `json:"intent,omitempty"`
 	Cap      string   `json:"cap/id,omitempty"` // the capability that answered or was invoked last
 	Version  string   `json:"cap/version,omitempty"`
-	Attempts int      `json:"attempts"`       // invocations in all, repairs included
-	Plan     bool     `json:"plan,omitempty"` // the answer was a plan
+	Attempts int      `json:"attempts"`       // the number of all invocations, including repairs
+	Plan     bool     `json:"plan,omitempty"` // whether the answer was a plan
 	Failure  string   `json:"failure/type,omitempty"`
 	Error    string   `json:"error,omitempty"`
-	Out      JSON     `json:"out,omitempty"` // a rejected out; an accepted one is the node's content
+	Out      JSON     `json:"out,omitempty"` // a rejected out; an accepted out is the node's content
 	Score    *float64 `json:"score,omitempty"`
 	// MustFailed and ShouldFailed are the failed checks of the attempt that counts.
 	MustFailed   []string    `json:"must-failed,omitempty"`
@@ -29,17 +29,17 @@ type Record struct {
 	Rejected     []Rejection `json:"rejected,omitempty"`
 	// Disagreed is the reason why the first candidates of an agreement did not agree.
 	Disagreed string     `json:"disagreed,omitempty"`
-	Input     *Admission `json:"input,omitempty"` // the verdict on the input; nil without checks of it
-	Tried     []Attempt  `json:"tried,omitempty"` // by candidate, then by number
+	Input     *Admission `json:"input,omitempty"` // the verdict on the input; nil if the input is not checked
+	Tried     []Attempt  `json:"tried,omitempty"` // ordered by candidate, then by number
 	Usage     Usage      `json:"usage,omitzero"`
 	// Strategy is Cascade, Tournament, Race or Agreement. It is empty if the call failed before a capability was invoked. The
-	// content of a node of type Failed does not have it.
+	// content of a node of type Failed does not contain it.
 	Strategy string `json:"-"`
 	// From is the run from which the answer was taken; see Cache. Usage is then zero, and the other fields describe that run.
 	From string `json:"from,omitempty"`
 }
 
-// A Rejection is a skipped candidate with the first test that it failed.
+// A Rejection describes a skipped candidate and the first test that it failed.
 type Rejection struct {
 	Cap    string `json:"cap/id"`
 	Reason string `json:"reason"` // such as "requires/cap-kind-mismatch"
@@ -49,8 +49,8 @@ type Rejection struct {
 type Attempt struct {
 	Cap          string   `json:"cap/id"`
 	Version      string   `json:"cap/version,omitempty"`
-	Number       int      `json:"attempt"`          // the attempt of this capability, from 1
-	Repair       bool     `json:"repair,omitempty"` // it repairs the preceding rejected answer
+	Number       int      `json:"attempt"`          // the number of this capability's attempt, counted from 1
+	Repair       bool     `json:"repair,omitempty"` // whether it repairs the preceding rejected answer
 	Cancelled    bool     `json:"cancelled,omitempty"`
 	Score        *float64 `json:"score,omitempty"`
 	Judge        *float64 `json:"judge,omitempty"`
@@ -59,20 +59,20 @@ type Attempt struct {
 	Failure      string   `json:"failure/type,omitempty"`
 	Error        string   `json:"error,omitempty"`
 	Usage        Usage    `json:"usage,omitzero"`
-	// Verdicts holds the verdicts of the checks and of the judge. The content of a node of type Failed does not have them.
+	// Verdicts holds the verdicts of the checks and of the judge. The content of a node of type Failed does not contain them.
 	Verdicts []Verdict `json:"-"`
-	// Findings are the first 100 findings about a plan that cannot run, or about the corrected draft of an accepted plan. They
-	// are kept like Verdicts.
+	// Findings are the first 100 findings about a plan that cannot run, or about the corrected draft of an accepted plan. Like
+	// Verdicts, they are not in the content of a node of type Failed.
 	Findings stone.Findings `json:"-"`
 }
 
-// kept is the JSON of a Record in meta. The JSON of the Record itself omits strategy and verdicts,
-// because it is also the content of nodes of type Failed: more fields would change the ids of these
-// nodes, and their schema, which is part of the keys of their readers.
+// kept is the JSON form of a Record in meta. The JSON of the Record itself omits the strategy and the verdicts, because it is
+// also the content of nodes of type Failed. More fields would change the ids of these nodes and also their schema, which is part
+// of their readers' keys.
 type kept struct {
 	*Record
 	Strategy string           `json:"strategy,omitempty"`
-	Door     []Verdict        `json:"door,omitempty"`     // of Input
+	Door     []Verdict        `json:"door,omitempty"`     // the verdicts of Input
 	Verdicts [][]Verdict      `json:"verdicts,omitempty"` // of Tried, by index
 	Findings []stone.Findings `json:"findings,omitempty"` // of Tried, by index
 }
@@ -115,7 +115,7 @@ func (k *kept) restore() *Record {
 // buffers are reused to encode records.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// meta returns the meta of a node with the record.
+// meta returns node meta that contains the record.
 func (r *Record) meta() map[string]string {
 	b := buffers.Get().(*[]byte)
 	defer buffers.Put(b)
@@ -127,11 +127,11 @@ func (r *Record) meta() map[string]string {
 	return map[string]string{terms.CallNote: string(text)}
 }
 
-// RecordOf returns the Record in the meta of a call's node, or of its failure. It returns
-// nil if there is none or it is malformed.
+// RecordOf returns the Record in the meta of a call's node, or of its failure. It returns nil if the Record is missing or
+// malformed.
 func RecordOf(n *dag.Node) *Record { return RecordIn(n.Meta()) }
 
-// RecordIn is like RecordOf, for the meta of a node or of a step's record.
+// RecordIn is like RecordOf, but takes the meta of a node or of a step's record.
 func RecordIn(meta map[string]string) *Record {
 	text, ok := meta[terms.CallNote]
 	if !ok {
@@ -156,8 +156,8 @@ func (r *Record) findings() stone.Findings {
 	return nil
 }
 
-// timeless returns the record without latencies and modes. They differ from run to run, and the id
-// of a node that contains the record must not.
+// timeless returns the record without latencies and modes. Unlike these, the id of a node that contains the record must not
+// differ from run to run.
 func (r Record) timeless() Record {
 	r.Usage = r.Usage.timeless()
 	r.Tried = slices.Clone(r.Tried)

@@ -12,15 +12,16 @@ import (
 	"github.com/stonelayer/stone/internal/limit"
 )
 
-// A Registry contains capabilities by id, and their state: whether they are down, and their running invocations. Its capabilities
-// are fixed when it is made. Any number of Applicators, runs and goroutines may use it at once; they share its limits.
+// A Registry contains capabilities by id, and their state: which of them are down, and how many invocations are running. The
+// capabilities are fixed when the Registry is made. Any number of Applicators, runs and goroutines may use it at once; they share
+// its limits.
 type Registry struct {
 	entries map[string]*entry
 	order   []*entry // cheapest first
 	err     error
 }
 
-// An entry is one capability with its limits.
+// An entry is one capability together with the state of its limits.
 type entry struct {
 	Capability
 	breaker breaker
@@ -29,9 +30,8 @@ type entry struct {
 	flights atomic.Int64
 }
 
-// NewRegistry returns a registry of the capabilities. It omits a capability without
-// Invoke or with the id of an earlier one. Err returns all faults, and stone.Validate
-// reports them for every pipeline that calls into the registry.
+// NewRegistry returns a registry of the capabilities. It omits a capability that lacks Invoke or has the same id as an earlier
+// one. Err returns all faults, and stone.Validate reports them for every pipeline that calls into the registry.
 func NewRegistry(caps ...Capability) *Registry {
 	r := &Registry{entries: make(map[string]*entry, len(caps))}
 	var faults []error
@@ -87,7 +87,7 @@ func (r *Registry) ordered() (ids []string) {
 	return ids
 }
 
-// Intents ranges over the intents of all capabilities. An intent that several capabilities have is repeated.
+// Intents ranges over the intents of all capabilities. An intent of several capabilities is repeated.
 func (r *Registry) Intents() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, id := range r.IDs() {
@@ -128,12 +128,12 @@ func (r *Registry) SetDown(id string, down bool) bool {
 
 // A State is the current state of a capability.
 type State struct {
-	Down     bool `json:"down"`      // it is skipped: its breaker is open, it asked for a pause, or SetDown was called
-	Failures int  `json:"failures"`  // consecutive, up to now
+	Down     bool `json:"down"`      // the capability is skipped: its breaker is open, it requested a pause, or SetDown was called
+	Failures int  `json:"failures"`  // consecutive failures up to now
 	InFlight int  `json:"in-flight"` // running invocations
 }
 
-// State returns the state of a capability; the zero State if the id is not registered.
+// State returns the state of a capability, or the zero State if the id is not registered.
 func (r *Registry) State(id string) State {
 	e := r.entry(id)
 	if e == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// ReadReply reads the envelope of a reply, in EDN or JSON. The error is an *Error: the one in the envelope, or one of type
+// ReadReply reads the envelope of a reply, in EDN or JSON. The error is an *Error: the error in the envelope, or one of type
 // SchemaInvalid if the envelope is malformed. The parts of a stream are joined in Out. A plan stays in the notation of the
 // envelope.
 func ReadReply(data []byte) (*Reply, error) {
@@ -28,7 +28,8 @@ func ReadReply(data []byte) (*Reply, error) {
 
 // ReadOutput reads the output of a program: the envelope of a reply, or the bare out of a value. An envelope is JSON or EDN, and
 // may omit proto and trace. A bare out is JSON, or a map in EDN. A map with proto, error, or a result with a type is read as an
-// envelope, so that no error is taken for a value. Plain text is malformed, although EDN reads its first word as a symbol.
+// envelope, so that an error is never mistaken for a value. Plain text is malformed, although EDN would read its first word as a
+// symbol.
 //
 // A program that streams writes each piece of its text first, on a line of its own:
 //
@@ -139,7 +140,7 @@ func (r *Reply) read(m *form.Map) *Error {
 	return nil
 }
 
-// readPlan keeps the text of a plan. Package plan checks it.
+// readPlan stores the text of a plan, which package plan checks.
 func (r *Reply) readPlan(v form.Value) {
 	if v.EDN().Kind() != edn.KindMap {
 		v.Fault(form.Invalid, "expected a plan, which is a map with nodes")
@@ -182,8 +183,8 @@ func (u *Usage) read(m *form.Map) {
 	m.At("mode").OneOf(&u.Mode, modes...)
 }
 
-// ofRun are the kinds of failure that describe the run itself. Data must not use them: an error of such a type gets the prefix
-// "remote/".
+// ofRun are the kinds of failure that describe the run itself. A reply must not use them: an error of such a type receives the
+// prefix "remote/".
 var ofRun = map[string]bool{reasons.BudgetExhausted: true, reasons.ForbiddenEffect: true}
 
 func init() {

@@ -20,15 +20,15 @@ import (
 // proto is the version of the envelope protocol.
 const proto = 1
 
-// MaxEnvelope is the largest request or reply, in bytes. Values may be nested 512 deep.
+// MaxEnvelope is the maximum size of a request or reply, in bytes. Values can be nested up to 512 levels deep.
 const MaxEnvelope = 8 << 20
 
 var envelopeLimits = edn.Limits{Bytes: MaxEnvelope, Depth: 512}
 
-// ReadRequest reads the envelope of a request, in EDN or JSON. Input, Context and Constraints of the Spec are constants, which
-// read nothing from a DAG; its Applicator is nil. The error is an *Error of type InvalidRequest. It names the first fault (see
-// Error.Reason) and lists all faults in its details. Applicator.CheckRequest and stone.Validate check whether a capability can
-// answer.
+// ReadRequest reads the envelope of a request, in EDN or JSON. The Input, Context and Constraints of the Spec are constants,
+// which read nothing from a DAG. The Applicator of the Spec is nil. The error is an *Error of type InvalidRequest. The error
+// names the first fault (see Error.Reason) and lists all faults in its details. Applicator.CheckRequest and stone.Validate check
+// whether the request can be answered.
 func ReadRequest(data []byte) (Trace, Spec, error) {
 	v, err := edn.ReadEither(data, envelopeLimits)
 	if err != nil {
@@ -70,7 +70,7 @@ func readProto(m *form.Map) bool {
 	m.Need("proto")
 	v, ok := m.Field("proto")
 	if !ok {
-		return true // check the other fields too
+		return true // the other fields are checked too
 	}
 	if n, ok := v.EDN().Int64(); !ok || n != proto {
 		v.Fault("unsupported", "expected the integer %d, the supported protocol", proto)
@@ -88,7 +88,7 @@ func (t *Trace) read(m *form.Map) {
 	m.At("turn").Int(&t.Turn, 0, math.MaxInt)
 }
 
-// checkName rejects a name that is too long to be kept with a run.
+// checkName rejects a name that is too long to be stored with a run.
 func checkName(m *form.Map, key, name string) {
 	if err := bounds.CheckName("the "+key, name); err != nil {
 		m.FaultAt(key, form.Invalid, "%v", err)
@@ -119,7 +119,7 @@ type refusal struct {
 	Column     int    `json:"column,omitempty"`
 	Message    string `json:"message"`
 	Suggestion string `json:"suggestion,omitempty"`
-	denied     string // the missing effect, if it is the fault
+	denied     string // the missing effect, if that is the fault
 }
 
 func refuse(faults form.Faults) *Error {
@@ -180,9 +180,8 @@ func (e *Error) Reason() string {
 
 var index = regexp.MustCompile(`\[\d+\]`)
 
-// reasonOf names a fault by the part of the envelope, the path within it and the kind of
-// the fault: trace/missing, done/score-min-out-of-range, requires/unknown-keys. Each
-// field of the task is a part of its own.
+// reasonOf names a fault by the part of the envelope, the path within it and the kind of the fault: trace/missing,
+// done/score-min-out-of-range, requires/unknown-keys. Each field of the task counts as a part.
 func reasonOf(f form.Fault) string {
 	path := f.Path
 	if f.Kind == form.UnknownKey {
@@ -236,8 +235,8 @@ func (app *Applicator) CheckRequest(s Spec) error {
 	return nil
 }
 
-// MarshalJSON writes the envelope of a request for capabilities outside the process. It contains the remaining budget, but not
-// the capability, the number of the attempt or the key.
+// MarshalJSON writes the envelope of a request, for capabilities outside the process. The envelope contains the remaining budget,
+// but not the capability, the number of the attempt or the key.
 func (r Request) MarshalJSON() ([]byte, error) {
 	type allowed struct {
 		Allowed []string `json:"allowed"`

@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// resolve resolves the call against its Applicator and notes its faults, once.
+// resolve resolves the call against its Applicator, once, and collects its faults.
 func (c *caller) resolve() *resolved {
 	c.once.Do(func() {
 		r := &resolved{}
@@ -51,7 +51,7 @@ func (c *caller) check() []stone.Finding {
 	r := c.resolve()
 	found := append(slices.Clone(r.faults), c.unpayable()...)
 	for _, candidate := range r.candidates {
-		if candidate.reason == notFound && len(r.faults) == 0 { // otherwise it is among the reasons
+		if candidate.reason == notFound && len(r.faults) == 0 { // otherwise another finding already includes it
 			found = append(found, stone.Finding{
 				Type: "unknown-candidate", Warning: true, Queried: candidate.id, Suggestion: suggest.Closest(candidate.id, slices.Values(c.spec.Applicator.Registry.IDs())),
 				Message: fmt.Sprintf("there is no capability %q, so it is left out of the candidates", candidate.id),
@@ -117,15 +117,15 @@ func (r *resolved) checkSpec(s *Spec) {
 		bad("the call asks the tool %q and the capability %q: name one", s.Tool, s.Cap)
 	}
 	if s.Tool != "" && s.Cache.age() > 0 {
-		bad("the tool %q is cached: it must have its effects each time, so leave out Cache", s.Tool)
+		bad("the tool %q has a Cache, but its effects must happen on every call: remove Cache", s.Tool)
 	}
 	for level, rules := range map[string]Rules{"default": s.Applicator.Policy.Default, "routing": s.Applicator.Policy.Routing} {
 		if rules.Cache.age() > 0 {
-			bad("the %s rules have a Cache: set it for an intent or a call, whose answers may be reused", level)
+			bad("the %s rules have a Cache: set it only for intents and calls whose answers may be reused", level)
 		}
 	}
 	if s.open() && (s.Tool != "" || s.Cap != "" || s.Dispatch.Candidates != nil || s.CapFrom != nil && s.CandidatesFrom != nil) {
-		bad("the call says in two ways who is asked: keep one of Tool, Cap, CapFrom, Dispatch.Candidates and CandidatesFrom")
+		bad("the call chooses its capability in two ways: keep one of Tool, Cap, CapFrom, Dispatch.Candidates and CandidatesFrom")
 	}
 }
 
@@ -159,7 +159,7 @@ func (r *resolved) resolveSchemas(c *caller, app *Applicator) {
 	}
 }
 
-// mostSpecific returns the schema whose values fit the others: the first, unless only the last is certain to have such values.
+// mostSpecific returns the schema whose values fit all the others: the first schema, unless this is certain only of the last.
 func mostSpecific(list []*schema.Schema) *schema.Schema {
 	switch len(list) {
 	case 0:
@@ -179,7 +179,7 @@ func schemaID(s *schema.Schema) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// specific returns nil for a schema that accepts anything.
+// specific returns s, or nil if s accepts anything.
 func specific(s *schema.Schema) *schema.Schema {
 	if text := s.String(); s == nil || text == "{}" || text == "true" {
 		return nil
@@ -202,7 +202,8 @@ func (r *resolved) outSchema() *schema.Schema {
 	return r.outSchemas[0]
 }
 
-// inputType returns the input schema known to Validate: the intent's or the Go type's. A built-in schema is too general.
+// inputType returns the input schema that Validate can use: the intent's or the Go type's, but not a built-in schema, which is
+// too general.
 func (r *resolved) inputType(s *Spec) *schema.Schema {
 	if in, ok := s.Input.(*part); ok && (r.in == nil || builtin[s.Applicator.Intents[s.Intent].In] != nil) {
 		return in.typed()
@@ -233,8 +234,7 @@ func (r *faults) checks(app *Applicator, names []string, in, out *schema.Schema)
 	return all
 }
 
-// resolveCandidates finds the candidates. At least one must pass the tests on its
-// metadata.
+// resolveCandidates finds the candidates. The metadata of at least one must pass the tests.
 func (r *resolved) resolveCandidates(s *Spec, app *Applicator) {
 	r.candidates = app.candidates(s, nil)
 	r.inputs, r.outputs = map[*entry]*schema.Schema{}, map[*entry]*schema.Schema{}
@@ -289,8 +289,7 @@ func (r *resolved) resolveCandidates(s *Spec, app *Applicator) {
 	}
 }
 
-// promises notes the schemas of a capability's input and output, unless the call requires the same or they accept
-// anything.
+// promises stores the schemas of a capability's input and output, except those that equal the call's or accept anything.
 func (r *resolved) promises(app *Applicator, e *entry) {
 	if e == nil {
 		return
@@ -311,8 +310,8 @@ func (r *resolved) promises(app *Applicator, e *entry) {
 	}
 }
 
-// resolveJudge finds the judge: the capability that the policy names, or else the
-// cheapest with the intent terms.Grade. Answers of tools and of judges are not judged.
+// resolveJudge finds the judge: the capability that the policy names, or else the cheapest capability with the intent
+// terms.Grade. Answers of tools and of judges are not judged.
 func (r *resolved) resolveJudge(app *Applicator) {
 	j := &r.effective.judge
 	if !j.on {

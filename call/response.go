@@ -12,8 +12,7 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// A Response is the envelope of the answer to a request. It contains Reply, or Err if
-// that is not nil.
+// A Response is the envelope of the answer to a request. It contains Err if that is not nil, and otherwise Reply.
 type Response struct {
 	Trace Trace
 	Reply *Reply
@@ -68,7 +67,7 @@ func (r Response) value(inJSON bool) (edn.Value, error) {
 	return v, nil
 }
 
-// errorValue returns the value of any error. For an error without its own type, the type is the kind of its failure.
+// errorValue returns the value of any error. If the error does not have a type, its failure kind is used.
 func errorValue(err error, rec *Record, b *fields) edn.Value {
 	e := AsError(err)
 	var f fields
@@ -87,7 +86,7 @@ func errorValue(err error, rec *Record, b *fields) edn.Value {
 	return f.value()
 }
 
-// recordBeside returns the Record of the call that failed, or nil.
+// recordBeside returns the Record of the failed call in err, or nil.
 func recordBeside(err error) *Record {
 	if e, ok := errors.AsType[*Error](err); ok && e.Record != nil {
 		return e.Record
@@ -99,8 +98,8 @@ func recordBeside(err error) *Record {
 	return nil
 }
 
-// detailed adds the attempts of a call to the details of its failure if those are an object. It keeps the capability's own
-// fields.
+// detailed adds the attempts of a call to the details of its failure if the details are an object. Fields that the capability has
+// set are kept.
 func detailed(details JSON, rec *Record) JSON {
 	if rec == nil {
 		return details
@@ -192,7 +191,7 @@ func usageValue(u Usage, b *fields) edn.Value {
 	return f.value()
 }
 
-// fields collect the keys and values of a map, and the first error.
+// fields collects the keys and values of a map, and the first error.
 type fields struct {
 	all []edn.Value
 	err error
@@ -256,8 +255,8 @@ func withKeywords(v edn.Value) edn.Value {
 	return v
 }
 
-// AsError returns the *Error in err. Without one, it returns a new *Error with the kind
-// of the failure, or InvokeFailed, as its type.
+// AsError returns the *Error in err. If there is none, it returns a new *Error whose type is the kind of the failure, or
+// InvokeFailed.
 func AsError(err error) *Error {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return e

@@ -20,11 +20,11 @@ type Principal struct {
 type Rule struct {
 	Any       []string `json:"any,omitempty"`       // one of these is enough
 	All       []string `json:"all,omitempty"`       // all of these are also enough
-	Forbidden []string `json:"forbidden,omitempty"` // with one of these, the effect is denied
+	Forbidden []string `json:"forbidden,omitempty"` // the effect is denied to anyone with one of these
 }
 
-// allows reports whether the roles meet the rule. A rule with neither Any nor All denies
-// only the forbidden roles. No roles meet an empty rule or list.
+// allows reports whether the roles meet the rule. A rule with neither Any nor All denies only the forbidden roles. An empty rule
+// or list is met by no roles.
 func (r Rule) allows(roles []string) bool {
 	has := func(role string) bool { return slices.Contains(roles, role) }
 	if slices.ContainsFunc(r.Forbidden, has) {
@@ -41,8 +41,8 @@ func (r Rule) allows(roles []string) bool {
 // its members.
 type Roles map[string]Rule
 
-// meets reports whether the principal meets every rule about an effect, and whether a rule covers all of it. A rule about a
-// member also applies to its family: a principal without fs/write may not have all of fs.
+// meets reports whether the principal meets every rule about an effect, and whether one rule covers the whole effect. A rule
+// about a member also applies to its family: a principal that is denied fs/write cannot have all of fs.
 func (r Roles) meets(p Principal, e string) (met, ruled bool) {
 	met = true
 	for name, rule := range r {
@@ -102,8 +102,8 @@ func (r Roles) Allow(p Principal, effects []string) (granted, denied []string) {
 	return granted, denied
 }
 
-// Grant returns the part of a grant that the principal is allowed, for the Grant of a stone.Config. An effect without a rule
-// stays granted, since the host named it. The result is sorted and never nil, which would grant everything.
+// Grant returns the effects of a grant that the principal may have, for the Grant of a stone.Config. An effect without a rule
+// stays granted, because the host has granted it. The result is sorted and never nil, which would grant everything.
 func (r Roles) Grant(p Principal, grant []string) []string {
 	left := []string{}
 	for _, e := range grant {

@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// readPolicy reads a policy: "default", and "intents" by name. Routing is a separate field; see readRouting.
+// readPolicy reads a policy: the fields "default" and "intents". Routing is a separate field; see readRouting.
 func readPolicy(m *form.Map, to *Policy) {
 	m.At("default").Map(to.Default.read)
 	m.At("intents").Entries(func(intent string, v form.Value) {
@@ -47,7 +47,7 @@ func (j *Judge) read(m *form.Map) {
 	form.Ptr(&j.Canary, func(to *float64) bool { return m.At("canary").Float(to, 0, 1) })
 	m.At("cap/id").Name(&j.Cap)
 	form.Ptr(&j.MaxAttempts, func(to *int) bool { return m.At("max-attempts").Int(to, 1, counted) })
-	if v, ok := m.Field("rubric"); ok && v.EDN().Kind() != edn.KindMap { // a map names a file, which the host reads
+	if v, ok := m.Field("rubric"); ok && v.EDN().Kind() != edn.KindMap { // a map names a file, which the host reads instead
 		v.Text(&j.Rubric)
 	}
 }

@@ -30,7 +30,7 @@ var builtin = map[string]*schema.Schema{
 			}
 		}
 	}`),
-	// The schema does not limit the score. A score out of bounds is not a verdict, which the policy may ignore; it is not a
+	// The schema does not limit the score. A score out of bounds is a missing verdict, which the policy may ignore, rather than a
 	// malformed reply.
 	terms.EvalAnswer: mustParse(`{
 		"type": "object",
@@ -64,7 +64,8 @@ func mustParse(text string) *schema.Schema {
 	return s
 }
 
-// Schema returns the built-in schema with the name, or else the Applicator's. For "" it returns nil, which accepts anything.
+// Schema returns the built-in schema with the name, or else the Applicator's schema. For "" it returns nil, which accepts
+// anything.
 func (app *Applicator) Schema(name string) (s *schema.Schema, ok bool) {
 	if name == "" {
 		return nil, true

@@ -12,9 +12,9 @@ import (
 // A Scope limits the directories, programs and servers that a capability can reach. It only narrows: a nil list sets no limit,
 // and an empty list denies everything.
 type Scope struct {
-	// FS lists absolute directories. Everything below them may be used.
+	// FS lists the absolute paths of directories. Everything below them may be used.
 	FS FS `json:"fs"`
-	// Process lists absolute paths of programs that may be started.
+	// Process lists the absolute paths of programs that may be started.
 	Process Process `json:"process"`
 	// Net lists servers, such as "https://api.example.com" or "http://127.0.0.1:8080". The default port follows from the scheme.
 	Net Net `json:"net"`
@@ -48,8 +48,8 @@ func (s Scope) Unconfined(what, program string) error {
 // FS lists directories.
 type FS []string
 
-// Resolve returns the absolute path of a file or directory without symbolic links, or an error if it is outside. If the path does
-// not exist, its directory is resolved.
+// Resolve returns the absolute path of a file or directory without symbolic links, or an error if it is outside the directories.
+// If the path does not exist, its directory is resolved.
 func (f FS) Resolve(path string) (string, error) {
 	path, err := realPath(path)
 	if err != nil {
@@ -90,8 +90,8 @@ func realPath(path string) (string, error) {
 // Process lists programs.
 type Process []string
 
-// Check returns an error if a program must not be started. The program is named by its
-// absolute path; a symbolic link is in scope only by its own name.
+// Check returns an error if a program must not be started. The program is named by its absolute path. A symbolic link is in scope
+// only if the list contains its own path.
 func (p Process) Check(program string) error {
 	if !filepath.IsAbs(program) {
 		return fmt.Errorf("the program %q is not an absolute path", program)
@@ -119,8 +119,7 @@ func (n Net) Check(u *url.URL) error {
 	return fmt.Errorf("the server %s is not in scope: %s", origin(u), inScope(n))
 }
 
-// Follow returns an error if a redirect must not be followed. Without a list of servers,
-// only a redirect to the same server is allowed.
+// Follow returns an error if a redirect must not be followed. If n is nil, only a redirect to the same server is allowed.
 func (n Net) Follow(asked, to *url.URL) error {
 	if n == nil && origin(asked) != origin(to) {
 		return fmt.Errorf("a redirect from %s to %s: name both in scope.net to allow it", origin(asked), origin(to))

@@ -8,11 +8,11 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// sent is the request to a capability, for people who read the record of its answer. Package internal/view reads it.
+// sent is the request to a capability. It is recorded with the answer for people, and read by package internal/view.
 type sent struct {
 	System string `json:"system,omitempty"`
 	Input  string `json:"input,omitempty"`  // the messages to a model, or the input of another capability
-	Schema JSON   `json:"schema,omitempty"` // the schema of the answer that a model was told
+	Schema JSON   `json:"schema,omitempty"` // the schema that a model was told for its answer
 }
 
 // maxSent is the maximum length of each recorded text, in bytes.

@@ -25,37 +25,38 @@ type Spec struct {
 	Done     Done
 	// Admit lists the requirements on the input. They are checked before any capability is invoked. An input that does not meet
 	// them fails the call with "input/rejected". They are joined with the policy's requirements, which the input must also meet
-	// on their own.
+	// separately.
 	Admit Done
 	// Budget limits this call within the run's account.
 	Budget Budget
-	// CapFrom and CandidatesFrom read the capabilities to invoke, in place of Cap and Dispatch.Candidates: a capability is a
-	// value that one call can pass to another. An id that is not registered, or whose capability cannot answer, is rejected when
-	// the call is made. The handle's requirements and checks are joined with the call's; a call that contradicts them fails with
+	// CapFrom and CandidatesFrom read the capabilities to invoke, in place of Cap and Dispatch.Candidates, so one call can choose
+	// the capability of another. An id that is not registered, or whose capability cannot answer, is rejected when the call is
+	// made. The handle's requirements and checks are joined with the call's; a call that contradicts them fails with
 	// [InputInvalid].
 	CapFrom        dag.Reader[Handle]
 	CandidatesFrom dag.Reader[[]string]
-	// Cache takes the answer from an earlier run instead of invoking a capability.
+	// Cache reuses the answer of an earlier run instead of invoking a capability.
 	Cache Cache
 	// Effects are the only effects that the answer may have, as named in package effect. They narrow the grant of the run. Nil
 	// adds no limit: the answer may have the effects that its capability needs.
 	Effects []string
 
-	// Stack lists the enclosing calls of a request from another process, outermost first.
-	// The calls of this process follow them.
+	// Stack lists the enclosing calls of a request from another process, outermost first. Calls of this process are added after
+	// them.
 	Stack []Frame
 
-	// Input, Context and Constraints make those parts of the request; see From. A nil Input is {}. A nil Context or Constraints
-	// is omitted. The constraint no-web, if true, excludes candidates that need the effect net and grants it to no other.
+	// Input, Context and Constraints build the parts of the request with these names; see From. A nil Input means {}. A nil
+	// Context or Constraints is omitted. The constraint no-web, if true, excludes candidates that need the effect net and grants
+	// it to no other.
 	Input, Context, Constraints dag.Reader[any]
 }
 
-// From makes a part of a request: the JSON of the value that r reads.
+// From makes a part of a request, which is the JSON of the value that r reads.
 func From[A any](r dag.Reader[A]) dag.Reader[any] {
 	return &part{dag.ReaderFunc(func(d dag.DAG) (any, error) { return r.From(d) }, r), reflect.TypeFor[A]()}
 }
 
-// A part is a part of a request whose Go type is known.
+// A part reads a part of a request whose Go type is known.
 type part struct {
 	dag.Reader[any]
 	goType reflect.Type
@@ -65,7 +66,7 @@ type part struct {
 func (p *part) typed() *schema.Schema {
 	s, err := schema.ForType(p.goType)
 	if err != nil {
-		return nil // the value is checked when it is read
+		return nil // the value is checked when the part is read
 	}
 	return specific(s)
 }
@@ -74,26 +75,25 @@ func (p *part) typed() *schema.Schema {
 type Requires struct {
 	// Reply is "value" or "plan"; "" allows both.
 	Reply string `json:"reply,omitempty"`
-	// InSchema and OutSchema must equal the names of the capability's schemas, unless the
-	// capability has none, or "req/any" and "res/any". The final value must fit OutSchema.
-	// "" requires nothing.
+	// InSchema and OutSchema must equal the names of the capability's schemas, unless the capability has none or has "req/any"
+	// and "res/any". The final value must fit OutSchema. An empty name requires nothing.
 	InSchema  string   `json:"in-schema,omitempty"`
 	OutSchema string   `json:"out-schema,omitempty"`
 	Kind      string   `json:"cap/kind,omitempty"`
-	Tags      []string `json:"cap/tags,omitempty"` // all are required
+	Tags      []string `json:"cap/tags,omitempty"` // the capability must have all of them
 }
 
 // The strategies of a Dispatch.
 const (
-	Cascade    = "cascade"    // one after the other, the default
-	Tournament = "tournament" // all at once, the best score wins
-	Race       = "race"       // all at once, the first that passes wins
+	Cascade    = "cascade"    // one after the other; the default
+	Tournament = "tournament" // all at once; the answer with the best score wins
+	Race       = "race"       // all at once; the first answer that passes wins
 	Agreement  = "agreement"  // the first few at once; if they disagree, the rest in order
 )
 
 // Dispatch selects the candidates and the strategy.
 type Dispatch struct {
-	Candidates   []string      `json:"candidates,omitempty"` // in this order
+	Candidates   []string      `json:"candidates,omitempty"` // the ids, in order
 	Strategy     string        `json:"strategy,omitempty"`   // Cascade if empty
 	Hedge        time.Duration `json:"-"`                    // "hedge-ms": the delay between two starts of a race; zero starts all at once
 	Agree        *Agree        `json:"agree,omitempty"`      // for an Agreement
@@ -104,16 +104,16 @@ type Dispatch struct {
 	Policy       string        `json:"policy,omitempty"`    // accepted and ignored
 }
 
-// Agree configures an [Agreement]. Nil compares two answers as JSON.
+// Agree configures an [Agreement]. Nil means that two answers are compared as JSON.
 type Agree struct {
 	// First is the number of candidates that are invoked at once. Zero means 2.
 	First int `json:"first,omitempty"`
-	// Check names a check whose out is the array of these answers, each of which has passed the
-	// gate. The answers agree if it passes. If Check is empty, they must be equal as JSON.
+	// Check names a check whose out is the array of these answers, each of which has passed the gate. The answers agree if the
+	// check passes. If Check is empty, the answers must be equal as JSON.
 	Check string `json:"check,omitempty"`
 }
 
-// Retry limits the attempts. Nil leaves a field to the policy; the defaults are 0 and unlimited.
+// Retry limits the attempts. A nil field is left to the policy; the defaults are 0 and unlimited.
 type Retry struct {
 	SameCapMax  *int `json:"same-cap-max,omitempty"` // further attempts of one capability
 	FallbackMax *int `json:"fallback-max,omitempty"` // further capabilities; the first group of an agreement counts as one
@@ -122,26 +122,26 @@ type Retry struct {
 // Repair lets a capability repair an answer that the gate rejected.
 type Repair struct {
 	Cap string `json:"cap/id,omitempty"` // empty means the capability that answered
-	Max int    `json:"max,omitempty"`    // at most this often; 1 if zero
+	Max int    `json:"max,omitempty"`    // the maximum number of repairs; 1 if zero
 }
 
 // Done lists the requirements on an answer, or on an input.
 type Done struct {
-	Must     []string `json:"must,omitempty"`      // names of checks that must pass
-	Should   []string `json:"should,omitempty"`    // names of checks; the share that passes is the score
+	Must     []string `json:"must,omitempty"`      // the names of checks that must pass
+	Should   []string `json:"should,omitempty"`    // the names of checks; the share that passes is the score
 	ScoreMin *float64 `json:"score-min,omitempty"` // in [0, 1]; nil leaves it to the policy, 0 by default
 }
 
 // Budget limits the spending of a call.
 type Budget = budget.Limits
 
-// Rules are one level of a policy. They apply where a call does not set its own.
+// Rules are one level of a policy. They apply where a call does not set a value itself.
 type Rules struct {
 	Done     Done     `json:"done,omitzero"`
 	Admit    Done     `json:"admit,omitzero"` // requirements on the input
 	Retry    Retry    `json:"retry,omitzero"`
 	SwitchOn []string `json:"switch-on,omitempty"`
-	Fallback []string `json:"fallback,omitempty"` // capabilities to invoke after those that the call lists
+	Fallback []string `json:"fallback,omitempty"` // capabilities to invoke after the candidates that the call lists
 	Judge    Judge    `json:"judge,omitzero"`
 	Cache    Cache    `json:"cache,omitzero"` // only for an intent
 }
@@ -149,13 +149,13 @@ type Rules struct {
 // Judge configures the judge of the gate. Nil fields are left to the next level.
 type Judge struct {
 	On      *bool    `json:"on,omitempty"`       // false by default
-	Weight  *float64 `json:"w,omitempty"`        // weight of the judge in the score; 0.5 by default
-	Veto    *bool    `json:"veto,omitempty"`     // the judge itself must reach score-min
+	Weight  *float64 `json:"w,omitempty"`        // the weight of the judge in the score; 0.5 by default
+	Veto    *bool    `json:"veto,omitempty"`     // whether the judge's score alone must reach score-min
 	OnError string   `json:"on-error,omitempty"` // "closed" (default) fails the call, "open" ignores the judge
-	Canary  *float64 `json:"canary,omitempty"`   // share of the answers that are judged; 1 by default
+	Canary  *float64 `json:"canary,omitempty"`   // the share of answers that are judged; 1 by default
 	Cap     string   `json:"cap/id,omitempty"`   // the judge; by default the cheapest with the intent "eval/grade"
-	Rubric  string   `json:"rubric,omitempty"`   // the criteria, part of the judge's input
-	// MaxAttempts limits the attempts to obtain a score for one answer from the judge; 1 by default.
+	Rubric  string   `json:"rubric,omitempty"`   // the criteria, which are part of the judge's input
+	// MaxAttempts limits how often the judge is invoked to obtain a score for one answer; 1 by default.
 	MaxAttempts *int `json:"max-attempts,omitempty"`
 }
 
@@ -166,7 +166,7 @@ type Policy struct {
 	Routing Rules            `json:"routing,omitzero"` // retry, switch-on and fallback only
 }
 
-// An Intent describes a known intent, for people and for models that write plans, and names its schemas.
+// An Intent describes a known intent to people and to models that write plans, and names its schemas.
 type Intent struct {
 	Description string `json:"description,omitempty"`
 
@@ -174,5 +174,5 @@ type Intent struct {
 	Out string `json:"out-schema,omitempty"`
 }
 
-// JSON is a value of the data model that EDN and JSON share, as canonical JSON.
+// JSON is a value, as canonical JSON, of the data model that EDN and JSON share.
 type JSON = json.RawMessage

@@ -8,9 +8,8 @@ import (
 	"github.com/stonelayer/stone/internal/reasons"
 )
 
-// maxStack is the largest number of nested calls: of capabilities that are pipelines or
-// programs and make calls, and of returned plans. Plans have a lower limit as well; see
-// plan.Limits.
+// maxStack is the maximum number of nested calls, which are made by returned plans and by capabilities that are pipelines or
+// programs. Plans also have a lower limit; see plan.Limits.
 const maxStack = 100
 
 // A Frame is one call of a call stack.
@@ -35,10 +34,10 @@ func (r *Request) enter(ctx context.Context, path string) context.Context {
 	return context.WithValue(ctx, stackKey{}, append(stack, Frame{Call: path, Intent: r.Intent, Cap: r.Cap}))
 }
 
-// nested finds the calls around this one.
+// nested finds the calls around this one and limits their number.
 func (s *session) nested() error {
 	s.request.Stack = stackOf(s.ctx)
-	if len(s.spec.Stack) > 0 { // from the process that sent the request
+	if len(s.spec.Stack) > 0 { // the calls of the process that sent the request
 		s.request.Stack = append(s.spec.Stack[:len(s.spec.Stack):len(s.spec.Stack)], s.request.Stack...)
 	}
 	if n := len(s.request.Stack); n >= maxStack {

@@ -15,8 +15,8 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// dispatch invokes the candidates by the call's strategy. It returns the outcome and all attempts, lane by lane. The error means
-// that the call did not finish.
+// dispatch invokes the candidates according to the call's strategy. It returns the outcome and all attempts, lane by lane. An
+// error means that the call did not finish.
 func (s *session) dispatch() (win *outcome, tried []Attempt, err error) {
 	s.filter()
 	switch s.spec.Dispatch.Strategy {
@@ -30,7 +30,7 @@ func (s *session) dispatch() (win *outcome, tried []Attempt, err error) {
 	return s.cascade(0, nil)
 }
 
-// filter notes which candidates cannot be invoked now, and why.
+// filter finds out which candidates cannot be invoked now, and why.
 func (s *session) filter() {
 	s.reasons = make([]string, len(s.candidates))
 	left := s.account.Left()
@@ -48,8 +48,8 @@ func (s *session) filter() {
 	}
 }
 
-// unavailable returns the first test that a candidate fails now, or "". A candidate that
-// answered this call before the run was resumed passes: its answer is recorded.
+// unavailable returns the first test that a candidate fails now, or "". A candidate that answered this call before the run was
+// resumed passes, because its answer is recorded.
 func (s *session) unavailable(e *entry, left budget.Limits) string {
 	if recorded, _ := stone.In(s.ctx).Recorded(e.first()); recorded {
 		return ""
@@ -57,7 +57,7 @@ func (s *session) unavailable(e *entry, left budget.Limits) string {
 	return e.unavailable(left)
 }
 
-// eligible returns the indexes of the candidates to invoke: all that pass the tests, as many as the policy allows.
+// eligible returns the indexes of the candidates to invoke: those that pass the tests, but at most as many as the policy allows.
 func (s *session) eligible() []int {
 	var places []int
 	for i, reason := range s.reasons {
@@ -75,7 +75,7 @@ func (s *session) lane(ctx context.Context, i int) *lane {
 	return &lane{session: s, entry: s.candidates[i].entry, ctx: ctx}
 }
 
-// none returns the outcome if no candidate was invoked.
+// none returns the outcome for a call in which no candidate was invoked.
 func (s *session) none() *outcome {
 	e := &Error{Type: reasons.NoCandidate, Message: "no capability can answer " + s.subject()}
 	for i, reason := range s.reasons {
@@ -96,7 +96,7 @@ func (s *session) none() *outcome {
 }
 
 // unpaid returns the account's refusal to pay for the cheapest candidate that was rejected because of its cost, or nil. If the
-// run has no money left, resuming it with more money repeats the call.
+// run has no money left, resuming the run with more money repeats the call.
 func (s *session) unpaid() error {
 	least := math.Inf(1)
 	for i, reason := range s.reasons {
@@ -118,9 +118,9 @@ func (s *session) subject() string {
 }
 
 // cascade invokes one candidate after the other, starting at an index. Before is the outcome of earlier candidates, or nil if
-// none was invoked. A candidate that is no longer available at its turn costs neither an attempt nor a fallback. If the last
-// candidates are excluded only because of their cost, the account decides: it waits for estimates that others have reserved, and
-// its refusal may end the run.
+// none was invoked. A candidate that is no longer available when its turn comes counts neither as an attempt nor as a fallback.
+// If the last candidates are excluded only because of their cost, the account decides: it waits until estimates that others have
+// reserved are settled, and its refusal may end the run.
 func (s *session) cascade(from int, before *outcome) (win *outcome, tried []Attempt, err error) {
 	asked, poor := 0, false
 	if win = before; win != nil {
@@ -164,12 +164,12 @@ func (s *session) cascade(from int, before *outcome) (win *outcome, tried []Atte
 	if win == nil {
 		return s.none(), tried, nil
 	}
-	win.failure = &Error{Type: reasons.BudgetExhausted, Message: "the remaining budget pays for no further candidate; the last failure was " + win.failure.Error(), Cause: errors.Join(win.failure, err)}
+	win.failure = &Error{Type: reasons.BudgetExhausted, Message: "the remaining budget cannot pay for another candidate; the last failure was " + win.failure.Error(), Cause: errors.Join(win.failure, err)}
 	return win, tried, nil
 }
 
-// tournament invokes all candidates at once and accepts the best answer, or the earliest of equal ones. If the account runs out
-// in one lane, a passing answer of another lane still wins, since it has been paid for.
+// tournament invokes all candidates at once and accepts the best answer, or the first of equally good answers. If the account
+// runs out in one lane, a passing answer of another lane still wins, since it has been paid for.
 func (s *session) tournament() (win *outcome, tried []Attempt, err error) {
 	places := s.eligible()
 	if len(places) == 0 {
@@ -177,7 +177,7 @@ func (s *session) tournament() (win *outcome, tried []Attempt, err error) {
 	}
 	lanes, errs := s.reserved(places)
 	for _, l := range lanes {
-		l.last.final = false // other lanes may be paid
+		l.last.final = false // the account may still pay for other lanes
 	}
 	together(lanes, errs)
 	var spent *outcome // the lane in which the account ran out
@@ -212,7 +212,7 @@ func (s *session) reserved(places []int) (lanes []*lane, errs []error) {
 	return lanes, errs
 }
 
-// together runs all lanes that the account can pay for concurrently, and waits for them.
+// together concurrently runs all lanes that the account can pay for, and waits for them.
 func together(lanes []*lane, errs []error) {
 	var all sync.WaitGroup
 	for k, l := range lanes {
@@ -228,9 +228,8 @@ func together(lanes []*lane, errs []error) {
 	all.Wait()
 }
 
-// reserve draws the cost of a lane's first attempt before the lane starts. It returns the
-// context for the draw of the next lane: once a lane has reserved an estimate, later lanes
-// fail instead of waiting for it.
+// reserve draws the cost of a lane's first attempt before the lane starts. It returns the context for the draw of the next lane.
+// Once a lane has reserved an estimate, later lanes fail instead of waiting for that estimate to be settled.
 func (l *lane) reserve(ctx context.Context, ended *error) context.Context {
 	req := l.request
 	req.Cap, req.Effects = l.entry.ID, l.granted(l.entry)
@@ -247,8 +246,8 @@ func (l *lane) reserve(ctx context.Context, ended *error) context.Context {
 	return draw.Context(ctx)
 }
 
-// race starts the candidates together, or each when the previous one has failed or is late, and accepts the first answer that
-// passes. The others are cancelled, and have ended when race returns.
+// race starts the candidates together, or each when the previous one has failed or is late. It accepts the first answer that
+// passes and cancels the other candidates, which have ended when race returns.
 func (s *session) race() (win *outcome, tried []Attempt, err error) {
 	places := s.eligible()
 	if len(places) == 0 {
@@ -272,11 +271,11 @@ func (s *session) race() (win *outcome, tried []Attempt, err error) {
 			h.running--
 			o := &h.lanes[k].last
 			switch {
-			case win != nil: // too late
+			case win != nil: // a candidate has already won
 			case h.errs[k] == nil && o.failure == nil:
 				win = o
 				cancel(errLost)
-			case errors.Is(h.errs[k], kind.Waiting): // the others continue, and one may win
+			case errors.Is(h.errs[k], kind.Waiting): // the other candidates continue, and one of them may win
 				err = cmp.Or(err, h.errs[k])
 			case h.errs[k] != nil && !s.lost(h.errs[k]):
 				err = h.errs[k]
@@ -304,9 +303,9 @@ func (s *session) race() (win *outcome, tried []Attempt, err error) {
 type heat struct {
 	*session
 	ctx     context.Context
-	holds   context.Context // for the next draw
+	holds   context.Context // the context for the next draw
 	places  []int
-	lanes   []*lane // started lanes, in the order of candidates
+	lanes   []*lane // the started lanes, in the order of candidates
 	errs    []error
 	ended   chan int
 	running int
@@ -315,8 +314,8 @@ type heat struct {
 // more reports whether a candidate has not started.
 func (h *heat) more() bool { return len(h.lanes) < len(h.places) }
 
-// start starts the next lane. The cost is drawn in order; otherwise the speed of the draws would decide which candidate gets the
-// remaining budget.
+// start starts the next lane. The costs are drawn in order, because otherwise the speed of the draws would decide which candidate
+// can use the remaining budget.
 func (h *heat) start() {
 	k := len(h.lanes)
 	l := h.lane(h.ctx, h.places[k])

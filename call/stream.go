@@ -9,11 +9,12 @@ import (
 	"github.com/stonelayer/stone/internal/edn"
 )
 
-// A piece is a line of a program's streamed answer: the next part of the text, or a notice that the parts so far are void.
+// A piece is one line of a program's streamed answer: either the next part of the text or a notice that the parts so far are
+// void.
 type piece struct {
 	text   string
 	void   bool
-	reason string // why it is void
+	reason string // why the text so far is void
 }
 
 // readPiece reads {"type":"delta","text":"…"} or {"type":"retracted","reason":"…"}, in JSON or EDN. Further fields are allowed,
@@ -38,7 +39,7 @@ func readPiece(line []byte) (p piece, ok bool) {
 	return p, false
 }
 
-// nextPiece cuts the first line off if it is a piece. Blank lines before it are skipped.
+// nextPiece cuts off the first line if it is a piece. It skips blank lines before that line.
 func nextPiece(data []byte) (p piece, rest []byte, ok bool) {
 	data = bytes.TrimLeft(data, " \t\r\n")
 	line, rest, _ := bytes.Cut(data, []byte("\n"))
@@ -46,7 +47,8 @@ func nextPiece(data []byte) (p piece, rest []byte, ok bool) {
 	return p, rest, ok
 }
 
-// joinPieces joins the pieces at the beginning of an output. The rest follows them; ok is false if there are none.
+// joinPieces joins the pieces at the beginning of an output and returns what follows them as rest. Ok is false if there are no
+// pieces.
 func joinPieces(data []byte) (text string, rest []byte, ok bool) {
 	var all strings.Builder
 	for rest = data; ; ok = true {
@@ -74,8 +76,8 @@ func VoiceWriter(v *event.Voice) io.Writer {
 
 type voiceWriter struct {
 	voice *event.Voice
-	line  []byte // the beginning of a line
-	over  bool   // the pieces have ended
+	line  []byte // the beginning of an incomplete line
+	over  bool   // whether the pieces have ended
 }
 
 func (w *voiceWriter) Write(data []byte) (int, error) {
@@ -107,7 +109,7 @@ func (w *voiceWriter) say(line []byte) {
 	}
 }
 
-// speak streams the parts of a complete reply, unless they were streamed before.
+// speak streams the parts of a complete reply, unless the voice has already streamed something.
 func (r *Reply) speak(v *event.Voice) {
 	if v.Said() {
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// A bounding Planner limits the plans that it runs.
+// A bounding is a Planner that limits the plans that it runs.
 type bounding interface {
 	Around(context.Context) context.Context
 }
@@ -44,7 +44,7 @@ func (l *lane) runPlan(e *entry, req *Request, reply *Reply, step string) (out J
 	emitted, err := ran.Nearest(terms.Emit)
 	before, _ := base.Nearest(terms.Emit)
 	if errors.Is(err, dag.ErrMissing) || err == nil && before != nil && emitted.ID() == before.ID() {
-		return JSON("null"), ran, nil, nil // it emitted nothing
+		return JSON("null"), ran, nil, nil // the plan emitted nothing
 	}
 	if err != nil {
 		return nil, ran, nil, err
@@ -52,7 +52,7 @@ func (l *lane) runPlan(e *entry, req *Request, reply *Reply, step string) (out J
 	return emitted.Content(), ran, nil, nil
 }
 
-// brought returns the context of what e answered.
+// brought returns the context for a plan or pipeline with which e answered.
 func (l *lane) brought(ctx context.Context, e *entry) context.Context {
 	return marked.With(ctx, marked.Brought(ctx, e.ID, append([]string{}, e.Needs...), stone.Ashlar{}))
 }
@@ -70,7 +70,7 @@ func (l *lane) failureOf(err error) (*Error, error) {
 		return &Error{Type: reasons.PlanInvalid, Message: refused.Error(), Cause: err}, nil
 	}
 	failure := *errorOf(err)
-	failure.Record = nil // it belongs to a nested call
+	failure.Record = nil // the Record belongs to a nested call
 	return &failure, nil
 }
 
@@ -95,7 +95,7 @@ func (s *session) keep(ctx context.Context, win *outcome) (dag.DAG, error) {
 
 // Apply is a tool that every Applicator has. Its input is {"plan": …, "bindings": {…}}; plan is a text in EDN or JSON, or data.
 // It answers with that plan, which then runs like any returned plan: checked as a whole, within the limits of returned plans and
-// the call's effects. Applying a plan itself costs nothing.
+// the call's effects. Applying a plan does not itself cost anything.
 const Apply = "stone/apply"
 
 var applier = NewRegistry(Capability{

@@ -20,12 +20,12 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// turnIntent is the intent of [Model] calls whose Spec names none.
+// turnIntent is the intent of [Model] calls whose Spec does not name one.
 const turnIntent = "llm/turn"
 
-// Model returns a model that makes a call for every request: a cascade or another strategy over capabilities, with their limits
-// and breakers, and with the checks and the judge of the Spec. The Applicator then selects the capability that answers each turn
-// of an agent:
+// Model returns a model that makes a call for every request. The call uses a cascade or another strategy over capabilities, with
+// their limits and breakers, and the checks and the judge of the Spec. The Applicator thus selects the capability that answers
+// each turn of an agent:
 //
 //	app := &call.Applicator{Registry: call.NewRegistry(small, large)}
 //	fix := agent.New("fix", Patch, call.Model(app, call.Spec{
@@ -34,11 +34,12 @@ const turnIntent = "llm/turn"
 //
 // The input of the call is the llm.Request, and its out the llm.Reply, both as JSON. Capabilities of call/model receive the whole
 // conversation with tools and response format; any other capability may answer with {"text": "…"}. Dispatch.Repair adds the
-// rejected answer to the context. Applicator and Input of the Spec are set by Model; its Intent defaults to "llm/turn".
+// rejected answer to the context. Model sets the Applicator and the Input of the Spec; the Intent of the Spec defaults to
+// "llm/turn".
 //
-// The call draws on the account of the context by itself; Budget of the Spec limits each request. In a run, its attempts are
-// recorded steps below the body that makes the request; elsewhere each request is its own run. A cascade streams while it is
-// answered. The other strategies stream the answer once it is chosen.
+// The call itself draws on the account in the context, and the Budget of the Spec limits each request. In a run, the attempts are
+// recorded steps below the body that makes the request; outside a run, each request is a separate run. A cascade streams the
+// answer while it arrives. The other strategies stream the answer once it has been chosen.
 func Model(app *Applicator, spec Spec) llm.Model {
 	spec.Applicator = app
 	spec.Intent = cmp.Or(spec.Intent, turnIntent)
@@ -58,7 +59,7 @@ func (m *turns) caller(req *llm.Request, hear func() func(llm.Delta)) *caller {
 	return &caller{name: "model", produces: turnType, spec: spec, turn: req, hear: hear}
 }
 
-// Check implements llm.Checker: a capability must be able to answer.
+// Check implements llm.Checker. It returns an error if no capability can answer.
 func (m *turns) Check() error {
 	var errs []error
 	for _, f := range stone.Findings(m.caller(nil, nil).check()).Errors() {
@@ -72,7 +73,7 @@ func (m *turns) CheckGrant(grant []string) []stone.Finding {
 	return m.caller(nil, nil).checkGrant(grant)
 }
 
-// Unpriced returns the models that the calls may use and whose price is not known.
+// Unpriced returns the models that the calls may use and whose price is unknown.
 func (m *turns) Unpriced(ctx context.Context) []string { return m.caller(nil, nil).unpriced(ctx) }
 
 // Most returns the most that the call for a request can cost; see llm.Most.
@@ -106,7 +107,7 @@ type answered struct {
 	err  error
 }
 
-// ask makes the call, in the run of ctx or in one of its own.
+// ask makes the call, in the run of ctx or in a separate run.
 func (m *turns) ask(ctx context.Context, req *llm.Request, hear func() func(llm.Delta)) answered {
 	leaf, in := m.caller(req, hear).leaf(), stone.In(ctx)
 	if in.Path() == "" {
@@ -126,22 +127,22 @@ type turnStream struct {
 	ctx     context.Context
 	yield   func(llm.Delta, error) bool
 	heard   chan heard
-	live    bool // one invocation at a time, whose deltas are yielded
+	live    bool // whether there is one invocation at a time, whose deltas are yielded
 	start   time.Time
 	latest  atomic.Int64 // the number of the latest invocation
 	started bool
-	said    bool       // a piece was yielded and not taken back by a Restart
-	reply   *llm.Reply // the last answer that was heard to its end
+	said    bool       // whether a piece was yielded and has not been retracted by a Restart
+	reply   *llm.Reply // the last answer that was received completely
 }
 
-// heard is a delta of an invocation.
+// heard is a delta together with the number of its invocation.
 type heard struct {
 	invocation int64
 	delta      llm.Delta
 }
 
 // listen returns the function that the next invocation calls for each delta. An abandoned invocation may call it after the stream
-// has ended. Before the next invocation starts, the consumer learns that the earlier answer is void and can stop the stream.
+// has ended. Before the next invocation starts, the consumer is told that the earlier answer is void, and can stop the stream.
 func (t *turnStream) listen() func(llm.Delta) {
 	n := t.latest.Add(1)
 	hear := func(d llm.Delta) {
@@ -178,7 +179,7 @@ func (t *turnStream) run(answer <-chan answered) {
 	}
 }
 
-// hear yields a delta of the latest invocation. The first one of an invocation is a Start.
+// hear yields a delta of the latest invocation. The first delta of an invocation is a Start.
 func (t *turnStream) hear(d llm.Delta) bool {
 	if !t.live && d.Kind != llm.Done {
 		return true
@@ -193,7 +194,7 @@ func (t *turnStream) hear(d llm.Delta) bool {
 		}
 		t.started = true
 	case llm.Progress:
-		return true // run sends its own
+		return true // run yields its own Done
 	case llm.Restart:
 		return t.again(d.Err)
 	case llm.Done:
@@ -205,7 +206,7 @@ func (t *turnStream) hear(d llm.Delta) bool {
 	return t.yield(d, nil)
 }
 
-// again takes back the yielded deltas. The call measures their cost.
+// again retracts the yielded deltas. The call accounts for their cost.
 func (t *turnStream) again(why error) bool {
 	t.said = false
 	return t.yield(llm.Delta{Kind: llm.Restart, Err: why, Reply: &llm.Reply{Spent: &budget.Usage{}}}, nil)
@@ -278,10 +279,10 @@ func (t *turnStream) fail(err error) {
 func readTurn(out JSON) (*llm.Reply, error) {
 	reply := &llm.Reply{}
 	if err := json.Unmarshal(out, reply); err != nil {
-		return nil, &Error{Type: reasons.SchemaInvalid, Where: "result", Message: strings.TrimSpace(fmt.Sprintf("the answer is not a reply of a model, such as {\"text\": \"…\"}: %v", err))}
+		return nil, &Error{Type: reasons.SchemaInvalid, Where: "result", Message: strings.TrimSpace(fmt.Sprintf("the answer is not a model's reply, such as {\"text\": \"…\"}: %v", err))}
 	}
 	for i, c := range reply.ToolCalls {
-		if string(c.Input) == "null" { // cut off
+		if string(c.Input) == "null" { // the input was cut off
 			reply.ToolCalls[i].Input = nil
 		}
 	}

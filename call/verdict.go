@@ -17,17 +17,17 @@ type Verdict struct {
 	As    string   `json:"as"`              // "must", "should" or "judge"
 	State string   `json:"state"`           // "passed", "failed", "broken" or "skipped"
 	Score *float64 `json:"score,omitempty"` // only for a judge
-	Why   string   `json:"why,omitempty"`   // the reason of a failure, or the reasons of the judge
+	Why   string   `json:"why,omitempty"`   // the reason for a failure, or the judge's reasons
 }
 
-// Limits of the verdicts in a Record. If an attempt or an input has more than mostVerdicts, the
-// failed ones are kept first.
+// Limits of the verdicts in a Record. If an attempt or an input has more than mostVerdicts verdicts, the failed ones are kept
+// first.
 const (
 	mostVerdicts = 32
-	mostWhy      = 300 // bytes of a name or a reason
+	mostWhy      = 300 // the maximum length of a name or a reason, in bytes
 )
 
-// bounded returns verdicts within the limits of a Record, without secrets. It changes the slice.
+// bounded returns verdicts within the limits of a Record and without secrets. It modifies the slice all.
 func bounded(ctx context.Context, all []Verdict) []Verdict {
 	if len(all) > mostVerdicts {
 		slices.SortStableFunc(all, func(a, b Verdict) int { return cmp.Compare(a.rank(), b.rank()) })
@@ -46,8 +46,8 @@ func (v *Verdict) rank() int {
 	return slices.Index([]string{"broken", "failed", "passed", "skipped"}, v.State)
 }
 
-// facts ranges over the facts about a call for people; see tree.Facts. The capabilities that would be invoked depend on the run:
-// see Applicator.Candidates.
+// facts ranges over the facts about a call for people; see tree.Facts. They do not include the capabilities that would be
+// invoked, which depend on the run; see Applicator.Candidates.
 func (c *caller) facts() iter.Seq2[string, string] {
 	s := &c.spec
 	candidates := strings.Join(s.Dispatch.Candidates, ", ")

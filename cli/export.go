@@ -15,12 +15,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/evidence"
 	"github.com/stonelayer/stone/internal/export"
 	"github.com/stonelayer/stone/internal/jsonv2"
-	"github.com/stonelayer/stone/internal/otlp"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -38,7 +36,7 @@ func (a *app) export(c *cobra.Command) {
 		case as.value == "html" && a.linked.server == nil:
 			return errors.New("this program writes no pages: give cli.Main the part of package github.com/stonelayer/stone/cli/serve")
 		case as.value == "otlp":
-			return a.exportTrace(c.Context(), to, args[0])
+			return a.exportTrace(c.Context(), args[0], to)
 		}
 		return a.withStore(c.Context(), func(s *store) error {
 			info, err := s.find(c.Context(), args[0])
@@ -86,7 +84,7 @@ func (a *app) exportRun(ctx context.Context, w io.Writer, s *store, info journal
 	if err != nil {
 		return failed("%w", err)
 	}
-	info.Shape = nil // only for comparing pipelines
+	info.Shape = nil // needed only to compare pipelines
 	return printRun(w, info, marked(ctx, s, info), questions)
 }
 
@@ -100,18 +98,18 @@ func printNodes(w io.Writer, nodes iter.Seq2[journal.NodeInfo, error]) error {
 		if err := jsonv2.MarshalWrite(out, n, jsonv2.Deterministic(true)); err != nil {
 			return output(err)
 		}
-		_ = out.WriteByte('\n') // Flush reports an error of the writer
+		_ = out.WriteByte('\n') // Flush reports errors of the writer
 	}
 	return output(out.Flush())
 }
 
-// A shownStep is a step of a run, possibly superseded by a newer one at its place.
+// A shownStep is a step of a run. A newer step at the same place may have superseded it.
 type shownStep struct {
 	journal.Step
 	Superseded bool `json:"superseded,omitempty"`
 }
 
-// marked yields the steps of a run. If steps were repeated, it reads all at once.
+// marked yields the steps of a run. If steps were repeated, all steps are read before the first is yielded.
 func marked(ctx context.Context, s *store, info journal.RunInfo) iter.Seq2[shownStep, error] {
 	return func(yield func(shownStep, error) bool) {
 		if len(info.Again) == 0 {
@@ -140,9 +138,9 @@ func marked(ctx context.Context, s *store, info journal.RunInfo) iter.Seq2[shown
 	}
 }
 
-// printRun prints one JSON object: run, steps, questions.
+// printRun prints one JSON object with the run, its steps and its questions.
 func printRun(w io.Writer, info journal.RunInfo, steps iter.Seq2[shownStep, error], questions []journal.Question) error {
-	out := bufio.NewWriter(w) // Flush reports its errors
+	out := bufio.NewWriter(w) // Flush reports errors
 	err := writeJSON(out, "{\n  \"run\": ", "  ", info)
 	_, _ = out.WriteString(",\n  \"steps\": [")
 	before, after := "\n    ", ""
@@ -159,7 +157,7 @@ func printRun(w io.Writer, info journal.RunInfo, steps iter.Seq2[shownStep, erro
 	return output(errors.Join(err, out.Flush()))
 }
 
-// writeJSON writes a text, then v as further indented JSON.
+// writeJSON writes a text and then v as JSON, with additional indentation.
 func writeJSON(out *bufio.Writer, before, indent string, v any) error {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
@@ -171,7 +169,7 @@ func writeJSON(out *bufio.Writer, before, indent string, v any) error {
 	return err
 }
 
-// list is never null in JSON.
+// list returns l, or an empty slice if l is nil, because JSON must not contain null.
 func list[T any](l []T) []T {
 	if l == nil {
 		l = []T{}
@@ -179,35 +177,19 @@ func list[T any](l []T) []T {
 	return l
 }
 
-func (a *app) exportTrace(ctx context.Context, url, path string) error {
-	if url == "" {
-		return errors.New("--to is missing: want the URL of a collector, such as http://127.0.0.1:4318")
+// exportTrace sends a trace file to the collector at an address.
+func (a *app) exportTrace(ctx context.Context, path, to string) error {
+	if a.linked.exporter == nil {
+		return errors.New("this program sends no spans: give cli.Main the part of package " + otlpPackage)
 	}
-	cfg, err := otlp.FromEnv(os.Getenv)
+	send, err := a.linked.exporter.Export(path, to, func(line string) { a.complain("%s", line) })
 	if err != nil {
 		return err
 	}
-	cfg.URL, cfg.Exact = url, false
-	cfg.Skipped = func(err error) {
-		var bad *event.LineError
-		if errors.As(err, &bad) {
-			a.complain("%s:%d: %s; line skipped", path, bad.Line, bad.Reason)
-		} else {
-			a.complain("%v", err)
-		}
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return failed("trace file cannot be read: %w", err)
-	}
-	defer f.Close()
-	report, err := otlp.Export(ctx, f, cfg)
-	if err != nil && report.Sent > 0 {
-		err = fmt.Errorf("%w (%d spans were sent; to export again sends them under the same ids)", err, report.Sent)
-	}
+	sent, err := send(ctx)
 	if err != nil {
 		return failed("%w", err)
 	}
-	_, err = fmt.Fprintf(a.Stdout, "spans sent: %d\n", report.Sent)
+	_, err = fmt.Fprintf(a.Stdout, "spans sent: %d\n", sent)
 	return output(err)
 }

@@ -16,6 +16,15 @@ import (
 	"github.com/stonelayer/stone/cli"
 )
 
+// Without the part, the error names it.
+func TestTraceExportWithoutPart(t *testing.T) {
+	var stderr bytes.Buffer
+	code := cli.Run(t.Context(), cli.Config{Pipeline: cli.FromArgument, Name: "stone", Args: []string{"export", "--as", "otlp", "t.jsonl"}, Stderr: &stderr})
+	if want := "Error: this program sends no spans: give cli.Main the part of package github.com/stonelayer/stone/x/otlp\n"; code != cli.Usage || stderr.String() != want {
+		t.Errorf("code %d, %q, want %q", code, &stderr, want)
+	}
+}
+
 // A trace goes to a collector, with the headers of the environment, whose values
 // show nowhere.
 func TestTraceExport(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone/x/marks"
 	"github.com/stonelayer/stone/x/mcp"
 	mcpserver "github.com/stonelayer/stone/x/mcp/server"
+	"github.com/stonelayer/stone/x/otlp"
 	"github.com/stonelayer/stone/x/retrieve/commands"
 	indexes "github.com/stonelayer/stone/x/retrieve/postgres"
 	"github.com/stonelayer/stone/x/retrieve/search"
@@ -22,7 +23,7 @@ import (
 	"github.com/stonelayer/stone/x/solve/uci"
 )
 
-var parts = []cli.Part{lab.Part, marks.Part, acp.Part, cel.Part, mcp.Part, mcpserver.Part, sat.Part, search.Part, uci.Part, server.Part, commands.Part, postgres.Part, indexes.Part, display.Screen(noScreen)}
+var parts = []cli.Part{lab.Part, marks.Part, otlp.Part, acp.Part, cel.Part, mcp.Part, mcpserver.Part, sat.Part, search.Part, uci.Part, server.Part, commands.Part, postgres.Part, indexes.Part, display.Screen(noScreen)}
 
 func noScreen(context.Context, display.Config) (stone.Result, error) {
 	return stone.Result{}, errors.New("there is no screen in this test")

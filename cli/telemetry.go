@@ -1,43 +1,42 @@
 package cli
 
 import (
-	"os"
 	"path/filepath"
 	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/internal/otlp"
+	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/internal/telemetry"
 	"github.com/stonelayer/stone/internal/trace"
 	"github.com/stonelayer/stone/journal"
 )
 
-// telemetry sends the spans of a command's runs.
-type telemetry struct {
+// spans sends the spans of a command's runs.
+type spans struct {
 	once sync.Once
-	live *otlp.Live // nil if no collector is named
-	err  error      // the configuration is not trusted
+	live telemetry.Watcher // nil if no collector is named
+	err  error             // the configuration is not trusted
 }
 
-func (t *telemetry) close() {
-	if t.live != nil {
-		t.live.Close()
+func (s *spans) close() {
+	if s.live != nil {
+		s.live.Close()
 	}
 }
 
-// watching returns the watchers of each run: Config.Watch, and an exporter if the environment or the configuration names a
-// collector. The error means that the configuration is not trusted; other faults are printed, and nothing is sent.
+// watching returns a function that returns the watchers of a run: Config.Watch, and an exporter if the environment or the
+// configuration names a collector. The error means that the configuration is not trusted. Other faults are printed, and then
+// nothing is sent.
 func (a *app) watching() (watch func(journal.RunInfo) event.Watcher, err error) {
-	t := &a.telemetry
-	t.once.Do(func() {
-		cfg, err := otlp.FromEnv(os.Getenv)
-		if err == nil && cfg.URL == "" {
-			cfg, err = a.configuredTelemetry()
+	s := &a.spans
+	s.once.Do(func() {
+		if a.linked.exporter == nil {
+			return
 		}
-		if err == nil && t.err == nil && cfg.URL != "" {
-			t.live, err = otlp.NewLive(cfg, func(line string) { a.complain("%s", line) })
-		}
+		var err error
+		s.live, err = a.linked.exporter.Watch(a.telemetry, a.secrets.Note, func(line string) { a.complain("%s", line) })
 		if err != nil {
 			a.complain("telemetry: nothing is sent: %v", err)
 		}
@@ -47,35 +46,36 @@ func (a *app) watching() (watch func(journal.RunInfo) event.Watcher, err error) 
 		if a.Watch != nil {
 			all = append(all, a.Watch(of))
 		}
-		if t.live != nil {
-			all = append(all, t.live)
+		if s.live != nil {
+			all = append(all, s.live)
 		}
 		return event.All(all...)
-	}, t.err
+	}, s.err
 }
 
-// configuredTelemetry reads the section telemetry of the configuration, which a run may not need otherwise.
-func (a *app) configuredTelemetry() (otlp.Config, error) {
-	of, file, err := config.ReadTelemetry(a.calls.config)
-	if err != nil || of.URL == "" {
-		return otlp.Config{}, err
+// telemetry reads the section telemetry of the configuration, which a run may not need otherwise. It returns nil for none.
+func (a *app) telemetry() (*kinds.Reader, error) {
+	r, file, err := config.ReadSection(a.calls.config, "telemetry", &a.linked.kinds)
+	if err != nil || r == nil {
+		return nil, err
 	}
-	if a.calls.config == "" {
+	if a.calls.config == "" && len(r.Contacts) > 0 {
 		// It does not ask, because a question would have to show everything that the file reaches.
-		f := found{dir: filepath.Dir(file), wants: []string{of.Reaches()}, files: []string{file}}
+		f := found{dir: filepath.Dir(file), files: []string{file}}
+		for _, c := range r.Contacts {
+			f.wants = append(f.wants, c.String())
+		}
 		if a.trusting {
 			trusting.Store(true)
 		}
-		if a.telemetry.err = f.trusted(); a.telemetry.err != nil {
-			return otlp.Config{}, nil
+		if a.spans.err = f.trusted(); a.spans.err != nil {
+			return nil, nil
 		}
 	}
-	cfg, secrets, err := of.Read()
-	a.secrets.Note(secrets...)
-	return cfg, err
+	return r, nil
 }
 
-// watched returns the watcher of a run. Run is nil if it is not kept.
+// watched returns the watcher of a run. Run is nil if the run is not recorded.
 func (a *app) watched(pipeline string, run *keptRun) (event.Watcher, error) {
 	watch, err := a.watching()
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/x/otlp"
 )
 
 var watchedText = dag.NewType[string]("text")
@@ -56,19 +57,23 @@ func TestTelemetry(t *testing.T) {
 		want       string // the request
 		code       int
 		says       string
+		without    bool // the part
 	}{
-		{"nothing", `{}`, nil, "", 0, ""},
+		{"nothing", `{}`, nil, "", 0, "", false},
 		{"the environment", `{}`, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": collector.URL, "OTEL_EXPORTER_OTLP_HEADERS": "api-key=k%20y", "OTEL_SERVICE_NAME": "svc"},
-			"/v1/traces " + protobuf + " k y svc spans", 0, ""},
+			"/v1/traces " + protobuf + " k y svc spans", 0, "", false},
 		{"the environment, for traces", `{:telemetry {:url "http://127.0.0.1:9"}}`, map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": collector.URL + "/mine",
-			"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/json", "STONE_TRUST": "1"}, "/mine application/json  stone spans", 0, ""},
+			"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/json", "STONE_TRUST": "1"}, "/mine application/json  stone spans", 0, "", false},
 		{"a protocol that is not spoken", `{}`, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": collector.URL, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "", 0,
-			`telemetry: nothing is sent: OTEL_EXPORTER_OTLP_PROTOCOL is "grpc": want http/protobuf or http/json`},
-		{"nobody listens", `{}`, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}, "", 0, `telemetry: 2 of 2 spans were dropped: the collector at http://127.0.0.1:9/v1/traces cannot be reached`},
+			`telemetry: nothing is sent: OTEL_EXPORTER_OTLP_PROTOCOL is "grpc": want http/protobuf or http/json`, false},
+		{"nobody listens", `{}`, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}, "", 0, `telemetry: 2 of 2 spans were dropped: the collector at http://127.0.0.1:9/v1/traces cannot be reached`, false},
 		{"the configuration, which is not trusted", `{:telemetry {:url "` + collector.URL + `"}}`, nil, "", 2,
-			"is not trusted: telemetry sends the events of runs to " + collector.URL + ": read its files, then run stone trust "},
+			"is not trusted: telemetry sends the events of runs to " + collector.URL + ": read its files, then run stone trust ", false},
 		{"the configuration", `{:telemetry {:url "` + collector.URL + `" :service "team" :headers {:env "MY_HEADERS"}}}`,
-			map[string]string{"STONE_TRUST": "1", "MY_HEADERS": "api-key=s3cret"}, "/v1/traces " + protobuf + " s3cret team spans", 0, ""},
+			map[string]string{"STONE_TRUST": "1", "MY_HEADERS": "api-key=s3cret"}, "/v1/traces " + protobuf + " s3cret team spans", 0, "", false},
+		{name: "the environment, without the part", conf: `{}`, env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": collector.URL}, without: true},
+		{name: "the configuration, without the part", conf: `{:telemetry {:url "` + collector.URL + `"}}`, env: map[string]string{"STONE_TRUST": "1"}, without: true, code: 2,
+			says: `stone.edn:1:13: telemetry: "telemetry" is not linked into this program: give cli.Main the part of package github.com/stonelayer/stone/x/otlp, or `},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got = nil
@@ -87,8 +92,12 @@ func TestTelemetry(t *testing.T) {
 			greet := stone.Func0("greet", watchedText, func(context.Context) (string, error) { return "hi", nil })
 			var out, said strings.Builder
 			events := 0
+			parts := []Part{otlp.Part}
+			if test.without {
+				parts = nil
+			}
 			code := Run(t.Context(), Config{
-				Pipeline: stone.Seq("hello", greet), Name: "stone", Args: []string{"run", "--no-db", "--quiet"}, Stdout: &out, Stderr: &said,
+				Parts: parts, Pipeline: stone.Seq("hello", greet), Name: "stone", Args: []string{"run", "--no-db", "--quiet"}, Stdout: &out, Stderr: &said,
 				Watch: func(of journal.RunInfo) event.Watcher {
 					if of.Pipeline != "hello" {
 						t.Errorf("the run is %+v", of)

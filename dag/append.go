@@ -24,7 +24,7 @@ func (d DAG) grow(n *Node) DAG {
 // Otherwise Append searches back to the oldest parent, or through the whole graph if the node has no parents.
 func (d DAG) Append(n *Node) (DAG, error) {
 	if n == nil || n.typ == "" {
-		return d, errors.New("append: want a node made by NewNode or by a Type, got none")
+		return d, errors.New("append: want a node made by NewNode or by a Type, got nil or a zero Node")
 	}
 	if slices.Equal(n.parents, d.next()) {
 		return d.grow(n), nil

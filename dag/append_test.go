@@ -51,8 +51,8 @@ func TestAppendRefuses(t *testing.T) {
 		node *dag.Node
 		want string
 	}{
-		{nil, "got none"},
-		{new(dag.Node), "got none"},
+		{nil, "got nil or a zero Node"},
+		{new(dag.Node), "got nil or a zero Node"},
 		{orphan, "parent " + stranger.String()},
 	} {
 		got, err := d.Append(c.node)

@@ -32,7 +32,7 @@ func (d DAG) Delta(lanes ...DAG) (Delta, error) {
 	var out Delta
 	for i, lane := range lanes {
 		if !lane.Extends(d) {
-			return nil, fmt.Errorf("delta: lane %d does not extend the DAG: append to that", i)
+			return nil, fmt.Errorf("delta: lane %d does not extend the DAG: append to the DAG that was given", i)
 		}
 		for _, n := range lane.Within(nil).Beyond(d) {
 			k := deltaNode{Type: n.Type(), Content: n.Content(), Meta: n.Meta(), Time: n.Time()}

@@ -278,7 +278,7 @@ func (e *ReadError) Error() string {
 	case errors.Is(e.Err, errNoLanes):
 		return fmt.Sprintf("no fan-out is closed here, so there are no lanes with %s: read it in the Reduce after a fan-out", what)
 	case e.Lane != "":
-		return fmt.Sprintf("%s has no %s node: each lane that survives needs one, make it in each, or read all of them with dag.All", e.Lane, what)
+		return fmt.Sprintf("%s has no %s node: produce one in each surviving lane, or read all nodes with dag.All", e.Lane, what)
 	}
 	if e.After != "" {
 		what += fmt.Sprintf(" since %q", e.After)

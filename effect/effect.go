@@ -7,18 +7,18 @@
 package effect
 
 const (
-	// None means no effect in data.
+	// None is written in data to state that there is no effect.
 	None = "none"
-	// FS is any use of files.
+	// FS covers any use of files.
 	FS = "fs"
-	// FSRead reads files.
+	// FSRead is the effect of reading files.
 	FSRead = "fs/read"
-	// FSWrite creates, changes or deletes files.
+	// FSWrite is the effect of creating, changing or deleting files.
 	FSWrite = "fs/write"
-	// Net reaches servers.
+	// Net is the effect of connecting to servers.
 	Net = "net"
-	// Process starts programs.
+	// Process is the effect of starting programs.
 	Process = "process"
-	// Ask puts a question to a person.
+	// Ask is the effect of asking a person a question.
 	Ask = "ask"
 )

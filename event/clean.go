@@ -13,15 +13,15 @@ import (
 // A Cleaner removes secrets from texts.
 type Cleaner interface {
 	Clean(text string) string
-	// CleanCut is like Clean, for a text that was cut off at its end.
+	// CleanCut is like Clean, but for a text whose end was cut off.
 	CleanCut(text string) string
-	// Open returns the number of bytes at the end of a text that may begin a secret. They are kept until more of a streamed text
-	// arrives.
+	// Open returns the number of bytes at the end of a text that may be the beginning of a secret. These bytes are held back
+	// until more of a streamed text arrives.
 	Open(text string) int
 }
 
-// Clean returns a Watcher for one run that passes events on to w with every text in their data cleaned. Deltas arrive later and
-// in other pieces; events get new numbers.
+// Clean returns a Watcher for one run that passes events on to w with every text in their data cleaned. Deltas are delayed and
+// divided differently, and events are renumbered.
 func Clean(w Watcher, c Cleaner) Watcher {
 	var all []Watcher
 	for _, w := range flat(w) {
@@ -36,7 +36,7 @@ type cleaning struct {
 
 	mu   sync.Mutex
 	seq  uint64
-	held map[voice]*Delta // the unsent end of each text
+	held map[voice]*Delta // the end of each text that is held back
 }
 
 // A voice is one answer that is being streamed.
@@ -79,7 +79,7 @@ func (c *cleaning) delta(ctx context.Context, e Event, d Delta) {
 	held := c.held[v]
 	if held != nil && (d.End || held.Kind != d.Kind || held.Index != d.Index) {
 		before, rest := e, *held
-		rest.Text = c.cleaner.CleanCut(rest.Text) // no more text follows
+		rest.Text = c.cleaner.CleanCut(rest.Text) // no more text will follow
 		before.Data = rest
 		c.pass(ctx, before)
 		delete(c.held, v)
@@ -114,7 +114,7 @@ func (c *cleaning) delta(ctx context.Context, e Event, d Delta) {
 	}
 }
 
-// value returns a copy in which every text is clean.
+// value returns a copy of v in which every text is cleaned.
 func (c *cleaning) value(v reflect.Value) reflect.Value {
 	switch v.Kind() {
 	case reflect.String:
@@ -175,7 +175,7 @@ func (c *cleaning) attr(a slog.Attr) slog.Attr {
 	return a
 }
 
-// json returns the JSON of a value with every string in it clean.
+// json returns the JSON of a value with every string in it cleaned.
 func (c *cleaning) json(v any) json.RawMessage {
 	raw, err := json.Marshal(v)
 	var tree any
@@ -187,7 +187,7 @@ func (c *cleaning) json(v any) json.RawMessage {
 	if err == nil {
 		raw, err = json.Marshal(c.tree(tree))
 	}
-	if err != nil { // a value that cannot be encoded is named, not shown
+	if err != nil { // for a value that cannot be encoded, only the type is shown
 		raw, _ = json.Marshal(c.cleaner.Clean("not shown: " + err.Error()))
 	}
 	return raw

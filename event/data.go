@@ -10,8 +10,8 @@ import (
 
 // Data is the content of an event: one of the types of this package, passed by value.
 //
-// The tag json names a field in logs, in trace files and in attributes of spans. Fields with the tag event:"content" hold texts
-// from models and tools, which appear only in files and logs at level debug.
+// The tag json is the name of a field in logs, in trace files and in attributes of spans. Fields with the tag event:"content"
+// contain texts from models and tools, which appear only in files and logs at level debug.
 type Data interface {
 	about() (name string, level slog.Level)
 }
@@ -19,121 +19,121 @@ type Data interface {
 // Level returns the level of the event.
 func (e Event) Level() slog.Level { _, level := e.Data.about(); return level }
 
-// Type returns the event's name in trace files, such as "run-start". The types "delta" and "retracted" are never in a trace file.
+// Type returns the event's name in trace files, such as "run-start". The types "delta" and "retracted" never occur in a trace
+// file.
 func (e Event) Type() string { name, _ := e.Data.about(); return name }
 
-// RunStarted: a run, or its continuation, has started.
+// RunStarted reports that a run, or its continuation, has started.
 type RunStarted struct {
-	Fingerprint  string `json:"fingerprint"` // of the pipeline
+	Fingerprint  string `json:"fingerprint"` // the fingerprint of the pipeline
 	Conversation string `json:"conversation,omitempty"`
 }
 
-// RunEnded: the run has ended.
+// RunEnded reports that the run has ended.
 type RunEnded struct {
 	Fingerprint string        `json:"fingerprint"`
 	Elapsed     time.Duration `json:"elapsed"`
 	OK          bool          `json:"ok"`
 }
 
-// StepStarted: an ashlar of any form is visited.
+// StepStarted reports that a visit of an ashlar, of any form, has started.
 type StepStarted struct {
 	Form string `json:"form"` // "leaf", "seq", …
 }
 
-// StepDone: the visit has ended. If it failed, StepFailed came first.
+// StepDone reports that a visit has ended. If the visit failed, StepFailed precedes it.
 type StepDone struct {
 	Form     string        `json:"form"`
 	Elapsed  time.Duration `json:"elapsed"`
 	OK       bool          `json:"ok"`
-	Replayed bool          `json:"replayed,omitempty"` // the result of a leaf was taken from the recorder
-	Usage    budget.Usage  `json:",inline"`            // of a leaf, from the meta of its node
+	Replayed bool          `json:"replayed,omitempty"` // whether the result of a leaf was taken from the recorder
+	Usage    budget.Usage  `json:",inline"`            // the usage of a leaf, from the meta of its node
 
 	// Result holds the booleans and numbers in a leaf's result, such as "passed=false".
 	Result string `json:"result,omitempty" event:"content"`
 }
 
-// StepReplayed: a result was taken from the recorder.
+// StepReplayed reports that a result was taken from the recorder.
 type StepReplayed struct {
 	Kind string `json:"step"` // "leaf", "decision" or "step"
 }
 
-// StepFailed: a step has failed. A failure is reported once, at the step that failed
-// first.
+// StepFailed reports that a step has failed. A failure is reported once, at the step that failed first.
 type StepFailed struct {
 	Kind   string `json:"kind"`
 	Reason string `json:"reason"`
 }
 
-// AttemptFailed: a leaf failed and is retried.
+// AttemptFailed reports that a leaf has failed and will be retried.
 type AttemptFailed struct {
 	Attempt int    `json:"attempt"` // from 1
 	Kind    string `json:"kind"`
 	Reason  string `json:"reason"`
 }
 
-// LaneStarted: a lane of a fan-out has started.
+// LaneStarted reports that a lane of a fan-out has started.
 type LaneStarted struct {
-	Lane  int    `json:"lane"` // from 0
+	Lane  int    `json:"lane"` // counted from 0
 	Lanes int    `json:"lanes"`
 	Label string `json:"label,omitempty"` // the name of a branch, or a label of a map's item
 }
 
-// LaneEnded: a lane has ended.
+// LaneEnded reports that a lane has ended.
 type LaneEnded struct {
 	Lane    int           `json:"lane"`
 	Lanes   int           `json:"lanes"`
 	Elapsed time.Duration `json:"elapsed"`
 	OK      bool          `json:"ok"`
-	Lost    bool          `json:"lost,omitempty"` // it failed, and the run continues without it
+	Lost    bool          `json:"lost,omitempty"` // whether the lane failed and the run continues without it
 }
 
-// QuestionAsked: a person is asked.
+// QuestionAsked reports that a person is being asked a question.
 type QuestionAsked struct {
 	Question string `json:"question"`
 	Problem  string `json:"reason"` // why the previous answer was rejected, or ""
 }
 
-// QuestionAnswered: a person has answered.
+// QuestionAnswered reports that a person has answered a question.
 type QuestionAnswered struct {
 	Answer string `json:"answer"`           // empty if the question was canceled
 	By     string `json:"by"`               // the author, such as "token ops"; empty if unknown
-	Client bool   `json:"client,omitempty"` // the answer is the result of a call; see ask.Call.Client
+	Client bool   `json:"client,omitempty"` // whether the answer is the result of a call; see ask.Call.Client
 }
 
-// AgentStarted: an agent has started.
+// AgentStarted reports that an agent has started.
 type AgentStarted struct{}
 
-// AgentEnded: an agent has ended.
+// AgentEnded reports that an agent has ended.
 type AgentEnded struct {
 	OK      bool          `json:"ok"`
 	Turns   int           `json:"turns"`
 	Elapsed time.Duration `json:"elapsed"`
-	Usage   budget.Usage  `json:",inline"` // usage of all its requests to models
+	Usage   budget.Usage  `json:",inline"` // the usage of all its requests to models
 }
 
-// ModelRequest: a request is sent to a model.
+// ModelRequest reports that a request is about to be sent to a model.
 type ModelRequest struct {
-	Turn         int    `json:"turn-number,omitempty"` // turn of the agent, from 1; 0 outside an agent
+	Turn         int    `json:"turn-number,omitempty"` // the agent's turn, counted from 1; 0 outside an agent
 	Model        string `json:"model"`
 	MessageCount int    `json:"message-count"`
 	Provider     string `json:"provider,omitempty"` // the protocol, such as "openai"
-	Server       string `json:"server,omitempty"`   // host, with an unusual port
-	Stream       bool   `json:"stream,omitempty"`   // the server is asked to stream its answer
+	Server       string `json:"server,omitempty"`   // the host, with the port if it is not the default
+	Stream       bool   `json:"stream,omitempty"`   // whether the server is asked to stream its answer
 
 	System   string `json:"system,omitempty" event:"content"`
 	Messages any    `json:"messages,omitempty" event:"content"` // as encoding/json writes them
 	Tools    any    `json:"tools,omitempty" event:"content"`    // likewise
 }
 
-// ModelResponse: a model has answered or has failed to answer.
+// ModelResponse reports that a model has answered or has failed to answer.
 type ModelResponse struct {
 	Turn     int           `json:"turn-number,omitempty"`
 	Model    string        `json:"model"`
 	OK       bool          `json:"ok"`
 	Elapsed  time.Duration `json:"elapsed"`
-	Replayed bool          `json:"replayed,omitempty"` // taken from the recorder, without a ModelRequest
-	Usage    budget.Usage  `json:",inline"`            // including a failed answer
-	Reply    *ModelReply   `json:",inline"`            // nil without an answer
+	Replayed bool          `json:"replayed,omitempty"` // whether the answer was taken from the recorder, without a ModelRequest
+	Usage    budget.Usage  `json:",inline"`            // the usage, including that of a failed answer
+	Reply    *ModelReply   `json:",inline"`            // nil if there is no answer
 }
 
 // A ModelReply is the answer of a model.
@@ -149,17 +149,17 @@ type ModelReply struct {
 	ToolCalls     any    `json:"tool-calls,omitempty" event:"content"` // as encoding/json writes them
 }
 
-// ModelRestarted: a failed attempt to obtain an answer is repeated.
+// ModelRestarted reports that a failed attempt to obtain an answer is being repeated.
 type ModelRestarted struct {
 	Turn  int           `json:"turn-number,omitempty"`
 	Error string        `json:"error,omitempty"` // "" if unknown
 	Wait  time.Duration `json:"wait"`
 }
 
-// Progress: an answer is still streaming.
+// Progress reports that an answer is still streaming.
 type Progress struct {
-	Turn    int           `json:"turn-number,omitempty"` // turn of an agent, 0 outside one
-	Elapsed time.Duration `json:"elapsed"`               // since the request
+	Turn    int           `json:"turn-number,omitempty"` // the agent's turn; 0 outside an agent
+	Elapsed time.Duration `json:"elapsed"`               // the time since the request
 
 	// Message, Done and Total come from the server, if it reports them. They are not part of the answer.
 	Message string  `json:"message,omitempty"`
@@ -167,7 +167,7 @@ type Progress struct {
 	Total   float64 `json:"total,omitempty"`
 }
 
-// MiddlewareRan: a turn of an agent reached a middleware.
+// MiddlewareRan reports that a turn of an agent has reached a middleware.
 type MiddlewareRan struct {
 	Turn       int    `json:"turn-number,omitempty"`
 	Middleware string `json:"middleware"`
@@ -183,38 +183,38 @@ type ToolCall struct {
 	Input    any    `json:"input,omitempty" event:"content"` // as encoding/json writes it
 }
 
-// ToolStarted: a tool starts.
+// ToolStarted reports that a tool call has started.
 type ToolStarted struct{ ToolCall }
 
-// ToolDone: a tool call has ended or was rejected. A rejected call has no ToolStarted.
+// ToolDone reports that a tool call has ended or was rejected. No ToolStarted precedes it for a rejected call.
 type ToolDone struct {
 	ToolCall
 	OK      bool          `json:"ok"`
 	Elapsed time.Duration `json:"elapsed"`
-	Text    string        `json:"result-text,omitempty" event:"content"` // for the model
+	Text    string        `json:"result-text,omitempty" event:"content"` // the text for the model
 	Meta    any           `json:"result-meta,omitempty" event:"content"` // stored with the result, as encoded by encoding/json
 }
 
-// ToolPanicked: a tool panicked; ToolDone follows.
+// ToolPanicked reports that a tool has panicked. ToolDone follows.
 type ToolPanicked struct {
 	Tool  string `json:"tool-name"`
 	Error string `json:"error"`
 	Stack string `json:"stack"`
 }
 
-// CallAttempt: an attempt of a call has ended.
+// CallAttempt reports that an attempt of a call has ended.
 type CallAttempt struct {
 	Call    string        `json:"call"`
 	Cap     string        `json:"cap"`
-	Attempt int           `json:"attempt"` // attempt of this capability, from 1
+	Attempt int           `json:"attempt"` // the number of the capability's attempt, counted from 1
 	Repair  bool          `json:"repair,omitempty"`
 	Latency time.Duration `json:"latency"`
 	Usage   budget.Usage  `json:",inline"`
-	Score   *float64      `json:"score,omitempty"`   // nil without a verdict
+	Score   *float64      `json:"score,omitempty"`   // nil if there is no verdict
 	Failure string        `json:"failure,omitempty"` // "" if the answer was accepted
 }
 
-// CallVerdict: a call has ended.
+// CallVerdict reports that a call has ended.
 type CallVerdict struct {
 	Call     string        `json:"call"`
 	Intent   string        `json:"intent"`
@@ -226,10 +226,10 @@ type CallVerdict struct {
 	Failure  string        `json:"failure,omitempty"`
 }
 
-// PlanChecked: a plan in the answer of a capability was checked.
+// PlanChecked reports that a plan, returned by a capability, has been checked.
 type PlanChecked struct {
-	Plan     string   `json:"plan"`               // the step of the answer
-	Findings []string `json:"findings,omitempty"` // why it was rejected
+	Plan     string   `json:"plan"`               // the name of the answer's step
+	Findings []string `json:"findings,omitempty"` // why the plan was rejected
 }
 
 // A DeltaKind is the kind of text in a Delta.
@@ -240,33 +240,33 @@ const (
 	Text DeltaKind = iota
 	Thinking
 	Refusal
-	Arguments // of a tool call
+	Arguments // the arguments of a tool call
 )
 
 func (k DeltaKind) String() string {
 	return [...]string{"text", "thinking", "refusal", "arguments"}[k&3]
 }
 
-// Delta: the next piece of an answer arrived.
+// Delta reports that the next piece of an answer has arrived.
 type Delta struct {
-	Source  string    `json:"source"`  // name of the model, or id of the capability
-	Attempt int       `json:"attempt"` // from 1, at this path
+	Source  string    `json:"source"`  // the name of the model, or the id of the capability
+	Attempt int       `json:"attempt"` // the number of the attempt at this path, counted from 1
 	Kind    DeltaKind `json:"kind"`
-	Index   int       `json:"index,omitempty"` // with Arguments: index of the tool call, from 0
+	Index   int       `json:"index,omitempty"` // with Arguments: the index of the tool call, counted from 0
 	Tool    string    `json:"tool,omitempty"`  // with Arguments: the name of the tool, in the first piece
 	Text    string    `json:"text,omitempty"`
-	End     bool      `json:"end,omitempty"` // the answer is complete; Text is empty
+	End     bool      `json:"end,omitempty"` // whether the answer is complete; Text is then empty
 }
 
-// Retracted: an answer is void. Without a Source, it is every answer streamed so far at
-// the path of the event and below.
+// Retracted reports that an answer is void. If Source is empty, this applies to every answer streamed so far at the event's path
+// and below.
 type Retracted struct {
 	Source  string `json:"source,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`
 	Reason  string `json:"reason"`
 }
 
-// Covers reports whether the retraction, in an event with the path at, applies to an answer streamed before.
+// Covers reports whether the retraction, in an event with path at, applies to an answer that was streamed before.
 func (r Retracted) Covers(at, path, source string, attempt int) bool {
 	if r.Source != "" {
 		return at == path && r.Source == source && r.Attempt == attempt
@@ -275,11 +275,11 @@ func (r Retracted) Covers(at, path, source string, attempt int) bool {
 	return ok && (below == "" || strings.IndexByte("/[~", below[0]) >= 0)
 }
 
-// Notice is something that a person should know about a run that continues. It is also in the run's result. If several notices at
-// one place in the pipeline have the same Code, a run sends only the first.
+// Notice tells people something about a run that continues. The run's result contains it too. If several notices at one place in
+// the pipeline have the same Code, a run sends only the first.
 type Notice struct {
 	Code string `json:"code"`           // such as "prompt-changed", "pipeline-changed" or "unused-records" of a resumed run
-	Path string `json:"path,omitempty"` // path of the step; empty means the sender
+	Path string `json:"path,omitempty"` // the path of the step; empty means the sender's path
 	Text string `json:"text"`           // for people, at most a few lines
 }
 

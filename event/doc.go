@@ -10,16 +10,15 @@
 //
 //	stone.Run(ctx, pipeline, stone.Config{Watch: event.Func(slog.LevelInfo, show)})
 //
-// [Log] passes the stream to a [log/slog.Handler], [All] to several watchers,
-// [Clean] to a watcher that must not see secrets.
+// [Log] passes the stream to a [log/slog.Handler], [All] to several watchers, and [Clean] to a watcher that must not see secrets.
 //
 // # Order
 //
-// A run calls Watch synchronously, from the goroutine that causes the event unless the event is delayed, and never concurrently.
+// A run calls Watch synchronously and never concurrently, from the goroutine that causes the event unless the event is delayed.
 // Events arrive in the order of their numbers. Seq starts at 1 and has no gaps; Time never decreases as long as the run's clock
 // does not. Events of concurrent lanes interleave, but:
 //
-// - A start event precedes all events within its span, and the end event follows them.
+// - A start event precedes all events within its span, and the end event follows all of them.
 // - A [Retracted] precedes the text that replaces the retracted text.
 //
 // A run with a journal delays events until all earlier records are durable, normally for at most a few milliseconds. Delayed
@@ -29,8 +28,8 @@
 // an event. A slow watcher, such as one that writes to a network, must queue events and decide which to drop. It must not send
 // events to the same run from within Watch.
 //
-// A watcher that panics does not end the run. It receives no more events of that run; the other watchers receive a [Custom] event
-// "watcher-panicked".
+// A watcher that panics does not end the run. That watcher receives no more events of the run; the other watchers receive a
+// [Custom] event "watcher-panicked".
 //
 // # Levels
 //
@@ -38,13 +37,13 @@
 // answers have [LevelDelta], below [log/slog.LevelDebug]: logs leave them out, and model answers are streamed only if a watcher
 // wants that level.
 //
-// An event contains its contents: a [ModelRequest] has the prompt, and a [ToolDone] has the input and the result. Logs and trace
-// files include contents only at level debug.
+// Events include contents: a [ModelRequest] contains the prompt, and a [ToolDone] contains the input and the result. Logs and
+// trace files include contents only at level debug.
 //
 // # JSON
 //
-// [Event.Line] returns an event as one JSON object, a line of a trace file, and [Event.UnmarshalJSON] reads it. [Event.Attrs] has
-// the same fields as attributes, for logs and spans.
+// [Event.Line] returns an event as one JSON object, which is a line of a trace file, and [Event.UnmarshalJSON] reads it.
+// [Event.Attrs] returns the same fields as attributes, for logs and spans.
 //
 //	{"event":"api-call","level":"info","seq":9,"timestamp":1760000000123.5,"trace-id":"run-7","span-id":"span-2","parent-span-id":"span-1","ashlar-name":"fix","path":"all/fix","data":{"turn-number":5,"model":"m","message-count":9}}
 //
@@ -53,8 +52,8 @@
 //
 // # Trace files
 //
-// A [Writer] is a watcher: give it to a run, and every event becomes a line of a trace file. It writes each line with
-// one call, so a process that dies loses at most the line it was writing. [Append] opens a file for it.
+// A [Writer] is a watcher: give it to a run, and every event becomes a line of a trace file. The Writer writes each line with one
+// call, so a process that dies loses at most the line it was writing. [Append] opens a file for it.
 //
 // [Read] streams events from a reader of any length. Damage stays local: a line that is truncated or is not an event yields a
 // [*LineError] with its number, and reading continues with the next line. The command stone trace answers questions about a file,
@@ -74,7 +73,7 @@
 // Answers that are not retracted when their step is done were accepted. Text in a lane
 // that is lost later, or in a run that fails later, is not retracted.
 //
-// [Partials] makes a watcher that receives the arrived part of a JSON answer as a Go value.
+// [Partials] makes a watcher that receives a JSON answer as a Go value while it arrives.
 //
 // # Sending
 //

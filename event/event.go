@@ -11,8 +11,8 @@ type Event struct {
 	Run string // the id of the run
 	// Request is the id of the external request that the run answers, or "".
 	Request string
-	Seq     uint64    // number in the run, from 1 without gaps
-	Time    time.Time // time of the run's clock
+	Seq     uint64    // the number in the run, counted from 1 without gaps
+	Time    time.Time // the time of the run's clock
 
 	// Path is the address of the step, lane or attempt, such as "review/loop[2]/lane[17]/draft~2". Name is the ashlar's name.
 	Path, Name string
@@ -29,17 +29,17 @@ const LevelDelta = slog.LevelDebug - 4
 // A Watcher receives the events of a run. See the package comment for their order and for
 // the rules of a watcher.
 //
-// The context is the run's original one. A Watcher that serves several runs at once must allow concurrent calls.
+// The context is the one that was passed to the run. A Watcher that serves several runs at once must allow concurrent calls.
 type Watcher interface {
-	// Wants reports whether events of the level are wanted. It is called often,
-	// from several goroutines at once, and may change its answer.
+	// Wants reports whether events of the level are wanted. Wants is called often, from several goroutines at once, and its
+	// result may change.
 	Wants(ctx context.Context, level slog.Level) bool
 	// Watch receives an event of a wanted level. It must not modify data to which the
 	// event refers.
 	Watch(ctx context.Context, e Event)
 }
 
-// Func returns a Watcher that calls watch with events of at least the level.
+// Func returns a Watcher that calls watch with every event of at least the given level.
 func Func(level slog.Leveler, watch func(Event)) Watcher { return funcWatcher{level, watch} }
 
 type funcWatcher struct {
@@ -50,9 +50,8 @@ type funcWatcher struct {
 func (f funcWatcher) Wants(_ context.Context, level slog.Level) bool { return level >= f.level.Level() }
 func (f funcWatcher) Watch(_ context.Context, e Event)               { f.watch(e) }
 
-// All returns a Watcher that passes each event on to the watchers that want its level, in
-// this order. Nil watchers are left out; without any, All returns nil. A watcher that
-// wants fewer levels than the others sees gaps in Seq.
+// All returns a Watcher that passes each event on to the watchers that want its level, in this order. Nil watchers are left out;
+// if none remain, All returns nil. A watcher that wants fewer levels than the others sees gaps in Seq.
 func All(watchers ...Watcher) Watcher {
 	var all several
 	for _, w := range watchers {

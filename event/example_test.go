@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/event"
 )
 
-// A watcher prints the text of a capability, and its retraction.
+// A watcher prints the text that a capability streams, and the retraction of that text.
 func Example() {
 	note := dag.NewType[string]("note")
 	attempts := 0

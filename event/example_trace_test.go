@@ -9,8 +9,7 @@ import (
 	"github.com/stonelayer/stone/event"
 )
 
-// A run writes a trace, its process dies in the middle of a line, and the rest of the trace is still
-// there.
+// A run writes a trace, and its process dies in the middle of a line. All other lines of the trace can still be read.
 func ExampleWriter() {
 	var file bytes.Buffer
 	w := event.NewWriter(&file, slog.LevelDebug)

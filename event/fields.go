@@ -12,7 +12,7 @@ import (
 type field struct {
 	name    string
 	path    []int // indexes, outermost first
-	omit    bool  // while it is zero
+	omit    bool  // whether the field is omitted while it is zero
 	content bool
 }
 
@@ -67,9 +67,9 @@ func (f field) of(data reflect.Value) (any, bool) {
 	return v.Interface(), true
 }
 
-// Attrs returns the fields of the event without its contents: the name of the ashlar, the path, and the fields of the data, in
-// which a duration is a [time.Duration] of whole microseconds. A Custom event has the attributes that the body set, as
-// UnmarshalJSON returns them.
+// Attrs returns the fields of the event without its contents: the name of the ashlar, the path, and the fields of the data. A
+// duration is a [time.Duration] of whole microseconds. A Custom event has the attributes that the body set, as UnmarshalJSON
+// returns them.
 func (e Event) Attrs() []slog.Attr {
 	if c, ok := e.Data.(Custom); ok {
 		attrs, _ := members(appendGroup(nil, c.Attrs))
@@ -83,7 +83,7 @@ func (e Event) Attrs() []slog.Attr {
 	return e.appendAttrs(attrs, false)
 }
 
-// appendAttrs appends the fields of the data: the contents, or all others.
+// appendAttrs appends the fields of the data: either the contents or all other fields.
 func (e Event) appendAttrs(attrs []slog.Attr, contents bool) []slog.Attr {
 	data := reflect.ValueOf(e.Data)
 	for _, f := range fieldsOf(data.Type()) {

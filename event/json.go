@@ -14,8 +14,8 @@ import (
 	"github.com/stonelayer/stone/internal/jsonv2"
 )
 
-// Line returns the event as one line of a trace file, an object of JSON without a newline. It includes contents, such as prompts,
-// answers and results of tools, only if wanted.
+// Line returns the event as one line of a trace file: a JSON object, without the newline. Contents, such as prompts, answers and
+// tool results, are included only if contents is true.
 //
 // Times are in milliseconds since 1970 and durations in milliseconds, both with up to six decimals. A value that JSON cannot
 // express, such as a channel, is replaced by the text of the error.
@@ -43,7 +43,7 @@ func (e Event) Line(contents bool) []byte {
 	return append(e.appendData(append(b, `,"data":`...), contents), '}')
 }
 
-// MarshalJSON returns the event like [Event.Line], with its contents.
+// MarshalJSON returns the same as [Event.Line] with contents.
 func (e Event) MarshalJSON() ([]byte, error) {
 	if e.Data == nil {
 		return nil, errors.New("an event without data has no JSON")
@@ -76,7 +76,7 @@ func appendKey(b []byte, key string) []byte {
 	return append(appendString(b, key), ':')
 }
 
-// appendGroup appends attributes as an object, by the rules of slog.
+// appendGroup appends attributes as an object, following the rules of slog.
 func appendGroup(b []byte, attrs []slog.Attr) []byte {
 	return append(appendMembers(append(b, '{'), attrs), '}')
 }
@@ -157,7 +157,7 @@ func millis(text string) (int64, error) {
 	whole, decimals, _ := strings.Cut(text, ".")
 	ms, err := strconv.ParseInt(whole, 10, 64)
 	ns, err2 := strconv.ParseInt((decimals + "000000")[:6], 10, 64)
-	if err != nil || err2 != nil { // 1e3 is rare
+	if err != nil || err2 != nil { // a form such as 1e3, which is rare
 		f, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(f > -maxMillis && f < maxMillis) {
 			return 0, fmt.Errorf("%.40s: want a number of milliseconds", text)

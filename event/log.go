@@ -8,11 +8,10 @@ import (
 // Log returns a Watcher that passes events to a slog.Handler as records: the message is the event's type, and the attributes are
 // trace-id, span-id and parent-span-id, request-id in a run that answers a request, and [Event.Attrs].
 //
-// Contents of requests, responses and tool calls are in a second record at level debug, named after
-// the event with "-payload". Deltas, retractions, starts of tools and replayed responses are left
-// out.
+// The contents of requests, responses and tool calls are in a second record at level debug, whose message is the event's type
+// followed by "-payload". Deltas, retractions, starts of tool calls and replayed responses are left out.
 //
-// The handler's errors are dropped: handlers report their own errors.
+// Errors that the handler returns are dropped, because handlers report their own errors.
 func Log(h slog.Handler) Watcher {
 	if h == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/internal/jsonv2"
 )
 
-// types are the types of data by name, except Custom.
+// types maps names to the types of data, except Custom.
 var types = map[string]reflect.Type{}
 
 func init() {
@@ -27,8 +27,8 @@ func init() {
 	}
 }
 
-// UnmarshalJSON reads the output of MarshalJSON and [Event.Line]. Values whose type is any, and lists and objects among the
-// attributes of a Custom event, become a [json.RawMessage]. It ignores unknown members.
+// UnmarshalJSON reads the output of MarshalJSON and [Event.Line]. A value whose type is any, or a list or an object among the
+// attributes of a Custom event, becomes a [json.RawMessage]. Unknown members are ignored.
 func (e *Event) UnmarshalJSON(text []byte) error {
 	var l struct {
 		Event     string       `json:"event"`

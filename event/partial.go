@@ -10,15 +10,15 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// A Partial is the part of a JSON answer that has arrived. Even a complete one has not been accepted by any gate.
+// A Partial is the part of a JSON answer that has arrived so far. Even a complete answer has not passed a gate yet.
 type Partial[T any] struct {
 	// Path, Source and Attempt identify the answer, as in Delta.
 	Path, Source string
 	Attempt      int
 	// Value is the JSON value so far: its last string may be cut off, and missing parts are zero. Later values of the same answer
-	// extend it. The receiver may keep and change it.
+	// extend this value. The receiver may keep and change it.
 	Value T
-	// Complete reports that the whole value has arrived.
+	// Complete reports whether the whole value has arrived.
 	Complete bool
 	// Retracted is the reason why the answer is void; Value is then zero. It is "" for a valid answer.
 	Retracted string
@@ -31,9 +31,9 @@ type Partial[T any] struct {
 //		show(p.Value.Title, p.Value.Findings)
 //	})})
 //
-// Fn is called when a value's text has grown by a sixteenth, and when the value is complete, so decoding takes time linear in the
-// length of the answer. Values that do not fit T are skipped, and so are answers that are not JSON or longer than 4 MiB. Fn is
-// called once for a retracted answer. Calls are not concurrent within a run.
+// Fn is called each time a value's text has grown by a sixteenth, and when the value is complete, so decoding takes time linear
+// in the length of the answer. Values that do not fit T are skipped, as are answers that are not JSON or are longer than 4 MiB.
+// For a retracted answer, fn is called once. Within a run, calls are never concurrent.
 func Partials[T any](step string, fn func(Partial[T])) Watcher {
 	w := &partials[T]{step: step, fn: fn, answers: map[answer]*partial{}}
 	_, raw := any(w.fn).(func(Partial[json.RawMessage]))
@@ -61,7 +61,7 @@ type answer struct {
 type partial struct {
 	prefix
 	due   int // the length of the text at which fn is called again
-	last  int // the size of the value then
+	last  int // the size of the value at the last call of fn
 	shown bool
 }
 
@@ -86,7 +86,7 @@ func (w *partials[T]) Watch(_ context.Context, e Event) {
 	}
 }
 
-// hear reads a piece of an answer and reports its value if it has grown.
+// hear reads a piece of an answer and calls fn if the value has grown enough.
 func (w *partials[T]) hear(a answer, piece string) {
 	p := w.answers[a]
 	if p == nil {
@@ -110,7 +110,7 @@ func (w *partials[T]) hear(a answer, piece string) {
 	}
 }
 
-// decode makes the value, without a cut-off string if T does not accept it.
+// decode decodes the value. It omits a cut-off string that T does not accept.
 func (w *partials[T]) decode(p *prefix) (v T, ok bool) {
 	for _, strings := range []bool{true, false} {
 		data := p.value(strings)
@@ -131,7 +131,7 @@ func (w *partials[T]) decode(p *prefix) (v T, ok bool) {
 	return v, false
 }
 
-// end forgets answers. If there is a reason, their values are retracted.
+// end removes answers from memory. If reason is not empty, their values are retracted.
 func (w *partials[T]) end(run string, ends func(answer) bool, reason string) {
 	for a, p := range w.answers {
 		if a.run != run || !ends(a) {

@@ -5,19 +5,18 @@ import (
 	"log/slog"
 )
 
-// A Place is a part of a run: a step, an attempt, a lane. The zero Place is outside any run and drops all events. A Place may be
-// used by several goroutines at once, even after its step is done.
+// A Place is a part of a run, such as a step, an attempt or a lane. The zero Place is outside any run and drops all events. A
+// Place may be used by several goroutines at once, even after its step is done.
 type Place struct{ sender Sender }
 
 // A Sender is package stone's implementation of a place.
 type Sender interface {
 	// Wants reports whether events of the level are wanted.
 	Wants(level slog.Level) bool
-	// Send sends an event from this place if its level is wanted. Deltas are dropped if
-	// this place was retracted.
+	// Send sends an event from this place if its level is wanted. Deltas are dropped if the place was retracted.
 	Send(Data)
-	// Retract declares void all answers streamed at this place and below. It sends a Retracted event if any were; later deltas
-	// are dropped.
+	// Retract declares void all answers that were streamed at this place and below. If there were any, it sends a Retracted
+	// event. Later deltas are dropped.
 	Retract(reason string)
 }
 
@@ -53,12 +52,12 @@ type Voice struct {
 	place   Place
 	source  string
 	attempt int
-	said    bool // a piece of this attempt was sent
+	said    bool // whether a piece of this attempt was sent
 	ended   bool
 }
 
-// Speak returns a voice at the place for a source, the name of a model or the id of a
-// capability. It is nil if no watcher wants deltas.
+// Speak returns a voice at the place. Source is the name of a model or the id of a capability. The voice is nil if no watcher
+// wants deltas.
 func (p Place) Speak(source string) *Voice {
 	if !p.Wants(LevelDelta) {
 		return nil
@@ -83,10 +82,10 @@ func (v *Voice) End() {
 	}
 }
 
-// Said reports whether the voice has sent a piece that Again has not taken back. A nil Voice has not.
+// Said reports whether the voice has sent a piece that Again has not retracted. For a nil Voice, it returns false.
 func (v *Voice) Said() bool { return v != nil && v.said }
 
-// Again takes back all pieces so far. Later pieces belong to another attempt.
+// Again retracts all pieces so far. Later pieces belong to another attempt.
 func (v *Voice) Again(reason string) {
 	if v == nil {
 		return

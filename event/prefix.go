@@ -8,29 +8,29 @@ import (
 
 const fence = "```"
 
-// maxPartial is the maximum number of bytes of an answer kept for its partial values.
+// maxPartial is the maximum number of bytes of an answer that are kept for its partial values.
 const maxPartial = 4 << 20
 
-// A prefix reads a JSON object or array that arrives in pieces. At any time its value is the part that has arrived: incomplete
-// strings, but no cut-off number or name. A longer prefix only extends the value: strings grow, arrays and objects get more
-// items. Each byte is read once. The names within an object must differ.
+// A prefix reads a JSON object or array that arrives in pieces. At any time, its value is the part that has arrived, which may
+// contain an incomplete string, but no cut-off number or name. A longer prefix only extends the value: strings grow, and items
+// are added to arrays and objects. Each byte is read once. The names within an object must differ.
 type prefix struct {
-	text []byte // from the first bracket
-	pos  int    // the part of text that was read
+	text []byte // the text, starting with the first bracket
+	pos  int    // the length of the part of text that was read
 	open []byte // the closing brackets that are missing
-	sure int    // text[:sure] and open are JSON
-	cut  int    // in a string that is a value: text[:cut], a quote and open are JSON; else 0
+	sure int    // text[:sure] followed by open is valid JSON
+	cut  int    // within a string value: text[:cut] followed by a quote and open is valid JSON; otherwise 0
 
 	state  state
-	ticks  int  // at the end of the prose before a code block
-	scalar int  // its start
-	esc    int  // the start of an escape in a string, 0 for none
-	high   bool // the escape at cut is the first half of a surrogate pair
+	ticks  int  // the number of backticks at the end of the prose before a code block
+	scalar int  // the start of a number, true, false or null
+	esc    int  // the start of an escape in a string; 0 if there is none
+	high   bool // whether the escape at cut is the first half of a surrogate pair
 }
 
 type state uint8
 
-// The states of a prefix. The first is the text before the value, as in Unfence.
+// The states of a prefix. The first states are for the text before the value, as in Unfence.
 const (
 	atStart state = iota
 	inProse
@@ -76,7 +76,7 @@ func (p *prefix) add(piece string) {
 	}
 }
 
-// begin finds the start of the value and returns the piece from there.
+// begin finds the start of the value and returns the rest of the piece from there.
 func (p *prefix) begin(piece string) string {
 	for i := range len(piece) {
 		switch c := piece[i]; {
@@ -108,7 +108,7 @@ func space(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n'
 
 // outside reads a byte outside strings.
 func (p *prefix) outside(c byte) {
-	if p.state == inScalar { // this is the byte after it
+	if p.state == inScalar { // c is the first byte after a scalar
 		if !json.Valid(p.text[p.scalar:p.pos]) {
 			p.state = broken
 			return
@@ -150,8 +150,8 @@ func (p *prefix) outside(c byte) {
 	}
 }
 
-// inside reads a byte of a string or a name. A character of a string counts once it is complete, the first half of a surrogate
-// pair with its successor.
+// inside reads a byte of a string or a name. A character of a string counts only when it is complete, so the first half of a
+// surrogate pair counts together with the second.
 func (p *prefix) inside(c byte) {
 	switch {
 	case p.esc > 0:
@@ -201,7 +201,7 @@ func (p *prefix) escape(c byte) {
 	}
 }
 
-// size is the length of the value. Values of equal size are equal.
+// size returns the length of the value. Two values of the same answer with equal sizes are equal.
 func (p *prefix) size() int {
 	if p.cut > 0 {
 		return p.cut + 1 + len(p.open)
@@ -209,7 +209,7 @@ func (p *prefix) size() int {
 	return p.sure + len(p.open)
 }
 
-// value returns the JSON of the arrived part, or nil. If strings is false, it omits a cut-off string.
+// value returns the JSON of the part that has arrived, or nil if there is none. If strings is false, it omits a cut-off string.
 func (p *prefix) value(strings bool) []byte {
 	if p.sure == 0 {
 		return nil

@@ -15,8 +15,8 @@ const (
 	maxProgress = 500
 )
 
-// A Reporter sends Progress events about one operation, at most ten a second; it drops reports in between. A nil Reporter sends
-// nothing. It may be used by several goroutines at once.
+// A Reporter sends Progress events about one operation, at most ten per second, and drops reports in between. A nil Reporter
+// sends nothing. It may be used by several goroutines at once.
 type Reporter struct {
 	place Place
 	start time.Time
@@ -25,8 +25,7 @@ type Reporter struct {
 	sent time.Time
 }
 
-// Report returns a reporter of an operation that starts now at the place. It is nil if
-// the place has no watcher.
+// Report returns a reporter for an operation that starts now at the place. The reporter is nil if the place has no watcher.
 func (p Place) Report() *Reporter {
 	if !p.Wants(slog.LevelInfo) {
 		return nil

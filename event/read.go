@@ -50,11 +50,11 @@ func endLastLine(f *os.File) error {
 	return err
 }
 
-// Read returns the events of a trace file in file order. It reads as far as the caller
-// iterates and keeps one line in memory.
+// Read returns the events of a trace file in file order. It reads only as far as the caller iterates, and keeps only one line in
+// memory.
 //
 // A line that is truncated, not an event or longer than 64 MiB yields a [*LineError], and reading continues with the next line.
-// Any other error comes from the reader and is yielded last. Blank lines are skipped. The sequence can be iterated once.
+// Any other error comes from the reader and is yielded last. Blank lines are skipped. The sequence can be iterated only once.
 func Read(r io.Reader) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for l, err := range lines.Read(r, lines.Max) {
@@ -83,7 +83,7 @@ func parseLine(l lines.Line) (e Event, err error) {
 // maxReason is the maximum number of characters of an error in a LineError.
 const maxReason = 200
 
-// unusable returns the reason why a line is not an event: it is not an object, or the error.
+// unusable returns the reason why a line is not an event: either it is not an object, or the text of err.
 func unusable(line []byte, err error) string {
 	var object map[string]json.RawMessage
 	var syntax *json.SyntaxError

@@ -23,7 +23,7 @@ type Stream struct {
 	seq uint64
 }
 
-// A slot is a watcher that may have panicked.
+// A slot holds a watcher and whether it has panicked.
 type slot struct {
 	Watcher
 	panicked atomic.Pointer[Custom]

@@ -9,14 +9,14 @@ import (
 	"sync"
 )
 
-// A Writer is a [Watcher] that writes each event as a line of a trace file. It leaves out
-// replayed responses, which belong to an earlier run. It may watch several runs at once.
+// A Writer is a [Watcher] that writes each event as a line of a trace file. It omits replayed responses, which belong to an
+// earlier run. It may watch several runs at once.
 type Writer struct {
 	level slog.Leveler
 
 	mu   sync.Mutex
 	w    io.Writer
-	torn bool // the last line has no end
+	torn bool // whether the last line is incomplete
 	err  error
 }
 
@@ -34,7 +34,7 @@ func (w *Writer) Wants(_ context.Context, level slog.Level) bool {
 	return level > LevelDelta && level >= w.level.Level()
 }
 
-// Watch implements Watcher. An error is kept for Err.
+// Watch implements Watcher. An error is stored for Err.
 func (w *Writer) Watch(_ context.Context, e Event) {
 	if r, ok := e.Data.(ModelResponse); ok && r.Replayed {
 		return
@@ -42,7 +42,7 @@ func (w *Writer) Watch(_ context.Context, e Event) {
 	line := append(e.Line(w.level.Level() <= slog.LevelDebug), '\n')
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.torn { // so that this line is not lost too
+	if w.torn { // start a new line, so that this event is not lost too
 		line = slices.Insert(line, 0, '\n')
 	}
 	n, err := w.w.Write(line)

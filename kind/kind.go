@@ -30,46 +30,45 @@ func (k Kind) Trim(reason string) string {
 const (
 	// Error is the kind of a failure whose error has no kind.
 	Error Kind = "error"
-	// Panic is a body that panicked; the node's meta holds the stack.
+	// Panic means that a body panicked; the node's meta contains the stack.
 	Panic Kind = "panic"
-	// Canceled is a run that was cancelled.
+	// Canceled means that the run was cancelled.
 	Canceled Kind = "canceled"
-	// Timeout is a step or a run that exceeded its time limit.
+	// Timeout means that a step or a run exceeded its time limit.
 	Timeout Kind = "timeout"
-	// MissingInput is a read of a type that has no node.
+	// MissingInput means that a step read a type of which there is no node.
 	MissingInput Kind = "missing-input"
-	// UndeclaredQuery is a read that the step had not declared.
+	// UndeclaredQuery means that a step read something that it had not declared.
 	UndeclaredQuery Kind = "undeclared-query"
-	// BadContent is content that JSON cannot represent, or that is not of the declared type.
+	// BadContent means that content cannot be represented in JSON, or is not of the declared type.
 	BadContent Kind = "bad-content"
 
-	// Invalid is a pipeline made during a run that was rejected before any part of it
-	// ran.
+	// Invalid means that a pipeline made during a run was rejected before any part of it ran.
 	Invalid Kind = "invalid"
-	// EmptySequence is a sequence without steps, which Validate finds before any run.
+	// EmptySequence means that a sequence has no steps. Validate reports it before any run.
 	EmptySequence Kind = "empty-sequence"
-	// LoopExhausted is a loop whose condition never held.
+	// LoopExhausted means that the condition of a loop never held.
 	LoopExhausted Kind = "loop-exhausted"
-	// MatchFailed is a match without a branch for the value.
+	// MatchFailed means that a match has no branch for the value.
 	MatchFailed Kind = "match-failed"
-	// MapEmpty is a map over an empty list.
+	// MapEmpty means that the list of a map is empty.
 	MapEmpty Kind = "map-empty"
-	// ParallelEmpty is a parallel without lanes, which Validate finds before any run.
+	// ParallelEmpty means that a parallel has no lanes. Validate reports it before any run.
 	ParallelEmpty Kind = "parallel-empty"
-	// LanesFailed is a fan-out of which too few lanes survived.
+	// LanesFailed means that too few lanes of a fan-out survived.
 	LanesFailed Kind = "lanes-failed"
 
-	// NoFrontend is a question in a run without a frontend.
+	// NoFrontend means that a step asked a question in a run without a frontend.
 	NoFrontend Kind = "no-frontend"
-	// Unanswered is a question that got no usable answer.
+	// Unanswered means that a question received no usable answer.
 	Unanswered Kind = "unanswered"
-	// Declined is a question that a person cancelled, where the step needs an answer.
+	// Declined means that a person cancelled a question to which the step needs an answer.
 	Declined Kind = "declined"
-	// Waiting is a question still waiting for its answer when the run ended: resume the run once the question is answered.
+	// Waiting means that a question was still unanswered when the run ended. Resume the run once the question is answered.
 	Waiting Kind = "waiting"
-	// Recorder is a recorder that failed; the run stops, since it could not be resumed.
+	// Recorder means that the recorder failed. The run then stops, since it could not be resumed.
 	Recorder Kind = "recorder-failed"
-	// Replay is a record that does not match the pipeline or was changed.
+	// Replay means that a record does not match the pipeline or was changed.
 	Replay Kind = "replay-mismatch"
 )
 

@@ -134,7 +134,7 @@ func TestGrounding(t *testing.T) {
 func TestProviderToolsRefused(t *testing.T) {
 	m := openai.New(openai.Config{Model: "m", URL: "http://127.0.0.1:1", Key: "test-key", Retry: llm.Retry{Max: -1}})
 	_, err := llm.Collect(t.Context(), m, &llm.Request{Messages: []llm.Message{llm.User("hi")}, Tools: []llm.Tool{search}})
-	if err == nil || !strings.Contains(err.Error(), `the tool "web_search" is one of another provider (anthropic, gemini, responses)`) {
+	if err == nil || !strings.Contains(err.Error(), `the tool "web_search" is defined only for another provider (anthropic, gemini, responses)`) {
 		t.Error(err)
 	}
 }

@@ -42,7 +42,7 @@ func (p *priced) Most(ctx context.Context, req *Request) budget.Bound {
 // mostOf is like Most, for a model that is described as m and called as inner.
 func mostOf(ctx context.Context, m, inner Model, req *Request) budget.Bound {
 	if InfoOf(m).Pays {
-		return budget.Unbounded(Name(m, req) + " pays for itself and gives no bound")
+		return budget.Unbounded(Name(m, req) + " pays for itself and declares no bound")
 	}
 	spec, name, longest, times := SpecOf(ctx, m, req), cmp.Or(Name(m, req), "a model without a name"), req.MaxTokens, 0
 	if l, ok := inner.(interface{ Longest() int }); ok && l.Longest() > 0 && (longest == 0 || l.Longest() < longest) {
@@ -50,7 +50,7 @@ func mostOf(ctx context.Context, m, inner Model, req *Request) budget.Bound {
 	}
 	switch times = requests(inner); {
 	case times == 0:
-		return budget.Unbounded("nobody knows which models answer for " + name)
+		return budget.Unbounded("it is unknown which models answer for " + name)
 	case spec.Price == nil:
 		return budget.Unbounded("the price of " + name + " is unknown")
 	case *spec.Price == budget.Price{}:
@@ -58,7 +58,7 @@ func mostOf(ctx context.Context, m, inner Model, req *Request) budget.Bound {
 	case spec.Window <= 0:
 		return budget.Unbounded("the window of " + name + " is unknown")
 	case spec.Price.Search > 0 && slices.ContainsFunc(req.Tools, func(t Tool) bool { return t.Provider != nil }):
-		return budget.Unbounded("nobody knows how often " + name + " searches")
+		return budget.Unbounded("it is unknown how often " + name + " searches")
 	}
 	return budget.AtMost(spec.dearest(req, longest)).Times(times)
 }

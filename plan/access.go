@@ -62,7 +62,7 @@ func (c *compiler) reads(n *node, known *scope, templates ...*template) reads {
 	return r
 }
 
-// formula compiles an expression that is a value, and notes the slots that it reads.
+// formula compiles an expression used as a value, and notes the slots that the expression reads.
 func (c *compiler) formula(r reads, n *node, known *scope, text string, at *place) {
 	program := c.formulas[text]
 	if program == nil {
@@ -81,7 +81,7 @@ func (c *compiler) formula(r reads, n *node, known *scope, text string, at *plac
 	}
 }
 
-// dotted reports a name that is a path into a slot, written as in other languages.
+// dotted reports a name such as "x.text", which other languages use for a path into a slot.
 func (c *compiler) dotted(n *node, known *scope, ref *slotRef) bool {
 	slot, rest, ok := strings.Cut(ref.name, ".")
 	if !ok || known.find(slot) == nil {
@@ -117,7 +117,7 @@ func (c *compiler) mayFail(a *access, def *slot) {
 	}
 }
 
-// word notes a keyword that refers to a slot if it is defined.
+// word handles a keyword that refers to a slot if such a slot is defined.
 func (c *compiler) word(r reads, n *node, known *scope, name string, at *place) {
 	if reserved(name) {
 		return
@@ -131,7 +131,7 @@ func (c *compiler) word(r reads, n *node, known *scope, name string, at *place) 
 		r[name].loose = true
 	}
 	if near := suggest.Closest(name, slices.Values(slices.Sorted(known.names()))); near != "" && len(name) > 2 {
-		c.find(at, stone.Finding{Type: "missing-producer", Ashlar: label(n), Queried: name, Suggestion: near}, "no slot is named %q: name one that is, or write a text as %[1]q", name)
+		c.find(at, stone.Finding{Type: "missing-producer", Ashlar: label(n), Queried: name, Suggestion: near}, "no slot is named %q: use the name of a slot, or write a text as %[1]q", name)
 	}
 }
 
@@ -153,7 +153,7 @@ func (c *compiler) path(n *node, ref *slotRef) {
 
 // read notes that a node needs a slot.
 func (c *compiler) read(r reads, n *node, known *scope, ref *slotRef) {
-	if ref.name == "" { // reported already
+	if ref.name == "" { // already reported
 		r[""] = &access{typ: result}
 		return
 	}
@@ -161,7 +161,7 @@ func (c *compiler) read(r reads, n *node, known *scope, ref *slotRef) {
 	def := known.find(ref.name)
 	switch {
 	case def == nil && c.withheld[ref.name]:
-		c.find(ref.at, stone.Finding{Type: "missing-producer", Ashlar: label(n), Queried: ref.name}, "the call did not pass on %q: declare it in the call, or do without", ref.name)
+		c.find(ref.at, stone.Finding{Type: "missing-producer", Ashlar: label(n), Queried: ref.name}, "the call did not pass on %q: declare it in the call, or do not read it", ref.name)
 		return
 	case def == nil && c.closed(ref.name):
 		c.unstated(n, ref.at, ref.name, known)
@@ -171,7 +171,7 @@ func (c *compiler) read(r reads, n *node, known *scope, ref *slotRef) {
 		return
 	case def == nil && c.dotted(n, known, ref):
 		return
-	case def == nil || def.given: // from outside; the validator checks it
+	case def == nil || def.given: // the slot comes from outside; the validator checks it
 		if def != nil && !ref.record {
 			c.path(n, ref)
 		}

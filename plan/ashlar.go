@@ -16,24 +16,23 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 )
 
-// The modes in which the nodes of a plan run. All produce the same nodes with the same
-// ids.
+// The modes in which the nodes of a plan run. All modes produce the same nodes with the same ids.
 const (
-	Hybrid = "hybrid" // the default: a node runs as soon as its slots are defined
-	Strict = "strict" // one after the other
-	Lazy   = "lazy"   // runs batches of independent nodes, each as large as possible
+	Hybrid = "hybrid" // the default: each node runs as soon as its slots are defined
+	Strict = "strict" // nodes run one after the other
+	Lazy   = "lazy"   // independent nodes run in batches, each as large as possible
 )
 
-// Options configure how a plan becomes an ashlar. Zero fields mean defaults.
+// Options configure how a plan becomes an ashlar. The zero value of each field selects the default.
 type Options struct {
 	Mode   string // Hybrid if empty
 	Limits Limits // also apply to returned plans
-	// Slots are the names of slots that exist before the plan starts. The plan may read others, which the enclosing pipeline must
-	// produce. Expressions in guards can use only these and the plan's own slots.
+	// Slots are the names of slots that exist before the plan starts. The plan may read other slots, which the enclosing pipeline
+	// must produce. Expressions in guards can use only these and the plan's own slots.
 	Slots []string
 }
 
-// Emission is the type of a plan's emissions. The nearest one is its result:
+// Emission is the type of a plan's emissions. The nearest emission is the plan's result:
 //
 //	out, err := plan.Emission.From(result.DAG)
 var Emission = dag.NewType[json.RawMessage](terms.Emit)
@@ -63,8 +62,7 @@ func (p *Plan) Ashlar(app *call.Applicator, opts Options) (stone.Ashlar, error) 
 	return c.ashlar, c.findings.Err()
 }
 
-// compiled compiles the plan, or returns the last result: most plans are checked and then
-// run under the same conditions.
+// compiled compiles the plan, or returns the last result, because most plans are checked and then run under the same conditions.
 func (p *Plan) compiled(app *call.Applicator, opts Options, hidden map[string]bool) *compiler {
 	opts.Slots = slices.Compact(slices.Sorted(slices.Values(opts.Slots)))
 	if c := p.last.Load(); c != nil && c.app == app && c.opts.equal(opts) && maps.Equal(c.hidden, hidden) {
@@ -80,10 +78,10 @@ func (o Options) equal(to Options) bool {
 	return o.Mode == to.Mode && o.Limits == to.Limits && slices.Equal(o.Slots, to.Slots)
 }
 
-// Check checks the whole plan for a run with cfg and returns all findings: about its form, names, slots, expressions, calls and
-// effects. A finding's Path is the place in the plan, such as nodes[2].input.t; its message starts with line and column. In
-// addition to the types of stone.Validate, findings have the types unknown-op, unknown-field, missing-field, bad-value,
-// reserved-name and too-large.
+// Check checks the whole plan for a run with cfg and returns all findings: about the plan's form, names, slots, expressions,
+// calls and effects. A finding's Path is the place in the plan, such as nodes[2].input.t; its message starts with line and
+// column. In addition to the types of stone.Validate, findings have the types unknown-op, unknown-field, missing-field,
+// bad-value, reserved-name and too-large.
 func (p *Plan) Check(app *call.Applicator, opts Options, cfg stone.Config) stone.Findings {
 	slots, hidden, _ := slotsOf(cfg.Input, nil)
 	opts.Slots = slices.Concat(opts.Slots, slots)
@@ -94,8 +92,9 @@ func (p *Plan) Check(app *call.Applicator, opts Options, cfg stone.Config) stone
 	return r.findings
 }
 
-// slotsOf lists the slots that can be read in a DAG, and the hidden types. A type is hidden if it is only in lanes, or withheld
-// from a returned plan because its call does not pass it on. From a user's plan, with nil passes, nothing is withheld.
+// slotsOf lists the slots that can be read in a DAG, and the hidden types. A type is hidden if its nodes are only in lanes, or if
+// it is withheld from a returned plan because its call does not pass it on. If passes is nil, as for a user's plan, nothing is
+// withheld.
 func slotsOf(d dag.DAG, passes func(string) bool) (slots []string, hidden, withheld map[string]bool) {
 	seen := map[string]bool{}
 	withheld = map[string]bool{}
@@ -125,13 +124,13 @@ func slotsOf(d dag.DAG, passes func(string) bool) (slots []string, hidden, withh
 	return slots, hidden, withheld
 }
 
-// largest is the maximum number of nodes of a plan that exceeds its limit but is still checked.
+// largest is the maximum number of nodes up to which a plan is checked even though it exceeds its limit.
 const largest = 10_000
 
 func (l Limits) nodes() int { return min(or(l.Nodes, defaultNodes), maxNodes) }
 func (l Limits) depth() int { return or(l.Depth, defaultDepth) }
 
-// measure reports a plan that exceeds the limits, and returns whether to check the rest.
+// measure reports a plan that exceeds the limits, and returns whether the rest of the plan should be checked.
 func (c *compiler) measure() bool {
 	most, deepest := c.opts.Limits.nodes(), c.opts.Limits.depth()-c.depth
 	if n := c.plan.size; n > most {
@@ -149,7 +148,7 @@ func (c *compiler) measure() bool {
 	return c.plan.size <= max(most, largest) && c.plan.depth <= 1000
 }
 
-// attempts reports nodes that ask for too many attempts.
+// attempts reports nodes that allow too many attempts.
 func (c *compiler) attempts(nodes []*node) {
 	most := or(c.opts.Limits.Attempts, defaultAttempts)
 	for _, n := range nodes {
@@ -194,7 +193,7 @@ func (c *compiler) validate(ctx context.Context, r *report, cfg stone.Config) {
 			continue
 		}
 		if f.Type == "lane-type-read-as-one" {
-			f.Message = fmt.Sprintf("%q is made in lanes: read it in the body of a node {:op :reduce :body […]} that follows them", f.Queried)
+			f.Message = fmt.Sprintf("%q is produced in lanes: read it in the body of a node {:op :reduce :body […]} that follows them", f.Queried)
 		}
 		r.find(within(at, f), f, "%s", planWords.Replace(f.Message))
 	}
@@ -213,8 +212,8 @@ var planWords = strings.NewReplacer(
 	"AllLanes and Quorum(", "all and quorum (",
 	"Quorum(", "quorum (",
 	", or read it with dag.Maybe", "",
-	", or read the ones that exist with dag.All", "",
-	", or read all of them with dag.All", "",
+	", or read the existing nodes with dag.All", "",
+	", or read all nodes with dag.All", "",
 	"use its body without Reduce", "leave the reduce out",
 	"a sequence needs at least one step", "it needs at least one node: an emit of null does nothing",
 	"use one dag.Type for one name", "use one schema for one name",
@@ -281,7 +280,7 @@ func within(at *place, f stone.Finding) *place {
 	return found
 }
 
-// named returns the place of a name within a node's fields, or of the field.
+// named returns the place of a name within the first of the fields that a node has, or else the place of that field.
 func named(at *place, name string, fields ...string) *place {
 	for _, key := range fields {
 		v, ok := at.value.Field(key)

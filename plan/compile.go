@@ -23,20 +23,20 @@ type compiler struct {
 	plan  *Plan
 	app   *call.Applicator
 	opts  Options
-	depth int // depth of the calls around the plan
+	depth int // how deeply calls around the plan are nested
 
 	types   map[string]dag.AnyType
 	hidden  map[string]bool           // types that exist only in lanes, where slots are not looked up
-	visible []string                  // in expressions
-	given   map[string]*schema.Schema // the plan's stated inputs; nil allows any value
+	visible []string                  // the names of slots that expressions may use
+	given   map[string]*schema.Schema // the schemas of the plan's stated inputs; nil allows any value
 
-	answers  bool            // a capability returned the plan
-	withheld map[string]bool // types withheld by its call
-	guards   []string        // guards that hold at the current node
+	answers  bool            // whether a capability returned the plan
+	withheld map[string]bool // the types that the call of a returned plan withholds
+	guards   []string        // the guards that hold at the current node
 	apps     map[int]*call.Applicator
 	formulas map[string]call.Expression // expressions in values, by their text
-	pending  map[string]laneSlot        // of a fan-out that is not reduced yet
-	fanned   bool                       // pending is set
+	pending  map[string]laneSlot        // the slots of a fan-out that is not reduced yet
+	fanned   bool                       // whether pending is set
 	places   map[stone.Ashlar]*place
 	ashlar   stone.Ashlar // zero if the plan is too large to check
 }
@@ -44,8 +44,8 @@ type compiler struct {
 // result is the type of nodes without a name.
 var result = dag.NewType[json.RawMessage]("stone/result")
 
-// A beginning identifies the starting plan. Its digest is in meta, not in the id, so that an edited plan can continue a run and a
-// fork of it reuses unchanged nodes.
+// A beginning identifies a plan that starts. The plan's digest is in the meta and thus not part of the node's id, so an edited
+// plan can continue a run, and a fork of the run reuses unchanged nodes.
 type beginning struct {
 	ID string `json:"id,omitempty"`
 }
@@ -72,7 +72,7 @@ func newCompiler(p *Plan, app *call.Applicator, opts Options, hidden map[string]
 	return c
 }
 
-// compile makes the ashlar. It may be used only if the findings contain no errors.
+// compile makes the ashlar, which may be used only if the findings contain no errors.
 func (c *compiler) compile() {
 	if !c.measure() {
 		return
@@ -97,16 +97,16 @@ func (c *compiler) compile() {
 	}
 }
 
-// label is the name of a node, or else its op.
+// label returns the name of a node, or else its op.
 func label(n *node) string { return cmp.Or(n.id, n.as, n.op) }
 
-// sequence compiles nodes that follow each other, after some steps.
+// sequence compiles nodes that run in order after the given steps.
 func (c *compiler) sequence(name string, nodes []*node, known *scope, depth int, steps ...stone.Ashlar) stone.Ashlar {
 	c.checkNames(nodes)
 	taken := make(map[string]bool, len(nodes)+1)
 	taken["begin"] = len(steps) > 0
 	steps = slices.Grow(steps, len(nodes))
-	fan := -1 // step of a fan-out that is not reduced yet
+	fan := -1 // the step of a fan-out that is not reduced yet
 	for i, n := range nodes {
 		called := label(n)
 		if taken[called] || n.id == "" && n.as == "" {
@@ -131,7 +131,7 @@ func (c *compiler) sequence(name string, nodes []*node, known *scope, depth int,
 	return c.inMode(name, steps)
 }
 
-// inMode composes steps by the mode.
+// inMode composes steps as the mode requires.
 func (c *compiler) inMode(name string, steps []stone.Ashlar) stone.Ashlar {
 	switch {
 	case c.opts.Mode == Strict || len(steps) < 2:
@@ -142,7 +142,7 @@ func (c *compiler) inMode(name string, steps []stone.Ashlar) stone.Ashlar {
 	return stone.Flow(name, steps...)
 }
 
-// batches groups steps that do not wait for each other, in batches as long as possible.
+// batches groups consecutive steps that do not wait for each other into batches that are as long as possible.
 func batches(steps []stone.Ashlar) []stone.Ashlar {
 	var out, batch []stone.Ashlar
 	written := map[string]bool{}
@@ -203,13 +203,13 @@ func (c *compiler) guarded(n *node, name string, a stone.Ashlar, t *test) stone.
 // perhaps runs a only if holds returns true, and otherwise notes that a was skipped.
 func (c *compiler) perhaps(name, version string, a stone.Ashlar, holds func(dag.DAG) (bool, error), queries []dag.Querier) stone.Ashlar {
 	pass := stone.Func0("pass "+a.Name(), passed, func(context.Context) (passing, error) { return passing{a.Name()}, nil }).Glue()
-	// Every plan starts with this node, so a flow need not wait to learn whether one exists.
+	// Every plan starts with this node, so a flow need not wait to know whether the DAG is empty.
 	read := versioned[bool]{dag.ReaderFunc(holds, append(queries, start)...), version}
 	on := stone.On(read, func(holds bool) bool { return holds })
 	return stone.Match(name, on, stone.Case(true, a), stone.Case(false, pass)).Glue()
 }
 
-// broken makes the node of an allowed failure if the guard failed.
+// broken makes the node of an allowed failure for a guard that failed.
 func broken(name string, typ dag.AnyType) stone.Ashlar {
 	return stone.New(name+" broken", call.Failed(typ), func(_ context.Context, d dag.DAG) (call.Record, error) {
 		f, err := dag.Failure.From(d)
@@ -247,7 +247,7 @@ func (c *compiler) inner(n *node, name string, known *scope, depth int) stone.As
 	case "ask":
 		return c.ask(n, name, known)
 	}
-	// An unknown op, already reported.
+	// An unknown op, which has already been reported.
 	c.define(n, known, slot{sure: true, call: true, fails: true})
 	return stone.New(name, result, unknown)
 }
@@ -295,7 +295,7 @@ func (c *compiler) schemaOf(n *node) *schema.Schema {
 	if name == "" && n.op == "call" {
 		name = c.app.Intents[n.spec.Intent].Out
 	}
-	// Built-in schemas are too loose to check a reader in Go.
+	// Built-in schemas are too general to check a reader in Go.
 	return c.app.Schemas[name]
 }
 
@@ -311,7 +311,7 @@ func (c *compiler) leafOptions(n *node, r reads) []stone.LeafOption {
 	return []stone.LeafOption{stone.Queries(r.queries()...), stone.Version(versionOf(n.value)), stone.Effects()}
 }
 
-// versioned is a reader with a version of its computation, which package stone and calls use.
+// versioned is a reader with a version of its computation, which package stone and package call use.
 type versioned[T any] struct {
 	dag.Reader[T]
 	version string
@@ -319,8 +319,8 @@ type versioned[T any] struct {
 
 func (v versioned[T]) Version() string { return v.version }
 
-// versionOf returns a part of a plan as canonical text, or its digest if that is long. The fingerprint of the ashlar covers the
-// rest of a node.
+// versionOf returns a part of a plan as canonical text, or its digest if that is long. The ashlar's fingerprint covers everything
+// else about a node.
 func versionOf(parts ...any) string {
 	w := &printer{}
 	for i, part := range parts {
@@ -333,7 +333,7 @@ func versionOf(parts ...any) string {
 		case *slotRef:
 			w.slot(part)
 		case *template:
-			if part != nil { // which is a fault
+			if part != nil { // a missing part, which is a fault
 				w.template(part, true)
 			}
 		}

@@ -19,7 +19,7 @@ func (w *printer) constant(t *template, words bool) {
 	w.data(t.constant)
 }
 
-// misread reports data that JSON would read as a slot.
+// misread reports data that would be read as a slot if it were written as JSON.
 func (w *printer) misread(v edn.Value, words bool) {
 	switch v.Kind() {
 	case edn.KindString:
@@ -46,7 +46,7 @@ func (w *printer) data(src []byte) []byte {
 		return src[n:]
 	case '{', '[':
 		w.open(c)
-		for src = src[1:]; src[0] != c+2; { // the bracket that closes
+		for src = src[1:]; src[0] != c+2; { // the closing bracket
 			if src[0] == ',' {
 				src = src[1:]
 			}

@@ -52,10 +52,10 @@
 // # Capabilities as values
 //
 // A slot can hold a capability: its id, a map with the field "cap/id", or a list of these. A call invokes it with :cap/id
-// {:slot/id :who} or :dispatch {:candidates [:a/b {:slot/id :who}]}, so one call can choose for another. An id in a let is
-// checked with the plan. Any other is checked when the call is made, like every candidate: its needs must be granted, and an
-// unknown id is rejected as cap/not-found. A map may contain the contract of the capability in "requires" and "done"; a call with
-// :cap/id adds its own and can only narrow it.
+// {:slot/id :who} or :dispatch {:candidates [:a/b {:slot/id :who}]}, so one call can choose the capability of another. An id in a
+// let is checked with the plan. Any other id is checked when the call is made, like every candidate: the capability's needs must
+// be granted, and an unknown id is rejected with cap/not-found. A map may contain the contract of the capability in "requires"
+// and "done"; a call with :cap/id adds its own requirements and can only narrow the contract.
 //
 // # Plans as values
 //
@@ -63,29 +63,29 @@
 //
 //	{:op :apply :plan {:slot/id :program} :input {:n 1} :effects {:allowed #{:net/http}} :as :out}
 //
-// runs it like a plan that a capability returned: within the same limits, on the node's budget, and with the effects that the
-// node states, by default none. The fields of input are its bindings, and its emission is the slot out. A constant plan is read
-// before anything runs.
+// runs that plan like a plan that a capability returned: within the same limits, on the node's budget, and with only the effects
+// that the node states, by default none. The fields of input are its bindings, and its emission is the slot out. A constant plan
+// is read before anything runs.
 //
 // # Lanes
 //
 // A reduce follows a parallel or a map. Within and after the reduce, the slots of lanes are read like any others. A slot that one
 // lane of a parallel defines has the value of that lane. A slot that several lanes or the body of a map define is the list of
-// their values in lane order, without lost lanes. The last emission of the lanes comes from the last lane that has one.
+// their values in lane order, without lost lanes. The last emission of the lanes is that of the last lane with an emission.
 //
 // # Nodes
 //
 // Besides its slots and emissions, a plan writes a node of type stone/plan at its start, with its id, and its digest in the meta;
-// stone/passed for every node skipped by its guard; and stone/result for calls without "as". The mode changes when a node runs,
-// but not the nodes: ids are the same.
+// a node of type stone/passed for every node that its guard skipped; and a node of type stone/result for every call without "as".
+// The mode affects only when a node runs; the nodes written and their ids stay the same.
 //
 // # Answers that are plans
 //
-// A capability can return a plan. It is checked like any other, within the grant, the budget and the depth that remain for its
-// call. Its nodes are kept beside the call's node. Capability makes such a capability from a plan file.
+// A capability can return a plan. The plan is checked like any other, within the grant, the budget and the depth that remain for
+// its call. Its nodes are kept beside the call's node. Capability makes such a capability from a plan file.
 //
-// Such a plan reads the slots of the enclosing plan, the context of the request as the slot "context", and the bindings that came
-// with it. A binding hides the context or a slot of the same name, and the context hides a slot named "context".
+// Such a plan can read the slots of the enclosing plan, the context of the request as the slot "context", and the bindings that
+// came with it. A binding hides the context or a slot of the same name, and the context hides a slot named "context".
 //
 // Options.Mode is one of [Hybrid], [Strict] and [Lazy]. A plan that a capability returned
 // may invoke capabilities [DefaultRoundtrips] times, unless Options say otherwise.

@@ -12,10 +12,10 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// This file compares the input of a call with the schema of its intent, as far as a plan shows it: constant names, texts and
-// numbers, and slots whose schema is known.
+// This file compares the input of a call with the schema of its intent, as far as the plan determines the input: constant names,
+// texts and numbers, and slots whose schema is known.
 
-// takes reports faults in a call's input that would always make the call fail.
+// takes reports faults in a call's input that are certain to make the call fail.
 func (c *compiler) takes(n *node) {
 	if c.app == nil || n.op != "call" || n.value == nil {
 		return
@@ -30,7 +30,7 @@ func (c *compiler) takes(n *node) {
 	}
 	made, err := schema.Parse(data)
 	if err != nil {
-		return // the call checks its input
+		return // the call checks its input itself
 	}
 	for _, p := range schema.Compatible(made, in) {
 		p.Message = roles.Replace(p.Message)
@@ -45,10 +45,10 @@ func (c *compiler) takes(n *node) {
 	}
 }
 
-// roles name the two sides of the comparison.
+// roles replaces the names of the two sides in the messages of a comparison.
 var roles = strings.NewReplacer("the producer", "the plan", "the consumer", "the intent")
 
-// form returns a schema, as JSON, of all values of a template.
+// form returns a schema, as JSON, that describes all values of a template.
 func (c *compiler) form(t *template) any {
 	switch {
 	case t.constant != nil:

@@ -10,8 +10,8 @@ import (
 // A guard decides whether a node runs, or whether a loop ends.
 type guard struct {
 	form guardForm
-	name string // the slot that is present or failed
-	text string // text of an expression
+	name string // the slot that must be present or failed
+	text string // the text of an expression
 	at   *place
 }
 
@@ -30,7 +30,7 @@ const (
 	isFailed  = "failed?"
 )
 
-// guard reads a guard. A guard of unknown form is reported and never holds.
+// guard reads a guard. A guard of an unknown form is reported and never holds.
 func (r *report) guard(at *place) *guard {
 	g := &guard{at: at}
 	switch v := at.value; v.Kind() {

@@ -19,10 +19,10 @@ import (
 
 // This file writes the guide for models that write plans.
 
-// A writer makes the texts for the plans of one call.
+// A writer composes the texts that help a model write plans for one call.
 type writer struct {
 	app     *call.Applicator
-	effects []string // effects that the plan may have
+	effects []string // the effects that the plan may have
 	slots   map[string]*schema.Schema
 	budget  string
 }
@@ -50,13 +50,13 @@ const opening = `A plan is an object {"nodes":[…]}, in JSON or EDN. Nodes are 
 const values = `A value is JSON in which {"slot/id":"x"} is the value of slot x, {"slot/id":["x","items",0]} a part of it, {"slot/text":["Dear ",{"slot/id":"x"},"!"]} a text with slots, and %s. Nothing else is replaced: no {{x}}, no ${x}, no nested calls. A slot must be defined by an earlier node, or be listed below.
 "when" and "until" are {"present?":"x"}, {"failed?":"x"}%s.`
 
-// brief returns the text for every request.
+// brief returns the text that is sent with every request.
 func (w *writer) brief() string {
 	var b strings.Builder
 	b.WriteString(opening + "\n\nOperations:\n")
 	for _, o := range operations {
 		if o.name == "tool" && len(w.tools()) == 0 || o.name == "apply" || o.name == "seq" {
-			continue // a model needs them rarely
+			continue // a model rarely needs these
 		}
 		fmt.Fprintf(&b, "%s  %s\n", o.example, inJSON(short(o.does)))
 	}
@@ -180,7 +180,7 @@ func (o op) fields() string {
 	return b.String()
 }
 
-// short returns a text of the reference page without its links and marks.
+// short returns text from the reference page without links and markup.
 func short(text string) string {
 	for {
 		before, rest, ok := strings.Cut(text, "](")
@@ -285,7 +285,7 @@ func opAt(text []byte, path string) string {
 	return found
 }
 
-// left writes the remaining budget.
+// left describes the remaining budget.
 func left(b call.Budget) string {
 	var parts []string
 	if b.Roundtrips != nil {

@@ -22,7 +22,7 @@ type handle struct {
 	slot *slotRef
 }
 
-// readHandles reads cap/id and the candidates of dispatch. Without slots among them, they belong to the call's spec.
+// readHandles reads cap/id and the candidates of dispatch. If none of them is a slot, they become part of the call's spec.
 func (r *reading) readHandles(n *node, f fields) {
 	if at := f.place("cap/id"); at != nil && slotKey(at.value) != "" {
 		n.pin = r.slot(at, slotKey(at.value))
@@ -61,13 +61,13 @@ func hasSlot(list *place) bool {
 	return false
 }
 
-// handleSchema is the schema of a slot with capabilities: an id, a map with one, or a list of these.
+// handleSchema is the schema of a slot that holds capabilities: an id, a map with an id, or a list of these.
 var handleSchema = mustParse(`{"$defs": {"cap": {"anyOf": [{"type": "string"},
 	{"type": "object", "required": ["cap/id"], "properties": {"cap/id": {"type": "string"}}}]}},
 	"anyOf": [{"$ref": "#/$defs/cap"}, {"type": "array", "items": {"$ref": "#/$defs/cap"}}]}`)
 
-// candidates sets the capabilities in the spec of a call. Constant slots are read here, so the call is checked like one that
-// names its capabilities.
+// candidates sets the capabilities in the spec of a call. Constant slots are read here, so such a call is checked like a call
+// that names its capabilities.
 func (c *compiler) candidates(n *node, spec *call.Spec, r reads, known *scope) {
 	if n.pin != nil {
 		if handles, ok := c.constant(n, n.pin, known); ok && len(handles) == 1 && handles[0].bare {
@@ -96,7 +96,7 @@ func (c *compiler) candidates(n *node, spec *call.Spec, r reads, known *scope) {
 	spec.CandidatesFrom = dag.ReaderFunc(func(d dag.DAG) ([]string, error) { return view{r, d, nil}.listed(n.candidates) }, r.queries()...)
 }
 
-// capability reads the one capability of a slot.
+// capability reads a slot that must hold exactly one capability.
 func (v view) capability(ref *slotRef) (h call.Handle, err error) {
 	held, err := v.capabilities(ref)
 	switch {

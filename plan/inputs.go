@@ -14,14 +14,15 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// This file implements :inputs, the declaration of a plan's inputs. A plan with it reads no other slot from outside.
+// This file implements :inputs, the declaration of a plan's inputs. A plan with such a declaration cannot read other slots from
+// outside.
 
-// An input is a slot that a plan declares as input.
+// An input is a slot that a plan declares as an input.
 type input struct {
 	name   string
-	of     *template // its schema or a schema name
+	of     *template // the schema or the name of a schema
 	schema *schema.Schema
-	named  string // the name of a schema of the applicator
+	named  string // the name of one of the applicator's schemas
 }
 
 // readInputs reads the inputs of a plan, sorted by name.
@@ -106,20 +107,20 @@ func schemaHint(named string) string {
 	return "register it, or write the schema itself"
 }
 
-// closed reports whether a name cannot be a slot because the plan declares its inputs without it.
+// closed reports whether a name cannot be a slot because it is not among the plan's declared inputs.
 func (c *compiler) closed(name string) bool {
 	_, stated := c.given[name]
 	return c.plan.stated && !stated
 }
 
-// unstated reports a slot that is neither defined nor declared as input.
+// unstated reports a slot that is neither defined nor declared as an input.
 func (c *compiler) unstated(n *node, at *place, name string, known *scope) {
 	near := suggest.Closest(name, slices.Values(slices.Sorted(known.names())))
 	c.find(at, stone.Finding{Type: "missing-producer", Ashlar: label(n), Queried: name, Suggestion: near},
 		"no node before this one defines %q, and it is none of the plan's :inputs: add it there, or define it", name)
 }
 
-// misfits reports values of given slots that do not fit the declared inputs.
+// misfits reports given slots whose values do not fit the declared inputs.
 func (c *compiler) misfits(r *report, given dag.DAG) {
 	for _, in := range c.plan.inputs {
 		n, s := nearest(given, open(in.name)), c.given[in.name]

@@ -38,7 +38,7 @@ func (c *compiler) mapOver(n *node, name string, known *scope, depth int) stone.
 			return nil, err
 		}
 		if len(items) == 0 && !n.loss.allowEmpty {
-			return nil, stone.Fail(kind.MapEmpty, "the list to map over is empty: add allow-empty if that is fine")
+			return nil, stone.Fail(kind.MapEmpty, "the list to map over is empty: to allow this, add allow-empty")
 		}
 		return items, c.visit(d, len(items)*max(visits, 1))
 	}, r.queries()...)
@@ -74,7 +74,7 @@ func (c *compiler) parallel(n *node, name string, known *scope, depth int) stone
 	return stone.Parallel(name, lanes...)
 }
 
-// open notes the slots of a fan-out's lanes.
+// open notes the slots that the lanes of a fan-out define.
 func (c *compiler) open(n *node, lanes []*scope, many bool) {
 	c.pending, c.fanned = map[string]laneSlot{}, true
 	for _, lane := range lanes {
@@ -153,7 +153,7 @@ func (c *compiler) gather(name string, l laneSlot, known *scope) []stone.Ashlar 
 	return steps
 }
 
-// copied writes a copy of the node that find returns, if any, with the record in its meta.
+// copied returns a step that writes a copy of the node that find returns, if any, including the record in its meta.
 func (c *compiler) copied(name string, typ dag.AnyType, find func(dag.DAG) *dag.Node, read []dag.Querier) stone.Ashlar {
 	leaf := stone.Leaf(name, typ, func(_ context.Context, d dag.DAG) (*dag.Node, error) {
 		n := find(d)
@@ -173,7 +173,7 @@ func lastOf(nodes []*dag.Node) *dag.Node {
 }
 
 // inLanes returns the nearest node of one of the types from every surviving lane that has one, in lane order. If the fan-out was
-// skipped, it returns none.
+// skipped, inLanes returns no nodes.
 func inLanes(d dag.DAG, types ...string) []*dag.Node {
 	nodes, _ := d.Lanes(types...)
 	return slices.DeleteFunc(nodes, func(n *dag.Node) bool { return n == nil })

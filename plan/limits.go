@@ -11,8 +11,8 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// Limits is the maximum size of a plan and the most work that it may do in a run. Zero means the default in parentheses. A plan
-// that a capability returned has stricter limits and also draws on the limits of the enclosing plan.
+// Limits are the maximum size of a plan and the maximum work that it may do in a run. Zero means the default in parentheses. A
+// plan that a capability returned has stricter limits and also draws on the limits of the enclosing plan.
 type Limits struct {
 	Nodes      int // nodes in all bodies together (256)
 	Depth      int // nesting of bodies and of returned plans (16)
@@ -23,7 +23,7 @@ type Limits struct {
 	Roundtrips int // invocations of capabilities, only for returned plans (1,000)
 }
 
-// The failure kinds of a plan that reaches a limit. Each is a limit in the configuration.
+// The failure kinds of a plan that reaches a limit. Each is also the name of that limit in the configuration.
 const (
 	visitsExceeded    kind.Kind = "limit/visits"
 	bytesExceeded     kind.Kind = "limit/bytes"
@@ -43,7 +43,7 @@ const (
 // DefaultRoundtrips limits the invocations of capabilities by returned plans, and by requests without a budget.
 const DefaultRoundtrips = 1000
 
-// or returns a limit, or its default.
+// or returns limit, or otherwise if limit is zero.
 func or(limit, otherwise int) int {
 	if limit > 0 {
 		return limit
@@ -51,18 +51,18 @@ func or(limit, otherwise int) int {
 	return otherwise
 }
 
-// An exceeded is the error of a plan that has reached a limit on its work.
+// An exceeded is the error for a plan that has reached a limit on its work.
 type exceeded struct {
 	kind    kind.Kind
 	message string
-	part    bool // only for a returned plan
+	part    bool // the limit applies only to a returned plan
 }
 
 func (e *exceeded) Error() string       { return e.message }
 func (e *exceeded) FailureKind() string { return string(e.kind) }
 func (e *exceeded) Retryable() bool     { return false }
 
-// EndsRun reports that a fan-out ends with it: other lanes would meet the same limit.
+// EndsRun reports whether the error also ends an enclosing fan-out, because its other lanes would reach the same limit.
 func (e *exceeded) EndsRun() bool { return !e.part }
 
 // A meter counts the work of a plan in a run, including the plans that its calls return.
@@ -111,8 +111,7 @@ func (c *compiler) meter(ctx context.Context) *meter {
 // visit counts n upcoming visits.
 func (c *compiler) visit(d dag.DAG, n int) error { return c.meter(d.Context()).visit(n) }
 
-// Around returns a context with the limits of a returned plan. Plans returned within it
-// share them.
+// Around returns a context with the limits of a returned plan. Plans returned within the context share these limits.
 func (pl planner) Around(ctx context.Context) context.Context {
 	if _, ok := ctx.Value(meterKey{}).(*meter); ok {
 		return ctx

@@ -27,7 +27,7 @@ func TestLanesThatAreLost(t *testing.T) {
 		over("[1 0 2]", ":all false"):               {silent, "[6,3]"},
 		over("[1 0 2]", ":quorum 2"):                {"", "[6,3]"},
 		over("[1 0 2]", ":quorum 3"):                {"", "lanes-failed"},
-		over("[]", ":all true"):                     {"", "map-empty at plan/n: the list to map over is empty: add allow-empty if that is fine"},
+		over("[]", ":all true"):                     {"", "map-empty at plan/n: the list to map over is empty: to allow this, add allow-empty"},
 		over("[]", ":allow-empty true"):             {silent, "[]"},
 		over("[1]", `:quorum 0`):                    {"1:45: expected an integer from 1 to 2147483647, found 0 (at nodes[0].quorum)", ""},
 		over("[1]", `:all "yes"`):                   {`1:42: expected true or false, found the string "yes" (at nodes[0].all)`, ""},

@@ -52,7 +52,7 @@ func (c *compiler) misread(n *node, known *scope, at *place, words bool) {
 	}
 }
 
-// nodeIn returns the op of a value that looks like a node: a call with its intent, or another op with its slot.
+// nodeIn returns the op of a value that looks like a node: one with a known op and an intent or a slot.
 func nodeIn(v edn.Value) (name string, ok bool) {
 	of, _ := v.Field("op")
 	name, _ = of.Name()

@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// This file compiles the nodes of each op except fan-outs; see lanes.go.
+// This file compiles the nodes of every op except fan-outs, for which see lanes.go.
 
 func (c *compiler) let(n *node, name string, known *scope) stone.Ashlar {
 	r := c.reads(n, known, n.value)
@@ -51,7 +51,7 @@ type emission struct {
 	value *template
 }
 
-// Emits returns the known schema of the emission.
+// Emits returns the schema of the emission, as far as it is known.
 func (e emission) Emits() map[string]*schema.Schema {
 	all := map[string]*schema.Schema{}
 	e.shape(all, "", e.value)
@@ -76,7 +76,7 @@ func (c *compiler) shape(all map[string]*schema.Schema, path string, t *template
 		}
 		text, err := json.Marshal(map[string]any{"type": "object", "properties": properties, "additionalProperties": false})
 		if err == nil {
-			all[path], _ = schema.Parse(text) // field names always give a valid schema
+			all[path], _ = schema.Parse(text) // a schema of field names is always valid
 		}
 	}
 }
@@ -98,7 +98,7 @@ func (c *compiler) call(n *node, name string, known *scope, depth int) stone.Ash
 	return call.New(name, c.typeOf(n), spec)
 }
 
-// part returns the reader that fills a template, or nil without a template.
+// part returns the reader that fills a template, or nil if t is nil.
 func (c *compiler) part(r reads, t *template) dag.Reader[any] {
 	if t == nil {
 		return nil
@@ -106,8 +106,7 @@ func (c *compiler) part(r reads, t *template) dag.Reader[any] {
 	return versioned[any]{dag.ReaderFunc(func(d dag.DAG) (any, error) { return c.render(t, r, d) }, r.queries()...), versionOf(t)}
 }
 
-// appAt returns the applicator of calls at a depth. Plans that they return are nested
-// deeper.
+// appAt returns the applicator for calls at a depth. Plans that these calls return are nested one level deeper.
 func (c *compiler) appAt(depth int) *call.Applicator {
 	if c.apps[depth] != nil || c.app == nil {
 		return c.apps[depth]
@@ -120,8 +119,7 @@ func (c *compiler) appAt(depth int) *call.Applicator {
 	return &app
 }
 
-// readable returns the slots that a plan reads or defines. Plans returned by its calls
-// read them too.
+// readable returns the slots that a plan reads or defines. Plans returned by its calls can read them too.
 func (c *compiler) readable() map[string]bool {
 	all := maps.Clone(c.used)
 	for _, name := range c.visible {
@@ -140,7 +138,7 @@ func bodyOf(n *node) []*node {
 func (c *compiler) loop(n *node, name string, known *scope, depth int) stone.Ashlar {
 	inside := known.inner()
 	if n.max > 1 {
-		carried(bodyOf(n), func(b *node) { // may remain from an earlier round
+		carried(bodyOf(n), func(b *node) { // the slot may remain from an earlier round
 			if known.find(b.as) == nil {
 				c.define(b, inside, slot{call: b.asks()})
 			}
@@ -148,7 +146,7 @@ func (c *compiler) loop(n *node, name string, known *scope, depth int) stone.Ash
 	}
 	round := inside.inner()
 	a := c.sequence("body", bodyOf(n), round, depth+1).Glue()
-	if n.until == nil || n.max < 1 { // reported with the form
+	if n.until == nil || n.max < 1 { // already reported as a fault of the form
 		return a
 	}
 	c.fanned = false
@@ -165,7 +163,7 @@ func (c *compiler) loop(n *node, name string, known *scope, depth int) stone.Ash
 	return stone.Loop(name, a, versioned[bool]{dag.ReaderFunc(holds, t.reads.queries()...), versionOf(n.until)}, n.max)
 }
 
-// neverHolds warns of a loop that can only fail at its maximum number of rounds.
+// neverHolds warns of a loop whose condition can never hold, so that it always fails after its last round.
 func (c *compiler) neverHolds(n *node, t *test) {
 	never := n.until.form == never
 	if t.form == expression && len(t.program.Variables()) == 0 {
@@ -215,7 +213,7 @@ func (c *compiler) match(n *node, name string, known *scope, depth int) stone.As
 	return stone.Match(name, stone.On(versioned[string]{on, versionOf(n.value)}, func(key string) string { return key }), cases...)
 }
 
-// selector returns the text by which a value selects a branch.
+// selector returns the text with which a value selects a branch.
 func selector(value json.RawMessage) (string, error) {
 	var text string
 	if json.Unmarshal(value, &text) == nil && string(value) != "null" {

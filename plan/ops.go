@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// An op is an operation of plans. Errors, the prompt of a model that writes plans and the page docs/reference/plan.md use this
-// table. The function readerOf returns the reader of an op's nodes.
+// An op is an operation of plans. Error messages, the prompt of a model that writes plans and the page docs/reference/plan.md are
+// built from the table of operations. The function readerOf returns the function that reads an op's nodes.
 type op struct {
 	name    string
 	does    string
 	example string   // a node, in JSON
-	keys    []key    // besides op, id and when
-	like    []string // names that models use for it
+	keys    []key    // its keys besides op, id and when
+	like    []string // other names that models use for the op
 }
 
-// A key describes one or several keys of a table.
+// A key describes one or more keys of a node.
 type key struct{ names, is string }
 
 var operations = []op{

@@ -14,7 +14,7 @@ import (
 type place struct {
 	up    *place
 	key   string
-	index int // in a list, if the key is empty
+	index int // the index in a list, if the key is empty
 	value edn.Value
 }
 
@@ -46,8 +46,8 @@ type report struct {
 	seen     map[[4]string]bool
 }
 
-// most is the maximum number of findings of a plan. Finding the line of a value walks through the text, so a hostile text full of
-// faults would take quadratic time.
+// most is the maximum number of findings of a plan. Finding the line of a value scans the text, so a hostile text full of faults
+// would take quadratic time.
 const most = 1000
 
 func (r *report) full() bool { return len(r.findings) >= most }
@@ -78,7 +78,7 @@ func (r *report) find(at *place, f stone.Finding, format string, args ...any) {
 	r.add(f)
 }
 
-// located prepends line and column, if known, to a message.
+// located prepends the line and the column, if known, to a message.
 func located(at *place, message string) string {
 	if at == nil {
 		return message
@@ -89,7 +89,7 @@ func located(at *place, message string) string {
 	return message
 }
 
-// Finding types besides package stone's.
+// The types of findings in addition to those of package stone.
 const (
 	unknownOp     = "unknown-op"
 	unknownField  = "unknown-field"

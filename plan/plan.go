@@ -17,13 +17,13 @@ type Plan struct {
 	nodes  []*node
 	size   int     // the number of nodes, including all bodies
 	depth  int     // the nesting depth; 1 without bodies
-	stated bool    // whether it states its inputs
-	inputs []input // which may be none
+	stated bool    // whether the plan states its inputs
+	inputs []input // the stated inputs, possibly none
 
-	// faults are the findings about its form.
+	// faults are the findings about the plan's form.
 	faults stone.Findings
 
-	text   []byte // canonical; only without faults
+	text   []byte // the canonical text; nil if the form has faults
 	digest string
 	last   atomic.Pointer[compiler] // see compiled
 }
@@ -53,7 +53,7 @@ type node struct {
 // asks reports whether the node is a call in the sense of package call.
 func (n *node) asks() bool { return n.op == "call" || n.op == "tool" || n.op == "apply" }
 
-// loss defines the lanes that a fan-out may lose: by default all but one.
+// loss defines how many lanes a fan-out may lose; by default, all but one.
 type loss struct {
 	all        bool
 	quorum     int
@@ -67,8 +67,9 @@ type body struct {
 	nodes []*node
 }
 
-// Read reads a plan, in EDN or JSON. It reads as much as possible: faults become findings of Check, and Ashlar rejects such a
-// plan. The error is a *stone.Invalid if the text is neither EDN nor JSON, longer than 8 MiB, or nested more than 512 deep.
+// Read reads a plan, in EDN or JSON. Read reads as much of the plan as possible: Check reports faults as findings, and Ashlar
+// rejects a plan with faults. The error is a *stone.Invalid if the text is neither EDN nor JSON, longer than 8 MiB, or nested
+// more than 512 deep.
 func Read(data []byte) (*Plan, error) { return read(data, maxNodes) }
 
 // maxNodes is the maximum number of nodes of a plan that are read. Further nodes are only counted, and the compiler rejects such
@@ -100,8 +101,8 @@ func (p *Plan) ID() string { return p.id }
 // Nodes returns the number of nodes in the plan, including all bodies.
 func (p *Plan) Nodes() int { return p.size }
 
-// Digest returns the SHA-256, in hexadecimal, of the plan's canonical text. It does not depend on the notation, the order of
-// fields, or fields with their default value. It is "" if the form of the plan has faults.
+// Digest returns the SHA-256, in hexadecimal, of the plan's canonical text. The digest does not depend on the notation, the order
+// of fields, or fields that are set to their default. It is "" if the form of the plan has faults.
 func (p *Plan) Digest() string { return p.digest }
 
 // String returns the canonical text of the plan, EDN in one line, or "" if its form has
@@ -120,8 +121,8 @@ func (p *Plan) EDN() ([]byte, error) {
 	return edn.Format(v), nil
 }
 
-// JSON returns the plan as JSON, in one line. Some data has no JSON form: a text key "slot/id", and in an emit a text ":x", which
-// JSON would read as slots.
+// JSON returns the plan as JSON, in one line. Some data has no JSON form: a text key "slot/id" and, in an emit, a text ":x" would
+// be read as slots.
 func (p *Plan) JSON() ([]byte, error) {
 	if p.text == nil {
 		return nil, p.faults.Err()

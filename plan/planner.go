@@ -15,9 +15,9 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Planner runs the plans that capabilities return, for call.Applicator.Plans. Calls in plans have one by default. A returned plan
-// reads the nodes that its call declares, and the slots of the enclosing plan or of opts. The plan needs the effect ask to ask a
-// person.
+// Planner returns a call.Planner, for call.Applicator.Plans, that runs the plans which capabilities return. Calls within plans
+// use one by default. A returned plan can read the nodes that its call declares, and the slots of the enclosing plan or of opts.
+// The plan needs the effect ask to ask a person.
 func Planner(opts Options) call.Planner { return planner{opts: opts} }
 
 type planner struct {
@@ -79,8 +79,8 @@ func (pl planner) Plan(ctx context.Context, app *call.Applicator, req *call.Requ
 	if len(bound) > 0 && !c.ashlar.IsZero() {
 		c.ashlar = stone.Seq(c.ashlar.Name(), stone.Seq("bindings", bound...), c.ashlar)
 	}
-	// Effects not granted to the call are not granted to the plan that it returns; nil
-	// would grant everything.
+	// Effects that are not granted to the call are not granted to a returned plan either. The list must not be nil, which would
+	// grant everything.
 	c.validate(ctx, &c.report, stone.Config{Input: d, Grant: append([]string{}, req.Effects...)})
 	if err := c.findings.Err(); err != nil {
 		return stone.Ashlar{}, refused(c.findings)
@@ -88,7 +88,7 @@ func (pl planner) Plan(ctx context.Context, app *call.Applicator, req *call.Requ
 	return c.ashlar, nil
 }
 
-// refused returns the error of an invalid plan that a capability returned.
+// refused returns the error for an invalid plan that a capability returned.
 func refused(findings stone.Findings) error {
 	err := findings.Err()
 	errs := findings.Errors()
@@ -115,7 +115,8 @@ func refused(findings stone.Findings) error {
 	return e
 }
 
-// schemaIn returns the schema of a slot if its value in d fits: after a fan-out the value is a list.
+// schemaIn returns the schema of a slot if the slot's value in d fits it. After a fan-out it does not, because the value is then
+// a list.
 func (c *compiler) schemaIn(d dag.DAG, name string) *schema.Schema {
 	s, n := c.slotType(name).Schema(), nearest(d, open(name))
 	if s == nil || n == nil || s.Validate(d.Context(), []byte(n.JSON())) != nil {
@@ -125,7 +126,7 @@ func (c *compiler) schemaIn(d dag.DAG, name string) *schema.Schema {
 }
 
 // Valid implements the optional method of a call.Planner for the check plan-valid: it returns why a plan in a slot cannot run. A
-// slot that neither the plan nor d defines may be given when it is applied, unless the plan declares its inputs.
+// slot that neither the plan nor d defines may be supplied when the plan is applied, unless the plan declares its inputs.
 func (pl planner) Valid(app *call.Applicator, text []byte, d dag.DAG, grant []string) *call.Error {
 	p, err := read(text, pl.opts.Limits.nodes())
 	if err != nil {
@@ -147,7 +148,7 @@ func (pl planner) Valid(app *call.Applicator, text []byte, d dag.DAG, grant []st
 	return call.AsError(refused(found))
 }
 
-// bindings returns the steps that write the slots bound with a plan.
+// bindings returns the steps that write the slots bound by a plan's bindings.
 func bindings(object call.JSON) (steps []stone.Ashlar, names []string, findings stone.Findings) {
 	if object == nil {
 		return nil, nil, nil
@@ -174,7 +175,7 @@ func bindings(object call.JSON) (steps []stone.Ashlar, names []string, findings 
 	return steps, names, findings
 }
 
-// binding returns the step that writes a slot bound with a plan.
+// binding returns the step that writes one bound slot.
 func binding(name string, value json.RawMessage) stone.Ashlar {
 	return stone.Func0(name, open(name), func(context.Context) (json.RawMessage, error) { return value, nil }, stone.Effects())
 }

@@ -8,8 +8,7 @@ import (
 	"github.com/stonelayer/stone/internal/edn"
 )
 
-// A printer writes a typed plan as canonical text: without defaults, and with fields in a
-// fixed order.
+// A printer writes a parsed plan as canonical text: without fields that have their default value, and in a fixed order of fields.
 type printer struct {
 	text []byte
 	json bool
@@ -50,7 +49,7 @@ func (w *printer) open(c byte) { w.text = append(w.text, c) }
 
 func (w *printer) close(c byte) { w.text = append(w.text, c) }
 
-// next separates elements and keys. It writes nothing before the first.
+// next writes the separator before an element or key, except before the first.
 func (w *printer) next() {
 	switch w.text[len(w.text)-1] {
 	case '{', '[':
@@ -78,7 +77,7 @@ func (w *printer) colon() {
 	}
 }
 
-// name writes a valid name.
+// name writes a name, which must be valid.
 func (w *printer) name(name string) {
 	if w.json {
 		w.string(name)
@@ -89,7 +88,7 @@ func (w *printer) name(name string) {
 
 // word writes a text, in EDN as a keyword if possible.
 func (w *printer) word(text string) {
-	if isSlotKey(text) { // a key of data
+	if isSlotKey(text) { // a key of data, which would be read as a slot
 		w.fail(errSlot, w.json)
 	}
 	if w.json || !isKeyword(text) || isSlotKey(text) || text == celKey {
@@ -132,7 +131,7 @@ func (w *printer) nodes(nodes []*node) {
 	w.close(']')
 }
 
-// field writes a name, unless it is empty.
+// field writes a field whose value is a name, unless the name is empty.
 func (w *printer) field(key, name string) {
 	if name != "" {
 		w.key(key)
@@ -140,7 +139,7 @@ func (w *printer) field(key, name string) {
 	}
 }
 
-// names writes a list of names. It omits an empty list, unless kept is set.
+// names writes a field whose value is a list of names. It omits an empty list unless kept is set.
 func (w *printer) names(key string, names []string, kept bool) {
 	if len(names) == 0 && !kept {
 		return
@@ -154,7 +153,7 @@ func (w *printer) names(key string, names []string, kept bool) {
 	w.close(']')
 }
 
-// inner writes a map, unless it is empty.
+// inner writes a field whose value is a map, unless the map is empty.
 func (w *printer) inner(key string, fill func()) {
 	before := len(w.text)
 	w.key(key)
@@ -279,8 +278,7 @@ func (w *printer) guard(key string, g *guard) {
 	}
 }
 
-// template writes a template; words means that it is the whole field value of an
-// emit.
+// template writes a template. Words means that the template is the whole value of a field of an emit.
 func (w *printer) template(t *template, words bool) {
 	switch {
 	case t.constant != nil:

@@ -17,7 +17,7 @@ import (
 type reading struct {
 	report
 	size, depth int
-	most        int // nodes to read; further nodes are only counted
+	most        int // the maximum number of nodes to read; further nodes are only counted
 }
 
 func (r *reading) plan(v edn.Value) *Plan {
@@ -93,7 +93,7 @@ func readerOf(op string) func(*reading, *node, fields) {
 	return nil
 }
 
-// fields are the fields of a node while it is read.
+// fields are the fields of a node that is being read.
 type fields struct {
 	*form.Map
 	at    *place
@@ -109,7 +109,7 @@ func (f fields) place(key string) *place {
 	return f.at.field(key, v.EDN())
 }
 
-// node reads a node. With an unknown op it keeps only the names.
+// node reads a node. If the op is unknown, it keeps only the node's names.
 func (r *reading) node(at *place, depth int) *node {
 	n := &node{at: at}
 	faults := form.Read(at.value, func(m *form.Map) {
@@ -155,7 +155,7 @@ func meant(op string) string {
 	return ""
 }
 
-// likened adds the equivalent of a name from another language to the fault of a node.
+// likened adds a hint to a fault of a node if an unknown name is used in another language: the equivalent name in plans.
 func (n *node) likened(f *form.Fault, v edn.Value) {
 	has := func(key string) bool { _, ok := v.Field(key); return ok }
 	switch o, known := opOf(n.op); {

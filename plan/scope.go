@@ -15,14 +15,14 @@ type scope struct {
 	slots map[string]*slot
 }
 
-// A slot describes a slot before a run.
+// A slot describes what is known about a slot before a run.
 type slot struct {
 	sure  bool
-	under [][]string // if not sure: guards under which it is defined; any list suffices
-	fails bool       // a call that is allowed to fail, so the slot may have no value
-	lanes bool       // gathered from a lane, which may be lost
-	call  bool       // it has a record
-	given bool       // from outside
+	under [][]string // if not sure: lists of guards; the slot is defined if all guards of one list hold
+	fails bool       // the slot of a call that may fail, so there may be no value
+	lanes bool       // the value is gathered from a lane, which may be lost
+	call  bool       // the slot has a record
+	given bool       // the slot comes from outside the plan
 }
 
 func (s *scope) inner() *scope { return s.room(0) }
@@ -39,7 +39,7 @@ func (s *scope) find(name string) *slot {
 	return nil
 }
 
-// names ranges over the names of the slots, from the inside out.
+// names ranges over the names of the slots, starting with the innermost scope.
 func (s *scope) names() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for ; s != nil; s = s.up {
@@ -98,7 +98,7 @@ func (s *scope) leave(inner *scope, guard string) {
 	}
 }
 
-// either adds the slots of several branches. A slot is sure if all of them define it.
+// either adds the slots of several branches. A slot is sure if all branches define it.
 func (s *scope) either(ways []*scope) {
 	all := map[string]*slot{}
 	count := map[string]int{}
@@ -128,14 +128,14 @@ func (s *scope) either(ways []*scope) {
 // A laneSlot is a slot that lanes of a fan-out define.
 type laneSlot struct {
 	slot
-	many bool // several lanes define it: it is the list of their values
+	many bool // several lanes define the slot, so its value is a list of their values
 }
 
 // A census lists the names that a plan uses, at any depth.
 type census struct {
 	definers map[string][]*node
 	used     map[string]bool
-	names    []string // all that are defined
+	names    []string // all slots that are defined
 	texts    []string // the expressions
 }
 
@@ -210,7 +210,7 @@ func (c *compiler) checkNames(nodes []*node) {
 			} else if as[n.as] && n.op != "map" {
 				c.findIn(n, "as", stone.Finding{Type: "duplicate-name", Queried: n.as}, "another node of the sequence has the name %q: rename one", n.as)
 			}
-			as[n.as] = as[n.as] || n.op != "map" // the name of a map names the item
+			as[n.as] = as[n.as] || n.op != "map" // the "as" of a map names the item
 		}
 		if n.id != "" {
 			if ids[n.id] {

@@ -33,7 +33,7 @@ func typed(before string, s *schema.Schema) string {
 // mostShape is the maximum length of a schema's text with three levels, in bytes.
 const mostShape = 400
 
-// shape writes a schema for a reader: {"text":string,"tags"?:[string]}.
+// shape returns a schema in a form for people and models: {"text":string,"tags"?:[string]}.
 func shape(s any, depth int) string {
 	data, _ := s.(map[string]any)
 	if values, ok := data["enum"].([]any); ok {
@@ -76,7 +76,7 @@ func shape(s any, depth int) string {
 	return "any"
 }
 
-// inJSON writes the EDN within a text as JSON: {:present? :x} as {"present?":"x"}, and :x as "x". An ellipsis stays.
+// inJSON writes the EDN within a text as JSON: {:present? :x} as {"present?":"x"}, and :x as "x". An ellipsis is kept.
 func inJSON(text string) string {
 	var b strings.Builder
 	for text != "" {
@@ -119,7 +119,7 @@ func writeJSON(b *strings.Builder, form string) {
 	for _, token := range tokens.FindAllString(form, -1) {
 		if closes := token == "}" || token == "]"; closes {
 			if top := levels[len(levels)-1]; !top.isMap && token == "}" {
-				token = "]" // of a set
+				token = "]" // the end of a set
 			}
 			levels = levels[:len(levels)-1]
 			b.WriteString(token)

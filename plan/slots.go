@@ -14,17 +14,16 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// An access describes a node's read of a slot: its queries and the nodes.
+// An access describes how a node reads a slot: with which queries, and which nodes are found.
 type access struct {
 	typ    dag.AnyType
 	failed dag.AnyType // not nil if the slot may be an allowed failure
 	needed bool        // the validator must find a producer
-	loose  bool        // a keyword that is data if the slot is undefined
-	absent bool        // the slot is not defined, even if lanes contain it
+	loose  bool        // whether the read is a keyword, which is data if the slot is undefined
+	absent bool        // whether the slot is undefined, even if lanes contain nodes of its type
 }
 
-// queries returns the queries of the access. Since tells whether a failure is nearer than
-// a value.
+// queries returns the queries of the access. A Since query tells whether a failure is nearer than a value.
 func (a *access) queries() []dag.Querier {
 	if a.absent {
 		if a.failed == nil {
@@ -68,7 +67,7 @@ func nearest(d dag.DAG, t dag.AnyType) *dag.Node {
 	return n
 }
 
-// reads are the accesses of one node, by slot.
+// reads maps slots to the accesses of one node.
 type reads map[string]*access
 
 func (r reads) queries() []dag.Querier {

@@ -15,10 +15,10 @@ import (
 type template struct {
 	constant json.RawMessage // if no other field is set
 	slot     *slotRef
-	word     string // a keyword that refers to a slot, if defined
+	word     string // a keyword that refers to a slot if the slot is defined
 	fields   []field
 	items    []*template
-	text     bool   // the items are the parts of a text
+	text     bool   // whether the items are the parts of a text
 	formula  string // an expression over slots
 	at       place
 }
@@ -26,7 +26,7 @@ type template struct {
 type field struct {
 	name  string
 	key   []byte // the name as JSON
-	plain bool   // it contains no slots
+	plain bool   // whether it contains no slots
 	value *template
 }
 
@@ -74,8 +74,7 @@ func (r *report) template(at place, words bool) *template {
 	return t
 }
 
-// within reads a part of a template. A plain part has no slots; the caller makes one
-// constant of the largest plain part.
+// within reads a part of a template. A plain part has no slots. The caller turns the largest plain part into one constant.
 func (r *report) within(at place, words bool) (t *template, plain bool) {
 	t = &template{at: at}
 	if flat(at.value, words) {
@@ -146,7 +145,7 @@ func (r *report) constant(t *template) {
 	t.constant = raw
 }
 
-// elements reads the parts of a list. Keywords in one are never slots.
+// elements reads the parts of a list. Keywords in a list are never slots.
 func (r *report) elements(t *template) (plain bool) {
 	parts := make([]bool, 0, t.at.value.Len())
 	for i, e := range t.at.value.Elements() {
@@ -233,7 +232,7 @@ func (r *report) sentence(t *template, at place) {
 	}
 }
 
-// alone reports other fields beside a key that allows none.
+// alone reports fields beside a key that must be the only one.
 func (r *report) alone(at *place, key string) {
 	if at.value.Len() == 1 {
 		return
@@ -274,7 +273,7 @@ func word(v edn.Value) string {
 	return name
 }
 
-// slot reads a slot reference. It reports faults; a faulty reference may name no slot.
+// slot reads a slot reference. It reports faults; the result of a faulty reference may lack a name.
 func (r *report) slot(at *place, key string) *slotRef {
 	v, _ := at.value.Field(key)
 	ref := &slotRef{record: key == slotRecord, at: at}

@@ -19,7 +19,8 @@ func (p *Plan) Calls() (slots []string) {
 	return slots
 }
 
-// WithCall returns the plan with a change of one of its Calls. The error comes from change or reports a missing call.
+// WithCall returns a copy of the plan in which change has been applied to one of its Calls. The error comes from change or says
+// that there is no such call.
 func (p *Plan) WithCall(slot string, change func(*call.Spec) error) (*Plan, error) {
 	i := slices.IndexFunc(p.nodes, func(n *node) bool { return n.op == "call" && n.as == slot })
 	switch {
@@ -28,7 +29,7 @@ func (p *Plan) WithCall(slot string, change func(*call.Spec) error) (*Plan, erro
 	case i < 0:
 		return nil, fmt.Errorf("the plan has no call with :as :%s outside bodies: it has %s", slot, strings.Join(p.Calls(), ", "))
 	case p.nodes[i].pin != nil || p.nodes[i].candidates != nil:
-		return nil, fmt.Errorf("the call :%s reads from slots which capabilities it asks", slot)
+		return nil, fmt.Errorf("the call :%s takes its capabilities from slots, so it cannot be tuned", slot)
 	}
 	n := *p.nodes[i]
 	if err := change(&n.spec); err != nil {

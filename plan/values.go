@@ -11,9 +11,9 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// This file handles slots with capabilities (see handles.go) and with plans to apply.
+// This file handles slots that hold plans to apply, and what they share with slots that hold capabilities; see handles.go.
 
-// meant calls fn for every slot that determines the node's work rather than its input.
+// meant calls fn for every slot that determines what the node does, rather than its input.
 func (n *node) meant(fn func(*slotRef)) {
 	for _, ref := range []*slotRef{n.pin, n.program} {
 		if ref != nil {
@@ -80,7 +80,7 @@ func mustParse(text string) *schema.Schema {
 
 // applied makes the input reader of the tool that applies plans. It reads a constant plan at once and reports faults of its form.
 func (c *compiler) applied(n *node, r reads, known *scope) dag.Reader[any] {
-	if n.program == nil { // which is reported
+	if n.program == nil { // already reported
 		return nil
 	}
 	if value, ok := c.holds(n, n.program, known, planSchema, "plan: want its text, or a map with nodes"); ok {
@@ -103,7 +103,7 @@ func (c *compiler) applied(n *node, r reads, known *scope) dag.Reader[any] {
 	return versioned[any]{read, versionOf(n.program, n.value)}
 }
 
-// formOf returns the faults in the form of a plan that is a value.
+// formOf returns the faults in the form of a plan that is given as a value.
 func formOf(value json.RawMessage, most int) stone.Findings {
 	text := []byte(value)
 	if s := ""; json.Unmarshal(value, &s) == nil {

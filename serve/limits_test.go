@@ -189,9 +189,9 @@ func TestBudgetsOfRules(t *testing.T) {
 		return serve.New(cfg)
 	}
 	for want, of := range map[string][]budget.Shared{
-		`budget "team" of this day is there twice: name it once, with one limit`: {team, other},
-		`budget "team" of this week: want "day", "month" or none as its period`:  {week},
-		`a budget has no name: give it one`:                                      {unnamed},
+		`budget "team" of this day is listed twice: list it once, with one limit`: {team, other},
+		`budget "team" of this week: want "day", "month" or none as its period`:   {week},
+		`a budget has no name: set one`:                                           {unnamed},
 	} {
 		if _, err := open(of...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

@@ -11,10 +11,10 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 )
 
-// Text answers with text.
+// Text is an answer with text.
 func Text(text string) script.Answer { return script.Text(text) }
 
-// JSON is an answer with a value as JSON, for agents whose result has a schema.
+// JSON is an answer that contains a value as JSON, for agents whose result has a schema.
 func JSON(v any) script.Answer { return script.JSON(v) }
 
 // Call is an answer that calls a tool. Input is JSON.
@@ -55,8 +55,8 @@ func checkAnswer(a script.Answer) error {
 	return nil
 }
 
-// Run runs a pipeline that needs no model, or a part of it, on its input nodes, and returns the result. The test fails at once if
-// the run fails.
+// Run runs a pipeline that does not need a model, or a part of a pipeline, on its input nodes and returns the result. The test
+// fails at once if the run fails.
 func Run(t testing.TB, p stone.Ashlar, inputs ...dag.Value) stone.Result {
 	t.Helper()
 	res, err := stone.Run(t.Context(), p, stone.Config{Input: dag.Of(inputs...)})
@@ -66,8 +66,8 @@ func Run(t testing.TB, p stone.Ashlar, inputs ...dag.Value) stone.Result {
 	return res
 }
 
-// Nearest returns the nearest value of a type, like the result of a run. The test fails
-// at once if the DAG has none.
+// Nearest returns the nearest value of a type, for example the result of a run. The test fails at once if the DAG has no such
+// node.
 func Nearest[T any](t testing.TB, typ dag.Type[T], d dag.DAG) T {
 	t.Helper()
 	v, err := typ.From(d)

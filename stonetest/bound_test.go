@@ -465,14 +465,14 @@ func TestBoundIsOpen(t *testing.T) {
 		{"no window", asks("wide"), "the window of wide is unknown"},
 		{"no price", asks("narrow"), "the price of narrow is unknown"},
 		{"several models", agent.New("a", boundSaid, llm.Fallback(named{"dear", script.New()}, named{"wide", script.New()}), agent.Config{User: agent.Say("hello")}), "the window of wide is unknown"},
-		{"middleware", asks("dear", wraps), "the middleware twice of a gives no bound"},
+		{"middleware", asks("dear", wraps), "the middleware twice of a declares no bound"},
 		{"quote", to(call.Capability{Metadata: call.Metadata{ID: "q"}, Invoke: invoke, Quote: func(context.Context, *call.Request) budget.Quote { return budget.Quote{} }}, nil), "what q costs is known only when it is asked"},
 		{"by tokens", to(call.Capability{Metadata: call.Metadata{ID: "q", Cost: call.Cost{Price: budget.Price{In: 1}}}, Invoke: invoke}, nil), "what q costs is known only when it is asked"},
 		{"by invocation", to(call.Capability{Metadata: call.Metadata{ID: "q", Cost: call.Cost{USD: 1}}, Invoke: invoke}, nil), ""},
 		{"plans", to(call.Capability{Metadata: call.Metadata{ID: "q", CanProduce: []string{call.Value, call.Plan}}, Invoke: invoke}, plan.Planner(plan.Options{})), "q may answer with a plan"},
 		{"itself", call.New("c", boundSaid, call.Spec{Applicator: self, Intent: "say"}), "again is answered by itself"},
-		{"repeated", stone.Scoped("often", stone.Walk{}.Repeat(asks("dear")), func(_ context.Context, d dag.DAG) (dag.DAG, error) { return d, nil }), "nobody knows how often often runs a"},
-		{"no bound", stone.Func0("l", boundDone, func(context.Context) (int, error) { return 1, nil }, stone.Detail{Unpriced: func(context.Context) []string { return nil }}), "the package that made l gives no bound"},
+		{"repeated", stone.Scoped("often", stone.Walk{}.Repeat(asks("dear")), func(_ context.Context, d dag.DAG) (dag.DAG, error) { return d, nil }), "there is no limit on how often often runs a"},
+		{"no bound", stone.Func0("l", boundDone, func(context.Context) (int, error) { return 1, nil }, stone.Detail{Unpriced: func(context.Context) []string { return nil }}), "the package that made l declares no bound"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := test.p.Bound(ctx, stone.Given{})

@@ -11,12 +11,12 @@ import (
 	"github.com/stonelayer/stone/internal/bounds"
 )
 
-// A ToolCall is a model's tool call, with its result.
+// A ToolCall is a model's tool call together with its result.
 type ToolCall struct {
 	Name string
-	// Input is the model's input. Truncated arguments are a JSON string.
+	// Input is the input that the model wrote. Truncated arguments are represented as a JSON string.
 	Input json.RawMessage
-	// Text is the result as the model read it.
+	// Text is the result in the form that the model received.
 	Text string
 	// Meta is the metadata stored with the result, a JSON object.
 	Meta json.RawMessage
@@ -25,9 +25,9 @@ type ToolCall struct {
 	Failed bool
 
 	Agent    string // the name of the ashlar that made the call
-	Path     string // and its address in the run
-	Turn     int    // turn of the agent, from 1
-	Position int    // position in the turn, from 1
+	Path     string // the address of that ashlar in the run
+	Turn     int    // the agent's turn, counted from 1
+	Position int    // the position in the turn, counted from 1
 }
 
 // String returns the call on one line.
@@ -49,9 +49,8 @@ func (c ToolCall) is(name string) bool {
 	return name == c.Name || name == c.Agent+"/"+c.Name
 }
 
-// Calls returns the calls of all runs of the harness, or of the named tools, in the
-// order of the pipeline. A name names a tool, or an agent and its tool:
-// "ask_user", "discover/ask_user".
+// Calls returns the tool calls in all runs of the harness, or only those of the named tools, in the order of the pipeline. A name
+// names a tool, or an agent and its tool: "ask_user", "discover/ask_user".
 func (h *Harness) Calls(names ...string) []ToolCall {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -120,7 +119,7 @@ func (h *Harness) trail() string {
 	return b.String()
 }
 
-// watch records the tool calls in the events of a run.
+// watch records a tool call if the event reports one.
 func (h *Harness) watch(e event.Event) {
 	d, ok := e.Data.(event.ToolDone)
 	if !ok {
@@ -134,8 +133,8 @@ func (h *Harness) watch(e event.Event) {
 	h.record(c)
 }
 
-// record inserts a call at its place in the pipeline: lanes and the calls of a turn arrive in any order, all other calls in
-// sequence.
+// record inserts a call at its place in the pipeline. The calls of lanes and of one turn arrive in any order, and all other calls
+// in sequence.
 func (h *Harness) record(c ToolCall) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -16,19 +16,19 @@ import (
 	"github.com/stonelayer/stone/internal/test/eventtest"
 )
 
-// A Capability is a capability and the requests to test it with.
+// A Capability describes a capability and the requests with which to test it.
 type Capability struct {
-	// Make returns the capability. It registers a t.Cleanup that stops everything the capability starts.
+	// Make returns the capability. It must use t.Cleanup to stop everything that the capability starts.
 	Make func(t *testing.T) call.Capability
 	// OK is a request that is always answered with the same value, apart from usage.
 	// Slow, if not nil, takes at least a minute to answer.
 	OK, Slow *call.Request
-	// Stream, if not nil, is a request that is answered with text, in pieces.
+	// Stream, if not nil, is a request that is answered with text that arrives in pieces.
 	Stream *call.Request
 }
 
-// soon is the maximum time for an answer, and for a return after a canceled request. It is shorter than an answer to Slow takes,
-// and long enough for a process on a busy machine.
+// soon is the maximum time for an answer, and for returning after a request is cancelled. It is shorter than the time that Slow
+// takes, and long enough for a process on a busy machine.
 const soon = 30 * time.Second
 
 // TestCapability checks that a capability meets the contract of call.Capability, in subtests of t.
@@ -49,7 +49,7 @@ func TestCapability(t *testing.T, c Capability) {
 	} {
 		t.Run(sub.name, func(t *testing.T) {
 			before := goleak.IgnoreCurrent()
-			t.Run("case", func(t *testing.T) { sub.run(t, c) }) // the cleanups of the case run before the leak check
+			t.Run("case", func(t *testing.T) { sub.run(t, c) }) // the cleanups of the subtest run before the leak check
 			goleak.VerifyNone(t, before)
 		})
 	}
@@ -96,7 +96,7 @@ func check(t *testing.T, reply *call.Reply, err error) {
 	}
 }
 
-// testInput sends meaningless inputs: the capability must answer or fail in time.
+// testInput sends meaningless inputs, which the capability must answer or reject in time.
 func testInput(t *testing.T, c Capability) {
 	capability := c.Make(t)
 	for _, input := range []string{"", "null", "{}", "[]", `"text"`, "17", `{"a":`, `{"input":{"x":[1,{"y":null}]}}`} {

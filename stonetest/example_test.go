@@ -44,7 +44,7 @@ func Survey(model llm.Model) stone.Ashlar {
 }
 
 func Example() {
-	t := new(fakeT) // in a test, its *testing.T
+	t := new(fakeT) // in a test, use its *testing.T
 
 	h := stonetest.Mock(t,
 		stonetest.Call("read_file", `{"name":"go.mod"}`),

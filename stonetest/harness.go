@@ -25,23 +25,21 @@ import (
 // liveTimeout is the default Timeout of Live.
 const liveTimeout = time.Minute
 
-// grace is how long a run may take to end after its Timeout.
+// grace is the time within which a run must end after its Timeout.
 const grace = time.Second
 
-// A Harness runs pipelines in one test and records their tool calls. Set its fields
-// before the first run. Call Run and Fails from the goroutine of the test, the other
-// methods from any.
+// A Harness runs pipelines in one test and records their tool calls. Set its fields before the first run. Call Run and Fails from
+// the test's goroutine; the other methods may be called from any goroutine.
 type Harness struct {
-	// Strict runs no tool without a stub, and fails the test when the model calls one.
+	// Strict prevents tools without a stub from running, and fails the test if the model calls one.
 	Strict bool
 	// Timeout limits each run; zero means unlimited.
 	Timeout time.Duration
 	// Budget limits each run.
 	Budget budget.Limits
-	// AllowUnused allows a Mock to have unused answers when the test ends.
+	// AllowUnused permits a Mock to have unused answers when the test ends.
 	AllowUnused bool
-	// Config is passed on to stone.Run, except for its Input. Its Frontend answers the
-	// questions of the pipeline.
+	// Config is passed on to stone.Run, except for its Input. Its Frontend answers the pipeline's questions.
 	Config stone.Config
 
 	t     testing.TB
@@ -50,7 +48,7 @@ type Harness struct {
 	mu        sync.Mutex
 	requests  []*llm.Request
 	calls     []ToolCall
-	firstCall int // index of the first call of the last run
+	firstCall int // the index of the first call of the last run
 	stubbed   map[stubKey]bool
 }
 
@@ -59,7 +57,7 @@ func newHarness(t testing.TB) *Harness {
 }
 
 // Mock returns a harness whose model returns these answers in order. The test fails if the model is called more often, or if
-// answers are left at the end. Concurrent lanes get the answers in any order: use MockFunc for them.
+// answers are left at the end. Concurrent lanes receive the answers in any order, so use MockFunc for them.
 func Mock(t testing.TB, answers ...script.Answer) *Harness {
 	t.Helper()
 	for i, a := range answers {
@@ -86,7 +84,7 @@ func Mock(t testing.TB, answers ...script.Answer) *Harness {
 	return h
 }
 
-// lastSaid returns the last text for the model: why an answer was not accepted, or the result of a tool.
+// lastSaid returns the last text that was sent to the model: the reason why an answer was not accepted, or the result of a tool.
 func lastSaid(req *llm.Request) string {
 	if len(req.Messages) == 0 {
 		return ""
@@ -96,15 +94,16 @@ func lastSaid(req *llm.Request) string {
 	return fmt.Sprintf("; the model was told last (%s): %s", last.Role, text.Cut(text.Line(last.Text()), most))
 }
 
-// MockFunc returns a harness whose model calls answer for its answers. N counts the requests from 0. Calls are never concurrent.
+// MockFunc returns a harness whose model calls answer for each request. N is the number of the request, counted from 0. Calls of
+// answer are never concurrent.
 func MockFunc(t testing.TB, answer func(n int, req *llm.Request) script.Answer) *Harness {
 	h := newHarness(t)
 	h.model = &observed{script.Func(answer), h}
 	return h
 }
 
-// Live returns a harness around a model, usually a real one; see package live. Its Timeout is a minute, which is too short for
-// models that reason for long.
+// Live returns a harness around a model, usually a real one; see package live. Its Timeout is one minute, which is too short for
+// models that reason for a long time.
 func Live(t testing.TB, model llm.Model) *Harness {
 	t.Helper()
 	if model == nil {
@@ -206,8 +205,8 @@ func (h *Harness) run(p stone.Ashlar, in dag.DAG) (stone.Result, error) {
 	return res, err
 }
 
-// bounded runs p in this goroutine or, if the time is limited, in another one: then even a step that ignores its context cannot
-// block the test.
+// bounded runs p on the current goroutine or, if the time is limited, on another goroutine, so that even a step that ignores its
+// context cannot block the test.
 func (h *Harness) bounded(ctx context.Context, p stone.Ashlar, cfg stone.Config) (stone.Result, error) {
 	if h.Timeout <= 0 {
 		return stone.Run(ctx, p, cfg)
@@ -220,7 +219,7 @@ func (h *Harness) bounded(ctx context.Context, p stone.Ashlar, cfg stone.Config)
 	}
 	done := make(chan result, 1)
 	go func() {
-		// The error after a stub has called t.FailNow.
+		// The error of a run in which a stub has called t.FailNow.
 		r := result{err: errors.New("a step ended its goroutine: use t.Error in stubs, not t.Fatal")}
 		defer func() { done <- r }()
 		r.Result, r.err = stone.Run(ctx, p, cfg)
@@ -238,7 +237,7 @@ func (h *Harness) bounded(ctx context.Context, p stone.Ashlar, cfg stone.Config)
 	return r.Result, r.err
 }
 
-// explain returns the error of a run, and the tool calls before it.
+// explain returns the error of a run, followed by the tool calls before it.
 func (h *Harness) explain(err error) string {
 	text := "the run failed: " + err.Error()
 	if refused, ok := errors.AsType[*stone.Invalid](err); ok {

@@ -15,8 +15,9 @@ import (
 type ModelNames struct{ OpenAI, Anthropic, Gemini string }
 
 // LiveModel returns the model configured in the environment, and skips the test if there is none. If OPENAI_API_KEY or
-// OPENAI_BASE_URL is set, it is a model of OpenAI or of a server that implements its protocol; otherwise one of Anthropic, if
-// ANTHROPIC_API_KEY is set; otherwise one of Google, if GEMINI_API_KEY is set. STONE_TEST_MODEL overrides the model's name.
+// OPENAI_BASE_URL is set, the model is one of OpenAI or of a server that implements OpenAI's protocol; otherwise, if
+// ANTHROPIC_API_KEY is set, one of Anthropic; otherwise, if GEMINI_API_KEY is set, one of Google. STONE_TEST_MODEL overrides the
+// model's name.
 func LiveModel(t testing.TB, names ModelNames) llm.Model {
 	t.Helper()
 	m, missing := offered(names)
@@ -26,7 +27,7 @@ func LiveModel(t testing.TB, names ModelNames) llm.Model {
 	return m
 }
 
-// offered returns the model, or the missing variable.
+// offered returns the configured model, or the names of the variables of which one must be set.
 func offered(names ModelNames) (m llm.Model, missing string) {
 	name := os.Getenv("STONE_TEST_MODEL")
 	names.OpenAI, names.Anthropic, names.Gemini = cmp.Or(name, names.OpenAI), cmp.Or(name, names.Anthropic), cmp.Or(name, names.Gemini)

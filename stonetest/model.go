@@ -15,8 +15,8 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 )
 
-// TestModel checks that a model meets the contract of llm.Model, in subtests of t. The function newModel returns a model that
-// returns the answers in order: a model over HTTP can call a server that plays them back, such as script.New(answers...).
+// TestModel checks that a model meets the contract of llm.Model, in subtests of t. The function newModel makes a model that
+// returns the answers in order. A model over HTTP can call a server that plays them back, such as script.New(answers...).
 func TestModel(t *testing.T, newModel func(t *testing.T, answers ...script.Answer) llm.Model) {
 	t.Run("Replies", func(t *testing.T) { modelReplies(t, newModel) })
 	t.Run("Conversation", func(t *testing.T) { modelConversation(t, newModel) })
@@ -29,7 +29,7 @@ func TestModel(t *testing.T, newModel func(t *testing.T, answers ...script.Answe
 	t.Run("Check", func(t *testing.T) { modelCheck(t, newModel) })
 }
 
-// request returns a request that uses every part of a request.
+// request returns a request that uses every field of llm.Request.
 func request() *llm.Request {
 	return &llm.Request{
 		System:    "You are a test.",
@@ -162,7 +162,7 @@ func modelReplies(t *testing.T, newModel func(t *testing.T, answers ...script.An
 			if want.ID == "" {
 				got.ID, got.Model, got.RequestID, got.StopReason = "", "", "", want.StopReason
 			}
-			got.Metadata = nil // the provider's own
+			got.Metadata = nil // the metadata is specific to the provider
 			a, b := asJSON(t, got), asJSON(t, &want)
 			if !sameJSON(a, b) {
 				t.Errorf("\n got %s\nwant %s", a, b)
@@ -197,8 +197,8 @@ func modelConversation(t *testing.T, newModel func(t *testing.T, answers ...scri
 	}
 }
 
-// modelMedia sends media of many types in messages of every role. The model either accepts a type or refuses it before it sends
-// anything, exactly as llm.CheckMedia reports.
+// modelMedia sends media of many types in messages of every role. For each type, the model must either accept it or refuse it
+// before sending anything, exactly as llm.CheckMedia reports.
 func modelMedia(t *testing.T, newModel func(t *testing.T, answers ...script.Answer) llm.Model) {
 	data := []byte("\x89PNG\r\n\x1a\n")
 	types := []string{"image/png", "image/tiff", "application/pdf", "text/plain", "application/zip", "audio/wav", "audio/ogg", "video/mp4"}
@@ -232,7 +232,7 @@ func modelMedia(t *testing.T, newModel func(t *testing.T, answers ...script.Answ
 	}
 }
 
-// showing returns a request with media in a message of the role.
+// showing returns a request with media in a message of the given role.
 func showing(role llm.Role, media *llm.Media) *llm.Request {
 	req := request()
 	for i := range req.Messages {
@@ -269,7 +269,7 @@ func modelProviderError(t *testing.T, newModel func(t *testing.T, answers ...scr
 	}
 }
 
-// modelBreak stops at every delta. A Model that continues to yield makes the range panic.
+// modelBreak stops at every delta. A Model that continues to yield after that makes the range statement panic.
 func modelBreak(t *testing.T, newModel func(t *testing.T, answers ...script.Answer) llm.Model) {
 	answer := script.Answer{Reply: llm.Reply{Reasoning: "hm", Text: "Some words.", ToolCalls: []llm.ToolCall{{ID: "1", Name: "now", Input: json.RawMessage(`{}`)}}}}
 	const most = 20

@@ -36,12 +36,12 @@ func Func[In any](fn func(In) (string, error)) Handler {
 	}
 }
 
-// Stub returns a copy of p with another handler for a tool; p is not changed. The model is offered the same tools. A tool that
-// already has a stub gets the new handler.
+// Stub returns a copy of p with another handler for a tool; p is not changed. The model is offered the same tools. If the tool
+// already has a stub, the new handler replaces it.
 //
-// Name is the name of the tool, preceded by as many enclosing ashlars as make it unique: "read_file", "fix/read_file",
-// "repair/fix/read_file". A tool that is used in several places is one tool, and stubbed in all of them. The test fails at once
-// if no tool, or more than one, has the name.
+// Name is the name of the tool, preceded by as many enclosing ashlars as are needed to make it unique: "read_file",
+// "fix/read_file", "repair/fix/read_file". A tool that is used in several places is one tool, and is stubbed in all of them. The
+// test fails at once if no tool, or more than one tool, has the name.
 func Stub(t testing.TB, p stone.Ashlar, name string, handler Handler) stone.Ashlar {
 	t.Helper()
 	out, err := stub(p, name, handler)
@@ -71,7 +71,7 @@ func stub(p stone.Ashlar, name string, handler Handler) (stone.Ashlar, error) {
 
 // A place is the place of a tool in a pipeline.
 type place struct {
-	path string // with the name of the tool
+	path string // including the name of the tool
 	tool *agent.Tool
 }
 
@@ -105,7 +105,7 @@ func list(names []string) string {
 	return strings.Join(slices.Compact(names), ", ")
 }
 
-// places returns the tool places of a pipeline that are known before a run.
+// places returns the places of tools in a pipeline, as far as they are known before a run.
 func places(a stone.Ashlar, above string) []place {
 	path := above + a.Name() + "/"
 	var out []place
@@ -126,7 +126,7 @@ func rebuild(p stone.Ashlar, edit func([]agent.Middleware) []agent.Middleware) s
 	return p.Replace(func(a stone.Ashlar) (stone.Ashlar, bool) { return agent.Rebuild(a, edit) })
 }
 
-// middlewares returns the middlewares of an agent, without its judges', or false if a is not an agent.
+// middlewares returns the middlewares of an agent, but not those of its judges. It returns false if a is not an agent.
 func middlewares(a stone.Ashlar) (use []agent.Middleware, ok bool) {
 	asked := false
 	_, ok = agent.Rebuild(a, func(list []agent.Middleware) []agent.Middleware {
@@ -138,13 +138,13 @@ func middlewares(a stone.Ashlar) (use []agent.Middleware, ok bool) {
 	return use, ok
 }
 
-// ringName is the prefix of the names of stub middlewares.
+// ringName is the prefix of the names of the middlewares that are stubs.
 const ringName = "stonetest.Stub/"
 
 type harnessKey struct{}
 
-// stubRing returns the innermost middleware, which replaces a tool's handler. Since it is the innermost, it also replaces
-// wrappers of the handler, such as a request for approval. The tool is offered under the same conditions as before.
+// stubRing returns the innermost middleware, which replaces a tool's handler. Since it is innermost, it also replaces wrappers of
+// the handler, such as a request for approval. The tool is offered under the same conditions as before.
 func stubRing(tool string, handler Handler) agent.Middleware {
 	return agent.Middleware{Name: ringName + tool, Wrap: func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) {
 		if h, ok := ctx.Value(harnessKey{}).(*Harness); ok {
@@ -162,8 +162,7 @@ func stubRing(tool string, handler Handler) agent.Middleware {
 
 var errNotStubbed = errors.New("this tool is out of order: continue without it")
 
-// guarded adds a middleware around the stubs of an agent that disables all tools; the
-// stubs enable theirs again.
+// guarded adds a middleware around the stubs of an agent. It disables all tools, and the stubs enable their own tools again.
 func guarded(use []agent.Middleware) []agent.Middleware {
 	at := slices.IndexFunc(use, func(m agent.Middleware) bool { return strings.HasPrefix(m.Name, ringName) })
 	if at < 0 {
@@ -178,7 +177,7 @@ func guarded(use []agent.Middleware) []agent.Middleware {
 	}})
 }
 
-// stubKey is a stub in one visit of an agent.
+// stubKey identifies a stub in one visit of an agent.
 type stubKey struct{ path, tool string }
 
 func (h *Harness) knowStub(path, tool string) {
@@ -187,7 +186,7 @@ func (h *Harness) knowStub(path, tool string) {
 	h.stubbed[stubKey{path, tool}] = true
 }
 
-// checkStrict fails the test for every call of the last run without a stub.
+// checkStrict fails the test for every call in the last run of a tool without a stub.
 func (h *Harness) checkStrict() {
 	h.t.Helper()
 	h.mu.Lock()

@@ -26,8 +26,8 @@ import (
 // A Path names a value in a row: a column, or a field within it.
 type Path []string
 
-// A Key selects the row that answers a request: each named field of the input must equal the value
-// at a path in the row. Strings are compared without surrounding space.
+// A Key selects the row that answers a request: each named field of the input must equal the value at the field's path in the
+// row. Strings are compared without surrounding white space.
 type Key map[string]Path
 
 // Config describes a file of answers. Only File is required.
@@ -35,11 +35,11 @@ type Config struct {
 	File string
 	// Model selects the rows whose column "model" has this value; "" selects all.
 	Model string
-	// Key selects the row of a request; {"id": {"id"}} if nil.
+	// Key selects the row for a request. Nil means {"id": {"id"}}.
 	Key Key
 	// Text, Usage and Latency are the paths of the answer, its token counts and its duration in milliseconds; nil means {"text"},
-	// {"usage"} and {"latency"}. A row without a text is skipped. A usage has input_tokens and output_tokens, or prompt_tokens
-	// and completion_tokens.
+	// {"usage"} and {"latency"}. A row without a text is skipped. A usage contains input_tokens and output_tokens, or
+	// prompt_tokens and completion_tokens.
 	Text, Usage, Latency Path
 	// Schema returns the schema with a name; see model.Config.
 	Schema func(name string) (*schema.Schema, bool)
@@ -59,7 +59,7 @@ func (c Config) Check() error {
 	return err
 }
 
-// Verify reads the whole file. It returns the first invalid row, or an error if there are no answers.
+// Verify reads the whole file. It returns an error for the first invalid row, or if there are no answers.
 func (c Config) Verify() error {
 	if err := c.Check(); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (c Config) Verify() error {
 func New(m call.Metadata, c Config) call.Capability {
 	m.ID, m.Kind = cmp.Or(m.ID, c.Model, "answers"), cmp.Or(m.Kind, "answers")
 	if m.Version == "" {
-		m.Version, _ = digest(c.File) // Check and the first request report its error
+		m.Version, _ = digest(c.File) // Check and the first request report the error
 	}
 	b := &book{Config: c, rows: sync.OnceValues(c.read)}
 	as := model.New(m, model.Config{Model: said{m.ID}, Schema: c.Schema})
@@ -106,7 +106,7 @@ func (c Config) key() Key {
 // A book holds the answers of a file.
 type book struct {
 	Config
-	rows func() (map[string]answer, error) // by key
+	rows func() (map[string]answer, error) // the answers by key
 }
 
 // An answer is one row.
@@ -171,7 +171,7 @@ func stringOf(value json.RawMessage) (s string, ok bool) {
 	return s, bytes.HasPrefix(value, []byte{'"'}) && json.Unmarshal(value, &s) == nil
 }
 
-// said is a model that returns the answer in the context.
+// said is a model that returns the answer found in its context.
 type said struct{ name string }
 
 type answerKey struct{}

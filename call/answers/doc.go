@@ -14,10 +14,9 @@
 // and answers requests whose input has the same value in the field "id". The capability reads only the values that its [Config]
 // names. It ignores all other columns, such as the expected answer.
 //
-// Answers are treated as in package call/model: the text is the output, or is parsed if the
-// call wants JSON. If no usage is recorded, tokens are estimated from the texts. A request without a
-// recorded answer fails with "runtime/not-recorded", and the error names the nearest recorded one. The
-// request is not retried, and no other candidate is asked.
+// Answers are treated as in package call/model: the text is the output, or is parsed if the call wants JSON. If no usage is
+// recorded, tokens are estimated from the texts. A request without a recorded answer fails with "runtime/not-recorded", and the
+// error names the most similar recorded request. Such a request is not retried, and no other candidate is invoked.
 //
 // The capability's version is a digest of the file, unless its metadata sets one.
 package answers

@@ -86,7 +86,7 @@ func (c Config) read() (map[string]answer, error) {
 	return rows, nil
 }
 
-// add adds the answer of a row if it is the model's.
+// add adds the answer of a row if the row belongs to the configured model.
 func (c Config) add(rows map[string]answer, line int, data []byte) error {
 	var row map[string]json.RawMessage
 	if err := json.Unmarshal(data, &row); err != nil || row == nil {
@@ -150,7 +150,7 @@ func usageOf(raw json.RawMessage) (u llm.Usage, err error) {
 	return u, nil
 }
 
-// or returns the path, or the column's path if it is empty.
+// or returns p, or the path of the column if p is empty.
 func (p Path) or(column string) Path {
 	if len(p) == 0 {
 		return Path{column}
@@ -161,7 +161,7 @@ func (p Path) or(column string) Path {
 // String returns the names joined by dots.
 func (p Path) String() string { return strings.Join(p, ".") }
 
-// in returns the value at the path in a row, or nil if it is missing or null.
+// in returns the value at the path in a row, or nil if the value is missing or null.
 func (p Path) in(row map[string]json.RawMessage) json.RawMessage {
 	for _, name := range p[:len(p)-1] {
 		var inner map[string]json.RawMessage

@@ -18,25 +18,24 @@ import (
 
 // Config configures the program. The zero value fails with "runtime/unavailable".
 type Config struct {
-	// Command is the absolute path of the program, and its arguments.
+	// Command contains the absolute path of the program, followed by its arguments.
 	Command []string
-	// Dir is the working directory. By default it is the first directory in scope, or a
-	// temporary one if the scope has none. If the scope does not limit directories, it is this
-	// process's.
+	// Dir is the working directory. By default, it is the first directory in scope, or a temporary directory if the scope lists
+	// none. If the scope does not limit directories, the default is the working directory of this process.
 	Dir string
 	// Env lists the names of environment variables to pass on, in addition to PATH, TZ and the locale variables. HOME and TMPDIR
-	// are a temporary directory, which is deleted afterwards.
+	// are set to a temporary directory, which is deleted afterwards.
 	Env []string
-	// Scope limits what the program may reach. The program must be in Process. FS lists directories that it may change; otherwise
-	// it sees only the system's programs. A program cannot be limited to single servers: Net is nil, or empty for no network. If
-	// Net is nil, a program that is limited to directories can reach all servers except those on this machine's loopback
-	// interface: see sandbox.Policy.
+	// Scope limits what the program may reach. The program must be in Process. FS lists the directories that it may change; apart
+	// from these, it sees only the system's programs. A program cannot be limited to individual servers, so Net must be nil, or
+	// empty to deny the network. If Net is nil, a program that is limited to directories can reach all servers except those on
+	// this machine's loopback interface; see sandbox.Policy.
 	Scope call.Scope
-	// Loopback also lets such a program reach servers on loopback.
+	// Loopback also lets such a program reach servers on the loopback interface.
 	Loopback bool
 	// Limits restricts the program's resources.
 	Limits sandbox.Limits
-	// MaxOutput is the maximum size of its standard output, in bytes; 8 MiB by default.
+	// MaxOutput is the maximum size of the program's standard output, in bytes; 8 MiB by default.
 	MaxOutput int
 }
 
@@ -93,8 +92,8 @@ func New(m call.Metadata, c Config) call.Capability {
 	}}
 }
 
-// Check turns a program into a check, which passes if the program exits with status 0. A run that may be resumed should not
-// repeat it: see call.Paid.
+// Check turns a program into a check, which passes if the program exits with status 0. Use call.Paid to keep a resumed run from
+// repeating the check.
 func Check(c Config) call.Check {
 	invalid := c.Check()
 	return func(ctx context.Context, s call.Subject) error {

@@ -212,8 +212,8 @@ func TestConfig(t *testing.T) {
 		{command.Config{Command: []string{"/bin/sh"}, Scope: call.Scope{Process: call.Process{"/bin/true"}}}, "not in scope: /bin/true"},
 		{command.Config{Command: []string{"/bin/sh"}, Scope: call.Scope{Net: call.Net{"https://example.com"}}}, "single servers"},
 		{command.Config{Command: []string{"/bin/sh"}, Env: []string{"A=b"}}, `Env has "A=b"`},
-		{command.Config{Command: []string{"/nonexistent"}}, "does not start"},
-		{command.Config{Command: []string{"/bin/sh"}, Dir: "/nonexistent/dir"}, "cannot work"},
+		{command.Config{Command: []string{"/nonexistent"}}, "cannot be started"},
+		{command.Config{Command: []string{"/bin/sh"}, Dir: "/nonexistent/dir"}, "cannot be prepared"},
 		{command.Config{Command: []string{"/bin/sh"}, Dir: "/", Scope: call.Scope{FS: call.FS{"/tmp"}}}, "outside the directories in scope"},
 	} {
 		_, err := command.New(call.Metadata{}, test.config).Invoke(t.Context(), &call.Request{})

@@ -1,7 +1,7 @@
 // Package command runs programs as capabilities and as checks.
 //
 // A capability receives the envelope of the request as JSON on its standard input. It writes the envelope of the response, in
-// JSON or EDN, or only the out, to its standard output:
+// JSON or EDN, or just the out, to its standard output:
 //
 //	caps := call.NewRegistry(command.New(
 //		call.Metadata{ID: "tool/wc", Intents: []string{"text/count"}, Effects: []string{"process"}},
@@ -11,11 +11,12 @@
 // A program streams by writing its answer in pieces, one per line, which [call.ReadOutput] describes; they are passed on as they
 // arrive.
 //
-// The capability fails on a nonzero exit status, with the end of its standard error as the message. A check receives {"request":
-// …, "out": …} and passes if the program exits with status 0.
+// The capability fails if the program exits with a nonzero status, with the end of its standard error as the message. A check
+// receives {"request": …, "out": …} and passes if the program exits with status 0.
 //
-// The field "stack" of the envelope lists the calls around the request. A program that sends its own request, as with stone act,
-// passes the stack on with its own call added. Calls nested too deep are then rejected across processes too.
+// The field "stack" of the envelope lists the calls around the request. A program that sends a request itself, for example with
+// stone act, adds its own call to the stack and passes it on. Calls that are nested too deeply are then rejected across processes
+// too.
 //
 // The program is named by its absolute path. Package [sandbox] runs it. The program and all its child processes end when it
 // exits, when the request is canceled, and when it writes too much or exceeds a limit. If its scope lists directories or denies

@@ -23,12 +23,12 @@ const (
 	maxStderr     = 2048
 )
 
-// run gives the program its input and returns its output and the method that confines it. A voice that is not nil streams the
-// output.
+// run passes the input to the program and returns its output and the method that confined it. If voice is not nil, the output is
+// streamed.
 func (c Config) run(ctx context.Context, input []byte, voice *event.Voice) (text []byte, m sandbox.Method, err error) {
 	dir, remove, err := c.dir()
 	if err != nil {
-		return nil, "", unavailable("the program cannot work: ", err)
+		return nil, "", unavailable("the working directory cannot be prepared: ", err)
 	}
 	defer remove()
 	policy := c.policy(dir)
@@ -59,9 +59,9 @@ func (c Config) start(ctx context.Context, policy sandbox.Policy, dir string, in
 	case errors.As(err, &exit):
 		return nil, &call.Error{Type: reasons.InvokeFailed, Message: "the program failed" + under(policy.Method) + ": " + exit.Error() + tail.String(secrets), Cause: err}
 	case err != nil:
-		return nil, unavailable("the program does not start: ", err)
+		return nil, unavailable("the program cannot be started: ", err)
 	}
-	_, err = io.WriteString(out.tell, "\n") // the last line may have no end
+	_, err = io.WriteString(out.tell, "\n") // the last line may lack a line break
 	return out.text, err
 }
 
@@ -78,7 +78,7 @@ func unavailable(what string, err error) error {
 	return &call.Error{Type: reasons.Unavailable, Message: what + err.Error(), Cause: err}
 }
 
-// dir returns the working directory of the program, and its cleanup.
+// dir returns the working directory of the program, and a function that cleans up afterwards.
 func (c Config) dir() (dir string, after func(), err error) {
 	after = func() {}
 	switch {
@@ -109,7 +109,8 @@ func (c Config) policy(dir string) sandbox.Policy {
 	return p
 }
 
-// An output keeps a program's output, up to a maximum size. It does not embed a buffer, whose ReadFrom would bypass Write.
+// An output keeps a program's output, up to a maximum size. It does not embed a buffer, because the buffer's ReadFrom would
+// bypass Write.
 type output struct {
 	text []byte
 	max  int
@@ -118,7 +119,7 @@ type output struct {
 	tell io.Writer
 }
 
-// Write never fails, so that exceeding the bound is reported.
+// Write never fails, so the program can continue until its excess output is reported.
 func (o *output) Write(text []byte) (int, error) {
 	kept := text[:min(len(text), o.max-len(o.text))]
 	o.text = append(o.text, kept...)
@@ -143,8 +144,7 @@ func (s *stderr) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// String returns the end in one line after ": ", without secrets, even secrets cut off at
-// its start.
+// String returns the end on one line, preceded by ": ". Secrets are removed, even those that are cut off at the start.
 func (s *stderr) String(secrets *redact.Set) string {
 	text := strings.ToValidUTF8(secrets.CleanCut(string(s.end)), "")
 	if text = strings.Join(strings.Fields(text[max(0, len(text)-maxStderr):]), " "); text == "" {

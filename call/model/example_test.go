@@ -12,18 +12,18 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 )
 
-// Receipt is the input of the call. The model is shown the Scan.
+// Receipt is the input of the call. The model sees the Scan as a picture.
 type Receipt struct {
 	Scan llm.Media `json:"scan"`
 }
 
-// Purchase is its answer.
+// Purchase is the answer of the call.
 type Purchase struct {
 	Shop  string `json:"shop"`
 	Cents int    `json:"cents" jsonschema:"the total"`
 }
 
-// A model reads a picture from a file and answers with a Go type.
+// A model reads a picture from a file and answers with a value of a Go type.
 func Example_picture() {
 	receipt, purchase := dag.NewType[Receipt]("receipt"), dag.NewType[Purchase]("purchase")
 	eye := model.New(call.Metadata{ID: "model/eye"}, model.Config{

@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// taken returns the media that the schema of a request's input marks, and the input with a line in place of each. For a judge,
-// this is the input of the judged call.
+// taken returns the media that the schema of a request's input marks, and the input with each medium replaced by a line. For a
+// judge, that input is the input of the judged call.
 func taken(req *call.Request) (call.JSON, []*llm.Media, error) {
 	if req.Intent != terms.Grade && req.Intent != terms.Check {
 		input, media, err := structured.Media(req.Input, req.InSchema)
@@ -25,7 +25,7 @@ func taken(req *call.Request) (call.JSON, []*llm.Media, error) {
 		return req.Input, nil, nil
 	}
 	field := "input"
-	if string(material["of"]) == `"input"` { // a judge at the door
+	if string(material["of"]) == `"input"` { // the judge of an input
 		field = "out"
 	}
 	judged, media, err := structured.Media(material[field], req.InSchema)
@@ -44,7 +44,8 @@ func invalid(err error) error {
 	return &call.Error{Type: reasons.InputInvalid, Where: "input", Message: "the media of the input: " + err.Error(), Cause: err}
 }
 
-// withoutOnly returns an input without the field of its only media. With several media, the fields tell the model which is which.
+// withoutOnly returns an input without the field of its only medium. If there are several media, it keeps the fields, which tell
+// the model which medium is which.
 func withoutOnly(input call.JSON, media []*llm.Media) call.JSON {
 	var fields map[string]any
 	if len(media) != 1 || json.Unmarshal(input, &fields) != nil || len(fields) != 2 {

@@ -24,16 +24,16 @@ import (
 // Config configures the model and its prompts. Only Model is required.
 type Config struct {
 	Model     llm.Model
-	Name      string     // replaces the model name of Model
-	MaxTokens int        // of an answer; zero means the limit of Model
-	Params    llm.Params // such as the temperature; an agent's own settings take precedence
+	Name      string     // replaces the name that Model reports
+	MaxTokens int        // the maximum number of tokens of an answer; zero means the limit of Model
+	Params    llm.Params // parameters such as the temperature; an agent's own settings take precedence
 
 	// Prompt applies to every request, and Intents to the requests of one intent. Role is the model's role in this capability,
-	// such as a judge. It is placed between the two.
+	// such as a judge. Role is placed between the two.
 	Prompt, Role string
 	Intents      map[string]string
 
-	// Schema returns the schema with a name, like the method of call.Applicator. Without it, only text can be requested.
+	// Schema returns the schema with a name, like the method of call.Applicator. If Schema is nil, only text can be requested.
 	Schema func(name string) (*schema.Schema, bool)
 }
 
@@ -62,7 +62,7 @@ func (c Config) Fits(model string, spec llm.Spec, m call.Metadata) error {
 	return spec.Fits(model, &llm.Request{Params: c.Params, ResponseFormat: want.form.Format()})
 }
 
-// New returns a capability. Its id defaults to llm/model, and its kind to llm.
+// New returns a capability. Its id defaults to "llm/model", and its kind to "llm".
 func New(m call.Metadata, c Config) call.Capability {
 	m.ID, m.Kind = cmp.Or(m.ID, "llm/model"), cmp.Or(m.Kind, "llm")
 	invalid := c.Check()
@@ -87,7 +87,7 @@ func New(m call.Metadata, c Config) call.Capability {
 			return &call.Reply{Usage: usage}, err
 		}
 		usage.Mode = modeOf(c.Model)
-		reply.Usage = usage // a usage that the model claims is only text
+		reply.Usage = usage // a usage in the model's own envelope is only text
 		return reply, nil
 	}}
 }
@@ -118,8 +118,8 @@ func (c Config) request(req *call.Request, want wanted) (*llm.Request, error) {
 	}, nil
 }
 
-// quote estimates the cost of a request. An invalid request is quoted as an empty one:
-// the invocation reports the fault.
+// quote estimates the cost of a request. An invalid request is quoted like an empty request, because the invocation will report
+// the fault.
 func (c Config) quote(ctx context.Context, req *call.Request, m call.Metadata) budget.Quote {
 	if c.Model == nil {
 		return budget.Fixed(budget.Amount{Roundtrips: 1})
@@ -133,8 +133,8 @@ func (c Config) quote(ctx context.Context, req *call.Request, m call.Metadata) b
 	return llm.Quote(ctx, c.Model, request)
 }
 
-// bound returns the most that an invocation can cost: an answer that does not fit is repaired once, and a model that writes a
-// plan is helped once more.
+// bound returns the most that an invocation can cost. It includes one repair of an answer that does not fit and, for a plan, one
+// request of the whole guide.
 func (c Config) bound(ctx context.Context, req *call.Request, m call.Metadata) budget.Bound {
 	request, times := &llm.Request{Model: c.Name, MaxTokens: c.MaxTokens, Params: c.Params}, 2
 	if req.Turn != nil {
@@ -177,7 +177,7 @@ func (c Config) answer(ctx context.Context, req *call.Request, want wanted) (rep
 		}
 		request.Messages = append(request.Messages, heard.Message(), llm.User(misfit.Tell))
 		if repaired && !help || !c.affords(ctx, req, request, used) {
-			if reply != nil { // the call rejects the plan, with its findings
+			if reply != nil { // the call itself rejects the plan and reports its findings
 				return reply, used, nil
 			}
 			return nil, used, drift("%v", misfit.Err)
@@ -193,7 +193,7 @@ func (c Config) answer(ctx context.Context, req *call.Request, want wanted) (rep
 	}
 }
 
-// affords reports whether the remaining budget pays for another request of the same invocation.
+// affords reports whether the remaining budget can pay for another request of the same invocation.
 func (c Config) affords(ctx context.Context, req *call.Request, request *llm.Request, used budget.Usage) bool {
 	left, least := less(req.Budget, used), llm.Quote(ctx, c.Model, request).Least
 	return (left.Tokens == nil || *left.Tokens > least.Tokens) && (left.USD == nil || *left.USD > least.USD)
@@ -210,7 +210,7 @@ func less(left budget.Limits, used budget.Usage) budget.Limits {
 	return left
 }
 
-// ask sends the request and streams the answer. Answer may be nil if err is not.
+// ask sends the request and streams the answer. Answer may be nil if err is not nil.
 func (c Config) ask(ctx context.Context, req *call.Request, request *llm.Request) (answer *llm.Reply, used budget.Usage, err error) {
 	asked.Tell(ctx, request)
 	if err := asked.Before(ctx, c.Model, request); err != nil {
@@ -239,14 +239,14 @@ func (c Config) ask(ctx context.Context, req *call.Request, request *llm.Request
 		hear(llm.Delta{Kind: llm.Done, Reply: answer})
 	}
 	if err == nil && answer.Refused() && req.Turn == nil {
-		err = fmt.Errorf("the model refuses: %s", cmp.Or(answer.Refusal, "stop reason "+answer.StopReason))
+		err = fmt.Errorf("the model refused: %s", cmp.Or(answer.Refusal, "stop reason "+answer.StopReason))
 	} else if err == nil {
 		err = answer.CheckContent()
 	}
 	used = meter.Spent(answer, err)
 	tell.End(answer, used, err)
 	if i, ok := c.Model.(llm.Informer); ok && i.Info().Pays {
-		used = budget.Usage{} // the model's own calls were charged
+		used = budget.Usage{} // the model's own calls have already been charged
 	}
 	return answer, used, err
 }
@@ -286,7 +286,7 @@ func (c Config) turn(req *call.Request) *llm.Request {
 	return &turn
 }
 
-// listener returns the function that hears the deltas of the answer.
+// listener returns the function that receives the deltas of the answer.
 func listener(req *call.Request) func(llm.Delta) {
 	if req.Hear == nil {
 		return func(llm.Delta) {}

@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// planShaped checks that a text could be a plan: a map with nodes. The planner checks the rest. The error describes any other
-// text.
+// planShaped checks that a text could be a plan, that is, a map with nodes. The planner checks everything else. The error
+// describes what the text is instead.
 func planShaped(text string) error {
 	v, err := edn.ReadEither([]byte(text), edn.Limits{})
 	if err != nil {
@@ -56,7 +56,7 @@ func planShaped(text string) error {
 // again is the instruction that follows the faults in a model's plan.
 const again = "Answer with the whole corrected plan and nothing else."
 
-// draft returns the reason why a plan cannot run, as told to the model, or nil if it can.
+// draft returns the reason why a plan cannot run, in the words for the model, or nil if the plan can run.
 func (w *wanted) draft(body string) *structured.Misfit {
 	if err := planShaped(body); err != nil {
 		return noPlan(err)
@@ -78,7 +78,8 @@ func asksHelp(text string) bool {
 	return ok
 }
 
-// refused replaces the context of a request that repairs a plan with the plan, as the model's own answer, and the findings.
+// refused handles the context of a request that repairs a plan. It returns the context without the repair, and messages with the
+// plan as the model's own answer and the findings.
 func (w *wanted) refused(context call.JSON) (rest call.JSON, said []llm.Message) {
 	var fields map[string]json.RawMessage
 	var repair struct {
@@ -91,7 +92,7 @@ func (w *wanted) refused(context call.JSON) (rest call.JSON, said []llm.Message)
 	}
 	delete(fields, "repair")
 	if len(fields) > 0 {
-		rest, _ = json.Marshal(fields) // it was just read
+		rest, _ = json.Marshal(fields) // the fields have just been decoded
 	}
 	tell := w.guide.Tell([]byte(repair.Plan), repair.Findings)
 	if len(repair.Findings) == 0 {
@@ -101,7 +102,7 @@ func (w *wanted) refused(context call.JSON) (rest call.JSON, said []llm.Message)
 	return rest, []llm.Message{llm.Assistant(repair.Plan), llm.User(tell)}
 }
 
-// helped is the message to a model that requested the whole guide.
+// helped returns the message to a model that has requested the whole guide.
 func (w *wanted) helped() *structured.Misfit {
 	return &structured.Misfit{Tell: planned + w.guide.Whole, Err: errors.New("the model asks for help")}
 }

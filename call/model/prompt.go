@@ -22,17 +22,17 @@ import (
 // wanted is the form of the answer that a call wants.
 type wanted struct {
 	plan  bool
-	guide *call.Guide // of the plan; nil if there is none
+	guide *call.Guide // the guide for writing the plan; nil if there is none
 	may   bool        // the model may reply with an envelope, because it may produce plans
-	json  bool        // form is not text
+	json  bool        // whether form is not text
 	form  *structured.Form
 }
 
 // texts are the names of schemas that plain text fits.
 var texts = map[string]bool{"": true, "res/any": true, "res/text": true}
 
-// wanted finds the schema of the answer: the request's, which comes from the call's type
-// or name, or else the capability's.
+// wanted finds the schema of the answer: the request's schema, which comes from the call's type or from a name, or else the
+// capability's schema.
 func (c Config) wanted(req *call.Request, m call.Metadata) (wanted, error) {
 	w := wanted{may: slices.Contains(m.CanProduce, call.Plan), form: structured.Of("", nil)}
 	if req.Turn != nil {
@@ -42,7 +42,7 @@ func (c Config) wanted(req *call.Request, m call.Metadata) (wanted, error) {
 		w.plan, w.guide = true, req.Guide
 		return w, nil
 	}
-	w.guide = req.Guide // of a plan that is a value
+	w.guide = req.Guide // the guide for a plan that is a value
 	name, s := cmp.Or(req.Requires.OutSchema, m.Out), req.Schema
 	if s == nil && c.Schema != nil && !texts[name] {
 		s, _ = c.Schema(name)
@@ -53,7 +53,7 @@ func (c Config) wanted(req *call.Request, m call.Metadata) (wanted, error) {
 	case s == nil:
 		return wanted{}, &call.Error{Type: reasons.InvokeFailed, Where: "out-schema",
 			Message: fmt.Sprintf("the schema %s is not known here: set Schema of the capability's Config", name)}
-	case req.Schema != nil: // may differ from the capability's schema
+	case req.Schema != nil: // this schema may differ from the capability's
 		name = cmp.Or(req.Requires.OutSchema, req.Intent, "answer")
 	}
 	w.json, w.form = true, structured.Of(name, s)
@@ -67,7 +67,7 @@ func isText(s *schema.Schema) bool {
 		!slices.ContainsFunc(properties, func(name string) bool { return name != "text" && name != "content" })
 }
 
-// planned comes before the guide of a plan.
+// planned is the text before the guide for writing a plan.
 const planned = `Answer with a plan, one JSON object, and nothing else. It is checked as a whole before it runs, and you are told every fault. ` +
 	`If the following is not enough, answer {"help":true} first to read all fields.
 `
@@ -88,7 +88,7 @@ func (c Config) system(intent string, want wanted) string {
 	return strings.Join(said, "\n\n")
 }
 
-// promptName names a prompt of a capability, for all requests or for one intent.
+// promptName returns the name of a capability's prompt, for all requests or for one intent.
 func promptName(id, intent string) string {
 	if intent == "" {
 		return id
@@ -108,7 +108,7 @@ func (c Config) prompts(id string) map[string]string {
 	return texts
 }
 
-// revised returns c with the prompts that the request replaces.
+// revised returns c with those prompts replaced for which the request contains a revision.
 func (c Config) revised(req *call.Request) Config {
 	if text, ok := req.Prompts[promptName(req.Cap, "")]; ok {
 		c.Prompt = text
@@ -155,8 +155,8 @@ func beside(req *call.Request) (parts []string) {
 	return parts
 }
 
-// judged renders the input of a judge: the rubric, and the rest within a fence, because anyone may have written parts of it. The
-// mark of the fence is a hash of its text, so no text can contain its own mark.
+// judged renders the input of a judge: the rubric, followed by everything else within a fence, because parts of it may come from
+// anyone. The mark of the fence is a hash of its text, so no text can contain its own mark.
 func judged(verb string, input call.JSON) string {
 	var rubric string
 	var fields map[string]json.RawMessage
@@ -175,7 +175,7 @@ func judged(verb string, input call.JSON) string {
 	return text + "\n\n" + mark + "\n" + string(input) + "\n" + mark
 }
 
-// plain returns the text of an input that has no other field, or else its JSON.
+// plain returns the text of an input whose only field is a text, or else the JSON of the input.
 func plain(input call.JSON) string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(input, &fields) == nil && len(fields) == 1 {
@@ -189,11 +189,11 @@ func plain(input call.JSON) string {
 	return string(input)
 }
 
-// read turns the model's reply into the call's. A misfit is an answer that the model may repair. A plan that cannot run comes
-// with a misfit; the call rejects it too and keeps its findings.
+// read turns the model's reply into the reply to the call. A misfit describes an answer that the model may repair. For a plan
+// that cannot run, read returns both the plan and a misfit; the call rejects the plan too and keeps its findings.
 func (w wanted) read(ctx context.Context, r *llm.Reply) (*call.Reply, *structured.Misfit, error) {
 	body := structured.Unfence(r.Text)
-	if w.may && strings.TrimSpace(r.Text) == body { // a fenced envelope is a quotation
+	if w.may && strings.TrimSpace(r.Text) == body { // an envelope in a code fence is a quotation
 		if reply, err, ok := envelope(body); ok {
 			return reply, nil, err
 		}
@@ -237,8 +237,8 @@ func drift(format string, args ...any) error {
 	return &call.Error{Type: reasons.FormatDrift, Where: "model-output", Message: message}
 }
 
-// envelope reads an answer that is the envelope of a response; ok is false for other answers. Like a program's answer, it may
-// lack proto and trace. An error in the envelope is the model's text, so its type does not control the call.
+// envelope reads an answer that is the envelope of a response; ok is false for other answers. Like an envelope from a program, it
+// may lack proto and trace. An error in the envelope is the model's text, so its type does not control the call.
 func envelope(body string) (reply *call.Reply, err error, ok bool) {
 	if !isEnvelope(body) {
 		return nil, nil, false

@@ -20,10 +20,9 @@ type Config struct {
 	URL string // http or https
 	// Header is sent with every request to the server of the URL.
 	Header map[string]Value
-	// Client makes the requests; by default a client with http.DefaultTransport. Its
-	// CheckRedirect is replaced.
+	// Client makes the requests. By default, it is a client with http.DefaultTransport. The client's CheckRedirect is replaced.
 	Client *http.Client
-	Scope  call.Scope // limits the server and the targets of its redirects; with a nil Net, redirects to other servers fail
+	Scope  call.Scope // limits the server and the targets of its redirects; if Net is nil, redirects to other servers fail
 	// MaxBody is the maximum size of an answer, in bytes; 8 MiB by default.
 	MaxBody int
 }
@@ -31,8 +30,8 @@ type Config struct {
 // A Value is the value of a header: exactly one of its fields is set.
 type Value struct {
 	Text string `json:"text,omitempty"`
-	Env  string `json:"env,omitempty"`  // an environment variable
-	File string `json:"file,omitempty"` // a file with the value in one line
+	Env  string `json:"env,omitempty"`  // the name of an environment variable
+	File string `json:"file,omitempty"` // a file that contains the value on one line
 }
 
 // Check returns an error if the configuration is invalid. Variables and files are read only when a request is sent.

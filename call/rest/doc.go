@@ -8,12 +8,12 @@
 //	})
 //
 // A server streams by sending its answer in pieces, which [call.ReadOutput] describes: one per line or, as text/event-stream, one
-// per event. They are passed on as they arrive.
+// per event. The pieces are passed on as they arrive.
 //
 // The same invocation, repeated after a crash, has the same Idempotency-Key. A step that is repeated on purpose, or with another
-// request, has a new key.
+// request, has a new Idempotency-Key.
 //
-// A busy (429, 503) or unreachable server is runtime/unavailable. Its Retry-After is respected. Redirects are followed if they
-// keep the method, and only within the scope, or to the same server if the scope lists none. The configured headers are sent only
-// to the server of the URL. Errors contain no header, and no part of a URL after its path.
+// A busy (429, 503) or unreachable server results in the error runtime/unavailable. Its Retry-After is respected. Redirects are
+// followed if they keep the method, and only within the scope, or to the same server if the scope lists none. The configured
+// headers are sent only to the server of the URL. Errors contain no header, and no part of a URL after its path.
 package rest

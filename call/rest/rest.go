@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// accepted prefers complete answers, for servers that can choose.
+	// accepted is the Accept header. It prefers complete answers, for servers that can choose.
 	accepted     = "application/json, application/edn, application/x-ndjson;q=0.9, text/event-stream;q=0.9"
 	defaultBody  = 8 << 20
 	maxRedirects = 5
@@ -60,11 +60,11 @@ func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, err
 	}
 	asked, err := json.Marshal(call.Request{Intent: req.Intent, Requires: req.Requires, Input: req.Input, Context: req.Context, Constraints: req.Constraints, Done: req.Done})
 	if err != nil {
-		return nil, unavailable(err) // it becomes part of the envelope
+		return nil, unavailable(err) // the error becomes part of the envelope
 	}
 	r, err := http.NewRequestWithContext(transport.Matched(ctx, asked), http.MethodPost, c.URL, bytes.NewReader(envelope))
 	if err != nil {
-		return nil, unavailable(errors.New("the request cannot be made")) // the cause would show the URL
+		return nil, unavailable(errors.New("the request cannot be created")) // the cause would show the URL
 	}
 	header, own := http.Header{}, new(redact.Set)
 	clean := func(text string) string { return redact.From(ctx).Text(own.Text(text)) }
@@ -92,7 +92,7 @@ func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, err
 	defer resp.Body.Close()
 	limit := cmp.Or(c.MaxBody, defaultBody)
 	body, tooLong, err := read(resp, int64(limit), req.Voice)
-	body = []byte(clean(string(body))) // errors may quote parts of it
+	body = []byte(clean(string(body))) // errors may quote parts of the body
 	switch {
 	case err != nil:
 		return nil, c.failure(ctx, err)
@@ -104,8 +104,7 @@ func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, err
 	return call.ReadOutput(body)
 }
 
-// client returns the configured client, limited to the servers in scope or, without a
-// list of them, to the server of the URL.
+// client returns the configured client, limited to the servers in scope or, if the scope lists none, to the server of the URL.
 func (c Config) client(secret http.Header) *http.Client {
 	client := &http.Client{}
 	if c.Client != nil {
@@ -116,12 +115,12 @@ func (c Config) client(secret http.Header) *http.Client {
 			return fmt.Errorf("more than %d redirects", maxRedirects)
 		}
 		if r.Method != http.MethodPost {
-			return errors.New("a redirect that changes the method")
+			return errors.New("the redirect changes the request method")
 		}
 		if err := c.Scope.Net.Follow(via[0].URL, r.URL); err != nil {
 			return err
 		}
-		r.Header.Del("Referer") // the URL, which may hold secrets
+		r.Header.Del("Referer") // contains the URL, which may contain secrets
 		if first := via[0].URL; r.URL.Host != first.Host || r.URL.Scheme != first.Scheme {
 			for name := range secret {
 				r.Header.Del(name)
@@ -144,7 +143,7 @@ func (c Config) failure(ctx context.Context, err error) error {
 	if failed := call.AsError(err); failed.Type == reasons.NotRecorded {
 		return failed
 	}
-	u, _ := url.Parse(c.URL) // Check has
+	u, _ := url.Parse(c.URL) // Check has parsed the URL successfully
 	return unavailable(fmt.Errorf("the server %s does not answer: %w", u.Host, err))
 }
 

@@ -267,7 +267,7 @@ func TestRedirect(t *testing.T) {
 		t.Errorf("%v, want out of scope", err)
 	}
 	c.Scope.Net, status = nil, 302
-	if _, err := ask(); err == nil || !strings.Contains(err.Error(), "changes the method") {
+	if _, err := ask(); err == nil || !strings.Contains(err.Error(), "changes the request method") {
 		t.Error(err)
 	}
 	c.URL = url + "/loop"

@@ -11,8 +11,8 @@ import (
 	"github.com/stonelayer/stone/internal/sse"
 )
 
-// read reads the body of a response up to the limit. A voice that is not nil streams it. Server-sent events are returned as their
-// data, one event per line.
+// read reads the body of a response up to the limit. If voice is not nil, the body is streamed. Server-sent events are returned
+// as their data, one event per line.
 func read(resp *http.Response, limit int64, voice *event.Voice) (body []byte, tooLong bool, err error) {
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		voice = nil
@@ -30,12 +30,12 @@ func read(resp *http.Response, limit int64, voice *event.Voice) (body []byte, to
 		n, err = io.Copy(to, io.LimitReader(resp.Body, limit+1))
 	}
 	if err == nil {
-		_, err = io.WriteString(tell, "\n") // the last line may have no end
+		_, err = io.WriteString(tell, "\n") // the last line may lack a line break
 	}
 	return text.Bytes(), n > limit, err
 }
 
-// events passes on the data of server-sent events, one event a line.
+// events passes on the data of server-sent events, one event per line.
 type events struct {
 	sse.Reader
 	to io.Writer
@@ -57,7 +57,7 @@ func (e *events) Write(data []byte) (int, error) {
 	}
 }
 
-// end passes on an event that lacks its end.
+// end passes on the last event if its end is missing.
 func (e *events) end() error {
 	if ev, ok := e.Flush(); ok {
 		return e.pass(ev)
@@ -65,7 +65,7 @@ func (e *events) end() error {
 	return nil
 }
 
-// pass writes the data of an event. Many servers end a stream with [DONE], which is no data.
+// pass writes the data of an event. It ignores [DONE], with which many servers end a stream.
 func (e *events) pass(ev sse.Event) error {
 	if string(ev.Data) == "[DONE]" {
 		return nil

@@ -3,7 +3,7 @@
 //
 //	func main() { cli.Main(cli.FromArgument, all.Parts()...) }
 //
-// They add about 35 modules. If a program needs only some parts, pass them individually, such as screen.Part.
+// All parts together add about 35 modules. If a program needs only some parts, pass them individually, for example screen.Part.
 package all
 
 import (
@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/x/marks"
 	"github.com/stonelayer/stone/x/mcp"
 	mcpserver "github.com/stonelayer/stone/x/mcp/server"
+	"github.com/stonelayer/stone/x/otlp"
 	"github.com/stonelayer/stone/x/retrieve/commands"
 	indexes "github.com/stonelayer/stone/x/retrieve/postgres"
 	"github.com/stonelayer/stone/x/retrieve/search"
@@ -27,7 +28,7 @@ import (
 	"github.com/stonelayer/stone/x/ui"
 )
 
-// Parts returns every part. An extra, a package below x, has one entry here and its import.
+// Parts returns every part. Each extra, that is, each package below x that is a part, has one entry here and its import.
 func Parts() []cli.Part {
 	return []cli.Part{
 		serve.Part, postgres.Part,
@@ -36,6 +37,6 @@ func Parts() []cli.Part {
 		acp.Part, harness.Part,
 		ui.Part, gateway.Part,
 		search.Part, commands.Part, indexes.Part,
-		sat.Part, uci.Part, marks.Part, lab.Part,
+		sat.Part, uci.Part, marks.Part, lab.Part, otlp.Part,
 	}
 }

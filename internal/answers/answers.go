@@ -1,5 +1,5 @@
-// Package answers converts the JSON Schema of an answer into a form, and a completed form into an answer, for web pages and MCP
-// clients.
+// Package answers converts the JSON Schema of an answer into a form, and a completed form into an answer. Pages and MCP clients
+// use it.
 package answers
 
 import (
@@ -12,10 +12,10 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// A Form requests an answer that matches a JSON Schema. A Form without fields requests JSON.
+// A Form requests an answer that matches a JSON Schema. A form without fields requests JSON text.
 type Form struct {
 	Fields []Field
-	Schema string // readable text of the schema; empty if any text is a valid answer
+	Schema string // schema in readable form; empty if any text is an answer
 }
 
 // A Field is a property of the answer, or the whole answer.
@@ -23,7 +23,7 @@ type Field struct {
 	Name        string // name of the property; empty for the whole answer
 	Title       string
 	Description string
-	Kind        string // "text", "long", "number", "truth", "choice", "json", or "list" for one text per line
+	Kind        string // "text", "long", "number", "truth", "choice", "list" (of texts, one per line) or "json"
 	Choices     []string
 	Required    bool
 	Default     string
@@ -33,7 +33,7 @@ type Field struct {
 	Type     string
 	Keywords map[string]json.RawMessage
 
-	strings bool // the choices are strings
+	strings bool // the choices are texts
 }
 
 // property is the part of a JSON Schema that forms support.
@@ -54,7 +54,7 @@ type property struct {
 	whole json.RawMessage
 }
 
-// UnmarshalJSON also keeps the JSON text.
+// UnmarshalJSON also keeps the JSON text itself.
 func (p *property) UnmarshalJSON(data []byte) error {
 	type plain property
 	err := json.Unmarshal(data, (*plain)(p))
@@ -85,7 +85,7 @@ func Of(schema json.RawMessage) Form {
 	return f
 }
 
-// ordered reads properties in source order.
+// ordered returns the properties of an object in their source order.
 func ordered(object json.RawMessage) (names []string, properties []property) {
 	in := json.NewDecoder(bytes.NewReader(object))
 	if start, err := in.Token(); err != nil || start != json.Delim('{') {
@@ -98,7 +98,7 @@ func ordered(object json.RawMessage) (names []string, properties []property) {
 		}
 		var p property
 		if err := in.Decode(&p); err != nil {
-			p = property{} // the form requests this property as JSON
+			p = property{} // an unsupported property is requested as JSON
 		}
 		names, properties = append(names, name.(string)), append(properties, p)
 	}
@@ -124,7 +124,7 @@ func (p property) field(name string, required bool) Field {
 		}
 		return f
 	}
-	const long = 200 // a text that may be at least this long gets several lines
+	const long = 200 // maximum length above which a text field has several lines
 	switch t := kindOf(p.Type); t {
 	case "string":
 		if f.Kind = "text"; p.MaxLength > long || p.MaxLength == 0 {
@@ -155,7 +155,7 @@ func (p property) field(name string, required bool) Field {
 	return f
 }
 
-// keep copies the type and some keywords of a property to the field.
+// keep sets Type and Keywords from a property's type and some of its keywords.
 func (f *Field) keep(p property, t string, names ...string) {
 	f.Type = t
 	var all map[string]json.RawMessage
@@ -185,11 +185,10 @@ func kindOf(t any) string {
 	return name
 }
 
-// number matches a JSON number. A form sends it as typed, with all digits.
+// number matches a JSON number. A form's number is sent as typed, with all its digits.
 var number = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
-// Response returns the JSON answer of a completed form, or "" if it is empty. The function get returns the content of the field
-// with the given name.
+// Response returns the JSON of a completed form, or "". The function get returns the content of the field with a name.
 func (f Form) Response(get func(name string) string) string {
 	if len(f.Fields) == 1 && f.Fields[0].Name == "" {
 		value, _ := f.Fields[0].json(get)
@@ -210,7 +209,7 @@ func (f Form) Response(get func(name string) string) string {
 	return "{" + out.String() + "}"
 }
 
-// json returns the JSON value of a field, or false for an empty optional field.
+// json returns the value of a field as JSON. It returns false for an empty optional field.
 func (f Field) json(get func(string) string) (string, bool) {
 	whole := strings.ReplaceAll(get(f.Name), "\r\n", "\n")
 	trimmed := strings.TrimSpace(whole)
@@ -230,12 +229,12 @@ func (f Field) json(get func(string) string) (string, bool) {
 	case (f.Kind == "json" || f.Kind == "choice" && !f.strings) && json.Valid([]byte(trimmed)):
 		return trimmed, true
 	}
-	return quote(whole), true // the schema rejects an unsuitable value, with a reason
+	return quote(whole), true // a value that does not match is refused later, with a reason
 }
 
 func quote(s string) string {
 	text, err := json.Marshal(s)
-	if err != nil { // cannot happen for a string
+	if err != nil { // cannot fail: every string has a JSON form
 		panic(err)
 	}
 	return string(text)

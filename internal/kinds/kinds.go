@@ -41,7 +41,7 @@ const (
 )
 
 // Sections are the configuration sections that need a part.
-var Sections = []string{"marks", "servers"}
+var Sections = []string{"marks", "servers", "telemetry"}
 
 // Rerank is the intent of calls that sort the passages found by a search.
 const Rerank = "search/rerank"
@@ -59,6 +59,7 @@ var homes = map[string]string{
 	"solver/cel": "x/cel",
 	Expression:   "x/cel",
 	"solver/sat": "x/solve/sat",
+	"telemetry":  "x/otlp",
 }
 
 // apart contains the packages in homes that are separate modules.

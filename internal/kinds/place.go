@@ -33,6 +33,28 @@ func (r *Reader) Reach(field form.Value, does, at string) {
 	r.Places = append(r.Places, Place{r.of, field.Path(), does, at})
 }
 
+// A Contact is an address that receives data, with the keys that are sent to it.
+type Contact struct {
+	Of      string // what the contact belongs to; see Reader.Of
+	Does    string // what is sent to it, such as "search sends documents and questions to"
+	At      string // the address in readable form, without secrets
+	Secrets []Secret
+}
+
+// Contact records that data is sent to an address.
+func (r *Reader) Contact(of, does, address string, secrets []Secret) {
+	r.Contacts = append(r.Contacts, Contact{of, does, Host(address), secrets})
+}
+
+// String describes the contact in one line.
+func (c Contact) String() string {
+	line := strings.TrimRight(c.Does+" "+c.At, " ")
+	for i, s := range c.Secrets {
+		line += []string{", with the key in ", " and in "}[min(i, 1)] + s.Place()
+	}
+	return line
+}
+
 // reachFile records a file as a place, unless the file belongs to the project.
 func (r *Reader) reachFile(field form.Value, file string) {
 	if rel, err := filepath.Rel(r.Dir, file); err != nil || !filepath.IsLocal(rel) {

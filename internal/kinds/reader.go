@@ -24,23 +24,24 @@ import (
 
 // A Reader reads the fields that several kinds share.
 type Reader struct {
-	Dir     string                              // directory that relative paths start from
-	Schema  func(string) (*schema.Schema, bool) // returns the schema with a name
-	Intents map[string]call.Intent              // configured intents
-	Secrets []Secret                            // secrets that the current capability refers to
-	Parts   map[string]any                      // results of ReadSection, by section
-	Closers []func() error                      // functions that stop what capabilities have started
-	Logins  map[string]Login                    // logins, by name of the server
-	Places  []Place                             // places outside the configuration
-	of      string                              // name of the part whose fields are being read; see Of
-	Indexes []string                            // indexes that Index has read
-	Argvs   []Argv                              // commands that Argv has read
-	Passed  []string                            // variables that Env has read
-	Files   []string                            // files whose contents are a part of the configuration
-	Found   bool                                // whether the command found the configuration itself
-	Search  Search
-	Policy  marked.Policy // policy of the section marks; nil if there is none
-	IDs     []string      // IDs of all capabilities
+	Dir      string                              // directory that relative paths start from
+	Schema   func(string) (*schema.Schema, bool) // returns the schema with a name
+	Intents  map[string]call.Intent              // configured intents
+	Secrets  []Secret                            // secrets that the current capability refers to
+	Parts    map[string]any                      // results of ReadSection, by section
+	Closers  []func() error                      // functions that stop what capabilities have started
+	Logins   map[string]Login                    // logins, by name of the server
+	Places   []Place                             // places outside the configuration
+	Contacts []Contact                           // listed in place of the places they are at
+	of       string                              // name of the part whose fields are being read; see Of
+	Indexes  []string                            // indexes that Index has read
+	Argvs    []Argv                              // commands that Argv has read
+	Passed   []string                            // variables that Env has read
+	Files    []string                            // files whose contents are a part of the configuration
+	Found    bool                                // whether the command found the configuration itself
+	Search   Search
+	Policy   marked.Policy // policy of the section marks; nil if there is none
+	IDs      []string      // IDs of all capabilities
 	// Applicator makes the calls of capabilities. Its Registry contains the capabilities built so far.
 	Applicator *call.Applicator
 	Rerankers  []Named

@@ -33,10 +33,9 @@ var table = []struct{ pkg, imports string }{
 	{"internal/progress", ". internal/text internal/view internal/tree"},
 	{"schema", "internal/fields internal/pattern"},
 	{"event", "budget internal/bounds internal/jsonv2 internal/lines schema"},
-	{"internal/spans", "event"},
+	{"x/internal/spans", "event"},
 	{"internal/lines", ""},
 	{"internal/trace", "event internal/jsonv2"},
-	{"internal/otlp", "event internal/redact internal/retryafter internal/spans"},
 	{"internal/jsonv2", ""},
 	{"internal/fields", ""},
 	{"internal/flock", ""},
@@ -132,6 +131,7 @@ var table = []struct{ pkg, imports string }{
 	{"x/retrieve/postgres", "x/retrieve internal/stores"},
 	{"x/retrieve/...", "x/retrieve"},
 	{"x/solve/...", "call internal/kinds internal/redact sandbox"},
+	{"x/otlp", "event internal/bounds internal/form internal/kinds internal/redact internal/retryafter internal/telemetry x/internal/spans"},
 	{"x/lab", "journal internal/canon internal/cases internal/past internal/record internal/terms"},
 	{"x/marks", ". effect internal/address internal/form internal/grants internal/kinds internal/marked schema"},
 	{"x/screen", "internal/display x/screen/internal/tui"},
@@ -155,8 +155,9 @@ var table = []struct{ pkg, imports string }{
 	{"internal/protocol", ". call llm event journal internal/talk internal/turn serve/api"},
 	{"internal/inside", "serve"},
 	{"internal/edn", "internal/bounds internal/jsonv2"},
-	{"cli/internal/config", "internal/otlp internal/webhook plan call/answers call/command call/model call/rest llm/openai llm/anthropic llm/gemini"},
+	{"cli/internal/config", "internal/webhook plan call/answers call/command call/model call/rest llm/openai llm/anthropic llm/gemini"},
 	{"internal/display", "."},
+	{"internal/telemetry", "event internal/kinds"},
 	{"internal/library", ". call llm"},
 	{"cli/internal/publish", "journal call cli/internal/token"},
 	{"internal/respond", "journal call internal/structured"},
@@ -177,7 +178,7 @@ var table = []struct{ pkg, imports string }{
 
 // leaves are packages for an external system, or for tests only. They never import each
 // other.
-var leaves = []string{"llm/openai", "llm/anthropic", "llm/gemini", "llm/script", "tool/fs", "tool/shell", "x/mcp", "journal/sqlite", "journal/postgres", "x/retrieve/sqlite", "x/retrieve/postgres", "x/retrieve/pdf", "internal/otlp"}
+var leaves = []string{"llm/openai", "llm/anthropic", "llm/gemini", "llm/script", "tool/fs", "tool/shell", "x/mcp", "journal/sqlite", "journal/postgres", "x/retrieve/sqlite", "x/retrieve/postgres", "x/retrieve/pdf", "x/otlp"}
 
 type pkg struct {
 	ImportPath, Dir, Name, Doc string

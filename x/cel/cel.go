@@ -15,11 +15,11 @@ import (
 	"github.com/stonelayer/stone/x/cel/internal/expr"
 )
 
-// Failure types besides package call's.
+// The failure types in addition to those of package call.
 const (
-	kindInvalid   = "expression/invalid"    // it cannot be compiled
+	kindInvalid   = "expression/invalid"    // the expression cannot be compiled
 	kindFailed    = "expression/failed"     // the evaluation failed
-	kindTooCostly = "expression/too-costly" // it exceeds its limits of work or memory
+	kindTooCostly = "expression/too-costly" // the evaluation exceeds its limits on work or memory
 )
 
 // Check turns an expression over call and out into a check. The expression must yield true or false. The error locates the
@@ -30,7 +30,7 @@ func Check(expression string) (call.Check, error) {
 }
 
 // AddCheck adds an expression as a check to the Applicator. Validate compares the expression with the type of each input that it
-// checks: a field that the input type lacks is a mistake.
+// checks; a field that the type lacks is a mistake.
 func AddCheck(app *call.Applicator, name, expression string) error {
 	c, facts, err := check(expression)
 	if err != nil {
@@ -74,12 +74,12 @@ func check(expression string) (call.Check, call.CheckFacts, error) {
 	}, facts, nil
 }
 
-// unjudged is the error of an expression that could not be evaluated over an answer.
+// unjudged is the error for an expression that could not be evaluated over an answer.
 type unjudged struct{ error }
 
 func (e *unjudged) Unwrap() error { return e.error }
 
-// Broken returns false: another answer may still pass.
+// Broken returns false, because another answer may still pass.
 func (*unjudged) Broken() bool { return false }
 
 // subject holds the call in the form that expressions see. Its parts are already JSON.
@@ -103,8 +103,8 @@ func subject(req *call.Request) call.JSON {
 
 // Config is the configuration of the capability.
 type Config struct {
-	// Expression is evaluated over call: {'text': 'Hello, ' + call.input.name}. If it is
-	// empty, the input supplies one, and its variables:
+	// Expression is evaluated over call: {'text': 'Hello, ' + call.input.name}. If it is empty, the input supplies an expression
+	// and its variables:
 	//
 	//	{"expression": "a + b", "vars": {"a": 1, "b": 2}}
 	Expression string
@@ -115,8 +115,8 @@ func (c Config) Check() error {
 	return c.fits("", nil)
 }
 
-// fits returns an error if the configuration is invalid, or if no value of the expression fits a schema, as far as its types
-// show.
+// fits returns an error if the configuration is invalid, or if the types of the expression show that none of its values can fit
+// the schema.
 func (c Config) fits(name string, s *schema.Schema) error {
 	if c.Expression == "" {
 		return nil
@@ -135,8 +135,8 @@ func (c Config) fits(name string, s *schema.Schema) error {
 	return nil
 }
 
-// New returns a capability whose out is the value of the expression, of any schema. By default its id is solver/cel, its kind is
-// solver, and it answers cel/eval.
+// New returns a capability whose out is the value of the expression, whatever its schema. By default its id is solver/cel, its
+// kind is solver, and it answers cel/eval.
 func New(m call.Metadata, c Config) call.Capability {
 	m.ID, m.Kind = cmp.Or(m.ID, "solver/cel"), cmp.Or(m.Kind, "solver")
 	if m.Intents == nil {

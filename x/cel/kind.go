@@ -25,7 +25,7 @@ func (language) Formula(text string, variables []string) (call.Expression, error
 
 func (language) Check(text string) (call.Check, call.CheckFacts, error) { return check(text) }
 
-// compiled keeps a failed compilation from becoming an Expression that is not nil.
+// compiled compiles an expression. It keeps a failed compilation from returning an Expression that is not nil.
 func compiled(text string, variables []string, result expr.Result) (call.Expression, error) {
 	program, err := expr.Compile(text, variables, result)
 	if err != nil {

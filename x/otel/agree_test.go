@@ -25,10 +25,10 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/internal/otlp"
 	"github.com/stonelayer/stone/internal/test/eventtest"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/x/otel"
+	"github.com/stonelayer/stone/x/otlp"
 )
 
 // TestAgrees checks that events have the same spans, live and from their trace file: names, kinds,

@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/internal/spans"
+	"github.com/stonelayer/stone/x/internal/spans"
 )
 
 // NewProvider returns a provider that sends spans to a collector over OTLP/HTTP in batches. OpenTelemetry's environment variables

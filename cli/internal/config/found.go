@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,9 +22,9 @@ func Files(dir string) (found []string) {
 	return found
 }
 
-// ProjectFiles returns the files within the project that make up its configuration or occur in program commands: programs,
-// scripts, and files named by an argument or a word in an argument, relative to the project, the program's directory or a
-// directory in the arguments. Files with any extension may be programs.
+// ProjectFiles returns the files within the project that make up its configuration or that commands of programs refer to:
+// programs, scripts, and files named by an argument or by a word in an argument. Such a name may be relative to the project, to
+// the program's directory, or to a directory in the arguments. Files with any extension can be programs.
 func (c *Config) ProjectFiles() (found []string) {
 	add := func(path string) (isDir bool) {
 		rel, err := filepath.Rel(c.Dir, path)
@@ -59,7 +58,8 @@ func (c *Config) ProjectFiles() (found []string) {
 // maxFrom is the maximum number of base directories for paths in a command.
 const maxFrom = 32
 
-// wordsOf returns the possible paths in a command: each argument, its shell words, and its parts between shell operators.
+// wordsOf returns the words of a command that may be paths: each argument, its shell words, and its parts between shell
+// operators.
 func wordsOf(argv []string) (words []string) {
 	const blank, signs = " \t\n", "`;&|()<>"
 	for _, arg := range argv {
@@ -89,7 +89,7 @@ func wordsOf(argv []string) (words []string) {
 	return slices.DeleteFunc(slices.Compact(words), func(w string) bool { return w == "" })
 }
 
-// Indexes returns the index files of the project and its capabilities, each once.
+// Indexes returns the index files of the project and of its capabilities, each once.
 func (c *Config) Indexes() []string {
 	all := slices.Clone(c.reached.Indexes)
 	if index := c.Search.Index; !redact.IsDatabase(index) {
@@ -99,8 +99,8 @@ func (c *Config) Indexes() []string {
 	return slices.Compact(all)
 }
 
-// Reaches returns a line for each program that calls, checks and servers would start; for each address, with its keys, that they,
-// webhooks and searches would contact; and for everything else in fields of these types.
+// Reaches returns one line for each program that capabilities, checks and servers would start; one for each address, with its
+// keys, that these, webhooks and searches would contact; and one for everything else that fields of these types name.
 func (c *Config) Reaches() (lines []string) {
 	type place struct{ of, at string }
 	said := map[place]bool{}
@@ -111,7 +111,7 @@ func (c *Config) Reaches() (lines []string) {
 				said[place{of, s.Place()}] = true
 			}
 		}
-		lines = append(lines, strings.TrimRight(what+" "+at, " ")+with(secrets))
+		lines = append(lines, kinds.Contact{Does: what, At: at, Secrets: secrets}.String())
 	}
 	for _, r := range slices.Concat(c.Capabilities, c.Tools) {
 		of := []string{"capability " + r.ID, "provider " + r.Provider, "server " + r.Server}
@@ -126,15 +126,8 @@ func (c *Config) Reaches() (lines []string) {
 			say(r.ID+" uses keys", "", r.Secrets, of[0])
 		}
 	}
-	if e := c.Search.Embedder; e != nil {
-		say("search sends documents and questions to", kinds.Host(e.Info().Endpoint), c.Search.Secrets, "provider "+c.Search.Provider)
-	}
-	for _, w := range c.Webhooks {
-		say("the webhook "+w.Name+" sends the questions and results of runs to", kinds.Host(w.URL), w.secrets, "webhook "+w.Name)
-	}
-	if line := c.Telemetry.Reaches(); line != "" {
-		lines = append(lines, line)
-		said[place{"telemetry", kinds.Host(c.Telemetry.URL)}], said[place{"telemetry", c.Telemetry.headers.Place()}] = true, true
+	for _, one := range c.reached.Contacts {
+		say(one.Does, one.At, one.Secrets, one.Of)
 	}
 	for _, p := range c.reached.Places {
 		if !said[place{p.Of, p.At}] {
@@ -142,15 +135,4 @@ func (c *Config) Reaches() (lines []string) {
 		}
 	}
 	return lines
-}
-
-func with(secrets []kinds.Secret) string {
-	var keys []string
-	for _, s := range secrets {
-		keys = append(keys, s.Place())
-	}
-	if len(keys) == 0 {
-		return ""
-	}
-	return fmt.Sprintf(", with the key in %s", strings.Join(keys, " and in "))
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/stonelayer/stone/x/acp/harness"
 	"github.com/stonelayer/stone/x/cel"
 	"github.com/stonelayer/stone/x/mcp"
+	"github.com/stonelayer/stone/x/otlp"
 	"github.com/stonelayer/stone/x/retrieve/search"
 	"github.com/stonelayer/stone/x/solve/sat"
 	"github.com/stonelayer/stone/x/solve/uci"
@@ -27,7 +28,7 @@ import (
 
 // linked has every kind.
 var linked = func() (s kinds.Set) {
-	for _, k := range []kinds.Kind{cel.Part, mcp.Part, sat.Part, search.Part, uci.Part, harness.Part} {
+	for _, k := range []kinds.Kind{cel.Part, mcp.Part, sat.Part, search.Part, uci.Part, harness.Part, otlp.Part.Kind} {
 		s.Add(k)
 	}
 	return s

@@ -10,7 +10,6 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
-	"github.com/stonelayer/stone/internal/otlp"
 	"github.com/stonelayer/stone/internal/webhook"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/gemini"
@@ -20,7 +19,7 @@ import (
 // A Webhook is a URL that a server calls when runs end or wait for answers.
 type Webhook struct {
 	Name, URL, Tenant string
-	Pipelines         []string // nil for all
+	Pipelines         []string // nil means all pipelines
 	Private           bool
 	secrets           []kinds.Secret
 }
@@ -57,14 +56,15 @@ func (r *reader) readWebhooks(m *form.Map) {
 			}
 		}
 		w.secrets = r.Reader.Of("webhook "+name, func() { v.Map(read) })
+		r.Contact("webhook "+name, "the webhook "+name+" sends the questions and results of runs to", w.URL, w.secrets)
 		r.Webhooks = append(r.Webhooks, w)
 	})
 }
 
-// mostName is the maximum length of a budget's name, which is part of a key.
+// mostName is the maximum length of a budget's name, because the name is part of a key.
 const mostName = 64
 
-// readBudgets reads the budgets over many runs.
+// readBudgets reads the shared budgets.
 func (r *reader) readBudgets(m *form.Map) {
 	m.At("budgets").Entries(func(name string, v form.Value) {
 		b := budget.Rule{Shared: budget.Shared{Name: name}}
@@ -97,87 +97,35 @@ func (r *reader) readBudgets(m *form.Map) {
 	})
 }
 
-// Telemetry configures the destination of spans.
-type Telemetry struct {
-	otlp.Config
-	headers kinds.Secret
-}
-
-// Read returns an exporter's Config with the current headers.
-func (t Telemetry) Read() (cfg otlp.Config, secrets []string, err error) {
-	cfg = t.Config
-	if t.headers == (kinds.Secret{}) {
-		return cfg, nil, nil
-	}
-	text, err := t.headers.Read()
-	if err == nil {
-		cfg.Header, err = otlp.ParseHeaders(string(text))
-	}
-	if err != nil {
-		return cfg, nil, fmt.Errorf("the headers of :telemetry: %w", err)
-	}
-	for _, values := range cfg.Header {
-		secrets = append(secrets, values...)
-	}
-	return cfg, secrets, nil
-}
-
-// Reaches describes the data sent, or returns "".
-func (t Telemetry) Reaches() string {
-	if t.URL == "" {
-		return ""
-	}
-	what := "the events of runs"
-	if t.Messages {
-		what += ", with the texts of models,"
-	}
-	var secrets []kinds.Secret
-	if t.headers != (kinds.Secret{}) {
-		secrets = append(secrets, t.headers)
-	}
-	return "telemetry sends " + what + " to " + kinds.Host(t.URL) + with(secrets)
-}
-
-func (t *Telemetry) read(r *kinds.Reader, m *form.Map) {
-	read := func(m *form.Map) {
-		m.Need("url")
-		r.Address(m, "url", &t.URL)
-		kinds.SomeText(m, "service", &t.Service)
-		m.At("messages").Bool(&t.Messages)
-		t.headers = r.Secret(m, "headers")
-	}
-	r.Of("telemetry", func() { m.At("telemetry").Map(read) })
-}
-
-// ReadTelemetry reads only the section telemetry of a configuration, by default the one in the nearest directory .stone. It also
-// returns the name of the file, or "".
-func ReadTelemetry(file string) (t Telemetry, from string, err error) {
+// ReadSection reads only one section of a configuration, by default of the one in the nearest directory .stone. It also returns the
+// name of the file. Without a configuration, r is nil.
+func ReadSection(file, section string, linked *kinds.Set) (r *kinds.Reader, from string, err error) {
 	if file == "" {
 		dir, err := Find(".")
 		if err != nil || dir == "" {
-			return t, "", err
+			return nil, "", err
 		}
 		if file, err = fileIn(dir); err != nil || file == "" {
-			return t, "", err
+			return nil, "", err
 		}
 	}
 	v, err := parse(file)
 	if err != nil {
-		return t, file, err
+		return nil, file, err
 	}
 	dir, err := projectOf(file)
 	if err != nil {
-		return t, file, err
+		return nil, file, err
 	}
-	r := &kinds.Reader{Dir: dir}
+	r = &kinds.Reader{Dir: dir, Parts: map[string]any{}}
 	faults := form.Read(v, func(m *form.Map) {
 		m.AllowRest()
-		t.read(r, m)
+		(&reader{Reader: r, linked: linked}).readSections(m, section)
 	})
-	return t, file, invalid(file, faults)
+	return r, file, invalid(file, faults)
 }
 
-// readSearch reads the section search: the project's index, how documents are split, the embedder and the reranker.
+// readSearch reads the section search: the project's index, how documents are split into passages, the embedder and the reranker.
 func (r *reader) readSearch(m *form.Map) {
 	s := &r.Reader.Search
 	s.Index = filepath.Join(r.Reader.Dir, Name, "index.db")
@@ -219,9 +167,10 @@ func (r *reader) readEmbedder(m *form.Map, s *kinds.Search) {
 			r.Config.Secrets = append(r.Config.Secrets, p.key)
 		}
 	}
+	r.Contact("provider "+s.Provider, "search sends documents and questions to", s.Embedder.Info().Endpoint, s.Secrets)
 }
 
-// embedder returns a client for an embedder, or nil if the protocol has none.
+// embedder returns a client for an embedder. It returns nil if the protocol does not support embeddings.
 func (p *provider) embedder(model string, dimensions int) llm.Embedder {
 	key, keys := p.credentials()
 	extra := func(name string) map[string]any {

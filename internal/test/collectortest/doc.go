@@ -1,5 +1,4 @@
-// Package collectortest tests internal/otlp against a real collector, the OTLP receiver of
-// the OpenTelemetry collector, on a port of this machine, and against the names of the
-// conventions at version 1.41. It is a separate module, so that only this test needs the
-// collector.
+// Package collectortest tests x/otlp against a real collector, the OTLP receiver of
+// the OpenTelemetry collector, on a port of this machine. It is a separate module, so that only this test needs
+// the collector.
 package collectortest

@@ -92,7 +92,7 @@ func Hosted(protocol string, list []llm.Tool) (functions []llm.Tool, hosted []ma
 		}
 		object, ok := tool.Provider[protocol]
 		if !ok {
-			return nil, nil, fmt.Errorf("the tool %q is one of another provider (%s): use a model of that protocol, or give the tool an object for %q",
+			return nil, nil, fmt.Errorf("the tool %q is defined only for another provider (%s): use a model of that protocol, or add an object for %q",
 				tool.Name, strings.Join(slices.Sorted(maps.Keys(tool.Provider)), ", "), protocol)
 		}
 		var fields map[string]json.RawMessage

@@ -75,6 +75,7 @@ func TestBrowser(t *testing.T) {
 		p := &program{T: t, path: house, db: filepath.Join(dir, pipeline[0]+".db"), signIn: &signIn}
 		return p.serve(slices.Concat(args, []string{"--"}, pipeline)...)
 	}
+	desk, offered := h.desk()
 	library := &program{T: t, path: house, db: filepath.Join(dir, "library", "stone.db"), signIn: &signIn}
 	library.index()
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute) // on a loaded machine
@@ -86,7 +87,7 @@ func TestBrowser(t *testing.T) {
 		large = (&program{T: t, path: house, db: file, signIn: &signIn}).serve("inspect") + "/runs/million"
 	}
 	specs := exec.CommandContext(ctx, "node", "testdata/browser/specs.mjs")
-	specs.Env = append(os.Environ(), "MODULES="+modules, "CHROMIUM="+chromium, "LARGE="+large, "HOUSE="+house, "DB="+h.db, "FILE="+file, "CALLFILE="+call, "REPORT="+report,
+	specs.Env = append(os.Environ(), "MODULES="+modules, "CHROMIUM="+chromium, "LARGE="+large, "DESK="+desk, "DESKSERVE="+offered, "HOUSE="+house, "DB="+h.db, "FILE="+file, "CALLFILE="+call, "REPORT="+report,
 		"INSPECT="+h.serve("inspect"), "ANSWER="+h.serve("inspect", "--answer"), "SERVE="+serve("article"), "FAILS="+serve("failing"), "SLOW="+serve("slow", "200"), "SPEAKS="+serve("speaking"), "PRICED="+serve("call", "cascade"), "DESIGN="+serve("long", "--design"), "LIBRARY="+library.serve("serve", "--trust", "--address", "127.0.0.1:0", "--grant", "process", "--", "article"))
 	specs.Env = append(specs.Env, "SIGNIN="+strings.Join(signIn, " ")) // after all servers have started
 	if *update {

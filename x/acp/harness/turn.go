@@ -102,7 +102,7 @@ func (t *turn) run(policy sandbox.Policy, prompt string) error {
 	case errors.As(err, new(*call.Error)):
 		return err
 	case exit != nil && !errors.Is(exit, context.Canceled) && !errors.As(exit, new(*sandbox.ExitError)):
-		return unavailable("the program does not start: ", exit)
+		return unavailable("the program cannot be started: ", exit)
 	}
 	said := strings.Join(strings.Fields(stderr.Text(t.secrets.CleanCut)), " ")
 	if said != "" {

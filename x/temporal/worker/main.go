@@ -22,10 +22,10 @@ import (
 	"go.temporal.io/sdk/log"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/internal/otlp"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/postgres"
 	"github.com/stonelayer/stone/journal/sqlite"
+	"github.com/stonelayer/stone/x/otlp"
 	"github.com/stonelayer/stone/x/temporal"
 )
 

@@ -22,18 +22,18 @@ type Result int
 
 // The results.
 const (
-	Any  Result = iota // any value of JSON
+	Any  Result = iota // any JSON value
 	Bool               // true or false
 )
 
 // An Error is a mistake in an expression, with its place.
 type Error struct {
-	Line, Column int // from 1, the column in characters; 0 if unknown
+	Line, Column int // counted from 1, the column in characters; 0 if unknown
 	Reason       string
 	Cause        error // the cause of a stopped evaluation
 }
 
-// Error returns one line.
+// Error returns the message on one line.
 func (e *Error) Error() string {
 	if e.Line == 0 {
 		return e.Reason
@@ -98,8 +98,7 @@ func Compile(text string, variables []string, result Result) (p *Program, err er
 	if t := checked.GetType(checked.Expr().ID()); result == Bool && t.Kind() != types.BoolKind && t.Kind() != types.DynKind {
 		return nil, &Error{Line: 1, Column: 1, Reason: "must be true or false, is " + cel.FormatCELType(t)}
 	}
-	// The running program knows variables by name only, so that all programs share the
-	// functions of one environment.
+	// A running program looks up variables by name, so all programs can share the functions of one environment.
 	program, err := world.env.PlanProgram(checked, limits...)
 	if err != nil {
 		return nil, &Error{Reason: oneLine(err.Error())}
@@ -180,7 +179,7 @@ func levels(e ast.Expr) int {
 		own := 1
 		for _, entry := range e.AsMap().Entries() {
 			if entry.AsMapEntry().Key().Kind() != ast.LiteralKind {
-				own = 4 // key and value may both have a large type
+				own = 4 // key and value may both have deeply nested types
 			}
 		}
 		return own + deepest(children(e)...)
@@ -228,7 +227,7 @@ func isNamespace(call ast.CallExpr) bool {
 	return err == nil && world.env.HasFunction(call.Target().AsIdent()+"."+call.FunctionName())
 }
 
-// fault returns the first mistake.
+// fault returns the first of the mistakes.
 func fault(errs []*common.Error) *Error {
 	reason := strings.ReplaceAll(errs[0].Message, " (in container '')", "")
 	if name, ok := strings.CutPrefix(reason, "undeclared reference to "); ok {
@@ -239,7 +238,7 @@ func fault(errs []*common.Error) *Error {
 		}
 	}
 	if wrong, ok := strings.CutPrefix(reason, "Syntax error: "); ok {
-		wrong, _, _ = strings.Cut(wrong, " expecting {") // the list of all tokens
+		wrong, _, _ = strings.Cut(wrong, " expecting {") // removes the list of all tokens
 		reason = "syntax error: " + strings.NewReplacer("mismatched input '<EOF>'", "the expression is incomplete", "'<EOF>'", "the end of the expression").Replace(wrong)
 	}
 	return at(errs[0].Location, reason)

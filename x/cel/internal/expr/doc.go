@@ -9,6 +9,7 @@
 // compared with each other.
 //
 // An expression may come from anywhere, even from a model: it can use only its variables, and Compile and Program.Eval limit its
-// cost. Its text can have at most 8,192 characters, 50 levels, 12 macros (all, exists, map …) and 2,000 nodes after macro
-// expansion. An evaluation is stopped after about a million operations, or when a value has more than about a million elements.
+// cost. Its text can have at most 8,192 characters, 50 levels of nesting, 12 macros (all, exists, map …) and 2,000 nodes after
+// macro expansion. An evaluation is stopped after about a million operations, or when a value has more than about a million
+// elements.
 package expr

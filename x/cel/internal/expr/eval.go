@@ -20,8 +20,7 @@ import (
 	"github.com/stonelayer/stone/internal/canon"
 )
 
-// ErrTooCostly is the cause of an *Error when an expression needs more work or memory
-// than allowed.
+// ErrTooCostly is the cause of an *Error if an expression needs more work or memory than is allowed.
 var ErrTooCostly = errors.New("too costly")
 
 // Bool evaluates an expression that was compiled for Bool. See Eval.
@@ -98,8 +97,7 @@ type scope struct {
 
 var _ cel.Activation = (*scope)(nil)
 
-// ResolveName returns a variable. A variable without a value is an error only where the
-// value is needed.
+// ResolveName returns a variable. A missing value is an error only where the value is needed.
 func (s *scope) ResolveName(name string) (any, bool) {
 	if v, ok := s.values[name]; ok {
 		return v, true
@@ -119,7 +117,7 @@ func (s *scope) ResolveName(name string) (any, bool) {
 	return value, true
 }
 
-// Parent returns nil: the scope has all variables.
+// Parent returns nil, because the scope contains all variables.
 func (s *scope) Parent() cel.Activation { return nil }
 
 func decode(text []byte) (ref.Val, error) {
@@ -132,8 +130,8 @@ func decode(text []byte) (ref.Val, error) {
 	return convert(v)
 }
 
-// convert converts a value and everything in it to values of the language: a value that is only wrapped
-// would be measured again on every read.
+// convert converts a value and everything in it to values of the language. Values that are only wrapped would be measured again
+// on every read.
 func convert(v any) (_ ref.Val, err error) {
 	switch v := v.(type) {
 	case json.Number:
@@ -158,7 +156,7 @@ func convert(v any) (_ ref.Val, err error) {
 	return types.DefaultTypeAdapter.NativeToValue(v), nil
 }
 
-// appendJSON writes a value as JSON, not yet canonical.
+// appendJSON appends a value as JSON that is not yet canonical.
 func appendJSON(dst []byte, v ref.Val, depth int) ([]byte, error) {
 	if len(dst) > maxText || depth > 10_000 {
 		return nil, errTooLarge

@@ -51,11 +51,11 @@ type fitting struct {
 	tree    *ast.AST
 	fields  []*decls.VariableDecl
 	fault   *Error
-	hidden  int64 // operands that loosen hid
+	hidden  int64 // the number of operands whose type loosen has hidden
 }
 
-// walk visits an expression and returns the schema of its value and how it is written; a nil schema accepts anything.
-// bound are the variables of the macros around it.
+// walk visits an expression and returns the schema of its value and its text. A nil schema accepts anything. Bound contains the
+// variables of the enclosing macros.
 func (f *fitting) walk(e ast.Expr, bound map[string]*schema.Schema) (s *schema.Schema, path string) {
 	if f.fault != nil {
 		return nil, ""
@@ -105,7 +105,7 @@ func (f *fitting) walk(e ast.Expr, bound map[string]*schema.Schema) (s *schema.S
 		after[c.AccuVar()] = nil
 		inside := maps.Clone(after)
 		inside[c.IterVar()] = elements(list)
-		if c.HasIterVar2() { // the first is the index
+		if c.HasIterVar2() { // the first variable is the index
 			inside[c.IterVar()], inside[c.IterVar2()] = nil, elements(list)
 		}
 		f.walk(c.LoopCondition(), inside)
@@ -144,7 +144,7 @@ func (f *fitting) isInteger(name string) bool {
 	return slices.ContainsFunc(f.fields, func(v *decls.VariableDecl) bool { return v.Name() == name && v.Type() == types.IntType })
 }
 
-// at looks a field up. A field that no value of the schema has is a fault.
+// at returns the schema of a field. If no value of the schema has the field, it reports a fault.
 func (f *fitting) at(e ast.Expr, s *schema.Schema, path, field string) *schema.Schema {
 	below, ok := s.At(field)
 	if !ok && f.fault == nil {
@@ -160,7 +160,7 @@ func elements(s *schema.Schema) *schema.Schema {
 		return nil
 	}
 	if list, ok := of.Type.([]any); ok && len(list) == 2 && slices.Contains(list, any("null")) && slices.Contains(list, any("array")) {
-		of.Type = "array" // a slice of Go
+		of.Type = "array" // the schema of a Go slice
 	}
 	if of.Type != "array" {
 		return nil
@@ -175,7 +175,7 @@ func elements(s *schema.Schema) *schema.Schema {
 // scalar returns the type of a schema whose values have one simple type, or nil.
 func scalar(s *schema.Schema) *types.Type {
 	var of struct{ Type string }
-	if s == nil || json.Unmarshal(s.JSON(), &of) != nil { // several types, or any
+	if s == nil || json.Unmarshal(s.JSON(), &of) != nil { // several types, or any type
 		return nil
 	}
 	switch of.Type {

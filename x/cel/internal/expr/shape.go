@@ -12,8 +12,8 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Schema returns the shape of the value that is known before evaluation: the fields of a map literal, the result types of
-// functions. A part that depends on the type of a variable may be anything.
+// Schema returns what is known about the value before evaluation: the fields of a map literal and the result types of functions.
+// A part that depends on the type of a variable may be anything.
 func (p *Program) Schema() (*schema.Schema, error) {
 	text, err := json.Marshal(shapeOf(p.checked, p.checked.Expr()))
 	if err != nil {
@@ -22,7 +22,7 @@ func (p *Program) Schema() (*schema.Schema, error) {
 	return schema.Parse(text)
 }
 
-// A shape is a JSON Schema.
+// A shape is a JSON Schema as data.
 type shape map[string]any
 
 func shapeOf(checked *ast.AST, e ast.Expr) shape {
@@ -62,7 +62,7 @@ func listShape(checked *ast.AST, list ast.ListExpr) shape {
 	return shape{"type": "array", "items": oneOf(items...)}
 }
 
-// fieldsShape is the shape of a map whose keys are all written out, or nil for any other map.
+// fieldsShape returns the shape of a map literal whose keys are all constants, or nil for any other map.
 func fieldsShape(checked *ast.AST, m ast.MapExpr) shape {
 	properties, required := shape{}, []string{}
 	for _, entry := range m.Entries() {

@@ -20,13 +20,13 @@ const (
 	maxNodes     = 2000
 	maxDepth     = 50
 	maxMacros    = 12
-	maxType      = 24 // levels of lists and maps that a type may have
+	maxType      = 24 // the maximum nesting of lists and maps in a type
 	maxCost      = 1_000_000
-	maxMemory    = 1 << 20   // elements, or tens of bytes of text
-	maxNesting   = 1000      // of a value
-	maxText      = 8 << 20   // bytes of one value
-	maxRegex     = 1000      // instructions
-	maxPairs     = 4_000_000 // comparisons of one call
+	maxMemory    = 1 << 20   // in elements, or in tens of bytes of text
+	maxNesting   = 1000      // the nesting of a value
+	maxText      = 8 << 20   // in bytes, for one value
+	maxRegex     = 1000      // in instructions
+	maxPairs     = 4_000_000 // comparisons in one call
 	maxRange     = 10_000
 	maxPrecision = 100
 )
@@ -38,7 +38,7 @@ var limits = []cel.ProgramOption{
 	cel.MemoryTracking(
 		types.MemoryTrackerSizeCalculator(types.NewSizeCalculator(
 			types.SizeCalculatorMaxDepth(maxNesting), types.SizeCalculatorMaxTraversal(maxMemory))),
-		// Otherwise a list built by a macro would be measured whenever it grows.
+		// With a shorter interval, a list built by a macro would be measured each time it grows.
 		types.MemoryTrackerSampleInterval(500),
 	),
 	cel.InterruptCheckFrequency(100),
@@ -105,7 +105,7 @@ var (
 	errTooLong  = errors.New("the arguments are too large")
 )
 
-// guards reject calls that could be disproportionately costly: the cost of a function is counted only after its call.
+// guards reject calls that could be disproportionately costly, because the cost of a function is counted only after the call.
 var guards = map[string]func(args []ref.Val) error{
 	"replace":         replaceable,
 	"join":            joinable,
@@ -121,7 +121,7 @@ var guards = map[string]func(args []ref.Val) error{
 	"sets.intersects": pairs,
 }
 
-// guard wraps a function of the environment in a test.
+// guard wraps a function of the environment so that allow is called before each call.
 func guard(env *cel.Env, name string, allow func([]ref.Val) error) (cel.EnvOption, error) {
 	f, ok := env.Functions()[name]
 	if !ok {
@@ -201,7 +201,7 @@ func joinable(args []ref.Val) error {
 	return nil
 }
 
-// pairs rejects calls that compare each element of one argument with each element of another or of itself.
+// pairs rejects calls that would compare too many pairs of elements, either of two arguments or within one argument.
 func pairs(args []ref.Val) error {
 	other := args[0]
 	if len(args) > 1 {
@@ -213,7 +213,7 @@ func pairs(args []ref.Val) error {
 	return nil
 }
 
-// length returns the length of a value, or 0 for values without one.
+// length returns the length of a value, or 0 if the value has no length.
 func length(v ref.Val) int {
 	switch v := v.(type) {
 	case types.String:

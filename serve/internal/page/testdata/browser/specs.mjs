@@ -6,7 +6,7 @@ import { strict as assert } from "node:assert";
 import { readFileSync, writeFileSync } from "node:fs";
 import { differences, faultsOf, mutations, shapeOf } from "./shape.mjs";
 
-const { MODULES, CHROMIUM, INSPECT, ANSWER, SERVE, FAILS, SLOW, SPEAKS, PRICED, LIBRARY, CALLFILE, REPORT, HOUSE, DB, FILE, SPEC, LARGE, SIGNIN, GALLERY, DESIGN, VIEWS, SHAPES } = process.env;
+const { MODULES, CHROMIUM, INSPECT, ANSWER, SERVE, FAILS, SLOW, SPEAKS, PRICED, LIBRARY, CALLFILE, REPORT, HOUSE, DB, DESK, DESKSERVE, FILE, SPEC, LARGE, SIGNIN, GALLERY, DESIGN, VIEWS, SHAPES } = process.env;
 const require = createRequire(MODULES + "/");
 const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
@@ -952,9 +952,9 @@ spec("all scripts have at most 20 KB", async (page) => {
 });
 // The pictures of the documents. Those that are kept are written only if GALLERY names their folder.
 const gallery = {
-	overview: [INSPECT, "/overview"], runs: [INSPECT, "/"], pipeline: [SERVE, "/pipelines/article"], "run-failed": [INSPECT, "/runs/failing"],
-	"run-lanes": [INSPECT, "/runs/fan"], call: [INSPECT, "/runs/cascade/step?path=tickets/summarise"], agent: [INSPECT, "/runs/agent/step?path=repair"],
-	evaluation: [INSPECT, "/runs/new"], compare: [INSPECT, "/compare?a=cascade&b=race"],
+	overview: [DESK, "/overview"], runs: [DESK, "/"], pipeline: [DESKSERVE, "/pipelines/reply"], "run-failed": [DESK, "/runs/reply-4718"],
+	"run-lanes": [DESK, "/runs/invoices-november"], call: [DESK, "/runs/ticket-4711/step?path=tickets/summarise"], agent: [DESK, "/runs/repair-mean/step?path=repair"],
+	evaluation: [DESK, "/runs/triage-small"], compare: [DESK, "/compare?a=ticket-4711&b=ticket-4711-race"],
 };
 for (const [name, [at, path]] of Object.entries(gallery))
 	spec("picture: " + name, { viewport: { width: 1280, height: 640 } }, async (page) => {

@@ -122,7 +122,7 @@ func summarising(strategy string) stone.Ashlar {
 }
 
 // paying is an agent whose tool needs an approval.
-func paying() stone.Ashlar {
+func paying(order string) stone.Ashlar {
 	type payment struct {
 		Order  int    `json:"order" jsonschema:"number of the order"`
 		Amount string `json:"amount" jsonschema:"in EUR"`
@@ -132,11 +132,11 @@ func paying() stone.Ashlar {
 		return fmt.Sprintf("refunded %s EUR for order %d", p.Amount, p.Order), nil
 	})
 	m := script.New(
-		script.Call("refund", `{"order":90071992547409931,"amount":"18.50","reason":"the cup arrived broken"}`),
+		script.Call("refund", `{"order":`+order+`,"amount":"18.50","reason":"the cup arrived broken"}`),
 		script.Text("The money is on its way."),
 	)
 	return agent.New("support", refund, m, agent.Config{
-		System: agent.Say("You help customers of a pottery."), User: agent.Say("My cup arrived broken. Order 90071992547409931."),
+		System: agent.Say("You help customers of a pottery."), User: agent.Say("My cup arrived broken. Order " + order + "."),
 		Use: []agent.Middleware{tool.Confirm(pay, tool.Ask)},
 	})
 }

@@ -1,5 +1,4 @@
-// Command house makes the runs that the tests of the pages look at. Its first argument
-// after -- names the pipeline.
+// Command house creates the runs that the tests of the pages use. Its first argument after -- is the name of the pipeline.
 package main
 
 import (
@@ -77,13 +76,23 @@ func pipeline(args []string) (stone.Ashlar, error) {
 	case "call":
 		return summarising(append(args, call.Cascade)[1]), nil
 	case "paying":
-		return paying(), nil
+		return paying("90071992547409931"), nil
 	case "improving":
 		return improving(), nil
 	case "adding":
 		return adding(len(args) > 1), nil
 	case "speaking":
 		return speaking(), nil
+	case "reply":
+		return replying("A new invoice is on its way."), nil
+	case "refund":
+		return replying("You get a refund."), nil
+	case "invoices":
+		return invoicing(n), nil
+	case "triage":
+		return triaging(len(args) > 1), nil
+	case "support":
+		return paying("4711"), nil
 	case "slow":
 		return stone.Seq("slow", start, fan(n)), nil
 	}
@@ -122,7 +131,7 @@ func publishing() stone.Ashlar {
 	})
 }
 
-// fan measures n things, of which one in a thousand fails and is lost. A small one is slow.
+// fan measures n things. One in a thousand fails and is lost. A small fan is slow.
 func fan(n int) stone.Ashlar {
 	list := dag.ReaderFunc(func(dag.DAG) ([]int, error) {
 		all := make([]int, n)
@@ -183,7 +192,7 @@ func repairing() stone.Ashlar {
 
 const attack = `<script>document.title="owned"</script><img src=x onerror="document.title='owned'">"'><svg/onload=alert(1)>{{.}}</textarea></pre></title>javascript:alert(1)`
 
-// hostile has script wherever a text can be.
+// hostile contains a script wherever a text is possible.
 func hostile() stone.Ashlar {
 	return stone.Seq("hostile", say(attack, draft, attack),
 		stone.Ask("<script>document.title='owned'</script>", draft, approval, func(text string) string { return text }, stone.Choices(attack, "no")))

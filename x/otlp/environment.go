@@ -20,7 +20,7 @@ func FromEnv(getenv func(string) string) (cfg Config, err error) {
 		return "", ""
 	}
 	headers, from := either("HEADERS")
-	if cfg.Header, err = ParseHeaders(headers); err != nil {
+	if cfg.Header, err = parseHeaders(headers); err != nil {
 		return Config{}, fmt.Errorf("%s: %w", from, err)
 	}
 	cfg.Service = getenv("OTEL_SERVICE_NAME")
@@ -45,9 +45,9 @@ func FromEnv(getenv func(string) string) (cfg Config, err error) {
 	return cfg, nil
 }
 
-// ParseHeaders parses headers in the format of OTEL_EXPORTER_OTLP_HEADERS: comma-separated key=value pairs, with values escaped as
+// parseHeaders parses headers in the format of OTEL_EXPORTER_OTLP_HEADERS: comma-separated key=value pairs, with values escaped as
 // in a URL. An error contains the invalid key, but no value.
-func ParseHeaders(s string) (http.Header, error) {
+func parseHeaders(s string) (http.Header, error) {
 	h := http.Header{}
 	for i, pair := range strings.Split(s, ",") {
 		if strings.TrimSpace(pair) == "" {

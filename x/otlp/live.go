@@ -12,7 +12,7 @@ import (
 
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/retryafter"
-	"github.com/stonelayer/stone/internal/spans"
+	"github.com/stonelayer/stone/x/internal/spans"
 )
 
 // Limits of a Live.

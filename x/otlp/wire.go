@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/internal/bounds"
-	"github.com/stonelayer/stone/internal/spans"
+	"github.com/stonelayer/stone/x/internal/spans"
 )
 
 // Span kinds and status codes of the protocol.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/internal/spans"
+	"github.com/stonelayer/stone/x/internal/spans"
 )
 
 // An emitter is a [spans.Emitter] that passes each ended span to emit.

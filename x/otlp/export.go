@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/internal/spans"
+	"github.com/stonelayer/stone/x/internal/spans"
 )
 
 // Config configures an export.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/internal/otlp"
+	"github.com/stonelayer/stone/x/otlp"
 )
 
 // A trace is sent to a collector, which here is a server that takes everything.

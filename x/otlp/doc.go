@@ -4,6 +4,10 @@
 //	report, err := otlp.Export(ctx, file, otlp.Config{URL: "http://127.0.0.1:4318"})
 //	live, err := otlp.NewLive(otlp.Config{URL: "http://127.0.0.1:4318"}, say)
 //
+// A program with cli.Main sends the spans of its runs, and has export --as otlp, with this part:
+//
+//	func main() { cli.Main(Pipeline, otlp.Part) }
+//
 // # Spans
 //
 // A run is the root span. Below it there is a span for every ashlar, lane, model turn, tool call and attempt of a call that the

@@ -1,4 +1,4 @@
-// Package spans converts the events of runs to spans, for trace files (package internal/otlp) and for running runs (module
+// Package spans converts the events of runs to spans, for trace files (package x/otlp) and for running runs (module
 // x/otel).
 //
 // A [Maker] decides which events start a span, end it or happened during it, and determines the span's name, its attributes and

@@ -142,7 +142,7 @@ func TestHeaders(t *testing.T) {
 		http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
 	}))
 	defer server.Close()
-	h, err := ParseHeaders("api-key=a%20b,, other = c=d ,other=e")
+	h, err := parseHeaders("api-key=a%20b,, other = c=d ,other=e")
 	if err != nil || fmt.Sprint(h) != "map[Api-Key:[a b] Other:[c=d e]]" {
 		t.Fatalf("%v, %v", h, err)
 	}
@@ -156,7 +156,7 @@ func TestHeaders(t *testing.T) {
 		"k=s3cret%":      `the value of header "k" is not escaped as in a URL: write %25 for a percent sign`,
 		"k=s3cret%0d%0a": `the value of header "k" is not escaped as in a URL: write %25 for a percent sign`,
 	} {
-		if _, err := ParseHeaders(in); message(err) != want {
+		if _, err := parseHeaders(in); message(err) != want {
 			t.Errorf("%q: %v", in, err)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"math"
 
-	"github.com/stonelayer/stone/internal/spans"
+	"github.com/stonelayer/stone/x/internal/spans"
 )
 
 // A proto is a protobuf message that is being written. Its methods omit zero values, as the protocol specifies. Field numbers
