@@ -51,7 +51,7 @@ func (a *app) resume(c *cobra.Command) {
 		case args[0] != everyRun:
 			return a.goOn(c, args[0])
 		case c.Flags().Changed("again"), c.Flags().Changed("lost"):
-			return errors.New("--again and --lost are about one run: want its name in place of all")
+			return errors.New("--again and --lost apply to one run: name it in place of all")
 		}
 		return a.resumeAll(c)
 	}
@@ -112,7 +112,7 @@ func (a *app) cancelRun(c *cobra.Command, name string) error {
 	if !errors.As(err, new(*exitError)) { // an exitError has already been printed
 		a.complain("%v", err)
 	}
-	a.complain("the tasks of its agents go on")
+	a.complain("its tasks at other agents continue")
 	return a.withStore(c.Context(), records)
 }
 
@@ -158,9 +158,9 @@ func (a *app) resumeAll(c *cobra.Command) error {
 		a.complain("%s can continue in the programs that started them", text.Plural(others, "other run"))
 	}
 	if len(left) == 0 && check {
-		a.complain("no run waits or was interrupted")
+		a.complain("no run is waiting or interrupted")
 	} else if len(left) == 0 {
-		a.complain("no run can continue: waiting ones need an answer, and failed ones are resumed by name")
+		a.complain("no run can continue: waiting runs need an answer, and failed runs must be resumed by name")
 	}
 	signals := make(chan os.Signal, 1) // the runs receive the signals, too
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
