@@ -242,7 +242,7 @@ func unknown(c *cobra.Command, args []string) error {
 	}
 	hint := fmt.Sprintf("see %s --help", c.CommandPath())
 	if home := homes[args[0]]; home != nil && !c.HasParent() {
-		hint = fmt.Sprintf("give cli.Main the part of package %s, or the parts of cli/all for all", home[0])
+		hint = fmt.Sprintf("pass cli.Main the part of package %s, or the parts of cli/all for all", home[0])
 	} else if near := meant(c, args[0]); len(near) > 0 {
 		hint = fmt.Sprintf("did you mean %s?", strings.Join(near, " or "))
 	} else if i := slices.IndexFunc(entries(), func(e entry) bool { return e.path[strings.LastIndex(e.path, " ")+1:] == args[0] }); i >= 0 {

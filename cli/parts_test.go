@@ -35,8 +35,8 @@ func noScreen(context.Context, display.Config) (stone.Result, error) {
 // A command of a part that is not linked says which part has it.
 func TestCommandsOfOtherParts(t *testing.T) {
 	for name, want := range map[string]string{
-		"eval":      "give cli.Main the part of package github.com/stonelayer/stone/x/eval/commands, or the parts of cli/all for all",
-		"index":     "give cli.Main the part of package github.com/stonelayer/stone/x/retrieve/commands, or the parts of cli/all for all",
+		"eval":      "pass cli.Main the part of package github.com/stonelayer/stone/x/eval/commands, or the parts of cli/all for all",
+		"index":     "pass cli.Main the part of package github.com/stonelayer/stone/x/retrieve/commands, or the parts of cli/all for all",
 		"elsewhere": "see prog --help",
 	} {
 		var errs bytes.Buffer

@@ -136,7 +136,7 @@ func unanswered(h *command.Host, r eval.Report) error {
 	case worst.Errors == 0:
 		return nil
 	}
-	h.Complain("%d of %d answers have no score and are not in the mean%s", worst.Errors, r.Cases*r.Trials, why)
+	h.Complain("%d of %d answers have no score and are excluded from the mean%s", worst.Errors, r.Cases*r.Trials, why)
 	return nil
 }
 
@@ -265,7 +265,7 @@ func printReport(h *command.Host, r eval.Report, d dag.DAG, run *command.Run, fl
 		before, err := run.Find(context.Background(), r.Against.With)
 		for _, s := range r.Against.Scores {
 			if err == nil && len(s.Turned) > 0 {
-				h.Complain("what turned, step by step: %s", run.Command("diff", before.ID, run.ID, "--under", s.Turned[0].Path))
+				h.Complain("to see what changed, step by step: %s", run.Command("diff", before.ID, run.ID, "--under", s.Turned[0].Path))
 				break
 			}
 		}
@@ -273,7 +273,7 @@ func printReport(h *command.Host, r eval.Report, d dag.DAG, run *command.Run, fl
 	if err := possiblyPaid(h, run); err != nil {
 		return err
 	}
-	h.Complain("to score these answers again without asking: --reuse=%s", run.ID)
+	h.Complain("to score these answers again without new calls: --reuse=%s", run.ID)
 	return nil
 }
 
@@ -288,7 +288,7 @@ func possiblyPaid(h *command.Host, run *command.Run) error {
 		return err
 	}
 	if _, cost := journal.Total(steps); cost.Possible.Attempts > 0 {
-		h.Complain("possibly paid, but not in the report: $%s for %d attempts without a result", cmp.Or(money.USD(cost.Possible.USD, false), "0"), cost.Possible.Attempts)
+		h.Complain("possibly billed, but not in the report: $%s for %d attempts without a result", cmp.Or(money.USD(cost.Possible.USD, false), "0"), cost.Possible.Attempts)
 	}
 	return nil
 }
