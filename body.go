@@ -275,7 +275,7 @@ func (f *frame) await(ctx context.Context, body *frame, d dag.DAG) (dag.DAG, err
 		return d, err
 	}
 	if x := f.extra.Load(); x != nil {
-		if g := x.ground.Load(); g != nil && g.awaited { // awaited by this call or an earlier one
+		if g := x.ground.Load(); g != nil && g.awaited { // Await has returned, in this call or an earlier one
 			return g.bare, nil
 		}
 	}
@@ -327,7 +327,7 @@ func (f *frame) lift(ctx context.Context, d dag.DAG, agree func(dag.DAG) error) 
 		return nil
 	}
 	_, err := w.f.lift(ctx, front, move)
-	if err == nil && !asked { // enclosing flows are unchanged
+	if err == nil && !asked { // no enclosing flow was rebased
 		err = move(front)
 	}
 	return out, err

@@ -20,7 +20,7 @@ import (
 type Failure struct {
 	Kind   kind.Kind // for programs to branch on
 	Reason string    // one line, for a person
-	Path   string    // where in the tree it happened, for example "review/loop[2]/draft"
+	Path   string    // the address of the step that failed, for example "review/loop[2]/draft"
 	Cause  error     // the error of the body, or nil
 }
 
@@ -225,9 +225,9 @@ func (r *run) cleaned(f *Failure) (*Failure, map[string]string) {
 // A Finding is one error or warning about a pipeline.
 type Finding struct {
 	Type    string `json:"type"`              // a code such as "missing-producer"; docs/reference/findings.md lists them
-	Warning bool   `json:"warning,omitempty"` // the pipeline may still run
+	Warning bool   `json:"warning,omitempty"` // whether this is a warning: the pipeline may still run
 	Ashlar  string `json:"ashlar"`            // the name of the ashlar at fault
-	Path    string `json:"path"`              // its address in the tree
+	Path    string `json:"path"`              // the address of that ashlar in the tree
 	Queried string `json:"queried,omitempty"` // the type, or the field of a lens, at fault
 	Message string `json:"message"`           // what is wrong and what to do
 	// Suggestion is the most similar valid name, such as the name of a type, or "".

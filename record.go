@@ -98,7 +98,7 @@ func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (st
 		return step.Record{}, f.mismatch(key, "it was recorded for another input than the %s now has: make the program deterministic again, resume with --force to keep the record, or with --again to repeat the work", key.Kind)
 	case unfinished != nil:
 		return step.Record{}, unfinished
-	case err != nil && f.over() != nil: // the recorder was told to stop too
+	case err != nil && f.over() != nil: // the recorder was stopped too
 		return step.Record{}, f.over()
 	case err != nil:
 		return step.Record{}, f.run.halt(recorderFailure(key.Path, err))
@@ -112,7 +112,7 @@ func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (st
 func (f *frame) ask(at *frame, key step.Key, do func(context.Context) (step.Record, error)) (rec step.Record, err error) {
 	defer at.caught(&err)
 	recorder := f.run.recorder
-	if recorder == nil { // only for earlier attempts
+	if recorder == nil { // there are only the results of earlier attempts
 		recorder = forgetful{}
 	}
 	if tries := f.tries(); tries != nil {

@@ -162,7 +162,7 @@ func kept[T any](name string, v T) (T, error) {
 	if err != nil {
 		return out, badContent(err)
 	}
-	err = jsonv2.UnmarshalV1(raw, &out) // copies the parts of raw that it keeps
+	err = jsonv2.UnmarshalV1(raw, &out) // the decoder copies the parts of raw that it keeps
 	if cap(raw) <= maxText {
 		*text = raw
 		texts.Put(text)

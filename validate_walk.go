@@ -177,7 +177,7 @@ func (v *validator) named(out dag.AnyType) bool {
 // dropped.
 func (v *validator) inside(s *spec) {
 	last, gains, rounds, m := v.last, len(v.gains), v.rounds, v.begin()
-	v.rounds = 0 // each round drops the nodes of a leaf's children
+	v.rounds = 0 // the nodes of a leaf's children are dropped in each round
 	v.helpers++
 	if !s.walk.hasWrites() {
 		v.writes(s.out)

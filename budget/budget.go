@@ -51,7 +51,7 @@ type Account struct {
 	open   int                // the number of unsettled estimates
 	run    bool               // whether the account was made by Run
 	below  func(string) Usage // for an account made by Run; see Earlier
-	runs   map[string]bill    // resumable runs, by id
+	runs   map[string]bill    // the bills of resumable runs, by id
 }
 
 // A tree is the shared state of an account and all accounts under it. They share a lock, because an amount is taken from a whole

@@ -37,7 +37,7 @@ var Admitted = dag.NewType[Admission]("stone/admitted")
 //		call.Admit("door", app, call.From(Question), call.Done{Must: []string{"no-secrets"}}),
 //		…)
 //
-// For an agent see agent.Config.Admit. The step produces a node of type [Admitted], or fails with "input/rejected". The
+// For an agent, see agent.Config.Admit. The step produces a node of type [Admitted], or fails with "input/rejected". The
 // Applicator must be complete when the step is validated or run. Its policy does not apply.
 func Admit(name string, app *Applicator, input dag.Reader[any], done Done) stone.Ashlar {
 	d := &door{name: name, spec: Spec{Applicator: app, Input: input, Admit: done}}

@@ -78,7 +78,7 @@ func (l *lane) compiled(e *entry, req *Request, reply *Reply, step string) (ston
 	l.compiling.Lock() // an abandoned model may still be checking its plan
 	defer l.compiling.Unlock()
 	c := &l.compilation
-	bindings := strings.TrimPrefix(string(reply.Bindings), "null") // as in a record without bindings
+	bindings := strings.TrimPrefix(string(reply.Bindings), "null") // a record without bindings contains null
 	if c.plan == "" || string(reply.Plan) != c.plan || bindings != c.bindings || !slices.Equal(req.Effects, c.effects) {
 		*c = compilation{plan: string(reply.Plan), bindings: bindings, effects: req.Effects}
 		c.ashlar, c.err = l.app.Plans.Plan(l.brought(l.ctx, e), l.app, req, reply, base, dag.Types(l.spec.reads()...))

@@ -26,7 +26,7 @@ type breaker struct {
 	failed  int // the number of failures in a row
 	until   time.Time
 	probing bool
-	busy    time.Time // the capability has requested a pause until then
+	busy    time.Time // until when the capability has requested a pause
 }
 
 // maxBusy is the longest pause that a capability can request by declaring itself busy.

@@ -73,7 +73,7 @@ type kept struct {
 	*Record
 	Strategy string           `json:"strategy,omitempty"`
 	Door     []Verdict        `json:"door,omitempty"`     // the verdicts of Input
-	Verdicts [][]Verdict      `json:"verdicts,omitempty"` // of Tried, by index
+	Verdicts [][]Verdict      `json:"verdicts,omitempty"` // the verdicts of Tried, by index
 	Findings []stone.Findings `json:"findings,omitempty"` // of Tried, by index
 }
 
@@ -120,7 +120,7 @@ func (r *Record) meta() map[string]string {
 	b := buffers.Get().(*[]byte)
 	defer buffers.Put(b)
 	text, err := canon.Append((*b)[:0], r.keep())
-	if err != nil { // only a message with invalid UTF-8 cannot be encoded
+	if err != nil { // fails only for a message with invalid UTF-8
 		text, _ = canon.Append((*b)[:0], &Record{Intent: r.Intent, Cap: r.Cap, Attempts: r.Attempts, Failure: r.Failure, Error: "no record: " + err.Error()})
 	}
 	*b = text

@@ -18,9 +18,9 @@ type Principal struct {
 
 // A Rule lists the roles that a principal must have for an effect.
 type Rule struct {
-	Any       []string `json:"any,omitempty"`       // one of these is enough
-	All       []string `json:"all,omitempty"`       // all of these are also enough
-	Forbidden []string `json:"forbidden,omitempty"` // the effect is denied to anyone with one of these
+	Any       []string `json:"any,omitempty"`       // the principal needs one of these roles
+	All       []string `json:"all,omitempty"`       // the principal may instead have all of these roles
+	Forbidden []string `json:"forbidden,omitempty"` // the effect is denied to a principal with one of these roles
 }
 
 // allows reports whether the roles meet the rule. A rule with neither Any nor All denies only the forbidden roles. An empty rule

@@ -16,7 +16,7 @@ import (
 // node of the type; All, Since and Optional return other queries for the same type. The zero Query asks for nothing.
 type Query struct {
 	mode     mode
-	typ      AnyType // nil for Latest, Everything and nothing
+	typ      AnyType // nil for Latest, Everything and the zero Query
 	after    AnyType // for Since
 	lens     *lens   // for Lens
 	optional bool
@@ -44,7 +44,7 @@ const (
 // A Querier declares what a step reads. Queries and readers are Queriers.
 type Querier interface{ Queries() []Query }
 
-// Queries returns q alone.
+// Queries returns a slice that contains only q.
 func (q Query) Queries() []Query { return []Query{q} }
 
 // Types returns the queries of all qs. For a nil Querier it returns the zero Query.

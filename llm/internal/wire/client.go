@@ -119,7 +119,7 @@ func sharedTransport(dialer *net.Dialer) *http.Transport {
 	}
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = 1024, 256
 	t.ReadBufferSize, t.WriteBufferSize = 1<<10, 1<<10
-	t.DisableCompression = true // a compressed stream arrives in bursts
+	t.DisableCompression = true // because a compressed stream arrives in bursts
 	return t
 }
 

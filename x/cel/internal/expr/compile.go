@@ -30,7 +30,7 @@ const (
 type Error struct {
 	Line, Column int // counted from 1, the column in characters; 0 if unknown
 	Reason       string
-	Cause        error // the cause of a stopped evaluation
+	Cause        error // why the evaluation was stopped
 }
 
 // Error returns the message on one line.
