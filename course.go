@@ -22,7 +22,7 @@ type stage struct {
 	deps  []int32 // the stages for which the stage waits
 	gates []int32 // the gates that wait for the stage
 	all   bool    // whether it waits for every earlier step; deps is then unused
-	sees  stepSet // the steps that the stage sees: deps and every step that those see
+	sees  stepSet // the steps that the stage sees: deps and every step that these see
 	from  int32   // the step whose result, or the gate whose view, this stage's view extends; -1 if there is none
 	cut   int     // the first step missing from the result or view of from
 }

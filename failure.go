@@ -172,7 +172,7 @@ func kindOf(err error) kind.Kind {
 	return kind.Error
 }
 
-// failureIn reads a failure node that a body made itself.
+// failureIn reads a failure node that the body itself has made.
 func failureIn(n *dag.Node, cause error) error {
 	content, err := dag.Failure.Of(n)
 	if err != nil {

@@ -80,9 +80,8 @@ func (s *spec) fault(typ string, format string, args ...any) {
 	s.faults = append(s.faults, Finding{Type: typ, Ashlar: s.name, Message: fmt.Sprintf(format, args...)})
 }
 
-// Queries declares the reads of a body: a type for its nearest node, and dag.All,
-// dag.Since, dag.Latest, dag.Maybe and dag.Everything for the rest. An undeclared read
-// fails the leaf with kind "undeclared-query".
+// Queries declares the reads of a body: a type for its nearest node, and dag.All, dag.Since, dag.Latest, dag.Maybe and
+// dag.Everything for other reads. An undeclared read fails the leaf with kind "undeclared-query".
 func Queries(qs ...dag.Querier) LeafOption {
 	return leafOption(func(s *spec) {
 		s.queries = append(s.queries, dag.Types(qs...)...)

@@ -126,10 +126,10 @@ func (f *frame) recorded() bool {
 	return f.run.recorder != nil || f.tries() != nil
 }
 
-// ordered reports whether the work at f has a defined order among the Steps around it. It has if its goroutine's stack contains
-// the bodies of all enclosing Steps and of the leaf around them. The stack of a goroutine that a body has started does not
-// contain that body. Lanes and bodies with a timeout run on their own goroutines and count as ordered. Reading a stack is slow,
-// so ordered is called only if a record differs.
+// ordered reports whether the work at f has a defined order among the Steps around it. That is so if the goroutine's stack
+// contains the bodies of all enclosing Steps and of the leaf around them. The stack of a goroutine that a body has started does
+// not contain that body. Lanes and bodies with a timeout run on their own goroutines and count as ordered. Reading a stack is
+// slow, so ordered is called only if a record differs.
 func (f *frame) ordered() bool {
 	steps := 0
 	for up := f.up; up != nil; up = up.up {

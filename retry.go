@@ -97,7 +97,7 @@ func (f *frame) attempt(d dag.DAG) (*dag.Node, error) {
 
 // timed and retried are separate functions to keep the stack of a waiting body small.
 func (f *frame) timed(d dag.DAG) (*dag.Node, error) {
-	// A body that ignores its context is abandoned, so it gets its own frame and goroutine.
+	// A body that ignores its context is abandoned, so it needs a frame and a goroutine of its own.
 	own := f.below(f.spec, innerSegment, 0)
 	ctx, cancel := context.WithTimeoutCause(f.Context, f.spec.timeout, Fail(kind.Timeout, "took longer than %v", f.spec.timeout))
 	defer cancel()

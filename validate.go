@@ -130,7 +130,7 @@ type demand struct {
 	suggestion string
 }
 
-// path is the address of the place, without rounds and lanes.
+// path returns the address of the place, without rounds and lanes.
 func (p *place) path() string {
 	if p.up == nil {
 		return address.Escape(p.spec.name)

@@ -22,8 +22,8 @@ type Admission struct {
 	Score        float64  `json:"score"`                 // the share of the shoulds that pass
 	MustFailed   []string `json:"must-failed,omitempty"` // the names of the failed checks
 	ShouldFailed []string `json:"should-failed,omitempty"`
-	// Verdicts holds the verdict of every check. The Record of a call keeps them; the content of a node of type Admitted does
-	// not.
+	// Verdicts holds the verdict of every check. The Record of a call contains them, but the content of a node of type Admitted
+	// does not.
 	Verdicts []Verdict `json:"-"`
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/internal/reasons"
 )
 
-// A Guide tells a model how to write a plan that can run in place of its answer.
+// A Guide tells a model how to write a plan as its answer.
 type Guide struct {
 	// Brief explains plans and lists what this plan may use: operations, slots, intents, effects and the remaining budget. Whole
 	// adds every field, for a model that requests this text.

@@ -11,8 +11,7 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 )
 
-// A Record describes a finished call. It is kept as JSON under MetaKey in the meta of the
-// call's node, or of its failure.
+// A Record describes a finished call. It is stored as JSON under MetaKey in the meta of the call's node, or of its failure.
 type Record struct {
 	Intent   string   `json:"intent,omitempty"`
 	Cap      string   `json:"cap/id,omitempty"` // the capability that answered or was invoked last

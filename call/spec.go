@@ -113,7 +113,8 @@ type Agree struct {
 	Check string `json:"check,omitempty"`
 }
 
-// Retry limits the attempts. A nil field is left to the policy; the defaults are 0 and unlimited.
+// Retry limits the attempts. Nil leaves a field to the policy, whose defaults are 0 further attempts and unlimited further
+// capabilities.
 type Retry struct {
 	SameCapMax  *int `json:"same-cap-max,omitempty"` // the maximum number of further attempts of one capability
 	FallbackMax *int `json:"fallback-max,omitempty"` // the maximum number of further capabilities; the first group of an agreement counts as one

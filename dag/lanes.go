@@ -124,7 +124,7 @@ func (d DAG) Lanes(types ...string) ([]*Node, error) {
 	return out, nil
 }
 
-// ends returns the last nodes of the lanes, including lost ones, that the enclosing Reduce closes, and the node before the
+// ends returns the last nodes of the lanes that the enclosing Reduce closes, including lost lanes, and the node before the
 // fan-out. It returns false if there is no such fan-out.
 func (d DAG) ends() (ends []*Node, base *Node, ok bool) {
 	if d.closing == nil {

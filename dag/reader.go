@@ -69,8 +69,8 @@ func (l several[T]) From(d DAG) ([]T, error) {
 //
 //	stone.Map("each-file", dag.Lens[[]string]("files"), File, review)
 //
-// Without names it reads the whole content. Validation compares the names and T with the latest node's schema if that schema is
-// known.
+// Without names, Lens reads the whole content. Validation compares the names and T with the latest node's schema if that schema
+// is known.
 func Lens[T any](path ...string) Reader[T] {
 	at := &lens{slices.Clone(path), NewType[T]("value")}
 	return readerOf[T]{[]Query{{mode: latest, lens: at}}, func(d DAG) (v T, err error) {

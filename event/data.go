@@ -275,7 +275,7 @@ func (r Retracted) Covers(at, path, source string, attempt int) bool {
 	return ok && (below == "" || strings.IndexByte("/[~", below[0]) >= 0)
 }
 
-// Notice tells people something about a run that continues. The run's result contains it too. If several notices at one place in
+// Notice is a message to people about a run that continues. The run's result contains it too. If several notices at one place in
 // the pipeline have the same Code, a run sends only the first.
 type Notice struct {
 	Code string `json:"code"`           // such as "prompt-changed", "pipeline-changed" or "unused-records" of a resumed run

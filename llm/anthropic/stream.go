@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// event holds the fields of an event that are read.
+// event contains the fields of an event that are read.
 type event struct {
 	Type         string          `json:"type"`
 	Index        int             `json:"index"`

@@ -27,12 +27,12 @@
 //
 // # Formats
 //
-// The provider enforces the part of a response format's schema that it supports; descriptions express the rest. Models before
-// Gemini 3 do not support tools and a format in one request; in that case, their system text contains the schema.
+// The provider enforces the part of a response format's schema that it supports; descriptions express everything else. Models
+// before Gemini 3 do not support tools and a format in one request; in that case, their system text contains the schema.
 //
 // # Tool calls
 //
-// Not every model gives its calls an ID. The package adds unique IDs where they are missing, but does not send them.
+// Not every model sends IDs with its calls. The package adds unique IDs where they are missing, but does not send them.
 //
 // # Media
 //

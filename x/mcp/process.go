@@ -28,8 +28,8 @@ const (
 	maxStderr = 4096
 )
 
-// inherited lists the variables of this process that a command receives in addition to the common ones. An unconfined command
-// also receives the directory variables.
+// inherited lists the variables of this process that a command receives in addition to the common variables. An unconfined
+// command also receives the directory variables.
 var (
 	inherited  = []string{"LOGNAME", "SHELL", "TERM", "USER", "PATHEXT", "PROGRAMFILES", "SYSTEMDRIVE", "SYSTEMROOT", "USERNAME"}
 	unconfined = []string{"HOME", "TMPDIR", "APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "TEMP", "USERPROFILE"}

@@ -187,10 +187,10 @@ type Unfinished interface {
 	Rest() string
 }
 
-// restEvery is the time between two requests for the rest of an answer.
+// restEvery is the time between two requests for the missing part of an answer.
 const restEvery = 2 * time.Second
 
-// path returns the path of the rest of the answer, if the server has not sent all of it.
+// path returns the path of the missing part of the answer, or "" if the server has sent the whole answer.
 func (s *session) path(err error) string {
 	d, ok := s.decoded.(Unfinished)
 	_, cut := errors.AsType[*llm.TruncatedError](err)
