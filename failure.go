@@ -15,8 +15,8 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// A Failure explains why a step or a run ended without a result. In the
-// DAG it is a node of type dag.Failure with the same kind and reason.
+// A Failure explains why a step or a run ended without a result. In the DAG, it is a node of type dag.Failure with the same kind
+// and reason.
 type Failure struct {
 	Kind   kind.Kind // for programs to branch on
 	Reason string    // one line, for a person
@@ -70,7 +70,7 @@ func stopped(ctx context.Context) error {
 }
 
 // ofRun reports whether an error concerns the run rather than the step that returned it: a question is waiting for an answer, or
-// the run's budget is exhausted. Such an error ends a fan-out, which drops no lane for it. An error declares it with a method
+// the run's budget is exhausted. Such an error ends a fan-out without dropping a lane. An error declares this with a method
 // EndsRun.
 func ofRun(err error) bool {
 	return errors.Is(err, kind.Waiting) || fault.EndsRun(err)

@@ -78,8 +78,8 @@ func (p *Retry) covers(err error) bool {
 	return len(p.Kinds) == 0 || slices.Contains(p.Kinds, k)
 }
 
-// pause returns how long to wait after the i-th attempt, at least as long as the error requests. After a replayed failure it is
-// zero.
+// pause returns how long to wait after the i-th attempt, at least as long as the error requests. After a replayed failure, it
+// returns zero.
 func (p *Retry) pause(i int, err error) time.Duration {
 	if _, replayed := errors.AsType[*replayedError](err); replayed {
 		return 0

@@ -125,9 +125,8 @@ func (s *spec) blocks() []block {
 	return blocks
 }
 
-// Walk ranges over the walk of a Scoped, or of a leaf with Children. Each part has a
-// name, "in-order", "one-of", "perhaps", "repeat", "lanes", "reads" or "writes", and
-// its children. For all other ashlars Walk is empty.
+// Walk ranges over the walk of a Scoped, or of a leaf with Children. Each part has a name, "in-order", "one-of", "perhaps",
+// "repeat", "lanes", "reads" or "writes", and its children. For all other ashlars, the sequence is empty.
 func (a Ashlar) Walk() iter.Seq2[string, []Ashlar] {
 	return func(yield func(string, []Ashlar) bool) {
 		s := a.spec()

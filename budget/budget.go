@@ -9,7 +9,7 @@ import (
 )
 
 // Limits limit spending. Nil means unlimited, and 0 or less means that nothing may be spent: new(2.0) means two dollars, and
-// new(0.0) means none. In JSON the members are max-roundtrips, max-tokens, max-usd and latency-ms; a missing member means
+// new(0.0) means none. In JSON, the members are max-roundtrips, max-tokens, max-usd and latency-ms; a missing member means
 // unlimited.
 type Limits struct {
 	Roundtrips *int           `json:"max-roundtrips,omitempty"` // invocations of capabilities and turns of agents
@@ -174,7 +174,7 @@ func least[N int | float64 | time.Duration](left, limit *N, spent N) *N {
 	return bounds.Least(left, new(max(max(*limit, 0)-spent, 0)))
 }
 
-// Deadline returns the earliest deadline of the account and the accounts above it, or false if none limits time.
+// Deadline returns the earliest deadline of the account and the accounts above it. It returns false if none of them limits time.
 func (a *Account) Deadline() (deadline time.Time, ok bool) {
 	for ; a != nil; a = a.above {
 		if a.limits.Latency == nil {

@@ -36,7 +36,7 @@ type validating interface {
 }
 
 // guide returns the guide for a request that wants a plan, either as its reply or as a value that must pass the check plan-valid.
-// For any other request it returns nil. A plan reads the whole DAG, so every earlier step must have ended.
+// For any other request, it returns nil. A plan reads the whole DAG, so every earlier step must have ended.
 func (l *lane) guide(e *entry, req *Request) (*Guide, error) {
 	planner, ok := l.app.Plans.(guiding)
 	if !ok || l.turn != nil || req.Requires.Reply != Plan && !slices.Contains(req.Done.Must, planValid) {

@@ -18,7 +18,7 @@ const (
 	grace      = 250 * time.Millisecond
 )
 
-// A breaker rejects invocations after breakAfter failures in a row. After probeAfter it lets one invocation through at a time: a
+// A breaker rejects invocations after breakAfter failures in a row. After probeAfter, it lets one invocation through at a time: a
 // success closes it, a failure keeps it open for another probeAfter. The breaker of failsafe-go is not used, because it cannot
 // return an unused permit. The loser of a race must return its permit, because otherwise the probe would never be repeated.
 type breaker struct {

@@ -22,9 +22,9 @@ type Reader[T any] interface {
 	From(d DAG) (T, error)
 }
 
-// All reads all nodes of a type in append order, except the items of lost lanes. Without such nodes it returns an empty list. All
-// does not stop at a fan-out: it also reads earlier nodes, nested lanes, and earlier rounds of a loop. Read the lanes of one
-// fan-out with [Lanes].
+// All reads all nodes of a type in append order, except the items of lost lanes. If there are no such nodes, it returns an empty
+// list. All does not stop at a fan-out: it also reads earlier nodes, nested lanes, and earlier rounds of a loop. Read the lanes
+// of one fan-out with [Lanes].
 func All[T any](t Type[T]) Reader[[]T] { return several[T]{t, t.Query().All()} }
 
 // History is like All, but marks the read as intended: the validator accepts it in the Reduce of a fan-out even if earlier rounds

@@ -183,7 +183,7 @@ func (c *compiler) validate(ctx context.Context, r *report, cfg stone.Config) {
 	places := map[string]*place{}
 	c.locate(c.ashlar, pathOf("", c.ashlar, nil), nil, places)
 	for _, f := range found {
-		// In a plan every slot must be defined.
+		// In a plan, every slot must be defined.
 		if f.Type == "maybe-unavailable" {
 			f.Warning = false
 		}

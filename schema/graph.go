@@ -89,8 +89,8 @@ func eachAnchored(node any, fragment string, do func(fragment string)) {
 	}
 }
 
-// enclosing returns the innermost resource around a location. The map has at least one for every address from which a schema was
-// loaded.
+// enclosing returns the innermost resource around a location. The map contains at least one resource for every address from which
+// a schema was loaded.
 func enclosing(resources map[string]*resource, location string) *resource {
 	for {
 		if r := resources[location]; r != nil {

@@ -131,7 +131,7 @@ func (s *Schema) String() string { return string(s.JSON()) }
 // would keep all of these schemas alive.
 const cacheLimit = 1024
 
-// cache is a bounded map for concurrent use. When it is full it drops all entries.
+// cache is a bounded map for concurrent use. When it is full, it drops all entries.
 type cache[K comparable, V any] struct {
 	m sync.Map
 	n atomic.Int32

@@ -22,8 +22,8 @@
 // still equal the reply's. Tool calls from another provider's model are sent with the signature that Google documents for this
 // case.
 //
-// The effort of llm.Params is the thinking level of Gemini 3. For Gemini 2.5 it is a thinking budget of 0 (none), 1,024 (minimal,
-// low), 8,192 (medium) or 24,576 tokens (high). Older models reject an effort.
+// The effort of llm.Params is the thinking level of Gemini 3. For Gemini 2.5, it is a thinking budget of 0 (none), 1,024
+// (minimal, low), 8,192 (medium) or 24,576 tokens (high). Older models reject an effort.
 //
 // # Formats
 //
