@@ -15,7 +15,7 @@ func (d *decoder) read(data []byte) (*event, error) {
 const blockDeltaEvent = "content_block_delta"
 
 // scan decodes an event into d.scanned as UnmarshalLenient would, at half the cost. If it returns false, the event must be
-// unmarshalled.
+// decoded with UnmarshalLenient.
 func (d *decoder) scan(data []byte) bool {
 	s, e := &d.scanner, &d.scanned
 	*e = event{}
@@ -53,7 +53,7 @@ func (d *decoder) scan(data []byte) bool {
 
 // scanDelta reads the delta of a block.
 func scanDelta(s *jsonv2.Scanner, in *blockDelta) {
-	kind := in.Type // usually the same as before
+	kind := in.Type // usually the same type as before
 	*in = blockDelta{}
 	s.Enter('{')
 	for name := s.Member(); name != nil; name = s.Member() {
