@@ -17,12 +17,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/batches"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/remote"
 	"github.com/stonelayer/stone/internal/respond"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/llm/batch"
 )
 
 // aRun ends the help text of every command that takes a RUN.
@@ -76,7 +76,7 @@ func (a *app) cancel(c *cobra.Command) {
 
 // cancelRun cancels a run from its records, or with its pipeline if it has tasks at agents or batches at a provider.
 func (a *app) cancelRun(c *cobra.Command, name string) error {
-	tasks, batches := []string(nil), false
+	tasks, made := []string(nil), false
 	records := func(s *store) error {
 		err := journal.Cancel(c.Context(), s.Store, name)
 		if is, ok := errors.AsType[*journal.StateError](err); err != nil && !(ok && len(tasks) > 0 && is.State == journal.Canceled) { // it ended while its tasks were canceled
@@ -91,21 +91,21 @@ func (a *app) cancelRun(c *cobra.Command, name string) error {
 			return err
 		}
 		name = info.ID // "last" may be another run by then
-		if batches, err = batch.Made(c.Context(), s.Store, name); err == nil {
+		if made, err = batches.Made(c.Context(), s.Store, name); err == nil {
 			tasks, err = remote.Tasks(c.Context(), s.Store, name)
 		}
 		switch {
 		case err != nil:
 			return failed("%w", err)
-		case batches || len(tasks) > 0:
+		case made || len(tasks) > 0:
 			return nil
 		}
 		return records(s)
 	})
-	if err != nil || !batches && len(tasks) == 0 {
+	if err != nil || !made && len(tasks) == 0 {
 		return err
 	}
-	if err = a.goOn(c, name, "--cancel", "--quiet"); err == nil || batches {
+	if err = a.goOn(c, name, "--cancel", "--quiet"); err == nil || made {
 		return err
 	}
 	if !errors.As(err, new(*exitError)) { // which was printed
@@ -193,7 +193,7 @@ func waiting(ctx context.Context, s *store, people bool) (all []journal.RunInfo,
 		if err != nil {
 			continue // damaged, which resuming it by name reports
 		}
-		if people || !slices.ContainsFunc(asked, func(q journal.Question) bool { return q.Open() && q.Name != batch.Question }) {
+		if people || !slices.ContainsFunc(asked, func(q journal.Question) bool { return q.Open() && q.Name != batches.Question }) {
 			all = append(all, r)
 		}
 	}

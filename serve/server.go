@@ -19,6 +19,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/batches"
 	"github.com/stonelayer/stone/internal/marked"
 	"github.com/stonelayer/stone/internal/protocol"
 	"github.com/stonelayer/stone/internal/suggest"
@@ -68,6 +69,8 @@ type Config struct {
 	Mounts map[string]Mount
 	// Protocols are served to callers with the checks of the API, such as ui.Part of package x/ui.
 	Protocols []Protocol
+	// Batches sends the model requests of runs that ask for it in batches: batch.Part of package x/batch. Nil refuses such runs.
+	Batches *batches.Sender
 	// Webhooks get notices about the runs that this server starts.
 	Webhooks []Webhook
 	// URL is the address under which people reach the pages, such as "https://stone.example.com". Notices about questions then

@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/llm/anthropic"
-	"github.com/stonelayer/stone/llm/batch"
+	"github.com/stonelayer/stone/x/batch"
 )
 
 // A run waits for its batches for an hour. Started again, it continues.
