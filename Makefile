@@ -25,9 +25,9 @@ BUILD = GOTOOLCHAIN=$(TOOLCHAIN) GOFLAGS= GOAMD64= GOARM64= GOEXPERIMENT= CGO_EN
 
 # -w: these binaries are not debugged. Under the race detector a process sleeps for a second before it
 # exits, which tests that run themselves again and again pay for each time.
-FLAGS = -ldflags=-w -timeout=25m
+FLAGS = -timeout=25m
 # The programs that tests build in copies of this module are built so too: everything is compiled once.
-export GOFLAGS += -trimpath
+export GOFLAGS += -trimpath -ldflags=-w
 export GORACE = atexit_sleep_ms=10
 
 test: modules

@@ -28,7 +28,7 @@ import (
 	"github.com/stonelayer/stone/plan"
 )
 
-// actFlags are the flags of act.
+// actFlags holds the values of act's flags.
 type actFlags struct {
 	edn bool
 	pieces
@@ -57,7 +57,7 @@ func (a *app) act(c *cobra.Command) {
 }
 
 func (a *app) answerRequest(c *cobra.Command, file string, flags actFlags) error {
-	// First, because another program would read the request.
+	// This comes first, because a program that takes over must read the request itself.
 	if err := a.relinked(c); err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (a *app) answerRequest(c *cobra.Command, file string, flags actFlags) error
 	if err := a.fillApplicator(false); err != nil {
 		return err
 	}
-	if conf.Budget.Roundtrips == nil { // an external request is never unlimited
+	if conf.Budget.Roundtrips == nil { // a request from outside must have a limit
 		conf.Budget.Roundtrips = new(cmp.Or(conf.Plan.Limits.Roundtrips, plan.DefaultRoundtrips))
 	}
 	ctx, err := a.calls.spending(c.Context(), c.Flags())
@@ -96,7 +96,7 @@ func (a *app) answerRequest(c *cobra.Command, file string, flags actFlags) error
 		return output(err)
 	}
 	if resp.Err != nil {
-		return &exitError{code: Failed} // the response says why
+		return &exitError{code: Failed} // the response contains the reason
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func (a *app) readRequest(file string) ([]byte, error) {
 		defer f.Close()
 		in = f
 	}
-	// The reader rejects a longer request.
+	// One byte more than allowed, so that ReadRequest rejects a longer request.
 	data, err := io.ReadAll(io.LimitReader(in, call.MaxEnvelope+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the request: %w", err)
@@ -129,7 +129,7 @@ func (a *app) respond(ctx context.Context, app *call.Applicator, data []byte, ev
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // the second signal ends the process
+	context.AfterFunc(ctx, stop) // after this, a second signal ends the process
 	cfg := stone.Config{Grant: a.calls.conf.Grant(a.calls.grant), Policy: a.calls.base.Policy, Recorder: journal.Redact()}
 	if events != nil {
 		cfg.Watch = events.writer
@@ -138,7 +138,7 @@ func (a *app) respond(ctx context.Context, app *call.Applicator, data []byte, ev
 		cfg.Watch = event.All(cfg.Watch, out)
 	}
 	if err := app.CheckRequest(spec); err != nil {
-		return call.Response{Trace: trace, Err: err} // nothing was kept
+		return call.Response{Trace: trace, Err: err} // no run keeps this error
 	}
 	if flags.keep.none {
 		if err := a.uncounted(); err != nil {
@@ -174,8 +174,8 @@ func (a *app) respond(ctx context.Context, app *call.Applicator, data []byte, ev
 	return resp
 }
 
-// requestRun returns the id of the run that answers a request: the trace's id, with the turn if any, or a digest if that is not a
-// valid run name.
+// requestRun returns the ID of the run that answers a request: the ID of the trace, with the turn if any, or a digest if that is
+// not a valid run name.
 func requestRun(t call.Trace) string {
 	id := t.ID
 	if t.Turn > 0 {
@@ -188,8 +188,8 @@ func requestRun(t call.Trace) string {
 	return "request-" + hex.EncodeToString(sum[:8])
 }
 
-// keepRequest makes cfg record the run of a request. If the store has an answer to the same request, the run uses it without a
-// call, and recorded is true. The error is a *call.Error if the run answers another request.
+// keepRequest makes cfg record the request as a run. If the store already has an answer to the same request, the run returns it
+// without a call, and recorded is true. The error is a *call.Error if the run answers a different request.
 func (a *app) keepRequest(ctx context.Context, k keepFlags, trace call.Trace, intent string, data []byte, cfg *stone.Config) (s *store, recorded bool, err error) {
 	if s, err = a.newStore(ctx, ""); err != nil {
 		return nil, false, err

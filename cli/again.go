@@ -12,8 +12,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// again returns the flags for the repeated steps and lanes, including the lost lanes if lost is set, and prints the repeated
-// steps with their earlier cost.
+// again returns the flags that name the steps and lanes to repeat, including the lost lanes if lost is set. It prints the steps
+// to be repeated with their earlier cost.
 func (a *app) again(ctx context.Context, s *store, info journal.RunInfo, names []string, lost bool) (line []string, err error) {
 	if len(names) == 0 && !lost {
 		return nil, nil
@@ -70,7 +70,7 @@ func (a *app) again(ctx context.Context, s *store, info journal.RunInfo, names [
 	return line, nil
 }
 
-// placeAgain returns the address of a recorded step or of a lane, or of the lost lane with a label.
+// placeAgain returns the address of a recorded step, of a lane, or of the lost lane with a label.
 func placeAgain(run string, steps []journal.Step, lost []view.LostLane, labelled func(string) string, name string) (string, error) {
 	var fits []string
 	for _, l := range lost {

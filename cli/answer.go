@@ -46,7 +46,7 @@ func (a *app) answer(c *cobra.Command) {
 			return errors.New(a.asksNothing(s, info))
 		case len(args) == 1:
 			return output(a.printQuestions(a.Stdout, s, open, false))
-		case len(args) == 2 && len(open) == 1 && slices.Contains(open[0].Choices, args[1]): // the question was omitted
+		case len(args) == 2 && len(open) == 1 && slices.Contains(open[0].Choices, args[1]): // the argument QUESTION was omitted
 			return fmt.Errorf("the number of the question is missing: %s", a.command(s, "answer", info.ID, strconv.Itoa(open[0].number), quoted(args[1])))
 		case len(args) == 2:
 			return fmt.Errorf("TEXT is missing: %s", a.command(s, "answer", info.ID, quoted(args[1]), "TEXT"))
@@ -131,7 +131,8 @@ func (a *app) printAsking(ctx context.Context, s *store) error {
 	return nil
 }
 
-// printQuestions prints open questions and the commands to answer them, with their steps if names are ambiguous.
+// printQuestions prints open questions and the commands that answer them. If names are ambiguous, it also prints the questions'
+// steps.
 func (a *app) printQuestions(w io.Writer, s *store, open []asked, steps bool) error {
 	names := map[string]int{}
 	for _, q := range open {
@@ -162,15 +163,15 @@ func (a *app) printQuestions(w io.Writer, s *store, open []asked, steps bool) er
 type person struct {
 	in       io.Reader
 	out      io.Writer
-	by       string // who it is
+	by       string // name of the person
 	display  pauser // may be nil
 	terminal bool   // standard input is a terminal: Ctrl-D cancels a question
-	kept     bool   // the run can wait for an answer
+	kept     bool   // the run can wait for an answer after the process has ended
 
 	editor    *editor     // if set, reads lines in place of in
-	interrupt func()      // called for Ctrl-C while the editor has a question
-	wanted    chan string // asks for a line of the editor, with the hint for Ctrl-C
-	pending   bool        // a line was requested and has not arrived
+	interrupt func()      // called for Ctrl-C while the editor reads an answer
+	wanted    chan string // requests a line from the editor; the value is the hint for Ctrl-C
+	pending   bool        // a line has been requested but not yet received
 
 	turn  chan struct{} // holds a token while no question is asked
 	start sync.Once
@@ -200,7 +201,8 @@ func (a *app) person(display *progress.Display, kept bool) *person {
 	return p
 }
 
-// maxRefused is the maximum number of answers refused here. The last one is returned for the run to refuse.
+// maxRefused is the maximum number of answers that are checked here. The last one is returned even if it is invalid; the run then
+// refuses it.
 const maxRefused = 10
 
 // Ask implements ask.Frontend. After an invalid answer, it asks again at once.
@@ -244,17 +246,17 @@ func (p *person) ask(ctx context.Context, q ask.Question) (string, error) {
 		if refused++; wrong == nil || refused >= maxRefused {
 			return line, nil
 		}
-		// Explain it before another question appears, which the next line would answer.
+		// Explain the error at once: otherwise the next line could answer another question that appears meanwhile.
 		q.Problem = wrong.Error()
 		putQuestion(p.out, q)
 	}
 }
 
-// starts starts reading. A read cannot be undone, so the reader lives as long as the process.
+// starts starts the reader, which runs as long as the process, because a pending read cannot be cancelled.
 func (p *person) starts() { p.start.Do(func() { go p.read() }) }
 
-// next returns the next line, or several from the editor. The last line may come with the error that ended the input. Ctrl-C
-// prints the hint, or without one returns errInterrupted.
+// next returns the next line, or several lines from the editor. The last line may come with the error that ended the input.
+// Ctrl-C prints the hint or, if there is none, returns errInterrupted.
 func (p *person) next(ctx context.Context, hint string) (string, error) {
 	p.starts()
 	if p.editor == nil {
@@ -273,7 +275,7 @@ func (p *person) next(ctx context.Context, hint string) (string, error) {
 	}
 }
 
-// ends reports whether the input has ended. It waits only briefly, so a person does not notice.
+// ends reports whether the input has ended. The wait is too short for a person to notice.
 func (p *person) ends() bool {
 	select {
 	case <-p.over:
@@ -289,7 +291,7 @@ func putQuestion(w io.Writer, q ask.Question) {
 	if len(q.Choices) > 0 {
 		fmt.Fprintln(w, "  one of: "+text.Line(strings.Join(q.Choices, ", ")))
 	} else if q.Schema != nil {
-		const most = 1000 // columns
+		const most = 1000 // width in characters
 		fmt.Fprintln(w, "  JSON that fits "+text.Line(text.Cut(q.Schema.String(), most)))
 	}
 	if q.Problem != "" {
@@ -297,15 +299,15 @@ func putQuestion(w io.Writer, q ask.Question) {
 	}
 }
 
-// prompt writes a text that is needed only at a terminal.
+// prompt writes a text if standard input is a terminal.
 func (p *person) prompt(s string) {
 	if p.terminal {
 		fmt.Fprint(p.out, s)
 	}
 }
 
-// ended interprets the end of the input: at a terminal it is Ctrl-D, which cancels this question; otherwise no further question
-// can be answered here.
+// ended interprets the end of the input. At a terminal, it means Ctrl-D, which cancels this question. Otherwise no further
+// question can be answered from this input.
 func (p *person) ended(q ask.Question, err error) error {
 	switch {
 	case !errors.Is(err, io.EOF):
@@ -328,7 +330,7 @@ func (p *person) read() {
 	}
 	in, ended := bufio.NewReader(p.in), false
 	for {
-		line, err := in.ReadString('\n') // after the end every further read returns io.EOF again
+		line, err := in.ReadString('\n') // after the end, every further read returns io.EOF again
 		if line == "" && errors.Is(err, io.EOF) && !ended {
 			ended = true
 			close(p.over)

@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/internal/view"
 )
 
-// uncounted returns an error for an unrecorded run if budgets over several runs are configured.
+// uncounted returns an error if shared budgets are configured, because they cannot count a run that is not recorded.
 func (a *app) uncounted() error {
 	if conf := a.calls.conf; conf != nil && len(conf.Budgets) > 0 {
 		return fmt.Errorf("--no-db: %s has :budgets, which count only runs that are recorded: leave the flag out, or choose another configuration with --config", conf.File)
@@ -21,7 +21,7 @@ func (a *app) uncounted() error {
 	return nil
 }
 
-// rules returns the configured budgets over several runs, and nil without a configuration.
+// rules returns the configured shared budgets. It returns nil without a configuration.
 func (a *app) rules() []budget.Rule {
 	if a.calls.conf == nil {
 		return nil

@@ -28,12 +28,12 @@ type calls struct {
 	conf    *config.Config // nil until a command or pipeline needs it
 	file    string         // the file of the plan, or ""
 	plan    *plan.Plan
-	silent  bool           // a finding says that it emits nothing
-	slots   []string       // slots bound later, for each case of an evaluation
-	refused stone.Findings // findings if the file is not a plan at all
+	silent  bool           // a finding has reported that the plan emits nothing
+	slots   []string       // names of slots whose values are set later, for each case of an evaluation
+	refused stone.Findings // findings, if the file is no plan at all
 	opts    plan.Options
-	base    stone.Config // of its run
-	release func()       // the deadline of the run, if it has one
+	base    stone.Config // configuration of the plan's run
+	release func()       // releases the deadline of the run, if it has one
 
 	limits budget.Limits // limits of the run, from flags or the configuration
 	table  llm.Table     // nil without a configuration
@@ -62,7 +62,7 @@ func (a *app) configured() (conf *config.Config, err error) {
 	return k.conf, nil
 }
 
-// overConfig makes a command work on the configuration.
+// overConfig makes a command call do with the configuration.
 func (a *app) overConfig(c *cobra.Command, do func(ctx context.Context, conf *config.Config, args []string) error) {
 	a.configFlag(c.Flags())
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -75,7 +75,7 @@ func (a *app) overConfig(c *cobra.Command, do func(ctx context.Context, conf *co
 	}
 }
 
-// closeCalls stops the programs started by the configuration.
+// closeCalls stops the programs that were started for the configuration.
 func (a *app) closeCalls() {
 	if a.calls.release != nil {
 		a.calls.release()
@@ -88,8 +88,7 @@ func (a *app) closeCalls() {
 	}
 }
 
-// spending opens the account of a run that has a budget. Flags override the
-// configuration.
+// spending opens an account for a run that has a budget. Flags take precedence over the configuration.
 func (k *calls) spending(ctx context.Context, f *pflag.FlagSet) (context.Context, error) {
 	k.limit()
 	if k.conf != nil {
@@ -98,7 +97,7 @@ func (k *calls) spending(ctx context.Context, f *pflag.FlagSet) (context.Context
 	if k.limits == (budget.Limits{}) {
 		return ctx, nil
 	}
-	// A run without calls must also end in time.
+	// The time limit also applies to a run without calls.
 	account := budget.New(k.limits)
 	ctx, k.release = account.Context(ctx)
 	if ctx.Err() != nil {
@@ -107,14 +106,14 @@ func (k *calls) spending(ctx context.Context, f *pflag.FlagSet) (context.Context
 	return budget.With(ctx, account), nil
 }
 
-// limit reads the limits of a run and the table of models.
+// limit determines the limits of a run and the table of models.
 func (k *calls) limit() {
 	if k.limits = k.budget; k.conf != nil {
 		k.limits, k.table = over(k.budget, k.conf.Budget), k.conf.Table
 	}
 }
 
-// overPipeline calls do with a Go pipeline, after filling its applicator.
+// overPipeline calls do with a Go pipeline. If the pipeline uses the applicator, the configuration is read first.
 func (a *app) overPipeline(c *cobra.Command, p stone.Ashlar, do func(context.Context, stone.Ashlar) error) error {
 	defer a.closeCalls()
 	if err := a.fillApplicator(c.Flags().Changed("max-usd") || asksAny(p)); err != nil {
@@ -128,7 +127,7 @@ func (a *app) overPipeline(c *cobra.Command, p stone.Ashlar, do func(context.Con
 	return do(ctx, p)
 }
 
-// granted returns the grants of a Go pipeline: everything, unless limited by the user or the configuration.
+// granted returns the effects granted to a Go pipeline: all effects, unless the user or the configuration limits them.
 func (k *calls) granted(p stone.Ashlar) []string {
 	switch {
 	case k.conf == nil || !applicatorWanted():
@@ -139,7 +138,7 @@ func (k *calls) granted(p stone.Ashlar) []string {
 	return k.conf.Grant(k.grant)
 }
 
-// with returns the Config for running and validating a pipeline. A plan's input is its slots.
+// with returns the Config with which a pipeline is run and validated. For a plan, the input is the slots.
 func (a *app) with(input dag.DAG) stone.Config {
 	cfg := a.calls.base
 	if a.calls.file == "" {
@@ -150,7 +149,7 @@ func (a *app) with(input dag.DAG) stone.Config {
 
 // findings returns the errors and warnings of a pipeline, or of its plan.
 func (a *app) findings(p stone.Ashlar, cfg stone.Config) stone.Findings {
-	cfg.Frontend = &person{} // questions are asked at the terminal
+	cfg.Frontend = &person{} // the terminal would answer questions
 	found := a.calls.unfit(p)
 	if a.calls.file == "" {
 		found = append(stone.Validate(p, cfg.Given()), found...)
@@ -167,7 +166,7 @@ func (a *app) findings(p stone.Ashlar, cfg stone.Config) stone.Findings {
 	return found
 }
 
-// unfit finds steps whose models cannot answer, or have no known price although the budget limits money.
+// unfit finds steps whose models cannot answer, or whose models have no known price although the budget limits money.
 func (k *calls) unfit(p stone.Ashlar) (found stone.Findings) {
 	if p.IsZero() {
 		return nil
@@ -192,7 +191,7 @@ func (k *calls) unfit(p stone.Ashlar) (found stone.Findings) {
 	return found
 }
 
-// asksAny reports whether any step of the pipeline calls models.
+// asksAny reports whether a step of the pipeline calls a model.
 func asksAny(p stone.Ashlar) (any bool) {
 	if !p.IsZero() {
 		walkDetails(p, "", func(a stone.Ashlar, _ string) {
@@ -202,7 +201,7 @@ func asksAny(p stone.Ashlar) (any bool) {
 	return any
 }
 
-// walkDetails visits an ashlar and those below it.
+// walkDetails visits an ashlar and all ashlars below it.
 func walkDetails(a stone.Ashlar, path string, visit func(a stone.Ashlar, path string)) {
 	path += a.Name()
 	visit(a, path)
@@ -211,7 +210,7 @@ func walkDetails(a stone.Ashlar, path string, visit func(a stone.Ashlar, path st
 	}
 }
 
-// emitted makes the value emitted by a finished plan its result, or null if it emitted nothing.
+// emitted sets the result of a finished plan to the value that the plan emitted, or to null if it emitted nothing.
 func (a *app) emitted(result stone.Result) stone.Result {
 	if a.calls.file == "" || result.Node == nil {
 		return result
@@ -230,7 +229,7 @@ func (a *app) emitted(result stone.Result) stone.Result {
 	return result
 }
 
-// words joins words for people, or returns "-" if there are none.
+// words joins words for display. It returns "-" if there are none.
 func words(all []string) string {
 	if len(all) == 0 {
 		return "-"

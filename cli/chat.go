@@ -23,7 +23,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// chatFlags are the flags of chat.
+// chatFlags holds the values of chat's flags.
 type chatFlags struct {
 	session string
 	list    bool
@@ -63,15 +63,15 @@ func (a *app) chat(c *cobra.Command) {
 	a.addSourceFlags(c, &flags.keep)
 }
 
-// The labels of the runs that are turns of a chat.
+// Labels of runs that are turns of a chat.
 const (
-	chatLabel   = "chat"       // its name
-	turnLabel   = "chat-turn"  // its number, from 1
-	afterLabel  = "chat-after" // number of the continued turn, 0 for none
+	chatLabel   = "chat"       // name of the chat
+	turnLabel   = "chat-turn"  // number of the turn, from 1
+	afterLabel  = "chat-after" // number of the turn that this one continues; 0 for none
 	tenantLabel = "tenant"     // set by a server with tenants
 )
 
-// A turn is a run of a chat.
+// A turn is one run of a chat.
 type turn struct {
 	journal.RunInfo
 	number, after int
@@ -80,14 +80,14 @@ type turn struct {
 // maxTurns is the maximum number of turns in a chat.
 const maxTurns = 100_000
 
-// turnsOf returns the turns of a chat, the oldest first.
+// turnsOf returns the turns of a chat, oldest first.
 func (s *store) turnsOf(ctx context.Context, chat string) (turns []turn, err error) {
 	runs, err := s.Runs(ctx, journal.Query{Labels: map[string]string{chatLabel: chat}, Limit: maxTurns})
 	if err != nil {
 		return nil, failed("%w", err)
 	}
 	for _, r := range runs {
-		if r.Labels[tenantLabel] != "" { // runs of a server may have any label
+		if r.Labels[tenantLabel] != "" { // a server's callers may set any label
 			continue
 		}
 		number, err := strconv.Atoi(r.Labels[turnLabel])
@@ -101,10 +101,10 @@ func (s *store) turnsOf(ctx context.Context, chat string) (turns []turn, err err
 	return turns, nil
 }
 
-// turnID is a turn's run id.
+// turnID returns the run ID of a turn.
 func turnID(chat string, number int) string { return chat + "-turn-" + strconv.Itoa(number) }
 
-// chatName returns the full name of a chat, or a new one for "".
+// chatName returns the full name of a chat. For "", it returns a new name.
 func (s *store) chatName(ctx context.Context, name string) (string, error) {
 	switch {
 	case name == "":
@@ -131,9 +131,9 @@ type chatInfo struct {
 	Name     string    `json:"name"`
 	Pipeline string    `json:"pipeline"`
 	Turns    int       `json:"turns"`
-	State    string    `json:"state"` // of the last turn
+	State    string    `json:"state"` // state of the last turn
 	Started  time.Time `json:"started,omitzero"`
-	Last     time.Time `json:"last,omitzero"` // when the last turn started
+	Last     time.Time `json:"last,omitzero"` // start of the last turn
 	USD      float64   `json:"usd,omitempty"`
 	cost     string
 }
@@ -178,13 +178,13 @@ func summed(name string, turns []turn) chatInfo {
 	return c
 }
 
-// pageOfChats is the number of listed chats.
+// pageOfChats is the maximum number of chats that are listed.
 const pageOfChats = 50
 
 // maxMessage is the maximum size of a message in bytes.
 const maxMessage = 1 << 20
 
-// take runs a new turn.
+// take runs a new turn for a message.
 func (t *talk) take(ctx context.Context, message string) error {
 	before, history, err := t.carried(ctx)
 	if err != nil {
@@ -211,10 +211,10 @@ func (t *talk) take(ctx context.Context, message string) error {
 	return t.run(ctx, t.last, input, false)
 }
 
-// carried returns the DAG at the start of the next turn, and the messages so far. After a turn without a reply, they include that
-// turn's actions.
+// carried returns the DAG with which the next turn starts, and the messages so far. If a turn ended without a reply, the messages
+// include the actions that it took.
 func (t *talk) carried(ctx context.Context) (before dag.DAG, history []llm.Message, err error) {
-	var said []llm.Message // up to a turn that ended without a reply
+	var said []llm.Message // messages up to a turn that ended without a reply
 	if t.broken > 0 {
 		info, err := t.store.find(ctx, turnID(t.name, t.broken))
 		if err == nil {
@@ -246,7 +246,7 @@ func (t *talk) carried(ctx context.Context) (before dag.DAG, history []llm.Messa
 	return before, history, err
 }
 
-// run runs a turn, or continues it, and prints its reply.
+// run starts or continues a turn, and prints its reply.
 func (t *talk) run(ctx context.Context, number int, input dag.DAG, resume bool) error {
 	run := &keptRun{store: t.store, id: turnID(t.name, number), rules: t.rules()}
 	k := t.flags.keep
@@ -263,7 +263,7 @@ func (t *talk) run(ctx context.Context, number int, input dag.DAG, resume bool) 
 	result, err := t.execute(ctx, run, t.config(input))
 	result = t.emitted(result)
 	if t.view != nil && t.view.end(result) {
-		result.Node = nil // it is printed
+		result.Node = nil // the result is printed later
 	}
 	if err == nil {
 		t.at, t.before, t.broken = number, result.DAG, 0
@@ -298,7 +298,7 @@ func (t *talk) execute(ctx context.Context, run *keptRun, cfg stone.Config) (sto
 	return run.start(ctx, t.p, cfg, drain)
 }
 
-// failed describes the end of a turn without a reply. At a terminal the chat continues.
+// failed describes how a turn ended without a reply. At a terminal, the chat continues.
 func (t *talk) failed(ctx context.Context, run *keptRun, number int, err error) error {
 	changed := errors.As(err, new(*journal.ChangedError))
 	if !t.interactive() || changed || errors.Is(err, kind.Waiting) {

@@ -17,18 +17,18 @@ import (
 
 // A dialogue describes a pipeline's role in a chat.
 type dialogue struct {
-	message dag.AnyType // the type of the person's message
-	field   string      // field with the text, "" if the content is the text
-	history dag.AnyType // the type of the messages so far, nil if not read
-	replies []string    // the names of the leaves that can produce the reply
-	emits   bool        // the pipeline is a plan, whose emission is the reply
+	message dag.AnyType // type of the person's message
+	field   string      // field that contains the text; "" if the content is the text
+	history dag.AnyType // type of the messages so far; nil if the pipeline does not read them
+	replies []string    // names of the leaves that can produce the reply
+	emits   bool        // the pipeline is a plan, and its reply is the value that it emits
 }
 
-// historyName is the type of the node in which a chat passes the messages so far.
+// historyName is the type of the node that contains the earlier messages of a chat.
 const historyName = "conversation"
 
-// dialogueOf determines how a pipeline can chat. Given contains the nodes at the start of each turn, such as a plan's slots. A
-// plan emits its reply. The error names what the pipeline lacks for a chat.
+// dialogueOf determines the role of a pipeline in a chat. Given contains the nodes with which each turn starts, such as a plan's
+// slots. A plan's reply is the value that it emits. If the pipeline cannot be used in a chat, the error names what is missing.
 func dialogueOf(ctx context.Context, p stone.Ashlar, given dag.DAG, emits bool) (d dialogue, err error) {
 	name := text.Line(p.Name())
 	var inputs []string
@@ -78,7 +78,7 @@ func readsHistory(ctx context.Context, t dag.AnyType) bool {
 	return t.Name() == historyName && t.Schema().Validate(ctx, []byte(`[{"role":"user","content":[{"text":"?"}]}]`)) == nil
 }
 
-// textFields returns the properties that, with a string value, form valid content of the type by themselves. If a plain string is
+// textFields returns the properties of which a single one with a string value is valid content of the type. If a plain string is
 // valid, it returns only "".
 func textFields(ctx context.Context, t dag.AnyType) (fields []string) {
 	if t.Schema().Validate(ctx, []byte(`"?"`)) == nil {
@@ -92,7 +92,8 @@ func textFields(ctx context.Context, t dag.AnyType) (fields []string) {
 	return fields
 }
 
-// lastLeaves returns the names of the leaves that can produce a pipeline's last node, or none if it can come from a fan-out.
+// lastLeaves returns the names of the leaves that can produce a pipeline's last node. It returns none if a fan-out can produce
+// it.
 func lastLeaves(p stone.Ashlar) (names []string) {
 	children := slices.DeleteFunc(p.Children(), stone.Ashlar.IsGlue)
 	switch p.Form() {
@@ -113,7 +114,7 @@ func lastLeaves(p stone.Ashlar) (names []string) {
 	return names
 }
 
-// remembers reports whether a pipeline can read earlier turns: all messages, or a node that it produced itself.
+// remembers reports whether a pipeline can read earlier turns, either as messages or as a node that it produced itself.
 func remembers(p stone.Ashlar) bool {
 	made := p.ProducesAll()
 	return slices.ContainsFunc(tree.Inputs(p), func(in tree.Input) bool {
@@ -125,7 +126,7 @@ func readsEverything(p stone.Ashlar) bool {
 	return slices.ContainsFunc(p.Queries(), dag.Query.IsEverything) || slices.ContainsFunc(p.Children(), readsEverything)
 }
 
-// say returns a DAG with the history and a message from the user.
+// say returns a DAG to which the history and a message from the user have been added.
 func (d dialogue) say(ctx context.Context, before dag.DAG, history []llm.Message, message string) (dag.DAG, error) {
 	var content any = message
 	if d.field != "" {
@@ -165,7 +166,7 @@ func (d dialogue) messages(turn dag.DAG) (all []llm.Message, err error) {
 	if err == nil {
 		err = json.Unmarshal([]byte(before.JSON()), &all)
 	}
-	if err != nil && !errors.Is(err, dag.ErrMissing) { // missing if the pipeline did not read a history at the time
+	if err != nil && !errors.Is(err, dag.ErrMissing) { // the node is missing if the pipeline did not read a history at that time
 		return nil, err
 	}
 	said, err := turn.Nearest(d.message.Name())
@@ -184,7 +185,7 @@ func (d dialogue) text(n *dag.Node) string {
 	if d.field == "" {
 		return n.Text()
 	}
-	s, _ := n.Get(d.field, "").(string) // "" for a node made by another program
+	s, _ := n.Get(d.field, "").(string) // "" if another program created the node
 	return s
 }
 
@@ -197,8 +198,8 @@ func appended(d dag.DAG, s dag.Spec) (dag.DAG, error) {
 	return d.Append(n)
 }
 
-// carried returns the inputs of a turn from the DAG of the previous one. A reply contains the whole conversation, so a DAG with
-// all replies would grow with the square of the number of turns.
+// carried returns the nodes of a turn's DAG that are passed to the next turn. A reply contains the whole conversation, so if all
+// replies were passed on, the DAG would grow with the square of the number of turns.
 func carried(p stone.Ashlar, before dag.DAG) (after dag.DAG, err error) {
 	keep := map[dag.ID]bool{}
 	keepAll := func(t dag.AnyType) error {
@@ -213,7 +214,7 @@ func carried(p stone.Ashlar, before dag.DAG) (after dag.DAG, err error) {
 	}
 	for _, q := range p.QueriesAll() {
 		switch {
-		case q.Type() == nil || dag.Reserved(q.Type().Name()): // nil is the query of a nil reader, which Validate reports
+		case q.Type() == nil || dag.Reserved(q.Type().Name()): // a nil type is the query of a nil reader, which Validate reports
 		case q.IsNearest():
 			if n, err := before.Nearest(q.Type().Name()); err == nil {
 				keep[n.ID()] = true

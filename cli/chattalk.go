@@ -32,12 +32,12 @@ type talk struct {
 	limits  budget.Limits   // the chat's limits; Latency limits each turn
 	account *budget.Account // the chat's account, charged for all turns
 
-	after  map[int]int  // the turn that each turn continues
-	last   int          // the newest turn
-	at     int          // the turn continued by the next one, 0 for none
-	before dag.DAG      // the DAG of that turn
-	broken int          // a turn without a reply, which can be resumed; 0 for none
-	halted map[int]bool // the turns without a reply
+	after  map[int]int  // number of the turn that each turn continues
+	last   int          // number of the newest turn
+	at     int          // number of the turn that the next one continues; 0 for none
+	before dag.DAG      // DAG of the turn to be continued
+	broken int          // number of a turn without a reply, which can be resumed; 0 for none
+	halted map[int]bool // turns without a reply
 
 	person  *person
 	view    *chatView // nil unless standard output is a terminal
@@ -72,7 +72,7 @@ func (a *app) talk(c *cobra.Command, p stone.Ashlar, flags chatFlags) (err error
 	if err := t.check(ctx); err != nil {
 		return err
 	}
-	// A signal during a turn cancels it; between turns the terminal must be restored before the process ends.
+	// A signal during a turn cancels the turn. Between turns, the terminal must be restored before the process ends.
 	signal.Notify(t.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(t.signals)
 	t.person = a.person(nil, true)
@@ -89,7 +89,7 @@ func (a *app) talk(c *cobra.Command, p stone.Ashlar, flags chatFlags) (err error
 	return t.converse(ctx)
 }
 
-// budget opens the chat's account, charged for its turns. A chat keeps its budget, unless flags change it.
+// budget opens the account that pays for all turns of the chat. A chat keeps its budget unless flags change it.
 func (t *talk) budget(ctx context.Context, f *pflag.FlagSet, turns []turn) (context.Context, error) {
 	k := &t.calls
 	if k.conf != nil {
@@ -97,7 +97,7 @@ func (t *talk) budget(ctx context.Context, f *pflag.FlagSet, turns []turn) (cont
 	}
 	if len(turns) > 0 {
 		var kept budget.Limits
-		from, _ := readSource(turns[len(turns)-1].RunInfo) // the run of another program has no budget
+		from, _ := readSource(turns[len(turns)-1].RunInfo) // a run started by another program has no budget
 		old := pflag.NewFlagSet("", pflag.ContinueOnError)
 		budgetFlags(old, &kept)
 		if err := old.Parse(from.Chat); err != nil {
@@ -198,7 +198,7 @@ func (t *talk) howToRetry(number int) string {
 	return "to continue it: " + t.command(t.store, "resume", turnID(t.name, number))
 }
 
-// replied returns the newest turn with a reply, from a turn back.
+// replied returns the newest turn that has a reply, starting at a turn and going back.
 func (t *talk) replied(number int) int {
 	for t.halted[number] {
 		number = t.after[number]
@@ -206,7 +206,7 @@ func (t *talk) replied(number int) int {
 	return number
 }
 
-// goTo selects a finished turn for the next one to continue.
+// goTo selects the finished turn that the next turn continues.
 func (t *talk) goTo(ctx context.Context, number int) (err error) {
 	t.at, t.before = number, dag.DAG{}
 	if number > 0 {
@@ -256,7 +256,7 @@ func (t *talk) converse(ctx context.Context) error {
 func (t *talk) listen(ctx context.Context) (string, error) {
 	for {
 		select {
-		case sig := <-t.signals: // received during the turn or just after it
+		case sig := <-t.signals: // the signal came during the turn or just after it
 			if sig == os.Interrupt && t.interactive() {
 				continue
 			}
@@ -297,7 +297,7 @@ A line that ends with \ continues in the next one. Ctrl-C cancels a turn.
 A message that begins with / is typed with //.
 `
 
-// obey carries out a command from the user. The error io.EOF ends the chat.
+// obey executes a command that the user typed. The error io.EOF ends the chat.
 func (t *talk) obey(ctx context.Context, command string) error {
 	switch {
 	case command == "help":
@@ -321,7 +321,7 @@ func (t *talk) obey(ctx context.Context, command string) error {
 		t.complain("nothing to undo")
 	case t.interactive():
 		t.complain("unknown command /%s: /help lists them", command)
-	default: // in a script, where later messages may depend on it
+	default: // an error ends a script, because later messages may depend on the command
 		return fmt.Errorf("unknown command /%s: known are /retry, /undo, /quit and /help, and // begins a message with /", command)
 	}
 	return nil

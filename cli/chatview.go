@@ -19,19 +19,19 @@ import (
 // watcher.
 type chatView struct {
 	out     io.Writer
-	replies []string // the ashlars whose text is shown
+	replies []string // names of the ashlars whose text is shown
 	columns int
 
 	mu     sync.Mutex
 	from   voiced
-	said   strings.Builder // pieces by from that are not retracted
-	void   string          // why the last text was retracted; shown before its replacement
-	midway bool            // in a line
+	said   strings.Builder // pieces written by from that have not been retracted
+	void   string          // reason why the last text was retracted; shown before the new text
+	midway bool            // the last line shown is incomplete
 	paused strings.Builder // output held back while a question is open
-	asking int             // open questions
+	asking int             // number of open questions
 }
 
-// voiced identifies an answer in the stream.
+// voiced identifies one answer among the answers that are being streamed.
 type voiced struct {
 	path, source string
 	attempt      int
@@ -55,7 +55,7 @@ func (v *chatView) Watch(_ context.Context, e event.Event) {
 			v.said.Reset()
 		}
 	case event.ToolStarted:
-		input, _ := json.Marshal(d.Input) // the line is sufficient without it
+		input, _ := json.Marshal(d.Input) // the line can be shown without the input
 		v.line(fmt.Sprintf("· %s %s", d.Tool, input))
 	case event.ToolDone:
 		if !d.OK {
@@ -64,7 +64,7 @@ func (v *chatView) Watch(_ context.Context, e event.Event) {
 	}
 }
 
-// hear shows a piece of an answer, unless the answer is data.
+// hear shows a piece of an answer, unless the answer consists of data.
 func (v *chatView) hear(from voiced, piece string) {
 	if v.void != "" {
 		v.line("[taken back: " + v.void + "]")
@@ -84,7 +84,7 @@ func (v *chatView) hear(from voiced, piece string) {
 	}
 }
 
-// line shows a separate line, cut to the width of the terminal.
+// line shows a text on a line of its own, cut to the width of the terminal.
 func (v *chatView) line(s string) {
 	v.fresh()
 	v.write(text.Cut(text.Line(s), v.columns) + "\n")
@@ -106,7 +106,7 @@ func (v *chatView) write(s string) {
 		v.paused.WriteString(s)
 		return
 	}
-	_, _ = io.WriteString(v.out, s) // the result is written again if this fails
+	_, _ = io.WriteString(v.out, s) // if this fails, writing the result will fail, too
 }
 
 // Pause implements pauser.

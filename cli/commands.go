@@ -17,7 +17,7 @@ import (
 //go:embed commands.txt
 var commandTable string
 
-// An entry is a command in the table.
+// An entry is a command in the table commands.txt.
 type entry struct {
 	group, path, args string
 	short, long       string
@@ -47,7 +47,7 @@ var entries = sync.OnceValue(func() (all []entry) {
 	return all
 })
 
-func init() { cobra.EnableCommandSorting = false } // the table has an order
+func init() { cobra.EnableCommandSorting = false } // commands are listed in the order of the table
 
 // constructors maps the commands of this program to functions that add flags and behavior. A command that only has sub-commands
 // needs none.
@@ -109,7 +109,7 @@ func (a *app) root() *cobra.Command {
 		}
 		if above == root {
 			c.GroupID = e.group
-		} else if above.Args != nil { // it takes no arguments of its own
+		} else if above.Args != nil { // the command above takes no arguments of its own
 			above.Args = unknown
 		}
 		if above != root && above.RunE == nil {
@@ -131,7 +131,7 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// ownHelp makes cobra's built-in commands fail like the others.
+// ownHelp makes errors of cobra's built-in commands look like errors of other commands.
 func (a *app) ownHelp(root *cobra.Command) {
 	const group = "Configure"
 	root.SetHelpCommandGroupID(group)
@@ -148,7 +148,7 @@ func (a *app) ownHelp(root *cobra.Command) {
 		}
 	}
 	root.InitDefaultCompletionCmd()
-	if c, _, err := root.Find([]string{"completion"}); err == nil { // a shell would run the help text
+	if c, _, err := root.Find([]string{"completion"}); err == nil { // a shell would execute the help text
 		c.Args, c.RunE = unknown, func(c *cobra.Command, _ []string) error { return c.Help() }
 	}
 }
@@ -223,7 +223,7 @@ func fits(words []string) cobra.PositionalArgs {
 	}
 }
 
-// unquote removes the quotation marks from flag texts, which shells show verbatim.
+// unquote removes the quotation marks from the usage texts of flags, because shells show them verbatim.
 func unquote(c *cobra.Command) {
 	c.Flags().VisitAll(func(f *pflag.Flag) { _, f.Usage = pflag.UnquoteUsage(f) })
 	for _, below := range c.Commands() {
@@ -231,7 +231,7 @@ func unquote(c *cobra.Command) {
 	}
 }
 
-// unknown rejects a word that is not a command below c.
+// unknown returns an error if an argument is not a command below c.
 func unknown(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -245,18 +245,18 @@ func unknown(c *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %q for %s: %s", args[0], c.CommandPath(), hint)
 }
 
-// givenLater marks commands that build a pipeline before its input is known.
+// givenLater marks commands that build a pipeline before its input is available.
 const givenLater = "given-later"
 
 // pipelineHelp describes the argument PIPELINE.
 const pipelineHelp = "\n\nPIPELINE is a Go package that exports Pipeline, a variable or a function of the ARGs; a plan in a file .edn or .json;\n" +
 	"or an intent or capability such as :text/answer. The default is the pipeline configured in the nearest .stone."
 
-// looksOnly lists the commands that neither run any part of a pipeline nor spend anything.
+// looksOnly lists the commands that neither execute any part of a pipeline nor spend money.
 var looksOnly = map[string]bool{"names": true, "paths": true, "graph": true}
 
-// over makes a command work on a pipeline. With FromArgument it first builds the package and passes the command on to the
-// program.
+// over makes a command call do with a pipeline. With FromArgument, the package is built first, and the resulting program takes
+// over the command.
 func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) error) {
 	if a.fromArgument() {
 		a.planFlags(c)
@@ -307,13 +307,13 @@ func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) erro
 	}
 }
 
-// ownPipeline returns the default PIPELINE: the project's, if any.
+// ownPipeline returns the PIPELINE to use if none is given: the project's, if it has one.
 func (a *app) ownPipeline(c *cobra.Command) ([]string, error) {
 	_, path, err := a.projectPipeline()
 	if err != nil || path == "" {
 		return nil, err
 	}
-	if f := c.Flags().Lookup(packageFlag); f != nil { // allows resuming the run
+	if f := c.Flags().Lookup(packageFlag); f != nil { // needed to resume the run
 		err = f.Value.Set(path)
 	}
 	return []string{path}, err
@@ -336,7 +336,7 @@ func (a *app) example(lines ...string) string {
 	return strings.Join(out, "\n")
 }
 
-// output marks an error that occurred while writing a result.
+// output marks an error as one that occurred while writing a result.
 func output(err error) error {
 	if err != nil {
 		return failed("write the result: %w", err)

@@ -38,7 +38,7 @@ func (a *app) configCheck(c *cobra.Command) {
 			return errors.New("there is no .stone/stone.edn here or above: name a FILE, or start with the one that config example prints")
 		}
 		if a.calls.config == "" {
-			s, err := settings() // of the same directory
+			s, err := settings() // the settings of the same directory
 			if err != nil {
 				return err
 			}

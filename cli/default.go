@@ -16,18 +16,18 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// DefaultModel returns the model chosen by the user of a pipeline. Its provider, name and URL come from the flags --provider,
-// --model and --url of the command without a sub-command, from STONE_PROVIDER, STONE_MODEL and STONE_URL, or from stone.edn,
-// stone.json or settings.json in the nearest directory .stone, in that order. The default provider is openai.
+// DefaultModel returns the model that the user of a pipeline has chosen. The provider, the model's name and the URL come from the
+// flags --provider, --model and --url of the command without a sub-command, from STONE_PROVIDER, STONE_MODEL and STONE_URL, or
+// from stone.edn, stone.json or settings.json in the nearest directory .stone, in that order. The default provider is openai.
 //
-// The key comes from OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY. It is sent only to the provider's own servers and to
-// the URL given by --url or STONE_URL. A URL in a file gets only the key configured for it in the same file, as "key": {"env":
-// "MY_KEY"}.
+// The key is read from OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY. It is sent only to the provider's own servers and to
+// the URL given by --url or STONE_URL. If a file contains a URL, only the key configured for this URL in the same file is sent to
+// it, as in "key": {"env": "MY_KEY"}.
 //
-// The choice is made when the model is used, so a package can store the model in a variable. stone.Validate reports a failed
+// The model is chosen when it is first used, so a package can store the result in a variable. stone.Validate reports an invalid
 // choice.
 //
-// An address in the project's settings is used only if the user trusts the settings; see the command trust.
+// An address in the project's settings is used only if the user trusts these settings; see the command trust.
 func DefaultModel() llm.Model {
 	defaultWanted.Store(true)
 	return &defaultModel{}
@@ -42,7 +42,7 @@ type defaultModel struct {
 	model llm.Model // model for these settings; nil until created
 }
 
-// choose returns the model of the current settings.
+// choose returns the model that the current settings select.
 func (d *defaultModel) choose() (llm.Model, error) {
 	s, err := settings()
 	switch {
@@ -63,10 +63,10 @@ func (d *defaultModel) choose() (llm.Model, error) {
 	return m, err
 }
 
-// connect returns a client for c.Model at the server in the settings.
+// connect returns a client for the model c.Model at the server given in the settings.
 func connect(s config.Settings, c config.Connection) (llm.Model, error) {
 	protocol := cmp.Or(s.Provider, "openai")
-	if c.URL = s.URL; s.KeyEnv != "" { // otherwise the provider's key is used, for its own servers
+	if c.URL = s.URL; s.KeyEnv != "" { // otherwise the provider's key is used, but only for the provider's own servers
 		c.Key = llm.Secret(os.Getenv(s.KeyEnv))
 		if c.Key == "" && s.KeyEnv != config.KeyEnv(protocol) {
 			return nil, fmt.Errorf("the environment variable %s, which the settings name as the key, is not set", s.KeyEnv)
@@ -105,8 +105,8 @@ func (d *defaultModel) Stream(ctx context.Context, req *llm.Request) iter.Seq2[l
 	return m.Stream(ctx, req)
 }
 
-// trustedSettings rejects a project address that the user has not trusted. A command has asked for trust before it runs a
-// pipeline; other programs cannot.
+// trustedSettings returns an error if the project's settings name an address and the user has not trusted them. A command asks
+// the user before it runs a pipeline; other programs cannot ask.
 func trustedSettings() error {
 	f, err := foundSettings()
 	if err != nil {
@@ -115,7 +115,7 @@ func trustedSettings() error {
 	return f.trusted()
 }
 
-// trusted rejects settings that the user has not trusted, without asking.
+// trusted returns an error if the user has not trusted the settings. It does not ask.
 func (f found) trusted() error {
 	if len(f.wants) == 0 || trusting.Load() || os.Getenv(trustEnv) == "1" {
 		return nil
@@ -135,12 +135,12 @@ var applicator struct {
 	wanted bool
 }
 
-// Applicator returns the applicator that the user of a pipeline configures, in stone.edn or stone.json in the nearest directory
-// .stone, or with the flag --config. Every call returns the same one.
+// Applicator returns the applicator that the user of a pipeline has configured: in stone.edn or stone.json in the nearest
+// directory .stone, or in the file given by the flag --config. Every call returns the same applicator.
 //
-// It is filled after the command has built the pipeline and before validation, so a package can store it in a variable. Outside
-// the command it is empty: use your own applicator in tests. A pipeline that uses it is limited as a whole to the configuration's
-// grants and budget.
+// Its capabilities are added after the command has built the pipeline and before the pipeline is validated, so a package can
+// store the applicator in a variable. In other programs, such as tests, it stays empty: use an applicator of your own. A pipeline
+// that uses it may have only the effects that the configuration grants, and is limited by the configured budget.
 func Applicator() *call.Applicator {
 	applicator.Lock()
 	defer applicator.Unlock()

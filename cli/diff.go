@@ -47,7 +47,7 @@ func (a *app) printDifferences(w io.Writer, s *store, differences []journal.Diff
 	}
 	var b strings.Builder
 	for _, d := range differences {
-		if fmt.Fprint(&b, text.Line(address.Readable(d.Path))); d.A != (dag.ID{}) || d.B != (dag.ID{}) { // the input has no node
+		if fmt.Fprint(&b, text.Line(address.Readable(d.Path))); d.A != (dag.ID{}) || d.B != (dag.ID{}) { // the run's input has no node
 			fmt.Fprintf(&b, "  %s → %s", short(d.A), short(d.B))
 		}
 		fmt.Fprintln(&b)
@@ -62,7 +62,7 @@ func (a *app) printDifferences(w io.Writer, s *store, differences []journal.Diff
 	return nil
 }
 
-// short returns a prefix of an id long enough to find a node.
+// short returns a prefix of an id that is long enough to find the node.
 func short(id dag.ID) string {
 	if id == (dag.ID{}) {
 		return "none"

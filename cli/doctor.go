@@ -26,19 +26,19 @@ import (
 	"github.com/stonelayer/stone/sandbox"
 )
 
-// The states of a diagnosis.
+// Possible states of a diagnosis.
 const (
 	good  = "ok"
-	note  = "note" // worth knowing; not wrong in itself
+	note  = "note" // worth knowing, but not a problem
 	wrong = "wrong"
 )
 
-// diagnosis is a line of doctor.
+// A diagnosis is a line that doctor prints.
 type diagnosis struct {
 	Name  string `json:"name"`
 	State string `json:"state"`
 	Value string `json:"value"`
-	Next  string `json:"next,omitempty"` // what to do; empty if all is in order
+	Next  string `json:"next,omitempty"` // what the user should do; empty if nothing is wrong
 }
 
 func (a *app) doctor(c *cobra.Command) {
@@ -86,11 +86,11 @@ func sandboxed() diagnosis {
 	return d
 }
 
-// database checks the database of runs, and returns the time of its last change, if known.
+// database checks the database of runs. It returns the time of the last change, if known.
 func (a *app) database(ctx context.Context) (d diagnosis, written time.Time) {
 	d = diagnosis{Name: "database", State: wrong}
 	s := &store{file: storeName(a.db)}
-	if isSettings(s.file) { // it may have a password
+	if isSettings(s.file) { // the name may contain a password
 		return diagnosis{d.Name, wrong, errSettings.Error(), "set " + storeEnv + " or --db to such an address"}, written
 	}
 	if s.file == "" {
@@ -127,7 +127,7 @@ func (a *app) database(ctx context.Context) (d diagnosis, written time.Time) {
 	opened, err := a.openStore(ctx, "", false, sqlite.Options{})
 	if err != nil {
 		d.Value, d.Next = err.Error(), "restore a copy, or name another database with --db"
-		if redact.IsDatabase(s.file) || errors.Is(err, journal.ErrUnavailable) { // the error says what to do
+		if redact.IsDatabase(s.file) || errors.Is(err, journal.ErrUnavailable) { // the error already says what to do
 			d.Next = stopped
 		}
 		return d, written
@@ -177,10 +177,10 @@ func filesLimit(open uint64) diagnosis {
 	return d
 }
 
-// memoryLimit returns the processors and the memory that this process may use.
+// memoryLimit returns the number of processors and the memory that this process may use.
 func memoryLimit() diagnosis {
 	d := diagnosis{Name: "processors", State: good, Value: fmt.Sprintf("%d of %d, memory: ", runtime.GOMAXPROCS(0), runtime.NumCPU())}
-	group, err := os.ReadFile("/sys/fs/cgroup/memory.max") // limit of a container; elsewhere there is none
+	group, err := os.ReadFile("/sys/fs/cgroup/memory.max") // limit of a container; the file does not exist elsewhere
 	bytes, numberless := strconv.ParseInt(strings.TrimSpace(string(group)), 10, 64)
 	limit := debug.SetMemoryLimit(-1)
 	switch {
@@ -227,7 +227,7 @@ func (a *app) configuration() []diagnosis {
 	return append(all, diagnosis{"trust", good, "trusted, unchanged", ""})
 }
 
-// providerKeys lists the provider keys in the environment, without their values.
+// providerKeys lists which provider keys are set in the environment, without their values.
 func providerKeys() diagnosis {
 	var set, unset []string
 	for _, name := range config.KeyEnvs() {
@@ -263,7 +263,7 @@ func (a *app) servers(ctx context.Context) (found []diagnosis) {
 		case "up":
 			up++
 			continue
-		case "?": // the line about trust explains it
+		case "?": // the line about trust explains this state
 			continue
 		}
 		found = append(found, diagnosis{c.reached.ID, wrong, "is not available: " + c.Why, "start the server or program, set the key, or change the configuration"})
@@ -286,8 +286,8 @@ func crashed() diagnosis {
 	return diagnosis{"last crash", note, at.Format(time.RFC3339) + " " + text.Cut(line, 200), "report it with " + file + ", after you have read it: it may have texts of your runs"}
 }
 
-// versionFlag adds --version. Cobra's flag would need a template: linking text/template makes a program keep every exported
-// method, which costs megabytes.
+// versionFlag adds the flag --version. Cobra's own flag needs a template: linking text/template makes a program keep every
+// exported method, which adds megabytes.
 func (a *app) versionFlag(root *cobra.Command) {
 	wanted := root.Flags().BoolP("version", "v", false, "version for "+a.Name)
 	run := root.RunE
@@ -314,7 +314,7 @@ func (a *app) versionCommand(c *cobra.Command) {
 	}
 }
 
-// confinement describes the method that confines commands, and why no stronger one does.
+// confinement describes how commands are confined, and why no stronger method is used.
 func confinement() string {
 	m, err := sandbox.Find()
 	if err != nil {
@@ -327,7 +327,7 @@ func confinement() string {
 	return text.Line(line)
 }
 
-// version returns the version of Stone, as far as the build recorded it.
+// version returns the version of Stone, as recorded by the build.
 func version() string {
 	return fmt.Sprintf("stone %s %s %s/%s", cmp.Or(number(), "(unknown version)"), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
@@ -344,5 +344,5 @@ func number() (version string) {
 	return version
 }
 
-// isRelease matches versions that "go get" finds.
+// isRelease matches versions that "go get" can find.
 var isRelease = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+$`)

@@ -11,20 +11,21 @@ import (
 	"golang.org/x/term"
 )
 
-// errInterrupted is the error of a line interrupted by Ctrl-C.
+// errInterrupted is the error when Ctrl-C interrupts reading a line.
 var errInterrupted = errors.New("interrupted")
 
-// An editor reads lines at a terminal, which the user can edit and recall. While a line is read, Ctrl-C is a key, not a signal.
+// An editor reads lines at a terminal. The user can edit them and recall earlier ones. While a line is being read, Ctrl-C is a
+// key, not a signal.
 type editor struct {
 	out    *os.File
 	typing typing
 	term   *term.Terminal
 
 	mu    sync.Mutex
-	state *term.State // to be restored; nil unless a line is read
+	state *term.State // state of the terminal to restore; nil unless a line is being read
 }
 
-// newEditor returns an editor, or nil if in or out is not a terminal that can be drawn on.
+// newEditor returns an editor. It returns nil if in or out is not a terminal on which an editor can draw.
 func newEditor(in, out *os.File) *editor {
 	if in == nil || out == nil || os.Getenv("TERM") == "dumb" {
 		return nil
@@ -34,7 +35,7 @@ func newEditor(in, out *os.File) *editor {
 	return e
 }
 
-// fresh starts with an empty screen and keeps the lines typed before.
+// fresh resets the editor to an empty line. It keeps the history of lines.
 func (e *editor) fresh() {
 	old := e.term
 	e.term = term.NewTerminal(struct {
@@ -46,8 +47,8 @@ func (e *editor) fresh() {
 	}
 }
 
-// line reads a line, or several if they are pasted or continue a line that ends with "\". The error is io.EOF for Ctrl-D and
-// errInterrupted for Ctrl-C. With a hint, Ctrl-C shows the hint and the prompt again.
+// line reads a line. It reads several lines if they are pasted, or if a line ends with "\". The error is io.EOF for Ctrl-D and
+// errInterrupted for Ctrl-C. If there is a hint, Ctrl-C shows the hint and the prompt again instead.
 func (e *editor) line(hint string) (string, error) {
 	if err := e.raw(); err != nil {
 		return "", err
@@ -78,7 +79,7 @@ func (e *editor) line(hint string) (string, error) {
 			_, _ = e.term.Write([]byte(hint + "\n")) // the next read reports a lost terminal
 			continue
 		case err != nil && !errors.Is(err, term.ErrPasteIndicator):
-			e.fresh() // it is still in the line
+			e.fresh() // the editor's line still contains the text
 			_, _ = io.WriteString(e.out, "\r\n")
 			return "", err
 		}
@@ -111,16 +112,16 @@ func (e *editor) close() {
 	}
 }
 
-// typing reads the keyboard. Ctrl-C clears the line and ends it.
+// typing reads the keyboard. Ctrl-C discards the current line and ends it.
 type typing struct {
 	file        *os.File
 	rest        []byte
-	interrupted bool // at the end of the current line
+	interrupted bool // Ctrl-C was pressed, so the current line ends
 }
 
 const (
 	ctrlC     = 0x03
-	emptyLine = "\x05\x15\r" // move to the end, delete everything before, Enter
+	emptyLine = "\x05\x15\r" // keys: move to the end, delete everything before, Enter
 )
 
 // Read implements io.Reader.
@@ -132,7 +133,7 @@ func (k *typing) Read(b []byte) (int, error) {
 		}
 		k.rest = append(k.rest[:0], b[:n]...)
 	}
-	if i := bytes.IndexByte(k.rest, ctrlC); i >= 0 { // input typed before is dropped too
+	if i := bytes.IndexByte(k.rest, ctrlC); i >= 0 { // input typed before Ctrl-C is dropped too
 		k.rest, k.interrupted = append([]byte(emptyLine), k.rest[i+1:]...), true
 	}
 	n := copy(b, k.rest)

@@ -27,7 +27,7 @@ import (
 	"github.com/stonelayer/stone/journal/sqlite"
 )
 
-// evalFlags are the flags of eval.
+// evalFlags holds the values of eval's flags.
 type evalFlags struct {
 	run                   runFlags
 	data                  eval.Data
@@ -62,7 +62,7 @@ func (a *app) eval(c *cobra.Command) {
 	})
 }
 
-// keepData adds the flags of a command that works on a data set and records its run. Check checks the other flags.
+// keepData adds the flags of a command that reads a data set and records its run. Check checks the other flags.
 func (a *app) keepData(c *cobra.Command, run *runFlags, data *eval.Data, check func(args []string) error) {
 	a.quietFlag(c.Flags())
 	a.trustFlag(c.Flags())
@@ -83,7 +83,7 @@ func (a *app) keepData(c *cobra.Command, run *runFlags, data *eval.Data, check f
 		case data.File == "":
 			return errors.New("--data is missing: name a file of JSON Lines or CSV")
 		default:
-			if a.calls.slots, err = data.Columns(); err != nil { // the columns are slots of a plan
+			if a.calls.slots, err = data.Columns(); err != nil { // the columns provide slots of a plan
 				return fmt.Errorf("--data: %w", err)
 			}
 		}
@@ -92,7 +92,8 @@ func (a *app) keepData(c *cobra.Command, run *runFlags, data *eval.Data, check f
 	}
 }
 
-// measure performs an evaluation of any kind and shows its progress, on one line if live. Print receives the result, if any.
+// measure performs an evaluation of any kind and shows its progress, on one line if live is set. Print receives the result, if
+// there is one.
 func (a *app) measure(ctx context.Context, q stone.Ashlar, cfg stone.Config, flags runFlags, live bool, print func(*dag.Node, dag.DAG, *keptRun) error) error {
 	if flags.own = true; !a.quiet {
 		shown := &evalProgress{account: budget.From(ctx), out: unshielded(a.Stderr), live: live, began: time.Now()}
@@ -108,7 +109,7 @@ func (a *app) measure(ctx context.Context, q stone.Ashlar, cfg stone.Config, fla
 	})
 }
 
-// counted returns a context with an account, from which the progress line reads the cost.
+// counted returns a context with an account, from which the progress line reads the cost so far.
 func counted(ctx context.Context) context.Context {
 	if budget.From(ctx) != nil {
 		return ctx
@@ -116,7 +117,7 @@ func counted(ctx context.Context) context.Context {
 	return budget.With(ctx, budget.New(budget.Limits{}))
 }
 
-// scorer reads the single scorer used for a choice.
+// scorer reads the flag that names the only scorer of a choice.
 func scorer(app *call.Applicator, spec string) (eval.Scorer, error) {
 	all, err := eval.Read(app, spec)
 	if err == nil && len(all) != 1 {
@@ -128,7 +129,7 @@ func scorer(app *call.Applicator, spec string) (eval.Scorer, error) {
 	return all[0], nil
 }
 
-// evalFlags adds the flags. Flags that determine the pipeline are kept with the run.
+// evalFlags adds the flags of an evaluation. Flags that determine the pipeline are recorded with the run.
 func (a *app) evalFlags(f *pflag.FlagSet, flags *evalFlags) {
 	dataFlags(f, &flags.data, "evaluate on the rows of")
 	f.StringArrayVar(&flags.data.Slices, "slice", nil, "report each value of `COLUMN` separately")
@@ -151,7 +152,7 @@ func (a *app) evalFlags(f *pflag.FlagSet, flags *evalFlags) {
 	noted(f, namesFile, "save", "markdown", "junit", "dag")
 }
 
-// evaluate runs the evaluation of a pipeline.
+// evaluate evaluates a pipeline.
 func (a *app) evaluate(ctx context.Context, p stone.Ashlar, flags evalFlags) error {
 	if err := a.consentToConfig(); err != nil {
 		return err
@@ -199,7 +200,7 @@ func (a *app) evaluate(ctx context.Context, p stone.Ashlar, flags evalFlags) err
 	return nil
 }
 
-// unanswered reports cases without an answer to score, as an error if no case has one.
+// unanswered reports cases that have no answer to score. It returns an error if no case has one.
 func (a *app) unanswered(r eval.Report) error {
 	worst := slices.MaxFunc(r.Scores, func(s, t eval.ScoreReport) int { return cmp.Compare(s.Errors, t.Errors) })
 	why := ""
@@ -209,7 +210,7 @@ func (a *app) unanswered(r eval.Report) error {
 	switch {
 	case worst.N == 0:
 		return failed("no case has a score%s", why)
-	case worst.Right+worst.Wrong == 0: // then other scorers' are the same
+	case worst.Right+worst.Wrong == 0: // the other scorers have no answers either
 		return failed("no case was answered%s", why)
 	case worst.Errors == 0:
 		return nil
@@ -218,11 +219,11 @@ func (a *app) unanswered(r eval.Report) error {
 	return nil
 }
 
-// testLabel labels evaluations of a test split with its digest.
+// testLabel is the label that contains the digest of an evaluation's test split.
 const testLabel = "eval-test"
 
-// looks returns how many runs have revealed results on this run's test split, including this run; 0 if it has no test split or is
-// not recorded.
+// looks returns the number of runs that have revealed results on this run's test split, including this run. It returns 0 if the
+// run has no test split or is not recorded.
 func (r *keptRun) looks(ctx context.Context) (n int, err error) {
 	if r == nil || r.opts.Labels[testLabel] == "" {
 		return 0, nil
@@ -249,8 +250,8 @@ func (r *keptRun) looks(ctx context.Context) (n int, err error) {
 	}
 }
 
-// shown reports whether a run has revealed test results: an evaluation does so at its end, an improvement once it asks for
-// acceptance or ends after its test.
+// shown reports whether a run has revealed results on the test split. An evaluation reveals them at its end, and an improvement
+// when it asks for acceptance or when it ends after its test.
 func (r *keptRun) shown(ctx context.Context, info journal.RunInfo) (bool, error) {
 	rec, err := view.Record(ctx, r, info.ID, "improve/revise", "leaf")
 	if err != nil || rec == nil || rec.Failure != nil {
@@ -261,7 +262,7 @@ func (r *keptRun) shown(ctx context.Context, info journal.RunInfo) (bool, error)
 	return found.Test != nil, err
 }
 
-// evaluation reads the files that the flags name.
+// evaluation reads the files that are named by the flags.
 func (a *app) evaluation(ctx context.Context, p stone.Ashlar, flags evalFlags) (cfg eval.Config, err error) {
 	cfg = eval.Config{Pipeline: p, Data: flags.data, Trials: flags.trials, Lanes: flags.lanes}
 	conf, err := a.configured()
@@ -312,7 +313,7 @@ func (a *app) baseline(ctx context.Context, flags evalFlags) (b *eval.Baseline, 
 func (a *app) printReport(r eval.Report, d dag.DAG, run *keptRun, flags evalFlags) error {
 	var err error
 	switch {
-	case flags.estimate && r.Scores[0].N == 0: // evaluate says why
+	case flags.estimate && r.Scores[0].N == 0: // evaluate prints the reason
 	case flags.estimate && !a.json:
 		whole := r.Cost.Whole
 		if whole == nil {
@@ -368,8 +369,8 @@ func (a *app) printReport(r eval.Report, d dag.DAG, run *keptRun, flags evalFlag
 	return nil
 }
 
-// possiblyPaid prints the estimated cost of a resumed evaluation's attempts without a result. It is not part of the report, which
-// is independent of crashes.
+// possiblyPaid prints the estimated cost of attempts that a resumed evaluation repeated because they had no result. It is not
+// part of the report, because a report must not depend on crashes.
 func (a *app) possiblyPaid(run *keptRun) error {
 	if !run.opts.Resume {
 		return nil

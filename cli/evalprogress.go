@@ -22,7 +22,7 @@ type evalProgress struct {
 	shown   time.Time
 }
 
-// show shows the progress, if due.
+// show shows the progress, unless it was shown only a moment ago.
 func (e *evalProgress) show(p eval.Progress) {
 	switch {
 	case p.Round != "":
@@ -72,7 +72,7 @@ func (e *evalProgress) line(p eval.Progress) string {
 	return line
 }
 
-// close removes the line of an unfinished evaluation.
+// close removes the progress line of an evaluation that did not finish.
 func (e *evalProgress) close() {
 	if e.live && !e.shown.IsZero() {
 		fmt.Fprint(e.out, "\r\x1b[K")

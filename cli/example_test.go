@@ -10,8 +10,8 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// A program whose main function is cli.Main(Pipeline) has the whole command.
-// Run is the same with everything that it works on.
+// A program whose main function calls cli.Main(Pipeline) has all commands. Run executes the same command line with explicit
+// arguments and streams.
 func ExampleRun() {
 	greeting := dag.NewType[string]("greeting")
 	pipeline := func(args []string) (stone.Ashlar, error) {

@@ -45,33 +45,33 @@ type explanation struct {
 	Path     string           `json:"path"`
 	Intent   string           `json:"intent,omitempty"`
 	Tool     string           `json:"tool,omitempty"`
-	Open     bool             `json:"open,omitempty"` // values in the run name some candidates
+	Open     bool             `json:"open,omitempty"` // some candidates are only known during the run, from values
 	Asked    []string         `json:"candidates"`
 	Rejected []call.Rejection `json:"rejected"`
 	Dispatch call.Dispatch    `json:"dispatch"`
 	HedgeMS  int64            `json:"hedge-ms,omitempty"`
 	Requires call.Requires    `json:"requires"`
-	Rules    call.Rules       `json:"policy"` // in effect
+	Rules    call.Rules       `json:"policy"` // policy in effect
 	Budget   call.Budget      `json:"budget"`
-	Needs    []string         `json:"needs"` // effects of the candidates tried
+	Needs    []string         `json:"needs"` // effects that the candidates need
 	Effects  []string         `json:"effects"`
 }
 
-// leafFacts are the facts of a leaf other than a call, such as an agent.
+// leafFacts describes a leaf that is not a call, such as an agent.
 type leafFacts struct {
 	Path    string   `json:"path"`
 	Facts   facts    `json:"facts"`
 	Effects []string `json:"effects"`
-	// Undeclared lists the tools that state no effects.
+	// Undeclared lists the tools that do not state their effects.
 	Undeclared []string `json:"undeclared,omitempty"`
 }
 
-// explainedAll explains the calls and agents of a pipeline, in the order of the tree: as JSON and for people.
+// explainedAll explains the calls and agents of a pipeline in tree order: as values for JSON and as text.
 func explainedAll(p stone.Ashlar, left budget.Limits, grant []string) (all []any, blocks []block) {
 	all = []any{}
 	places(p, func(path string, a stone.Ashlar) bool {
 		title := path
-		if !strings.Contains(path, "/") { // a single name is shown as written, such as the name of an intent
+		if !strings.Contains(path, "/") { // a single name, such as an intent's, is shown unchanged
 			title = address.Unescape(path)
 		}
 		of := func(spec call.Spec) {
@@ -107,7 +107,7 @@ func explain(s call.Spec, left budget.Limits, grant []string, path string) expla
 	if e.Effects == nil {
 		e.Effects = []string{}
 	}
-	left = budget.Limits{ // the smaller of each part
+	left = budget.Limits{ // the smaller of the two limits for each amount
 		Roundtrips: bounds.Least(left.Roundtrips, s.Budget.Roundtrips), Tokens: bounds.Least(left.Tokens, s.Budget.Tokens),
 		USD: bounds.Least(left.USD, s.Budget.USD), Latency: bounds.Least(left.Latency, s.Budget.Latency),
 	}
@@ -213,7 +213,7 @@ func shownDone(d call.Done) string {
 	return strings.Join(parts, "; ")
 }
 
-// shownBudget formats the limited amounts.
+// shownBudget formats the amounts that are limited.
 func shownBudget(l call.Budget) string {
 	parts := []string{}
 	if l.USD != nil {
@@ -231,7 +231,7 @@ func shownBudget(l call.Budget) string {
 	return words(parts)
 }
 
-// bound returns the most that a run may cost.
+// bound returns the maximum cost of a run.
 func (k *calls) bound(ctx context.Context, p stone.Ashlar, cfg stone.Config) budget.Bound {
 	if p.IsZero() {
 		return budget.Bound{}
@@ -239,7 +239,7 @@ func (k *calls) bound(ctx context.Context, p stone.Ashlar, cfg stone.Config) bud
 	return p.Bound(llm.WithTable(ctx, k.table), cfg.Given())
 }
 
-// printBound prints the most that a run may cost, and warns if the budget is smaller.
+// printBound prints the maximum cost of a run, and warns if the budget is smaller.
 func (a *app) printBound(w io.Writer, b budget.Bound) error {
 	p := view.PriceOf(b, a.calls.limits.USD)
 	lines := []string{text.Line(p.Line)}
@@ -257,7 +257,7 @@ func (a *app) printBound(w io.Writer, b budget.Bound) error {
 	return nil
 }
 
-// mustFit refuses a run that may cost more than its budget.
+// mustFit returns an error if a run may cost more than its budget.
 func (a *app) mustFit(ctx context.Context, p stone.Ashlar, cfg stone.Config) error {
 	if a.calls.limits.USD == nil {
 		return fmt.Errorf("--must-fit needs a budget: add --max-usd, or :max-usd to :budget in .stone/stone.edn")

@@ -84,7 +84,7 @@ func (a *app) exportRun(ctx context.Context, w io.Writer, s *store, info journal
 	if err != nil {
 		return failed("%w", err)
 	}
-	info.Shape = nil // only for comparing pipelines
+	info.Shape = nil // needed only to compare pipelines
 	return printRun(w, info, marked(ctx, s, info), questions)
 }
 
@@ -98,18 +98,18 @@ func printNodes(w io.Writer, nodes iter.Seq2[journal.NodeInfo, error]) error {
 		if err := jsonv2.MarshalWrite(out, n, jsonv2.Deterministic(true)); err != nil {
 			return output(err)
 		}
-		_ = out.WriteByte('\n') // Flush reports an error of the writer
+		_ = out.WriteByte('\n') // Flush reports errors of the writer
 	}
 	return output(out.Flush())
 }
 
-// A shownStep is a step of a run, possibly superseded by a newer one at its place.
+// A shownStep is a step of a run. A newer step at the same place may have superseded it.
 type shownStep struct {
 	journal.Step
 	Superseded bool `json:"superseded,omitempty"`
 }
 
-// marked yields the steps of a run. If steps were repeated, it reads all at once.
+// marked yields the steps of a run. If steps were repeated, all steps are read before the first is yielded.
 func marked(ctx context.Context, s *store, info journal.RunInfo) iter.Seq2[shownStep, error] {
 	return func(yield func(shownStep, error) bool) {
 		if len(info.Again) == 0 {
@@ -138,9 +138,9 @@ func marked(ctx context.Context, s *store, info journal.RunInfo) iter.Seq2[shown
 	}
 }
 
-// printRun prints one JSON object: run, steps, questions.
+// printRun prints one JSON object with the run, its steps and its questions.
 func printRun(w io.Writer, info journal.RunInfo, steps iter.Seq2[shownStep, error], questions []journal.Question) error {
-	out := bufio.NewWriter(w) // Flush reports its errors
+	out := bufio.NewWriter(w) // Flush reports errors
 	err := writeJSON(out, "{\n  \"run\": ", "  ", info)
 	_, _ = out.WriteString(",\n  \"steps\": [")
 	before, after := "\n    ", ""
@@ -157,7 +157,7 @@ func printRun(w io.Writer, info journal.RunInfo, steps iter.Seq2[shownStep, erro
 	return output(errors.Join(err, out.Flush()))
 }
 
-// writeJSON writes a text, then v as further indented JSON.
+// writeJSON writes a text and then v as JSON, with additional indentation.
 func writeJSON(out *bufio.Writer, before, indent string, v any) error {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
@@ -169,7 +169,7 @@ func writeJSON(out *bufio.Writer, before, indent string, v any) error {
 	return err
 }
 
-// list is never null in JSON.
+// list returns l, or an empty slice if l is nil, because JSON must not contain null.
 func list[T any](l []T) []T {
 	if l == nil {
 		l = []T{}

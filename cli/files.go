@@ -45,7 +45,8 @@ func (a *app) input(ctx context.Context, p stone.Ashlar, flags runFlags) (dag.DA
 	return d, nil
 }
 
-// recordedInput returns the recorded input of a run in the database in. The input is empty for a new run, for which in is "".
+// recordedInput returns the input of a run that is recorded in the database named in. For a new run, in is "" and the input is
+// empty.
 func (a *app) recordedInput(ctx context.Context, in, run string) (d dag.DAG, err error) {
 	if in == "" {
 		return d, nil
@@ -81,14 +82,14 @@ func readDAG(path string) (dag.DAG, error) {
 	return d, nil
 }
 
-// A dagFile is the destination of a run's DAG; nil means none.
+// A dagFile is the file to which a run's DAG is written; nil means none.
 type dagFile struct {
 	path    string
-	replace bool // replaced by a temporary file; otherwise it is a device or a pipe
+	replace bool // write a temporary file and rename it; false for devices and pipes
 	mode    fs.FileMode
 }
 
-// newDAGFile ensures that the DAG can be written before money is spent.
+// newDAGFile checks that the DAG can be written, before any money is spent.
 func newDAGFile(path string) (*dagFile, error) {
 	if path == "" {
 		return nil, nil
@@ -122,12 +123,12 @@ func newDAGFile(path string) (*dagFile, error) {
 	return d, nil
 }
 
-// aside opens a new file in the same directory.
+// aside creates a temporary file in the same directory.
 func (d *dagFile) aside() (*os.File, error) {
 	return os.OpenFile(fmt.Sprintf("%s.%08x.tmp", d.path, rand.Uint32()), os.O_CREATE|os.O_EXCL|os.O_WRONLY, d.mode)
 }
 
-// write writes the DAG; readers see the old or the complete new file.
+// write writes the DAG. Readers see either the old file or the complete new one.
 func (d *dagFile) write(record dag.DAG) error {
 	if d == nil {
 		return nil
@@ -154,7 +155,7 @@ func (d *dagFile) write(record dag.DAG) error {
 	return nil
 }
 
-// A traceFile is the destination of a run's events; nil means none.
+// A traceFile is the file to which a run's events are written; nil means none.
 type traceFile struct {
 	file   *os.File
 	writer *event.Writer
@@ -201,7 +202,7 @@ func logLevel(name string) (slog.Level, error) {
 	return 0, fmt.Errorf("STONE_LOG_LEVEL is %q: want debug, info, warning, error or fatal", name)
 }
 
-// printResult prints the last node: its text, or indented JSON.
+// printResult prints the last node: as text if it has one, otherwise as indented JSON.
 func (a *app) printResult(result stone.Result, all bool) error {
 	n := result.Node
 	if n == nil {

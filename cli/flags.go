@@ -19,13 +19,13 @@ import (
 	"github.com/stonelayer/stone/plan"
 )
 
-// shared holds the values of flags shared by several commands. Each flag is defined once, below.
+// shared holds the values of flags that several commands have. Each flag is defined once, below.
 type shared struct {
 	db     string // location of the runs; see storeName
 	json   bool
 	quiet  bool
 	grace  time.Duration
-	tokens string // file of the tokens of servers; "" for the user's own
+	tokens string // file with the tokens of servers; "" means the user's own
 }
 
 func (a *app) dbFlag(f *pflag.FlagSet) {
@@ -60,7 +60,7 @@ func (a *app) configFlag(f *pflag.FlagSet) {
 	f.StringVar(&a.calls.config, "config", "", "read the configuration from `FILE` instead of the nearest .stone/stone.edn")
 }
 
-// accessFlags adds the flags for the configuration and the grant.
+// accessFlags adds the flags that name a configuration and grant effects.
 func (a *app) accessFlags(f *pflag.FlagSet) {
 	a.configFlag(f)
 	f.Var(&a.calls.grant, "grant", "also grant the `EFFECT`")
@@ -75,7 +75,7 @@ func budgetFlags(f *pflag.FlagSet, to *budget.Limits) {
 	f.Var(most(&to.Latency), "max-time", "limit the duration to `90s`")
 }
 
-// budgetLine returns the budget as flags for resuming a run.
+// budgetLine returns a budget as the flags with which a run is resumed.
 func budgetLine(l budget.Limits) (line []string) {
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.SortFlags = false
@@ -88,7 +88,7 @@ func budgetLine(l budget.Limits) (line []string) {
 	return line
 }
 
-// planFlags adds the flags that only plans have.
+// planFlags adds the flags that apply only to plans.
 func (a *app) planFlags(c *cobra.Command) {
 	f := c.Flags()
 	a.calls.mode = choice{"", []string{plan.Hybrid, plan.Strict, plan.Lazy}}
@@ -97,7 +97,7 @@ func (a *app) planFlags(c *cobra.Command) {
 	noted(f, makesPipeline, "bind", "mode")
 }
 
-// traceFlag adds the flag for writing the events of a run or call to a file.
+// traceFlag adds the flag that names a file for the events of a run or call.
 func traceFlag(f *pflag.FlagSet, file *string) {
 	f.StringVar(file, "trace", "", "append the events to `FILE`, at the level in STONE_LOG_LEVEL (info)")
 	noted(f, namesFile, "trace")
@@ -118,7 +118,7 @@ func (p pieces) check() error {
 	return nil
 }
 
-// dataFlags adds the flags for a data set; use describes its purpose.
+// dataFlags adds the flags that select a data set; use describes its purpose.
 func dataFlags(f *pflag.FlagSet, to *eval.Data, use string) {
 	f.StringVar(&to.File, "data", "", use+" `FILE`, JSON Lines or CSV")
 	f.StringVar(&to.Expected, "expected", "", "`COLUMN` with the expected output (default expected)")
@@ -127,23 +127,23 @@ func dataFlags(f *pflag.FlagSet, to *eval.Data, use string) {
 }
 
 const (
-	// makesPipeline annotates flags that determine the pipeline. They are recorded with a run.
+	// makesPipeline marks flags that determine the pipeline. These are recorded with a run.
 	makesPipeline = "makes-pipeline"
-	// namesFile annotates flags whose value is a file name relative to the working directory.
+	// namesFile marks flags whose value is a file name relative to the working directory.
 	namesFile = "names-file"
-	// packageFlag passes the PIPELINE argument to a package's program.
+	// packageFlag is the flag that passes the PIPELINE argument on to the program built from the package.
 	packageFlag = "package"
 )
 
-// noted annotates flags.
+// noted marks flags with an annotation.
 func noted(f *pflag.FlagSet, as string, names ...string) {
 	for _, name := range names {
-		// SetAnnotation fails only for unknown flags.
+		// SetAnnotation fails only if a flag is unknown.
 		_ = f.SetAnnotation(name, as, []string{"yes"})
 	}
 }
 
-// typed returns a set flag as it would be typed.
+// typed returns a flag that is set, as a user would type it.
 func typed(f *pflag.Flag) []string {
 	list, many := f.Value.(pflag.SliceValue)
 	if !many {
@@ -156,7 +156,7 @@ func typed(f *pflag.Flag) []string {
 	return args
 }
 
-// pairs returns the values of a repeated flag NAME=VALUE, or nil if there are none.
+// pairs returns the values of a repeated flag NAME=VALUE. It returns nil if there are none.
 func pairs(flag string, flags []string) (labels map[string]string, err error) {
 	for _, label := range flags {
 		name, value, ok := strings.Cut(label, "=")
@@ -171,7 +171,7 @@ func pairs(flag string, flags []string) (labels map[string]string, err error) {
 	return labels, nil
 }
 
-// onlyPlans rejects flags that do not apply to a package.
+// onlyPlans returns an error for flags that cannot be used with a package.
 func onlyPlans(c *cobra.Command, pipeline string) error {
 	for _, name := range []string{"bind", "mode"} {
 		if f := c.Flags().Lookup(name); f != nil && f.Changed {
@@ -216,10 +216,10 @@ type choice struct {
 	of    []string
 }
 
-// choiceFlag adds a flag whose value is one of several words, which a shell completes.
+// choiceFlag adds a flag whose value must be one of several words. Shells complete these words.
 func choiceFlag(c *cobra.Command, to *choice, name, usage string) {
 	c.Flags().Var(to, name, usage)
-	// It fails only for unknown flags.
+	// Registering fails only for unknown flags.
 	_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(to.of, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -239,10 +239,10 @@ type quantity[N int | float64 | time.Duration] struct {
 	least N
 }
 
-// most is the value of a limiting flag: absent means unlimited, and 0 means nothing.
+// most returns the value of a flag that sets a limit: absent means unlimited, and 0 means nothing.
 func most[N int | float64 | time.Duration](to **N) *quantity[N] { return &quantity[N]{to: to} }
 
-// count is the value of a counting flag, which must not be 0.
+// count returns the value of a flag that sets a number, which must not be 0.
 func count(to *int) *quantity[int] { return &quantity[int]{&to, 1} }
 
 func (n *quantity[N]) String() string {
@@ -287,12 +287,12 @@ func (n *quantity[N]) Type() string {
 	return fmt.Sprintf("%T", n.least)
 }
 
-// An outOfRange is the error for a number outside its flag's range.
+// An outOfRange is the error for a number outside the range of its flag.
 type outOfRange string
 
 func (e outOfRange) Error() string { return string(e) }
 
-// over returns others, overridden by the limits set by flags.
+// over returns the limits set by flags, and for all others the limits in others.
 func over(flags, others budget.Limits) budget.Limits {
 	return budget.Limits{
 		Roundtrips: cmp.Or(flags.Roundtrips, others.Roundtrips), Tokens: cmp.Or(flags.Tokens, others.Tokens),

@@ -23,14 +23,14 @@ import (
 	"github.com/stonelayer/stone/journal/sqlite"
 )
 
-// forkFlags are the flags that the command fork passes to run.
+// forkFlags holds the values of the flags that the command fork passes on to run.
 type forkFlags struct {
-	run, at, set string // set is as in --set
-	in           string // the database
+	run, at, set string // run, step, and the value of --set
+	in           string // database of the run
 	yes          bool
 }
 
-// asked returns the fork that the flags describe, or nil without --fork.
+// asked returns the fork that the flags describe. It returns nil without --fork.
 func (f forkFlags) asked() (*journal.Fork, error) {
 	if f.run == "" {
 		return nil, nil
@@ -56,7 +56,7 @@ func (f forkFlags) asked() (*journal.Fork, error) {
 	return out, nil
 }
 
-// ofFork is the annotation of flags that only the command fork has.
+// ofFork is the annotation of flags that only the command fork may pass.
 const ofFork = "fork"
 
 func (a *app) fork(c *cobra.Command) {
@@ -97,7 +97,7 @@ func (a *app) fork(c *cobra.Command) {
 		if c.ArgsLenAtDash() >= 0 {
 			from.Args = after
 		}
-		for i, bind := range a.calls.bind { // replaces the other run's
+		for i, bind := range a.calls.bind { // the new value replaces the other run's
 			name, _, _ := strings.Cut(bind, "=")
 			from.Flags = slices.DeleteFunc(from.Flags, func(flag string) bool { return strings.HasPrefix(flag, "--bind="+name+"=") })
 			if err := absolute(&a.calls.bind[i], "="); err != nil {
@@ -121,14 +121,13 @@ func (a *app) fork(c *cobra.Command) {
 	a.dbFlag(f)
 	a.accessFlags(f)
 	noted(f, namesFile, "config")
-	budgetFlags(f, new(budget.Limits)) // which run reads
+	budgetFlags(f, new(budget.Limits)) // run reads these flags
 	a.graceFlag(f)
 	a.outputFlags(f, &flags)
 	a.trustFlag(f)
 }
 
-// absolute makes the path in a value @FILE absolute, because the command changes its directory. The parameter after is the text
-// before the @.
+// absolute makes the path in a value @FILE absolute, because the command changes its directory. After is the text before the @.
 func absolute(value *string, after string) error {
 	before, file, ok := strings.Cut(*value, after+"@")
 	if !ok || after == "" && before != "" || strings.Contains(before, "=") {
@@ -139,7 +138,7 @@ func absolute(value *string, after string) error {
 	return err
 }
 
-// forkLine returns the recorded command line of a run, and the flags that fork it.
+// forkLine returns the recorded command line of a run and the flags that make it a fork.
 func (a *app) forkLine(ctx context.Context, name, at, set string) (from source, line []string, err error) {
 	err = a.withStore(ctx, func(s *store) error {
 		info, err := s.find(ctx, name)
@@ -197,7 +196,7 @@ func checkSet(set string, at journal.Step) error {
 	return nil
 }
 
-// foresee prints the forecast of a fork and asks for confirmation.
+// foresee prints what a fork would do, and asks for confirmation.
 func (a *app) foresee(ctx context.Context, p stone.Ashlar, input dag.DAG, k forkFlags) error {
 	f, err := k.asked()
 	if f == nil || err != nil {
@@ -249,7 +248,7 @@ func (a *app) compareFork(ctx context.Context, run *keptRun, f forkFlags) error 
 		return nil
 	}
 	differences, err := journal.Diff(context.WithoutCancel(ctx), run, f.run, run.id)
-	if errors.Is(err, journal.ErrNoRun) { // it did not start
+	if errors.Is(err, journal.ErrNoRun) { // the fork did not start
 		return nil
 	} else if err != nil {
 		return failed("%w", err)

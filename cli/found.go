@@ -17,24 +17,25 @@ import (
 	"github.com/stonelayer/stone/internal/trust"
 )
 
-// trustEnv is the environment variable that, like --trust, trusts any found project.
+// trustEnv is the environment variable that, like --trust, makes the command trust any project that it finds.
 const trustEnv = "STONE_TRUST"
 
-// trusting is set by --trust, for the default model, which belongs to no command.
+// trusting is set by the flag --trust for DefaultModel, which belongs to no command.
 var trusting atomic.Bool
 
-// A found describes a project that the command found by itself: its planned actions and the files that configure it.
+// A found describes a project that the command found by itself: what the project would make the command do, and the files that
+// configure it.
 type found struct {
-	dir   string // .stone of the project
+	dir   string // directory .stone of the project
 	wants []string
 	files []string
-	state []string // project files whose contents commands would act on
-	// opaque is set if trust cannot cover everything that the project compiles.
+	state []string // state files of the project on whose contents commands would act
+	// opaque is the reason why trust cannot cover everything that the project compiles, or nil.
 	opaque error
 }
 
-// consent returns nil if the user trusts the found project: by flag, by the
-// environment, by an earlier answer, or by one at this terminal.
+// consent returns nil if the user trusts the found project: by a flag, by the environment, by an earlier answer, or by an answer
+// at this terminal.
 func (a *app) consent(f found) error {
 	if a.trusting {
 		trusting.Store(true)
@@ -65,10 +66,10 @@ func (a *app) consent(f found) error {
 	return f.trust()
 }
 
-// trusts reports whether a flag or the environment trusts any found project.
+// trusts reports whether a flag or the environment makes the command trust any project that it finds.
 func (a *app) trusts() bool { return a.trusting || os.Getenv(trustEnv) == "1" }
 
-// does describes the found project in one line.
+// does describes on one line what the found project would do.
 func (f found) does() string {
 	said := text.Line(f.wants[0])
 	if n := len(f.wants) - 1; n > 0 {
@@ -127,7 +128,7 @@ func (f found) trust() error {
 	return nil
 }
 
-// agrees asks at the terminal until the answer is yes or no. It reads nothing beyond the line of the answer.
+// agrees asks at the terminal until the user answers yes or no. It reads only the line with the answer.
 func (a *app) agrees(question string) bool {
 	for {
 		fmt.Fprint(a.Stderr, question+" yes or no: ")
@@ -163,7 +164,7 @@ func readLine(in io.Reader) (string, error) {
 	return string(line), nil
 }
 
-// consentToConfig asks for trust in the configuration that a run would use.
+// consentToConfig asks the user to trust the configuration that a run would use.
 func (a *app) consentToConfig() error {
 	f, err := a.foundConfig()
 	if err != nil {
@@ -172,7 +173,7 @@ func (a *app) consentToConfig() error {
 	return a.consent(f)
 }
 
-// foundConfig returns the configuration found for calls, and the settings for the default model if the pipeline has one.
+// foundConfig returns the configuration that was found for calls and, if the pipeline has a default model, the settings for it.
 func (a *app) foundConfig() (found, error) {
 	var f found
 	if conf := a.calls.conf; conf != nil && conf.File != "" && a.calls.config == "" {
@@ -196,10 +197,10 @@ func (a *app) foundConfig() (found, error) {
 	return f, err
 }
 
-// foundSettings returns the addresses to which the project's settings send requests of the default model.
+// foundSettings returns the addresses in the project's settings to which requests to the default model are sent.
 func foundSettings() (f found, err error) {
 	if os.Getenv("STONE_URL") != "" {
-		return f, nil // the user's own choice
+		return f, nil // the user chose the address
 	}
 	if f.dir, err = config.Find("."); err != nil || f.dir == "" {
 		return f, err
@@ -214,7 +215,7 @@ func foundSettings() (f found, err error) {
 	return f, nil
 }
 
-// foundProject returns the parts of a directory .stone that the command without a sub-command reads: pipeline, configuration and
+// foundProject returns what the command without a sub-command reads from a directory .stone: pipeline, configuration and
 // settings.
 func (a *app) foundProject(dir, pipeline string) (found, error) {
 	f := found{dir: dir, files: config.Files(dir)}
@@ -247,7 +248,8 @@ func (a *app) foundProject(dir, pipeline string) (found, error) {
 	return f, errors.Join(f.configured(conf), conf.Close())
 }
 
-// written reports whether Stone itself writes the file, such as the database, which a package may embed with the whole directory.
+// written reports whether Stone itself writes the file. An example is the database: a package may embed it together with the
+// whole directory.
 func (f *found) written(file string) bool {
 	name := filepath.Base(file)
 	for _, end := range beside {
@@ -256,7 +258,7 @@ func (f *found) written(file string) bool {
 	return filepath.Dir(file) == f.dir && slices.Contains([]string{runsFile, indexFile, ".gitignore"}, name)
 }
 
-// configured adds the programs, files and addresses that a configuration reaches, and its own files.
+// configured adds the files of a configuration, and the programs, files and addresses that it uses.
 func (f *found) configured(conf *config.Config) error {
 	for _, index := range conf.Indexes() {
 		if err := f.stateIn(index); err != nil {
@@ -271,7 +273,7 @@ func (f *found) configured(conf *config.Config) error {
 	return nil
 }
 
-// compiled adds the files of packages.
+// compiled adds the files that packages are compiled from.
 func (f *found) compiled(dir string, packages ...string) error {
 	of, err := load.Sources(context.Background(), dir, packages...)
 	f.add(slices.DeleteFunc(of, f.written)...)

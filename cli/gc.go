@@ -15,10 +15,10 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// gcFlags are the flags of gc.
+// gcFlags holds the values of gc's flags.
 type gcFlags struct {
 	of     runsFlags
-	keep   *int // nil for none
+	keep   *int // number of runs to keep; nil means that --keep is not set
 	older  age
 	goesOn bool
 	dry    bool
@@ -35,14 +35,14 @@ func (a *app) gc(c *cobra.Command) {
 			return err
 		}
 		now := time.Now()
-		old, read, removed := newRunTable(), 0, 0 // old runs are only listed
+		old, read, removed := newRunTable(), 0, 0 // old lists the runs to remove in a dry run
 		for r, err := range s.each(ctx, q) {
 			if errors.Is(err, journal.ErrNoRun) {
 				a.complain("%v", err)
 				continue
 			}
 			younger := read
-			if outer, _, inner := strings.Cut(r.ID, "/"); inner && err == nil { // its outer run would repeat it, and may not be removed
+			if outer, _, inner := strings.Cut(r.ID, "/"); inner && err == nil { // the outer run may be kept, and would repeat this one
 				if o, err := s.Find(ctx, outer); err == nil && o.ID == outer && !flags.ends(o) {
 					read++
 					continue
@@ -54,7 +54,7 @@ func (a *app) gc(c *cobra.Command) {
 					continue
 				}
 				switch err = s.Remove(ctx, r.ID); {
-				case errors.As(err, new(*journal.HeldError)) || errors.Is(err, journal.ErrNoRun): // resumed or removed meanwhile
+				case errors.As(err, new(*journal.HeldError)) || errors.Is(err, journal.ErrNoRun): // the run was resumed or removed meanwhile
 					a.complain("%v", err)
 					err = nil
 				case err == nil:
@@ -80,16 +80,17 @@ func (a *app) gc(c *cobra.Command) {
 	f.BoolVar(&flags.dry, "dry-run", false, "list what would be removed")
 }
 
-// pageRead is the number of runs read at once.
+// pageRead is the number of runs read at a time.
 const pageRead = 1000
 
-// each yields the runs that a query selects, the newest first. Any process may remove them meanwhile. An error is yielded last.
+// each yields the runs that a query selects, newest first. Other processes may remove runs meanwhile. An error ends the
+// iteration.
 func (s *store) each(ctx context.Context, q journal.Query) iter.Seq2[journal.RunInfo, error] {
 	return func(yield func(journal.RunInfo, error) bool) {
 		q.Limit = cmp.Or(q.Limit, pageRead)
 		page, err := s.Runs(ctx, q)
 		for more := len(page) == q.Limit; len(page) > 0 || err != nil; {
-			var next []journal.RunInfo // read before the preceding run is removed
+			var next []journal.RunInfo // read the next page before the last run of this one is removed
 			var failed error
 			if more && err == nil {
 				next, more, failed = s.after(ctx, q, page)
@@ -108,7 +109,8 @@ func (s *store) each(ctx context.Context, q journal.Query) iter.Seq2[journal.Run
 	}
 }
 
-// after returns the page after another, and whether one more may follow. Runs at the end of the first page may be gone.
+// after returns the page that follows another page, and whether a further page may follow. Runs at the end of the first page may
+// have been removed.
 func (s *store) after(ctx context.Context, q journal.Query, page []journal.RunInfo) (next []journal.RunInfo, more bool, err error) {
 	for i := len(page) - 1; i >= 0; i-- {
 		q.Before = page[i].ID
@@ -123,7 +125,7 @@ func (s *store) after(ctx context.Context, q journal.Query, page []journal.RunIn
 	return nil, false, err
 }
 
-// dooms reports whether a run with that many newer runs is to be removed.
+// dooms reports whether a run is to be removed, given the number of newer runs.
 func (flags gcFlags) dooms(r journal.RunInfo, younger int, now time.Time) bool {
 	return flags.ends(r) && (flags.keep == nil || younger >= *flags.keep) &&
 		(flags.older == 0 || now.Sub(r.Started) > time.Duration(flags.older))
@@ -134,5 +136,5 @@ func (flags gcFlags) ends(r journal.RunInfo) bool {
 	return r.State != journal.Running && (flags.goesOn || !slices.Contains(goOn, r.State))
 }
 
-// goOn lists the states of runs that are kept at any age: they can be resumed, and their finished steps were paid for.
+// goOn lists the states of runs that are kept at any age: they can be resumed, and their finished steps have been paid for.
 var goOn = []journal.State{journal.Waiting, journal.Answered, journal.Interrupted, journal.Drained, journal.Refused}

@@ -18,7 +18,7 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// fitHelp makes the help of all commands fit the terminal. Other outputs get it with unbroken lines.
+// fitHelp wraps the help of all commands at the width of the terminal. If the output is not a terminal, lines are not wrapped.
 func (a *app) fitHelp(root *cobra.Command) {
 	write := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
@@ -35,11 +35,11 @@ func (a *app) fitHelp(root *cobra.Command) {
 	})
 }
 
-// described matches the term in a line of a list, and the spaces after it.
+// described matches the term at the start of a list's line, and the spaces after it.
 var described = regexp.MustCompile(`^ +\S+( \S+)* {2,}`)
 
-// fit wraps the long lines of a help text. Descriptions in a list continue below their start. The lines of a paragraph are joined
-// first; examples keep their lines.
+// fit wraps the long lines of a help text. The lines of a paragraph are joined first, and descriptions in a list are indented
+// below their start; examples keep their lines.
 func fit(help string, width int) string {
 	var out []string
 	paragraph := ""
@@ -60,7 +60,7 @@ func fit(help string, width int) string {
 			continue
 		}
 		about := line[len(name):]
-		if len(name) > width/2 { // it begins below
+		if len(name) > width/2 { // the description begins on the next line
 			out, name = append(out, strings.TrimRight(name, " ")), strings.Repeat(" ", 10)
 		}
 		for _, piece := range text.Fold(about, width-len(name)) {
@@ -71,7 +71,7 @@ func fit(help string, width int) string {
 	return strings.Join(out, "\n") + "\n"
 }
 
-// meant returns the commands below c that a word probably refers to.
+// meant returns the commands below c that a mistyped word probably means.
 func meant(c *cobra.Command, word string) (names []string) {
 	for _, below := range c.Commands() {
 		if !below.IsAvailableCommand() {
@@ -90,8 +90,8 @@ func meant(c *cobra.Command, word string) (names []string) {
 	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, strings.ToLower(word)) })
 }
 
-// flagError describes an invalid flag and, for an unknown flag, suggests a similar one. If there is none, the hint follows the
-// reference to --help.
+// flagError describes an invalid flag and, if the flag is unknown, suggests a similar one. Without a suggestion, the hint follows
+// the reference to --help.
 func flagError(c *cobra.Command, err error, hint string) error {
 	var unknown *pflag.NotExistError
 	var invalid *pflag.InvalidValueError
@@ -130,7 +130,7 @@ func flagError(c *cobra.Command, err error, hint string) error {
 	return fmt.Errorf("%w: see %s --help", err, c.CommandPath())
 }
 
-// listen listens on the address given by --address.
+// listen listens on the address that the flag --address gives.
 func listen(address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {

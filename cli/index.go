@@ -25,7 +25,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// indexFlags are the flags of index and search.
+// indexFlags holds the values of the flags of index and search.
 type indexFlags struct {
 	run     runFlags
 	index   string
@@ -46,7 +46,7 @@ func (a *app) indexFlags(f *pflag.FlagSet, flags *indexFlags) {
 func (a *app) index(c *cobra.Command) {
 	var flags indexFlags
 	want := c.Args
-	c.Args = func(c *cobra.Command, args []string) error { // or the argument of a resumed run
+	c.Args = func(c *cobra.Command, args []string) error { // the argument may also come from a resumed run
 		return want(c, strings.Fields(cmp.Or(strings.Join(args, " "), flags.run.keep.made.Pipeline)))
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -85,7 +85,7 @@ func (a *app) indexFolder(c *cobra.Command, dir string, flags indexFlags) (err e
 		return err
 	}
 	defer func() { err = errors.Join(err, x.Close()) }()
-	root, err := os.OpenRoot(dir) // links cannot leave it
+	root, err := os.OpenRoot(dir) // links cannot lead out of the folder
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func (a *app) searchIndex(c *cobra.Command, flags indexFlags) (err error) {
 	return nil
 }
 
-// countSearch records a search that may cost something if budgets over several runs are configured.
+// countSearch records a search as a run if it may cost money and shared budgets are configured.
 func (a *app) countSearch(ctx context.Context, words bool, cfg *stone.Config) (closed func() error, err error) {
 	conf := &a.calls.conf.Search
 	if len(a.rules()) == 0 || conf.Rerank == "" && (words || conf.Embedder == nil) {
@@ -219,7 +219,8 @@ func (a *app) countSearch(ctx context.Context, words bool, cfg *stone.Config) (c
 	return s.Close, nil
 }
 
-// within returns an existing path relative to a folder, as search prints it, and any other path unchanged.
+// within returns a path relative to a folder, in the form in which search prints it, if the path exists. Any other path is
+// returned unchanged.
 func within(base, path string) string {
 	abs, err := filepath.Abs(path)
 	if _, missing := os.Stat(path); path == "" || err != nil || missing != nil {
@@ -239,7 +240,7 @@ func within(base, path string) string {
 	}
 }
 
-// way names the flag that avoids an error of an index.
+// way returns a hint at the flag that avoids an error of an index.
 func way(err error, index bool) string {
 	switch kind := fault.Kind(err); {
 	case kind == "retrieve/embedder" && index:
@@ -252,7 +253,7 @@ func way(err error, index bool) string {
 	return ""
 }
 
-// openIndex opens the index named by flags or the configuration. With a folder, it creates the index.
+// openIndex opens the index named by flags or by the configuration. If a folder is given, a missing index is created.
 func (a *app) openIndex(c *cobra.Command, flags indexFlags, dir string) (context.Context, *library.Index, error) {
 	conf, err := a.configured()
 	if err == nil {
@@ -267,7 +268,7 @@ func (a *app) openIndex(c *cobra.Command, flags indexFlags, dir string) (context
 	}
 	s, name := &conf.Search, a.indexName(flags)
 	if isSettings(name) && !redact.IsDatabase(name) {
-		return nil, nil, errSettings // which may have a password
+		return nil, nil, errSettings // the settings may contain a password
 	}
 	cfg := library.Config{Index: name, Rebuild: flags.rebuild, Make: dir != "", Size: s.Size, Overlap: s.Overlap, Rerank: s.Rerank, Applicator: conf.App}
 	if !flags.words {
@@ -312,7 +313,7 @@ func (a *app) openIndex(c *cobra.Command, flags indexFlags, dir string) (context
 	return ctx, x, nil
 }
 
-// indexName returns the file of the index, or the address of its database without a password.
+// indexName returns the file of the index, or the address of its database without the password.
 func (a *app) indexName(flags indexFlags) string {
 	name := cmp.Or(flags.index, os.Getenv(indexEnv), a.calls.conf.Search.Index)
 	switch {
@@ -321,15 +322,15 @@ func (a *app) indexName(flags indexFlags) string {
 	case a.calls.conf.File != "" || name != a.calls.conf.Search.Index:
 		return shownPath(name)
 	}
-	dir, err := config.Find(".") // no configuration in the project; configured has reported errors
+	dir, err := config.Find(".") // without a configuration in the project; configured has already reported errors
 	if err != nil || dir == "" {
 		dir = config.Name
 	}
 	return shownPath(filepath.Join(dir, indexFile))
 }
 
-// indexBase returns the folder to which an index's document names are relative: the folder of its file, so that the file and the
-// documents can be moved together, or the project's folder for a database.
+// indexBase returns the folder to which the names of an index's documents are relative. For a file, this is the file's folder, so
+// that the file and the documents can be moved together; for a database, it is the project's folder.
 func (a *app) indexBase(index string) string {
 	if redact.IsDatabase(index) {
 		return a.calls.conf.Dir
@@ -337,7 +338,7 @@ func (a *app) indexBase(index string) string {
 	return filepath.Dir(index)
 }
 
-// from returns a folder relative to another.
+// from returns the path of a folder relative to another folder.
 func from(base, dir string) (string, error) {
 	base, err := filepath.Abs(base)
 	if err != nil {
@@ -352,7 +353,7 @@ func from(base, dir string) (string, error) {
 	return filepath.ToSlash(dir), nil
 }
 
-// shownPath returns a path relative to the working directory, if that is shorter.
+// shownPath returns a path relative to the working directory if the result is shorter.
 func shownPath(path string) string {
 	here, err := os.Getwd()
 	if err != nil {

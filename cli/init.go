@@ -31,7 +31,7 @@ func (a *app) init(c *cobra.Command) {
 	}
 }
 
-// steps are the next steps after init.
+// steps returns the next steps to take after init.
 func (a *app) steps(kind string, module bool) string {
 	var out strings.Builder
 	step := func(command, why string) { fmt.Fprintf(&out, "  # %s\n  %s\n", why, command) }
@@ -56,7 +56,7 @@ func (a *app) steps(kind string, module bool) string {
 	return out.String()
 }
 
-// checkout returns the likely location of Stone's source: above or beside the current directory.
+// checkout returns the directory that probably contains Stone's source: above or beside the current directory.
 func checkout() string {
 	const levels = 5
 	dir := "."

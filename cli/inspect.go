@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/cli/internal/token"
 )
 
-// inspectFlags are the flags of inspect.
+// inspectFlags holds the values of inspect's flags.
 type inspectFlags struct {
 	address string
 	answer  bool
@@ -43,7 +43,7 @@ func (a *app) inspect(c *cobra.Command) {
 			page = "/runs/" + url.PathEscape(at)
 		}
 		warn := func(line string) { a.complain("%s", line) }
-		ctx, drain, stop := drainable(ctx, func(string) {}, "") // nothing is running that could be lost
+		ctx, drain, stop := drainable(ctx, func(string) {}, "") // no work that could be lost is running
 		defer stop()
 		err = a.linked.server.Serve(ctx, publish.Config{
 			Ready:    func() { a.complain("showing http://%s%s", listener.Addr(), signIn(page, first)) },

@@ -15,10 +15,10 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 )
 
-// isIntent reports whether a PIPELINE names an intent or a capability in the notation of a configuration.
+// isIntent reports whether a PIPELINE names an intent or a capability as a configuration does, with a colon.
 func isIntent(pipeline string) bool { return strings.HasPrefix(pipeline, ":") }
 
-// overIntent calls do with a pipeline that calls an intent or a capability.
+// overIntent calls do with a pipeline that consists of a call to an intent or a capability.
 func (a *app) overIntent(c *cobra.Command, name string, after []string, do func(context.Context, stone.Ashlar) error) error {
 	defer a.closeCalls()
 	if len(after) > 0 {
@@ -47,7 +47,7 @@ func (a *app) overIntent(c *cobra.Command, name string, after []string, do func(
 	return do(ctx, p)
 }
 
-// answering returns an agent that calls an intent or a capability for its turns.
+// answering returns an agent whose turns are answered by an intent or a capability.
 func (a *app) answering(app *call.Applicator, name string) (p stone.Ashlar, err error) {
 	name = strings.TrimPrefix(name, ":")
 	spec, in, err := named(app, name)
@@ -63,7 +63,7 @@ func (a *app) answering(app *call.Applicator, name string) (p stone.Ashlar, err 
 	return a.linked.server.Chat(name, app, spec), nil
 }
 
-// about describes an intent or a capability for models that choose among tools. Without a configured description, it returns a
+// about describes an intent or a capability to models that choose among tools. If no description is configured, it returns a
 // generic one.
 func about(app *call.Applicator, name string) string {
 	name = strings.TrimPrefix(name, ":")
@@ -77,7 +77,7 @@ func about(app *call.Applicator, name string) string {
 	return "Send a message to " + name + ", and get its answer."
 }
 
-// aboutPlan describes the calls of a plan.
+// aboutPlan describes a plan by its calls.
 func aboutPlan(app *call.Applicator, name string, p stone.Ashlar) string {
 	var calls []string
 	places(p, func(_ string, a stone.Ashlar) bool {
@@ -102,7 +102,7 @@ func aboutPlan(app *call.Applicator, name string, p stone.Ashlar) string {
 	return "Run the plan " + name + ", which calls " + strings.Join(calls, ", ") + "."
 }
 
-// named returns the call for an intent or a capability, and the schema of its input.
+// named returns the call to an intent or a capability, and the schema of its input.
 func named(app *call.Applicator, name string) (spec call.Spec, in string, err error) {
 	intents := slices.AppendSeq(slices.Sorted(maps.Keys(app.Intents)), app.Registry.Intents())
 	if slices.Contains(intents, name) {

@@ -27,7 +27,7 @@ func (a *app) kpi(c *cobra.Command) {
 		intents := map[string]*score{}
 		runs, more, err := flags.chosen(ctx, s, func(run journal.RunInfo) error {
 			for r, err := range s.calls(ctx, run.ID) {
-				if errors.As(err, new(*journal.DamageError)) || errors.Is(err, journal.ErrNoRun) { // or removed meanwhile: the others count
+				if errors.As(err, new(*journal.DamageError)) || errors.Is(err, journal.ErrNoRun) { // damaged or removed meanwhile: the other runs still count
 					a.complain("%v", err)
 					break
 				}
@@ -73,7 +73,7 @@ func (a *app) kpi(c *cobra.Command) {
 	a.jsonFlag(c.Flags(), "the counters and rates as a JSON object")
 }
 
-// calls yields the records of a run's finished calls. An error is yielded last.
+// calls yields the records of a run's finished calls. An error ends the iteration.
 func (s *store) calls(ctx context.Context, run string) func(yield func(*call.Record, error) bool) {
 	return func(yield func(*call.Record, error) bool) {
 		for st, err := range s.EachStep(ctx, run) {
@@ -81,7 +81,7 @@ func (s *store) calls(ctx context.Context, run string) func(yield func(*call.Rec
 				yield(nil, failed("%w", err))
 				return
 			}
-			// A reused result counts in the run that produced it.
+			// A reused result is counted only in the run that produced it.
 			if st.Kind != "leaf" || !st.Recorded || st.From != "" {
 				continue
 			}
@@ -92,18 +92,18 @@ func (s *store) calls(ctx context.Context, run string) func(yield func(*call.Rec
 	}
 }
 
-// A score counts some calls.
+// A score holds the counters of some calls.
 type score struct {
 	call.Counters
-	fallbacks int // for a capability: calls in which another was tried first
+	fallbacks int // for a capability: number of calls in which another was tried first
 	usage     budget.Usage
-	latency   time.Duration // of all attempts
+	latency   time.Duration // total latency of all attempts
 	caps      map[string]*score
 }
 
 func newScore() *score { return &score{caps: map[string]*score{}} }
 
-// count counts a call and each capability's part in it.
+// count counts a call, and the part that each capability had in it.
 func (s *score) count(r *call.Record) {
 	s.Count(r)
 	parts := map[string]*call.Record{}
@@ -140,7 +140,7 @@ func (s *score) add(t call.Attempt) {
 	s.latency += time.Duration(t.Usage.LatencyMS) * time.Millisecond
 }
 
-// tally returns the counters, with the fallbacks of a capability.
+// tally returns the counters. For a capability, they include the fallbacks.
 func (s *score) tally() call.Tally {
 	t := s.Tally()
 	t.FallbackHops += s.fallbacks
@@ -168,7 +168,7 @@ func kpiTable(all *score, intents map[string]*score) *table {
 	return rows
 }
 
-// ratesOf returns the rates on one line, and any failures on a second line.
+// ratesOf returns the rates on one line and, if there were failures, these on a second line.
 func ratesOf(k call.KPIs) string {
 	var rates []string
 	for _, r := range []struct {
@@ -195,11 +195,11 @@ func ratesOf(k call.KPIs) string {
 	return line
 }
 
-// scoreJSON is a score in JSON.
+// scoreJSON is the JSON form of a score.
 type scoreJSON struct {
 	call.Tally
 	budget.Usage
-	LatencyMS int64                `json:"latency-ms,omitempty"` // of all attempts
+	LatencyMS int64                `json:"latency-ms,omitempty"` // total latency of all attempts
 	KPI       call.KPIs            `json:"kpi"`
 	Caps      map[string]scoreJSON `json:"capabilities,omitempty"`
 }

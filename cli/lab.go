@@ -12,8 +12,8 @@ import (
 	"github.com/stonelayer/stone/journal/sqlite"
 )
 
-// runsFilter is a flag that selects the runs that eval uses as cases. Ages are converted to times and the set ends now, so a
-// resumed evaluation has the same cases.
+// runsFilter is a flag that selects the recorded runs that eval uses as cases. Ages are converted to times, and runs started
+// later are excluded, so a resumed evaluation has the same cases.
 type runsFilter struct {
 	words filter.Filter
 	query journal.Query
@@ -50,8 +50,8 @@ func (r *runsFilter) Set(text string) error {
 	return err
 }
 
-// overRuns calls do with a context that holds the recorded runs selected by the flag, if set. Unless the flag names a pipeline,
-// these are runs of this pipeline.
+// overRuns calls do with a context that contains the recorded runs selected by the flag, if it is set. Unless the flag names a
+// pipeline, only runs of this pipeline are selected.
 func (a *app) overRuns(ctx context.Context, pipeline string, flags *evalFlags, do func(context.Context) error) error {
 	if flags.runs.words == nil {
 		return do(ctx)
@@ -72,7 +72,7 @@ func (a *app) overRuns(ctx context.Context, pipeline string, flags *evalFlags, d
 	})
 }
 
-// checkRuns checks the flags of an evaluation of recorded runs.
+// checkRuns checks the flags of an evaluation that uses recorded runs.
 func (f *evalFlags) checkRuns() error {
 	switch {
 	case f.runs.words == nil:

@@ -2,5 +2,5 @@
 
 package cli
 
-// openFiles returns how many files this process may open at once, 0 if unknown.
+// openFiles returns the maximum number of files that this process may have open, or 0 if unknown.
 func openFiles() uint64 { return 0 }

@@ -25,21 +25,20 @@ import (
 
 // Exit codes of the command.
 const (
-	Done    = 0 // all is done
+	Done    = 0 // success
 	Failed  = 1 // the run failed or was interrupted, the pipeline is invalid, or the database is unavailable
 	Usage   = 2 // wrong usage or configuration
 	Waiting = 3 // the run waits for an answer: answer it and resume
 
-	// For eval with a gate.
-	GateFailed = 4 // a rule of the gate is violated
-	CannotTell = 5 // there are too few cases, or too many errors, to tell
+	// The following are used by eval with a gate.
+	GateFailed = 4 // the gate failed: one of its rules is violated
+	CannotTell = 5 // there are too few cases, or too many errors, for a decision
 )
 
-// FromArgument, used instead of a pipeline, makes the commands take a PIPELINE argument that names a Go package. The command
-// stone uses it.
+// If FromArgument is used instead of a pipeline, the commands take a PIPELINE argument that names a Go package. The command stone
+// uses it.
 //
-// Programs with one pipeline do not refer to it, so the linker leaves out the code
-// that builds packages.
+// Programs with one pipeline do not refer to FromArgument, so the linker omits the code that builds packages.
 var FromArgument = fromArgument{load.Build, load.Command}
 
 type fromArgument struct {
@@ -47,13 +46,13 @@ type fromArgument struct {
 	command func(context.Context, load.Linked) (load.Program, error)
 }
 
-// Config configures the command. With only the Pipeline set, it is the command of
-// this process: its arguments, standard streams and working directory.
+// Config configures the command. If only Pipeline is set, the command uses the arguments, standard streams and working directory
+// of this process.
 type Config struct {
 	// Pipeline is a stone.Ashlar, a func() stone.Ashlar, a func() (stone.Ashlar, error), a func(args []string) (stone.Ashlar,
-	// error), or FromArgument. The args are the arguments after "--"; only the last function type accepts any.
+	// error), or FromArgument. The args are the arguments after "--"; only the last function type accepts arguments.
 	Pipeline any
-	// Parts extend the core of the command; see Part.
+	// Parts are extensions of the command; see Part.
 	Parts []Part
 
 	// Watch returns a watcher for a run, or nil. If the run is not recorded, the info has only the Pipeline.
@@ -61,21 +60,20 @@ type Config struct {
 
 	Name   string    // name of the program in messages; "" means the name of the process
 	Args   []string  // nil means the arguments of the process
-	Stdin  io.Reader // answers to questions; nil is os.Stdin
-	Stdout io.Writer // results; nil is os.Stdout
-	Stderr io.Writer // everything else; nil is os.Stderr
+	Stdin  io.Reader // answers to questions; nil means os.Stdin
+	Stdout io.Writer // results; nil means os.Stdout
+	Stderr io.Writer // everything else; nil means os.Stderr
 }
 
-// Main runs the command of this process over the pipeline and exits. The command has the given parts.
+// Main runs the command of this process for the pipeline, with the given parts, and exits.
 func Main(pipeline any, parts ...Part) {
 	keepCrashes()
 	os.Exit(Run(context.Background(), Config{Pipeline: pipeline, Parts: parts}))
 }
 
-// Run runs the command and returns its exit code. When ctx is done, a run is
-// cancelled. While a pipeline runs, Run listens to SIGINT, SIGTERM and SIGHUP:
-// the first cancels the run, or, if it is SIGTERM and the run is recorded, drains it:
-// running steps finish. The second signal of the same kind ends the process.
+// Run runs the command and returns its exit code. When ctx is done, a run in progress is cancelled. While a pipeline is running,
+// Run handles SIGINT, SIGTERM and SIGHUP. The first signal cancels the run, except that SIGTERM drains a recorded run: running
+// steps finish, and no new ones start. A second signal of the same kind ends the process.
 func Run(ctx context.Context, cfg Config) int {
 	a := newApp(cfg)
 	if a.Args == nil {
@@ -111,14 +109,14 @@ func (a *app) main(ctx context.Context) int {
 	return a.exit(cmd, err)
 }
 
-// Command returns the command with all its sub-commands, for programs that write completions and manual pages. Do not execute it;
-// use Run.
+// Command returns the command with all of its sub-commands, for programs that generate completions or manual pages. Do not
+// execute the returned command; use Run instead.
 func Command(cfg Config) (*cobra.Command, error) {
 	a := newApp(cfg)
 	return a.root(), a.linkFault
 }
 
-// within runs a nested command line. It shares no configuration, grants or keys with any other command line.
+// within executes a nested command line, which shares no configuration, grants or keys with the outer one.
 func (a *app) within(ctx context.Context, line []string) error {
 	b := newApp(a.Config)
 	b.Args, b.trusting = line, a.trusting
@@ -135,7 +133,7 @@ func newApp(cfg Config) *app {
 	return a
 }
 
-// app is one run of the command.
+// An app is one execution of the command.
 type app struct {
 	Config
 	linked    linked
@@ -151,12 +149,11 @@ type app struct {
 
 func (a *app) fromArgument() bool { _, ok := a.Pipeline.(fromArgument); return ok }
 
-// exitError ends the command with a code. The message has been printed already,
-// unless it holds an error.
+// exitError ends the command with an exit code. Unless it contains an error, the message has already been printed.
 type exitError struct {
 	code  int
 	err   error
-	lines bool // the error may take several lines
+	lines bool // the message may have several lines
 }
 
 func (e *exitError) Error() string {
@@ -168,12 +165,12 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// failed makes an error that ends the command with the exit code Failed.
+// failed returns an error that ends the command with the exit code Failed.
 func failed(format string, args ...any) error {
 	return &exitError{code: Failed, err: fmt.Errorf(format, args...)}
 }
 
-// exit reports the error and returns the exit code. Errors without a code count as wrong usage, unless a retry may succeed.
+// exit prints the error and returns the exit code. An error without a code counts as wrong usage, unless a retry may succeed.
 func (a *app) exit(cmd *cobra.Command, err error) int {
 	if err == nil {
 		return Done
@@ -204,7 +201,7 @@ func (a *app) complain(format string, args ...any) {
 	fmt.Fprintln(a.Stderr, text.Line(whenFull(a.secrets.Clean(fmt.Sprintf(format, args...)))))
 }
 
-// whenFull adds a remedy to the error of a write to a full disk, unless it has one.
+// whenFull adds a remedy to the message of a failed write to a full disk, unless the message already has one.
 func whenFull(line string) string {
 	for _, full := range []string{syscall.ENOSPC.Error(), "disk is full"} {
 		if strings.Contains(line, full) && !strings.Contains(line, "make room") {
@@ -214,5 +211,5 @@ func whenFull(line string) string {
 	return line
 }
 
-// onlyFailed marks commands that use no exit codes except Done and Failed.
+// onlyFailed marks commands that use only the exit codes Done and Failed.
 const onlyFailed = "only-failed"

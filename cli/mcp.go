@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/cli/internal/publish"
 )
 
-// modelsFlag adds the flag that lets models answer questions.
+// modelsFlag adds the flag that allows models to answer questions.
 func modelsFlag(f *pflag.FlagSet, models *bool) {
 	f.BoolVar(models, "model-may-answer", false, "let the model of an MCP client answer questions, also those that guard what it does")
 }
@@ -33,7 +33,7 @@ func (a *app) describeOne(c *cobra.Command) {
 	budgetFlags(f, &a.calls.budget)
 }
 
-// serveOne serves the pipelines named by the arguments to one client, which acts for the user.
+// serveOne serves the pipelines named by the arguments to a single client, which acts on behalf of the user.
 func (a *app) serveOne(c *cobra.Command, args []string, models bool) error {
 	return a.withPublished(c, args, func(all []publish.Pipeline) error {
 		cfg := publish.Config{Pipelines: all, By: user(), Models: models, Protocols: a.linked.protocols}

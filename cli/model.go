@@ -23,7 +23,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// modelFlags are the flags of model call.
+// modelFlags holds the values of model call's flags.
 type modelFlags struct {
 	provider  string
 	url       string
@@ -68,7 +68,7 @@ func (a *app) modelCall(c *cobra.Command) {
 		}
 		ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
-		context.AfterFunc(ctx, stop) // the second signal ends the process
+		context.AfterFunc(ctx, stop) // after this, a second signal ends the process
 		reply, failure := llm.Collect(ctx, model, req)
 		if !flags.raw {
 			if err := printJSON(&shown, shownReply(ctx, reply, failure)); err != nil {
@@ -97,8 +97,8 @@ func (a *app) modelCall(c *cobra.Command) {
 	f.BoolVar(&flags.raw, "raw", false, "print the response as received")
 }
 
-// client returns the model client that a run would use: for its provider in the configuration, or for the default model's server.
-// With --url the configuration is ignored.
+// client returns the model client that a run would use: a client for the configured provider, or for the default model's server.
+// With --url, the configuration is ignored.
 func (a *app) client(flags modelFlags, c config.Connection) (llm.Model, error) {
 	var known []string
 	if flags.url == "" {
@@ -139,8 +139,7 @@ func (a *app) client(flags modelFlags, c config.Connection) (llm.Model, error) {
 	return config.Connect(protocol, c), nil
 }
 
-// prompt returns the argument, or the text of standard input, without the line
-// break at its end.
+// prompt returns the argument, or else the text of standard input without its final line break.
 func (a *app) prompt(arg string) (string, error) {
 	if arg == "-" {
 		data, err := io.ReadAll(a.Stdin)
@@ -155,7 +154,7 @@ func (a *app) prompt(arg string) (string, error) {
 	return arg, nil
 }
 
-// request returns the request and the extra fields of its body.
+// request returns the request and the additional fields of its body.
 func (flags modelFlags) request(prompt string) (req *llm.Request, extra map[string]any, err error) {
 	req = &llm.Request{System: flags.system, Messages: []llm.Message{llm.User(prompt)}, MaxTokens: flags.maxTokens}
 	for _, file := range flags.tools {
@@ -188,7 +187,7 @@ func (flags modelFlags) request(prompt string) (req *llm.Request, extra map[stri
 	return req, extra, nil
 }
 
-// readTools reads a file with a tool or a list of them.
+// readTools reads a file that contains one tool or a list of tools.
 func readTools(file string) ([]llm.Tool, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -209,7 +208,7 @@ func readTools(file string) ([]llm.Tool, error) {
 	return tools, nil
 }
 
-// readTool reads a tool in any provider's API format.
+// readTool reads a tool in the API format of any provider.
 func readTool(raw json.RawMessage) (llm.Tool, error) {
 	if err := checkObject(raw); err != nil {
 		return llm.Tool{}, err
@@ -245,7 +244,7 @@ func readTool(raw json.RawMessage) (llm.Tool, error) {
 	return t, nil
 }
 
-// checkObject rejects anything but a JSON object.
+// checkObject returns an error if the data is not a JSON object.
 func checkObject(data []byte) error {
 	var fields map[string]json.RawMessage
 	err := json.Unmarshal(data, &fields)

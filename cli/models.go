@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// staleAfter is the age at which a row should be looked up again.
+// staleAfter is the age after which a row of the table should be checked.
 const staleAfter = 90 * 24 * time.Hour
 
 func (a *app) models(c *cobra.Command) {
@@ -34,7 +34,7 @@ func (a *app) models(c *cobra.Command) {
 	a.jsonFlag(c.Flags(), "a JSON array")
 }
 
-// modelTable returns the rows with the capabilities that use them, and warnings.
+// modelTable returns the rows of the model table, each with the capabilities that use it, and warnings.
 func modelTable(conf *config.Config, now time.Time) (rows []*config.Model, warnings []string) {
 	rows = []*config.Model{}
 	for i := range conf.Models {
@@ -77,7 +77,7 @@ func modelTable(conf *config.Config, now time.Time) (rows []*config.Model, warni
 func modelRows(rows []*config.Model) *table {
 	t := newTable("MODEL", "PROVIDER", ">WINDOW", ">IN", ">OUT", ">READ", ">WRITE", "CAN", "DATE", "CAPABILITIES")
 	number := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
-	unless := func(f float64) string { // here zero means the price of input
+	unless := func(f float64) string { // zero means that the price of input applies
 		if f == 0 {
 			return ""
 		}
@@ -97,7 +97,7 @@ func modelRows(rows []*config.Model) *table {
 	return t
 }
 
-// probeTime limits the check whether a capability is available.
+// probeTime is the time limit for checking whether a capability is available.
 const probeTime = 2 * time.Second
 
 func (a *app) caps(c *cobra.Command) {
@@ -114,7 +114,7 @@ func (a *app) caps(c *cobra.Command) {
 	f.BoolVar(&noProbe, "no-probe", false, "do not check availability")
 }
 
-// A capability is one entry in the output of caps.
+// A capability is an entry in the output of caps.
 type capability struct {
 	call.Metadata
 	Tool   bool   `json:"tool,omitempty"`
@@ -140,7 +140,7 @@ func listed(conf *config.Config) []capability {
 	return all
 }
 
-// untrusted returns an error if the found configuration is not trusted.
+// untrusted returns an error if a configuration was found that the user has not trusted.
 func (a *app) untrusted() error {
 	f, err := a.foundConfig()
 	if err != nil {
@@ -149,7 +149,7 @@ func (a *app) untrusted() error {
 	return f.trusted()
 }
 
-// probe checks all capabilities concurrently for availability. It does not connect to untrusted servers.
+// probe checks concurrently whether the capabilities are available. It does not connect to untrusted servers.
 func probe(ctx context.Context, all []capability, untrusted error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()

@@ -22,7 +22,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// shownNode is the output of show for a node, or for a step that produced none.
+// shownNode is what show prints for a node, or for a step that created none.
 type shownNode struct {
 	ID      dag.ID            `json:"id,omitzero"`
 	Path    string            `json:"path,omitempty"`
@@ -32,18 +32,18 @@ type shownNode struct {
 	Parents []dag.ID          `json:"parents,omitempty"`
 	Failure string            `json:"failure,omitempty"`
 	Content json.RawMessage   `json:"content,omitempty"`
-	// Asked is the request to the capability of an invocation.
+	// Asked is the request that an invocation sent to its capability.
 	Asked *view.Sent `json:"asked,omitempty"`
 	// Question is the question that the step asked.
 	Question *journal.Question `json:"question,omitempty"`
 
 	text   string
-	around bool // not a step, but has steps below it
+	around bool // not a step, but a place that contains steps
 }
 
 var idPrefix = regexp.MustCompile(`^[0-9a-f]{4,64}$`)
 
-// place returns the node or step that a word refers to; with all, its whole content.
+// place returns the node or step that a word refers to. If all is set, its content is complete.
 func (s *store) place(ctx context.Context, info journal.RunInfo, word string, all bool) (shown shownNode, err error) {
 	steps, err := s.Steps(ctx, info.ID)
 	if err != nil {
@@ -75,14 +75,13 @@ func (s *store) place(ctx context.Context, info journal.RunInfo, word string, al
 	return shown, nil
 }
 
-// placeOf returns the node whose id begins with a word, or the content of the step
-// whose path is the word or ends in it.
+// placeOf returns the node whose id begins with a word, or the content of the step whose path equals the word or ends with it.
 func placeOf(ctx context.Context, s *store, run string, steps []journal.Step, word string) (shownNode, error) {
 	if idPrefix.MatchString(word) {
 		n, err := s.Node(ctx, run, word)
 		switch {
 		case err == nil:
-			path := "" // path of the step that produced it
+			path := "" // path of the step that created the node
 			for _, s := range steps {
 				if s.Node == n.ID {
 					path = s.Path
@@ -153,7 +152,7 @@ func textOf(content json.RawMessage, meta map[string]string) string {
 	return dag.OwnContent(string(content), meta)
 }
 
-// print prints a node for people: its properties, then its text.
+// print prints a node as text: first its properties, then its content.
 func (n shownNode) print(w io.Writer) error {
 	var b strings.Builder
 	say := func(name, value string) {
@@ -208,7 +207,7 @@ func (n shownNode) print(w io.Writer) error {
 	return err
 }
 
-// pretty indents a JSON object or list and returns other texts as they are.
+// pretty indents a JSON object or list. Other texts are returned unchanged.
 func pretty(s string) string {
 	var out bytes.Buffer
 	if strings.HasPrefix(s, "{") || strings.HasPrefix(s, "[") {
@@ -219,8 +218,7 @@ func pretty(s string) string {
 	return s
 }
 
-// sayCall prints the record of a call: the capability that answered, and each attempt with the
-// verdicts on its answer.
+// sayCall prints the record of a call: the capability that answered, and each attempt with the results of its checks.
 func sayCall(say func(name, value string), r *call.Record) {
 	asked := slices.DeleteFunc([]string{r.Intent, r.Strategy}, func(s string) bool { return s == "" })
 	end := fmt.Sprintf("%s answered in %s", strings.TrimSpace(r.Cap+" "+r.Version), text.Plural(len(r.Tried), "attempt"))

@@ -21,8 +21,7 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// build builds the package of the PIPELINE argument and passes the command on to
-// its program.
+// build builds the package named by the PIPELINE argument, and hands the command over to the resulting program.
 func (a *app) build(c *cobra.Command, before, after []string) error {
 	switch {
 	case len(before) == 0:
@@ -62,11 +61,11 @@ func (a *app) build(c *cobra.Command, before, after []string) error {
 	return err
 }
 
-// intentName matches a possible intent or capability written without its colon.
+// intentName matches arguments that may be an intent or a capability whose colon is missing.
 var intentName = regexp.MustCompile(`^[a-z][a-z0-9-]*(/[a-z][a-z0-9-]*)?$`)
 
-// If this program does not link the packages of capabilities and others, relinked hands the command over to a program that does.
-// It then returns an error with the exit code.
+// relinked checks whether this program links the packages of the configured capabilities and others. If it does not, relinked
+// hands the command over to a program that does, and returns an error with that program's exit code.
 func (a *app) relinked(c *cobra.Command, others ...string) error {
 	conf, err := a.configured()
 	if err != nil || !a.fromArgument() {
@@ -93,10 +92,10 @@ func (a *app) relinked(c *cobra.Command, others ...string) error {
 	return err
 }
 
-// ownsInterrupt marks commands that Ctrl-C at a terminal does not stop.
+// ownsInterrupt marks commands that continue when Ctrl-C is pressed at a terminal.
 const ownsInterrupt = "owns-interrupt"
 
-// handOver builds a program and passes the command on to it.
+// handOver builds a program and hands the command over to it.
 func (a *app) handOver(c *cobra.Command, args []string, what string, build func(context.Context) (load.Program, error)) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -111,7 +110,7 @@ func (a *app) handOver(c *cobra.Command, args []string, what string, build func(
 		return failed("%w", err)
 	}
 	if c.Annotations[ownsInterrupt] != "" && terminal(a.Stdin) != nil {
-		// The terminal has also interrupted the program, which may continue.
+		// A terminal sends Ctrl-C to the program, too, and the program may continue.
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 		signal.Stop(signals)
 		signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP)
@@ -126,7 +125,7 @@ func (a *app) handOver(c *cobra.Command, args []string, what string, build func(
 	return nil
 }
 
-// compile builds a program and stops at a signal.
+// compile builds a program. A signal stops the build.
 func (a *app) compile(c *cobra.Command, what string, signals <-chan os.Signal, build func(context.Context) (load.Program, error)) (load.Program, error) {
 	ctx, cancel := context.WithCancelCause(c.Context())
 	defer cancel(nil)
@@ -140,14 +139,14 @@ func (a *app) compile(c *cobra.Command, what string, signals <-chan os.Signal, b
 		}
 	}()
 	if screen := a.screen(); screen != nil {
-		// The first build takes a while.
+		// The first build takes time, so say what is being done.
 		fmt.Fprintf(unshielded(a.Stderr), "building %s …\r", text.Line(what))
 		defer fmt.Fprint(unshielded(a.Stderr), "\x1b[K")
 	}
 	return build(ctx)
 }
 
-// The packages of parts besides kinds.
+// Packages that contain parts other than capability kinds.
 const (
 	screenPackage   = "github.com/stonelayer/stone/x/screen"
 	servePackage    = "github.com/stonelayer/stone/cli/serve"
@@ -160,8 +159,8 @@ const (
 	otlpPackage     = "github.com/stonelayer/stone/x/otlp"
 )
 
-// toLink returns the packages whose parts a package's program must link: the kinds named in the configuration and, if used, the
-// screen.
+// toLink returns the packages whose parts the program of a package must link: the kinds of capabilities that the configuration
+// uses and, if it will be shown, the screen.
 func (a *app) toLink(c *cobra.Command) (link load.Linked, err error) {
 	switch {
 	case c == c.Root():
@@ -187,7 +186,7 @@ func (a *app) toLink(c *cobra.Command) (link load.Linked, err error) {
 	} else {
 		link.Calls = paths
 	}
-	// The program reports faults of the configuration.
+	// Faults of the configuration are reported by the program.
 	conf, err := a.configured()
 	if err == nil && slices.ContainsFunc(slices.Concat(conf.Capabilities, conf.Tools), func(r kinds.Reached) bool { return redact.IsDatabase(r.At) }) {
 		link.Always = append(link.Always, indexPackage)

@@ -19,8 +19,8 @@ import (
 	"github.com/stonelayer/stone/internal/tree"
 )
 
-// places calls visit for every visible ashlar of a pipeline with its path, parents first. If visit returns false, places skips
-// the parts below.
+// places calls visit for each visible ashlar of a pipeline and its path, parents first. If visit returns false, the ashlars below
+// are skipped.
 func places(p stone.Ashlar, visit func(path string, a stone.Ashlar) bool) {
 	var walk func(path string, a stone.Ashlar)
 	walk = func(path string, a stone.Ashlar) {
@@ -42,14 +42,14 @@ type part struct {
 	Reads    []string `json:"reads,omitempty"`
 	Produces string   `json:"produces,omitempty"`
 	Effects  []string `json:"effects,omitempty"`
-	Facts    facts    `json:"facts,omitempty"` // facts of its detail, see tree.Facts
+	Facts    facts    `json:"facts,omitempty"` // facts about its detail, see tree.Facts
 	rows     [][2]string
 }
 
-// facts are the values of each name.
+// facts maps each name to its values.
 type facts map[string][]string
 
-// factsOf returns the facts of an ashlar, and rows for printing them: consecutive values of one name share a row.
+// factsOf returns the facts of an ashlar, and rows for printing them, where consecutive values of the same name are joined.
 func factsOf(a stone.Ashlar) (all facts, rows [][2]string) {
 	all = facts{}
 	for name, value := range tree.Facts(a) {
@@ -83,7 +83,7 @@ func partsOf(p stone.Ashlar) []part {
 	return parts
 }
 
-// A block is a title with rows of a name and a value, as names and explain print them.
+// A block is a title followed by rows of a name and a value, as printed by names and explain.
 type block struct {
 	title string
 	rows  [][2]string
@@ -115,17 +115,17 @@ func printBlocks(w io.Writer, all []block) error {
 	return nil
 }
 
-// A Part is a large extension that a program includes only if its main function names it, such as cel.Part, mcp.Part,
-// screen.Part, serve.Part, postgres.Part, search.Part, a2a.Parts from another module, or the result of [Provide]. The linker
-// omits all others.
+// A Part is a large extension. A program includes it only if its main function names it; the linker omits all others. Examples
+// are cel.Part, mcp.Part, screen.Part, serve.Part, postgres.Part, search.Part, a2a.Parts from another module, and the result of
+// [Provide].
 type Part interface{ Part() }
 
-// Provide returns a package's pipeline as a part. The pipeline answers for capabilities of kind go whose configuration names the
-// package:
+// Provide returns the pipeline of a package as a part. The pipeline then answers for capabilities of the kind go whose
+// configuration names this package:
 //
 //	cli.Main(Pipeline, cli.Provide("example.com/triage", triage.Pipeline))
 //
-// The command stone provides the packages named in a configuration itself.
+// The command stone itself provides all packages that are named in a configuration.
 func Provide(name string, from any) Part { return provided{name, from} }
 
 type provided struct {
@@ -141,7 +141,7 @@ type linked struct {
 	screen    display.Screen     // nil for none
 	server    *publish.Server    // nil for none
 	postgres  *stores.Server     // nil for none
-	protocols []publish.Protocol // of the server
+	protocols []publish.Protocol // protocols of the server
 	library   *library.Library
 	cases     cases.Of // nil for none
 	exporter  *telemetry.Exporter

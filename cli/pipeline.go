@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/internal/panics"
 )
 
-// pipeline returns the ashlar for Config.Pipeline, which may have several types.
+// pipeline returns the ashlar for Config.Pipeline, which can have one of several types.
 func pipeline(from any, args []string) (p stone.Ashlar, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -57,8 +57,8 @@ func noArgs(args []string) error {
 	return nil
 }
 
-// refusal is the error of a pipeline that refused its arguments. Its text is shown unchanged, because it may be a usage message
-// of several lines; for flag.ErrHelp, the flag set has already shown it.
+// refusal returns the error for a pipeline that refused its arguments. Its text is shown unchanged, because it may be a usage
+// message of several lines. For flag.ErrHelp, nothing is shown, because the flag set has already printed the help.
 func refusal(err error) error {
 	if err == nil {
 		return nil

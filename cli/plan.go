@@ -27,13 +27,13 @@ import (
 	"github.com/stonelayer/stone/plan"
 )
 
-// isPlan reports whether a PIPELINE is a plan file.
+// isPlan reports whether a PIPELINE is the file of a plan.
 func isPlan(pipeline string) bool {
 	ext := filepath.Ext(pipeline)
 	return ext == ".edn" || ext == ".json"
 }
 
-// noPlan rejects a PIPELINE that is neither a plan nor a package but looks like a file, such as sort.end.
+// noPlan returns an error for a PIPELINE that looks like a file but is neither a plan nor a package, such as sort.end.
 func noPlan(pipeline string) error {
 	info, err := os.Stat(pipeline)
 	ext := filepath.Ext(pipeline)
@@ -54,13 +54,13 @@ func noPlan(pipeline string) error {
 		}
 	}
 	if err != nil && hint == "" {
-		return nil // a package path may also end like this
+		return nil // package paths may also end like this
 	}
 	return fmt.Errorf("%s is neither a plan (.edn or .json) nor a directory with a Go package%s", pipeline, hint)
 }
 
-// overPlan reads and compiles a plan, then calls do. Only commands that report faults
-// get a plan that does not compile.
+// overPlan reads and compiles a plan, and then calls do. If the plan does not compile, do is called only by commands that report
+// faults.
 func (a *app) overPlan(c *cobra.Command, file string, after []string, do func(context.Context, stone.Ashlar) error) error {
 	defer a.closeCalls()
 	k := &a.calls
@@ -103,7 +103,7 @@ func (a *app) overPlan(c *cobra.Command, file string, after []string, do func(co
 	return do(ctx, p)
 }
 
-// resumedSlots sets the slots of a resumed run to the recorded ones.
+// resumedSlots sets the slots of a resumed run to their recorded values.
 func (a *app) resumedSlots(c *cobra.Command) error {
 	f, k := c.Flags(), &a.calls
 	if c.Name() != "run" || !f.Changed("resume") {
@@ -120,8 +120,8 @@ func (a *app) resumedSlots(c *cobra.Command) error {
 	return nil
 }
 
-// openPlan compiles a plan whose remaining slots are set when it runs. It adds these slots to opts, so that expressions can use
-// them too.
+// openPlan compiles a plan of which some slots are set only when it runs. These slots are added to opts, so that expressions can
+// use them, too.
 func openPlan(p *plan.Plan, app *call.Applicator, opts *plan.Options) (stone.Ashlar, error) {
 	made, err := p.Ashlar(app, *opts)
 	if err != nil {
@@ -133,8 +133,7 @@ func openPlan(p *plan.Plan, app *call.Applicator, opts *plan.Options) (stone.Ash
 	return p.Ashlar(app, *opts)
 }
 
-// readPlan reads the plan and the values of its slots. To run, every slot must have a
-// value.
+// readPlan reads the plan and the values of its slots. If run is set, every slot must have a value.
 func (a *app) readPlan(file string, after []string, run bool) error {
 	if len(after) > 0 {
 		return fmt.Errorf("unexpected argument %q after --: a plan takes --bind NAME=VALUE", after[0])
@@ -144,7 +143,7 @@ func (a *app) readPlan(file string, after []string, run bool) error {
 	}
 	data, err := regular.Read(file, regular.Config)
 	if errors.Is(err, fs.ErrNotExist) {
-		beside, _ := filepath.Glob(filepath.Join(filepath.Dir(file), "*.edn")) // the pattern is valid, or the folder has an unusual name
+		beside, _ := filepath.Glob(filepath.Join(filepath.Dir(file), "*.edn")) // an invalid pattern, from an unusual folder name, matches nothing
 		hint := suggest.Hint(file, slices.Values(beside))
 		if hint == "" && len(beside) > 0 {
 			hint = fmt.Sprintf(": the plans here are %s", strings.Join(beside[:min(len(beside), maxShown)], ", "))
@@ -178,10 +177,11 @@ func (a *app) readPlan(file string, after []string, run bool) error {
 	return err
 }
 
-// likeJSON matches the start of an object or list in JSON.
+// likeJSON matches texts that start like an object or a list in JSON.
 var likeJSON = regexp.MustCompile(`^\s*(\{\s*"|\[\s*["{])`)
 
-// bound reads the initial slots of a plan, and their names. A slot without a value is null, which suffices for checking.
+// bound returns the initial slots of a plan and their names. A slot without a value is null, which is sufficient for checking the
+// plan.
 func bound(bindings []string, values bool) (d dag.DAG, names []string, err error) {
 	slots := map[string]any{}
 	for _, b := range bindings {
@@ -202,7 +202,7 @@ func bound(bindings []string, values bool) (d dag.DAG, names []string, err error
 			value = string(data)
 		}
 		if slots[name] = nil; ok {
-			slots[name] = value // unless it is JSON
+			slots[name] = value // a value that is not JSON is a text
 			if data, err := canon.AppendJSON(nil, []byte(value)); err == nil {
 				slots[name] = json.RawMessage(data)
 			}
@@ -218,7 +218,7 @@ func bound(bindings []string, values bool) (d dag.DAG, names []string, err error
 	return d, names, nil
 }
 
-// findings checks the plan. Positions refer to its file.
+// findings checks the plan. Positions in findings refer to the plan's file.
 func (k *calls) findings(cfg stone.Config) stone.Findings {
 	findings := k.refused
 	if k.plan != nil {
@@ -248,7 +248,7 @@ func (k *calls) findings(cfg stone.Config) stone.Findings {
 	return findings
 }
 
-// wants matches an error about a --bind value of the wrong type; written shows how to type a value of each type.
+// wants matches an error about a --bind value of a wrong type; written shows how a value of each type is written.
 var (
 	wants   = regexp.MustCompile(`does not fit the schema: want (array|object|string),`)
 	written = map[string]string{"array": `["…", "…"]`, "object": `{"…": "…"}`, "string": `"…"`}

@@ -14,13 +14,13 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// replyJSON is the output of model call.
+// replyJSON is the JSON output of model call.
 type replyJSON struct {
 	Text       string         `json:"text"`
 	Reasoning  string         `json:"reasoning"`
 	Refusal    string         `json:"refusal,omitempty"`
 	ToolCalls  []llm.ToolCall `json:"tool_calls"`
-	StopReason *string        `json:"stop_reason"` // null if the server gave none
+	StopReason *string        `json:"stop_reason"` // null if the server did not send one
 	Usage      llm.Usage      `json:"usage"`
 	Model      string         `json:"model,omitempty"`
 	ID         string         `json:"id,omitempty"`
@@ -34,10 +34,10 @@ type errorJSON struct {
 	// "canceled" or "error".
 	Kind      string `json:"kind"`
 	Message   string `json:"message"`
-	Status    int    `json:"status,omitempty"` // of http
-	Body      string `json:"body,omitempty"`   // of http
-	Type      string `json:"type,omitempty"`   // of provider
-	Code      string `json:"code,omitempty"`   // of provider
+	Status    int    `json:"status,omitempty"` // for "http"
+	Body      string `json:"body,omitempty"`   // for "http"
+	Type      string `json:"type,omitempty"`   // for "provider"
+	Code      string `json:"code,omitempty"`   // for "provider"
 	RequestID string `json:"request_id,omitempty"`
 }
 
@@ -67,7 +67,7 @@ func shownError(ctx context.Context, err error) *errorJSON {
 		e.Kind = "protocol"
 	case is[*llm.TruncatedError](err):
 		e.Kind = "cut-short"
-	case is[*llm.TimeoutError](err): // checked before connect, which may wrap it
+	case is[*llm.TimeoutError](err): // must be checked before "connect", which it may contain
 		e.Kind = "timeout"
 	case is[*llm.ConnectError](err):
 		e.Kind = "connect"
@@ -86,7 +86,7 @@ func is[E error](err error) bool {
 	return ok
 }
 
-// watched is a model that shows a progress line on the terminal.
+// watched is a model whose calls show a progress line on the terminal.
 type watched struct {
 	llm.Model
 	name string
@@ -118,13 +118,13 @@ func (w *watched) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.De
 	}
 }
 
-// copier is a transport that copies response bodies, including parts that the model does not read.
+// A copier is a transport that copies response bodies, including parts that the model does not read.
 type copier struct {
 	http.RoundTripper
 	out io.Writer
 }
 
-// rest limits the time for reading the rest of a body after the model has stopped reading.
+// rest is the time limit for reading the rest of a body after the model has stopped reading.
 const rest = time.Second
 
 // RoundTrip implements http.RoundTripper.
@@ -149,7 +149,7 @@ type copiedBody struct {
 
 // Close reads the rest of the body.
 func (b *copiedBody) Close() error {
-	_, _ = io.Copy(io.Discard, b.Reader) // Read has reported a premature end
+	_, _ = io.Copy(io.Discard, b.Reader) // Read has already reported a premature end
 	err := b.Closer.Close()
 	b.cancel()
 	return err

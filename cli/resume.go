@@ -25,10 +25,10 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// aRun ends the help text of every command that takes a RUN.
+// aRun is the last paragraph in the help of every command that takes a RUN.
 const aRun = "\n\nRUN is the name of a run, a unique prefix of it, or last for the newest run."
 
-// runNames lists the newest runs for shell completion.
+// runNames returns the newest runs for shell completion.
 func (a *app) runNames(c *cobra.Command, _ []string, _ string) (names []string, how cobra.ShellCompDirective) {
 	err := a.withStore(c.Context(), func(s *store) error {
 		runs, err := s.Runs(c.Context(), journal.Query{})
@@ -63,7 +63,7 @@ func (a *app) resume(c *cobra.Command) {
 	f.StringArray("again", nil, "do the recorded step or lane `STEP` again, such as \"each[46]\", with all below it and all that reads what it made; repeatable")
 	f.Bool("lost", false, "do the lost lanes again, and what reads them")
 	a.graceFlag(f)
-	budgetFlags(f, new(budget.Limits)) // which run reads
+	budgetFlags(f, new(budget.Limits)) // run reads these flags
 	a.outputFlags(f, &flags)
 	a.trustFlag(f)
 }
@@ -74,12 +74,13 @@ func (a *app) cancel(c *cobra.Command) {
 	a.trustFlag(c.Flags())
 }
 
-// cancelRun cancels a run from its records, or with its pipeline if it has tasks at agents or batches at a provider.
+// cancelRun cancels a run. The run's records suffice unless it has batches at a provider or tasks at other agents: then its
+// pipeline is needed.
 func (a *app) cancelRun(c *cobra.Command, name string) error {
 	tasks, made := []string(nil), false
 	records := func(s *store) error {
 		err := journal.Cancel(c.Context(), s.Store, name)
-		if is, ok := errors.AsType[*journal.StateError](err); err != nil && !(ok && len(tasks) > 0 && is.State == journal.Canceled) { // it ended while its tasks were canceled
+		if is, ok := errors.AsType[*journal.StateError](err); err != nil && !(ok && len(tasks) > 0 && is.State == journal.Canceled) { // the run ended while its tasks were being canceled
 			return failed("%w", err)
 		}
 		a.complain("run %s is canceled", name)
@@ -90,7 +91,7 @@ func (a *app) cancelRun(c *cobra.Command, name string) error {
 		if err != nil {
 			return err
 		}
-		name = info.ID // "last" may be another run by then
+		name = info.ID // by then, "last" may name another run
 		if made, err = batches.Made(c.Context(), s.Store, name); err == nil {
 			tasks, err = remote.Tasks(c.Context(), s.Store, name)
 		}
@@ -108,17 +109,17 @@ func (a *app) cancelRun(c *cobra.Command, name string) error {
 	if err = a.goOn(c, name, "--cancel", "--quiet"); err == nil || made {
 		return err
 	}
-	if !errors.As(err, new(*exitError)) { // which was printed
+	if !errors.As(err, new(*exitError)) { // an exitError has already been printed
 		a.complain("%v", err)
 	}
 	a.complain("the tasks of its agents go on")
 	return a.withStore(c.Context(), records)
 }
 
-// everyRun is the name with which resume continues all resumable runs.
+// everyRun is the name that makes resume continue all runs that can be resumed.
 const everyRun = "all"
 
-// resumeAll resumes the runs of this command that can continue, the oldest first.
+// resumeAll resumes all runs of this command that can continue, oldest first.
 func (a *app) resumeAll(c *cobra.Command) error {
 	var left []string
 	others := 0
@@ -161,7 +162,7 @@ func (a *app) resumeAll(c *cobra.Command) error {
 	} else if len(left) == 0 {
 		a.complain("no run can continue: waiting ones need an answer, and failed ones are resumed by name")
 	}
-	signals := make(chan os.Signal, 1) // the runs also get the signals
+	signals := make(chan os.Signal, 1) // the runs receive the signals, too
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
 	code := Done
@@ -183,7 +184,7 @@ func (a *app) resumeAll(c *cobra.Command) error {
 	return nil
 }
 
-// waiting returns the waiting runs, or only the runs that wait for nothing but their batches.
+// waiting returns the waiting runs; if people is false, only those that wait only for batches.
 func waiting(ctx context.Context, s *store, people bool) (all []journal.RunInfo, err error) {
 	for r, err := range s.each(ctx, journal.Query{States: []journal.State{journal.Waiting}, Asking: true}) {
 		if err != nil {
@@ -191,7 +192,7 @@ func waiting(ctx context.Context, s *store, people bool) (all []journal.RunInfo,
 		}
 		asked, err := s.Questions(ctx, r.ID)
 		if err != nil {
-			continue // damaged, which resuming it by name reports
+			continue // the run is damaged; resuming it by name reports the damage
 		}
 		if people || !slices.ContainsFunc(asked, func(q journal.Question) bool { return q.Open() && q.Name != batches.Question }) {
 			all = append(all, r)
@@ -201,10 +202,10 @@ func waiting(ctx context.Context, s *store, people bool) (all []journal.RunInfo,
 	return all, nil
 }
 
-// goOn runs a run's recorded command line with additional flags in its directory.
+// goOn executes the recorded command line of a run again, with additional flags, in the directory where the run was started.
 func (a *app) goOn(c *cobra.Command, name string, more ...string) error {
 	var line []string
-	lost, _ := c.Flags().GetBool("lost") // false for a command without it
+	lost, _ := c.Flags().GetBool("lost") // false for a command without this flag
 	var from source
 	err := a.withStore(c.Context(), func(s *store) error {
 		info, err := s.find(c.Context(), name)
@@ -222,7 +223,7 @@ func (a *app) goOn(c *cobra.Command, name string, more ...string) error {
 		if err != nil {
 			return err
 		}
-		names, _ := c.Flags().GetStringArray("again") // none for a command without it
+		names, _ := c.Flags().GetStringArray("again") // none for a command without this flag
 		again, err := a.again(c.Context(), s, info, names, lost)
 		line = append(line, again...)
 		return err
@@ -233,7 +234,7 @@ func (a *app) goOn(c *cobra.Command, name string, more ...string) error {
 	return a.repeat(c, name, from, line, more...)
 }
 
-// repeat runs a command line with the recorded settings of a run, in the directory where the run was started.
+// repeat executes a command line with the recorded settings of a run, in the directory where the run was started.
 func (a *app) repeat(c *cobra.Command, name string, from source, line []string, more ...string) error {
 	if from.Pipeline != "" && a.fromArgument() {
 		line = append(line, from.Pipeline)
@@ -251,11 +252,11 @@ func (a *app) repeat(c *cobra.Command, name string, from source, line []string, 
 	return errors.Join(a.within(c.Context(), line), os.Chdir(here))
 }
 
-// fromAnywhere returns the set flags in a form that works in any directory.
+// fromAnywhere returns the flags that are set in a form that is valid in any directory.
 func fromAnywhere(flags *pflag.FlagSet) []string {
 	var line []string
 	flags.Visit(func(f *pflag.Flag) {
-		if f.Name == "again" || f.Name == "lost" || f.Annotations[ofFork] != nil { // as full addresses, see app.again and app.fork
+		if f.Name == "again" || f.Name == "lost" || f.Annotations[ofFork] != nil { // these are passed as full addresses; see app.again and app.fork
 			return
 		}
 		if path, err := filepath.Abs(f.Value.String()); err == nil && f.Annotations[namesFile] != nil && !redact.IsDatabase(f.Value.String()) && f.Value.String() != "" {
@@ -267,7 +268,7 @@ func fromAnywhere(flags *pflag.FlagSet) []string {
 	return line
 }
 
-// sourceOf returns the recorded command line of a run.
+// sourceOf returns the command line recorded with a run.
 func (a *app) sourceOf(info journal.RunInfo) (source, error) {
 	from, ok := readSource(info)
 	var request respond.Source

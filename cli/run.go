@@ -25,13 +25,13 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// runFlags are the flags of run.
+// runFlags holds the values of run's flags.
 type runFlags struct {
 	all bool
 	pieces
-	own    bool // the command shows the progress itself
+	own    bool // the command itself shows the progress
 	input  string
-	from   string // file of a DAG to start with
+	from   string // file that contains the DAG to start with
 	dag    string
 	trace  string
 	keep   keepFlags
@@ -67,7 +67,7 @@ func (a *app) run(c *cobra.Command) {
 	a.addKeepFlags(c, &flags.keep)
 }
 
-// outputFlags adds the output flags.
+// outputFlags adds the flags that affect the output.
 func (a *app) outputFlags(f *pflag.FlagSet, flags *runFlags) {
 	a.jsonFlag(f, "the last node as a JSON object: id, type, content, run, and lost lanes")
 	f.BoolVar(&flags.all, "all", false, "print the whole content of the last node, including the conversation of an agent")
@@ -111,7 +111,7 @@ func (a *app) runPipeline(ctx context.Context, p stone.Ashlar, flags runFlags) e
 	})
 }
 
-// perform runs a pipeline that has no errors among its findings, and prints its result.
+// perform runs a pipeline, unless the findings contain errors, and prints its result.
 func (a *app) perform(ctx context.Context, p stone.Ashlar, cfg stone.Config, findings stone.Findings, flags runFlags, print func(stone.Result, *keptRun) error) error {
 	switch {
 	case flags.wire.batch && a.linked.batches == nil:
@@ -155,7 +155,7 @@ func (a *app) perform(ctx context.Context, p stone.Ashlar, cfg stone.Config, fin
 	a.printLost(run, result, err)
 	a.printNotices(result.Notices)
 	err = a.ended(run, err)
-	// Each is attempted even if others fail.
+	// Each output is attempted, even if others fail.
 	for _, failure := range []error{output(pieces.Close()), print(result, run), target.write(result.DAG), trace.close(), run.close(), closeWire()} {
 		if failure != nil {
 			a.complain("Error: %v", failure)
@@ -165,7 +165,7 @@ func (a *app) perform(ctx context.Context, p stone.Ashlar, cfg stone.Config, fin
 	return err
 }
 
-// execute runs the pipeline and shows its progress.
+// execute runs the pipeline and displays its progress.
 func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, run *keptRun, trace *traceFile, flags runFlags) (stone.Result, error) {
 	var display *progress.Display
 	say := func(line string) { a.complain("%s", line) }
@@ -175,7 +175,7 @@ func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, run
 	if !a.quiet && !flags.own {
 		size := a.screen()
 		if flags.stream && terminal(a.Stdout) != nil {
-			size = nil // pieces would be written into the display
+			size = nil // otherwise pieces would be written into the display
 		}
 		display = progress.New(p, progress.Config{Out: unshielded(a.Stderr), Size: size, Color: color()})
 		defer display.Close()
@@ -201,7 +201,8 @@ func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, run
 	return run.start(limit.Ranked(ctx, rank), p, cfg, drain)
 }
 
-// sayWaiting reports once if many steps are waiting for the budget, which is otherwise invisible. Stop ends the watch.
+// sayWaiting prints a message once if many steps are waiting for the budget, because this cannot be seen otherwise. Stop ends the
+// observation.
 func sayWaiting(account *budget.Account, say func(string)) (stop func()) {
 	const many, every = 5, 2 * time.Second
 	ended := make(chan struct{})
@@ -238,7 +239,7 @@ func (a *app) printNotices(notices []event.Notice) {
 	}
 }
 
-// labelled returns a path with known lane labels instead of numbers.
+// labelled returns a path in which lane numbers are replaced by lane labels, as far as these are known.
 func (a *app) labelled(path string) string {
 	if a.shown == nil {
 		return address.Readable(path)
@@ -246,11 +247,11 @@ func (a *app) labelled(path string) string {
 	return a.shown(path)
 }
 
-// maxLost is the maximum number of lost lanes listed.
+// maxLost is the maximum number of lost lanes that are listed.
 const maxLost = 5
 
-// printLost prints the number of lost lanes, the reasons for the first ones, and how to repeat them. Run is nil if the run is not
-// recorded.
+// printLost prints the number of lost lanes, the reasons why the first ones were lost, and how to repeat them. Run is nil if the
+// run is not recorded.
 func (a *app) printLost(run *keptRun, result stone.Result, err error) {
 	said := dag.CountLost(result.Lost).String()
 	if said == "" {

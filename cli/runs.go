@@ -19,7 +19,7 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// runsFlags are the flags of runs.
+// runsFlags holds the values of the flags of runs.
 type runsFlags struct {
 	all    bool
 	limit  *int
@@ -68,10 +68,10 @@ func (a *app) runs(c *cobra.Command) {
 	a.chooseFlags(&flags, c, "list")
 	a.jsonFlag(c.Flags(), "the runs as a JSON array")
 	c.Flags().StringVar(&flags.before, "before", "", "list runs older than `RUN`: the next page")
-	_ = c.RegisterFlagCompletionFunc("before", a.runNames) // it fails only for an unknown flag
+	_ = c.RegisterFlagCompletionFunc("before", a.runNames) // registering fails only for an unknown flag
 }
 
-// chooseFlags adds the flags that choose the runs of a command.
+// chooseFlags adds the flags that select the runs on which a command acts.
 func (a *app) chooseFlags(flags *runsFlags, c *cobra.Command, does string) {
 	c.Flags().BoolVar(&flags.all, "all", false, does+" all runs")
 	flags.limit = new(pageOfRuns)
@@ -80,7 +80,7 @@ func (a *app) chooseFlags(flags *runsFlags, c *cobra.Command, does string) {
 	a.filterFlags(flags, c, does)
 }
 
-// filterFlags adds the flags for filtering runs.
+// filterFlags adds the flags that filter runs.
 func (a *app) filterFlags(flags *runsFlags, c *cobra.Command, does string) {
 	f := c.Flags()
 	f.StringSliceVar(&flags.states, "state", nil, does+" only runs in these `STATES`: "+strings.Join(stateNames(), ", "))
@@ -88,11 +88,12 @@ func (a *app) filterFlags(flags *runsFlags, c *cobra.Command, does string) {
 	f.StringArrayVar(&flags.labels, "label", nil, does+" only runs with the label `NAME=VALUE`; may be repeated")
 	f.StringVar(&flags.text, "failure", "", does+" only runs whose failure has `TEXT` in its kind, path or reason")
 	f.Var(&quantity[float64]{to: new(&flags.minCost)}, "min-cost", does+" only runs that cost at least `USD`")
-	// It fails only for an unknown flag.
+	// Registering fails only for an unknown flag.
 	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(stateNames(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// chosen calls do for each run that the flags select. It returns the number of runs and whether the limit omitted any.
+// chosen calls do for each run that the flags select. It returns the number of runs and whether there are more runs than the
+// limit.
 func (flags runsFlags) chosen(ctx context.Context, s *store, do func(journal.RunInfo) error) (n int, more bool, err error) {
 	q, err := flags.query(ctx, s)
 	if err != nil {
@@ -113,7 +114,7 @@ func (flags runsFlags) chosen(ctx context.Context, s *store, do func(journal.Run
 	return n, more, nil
 }
 
-// nextPage returns the command line for the next page.
+// nextPage returns the command line that lists the next page.
 func (a *app) nextPage(flags runsFlags) []string {
 	words := []string{"runs"}
 	if *flags.limit != pageOfRuns {
@@ -162,7 +163,7 @@ func (flags runsFlags) query(ctx context.Context, s *store) (q journal.Query, er
 	}
 	q.Pipeline, q.Text, q.MinCost, q.Since = flags.pipeline, flags.text, flags.minCost, time.Time(flags.since)
 	if !flags.all {
-		q.Limit = min(*flags.limit, pageRead-1) + 1 // one more shows whether another page follows
+		q.Limit = min(*flags.limit, pageRead-1) + 1 // one more than shown, to know whether another page follows
 	}
 	if flags.before != "" {
 		before, err := s.find(ctx, flags.before)
@@ -177,7 +178,7 @@ func (flags runsFlags) query(ctx context.Context, s *store) (q journal.Query, er
 // pageOfRuns is the default number of runs in a list.
 const pageOfRuns = 20
 
-// maxName is the maximum length of a pipeline's name in a list.
+// maxName is the maximum length at which a pipeline's name is shown in a list.
 const maxName = 16
 
 func newRunTable() *table {
@@ -195,7 +196,7 @@ func addRun(rows *table, info journal.RunInfo, now time.Time) {
 		steps, tokens(r.Usage.Usage), total(r.Usage), failureOf(r))
 }
 
-// stateOf returns the state of a run and the number of lanes it lost.
+// stateOf returns the state of a run, with the number of lanes that it lost.
 func stateOf(r view.Head) string {
 	if lost := r.Lanes.String(); lost != "" {
 		return string(r.State) + ", " + lost

@@ -67,7 +67,7 @@ func scripts(t *testing.T, dir string) testscript.Params {
 			config := env.WorkDir + ".config" // the user's, beside what a script lists
 			env.Setenv("XDG_CONFIG_HOME", config)
 			env.Defer(func() { os.RemoveAll(config) })
-			env.Setenv("GOFLAGS", "-trimpath") // shares the build cache with other copies of the module
+			env.Setenv("GOFLAGS", "-trimpath -ldflags=-w") // shares the build cache with other copies of the module
 			stone, err := exec.LookPath("stone")
 			if err != nil {
 				return err

@@ -25,7 +25,7 @@ import (
 	"github.com/stonelayer/stone/plan"
 )
 
-// serveFlags are the flags of serve.
+// serveFlags holds the values of serve's flags.
 type serveFlags struct {
 	address  string
 	wait     time.Duration
@@ -36,7 +36,7 @@ type serveFlags struct {
 	log      choice
 }
 
-// publishedArgs describes the arguments of serve, mcp and acp.
+// publishedArgs describes the arguments of serve, mcp and acp in their help.
 const publishedArgs = "\n\nEach PIPELINE is a Go package, by directory or import path, a plan, by the name of its .edn or .json file, or\nan intent or capability to talk with, as :chat/answer. One package may take ARGs."
 
 func (a *app) serve(c *cobra.Command) {
@@ -66,7 +66,7 @@ func (a *app) serveAll(c *cobra.Command, args []string, flags serveFlags) error 
 	if err != nil {
 		return err
 	}
-	say, log := a.complain, slog.Handler(nil) // the server has its own text handler
+	say, log := a.complain, slog.Handler(nil) // the server uses its own text handler
 	if flags.log.value == "json" {
 		log = slog.NewJSONHandler(cleaned{a}, nil)
 		say = func(format string, args ...any) { slog.New(log).Info(fmt.Sprintf(format, args...)) }
@@ -100,7 +100,7 @@ func (a *app) serveAll(c *cobra.Command, args []string, flags serveFlags) error 
 	})
 }
 
-// cleaned writes to standard error, without the secrets of the configuration.
+// cleaned writes to standard error, with secrets of the configuration removed.
 type cleaned struct{ *app }
 
 func (c cleaned) Write(line []byte) (int, error) {
@@ -110,7 +110,7 @@ func (c cleaned) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// signIn returns the part of an address that signs in a browser: the path, with the token if any.
+// signIn returns the part of an address with which a browser signs in: the path and, if there is one, the token.
 func signIn(path, token string) string {
 	if token == "" {
 		return strings.TrimSuffix(path, "/")
@@ -118,7 +118,8 @@ func signIn(path, token string) string {
 	return path + "?token=" + token
 }
 
-// withPublished calls serve with the pipelines named by the arguments, here or in a program that links them.
+// withPublished calls serve with the pipelines named by the arguments: in this process or, if it does not link them, in a program
+// that does.
 func (a *app) withPublished(c *cobra.Command, args []string, serve func([]publish.Pipeline) error) (err error) {
 	before, after := args, []string(nil)
 	if n := c.ArgsLenAtDash(); n >= 0 {
@@ -138,7 +139,7 @@ func (a *app) withPublished(c *cobra.Command, args []string, serve func([]publis
 	if a.fromArgument() && len(after) > 0 {
 		return errors.New("arguments after -- belong to the pipeline of one package: name no other PIPELINE")
 	}
-	var packages []string // absolute directories, for linking
+	var packages []string // absolute directories of packages to link
 	for _, p := range before {
 		if isPlan(p) || isIntent(p) {
 			continue
@@ -166,8 +167,8 @@ func (a *app) withPublished(c *cobra.Command, args []string, serve func([]publis
 	return serve(all)
 }
 
-// adopted returns the name of the pipeline published here that a command in this directory has run with the same arguments and
-// budget, and no flags.
+// adopted returns the name of the published pipeline that continues a run which a command started: the command must have run the
+// same pipeline in this directory, with the same arguments and budget and without flags.
 func adopted(info journal.RunInfo, all []publish.Pipeline, names, args []string) string {
 	from, ok := readSource(info)
 	here, err := os.Getwd()
@@ -184,7 +185,8 @@ func adopted(info journal.RunInfo, all []publish.Pipeline, names, args []string)
 	return ""
 }
 
-// callers opens the server's tokens. If there are none, it returns a first token, unless everyone may do everything.
+// callers opens the file with the server's tokens. If it contains none, a first token is created and returned, unless everyone
+// may do everything.
 func (a *app) callers(flags serveFlags) (tokens *token.File, first string, err error) {
 	if _, _, err := net.SplitHostPort(flags.address); err != nil {
 		return nil, "", fmt.Errorf("--address %q: want HOST:PORT, as 127.0.0.1:8080", flags.address)
@@ -204,7 +206,7 @@ func (a *app) callers(flags serveFlags) (tokens *token.File, first string, err e
 	return tokens, first, nil
 }
 
-// linkName is the name under which a package is linked as a pipeline of the server.
+// linkName returns the name under which a package is linked as a pipeline of the server.
 func linkName(pipeline string) (string, error) {
 	if info, err := os.Stat(pipeline); err != nil || !info.IsDir() {
 		return pipeline, nil
@@ -212,7 +214,7 @@ func linkName(pipeline string) (string, error) {
 	return filepath.Abs(pipeline)
 }
 
-// published returns the pipelines named by the arguments, or else the program's.
+// published returns the pipelines named by the arguments, or else the pipeline of the program.
 func (a *app) published(pipelines, args []string) (all []publish.Pipeline, err error) {
 	if !a.fromArgument() {
 		p, err := pipeline(a.Pipeline, args)
@@ -231,14 +233,14 @@ func (a *app) published(pipelines, args []string) (all []publish.Pipeline, err e
 	return all, nil
 }
 
-// publishedFrom returns the pipeline for a plan, an intent or capability, or a linked package.
+// publishedFrom returns the pipeline of a plan, an intent, a capability, or a linked package.
 func (a *app) publishedFrom(name string) (p publish.Pipeline, err error) {
 	if isPlan(name) {
 		return a.publishedPlan(name)
 	}
 	if isIntent(name) {
 		p.Name = strings.ReplaceAll(strings.TrimPrefix(name, ":"), "/", "-")
-		p.Grant = []string{} // publish uses the configured grant
+		p.Grant = []string{} // publish then uses the configured grant
 		p.Description = about(a.calls.conf.App, name)
 		p.Ashlar, err = a.answering(a.calls.conf.App, name)
 		return p, err
@@ -272,7 +274,8 @@ func (a *app) publishedPlan(file string) (p publish.Pipeline, err error) {
 	return p, nil
 }
 
-// waitedFor opens a database, retrying for a while if it does not answer, because a server and its database may start together.
+// waitedFor opens a database. If the database does not answer, opening is retried for a while, because a server and its database
+// may be started together.
 func (a *app) waitedFor(ctx context.Context, wait time.Duration) (*store, error) {
 	const pause = 500 * time.Millisecond
 	for start, said := time.Now(), false; ; said = true {
@@ -291,7 +294,8 @@ func (a *app) waitedFor(ctx context.Context, wait time.Duration) (*store, error)
 	}
 }
 
-// publish calls serve with a server's configuration until a signal ends it. It waits for a database that does not answer.
+// publish calls serve with a server's configuration until a signal arrives. If the database does not answer, publish waits for
+// it.
 func (a *app) publish(c *cobra.Command, wait time.Duration, cfg publish.Config, serve func(context.Context, publish.Config) error) error {
 	if err := a.fillApplicator(c.Flags().Changed("max-usd")); err != nil {
 		return err

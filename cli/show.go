@@ -59,7 +59,7 @@ func (a *app) showRun(c *cobra.Command) {
 	c.Flags().BoolVar(&all, "all", false, "print every lane and round; for a NODE, include the conversation of an agent")
 }
 
-// nameAsked prints the command that shows the request to the last capability of a call.
+// nameAsked prints the command that shows the request to the last capability that a call tried.
 func (a *app) nameAsked(s *store, run string, of shownNode) {
 	record := call.RecordIn(of.Meta)
 	if record == nil {
@@ -73,7 +73,7 @@ func (a *app) nameAsked(s *store, run string, of shownNode) {
 	}
 }
 
-// showBelow prints the rows of a lane, a fan-out or another place without a step.
+// showBelow prints the rows below a lane, a fan-out or another place that is not a step.
 func (a *app) showBelow(ctx context.Context, s *store, info journal.RunInfo, path string, all bool) error {
 	run, err := view.Read(ctx, s, info, all)
 	if err != nil {
@@ -94,11 +94,11 @@ func (a *app) showBelow(ctx context.Context, s *store, info journal.RunInfo, pat
 	return output(printer.print(a.Stdout, a.columns()))
 }
 
-// printHead prints the state of a run.
+// printHead prints the state of a run and, if it failed, the reason.
 func (a *app) printHead(run *view.Run) error {
 	info := run.RunInfo
 	state := stateOf(run.Head)
-	if failure := failureOf(run.Head); strings.HasPrefix(failure, state+" ") { // the kind repeats the reason
+	if failure := failureOf(run.Head); strings.HasPrefix(failure, state+" ") { // do not repeat the kind before the reason
 		state = failure
 	} else if failure != "" {
 		state += ": " + failure
@@ -144,7 +144,7 @@ func (a *app) printHead(run *view.Run) error {
 	return err
 }
 
-// printTail prints the open questions and the command that resumes the run.
+// printTail prints the open questions of a run and the command that resumes the run.
 func (a *app) printTail(ctx context.Context, s *store, info journal.RunInfo) error {
 	open, err := s.open(ctx, info.ID)
 	if err != nil {
@@ -163,7 +163,7 @@ func (a *app) printTail(ctx context.Context, s *store, info journal.RunInfo) err
 			return nil
 		}
 		words := []string{"resume", info.ID}
-		if f := info.Failure; f != nil && f.Kind == budget.Kind { // otherwise it would end in the same way
+		if f := info.Failure; f != nil && f.Kind == budget.Kind { // with the same limit, the run would fail again
 			if m := more.FindStringSubmatch(f.Reason); m != nil {
 				words = append(words, "--"+m[1], m[2])
 			}
@@ -173,5 +173,5 @@ func (a *app) printTail(ctx context.Context, s *store, info journal.RunInfo) err
 	return nil
 }
 
-// more matches the limit that a failure names as sufficient.
+// more matches the limit that a failure's message says is sufficient.
 var more = regexp.MustCompile(`: set (max-[a-z]+) to at least ([0-9.]+)`)

@@ -17,25 +17,25 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// sameSignal is the time within which a second SIGTERM counts as the same signal: a service manager sends it to all processes of
-// a service, and stone also passes it on.
+// sameSignal is the time within which a second SIGTERM counts as a repetition of the first: a service manager sends the signal to
+// all processes of a service, and the command stone passes it on to them as well.
 const sameSignal = time.Second
 
-// interruptible returns a context that the first SIGINT, SIGTERM or SIGHUP cancels, and a channel. If resume, the command that
-// resumes the run, is not empty, SIGTERM closes the channel instead. A second signal of the same kind ends the process. Kinds are
-// counted separately, because one Ctrl-C reaches a program run by a stone command twice: from the terminal, and as SIGHUP from
-// that command. The returned function stops the handling of signals.
+// interruptible returns a context that the first SIGINT, SIGTERM or SIGHUP cancels, and a channel. Resume is the command that
+// resumes the run; if it is not empty, SIGTERM closes the channel instead of cancelling the context. A second signal of the same
+// kind ends the process. Kinds are counted separately, because a program started by a stone command receives one Ctrl-C twice:
+// from the terminal, and as SIGHUP from that command. The returned function stops the handling of signals.
 func interruptible(ctx context.Context, say func(string), resume string) (context.Context, <-chan struct{}, func()) {
 	return stoppable(ctx, say, resume, false)
 }
 
-// drainable is like interruptible, for a server: the first signal of any kind closes the channel
-// and does not cancel the context.
+// drainable is like interruptible, but for a server: the first signal of any kind closes the channel, and the context is not
+// cancelled.
 func drainable(ctx context.Context, say func(string), resume string) (context.Context, <-chan struct{}, func()) {
 	return stoppable(ctx, say, resume, true)
 }
 
-// stoppable implements both.
+// stoppable implements interruptible and drainable.
 func stoppable(ctx context.Context, say func(string), resume string, server bool) (context.Context, <-chan struct{}, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 8)
@@ -58,7 +58,7 @@ func stoppable(ctx context.Context, say func(string), resume string, server bool
 						say("to continue with the recorded steps: " + resume)
 					}
 					os.Exit(Failed)
-				case server && drained: // a signal of another kind
+				case server && drained: // a second signal, of another kind, changes nothing
 				case server:
 					say("ending: no new step starts, running steps may finish; Ctrl-C again ends at once")
 					close(drain)
@@ -81,14 +81,14 @@ func stoppable(ctx context.Context, say func(string), resume string, server bool
 		close(stop)
 		done.Wait()
 		if canceled || drained {
-			signal.Ignore(syscall.SIGHUP) // the same Ctrl-C, passed on by a stone command
+			signal.Ignore(syscall.SIGHUP) // the stone command passes on the same Ctrl-C
 		}
 		signal.Stop(signals)
 		cancel(nil)
 	}
 }
 
-// sender describes the origin of a signal.
+// sender describes where a signal came from.
 func sender(sig os.Signal) string {
 	switch sig {
 	case os.Interrupt:
@@ -99,34 +99,34 @@ func sender(sig os.Signal) string {
 	return fmt.Sprintf("the signal %v", sig)
 }
 
-// mostCrashes is the maximum size of the crash file in bytes: the next process truncates a larger file.
+// mostCrashes is the size in bytes above which the next process truncates the crash file.
 const mostCrashes = 1 << 20
 
-// crashFile returns the file that receives the runtime's output when a process of the command crashes.
+// crashFile returns the file to which the runtime writes when a process of the command crashes.
 func crashFile() (string, error) {
 	dir, err := os.UserCacheDir()
 	return filepath.Join(dir, "stone", "crashes.txt"), err
 }
 
-// keepCrashes makes the runtime also write crashes to a file, which the command doctor reads. If the file cannot be written, they
-// are only printed.
+// keepCrashes makes the runtime write crashes also to a file, which the command doctor reads. If the file cannot be opened,
+// crashes are only printed.
 func keepCrashes() {
 	name, err := crashFile()
 	if err != nil || os.MkdirAll(filepath.Dir(name), 0o700) != nil {
 		return
 	}
 	if info, err := os.Stat(name); err == nil && info.Size() > mostCrashes {
-		_ = os.Truncate(name, 0) // otherwise the file grows by one more crash
+		_ = os.Truncate(name, 0) // if this fails, the file becomes longer by one crash
 	}
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return
 	}
-	_ = debug.SetCrashOutput(f, debug.CrashOptions{}) // the runtime keeps a duplicate of f
+	_ = debug.SetCrashOutput(f, debug.CrashOptions{}) // the runtime has its own duplicate of f
 	f.Close()
 }
 
-// lastCrash returns the first line of the latest crash, or "" if there was none, and its time.
+// lastCrash returns the first line and the time of the latest crash. The line is "" if there was none.
 func lastCrash() (line string, at time.Time, err error) {
 	name, err := crashFile()
 	if err != nil {

@@ -13,17 +13,17 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// labelsOf returns a function that formats an address with lane labels, as failures and pages do.
+// labelsOf returns a function that formats an address with lane labels, as in failures and on pages.
 func labelsOf(ctx context.Context, s *store, run string) func(string) string {
 	lanes := view.LanesOf(s, run)
 	return func(path string) string {
-		shown, _ := lanes.Shown(ctx, path) // labels are omitted if unreadable
+		shown, _ := lanes.Shown(ctx, path) // labels that cannot be read are omitted
 		return shown
 	}
 }
 
-// spotOf returns the address in a run that a word refers to: a step, or a lane, a fan-out or another place with steps below it.
-// The word is an address or the end of one, in any form printed by a command or a page, or the prefix of a node's id.
+// spotOf returns the address in a run to which a word refers: a step, or a lane, a fan-out or another place that contains steps.
+// The word is an address or the end of one, in any form that a command or a page prints, or a prefix of a node's id.
 func spotOf(run string, steps []journal.Step, labelled func(string) string, word string) (string, error) {
 	var paths []string
 	for _, s := range steps {
@@ -52,10 +52,10 @@ func spotOf(run string, steps []journal.Step, labelled func(string) string, word
 	ways := []func(string) []string{
 		ends(recorded, same), ends(recorded, address.Readable), ids, ends(all, same), ends(all, address.Readable),
 		ends(all, func(path string) string { return address.Readable(labelled(path)) }),
-		ends(all, func(path string) string { return address.Readable(address.Place(path)) }), // progress counts lanes
+		ends(all, func(path string) string { return address.Readable(address.Place(path)) }), // progress shows lanes as numbers
 	}
 	words := []string{word}
-	if row := strings.LastIndex(word, "] "); row > 0 { // a row of a lane: address and label
+	if row := strings.LastIndex(word, "] "); row > 0 { // the row of a lane: address and label
 		words = append(words, word[:row+1])
 	}
 	for _, word := range words {
@@ -82,7 +82,7 @@ func spotOf(run string, steps []journal.Step, labelled func(string) string, word
 	return "", fmt.Errorf("run %s has no step or node %q: run show without a name to list them", run, word)
 }
 
-// matching returns the distinct matching paths, in order.
+// matching returns the different paths that match, in order.
 func matching(paths []string, fits func(string) bool) (all []string) {
 	for _, path := range paths {
 		if fits(path) && !slices.Contains(all, path) {
@@ -92,7 +92,7 @@ func matching(paths []string, fits func(string) bool) (all []string) {
 	return all
 }
 
-// around lists the addresses of steps and of everything around them.
+// around returns the addresses of steps and of all places that contain them.
 func around(paths []string) (all []string) {
 	seen := map[string]bool{}
 	for _, path := range paths {

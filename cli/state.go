@@ -18,7 +18,7 @@ import (
 	"github.com/stonelayer/stone/journal/sqlite"
 )
 
-// Names of a project's state files in its directory .stone, and of a database's temporary files.
+// Names of the state files in a project's directory .stone, and of the temporary files of a database.
 const (
 	runsFile   = "stone.db"
 	indexFile  = "index.db"
@@ -27,10 +27,10 @@ const (
 
 var beside = []string{"-wal", "-shm", "-journal"}
 
-// ignored is written next to a new database to keep it out of version control.
+// ignored is the content of the .gitignore that is created with a new database, to keep it out of version control.
 const ignored = "/" + runsFile + "*\n/" + indexFile + "*\n/" + tokensFile + "*\n/.gitignore\n"
 
-// stateIn adds a state file of the project, unless it is missing or was created by this user's Stone.
+// stateIn adds a state file of the project to f, unless it is missing or was created by Stone for this user.
 func (f *found) stateIn(file string) error {
 	ask := func(file, why string) error {
 		if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
@@ -60,7 +60,7 @@ func (f *found) stateIn(file string) error {
 	return nil
 }
 
-// holds describes the contents of a state file that commands would act on.
+// holds describes what a state file contains that commands would act on.
 func holds(file string) string {
 	if to, err := os.Readlink(file); err == nil {
 		return "is a link to " + to
@@ -105,7 +105,7 @@ func holds(file string) string {
 	return "cannot be read: " + err.Error()
 }
 
-// believes asks for trust in an existing state file of the project, and announces one that will be created.
+// believes asks the user to trust a state file of the project that already exists, and announces a file that will be created.
 func (a *app) believes(file string) error {
 	dir, err := config.Find(".")
 	if err != nil {
@@ -126,7 +126,7 @@ func (a *app) believes(file string) error {
 	return nil
 }
 
-// made marks a state file created by this process.
+// made marks a state file as created by this process.
 func (a *app) made(file string) {
 	s, err := trust.Open()
 	if err == nil {
@@ -141,8 +141,8 @@ func (a *app) unmarked(file string, err error) {
 	}
 }
 
-// openTokens opens the token file. Without a name, it is the user's file for the project, including project tokens that the user
-// trusts.
+// openTokens opens the file with tokens. Without a name, this is the user's file for the project. It includes the project's own
+// tokens if the user trusts them.
 func (a *app) openTokens() (*token.File, error) {
 	if a.tokens != "" {
 		return token.Open(a.tokens)
@@ -178,7 +178,7 @@ func (a *app) openTokens() (*token.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(f.state) > 0 && a.trusts() { // for this command alone
+	if len(f.state) > 0 && a.trusts() { // trusted for this command only
 		return token.Open(shipped)
 	}
 	return token.Copy(shipped, file)

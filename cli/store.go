@@ -22,18 +22,18 @@ import (
 	"github.com/stonelayer/stone/journal/sqlite"
 )
 
-// youngest is the name that selects the newest run.
+// youngest is the word that names the newest run.
 const youngest = "last"
 
-// A store is the database of runs.
+// A store is a database of runs.
 type store struct {
 	stores.Store
-	file   string // as people see it
-	flag   string // for command lines that name the store: "" or " --db FILE"
-	secret string // password of its address
+	file   string // name as shown to the user
+	flag   string // flag for command lines that name the store: "" or " --db FILE"
+	secret string // password in its address
 }
 
-// newStore opens a store for runs. It creates a missing file.
+// newStore opens a store for new runs. If the file does not exist, it is created.
 func (a *app) newStore(ctx context.Context, known string) (*store, error) {
 	s, err := a.openStore(ctx, known, true, sqlite.Options{})
 	if err != nil {
@@ -43,8 +43,8 @@ func (a *app) newStore(ctx context.Context, known string) (*store, error) {
 	return s, nil
 }
 
-// openStore opens the store named by a flag or the environment, or else the project's; known is its name if already determined.
-// If makeIt is set, a missing file is created; otherwise it is an error.
+// openStore opens the store named by a flag or the environment, or else the project's store. Known is its name if it has already
+// been determined. If makeIt is set, a missing file is created; otherwise a missing file is an error.
 func (a *app) openStore(ctx context.Context, known string, makeIt bool, opts sqlite.Options) (*store, error) {
 	s := &store{file: cmp.Or(known, storeName(a.db))}
 	if a.db != "" {
@@ -57,7 +57,7 @@ func (a *app) openStore(ctx context.Context, known string, makeIt bool, opts sql
 		if a.linked.postgres == nil {
 			return nil, fmt.Errorf("this program does not link PostgreSQL: give cli.Main the part of package %s (--db or STONE_DB names another database)", postgresPackage)
 		}
-		full := redact.FullDatabase(s.file, storeEnv, false) // includes the password that the environment has for this address
+		full := redact.FullDatabase(s.file, storeEnv, false) // contains the password that the environment provides for this address
 		s.file, s.secret = redact.Database(s.file), a.linked.postgres.Secret(full)
 		var err error
 		if s.Store, err = a.linked.postgres.Open(ctx, full, os.Getenv(listenEnv)); err != nil {
@@ -91,14 +91,15 @@ func (a *app) openStore(ctx context.Context, known string, makeIt bool, opts sql
 	return s, nil
 }
 
-// noDatabase is the error of a command that creates no database when none exists yet.
+// noDatabase is the error of a command that needs an existing database if there is none.
 type noDatabase struct{ file string }
 
 func (e noDatabase) Error() string {
 	return fmt.Sprintf("there is no database %s: the command run makes one, and --db names another", e.file)
 }
 
-// inProject sets the project's file: in the nearest directory .stone, or else in one in the working directory.
+// inProject sets the file of the project: in the nearest directory .stone, or else in a directory .stone in the working
+// directory.
 func (s *store) inProject(makeIt bool) error {
 	dir, err := config.Find(".")
 	if err != nil {
@@ -106,7 +107,7 @@ func (s *store) inProject(makeIt bool) error {
 	}
 	s.file = kinds.Shown(filepath.Join(cmp.Or(dir, config.Name), runsFile))
 	if _, err := os.Stat(s.file); !makeIt || !errors.Is(err, fs.ErrNotExist) {
-		return nil // other problems appear when it is opened
+		return nil // opening the file reports other problems
 	}
 	if err := makeProject(filepath.Dir(s.file)); err != nil {
 		return fmt.Errorf("runs cannot be kept: %w: --db keeps them in another place, --no-db keeps none", err)
@@ -130,7 +131,7 @@ func makeProject(dir string) error {
 	return errors.Join(err, f.Close())
 }
 
-// overStore makes a command work on an existing store.
+// overStore makes a command call do with an existing store.
 func (a *app) overStore(c *cobra.Command, do func(ctx context.Context, s *store, args []string) error) {
 	a.dbFlag(c.Flags())
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -143,7 +144,7 @@ func (a *app) withStore(ctx context.Context, do func(*store) error) error {
 	return a.withStoreAs(ctx, "", sqlite.Options{}, do)
 }
 
-// withStoreAs is like withStore, with options for a file.
+// withStoreAs is like withStore, with options for opening a file.
 func (a *app) withStoreAs(ctx context.Context, known string, opts sqlite.Options, do func(*store) error) error {
 	s, err := a.openStore(ctx, known, false, opts)
 	if err != nil {
@@ -151,7 +152,7 @@ func (a *app) withStoreAs(ctx context.Context, known string, opts sqlite.Options
 	}
 	err = do(s)
 	switch closed := s.Close(); {
-	case closed == nil || err != nil && strings.Contains(err.Error(), closed.Error()): // it is said
+	case closed == nil || err != nil && strings.Contains(err.Error(), closed.Error()): // err already reports it
 		return err
 	case err == nil:
 		return failed("%w", closed)
@@ -160,7 +161,7 @@ func (a *app) withStoreAs(ctx context.Context, known string, opts sqlite.Options
 	}
 }
 
-// find returns the run with a name: an id, a prefix of one, or "last".
+// find returns the run with a name: an id, a unique prefix of an id, or "last".
 func (s *store) find(ctx context.Context, name string) (journal.RunInfo, error) {
 	if name == youngest {
 		runs, err := s.Runs(ctx, journal.Query{Limit: 1})
@@ -184,7 +185,7 @@ func (s *store) find(ctx context.Context, name string) (journal.RunInfo, error) 
 	return info, nil
 }
 
-// unknown returns the error for an unknown run, with the most similar name.
+// unknown returns the error for a run that does not exist. It suggests the most similar name.
 func (s *store) unknown(ctx context.Context, name string) error {
 	runs, err := s.Runs(ctx, journal.Query{Limit: 1000})
 	if err != nil {
@@ -203,12 +204,12 @@ func (s *store) unknown(ctx context.Context, name string) error {
 	return fmt.Errorf("no run %q in %s: the command runs lists them", name, s.file)
 }
 
-// command returns a command line for the store, for a person to type.
+// command returns a command line that a person can type to use the store.
 func (a *app) command(s *store, words ...string) string {
 	return a.Name + " " + strings.Join(words, " ") + s.flag
 }
 
-// quoted quotes a word for a shell.
+// quoted quotes a word for use in a shell.
 func quoted(word string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=,@%+", r)
@@ -219,16 +220,16 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// storeEnv names the store if --db is not set. Its password stays in the environment, because all users of a machine can see
-// command lines.
+// storeEnv is the environment variable that names the store if --db is not set. Passwords stay in the environment, because all
+// users of a machine can see command lines.
 const (
 	storeEnv  = "STONE_DB"
 	listenEnv = "STONE_DB_LISTEN"
 	indexEnv  = kinds.IndexEnv
 )
 
-// storeFlag is the value of --db or --index. The password of an address is moved to the environment variable, where programs that
-// continue the command find it.
+// storeFlag is the value of --db or --index. A password in an address is moved to the environment variable, where programs that
+// take over the command find it.
 type storeFlag struct {
 	name     *string
 	variable string
@@ -246,18 +247,18 @@ func (f storeFlag) Set(name string) error {
 	if redact.HasPassword(name) || *f.name != redact.Database(os.Getenv(f.variable)) {
 		return os.Setenv(f.variable, name)
 	}
-	return nil // the environment may have the password
+	return nil // the environment may contain the password
 }
 
 var errSettings = errors.New("a database of a server is named by an address: postgres://USER@HOST/NAME")
 
-// isSettings reports whether a store is named by PostgreSQL connection settings or by a misspelled address: such a name is not a
+// isSettings reports whether a store is named by PostgreSQL connection settings or by a misspelled address. Such a name is not a
 // file, and may contain a password.
 func isSettings(name string) bool {
 	return !redact.IsDatabase(name) && (strings.Contains(name, "host=") || strings.Contains(name, "dbname=") || strings.Contains(name, "password=") || strings.Contains(name, "://"))
 }
 
-// secretless returns the command's arguments without the passwords in --db and --index.
+// secretless returns the arguments of the command, without the passwords in --db and --index.
 func secretless(args []string) []string {
 	args = slices.Clone(args)
 	for i, arg := range args {
@@ -299,7 +300,7 @@ func (a *app) backup(c *cobra.Command) {
 	a.dbFlag(c.Flags())
 }
 
-// checkReport is the JSON of db check.
+// checkReport is the JSON output of db check.
 type checkReport struct {
 	Database string   `json:"database"`
 	Runs     int      `json:"runs"`
@@ -314,14 +315,14 @@ type damage struct {
 	Reason string `json:"reason"`
 }
 
-// mostDamage limits the number of damages printed, because a file may be damaged everywhere.
+// mostDamage is the maximum number of damaged places that are printed, because a file may be damaged everywhere.
 const mostDamage = 1000
 
 func (a *app) dbCheck(c *cobra.Command) {
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		at := &store{file: storeName(a.db)}
 		info, missing := os.Stat(at.file)
-		if missing == nil && info.Mode().IsRegular() && info.Size() == 0 { // opening it would turn it into a database
+		if missing == nil && info.Mode().IsRegular() && info.Size() == 0 { // opening an empty file would turn it into a database
 			return failed("database %s is empty: it has no tables", at.file)
 		}
 		if at.file == "" && at.inProject(false) == nil {
@@ -329,7 +330,7 @@ func (a *app) dbCheck(c *cobra.Command) {
 		}
 		s, err := a.openStore(c.Context(), "", false, sqlite.Options{ReadOnly: true})
 		switch {
-		case err != nil && missing == nil: // it exists but is too damaged to open
+		case err != nil && missing == nil: // the file exists but is too damaged to be opened
 			return failed("%w", err)
 		case err != nil:
 			return err

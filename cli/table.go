@@ -15,11 +15,11 @@ import (
 	"golang.org/x/term"
 )
 
-// A table has rows of cells. A column whose name begins with ">" is right-aligned.
+// A table consists of rows of cells. A column whose name begins with ">" is right-aligned.
 type table struct {
 	names []string
 	rows  [][]string
-	lines int // maximum lines of a row's last cell, 0 for any number
+	lines int // maximum number of lines of a row's last cell; 0 means any number
 }
 
 func newTable(names ...string) *table { return &table{names: names} }
@@ -29,8 +29,8 @@ func (t *table) add(cells ...string) {
 	t.rows = append(t.rows, append(cells, make([]string, len(t.names)-len(cells))...))
 }
 
-// print prints the columns side by side, except empty ones. Unless the width is 0, lines are fitted to it: the last column,
-// usually a reason, is folded, and other columns are cut.
+// print prints the columns side by side and omits empty ones. If width is not 0, lines are fitted to it: the last column, usually
+// a reason, is wrapped, and other columns are cut.
 func (t *table) print(w io.Writer, width int) error {
 	head := make([]string, len(t.names))
 	widths := make([]int, len(t.names)) // 0 for an omitted column
@@ -43,7 +43,7 @@ func (t *table) print(w io.Writer, width int) error {
 			widths[i] = max(widths[i], text.Width(head[i]))
 		}
 	}
-	out := bufio.NewWriter(w) // Flush reports its errors
+	out := bufio.NewWriter(w) // Flush reports errors
 	for n := -1; n < len(t.rows); n++ {
 		row := head
 		if n >= 0 {
@@ -77,9 +77,10 @@ func (t *table) print(w io.Writer, width int) error {
 	return out.Flush()
 }
 
-// fold appends a row's last cell to its line: folded in its column, or below the line if the column is too narrow.
+// fold appends the last cell of a row to the row's line. The cell is wrapped in its column, or placed below the line if the
+// column is too narrow.
 func (t *table) fold(line, cell string, width int) string {
-	least := min(32, width/2) // columns
+	least := min(32, width/2) // width in characters
 	before := text.Width(line)
 	if before+text.Width(cell) <= width {
 		return line + cell
@@ -96,7 +97,7 @@ func (t *table) fold(line, cell string, width int) string {
 	return line + strings.Join(parts, "\n"+strings.Repeat(" ", before))
 }
 
-// print prints v as JSON with --json, and otherwise a table that fits a width, unless that is 0.
+// print prints v as JSON if --json is set, and otherwise a table. If width is not 0, the table is fitted to it.
 func (a *app) print(v any, t *table, width int) error {
 	if a.json {
 		return output(printJSON(a.Stdout, v))
@@ -104,7 +105,7 @@ func (a *app) print(v any, t *table, width int) error {
 	return output(t.print(a.Stdout, width))
 }
 
-// columns returns the width of the terminal at standard output, or 0.
+// columns returns the width of the terminal at standard output, or 0 if it is no terminal.
 func (a *app) columns() int {
 	f := terminal(a.Stdout)
 	if f == nil {
@@ -139,7 +140,7 @@ func took(started, ended time.Time) string {
 	return progress.Duration(max(ended.Sub(started), 0))
 }
 
-// amount formats a number with about three digits, and 0 as "".
+// amount formats a number with about three digits. Zero is "".
 func amount(n int) string {
 	switch {
 	case n == 0:
@@ -158,5 +159,5 @@ func tokens(u budget.Usage) string { return amount(u.Tokens()) }
 
 func cost(u budget.Usage) string { return money.USD(u.USD, u.Estimated) }
 
-// total formats the cost of a run and the cost that may also have been billed.
+// total formats the cost of a run, and the cost that may have been billed in addition.
 func total(t budget.Total) string { return money.Cost(t.USD, t.Estimated, t.Possible.USD) }

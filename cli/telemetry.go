@@ -26,8 +26,9 @@ func (s *spans) close() {
 	}
 }
 
-// watching returns the watchers of each run: Config.Watch, and an exporter if the environment or the configuration names a
-// collector. The error means that the configuration is not trusted; other faults are printed, and nothing is sent.
+// watching returns a function that returns the watchers of a run: Config.Watch, and an exporter if the environment or the
+// configuration names a collector. The error means that the configuration is not trusted. Other faults are printed, and then
+// nothing is sent.
 func (a *app) watching() (watch func(journal.RunInfo) event.Watcher, err error) {
 	s := &a.spans
 	s.once.Do(func() {
@@ -74,7 +75,7 @@ func (a *app) telemetry() (*kinds.Reader, error) {
 	return r, nil
 }
 
-// watched returns the watcher of a run. Run is nil if it is not kept.
+// watched returns the watcher of a run. Run is nil if the run is not recorded.
 func (a *app) watched(pipeline string, run *keptRun) (event.Watcher, error) {
 	watch, err := a.watching()
 	if err != nil {

@@ -28,8 +28,8 @@ import (
 	"golang.org/x/term"
 )
 
-// terminalUI makes the command without a sub-command show a terminal UI, for the project around the working directory or the
-// program's pipeline. Without a terminal, or if the program does not link the screen, it shows the help.
+// terminalUI makes the command without a sub-command show a terminal UI, for the project around the working directory or for the
+// program's pipeline. Without a terminal, or if the program does not link the screen, the help is shown.
 func (a *app) terminalUI(root *cobra.Command) {
 	if a.linked.screen == nil {
 		root.Long = root.Short + ".\n\n" + "To show the pipeline on the whole screen, give cli.Main the part of package github.com/stonelayer/stone/x/screen."
@@ -68,7 +68,7 @@ func (a *app) terminalUI(root *cobra.Command) {
 			}
 			return c.Help()
 		}
-		// The pipeline reads these for its model, and so may programs that it runs.
+		// The pipeline reads these variables for its model, and so may programs that it starts.
 		for name, value := range map[string]string{"STONE_PROVIDER": provider.value, "STONE_MODEL": *model, "STONE_URL": *url} {
 			if value == "" {
 				continue
@@ -91,7 +91,7 @@ func (a *app) terminalUI(root *cobra.Command) {
 	}
 }
 
-// showProject builds the project's package and passes the command on to its program.
+// showProject builds the package of the project, and hands the command over to the resulting program.
 func (a *app) showProject(c *cobra.Command, args []string, k keepFlags) error {
 	dir, path, err := a.projectPipeline()
 	if err != nil {
@@ -111,8 +111,8 @@ func (a *app) showProject(c *cobra.Command, args []string, k keepFlags) error {
 	return a.build(c, []string{path}, args)
 }
 
-// projectPipeline returns the directory .stone around the working directory, "" if there is none, and the path of its pipeline,
-// or "" if it has none. The user is asked whether to trust its files.
+// projectPipeline returns the directory .stone around the working directory and the path of its pipeline. Either is "" if it does
+// not exist. The user is asked to trust the files.
 func (a *app) projectPipeline() (dir, path string, err error) {
 	if dir, err = config.Find("."); err != nil || dir == "" {
 		return "", "", err
@@ -137,20 +137,20 @@ func (a *app) projectPipeline() (dir, path string, err error) {
 	return dir, path, err
 }
 
-// show runs the pipeline on the terminal until the user leaves, and records each run. After the screen is closed, it prints the
-// result of the last run.
+// show shows the pipeline on the terminal until the user leaves, and records each run. After the screen is closed, the result of
+// the last run is printed.
 func (a *app) show(ctx context.Context, p stone.Ashlar, k keepFlags) error {
 	if err := a.consentToConfig(); err != nil {
 		return err
 	}
-	a.quiet = true // the screen shows it
+	a.quiet = true // the screen shows the progress
 	kept, err := a.keep(ctx, k)
 	if err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	context.AfterFunc(ctx, stop) // the second signal ends the process
+	context.AfterFunc(ctx, stop) // after this, a second signal ends the process
 	watch, err := a.watching()
 	if err != nil {
 		return errors.Join(err, kept.close())
@@ -175,12 +175,12 @@ func (a *app) show(ctx context.Context, p stone.Ashlar, k keepFlags) error {
 	}
 	failure := a.ended(kept, err)
 	if err != nil && ctx.Err() == nil {
-		failure = nil // the person has seen it
+		failure = nil // the user has seen the failure
 	}
 	return errors.Join(failure, a.printResult(a.emitted(result), false), kept.close())
 }
 
-// lastRuns lists the newest runs on lines.
+// lastRuns returns lines that describe the newest runs.
 func lastRuns(ctx context.Context, s *store, columns int) []string {
 	const most = 20
 	rows, now, b := newRunTable(), time.Now(), new(strings.Builder)
@@ -194,7 +194,7 @@ func lastRuns(ctx context.Context, s *store, columns int) []string {
 	return strings.Split(strings.TrimSpace(b.String()), "\n")
 }
 
-// needs names the inputs that a user must enter for a pipeline, or "" if there are none.
+// needs names the inputs that the user of a pipeline must enter. It returns "" if there are none.
 func (a *app) needs(p stone.Ashlar) string {
 	given := a.calls.base.Input.Types()
 	var names []string
@@ -212,11 +212,11 @@ func (a *app) needs(p stone.Ashlar) string {
 	return "a JSON object with " + text.Line(strings.Join(names, ", "))
 }
 
-// typed reads an input typed by the user: JSON, or text that does not start like a JSON object, list or string.
+// typed converts an input typed by the user: JSON, or a text that does not start like a JSON object, list or string.
 func (a *app) typed(ctx context.Context, p stone.Ashlar, typed string) (dag.DAG, error) {
 	d, err := tree.ReadInput(ctx, p, []byte(typed))
 	if err != nil && !strings.ContainsAny(typed[:min(1, len(typed))], "{[\"") {
-		quoted, _ := json.Marshal(typed) // a string has JSON
+		quoted, _ := json.Marshal(typed) // cannot fail: every string has a JSON form
 		if said, wrong := tree.ReadInput(ctx, p, quoted); wrong == nil {
 			return said, nil
 		}
@@ -224,7 +224,7 @@ func (a *app) typed(ctx context.Context, p stone.Ashlar, typed string) (dag.DAG,
 	return d, err
 }
 
-// shownResult returns the text that run prints for a result.
+// shownResult returns the text that run would print for a result.
 func (a *app) shownResult(result stone.Result) string {
 	var b bytes.Buffer
 	on := app{Config: Config{Stdout: &b, Stderr: &b}, calls: a.calls}
@@ -234,8 +234,7 @@ func (a *app) shownResult(result stone.Result) string {
 	return b.String()
 }
 
-// settings returns the settings of the project around the working directory,
-// overridden by the environment.
+// settings returns the settings of the project around the working directory. The environment takes precedence.
 func settings() (config.Settings, error) {
 	var s config.Settings
 	dir, err := config.Find(".")
@@ -247,13 +246,13 @@ func settings() (config.Settings, error) {
 	}
 	s.Provider = cmp.Or(os.Getenv("STONE_PROVIDER"), s.Provider)
 	s.Model = cmp.Or(os.Getenv("STONE_MODEL"), s.Model)
-	if url := os.Getenv("STONE_URL"); url != "" { // chosen by the user, like the key
+	if url := os.Getenv("STONE_URL"); url != "" { // the user has chosen the URL, like the key
 		s.URL, s.KeyEnv = url, config.KeyEnv(cmp.Or(s.Provider, "openai"))
 	}
 	return s, s.Check()
 }
 
-// noProject tells a user without a pipeline how to start.
+// noProject is shown to a user without a pipeline, and explains how to start.
 const noProject = `There is no .stone here or above, so there is no pipeline to show.
 
   %[1]s init         write a first agent in Go, with its test
@@ -262,7 +261,8 @@ const noProject = `There is no .stone here or above, so there is no pipeline to 
   %[1]s --help       all commands
 `
 
-// screen returns a function for the size of the terminal at standard error, or nil without a terminal that supports drawing.
+// screen returns a function that returns the size of the terminal at standard error. It is nil if there is no terminal that
+// supports drawing.
 func (a *app) screen() func() (columns, lines int) {
 	f := terminal(a.Stderr)
 	if f == nil || os.Getenv("TERM") == "dumb" {
@@ -277,14 +277,14 @@ func (a *app) screen() func() (columns, lines int) {
 	}
 }
 
-// A shielded terminal shows no control characters except line breaks and tabs, because others would let a model's text control
-// the terminal.
+// A shielded terminal is sent no control characters except line breaks and tabs, because other control characters would let a
+// model's text control the terminal.
 type shielded struct {
 	file *os.File
 	text.Writer
 }
 
-// shield returns a writer for a file: a terminal is shielded, other files get the unchanged bytes.
+// shield returns a writer for a file. A terminal is shielded; bytes are written to other files unchanged.
 func shield(w io.Writer) io.Writer {
 	if f := terminal(w); f != nil {
 		return &shielded{f, text.Writer{W: f}}

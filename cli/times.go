@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// age is a flag value: a duration that may be given in days.
+// age is a flag value: a duration, which may be given in days.
 type age time.Duration
 
 func (a *age) Type() string { return "AGE" }
@@ -65,7 +65,7 @@ func (t *since) Set(s string) error {
 
 const day = 24 * time.Hour
 
-// units are the units that people write, by their first letters, longest prefixes first.
+// units lists the units that people write, by their first letters. Longer prefixes come first.
 var units = []struct {
 	name string
 	of   time.Duration
@@ -73,8 +73,8 @@ var units = []struct {
 
 var inWords = regexp.MustCompile(`^([1-9][0-9]{0,3}) *([a-z]*)( ago)?$`)
 
-// meantTime suggests the time meant by a text such as "2 hours", adding a unit to a bare number. It uses days only if the text
-// does.
+// meantTime suggests what a text such as "2 hours" means. A bare number gets the given unit. Days are converted to hours unless
+// the unit is "d".
 func meantTime(s, unit string) string {
 	s = strings.ToLower(strings.TrimSpace(s))
 	if s == "yesterday" {
@@ -84,7 +84,7 @@ func meantTime(s, unit string) string {
 	if words == nil {
 		return ""
 	}
-	n, _ := strconv.Atoi(words[1]) // it has digits
+	n, _ := strconv.Atoi(words[1]) // cannot fail: it consists of digits
 	for _, u := range units {
 		switch {
 		case !strings.HasPrefix(cmp.Or(words[2], unit), u.name):

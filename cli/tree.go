@@ -13,11 +13,11 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// A treePrinter creates the rows of a run's tree.
+// A treePrinter creates the rows of a run's tree of steps.
 type treePrinter struct {
 	*view.Run
-	all   bool // no row is left out
-	width int  // width of the names, 0 for any
+	all   bool // show all rows
+	width int  // maximum width of the names; 0 means any width
 
 	*table
 }
@@ -37,11 +37,11 @@ func (p *treePrinter) row(cells ...string) {
 	p.add(cells...)
 }
 
-// Limits on the rounds or lanes shown for a place: the first ones, and unfinished ones.
+// Maximum numbers of rounds or lanes shown for a place: the first ones and unfinished ones.
 const (
 	firstRows  = 5
 	openRows   = 10
-	fewestRows = 3 // fewest rows worth omitting
+	fewestRows = 3 // minimum number of rows that are worth omitting
 )
 
 // fill creates all rows.
@@ -53,7 +53,7 @@ func (p *treePrinter) fill(ctx context.Context) error {
 	return p.level(ctx, level, "", 0)
 }
 
-// level creates the rows for a level's branches. The names of rounds, lanes and branches of a match begin with the name of their
+// level creates the rows of a level's branches. The name of a round, a lane or a branch of a match begins with the name of its
 // place.
 func (p *treePrinter) level(ctx context.Context, level journal.Level, place string, depth int) error {
 	few := p.all || level.All < firstRows+fewestRows || !numbered(level)
@@ -75,7 +75,7 @@ func (p *treePrinter) level(ctx context.Context, level journal.Level, place stri
 			return err
 		}
 		if label != "" {
-			name += " " + label // other commands take the number
+			name += " " + label // the number is kept, because other commands accept it
 		}
 		if err := p.branch(ctx, b, name, depth); err != nil {
 			return err
@@ -94,8 +94,8 @@ func numbered(level journal.Level) bool {
 	return len(level.Branches) > 0 && strings.HasPrefix(level.Branches[0].Path[len(level.Sum.Path):], "[")
 }
 
-// branch creates a branch's row and the rows below it. A decision has no row unless it failed, because its branch is shown.
-// Neither the input nor a place with only lanes has a row.
+// branch creates the row of a branch and the rows below it. Three kinds of branches have no row: the input, a place that contains
+// only lanes, and a decision, unless it failed, because the chosen branch is shown.
 func (p *treePrinter) branch(ctx context.Context, b journal.Branch, name string, depth int) error {
 	s := view.Result(b)
 	if s != nil && s.Kind == "input" || s == nil && b.Below == 0 {
@@ -119,13 +119,13 @@ func (p *treePrinter) branch(ctx context.Context, b journal.Branch, name string,
 		node = s.Node.String()[:8]
 	}
 	if row.Open > 0 {
-		spent = "" // it is not over
+		spent = "" // the branch is not finished
 	}
 	p.row(strings.Repeat("  ", depth)+view.Mark(string(row.State))+" "+text.Line(address.Readable(name)), node, spent, tokens(b.Usage), cost(b.Usage), noteOf(row, s))
 	return p.level(ctx, level, "", depth+1)
 }
 
-// noteOf explains the mark of a row.
+// noteOf explains the mark in front of a row.
 func noteOf(row view.Row, s *journal.Step) string {
 	if s == nil {
 		return ""
@@ -139,7 +139,7 @@ func noteOf(row view.Row, s *journal.Step) string {
 		notes = append(notes, text.Line(row.Reason))
 	case row.State == view.Chosen:
 		notes = append(notes, "chosen")
-	case row.State == view.Answer && row.Cap != "": // the call has ended
+	case row.State == view.Answer && row.Cap != "": // the capability has answered the call
 		notes = append(notes, "not chosen")
 	case row.State == view.Waiting:
 		notes = append(notes, "waits for an answer")
@@ -160,7 +160,7 @@ func noteOf(row view.Row, s *journal.Step) string {
 	return strings.Join(notes, "; ")
 }
 
-// answered shows the answer to a question and its author.
+// answered returns the answer to a question and who answered.
 func answered(q journal.Question) string {
 	said := "cancelled"
 	if q.Response != "" {

@@ -74,7 +74,7 @@ func (a *app) trust(c *cobra.Command) {
 	c.Flags().BoolVar(&remove, "remove", false, "trust the project no longer")
 }
 
-// quotedAll quotes a command line for a shell.
+// quotedAll quotes the words of a command line for use in a shell.
 func quotedAll(words ...string) string {
 	for i, w := range words {
 		words[i] = quoted(w)
@@ -82,7 +82,7 @@ func quotedAll(words ...string) string {
 	return strings.Join(words, " ")
 }
 
-// acceptTools accepts a server's tool definitions that a run refused.
+// acceptTools accepts tool definitions of a server that a run has refused.
 func (a *app) acceptTools(dir, server string) error {
 	s, err := trust.Open()
 	if err != nil {
@@ -104,7 +104,7 @@ func (a *app) acceptTools(dir, server string) error {
 	for _, name := range slices.Sorted(maps.Keys(accepted)) {
 		a.complain("accepted %s: %s", text.Line(name), text.Line(accepted[name].Changes))
 		var whole bytes.Buffer
-		if err := json.Compact(&whole, accepted[name].Definition); err == nil { // changes are shown in part
+		if err := json.Compact(&whole, accepted[name].Definition); err == nil { // only a part of a long change is shown
 			a.complain("the whole definition: %s", text.Line(whole.String()))
 		}
 	}
@@ -112,7 +112,7 @@ func (a *app) acceptTools(dir, server string) error {
 }
 
 func (a *app) addTrust(dir string) error {
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() { // otherwise an enclosing project would be trusted
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() { // otherwise a project around it would be trusted
 		return fmt.Errorf("no folder %s", dir)
 	}
 	of, err := config.Find(dir)

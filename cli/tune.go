@@ -24,7 +24,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// tuneFlags are the flags of eval tune.
+// tuneFlags holds the values of eval tune's flags.
 type tuneFlags struct {
 	run   runFlags
 	data  eval.Data
@@ -82,7 +82,7 @@ func (a *app) tunePlan(ctx context.Context, c *cobra.Command, p stone.Ashlar, fl
 	}
 	test := eval.Config{Pipeline: p, Data: t.Data, Scorers: []eval.Scorer{t.Scorer}}
 	test.Data.Split = eval.TestSplit
-	if _, err := eval.Pipeline(ctx, test, cfg); err != nil { // before anything is paid
+	if _, err := eval.Pipeline(ctx, test, cfg); err != nil { // checked before anything is paid
 		return err
 	}
 	flags.run.keep.name = "eval tune " + flags.run.keep.made.Pipeline
@@ -110,11 +110,11 @@ func (a *app) tunePlan(ctx context.Context, c *cobra.Command, p stone.Ashlar, fl
 	if err != nil || line == nil {
 		return err
 	}
-	a.closeCalls() // which ends ctx
+	a.closeCalls() // this ends ctx
 	return a.within(c.Context(), line)
 }
 
-// tuning reads the flags and the plan.
+// tuning reads the flags and the plan they apply to.
 func (a *app) tuning(flags tuneFlags) (t eval.Tuning, err error) {
 	k := &a.calls
 	t = eval.Tuning{Data: flags.data, Lanes: flags.lanes, Call: flags.call, USDPerCase: flags.usd}
@@ -143,7 +143,7 @@ func (a *app) tuning(flags tuneFlags) (t eval.Tuning, err error) {
 	return t, err
 }
 
-// writeTuned writes the plan with the choice; in EDN, its figures are added as a comment.
+// writeTuned writes the plan with the chosen setting. In EDN, the figures of the choice are added as a comment.
 func (a *app) writeTuned(choice eval.Choice, slot string, flags tuneFlags) error {
 	tuned, err := a.calls.plan.WithCall(slot, func(s *call.Spec) error {
 		s.Dispatch.Candidates, s.Done.ScoreMin = choice.Candidates, &choice.ScoreMin
@@ -152,7 +152,7 @@ func (a *app) writeTuned(choice eval.Choice, slot string, flags tuneFlags) error
 	if err != nil {
 		return err
 	}
-	// Both fail only for plans with faults.
+	// Both functions fail only for faulty plans.
 	if strings.HasSuffix(flags.out, ".json") {
 		text, _ := tuned.JSON()
 		return os.WriteFile(flags.out, append(text, '\n'), 0o644)
@@ -162,7 +162,7 @@ func (a *app) writeTuned(choice eval.Choice, slot string, flags tuneFlags) error
 	return os.WriteFile(flags.out, slices.Concat([]byte(figures), bytes.TrimSpace(text), []byte("\n")), 0o644)
 }
 
-// testLine returns the command line that starts or resumes the plan's evaluation on the test split.
+// testLine returns the command line that starts or resumes the evaluation of the plan on the test split.
 func (a *app) testLine(ctx context.Context, set *pflag.FlagSet, flags tuneFlags, run *keptRun, left budget.Limits) (line []string) {
 	names := []string{"trust", "quiet", "json"}
 	if run == nil {
@@ -189,7 +189,7 @@ func (a *app) testLine(ctx context.Context, set *pflag.FlagSet, flags tuneFlags,
 	return append(line, budgetLine(left)...)
 }
 
-// improveFlags are the flags of eval improve.
+// improveFlags holds the values of eval improve's flags.
 type improveFlags struct {
 	run           runFlags
 	data          eval.Data
@@ -235,7 +235,7 @@ func (a *app) improve(c *cobra.Command) {
 	})
 }
 
-// improvePrompts revises the prompts of a pipeline.
+// improvePrompts improves the prompts of a pipeline.
 func (a *app) improvePrompts(ctx context.Context, p stone.Ashlar, flags improveFlags) error {
 	if err := a.consentToConfig(); err != nil {
 		return err
@@ -259,7 +259,7 @@ func (a *app) improvePrompts(ctx context.Context, p stone.Ashlar, flags improveF
 	q, err := improving.Pipeline(ctx, cfg)
 	if err == nil && !flags.run.keep.none {
 		var s *store
-		if s, err = a.newStore(ctx, flags.run.keep.resume); err == nil { // number of runs that used the test split
+		if s, err = a.newStore(ctx, flags.run.keep.resume); err == nil { // counts the runs that have used the test split
 			before := &keptRun{store: s, opts: journal.Options{Labels: map[string]string{testLabel: eval.TestOf(q)}}}
 			n, failed := before.looks(ctx)
 			improving.Looks, err = n-1, errors.Join(failed, s.Close())
@@ -294,7 +294,7 @@ func (a *app) printRevision(r eval.Revision, flags improveFlags) error {
 		return err
 	}
 	for _, c := range r.Changes {
-		name := strings.ReplaceAll(c.Prompt, ":", "@") + ".md" // no capability name contains this
+		name := strings.ReplaceAll(c.Prompt, ":", "@") + ".md" // no capability name contains this character
 		if !filepath.IsLocal(name) {
 			name = url.PathEscape(name)
 		}

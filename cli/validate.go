@@ -66,7 +66,7 @@ func (a *app) validate(c *cobra.Command) {
 	c.Flags().StringVar(&input, "input", "", "check a run that starts with an input: its `JSON`, a text, or @FILE")
 }
 
-// promised reports whether a finding is about a missing declared input of the plan that the run will supply.
+// promised reports whether a finding is about a missing input that the plan declares and the run will supply.
 func (k *calls) promised(f stone.Finding) bool {
 	return f.Type == "missing-producer" && k.plan != nil && slices.Contains(k.plan.Inputs(), f.Queried)
 }
@@ -78,7 +78,7 @@ func printJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// printFindings prints the errors, then the warnings, each under a header.
+// printFindings prints first the errors and then the warnings, each under a header.
 func printFindings(w io.Writer, findings stone.Findings) error {
 	return errors.Join(printBlock(w, "Errors", findings.Errors()), printBlock(w, "Warnings", findings.Warnings()))
 }
@@ -159,7 +159,7 @@ func (a *app) paths(c *cobra.Command) {
 			for path := range tree.Paths(p) {
 				met++
 				line := text.Line(strings.Join(path, " -> "))
-				if seen[line] { // from branches with steps of the same name
+				if seen[line] { // several branches can contain steps of the same name
 					continue
 				}
 				seen[line] = true

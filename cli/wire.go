@@ -14,9 +14,9 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 )
 
-// wireFlags are the flags that record model requests, replay them, or send them in batches.
+// wireFlags holds the values of the flags that record model requests, replay them, or send them in batches.
 type wireFlags struct {
-	record, replay string // files
+	record, replay string // names of files
 	batch, noWait  bool
 }
 
@@ -31,8 +31,8 @@ func (w *wireFlags) describe(f *pflag.FlagSet) {
 }
 
 // open returns a context in which requests are recorded or replayed, and a function that closes the recording. During a replay,
-// the default HTTP transport opens no connections either, because Go pipelines and tool servers may use it without the context of
-// the run.
+// the default HTTP transport does not open connections either, because Go pipelines and tool servers may use it without the run's
+// context.
 func (w *wireFlags) open(ctx context.Context) (context.Context, func() error, error) {
 	none := func() error { return nil }
 	switch {
@@ -65,7 +65,7 @@ func (w *wireFlags) open(ctx context.Context) (context.Context, func() error, er
 	return ctx, none, nil
 }
 
-// withoutKeys sets missing model keys to a placeholder for a replay, which needs none.
+// withoutKeys sets missing model keys to a placeholder during a replay, which does not need them.
 func (a *app) withoutKeys(w wireFlags) error {
 	if w.replay == "" {
 		return nil

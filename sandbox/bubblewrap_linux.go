@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// system lists the files that nearly every program reads. It omits the rest of /etc, which contains secrets.
+// system lists the files that nearly every program reads. It omits everything else in /etc, which contains secrets.
 var system = []string{
 	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store",
 	"/etc/alternatives", "/etc/ca-certificates", "/etc/group", "/etc/hosts", "/etc/ld.so.cache",
@@ -26,7 +26,7 @@ func wrapper() (string, error) {
 // bubblewrap returns the arguments of bwrap that precede the command.
 func (o order) bubblewrap() []string {
 	r, dir := o.Reach, o.Dir
-	// In a new session there is no terminal into which a command could type.
+	// A new session has no terminal into which a command could inject input.
 	args := []string{o.Wrapper, "--unshare-all", "--cap-drop", "ALL", "--die-with-parent", "--new-session"}
 	switch {
 	case o.Connector != "":
@@ -42,8 +42,8 @@ func (o order) bubblewrap() []string {
 			args = append(args, "--ro-bind-try", path, path)
 		}
 	}
-	// Root could write its files below /proc/sys even without capabilities, and files
-	// in the tmpfs of /dev would be memory that no process is charged for.
+	// Even without capabilities, root could write to its files below /proc/sys, and files in the tmpfs of /dev would use memory
+	// that no process is charged for.
 	args = append(args, "--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev", "--remount-ro", "/dev")
 	for _, p := range r.ReadOnly {
 		args = append(args, bind("--ro-bind", p)...)
@@ -65,7 +65,7 @@ func (o order) bubblewrap() []string {
 	return append(args, "--chdir", dir, "--")
 }
 
-// bind binds a place under both of its names.
+// bind returns the arguments that bind a place under both of its paths.
 func bind(how string, p place) []string {
 	args := []string{how, p.Real, p.Real}
 	if p.Path != p.Real {
@@ -74,8 +74,8 @@ func bind(how string, p place) []string {
 	return args
 }
 
-// fix makes a path within a writable directory read-only. The directories above it become mounts, which cannot be renamed or
-// replaced.
+// fix returns the arguments that make a path within a writable directory read-only. The directories above the path become mounts,
+// which cannot be renamed or replaced.
 func (r reach) fix(path string) (args []string) {
 	for _, w := range r.Writable {
 		if !below(path, w.Real) {

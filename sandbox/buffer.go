@@ -6,15 +6,14 @@ import (
 	"sync"
 )
 
-// A Buffer keeps the first and the last bytes written to it, at most Max. It is safe
-// for concurrent use.
+// A Buffer keeps the first and the last bytes written to it, at most Max bytes in total. It is safe for concurrent use.
 type Buffer struct {
-	Max int // bytes to keep
+	Max int // the number of bytes to keep
 
 	mu    sync.Mutex
 	total int64
-	head  []byte // the first Max/2
-	tail  []byte // ends with the last Max-Max/2 of the rest
+	head  []byte // the first Max/2 bytes
+	tail  []byte // ends with the last Max-Max/2 bytes of the rest
 }
 
 // Write never fails, so that the command can continue.
@@ -43,8 +42,7 @@ func (b *Buffer) Size() int64 {
 	return b.total
 }
 
-// String returns the kept bytes as valid UTF-8, with a line that counts the missing
-// ones.
+// String returns the kept bytes as valid UTF-8, with a line that states how many bytes are missing.
 func (b *Buffer) String() string { return b.Text(func(part string) string { return part }) }
 
 // Text is like String, but passes the parts before and after the missing bytes to clean.

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// threads is the number of threads that a process may have on average: the kernel
-// counts threads, the supervisor counts processes.
+// threads is the number of threads that a process may have on average. It is needed because the kernel counts threads, whereas
+// the supervisor counts processes.
 const threads = 8
 
-// A cgroup enforces a command's limits if this process may create control groups: as root, or in a delegated part of the
+// A cgroup enforces a command's limits if this process may create control groups, either as root or in a delegated part of the
 // hierarchy. Otherwise it is empty.
 type cgroup struct {
-	dirs []string // one for each controller of version 1
+	dirs []string // the groups; in version 1, one for each controller
 	home []string // the supervisor's groups, in the same order
 }
 
@@ -43,7 +43,7 @@ func newCgroup(l Limits) (c cgroup) {
 	return c
 }
 
-// add creates a group with the limits whose controllers exist, if any.
+// add creates a group that enforces those limits whose controllers exist, if there are any.
 func (c *cgroup) add(home string, limits map[string]int64) {
 	dir := filepath.Join(home, fmt.Sprintf("stone-%d", os.Getpid()))
 	if os.Mkdir(dir, 0o755) != nil {
@@ -66,7 +66,8 @@ func (c *cgroup) add(home string, limits map[string]int64) {
 	c.dirs, c.home = append(c.dirs, dir), append(c.home, home)
 }
 
-// enter moves this process into the groups, leave moves it out. A process started in between is in the groups from its start.
+// enter moves this process into the groups, and leave moves it out. A process that is started in between is in the groups from
+// the start.
 func (c cgroup) enter() error { return move(c.dirs) }
 func (c cgroup) leave() error { return move(c.home) }
 
@@ -79,7 +80,7 @@ func move(dirs []string) error {
 	return nil
 }
 
-// remove deletes the groups. The kernel may notice a moment later that their processes have been reaped.
+// remove deletes the groups. It retries, because the kernel may take a moment to notice that their processes have been reaped.
 func (c cgroup) remove() {
 	for _, dir := range c.dirs {
 		for range 100 {

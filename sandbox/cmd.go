@@ -12,20 +12,19 @@ import (
 // grace is how long a command may run after SIGTERM before it is killed.
 const grace = 2 * time.Second
 
-// drain is how long output is read after the supervisor has ended: a process that escaped from an unconfined command may keep the
-// output open.
+// drain is how long output is still read after the supervisor has ended, because a process that escaped from an unconfined
+// command may keep the output open.
 const drain = time.Second
 
-// A Cmd is a command that is run once.
+// A Cmd is a command that can be run once.
 type Cmd struct {
 	// Args are the program and its arguments. A program without a slash is looked
 	// up in the PATH of this process.
 	Args []string
-	// Dir is the absolute path of the working directory: by default the temporary
-	// directory of the command.
+	// Dir is the absolute path of the working directory. The default is the command's temporary directory.
 	Dir string
-	// Env lists variables, as NAME=value, or as NAME to pass on the value of this process. In addition, a command gets PATH, TZ
-	// and the language variables, and HOME and TMPDIR with the path of its temporary directory.
+	// Env lists environment variables, as NAME=value, or as NAME to pass on the value in this process. In addition, a command
+	// receives PATH, TZ and the language variables, and HOME and TMPDIR with the path of its temporary directory.
 	Env []string
 	// Stdin, Stdout and Stderr are as in os/exec.Cmd.
 	Stdin          io.Reader
@@ -40,11 +39,11 @@ func Command(ctx context.Context, p Policy, program string, args ...string) *Cmd
 	return &Cmd{Args: append([]string{program}, args...), ctx: ctx, policy: p}
 }
 
-// An ExitError reports a command that started and did not succeed.
+// An ExitError reports a command that started but did not succeed.
 type ExitError struct {
 	Code   int    // -1 if a signal ended it
 	Signal string // the signal that ended it, such as "killed"
-	Limit  string // the exceeded limit for which it was killed
+	Limit  string // the limit that the command exceeded, if it was killed for that
 }
 
 func (e *ExitError) Error() string {
@@ -57,13 +56,12 @@ func (e *ExitError) Error() string {
 	return fmt.Sprintf("exit status %d", e.Code)
 }
 
-// Run runs the command and returns when it and all its descendants have ended. When the
-// context is done, the processes get SIGTERM, two seconds later SIGKILL, and Run returns the
-// error of the context. If the command fails, the error is an *ExitError.
+// Run runs the command and returns when it and all its descendants have ended. When the context is done, the processes receive
+// SIGTERM, and two seconds later SIGKILL, and Run returns the context's error. If the command fails, the error is an *ExitError.
 func (c *Cmd) Run() error { return c.run() }
 
-// Output runs the command and returns its standard output and standard error, at most limit bytes. If the output is longer, a
-// line that states the number of missing bytes replaces its middle.
+// Output runs the command and returns its standard output and standard error, at most limit bytes. If the output is longer, its
+// middle is replaced with a line that states how many bytes are missing.
 func (c *Cmd) Output(limit int) (string, error) {
 	out := &Buffer{Max: limit}
 	c.Stdout, c.Stderr = out, out
@@ -71,10 +69,10 @@ func (c *Cmd) Output(limit int) (string, error) {
 	return out.String(), err
 }
 
-// passed are the variables of this process that every command gets.
+// passed lists the variables of this process that every command receives.
 var passed = []string{"PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ"}
 
-// environment returns the variables of a command. The later of two with the same name applies.
+// environment returns the environment variables of a command. If a name occurs twice, the later value applies.
 func environment(scratch string, more []string) []string {
 	env := []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + scratch, "TMPDIR=" + scratch}
 	for _, v := range append(passed[:len(passed):len(passed)], more...) {

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// confine applies the policy to the calling thread and the program it executes, permanently.
+// confine permanently applies the policy to the calling thread and the program that it executes.
 func (o order) confine() error {
-	// The command must not inherit descriptors besides its streams.
+	// The command must not inherit any descriptors except its streams.
 	if err := unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close_range: %w", err)
 	}
@@ -30,7 +30,7 @@ func (o order) confine() error {
 	if err := dropCapabilities(); err != nil {
 		return fmt.Errorf("dropping capabilities: %w", err)
 	}
-	// The next two steps need it. It also disables set-user-id bits.
+	// The next two steps need no_new_privs. It also disables set-user-id bits.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("prctl(PR_SET_NO_NEW_PRIVS): %w", err)
 	}
@@ -42,7 +42,7 @@ func (o order) confine() error {
 	return filterCalls(o.Method, o.Network)
 }
 
-// set limits this process and its descendants, each separately.
+// set applies the resource limits, which the kernel enforces separately for this process and each of its descendants.
 func (l Limits) set() error {
 	seconds := int64(0)
 	if l.CPU > 0 {
@@ -56,8 +56,8 @@ func (l Limits) set() error {
 		positive("threads of the user", unix.RLIMIT_NPROC, userThreads(l.Processes)))
 }
 
-// userThreads returns the limit of the user's threads that leaves room for the threads of a
-// command: the kernel counts the threads of every user except root.
+// userThreads returns a limit for all threads of the user, which the kernel counts for every user except root. It leaves room for
+// the threads of a command.
 func userThreads(processes int) int64 {
 	if processes <= 0 {
 		return 0
@@ -89,8 +89,7 @@ func limit(what string, resource int, value uint64) error {
 	return nil
 }
 
-// dropCapabilities drops the thread's capabilities. With no_new_privs, programs that it
-// starts do not regain them.
+// dropCapabilities drops the thread's capabilities. With no_new_privs, programs that the thread starts do not regain them.
 func dropCapabilities() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData

@@ -4,7 +4,7 @@ package sandbox
 
 import "errors"
 
-// confine only supports unconfined commands.
+// confine supports only unconfined commands.
 func (o order) confine() error {
 	if o.Method == Unconfined {
 		return nil
@@ -16,7 +16,7 @@ func connector(Method) (string, error) { return "", errLinux }
 
 var errLinux = errors.New("only Linux can confine commands: run this in a container or virtual machine with Linux")
 
-// link exists on Linux only.
+// A link exists only on Linux.
 type link struct{}
 
 func newLink() (*link, error)      { return nil, errLinux }
@@ -26,5 +26,5 @@ func (*link) close()               {}
 
 func wrapper() (string, error) { return "", errors.New("only Linux has bubblewrap") }
 
-// bubblewrap is not called, because wrapper returns an error.
+// bubblewrap is never called, because wrapper returns an error.
 func (o order) bubblewrap() []string { return []string{o.Wrapper} }

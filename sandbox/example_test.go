@@ -18,7 +18,7 @@ func Example() {
 	}
 	defer os.RemoveAll(dir)
 
-	// Unconfined, so that the example runs everywhere. Leave it out.
+	// Unconfined lets the example run everywhere. Leave it out in your programs.
 	p := sandbox.Policy{Writable: []string{dir}, Limits: sandbox.Limits{Processes: 50}, Method: sandbox.Unconfined}
 	cmd := sandbox.Command(context.Background(), p, "/bin/sh", "-c", "echo hello > greeting; cat greeting; exit 3")
 	cmd.Dir = dir

@@ -15,7 +15,7 @@ var auditArch = map[string]uint32{
 	"riscv64": unix.AUDIT_ARCH_RISCV64,
 }
 
-// Offsets in struct seccomp_data, the filter's view of a system call.
+// The offsets in struct seccomp_data, which describes a system call to the filter.
 const (
 	callNumber = 0
 	callArch   = 4
@@ -24,11 +24,10 @@ const (
 // arg returns the offset of the low half of an argument.
 func arg(n uint32) uint32 { return 16 + 8*n }
 
-// lastKnown is the newest system call that the rules cover. Numbers from 424 are the
-// same on all architectures.
+// lastKnown is the newest system call that the rules cover. From number 424 on, the numbers are the same on all architectures.
 const lastKnown = unix.SYS_FILE_SETATTR
 
-// Answers of the filter.
+// The verdicts of the filter.
 var (
 	allowed = ret(unix.SECCOMP_RET_ALLOW)
 	denied  = ret(unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM))
@@ -63,7 +62,7 @@ func onlySelf(call, n uint32) rule {
 	return rule{call, []unix.SockFilter{load(arg(n)), jump(unix.BPF_JEQ, 0, 0, 1), allowed, denied}}
 }
 
-// modeCalls are the calls that set a file mode, with the mode's argument index.
+// modeCalls are the calls that set a file mode, each with the index of the mode among its arguments.
 var modeCalls = append([]modeCall{
 	{unix.SYS_FCHMOD, 1}, {unix.SYS_FCHMODAT, 2}, {unix.SYS_FCHMODAT2, 2},
 	{unix.SYS_MKNODAT, 2},
@@ -71,17 +70,17 @@ var modeCalls = append([]modeCall{
 
 type modeCall struct{ call, arg uint32 }
 
-// noSpecialMode denies a call that would set the set-user-id or set-group-id bit: anyone who runs such a file later would act as
-// the user of this program.
+// noSpecialMode denies a call that would set the set-user-id or set-group-id bit, because anyone who ran such a file later would
+// act as the user of this program.
 func noSpecialMode(call, n uint32) rule {
 	return rule{call, []unix.SockFilter{load(arg(n)), jump(unix.BPF_JSET, unix.S_ISUID|unix.S_ISGID, 0, 1), denied, allowed}}
 }
 
-// openCalls are the calls that may create a file, with the index of their flags. The mode follows, and has a meaning only if a
-// file is created.
+// openCalls are the calls that may create a file, each with the index of the flags among its arguments. The mode is the next
+// argument, and has a meaning only if a file is created.
 var openCalls = append([]modeCall{{unix.SYS_OPENAT, 2}}, legacyOpens...)
 
-// noSpecialFile is like noSpecialMode, for a call that may create a file.
+// noSpecialFile is like noSpecialMode, but for a call that may create a file.
 func noSpecialFile(call, flags uint32) rule {
 	const makes = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
 	return rule{call, []unix.SockFilter{
@@ -102,13 +101,13 @@ const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUT
 // always returns the rules for both methods.
 func always() []rule {
 	rules := deny(
-		// Other processes, by memory, descriptors and debugging.
+		// Access to other processes through memory, descriptors and debugging.
 		unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD,
 		unix.SYS_KCMP, unix.SYS_PROCESS_MADVISE,
 		// Namespaces and mounts. A process in its own namespace has capabilities.
 		unix.SYS_UNSHARE, unix.SYS_SETNS, unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT,
 		unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_OPEN_TREE_ATTR, unix.SYS_FSOPEN, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR,
-		// Parts of the kernel that no ordinary command needs. io_uring creates sockets too.
+		// Parts of the kernel that no ordinary command needs. io_uring can also create sockets.
 		unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_IO_URING_SETUP,
 		unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
 	)
@@ -119,7 +118,7 @@ func always() []rule {
 		rules = append(rules, noSpecialFile(c.call, c.arg))
 	}
 	return append(rules,
-		// The mode is in memory, where a filter cannot read it. Programs fall back to openat.
+		// The mode is in memory, where a filter cannot read it. Programs fall back to openat if the call is missing.
 		rule{unix.SYS_OPENAT2, []unix.SockFilter{missing}},
 		// The flags of clone3 are in memory, where a filter cannot read them. Programs
 		// fall back to clone if the call is missing.
@@ -136,7 +135,7 @@ func always() []rule {
 		rule{unix.SYS_IOPRIO_SET, []unix.SockFilter{
 			load(arg(0)), jump(unix.BPF_JEQ, 1, 0, 3), // IOPRIO_WHO_PROCESS
 			load(arg(1)), jump(unix.BPF_JEQ, 0, 0, 1), allowed, denied}},
-		// A pair of another family, or of datagrams, can send to any address.
+		// A pair of another family, or of datagram sockets, could send to any address.
 		rule{unix.SYS_SOCKETPAIR, []unix.SockFilter{
 			load(arg(0)), jump(unix.BPF_JEQ, unix.AF_UNIX, 0, 3),
 			load(arg(1)), {Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: 0xf},
@@ -147,22 +146,21 @@ func always() []rule {
 // underLandlock denies the calls whose effect a namespace would isolate.
 func underLandlock() []rule {
 	return append(deny(legacyChanges...), append(deny(
-		unix.SYS_SETSID, unix.SYS_SETPGID, // the supervisor kills the group
-		// Landlock does not guard modes, owners, times and attributes of files. Those of
-		// an open file can be changed.
+		unix.SYS_SETSID, unix.SYS_SETPGID, // because the supervisor kills the group
+		// Landlock does not guard the modes, owners, times and attributes of files. Only the calls for open files are allowed.
 		unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_FCHOWNAT,
 		unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_SETXATTRAT, unix.SYS_FILE_SETATTR,
 		unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR, unix.SYS_REMOVEXATTRAT,
-		// Shared memory, semaphores and queues of the user, which persist. Their numbers are in /proc/sysvipc.
+		// The user's shared memory, semaphores and queues, which outlive a command. Their ids are visible in /proc/sysvipc.
 		unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SHMDT,
 		unix.SYS_SEMGET, unix.SYS_SEMCTL, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP,
 		unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL,
 		unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
-		unix.SYS_FANOTIFY_INIT, // it reports other users' files
+		unix.SYS_FANOTIFY_INIT, // fanotify reports other users' files
 	), noPath(unix.SYS_UTIMENSAT, 1))...)
 }
 
-// sockets allows Internet sockets and queries of addresses, or none.
+// sockets returns the rules that allow either Internet sockets and queries of addresses, or no sockets at all.
 func sockets(inet bool) []rule {
 	if !inet {
 		return deny(unix.SYS_SOCKET)
@@ -174,14 +172,14 @@ func sockets(inet bool) []rule {
 		allowed, denied}}}
 }
 
-// filterCalls applies the filter to the calling thread, permanently. It needs no_new_privs.
+// filterCalls permanently applies the filter to the calling thread. It requires no_new_privs.
 func filterCalls(m Method, network bool) error {
 	// The first rule for a call applies.
 	var rules []rule
 	if m == Landlock {
 		rules = underLandlock()
 	}
-	rules = append(append(rules, always()...), sockets(network || m == Bubblewrap)...) // bubblewrap's network is empty
+	rules = append(append(rules, always()...), sockets(network || m == Bubblewrap)...) // under bubblewrap, the network namespace is empty
 	filter := callFilter(rules)
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog))); errno != 0 {
@@ -191,12 +189,12 @@ func filterCalls(m Method, network bool) error {
 }
 
 func callFilter(rules []rule) []unix.SockFilter {
-	// The numbers below mean something else to a program of another architecture.
+	// Programs for another architecture are denied, because the numbers below mean something else there.
 	out := []unix.SockFilter{
 		load(callArch), jump(unix.BPF_JEQ, auditArch[runtime.GOARCH], 1, 0), ret(unix.SECCOMP_RET_KILL_PROCESS),
 		load(callNumber),
 	}
-	if runtime.GOARCH == "amd64" { // x32 calls have other numbers too
+	if runtime.GOARCH == "amd64" { // x32 calls have different numbers too
 		out = append(out, jump(unix.BPF_JGE, 0x40000000, 0, 1), denied)
 	}
 	// The rules do not cover calls of later kernels.

@@ -2,7 +2,7 @@
 
 package sandbox
 
-// legacyChanges is empty: newer architectures have no older calls.
+// legacyChanges is empty, because newer architectures do not have the older calls.
 var legacyChanges []uint32
 
 var legacyModes []modeCall

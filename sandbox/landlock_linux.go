@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Version 6 (Linux 6.12) is the first that keeps a command from signaling its user's processes; version 3 is the first that keeps
-// it from truncating files.
+// Version 6 (Linux 6.12) is the first that can prevent a command from sending signals to the user's processes. Version 3 is the
+// first that can prevent it from truncating files.
 const minLandlock = 6
 
-// Rights of Landlock. A file can only be given fileRights.
+// The rights that Landlock handles. Only fileRights can be granted for a file.
 const (
 	fileRights = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
@@ -24,14 +24,14 @@ const (
 		unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_MAKE_DIR |
 		unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_MAKE_FIFO |
 		unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER
-	// handled but never granted
+	// These rights are handled but never granted.
 	deviceRights = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
 // devices are the special files that only return or accept bytes.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 
-// restrict applies the rules of Landlock to the calling thread. It needs no_new_privs.
+// restrict applies the Landlock rules to the calling thread. It requires no_new_privs.
 func (r reach) restrict() error {
 	ruleset, err := r.ruleset()
 	if err != nil {
@@ -44,7 +44,7 @@ func (r reach) restrict() error {
 	return nil
 }
 
-// ruleset returns the file descriptor of the rules.
+// ruleset returns a file descriptor for the rules.
 func (r reach) ruleset() (fd int, err error) {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -57,7 +57,7 @@ func (r reach) ruleset() (fd int, err error) {
 		Handled_access_fs: writeRights | deviceRights,
 		Scoped:            unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL,
 	}
-	size := unsafe.Offsetof(attr.Quiet_access_fs) // the attributes of version 6
+	size := unsafe.Offsetof(attr.Quiet_access_fs) // the size of the attributes in version 6
 	handle, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0)
 	if errno != 0 {
 		return -1, fmt.Errorf("landlock_create_ruleset: %w", errno)
@@ -83,8 +83,8 @@ func (r reach) ruleset() (fd int, err error) {
 		allowFound(fd, devices, fileRights, 0))
 }
 
-// write grants all rights below a path except for the fixed paths. Landlock has no exceptions: a directory that contains a fixed
-// path is granted entry by entry, so commands cannot create or remove entries in it.
+// write grants all rights below a path except for the fixed paths. Landlock does not support exceptions, so a directory that
+// contains a fixed path is granted entry by entry. Commands cannot create or remove entries of such a directory.
 func (r reach) write(ruleset int, path string) error {
 	fixed := append(r.Fixed[:len(r.Fixed):len(r.Fixed)], "/proc", "/sys", "/dev")
 	if !slices.ContainsFunc(fixed, func(f string) bool { return below(f, path) }) {
@@ -109,7 +109,7 @@ func (r reach) write(ruleset int, path string) error {
 	return nil
 }
 
-// allowFound grants rights below the paths, and skips missing ones.
+// allowFound grants rights below the paths, and skips missing paths.
 func allowFound(ruleset int, paths []string, rights, how uint64) error {
 	for _, path := range paths {
 		if err := allow(ruleset, path, rights, how); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -119,7 +119,7 @@ func allowFound(ruleset int, paths []string, rights, how uint64) error {
 	return nil
 }
 
-// allow grants rights below a path. A resolved path must not have become a link since.
+// allow grants rights below a path. It fails if a resolved path has become a link since.
 func allow(ruleset int, path string, rights, how uint64) error {
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: how})
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// resolver is the resolver configuration for a command with its own network: slirp4netns forwards queries to the resolver of the
-// machine, which may listen on its loopback.
+// resolver is the resolver configuration for a command with its own network. Slirp4netns forwards queries to the machine's
+// resolver, which may listen on the machine's loopback interface.
 const resolver = "nameserver 10.0.2.3\n"
 
-// connector returns the absolute path of the program that connects a network without the machine's loopback.
+// connector returns the absolute path of the program that provides a network without the machine's loopback interface.
 func connector(m Method) (string, error) {
 	const choose = "give the command the loopback too, or no network"
 	if m == Landlock {
@@ -30,10 +30,10 @@ func connector(m Method) (string, error) {
 	return path, nil
 }
 
-// A link connects the network namespace of a command. Its files go to bwrap.
+// A link connects the network namespace of a command. Its files are passed to bwrap.
 type link struct {
-	info, infoEnd   *os.File // where bwrap reports the process in the namespace
-	names, namesEnd *os.File // the configuration of names
+	info, infoEnd   *os.File // a pipe on which bwrap reports the process in the namespace
+	names, namesEnd *os.File // a pipe from which bwrap reads the resolver configuration
 }
 
 func newLink() (l *link, err error) {
@@ -50,10 +50,10 @@ func newLink() (l *link, err error) {
 	return l, nil
 }
 
-// files are the descriptors infoFile and namesFile of bwrap.
+// files returns the descriptors that become infoFile and namesFile of bwrap.
 func (l *link) files() []uintptr { return []uintptr{l.infoEnd.Fd(), l.namesEnd.Fd()} }
 
-// close closes bwrap's files and the files that it reads.
+// close closes both ends of the pipes.
 func (l *link) close() {
 	for _, f := range []*os.File{l.infoEnd, l.names, l.namesEnd} {
 		if f != nil {
@@ -74,7 +74,7 @@ func (l *link) connect(program string) error {
 	} else if err != nil {
 		return fmt.Errorf("read the network of bwrap: %w", err)
 	}
-	// Bubblewrap may create a second user namespace. The network belongs to the first.
+	// Bubblewrap may create a second user namespace. The network namespace belongs to the first.
 	space := fmt.Sprintf("/proc/%d/ns/net", told.Child)
 	network, err := os.Open(space)
 	if err != nil {
@@ -99,7 +99,7 @@ func (l *link) connect(program string) error {
 	}
 	defer errs.Close()
 	defer errsEnd.Close()
-	// Slirp4netns ends when nobody has the other end, which this process keeps.
+	// Slirp4netns ends when the other end of this pipe, which this process keeps open, is closed.
 	var alive [2]int
 	if err := unix.Pipe2(alive[:], unix.O_CLOEXEC); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (l *link) connect(program string) error {
 	return errors.Join(fmt.Errorf("%s does not connect the network: %s", program, strings.TrimSpace(string(text))), err)
 }
 
-// namesPath is the file that names the resolver. On the machine it is often a link.
+// namesPath returns the path of the file that configures the resolver. On the machine, this file is often a link.
 func namesPath(whole bool) string {
 	const path = "/etc/resolv.conf"
 	if real, err := filepath.EvalSymlinks(path); err == nil && whole {

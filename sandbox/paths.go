@@ -11,9 +11,9 @@ import (
 
 // A place is a path of a policy.
 type place struct {
-	Path string // from the policy, cleaned
-	Real string // without symbolic links
-	// through are the paths of the links and directories on the way to Real.
+	Path string // the path in the policy, cleaned
+	Real string // the path without symbolic links
+	// through lists the links and directories along the path to Real.
 	through []string
 }
 
@@ -21,8 +21,8 @@ type place struct {
 type reach struct {
 	Writable []place
 	ReadOnly []place
-	Fixed    []string // read-only below writable directories
-	absent   []string // protected names that do not exist
+	Fixed    []string // paths within writable directories that are read-only
+	absent   []string // the paths of protected names that do not exist
 }
 
 const maxLinks = 40
@@ -78,16 +78,16 @@ func (p place) owner(writable []place) (place, bool) {
 	return place{}, false
 }
 
-// redirected is the error of a grant that a command could redirect.
+// redirected returns the error for a grant that a command could redirect.
 func (p place) redirected(w place) error {
 	return fmt.Errorf("sandbox: the path %s leads out of the writable directory %s to %s by a symbolic link: name %s itself, or no link", p.Path, w.Path, p.Real, p.Real)
 }
 
-// kernel lists the directories that are never writable: they are interfaces of the kernel.
+// kernel lists the directories that are never writable, because they are interfaces to the kernel.
 var kernel = []string{"/proc", "/sys"}
 
-// resolve resolves the paths of the policy for each command. No path may depend on entries that an earlier command could have
-// changed.
+// resolve resolves the paths of the policy. It is called for each command. No path may depend on entries that an earlier command
+// could have changed.
 func (p Policy) resolve(program string) (reach, error) {
 	var all []place
 	for _, path := range p.Writable {
@@ -121,7 +121,7 @@ func (p Policy) resolve(program string) (reach, error) {
 	return r, r.protect(all)
 }
 
-// read sorts the read-only paths.
+// read adds read-only paths either to ReadOnly or, within writable directories, to Fixed.
 func (r *reach) read(paths []string, writable []place) error {
 	for _, path := range paths {
 		ro, err := resolve(path)
@@ -175,7 +175,7 @@ func isFile(path string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// appeared returns an error if a protected name exists now that did not exist before.
+// appeared returns an error if a protected name that did not exist before exists now.
 func (r *reach) appeared() error {
 	for _, path := range r.absent {
 		if _, err := os.Lstat(path); err == nil {

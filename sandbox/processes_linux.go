@@ -16,27 +16,27 @@ import (
 )
 
 const (
-	// interval is the time between two measurements of consumption.
+	// interval is the time between two measurements of memory and processes.
 	interval = 50 * time.Millisecond
-	// rounds and pause limit the killing of processes that start others. Only processes of an unconfined command can leave their
-	// group and need more than one round.
+	// rounds and pause limit the attempts to kill processes that start other processes. Only the processes of an unconfined
+	// command can leave their group and thus require more than one round.
 	rounds = 2000
 	pause  = 5 * time.Millisecond
 )
 
 // processes are a command and its descendants.
 type processes struct {
-	main   int // the leader of their group
+	main   int // the leader of the process group
 	method Method
 	limits Limits
 	ended  chan struct{} // closed when main has ended
 
 	mu     sync.Mutex
-	reaped bool // main is no longer a process
+	reaped bool // whether main has been reaped
 	limit  string
 }
 
-// adopt makes this process the parent of all descendants that lose theirs.
+// adopt makes this process the parent of all descendants that lose their own parent.
 func adopt() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("prctl(PR_SET_CHILD_SUBREAPER): %w", err)
@@ -47,7 +47,7 @@ func adopt() error {
 	return nil
 }
 
-// dieWithParent starts the command so that it dies with its parent.
+// dieWithParent returns the attributes of a command that dies with its parent.
 func dieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
@@ -56,7 +56,7 @@ func dup(from, to int) error { return unix.Dup3(from, to, 0) }
 
 func executable() (string, error) { return "/proc/self/exe", nil }
 
-func undumpable() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) } // cannot fail with 0
+func undumpable() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) } // cannot fail for the value 0
 
 // children returns the processes whose parent is pid.
 func children(pid int) (pids []int) {
@@ -78,8 +78,8 @@ func children(pid int) (pids []int) {
 	return pids
 }
 
-// descendants returns the processes below pid, or only some of them if there are more than most. A most of zero or less means
-// unlimited.
+// descendants returns the processes below pid, or only some of them if there are more than most. If most is zero or negative, the
+// number is unlimited.
 func descendants(pid, most int) []int {
 	all := children(pid)
 	for i := 0; i < len(all) && (most <= 0 || len(all) <= most); i++ {
@@ -92,7 +92,7 @@ func descendants(pid, most int) []int {
 func memory(pid int) (sum int64) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return 0 // it has ended
+		return 0 // the process has ended
 	}
 	for line := range bytes.Lines(status) {
 		name, value, _ := bytes.Cut(line, []byte(":"))
@@ -137,7 +137,7 @@ func (p *processes) watch() {
 func (p *processes) reapOrphans() {
 	for _, pid := range children(os.Getpid()) {
 		if pid != p.main {
-			_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // WNOHANG does not reap a running process
+			_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // with WNOHANG, a running process is not reaped
 		}
 	}
 }
@@ -148,7 +148,7 @@ func (p *processes) terminate() {
 	defer p.mu.Unlock()
 	switch {
 	case p.reaped:
-	case p.method == Bubblewrap: // bwrap itself would end with all of them
+	case p.method == Bubblewrap: // a signal to bwrap would kill all of them
 		for _, pid := range descendants(p.main, 0) {
 			_ = syscall.Kill(pid, syscall.SIGTERM)
 		}
@@ -187,7 +187,7 @@ func (p *processes) wait() (status syscall.WaitStatus, err error) {
 	if err != nil {
 		return status, fmt.Errorf("waiting for the command: %w", err)
 	}
-	// The number of the group is not reused until its leader is reaped.
+	// The id of the group is not reused until the group's leader has been reaped.
 	p.mu.Lock()
 	_ = syscall.Kill(-p.main, syscall.SIGKILL)
 	_, err = syscall.Wait4(p.main, &status, 0, nil)
@@ -198,7 +198,7 @@ func (p *processes) wait() (status syscall.WaitStatus, err error) {
 	}
 	for range rounds {
 		for _, pid := range descendants(os.Getpid(), 0) {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // or it has ended
+			_ = syscall.Kill(pid, syscall.SIGKILL) // fails only if the process has ended
 		}
 		for {
 			pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)

@@ -30,7 +30,7 @@ func executable() (string, error) { return os.Executable() }
 
 func undumpable() {}
 
-// A cgroup exists on Linux only.
+// A cgroup exists only on Linux.
 type cgroup struct{}
 
 func newCgroup(Limits) cgroup { return cgroup{} }
@@ -38,7 +38,7 @@ func (cgroup) enter() error   { return nil }
 func (cgroup) leave() error   { return nil }
 func (cgroup) remove()        {}
 
-// watch does nothing: consumption is measured on Linux only.
+// watch does nothing, because memory and processes are measured only on Linux.
 func (p *processes) watch() {}
 
 func (p *processes) exceeded() string { return "" }
@@ -47,7 +47,7 @@ func (p *processes) signal(s syscall.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.reaped {
-		_ = syscall.Kill(-p.main, s) // or it has ended
+		_ = syscall.Kill(-p.main, s) // fails only if the process has ended
 	}
 }
 

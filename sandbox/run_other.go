@@ -7,7 +7,7 @@ import (
 	"os/exec"
 )
 
-// run only supports unconfined commands, and ends only the command itself.
+// run supports only unconfined commands, and ends only the command itself.
 func (c *Cmd) run() error {
 	if c.policy.Method != Unconfined {
 		return errors.New("sandbox: commands can only be confined on Linux: choose Unconfined if they may do anything")

@@ -27,7 +27,7 @@ type order struct {
 	Network bool
 	Limits  Limits
 	Wrapper string // the absolute path of bwrap, if Method is Bubblewrap
-	// Connector is the absolute path of slirp4netns, if the command has a network without the machine's loopback.
+	// Connector is the absolute path of slirp4netns, if the command has a network without the machine's loopback interface.
 	Connector string
 	Path      string
 	Args      []string
@@ -35,10 +35,10 @@ type order struct {
 	Env       []string
 }
 
-// A report is the outcome of a command. The first one only has the started process.
+// A report is the outcome of a command. The first report contains only the started process.
 type report struct {
 	Main   int
-	Error  string // the command did not start or could not be ended
+	Error  string // why the command did not start or could not be ended
 	Code   int
 	Signal string
 	Limit  string
@@ -84,7 +84,7 @@ func (c *Cmd) order() (o order, err error) {
 	if o.Path, err = lookPath(c.Args[0]); err != nil {
 		return o, err
 	}
-	// The supervisor has no PATH.
+	// The supervisor has no PATH, so the program is looked up here.
 	if o.Method == Bubblewrap {
 		if o.Wrapper, err = wrapper(); err != nil {
 			return o, err
@@ -107,7 +107,7 @@ func (c *Cmd) order() (o order, err error) {
 	return o, err
 }
 
-// lookPath returns the absolute path of a program, found by the PATH of this process.
+// lookPath returns the absolute path of a program, which is looked up in the PATH of this process.
 func lookPath(program string) (string, error) {
 	path, err := exec.LookPath(program)
 	if err != nil {
@@ -116,7 +116,7 @@ func lookPath(program string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// scratch makes the temporary directory, unless the command brings its own.
+// scratch creates the temporary directory, unless the caller has supplied one.
 func (c *Cmd) scratch(o *order) (dir string, err error) {
 	if !slices.ContainsFunc(c.Env, func(v string) bool { return strings.HasPrefix(v, "TMPDIR=") }) {
 		if dir, err = os.MkdirTemp("", "stone-sandbox-"); err != nil {
@@ -138,8 +138,8 @@ func (c *Cmd) scratch(o *order) (dir string, err error) {
 	return dir, nil
 }
 
-// supervise starts the supervisor and waits for its report. The end of the order's pipe
-// tells the supervisor that this process has ended.
+// supervise starts the supervisor and waits for its report. When this process ends, the pipe for the order is closed, which tells
+// the supervisor.
 func (c *Cmd) supervise(o order) error {
 	hide()
 	self, err := executable()
@@ -158,11 +158,11 @@ func (c *Cmd) supervise(o order) error {
 	defer fromSupervisor.Close()
 	cmd := exec.Command(self)
 	cmd.Args = []string{"stone-sandbox", supervisorRole}
-	// A program with the race detector sleeps for a second before it exits.
+	// By default, a program with the race detector sleeps for a second before it exits.
 	cmd.Env = []string{"GOMAXPROCS=1", "GORACE=atexit_sleep_ms=1"}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
 	cmd.ExtraFiles = []*os.File{orders, reports}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // away from the terminal and its signals
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // separate it from the terminal and the terminal's signals
 	cmd.WaitDelay = drain
 	err = cmd.Start()
 	closed := errors.Join(orders.Close(), reports.Close())
@@ -178,14 +178,14 @@ func (c *Cmd) supervise(o order) error {
 		err := dec.Decode(&r)
 		if started := r.Main; err == nil && started != 0 {
 			if err = dec.Decode(&r); err != nil {
-				// The supervisor was killed, or ran out of resources. Its child dies
-				// with it; the group of the child must be killed.
+				// The supervisor was killed, or ran out of resources. Its child dies with it, but the child's group must be
+				// killed.
 				_ = syscall.Kill(-started, syscall.SIGKILL)
 			}
 		}
 		waited := cmd.Wait()
 		if errors.Is(waited, exec.ErrWaitDelay) {
-			waited = nil // only an unconfined command can leave something behind
+			waited = nil // only an unconfined command can leave processes behind
 		}
 		ended <- errors.Join(err, waited)
 	}()
@@ -202,8 +202,8 @@ func (c *Cmd) supervise(o order) error {
 	return r.err()
 }
 
-// await waits until the command ends, and ends it when ctx is done. Errors of write and close are ignored: they mean that the
-// supervisor has ended.
+// await waits until the command ends, and stops it when ctx is done. Errors of Write and Close are ignored, because they mean
+// that the supervisor has ended.
 func await(ctx context.Context, ended <-chan error, toSupervisor io.WriteCloser) error {
 	select {
 	case err := <-ended:

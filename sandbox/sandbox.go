@@ -18,28 +18,27 @@ type Method string
 const (
 	Bubblewrap Method = "bubblewrap"
 	Landlock   Method = "landlock"
-	Unconfined Method = "unconfined" // enforces nothing but the limits
+	Unconfined Method = "unconfined" // enforces only the limits
 )
 
 // A Policy grants resources to a command. The zero value grants the system's programs and libraries, the command's executable and
 // a temporary directory, but no other files and no network.
 type Policy struct {
-	// Writable lists directories and files that the command may read and change.
-	// They must exist. An entry within another one adds nothing.
+	// Writable lists directories and files that the command may read and change. They must exist. An entry within another entry
+	// adds nothing.
 	//
-	// The names in Protected are read-only directly in each of these directories.
-	// List one here by its path to make it writable.
+	// Directly within each of these directories, the names in Protected are read-only. To make one of them writable, list its
+	// path here.
 	Writable []string
-	// ReadOnly lists directories and files that the command may read and execute.
-	// Missing ones are ignored. An entry inside a writable directory becomes
-	// read-only there.
+	// ReadOnly lists directories and files that the command may read and execute. Missing entries are ignored. An entry within a
+	// writable directory becomes read-only.
 	ReadOnly []string
-	// Network grants access to the servers that the host can reach, except those on its loopback. It needs Bubblewrap and the
-	// program slirp4netns, and supports only IPv4. Without it a command has no network. In both cases the command has its own
-	// loopback interface under Bubblewrap. Unix sockets that have an address are never available.
+	// Network grants access to the servers that the host can reach, except servers on the host's loopback interface. It requires
+	// Bubblewrap and the program slirp4netns, and supports only IPv4. Without Network, a command has no network. In both cases, a
+	// command under Bubblewrap has a loopback interface of its own. Unix sockets that have an address are never available.
 	Network bool
-	// Loopback, with Network, grants the host's unrestricted network, including every server on its loopback, where servers often
-	// require no authentication.
+	// Loopback, together with Network, grants unrestricted access to the host's network, including every server on its loopback
+	// interface, where servers often require no authentication.
 	Loopback bool
 	// Limits restrict the command's resources.
 	Limits Limits
@@ -48,18 +47,18 @@ type Policy struct {
 	Method Method
 }
 
-// Protected lists the names that are read-only in a writable directory: programs
-// outside the sandbox run commands from these directories.
+// Protected returns the names that are read-only in a writable directory, because programs outside the sandbox run commands from
+// these directories.
 func Protected() []string { return []string{".git", ".stone"} }
 
 // Limits apply to a command and its descendants. Zero means the default; a negative value means unlimited. The context limits a
 // command's duration.
 type Limits struct {
-	Memory    int64         // bytes of all processes together; 4 GiB by default
-	Processes int           // concurrent processes; 512 by default
-	FileSize  int64         // bytes of each written file; 4 GiB by default
-	OpenFiles int           // open files of each process; 4096 by default
-	CPU       time.Duration // processor time of each process; unlimited by default
+	Memory    int64         // the memory of all processes together, in bytes; 4 GiB by default
+	Processes int           // the number of concurrent processes; 512 by default
+	FileSize  int64         // the size of each written file, in bytes; 4 GiB by default
+	OpenFiles int           // the number of open files of each process; 4096 by default
+	CPU       time.Duration // the processor time of each process; unlimited by default
 }
 
 func (l Limits) complete() Limits {
@@ -99,7 +98,7 @@ func Find() (Method, error) {
 	return found.method, found.err
 }
 
-// weaker returns the reason why commands are confined by a method weaker than the strongest, or "".
+// weaker returns the reason why commands are confined by a weaker method than the strongest one, or "".
 func weaker() string {
 	m, err := Find()
 	if err != nil || found.weaker == "" {
@@ -108,7 +107,7 @@ func weaker() string {
 	return fmt.Sprintf("commands are confined by %s only (%s)", m, found.weaker)
 }
 
-// Check runs a command under the method. The error says why the method does not work on this machine.
+// Check runs a command under the method. An error says why the method does not work on this machine.
 func (m Method) Check() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

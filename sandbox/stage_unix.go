@@ -12,20 +12,20 @@ import (
 	"syscall"
 )
 
-// Descriptors of the first stage of a command.
+// The descriptors of the first stage of a command.
 const (
 	orderFile = 3
 	stateFile = 4
 	selfFile  = 5 // this program, for bubblewrap
-	infoFile  = 6 // where bubblewrap reports its child, and
+	infoFile  = 6 // where bubblewrap reports its child, if the command has its own network
 	namesFile = 7 // the resolver configuration, if the command has its own network
 )
 
-// confining is the message of the first stage before it becomes the command.
+// confining is the message that the first stage sends before it becomes the command.
 const confining = "."
 
-// start starts the command. Call started after the command has ended: it returns the
-// reason why the command did not start, or nil.
+// start starts the command. Call started after the command has ended; it returns the reason why the command did not start, or
+// nil.
 func (o order) start() (pid int, started func() error, err error) {
 	self, err := executable()
 	if err != nil {
@@ -73,10 +73,10 @@ func (o order) start() (pid int, started func() error, err error) {
 			err = network.connect(o.Connector)
 		}
 		if connected <- err; err == nil {
-			// A process that ended before reading everything reports the reason itself.
+			// A process that ends before reading everything reports the reason itself.
 			_ = json.NewEncoder(toStage).Encode(o)
 		}
-		_ = toStage.Close() // without an order the stage ends
+		_ = toStage.Close() // without an order, the stage ends
 	}()
 	return pid, func() error {
 		defer fromStage.Close()
@@ -96,7 +96,7 @@ func (o order) start() (pid int, started func() error, err error) {
 	}, nil
 }
 
-// confined applies the policy to this process and makes it the command.
+// confined applies the policy to this process and then executes the command in it.
 func confined() {
 	states := os.NewFile(stateFile, "states")
 	var o order

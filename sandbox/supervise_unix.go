@@ -12,23 +12,23 @@ import (
 	"syscall"
 )
 
-// Values of the first argument that make this program a supervisor or a first stage.
+// The values of the first argument that make this program a supervisor or a first stage.
 const (
 	supervisorRole = "stone-sandbox-supervisor"
 	confinedRole   = "stone-sandbox-confined"
 )
 
-// Descriptors of a supervisor.
+// The descriptors of a supervisor.
 const (
 	ordersFile  = 3
 	reportsFile = 4
 )
 
-// terminate is the byte after the order that requests the end of the command.
+// terminate is the byte, sent after the order, that requests the end of the command.
 const terminate = 't'
 
-// A supervisor or the first stage of a command never reaches main: a hook there could be
-// forgotten, and then commands would not be confined.
+// A supervisor or the first stage of a command is handled here and never reaches main, where the call could be forgotten and
+// commands would not be confined.
 func init() {
 	if len(os.Args) != 2 || os.Args[0] != "stone-sandbox" && os.Args[1] != confinedRole {
 		return
@@ -61,11 +61,11 @@ func supervisor() {
 	if err != nil {
 		r.Error = err.Error()
 	}
-	// No process remains to report an error to.
+	// There is no process left to which an error could be reported.
 	_ = json.NewEncoder(reports).Encode(r)
 }
 
-// supervise runs the command of the order to its end.
+// supervise runs the order's command until it ends.
 func (o order) supervise(control io.Reader, reports io.Writer) (report, error) {
 	if err := adopt(); err != nil {
 		return report{}, err
@@ -106,7 +106,7 @@ func (o order) supervise(control io.Reader, reports io.Writer) (report, error) {
 	return r, nil
 }
 
-// detach closes the streams of the command, so that they end with it.
+// detach closes this process's copies of the command's streams, so that the streams end with the command.
 func detach() {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -114,6 +114,6 @@ func detach() {
 	}
 	defer null.Close()
 	for fd := range 3 {
-		_ = dup(int(null.Fd()), fd) // as above
+		_ = dup(int(null.Fd()), fd) // if it fails, the streams also end with the supervisor
 	}
 }

@@ -10,30 +10,30 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Access identifies the caller of a request. Its error is shown to the caller, with status 401. It may be a
-// *api.Problem with another status.
+// Access identifies the caller of a request. An error is sent to the caller with status 401 or, if it is a *api.Problem, with
+// that problem's status.
 type Access interface {
 	Principal(r *http.Request) (Principal, error)
 }
 
-// Role is a permission of a caller.
+// A Role is a permission that a caller can have.
 type Role string
 
 // The roles. No role includes another.
 const (
 	Read   Role = "read"   // see pipelines, runs, nodes and questions
 	Start  Role = "start"  // start, cancel, resume and remove runs
-	Force  Role = "force"  // with Start: resume runs although their pipeline changed
-	Grant  Role = "grant"  // with Start: narrow the grant of a run, as parents do for children
+	Force  Role = "force"  // with Start: resume runs even if their pipeline has changed
+	Grant  Role = "grant"  // with Start: narrow a run's grant, as a parent run does for its children
 	Answer Role = "answer" // answer questions
-	Act    Role = "act"    // ask capabilities
+	Act    Role = "act"    // call capabilities
 	Scrape Role = "scrape" // read /metrics, which covers all tenants
 )
 
 // Principal is a caller.
 type Principal struct {
 	Name string
-	// By names the caller when its answers are recorded, such as "token ops"; Name if empty.
+	// By identifies the caller in recorded answers, for example as "token ops". If By is empty, Name is used.
 	By     string
 	Tenant string // up to 64 of a-z, A-Z, 0-9, "-" and "_"; empty means no tenant: the caller sees all runs
 	Roles  []Role // nil means all
@@ -41,17 +41,18 @@ type Principal struct {
 	Grant []string
 	// Limits apply to each run that the caller starts.
 	Limits budget.Limits
-	// PerMinute limits the caller's requests, and Runs its concurrent runs, in each server. Nil means unlimited. Callers with the
-	// same Name share both limits.
+	// PerMinute is the maximum number of the caller's requests per minute, and Runs the maximum number of its concurrent runs, on
+	// each server. Nil means unlimited. Callers with the same Name share both limits.
 	PerMinute, Runs *int
-	// Streams limits the caller's open event streams, watched lists and waits for results, in each server; Config.Streams if
-	// zero. Callers with the same Name share the limit.
+	// Streams is the maximum number of event streams, watched lists and waits for results that the caller may have open on each
+	// server. Zero means Config.Streams. Callers with the same Name share the limit.
 	Streams int
-	// Interactive permits api.Start.Interactive, which gives a run precedence where requests to a model are limited, and a
-	// positive api.Start.Priority. Without it they have no effect.
+	// Interactive permits the caller to use api.Start.Interactive, which gives a run precedence when requests to a model are
+	// limited, and a positive api.Start.Priority. Otherwise both fields have no effect.
 	Interactive bool
 	// USDADay limits the daily (UTC) cost of everything that the caller starts, in all servers that share the journal. Nil means
-	// unlimited. With a limit, answers to its capability requests are kept, so that they count after a restart.
+	// unlimited. If USDADay is set, the answers to the caller's capability requests are kept, so that they still count after a
+	// restart.
 	USDADay *float64
 }
 
@@ -61,10 +62,10 @@ func (p Principal) may(role Role) bool { return p.Roles == nil || slices.Contain
 // tenantName matches the names of tenants. Ids of runs start with the name and a dot.
 var tenantName = regexp.MustCompile(`^[A-Za-z0-9_-]{0,64}$`)
 
-// by names the caller when its answers are recorded.
+// by returns the name under which the caller's answers are recorded.
 func (p Principal) by() string { return cmp.Or(p.By, p.Name) }
 
-// labels are the labels of every run that the caller sees.
+// labels returns the labels that every run visible to the caller has.
 func (p Principal) labels() map[string]string {
 	if p.Tenant == "" {
 		return map[string]string{}
@@ -72,12 +73,12 @@ func (p Principal) labels() map[string]string {
 	return map[string]string{tenantLabel: p.Tenant}
 }
 
-// sees reports whether the run exists for the caller.
+// sees reports whether the caller may see the run.
 func (p Principal) sees(run journal.RunInfo) bool {
 	return p.Tenant == "" || run.Labels[tenantLabel] == p.Tenant
 }
 
-// everyone is the default Access.
+// everyone is the default Access: it admits every caller with all roles.
 type everyone struct{}
 
 func (everyone) Principal(*http.Request) (Principal, error) {

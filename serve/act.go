@@ -25,10 +25,10 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// postAct answers the envelope of a request in its notation. With the parameter id or an Idempotency-Key, the run of that name
-// keeps the answer: repeating the request returns it again, waits for it, or continues the run after a server was stopped; a
-// different request is a conflict. Without the parameter, a client that disconnects cancels its request. A client that accepts
-// text/event-stream receives the answer in pieces before the envelope.
+// postAct answers a capability request in the notation of its envelope, JSON or EDN. With the parameter id or an Idempotency-Key,
+// a run with that id keeps the answer. Repeating the request returns this answer, waits for it, or continues a run whose server
+// was stopped; a different request with the same id is a conflict. Without the parameter, a client that disconnects cancels its
+// request. A client that accepts text/event-stream receives the answer in pieces before the envelope.
 func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) error {
 	if s.cfg.Applicator == nil {
 		return notFound("this server has no capabilities")
@@ -75,12 +75,12 @@ func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) 
 			w.Header().Set("Retry-After", retryAfter)
 		}
 		w.WriteHeader(status)
-		_, _ = w.Write(text.Bytes()) // or the client has gone
+		_, _ = w.Write(text.Bytes()) // an error means that the client is gone
 		return nil
 	}
 	lines := newEventStream(w)
 	out.W, cfg.Watch = sentLines{lines}, out
-	_ = out.Respond(s.answerOnce(ctx, r, who, id, data, cfg)) // or the client has gone
+	_ = out.Respond(s.answerOnce(ctx, r, who, id, data, cfg)) // an error means that the client is gone
 	return nil
 }
 
@@ -92,7 +92,7 @@ func (s *Server) counted(ctx context.Context, who Principal, id string) (string,
 	return id, s.solvent(ctx, who.Name, who.USDADay)
 }
 
-// actConfig is the Config of a caller's requests.
+// actConfig returns the configuration for a caller's capability requests.
 func (s *Server) actConfig(who Principal) stone.Config {
 	return stone.Config{Grant: grants.Narrow(append([]string{}, s.cfg.Grant...), who.Grant), Policy: s.cfg.Policy, Recorder: journal.Redact()}
 }
@@ -106,7 +106,7 @@ func (s sentLines) Write(line []byte) (int, error) {
 	return len(line), s.err
 }
 
-// rawBody reads the body of a request whose fields are not all known here.
+// rawBody reads a request body that may contain unknown fields.
 func rawBody(r *http.Request, types ...string) ([]byte, error) {
 	if err := protocol.WantType(r, types...); err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (s *Server) answerRequest(ctx context.Context, who Principal, id string, ap
 		return call.Response{Trace: respond.TraceIn(data), Err: err}
 	}
 	if err := app.CheckRequest(spec); err != nil {
-		return call.Response{Trace: trace, Err: err} // nothing was kept
+		return call.Response{Trace: trace, Err: err} // no run keeps this error
 	}
 	recorded, info := false, journal.RunInfo{Pipeline: "act"}
 	if id != "" {
@@ -184,8 +184,8 @@ func actStatus(err error) int {
 	return http.StatusBadGateway
 }
 
-// work counts a request without a pipeline among its caller's requests, until done is called. The context has the values of
-// Config.Base, and ends with the request or after the server's grace period.
+// work counts a request that has no pipeline among its caller's concurrent runs until done is called. The context has the values
+// of Config.Base, and ends with the request or after the server's grace period.
 func (s *Server) work(request context.Context, who Principal) (ctx context.Context, done func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,7 +198,7 @@ func (s *Server) work(request context.Context, who Principal) (ctx context.Conte
 	ctx = limit.Ranked(context.WithoutCancel(s.cfg.Base()), limit.Rank{Tenant: turnOf(source{Owner: who.Name, Published: "act"}, who.Tenant)})
 	ctx, cancel := context.WithCancel(s.meters.context(ctx))
 	stop := context.AfterFunc(request, cancel)
-	key := "act/" + freshID() // no run has a name with a slash
+	key := "act/" + freshID() // no run ID contains a slash
 	s.active[key] = &active{owner: who.Name, pipeline: "act", cancel: cancel}
 	s.running.Add(1)
 	go func() {

@@ -36,7 +36,7 @@ func (s *Server) openQuestions(w http.ResponseWriter, r *http.Request, who Princ
 	}})
 }
 
-// askedSelection reads the query of a list of questions: limit, from and, for the questions of one run, open.
+// askedSelection reads the query of a request for a list of questions: limit, from and, for the questions of one run, open.
 func (s *Server) askedSelection(ctx context.Context, who Principal, values url.Values, q journal.QuestionQuery) (journal.QuestionQuery, int, error) {
 	limit := journal.DefaultLimit
 	for name := range values {
@@ -55,7 +55,7 @@ func (s *Server) askedSelection(ctx context.Context, who Principal, values url.V
 					return q, 0, unreadable("the parameter from is none of this server: want the next of a page")
 				}
 				info, err := s.owned(ctx, who, run)
-				if errors.Is(err, journal.ErrNoRun) { // the client did not name the run
+				if errors.Is(err, journal.ErrNoRun) { // the run was removed; the client did not ask for it by name
 					return q, 0, conflict("the list has changed: read it from the start")
 				}
 				if err != nil {
@@ -111,8 +111,8 @@ func (s *Server) asksFew(ctx context.Context, t *task) error {
 	return nil
 }
 
-// askedPage reads a page of questions, which ends at the limit or when it is large: no text is truncated, because a person must
-// answer it.
+// askedPage reads a page of questions. A page ends at the limit or when its texts have become large. No text is truncated,
+// because a person must answer it.
 func (s *Server) askedPage(ctx context.Context, who Principal, q journal.QuestionQuery, limit int) (out api.Questions, err error) {
 	page, more, err := view.Page(s.cfg.Journal.EachQuestion(ctx, q), limit, pageBytes)
 	out.Questions = []api.Question{}
@@ -149,7 +149,7 @@ func (s *Server) runQuestions(w http.ResponseWriter, r *http.Request, who Princi
 	return reply(w, http.StatusOK, page)
 }
 
-// postAnswer answers a question, after which the run continues.
+// postAnswer answers a question, so that its run continues.
 func (s *Server) postAnswer(w http.ResponseWriter, r *http.Request, who Principal) error {
 	var answer api.Answer
 	if err := readBody(r, &answer); err != nil {
@@ -168,7 +168,7 @@ func (s *Server) postAnswer(w http.ResponseWriter, r *http.Request, who Principa
 	return reply(w, http.StatusOK, run(who, info))
 }
 
-// unclear is the error of an answer with neither or both of response and cancel. It lists the choices.
+// unclear returns the error for an answer that has neither or both of response and cancel. The error lists the choices.
 func (s *Server) unclear(ctx context.Context, info journal.RunInfo, a api.Answer) error {
 	want, i := "a text", 0
 	for q, err := range s.cfg.Journal.EachQuestion(ctx, journal.QuestionQuery{Run: info.ID}) {
@@ -210,7 +210,7 @@ func (s *Server) answer(ctx context.Context, who Principal, info journal.RunInfo
 	}
 	run, err := s.resume(ctx, info, task{})
 	if stopped := info.State == journal.Waiting || info.State == journal.Answered || info.State == journal.Refused; err == nil && stopped {
-		_ = waitFor(ctx, run.started) // the state shows whether it was refused
+		_ = waitFor(ctx, run.started) // if it was refused, its state says so
 	}
 	return nil // if the pipeline is not published here, another process resumes it
 }

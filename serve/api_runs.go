@@ -19,7 +19,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// oneRun is the cheapest query.
+// oneRun is the cheapest query of a journal, used to check that it can be read.
 var oneRun = journal.Query{Limit: 1}
 
 // runName matches the names that a caller may give a run.
@@ -90,7 +90,7 @@ func (s *Server) owned(ctx context.Context, who Principal, id string) (journal.R
 	return info, err
 }
 
-// selected reads the query for a list of the caller's runs.
+// selected reads the query of a request for a list of the caller's runs.
 func (s *Server) selected(ctx context.Context, who Principal, values url.Values) (q journal.Query, err error) {
 	if q, err = filter.Query(values); err != nil {
 		return q, unreadable("%v", err)
@@ -106,8 +106,8 @@ func (s *Server) selected(ctx context.Context, who Principal, values url.Values)
 	return q, nil
 }
 
-// listRuns lists runs by the parameters of the query: state, pipeline, text, min-usd, since, until, ended-since, before, limit,
-// and label.NAME.
+// listRuns lists the runs that match the query parameters: state, pipeline, text, min-usd, since, until, ended-since, before,
+// limit, and label.NAME.
 func (s *Server) listRuns(w http.ResponseWriter, r *http.Request, who Principal) error {
 	values := r.URL.Query()
 	if streams(r) {
@@ -135,12 +135,12 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request, who Principal)
 
 const (
 	maxPage   = filter.MaxPage
-	pageBytes = 4 << 20 // approximate bytes of the runs on a page
-	somePage  = 16      // runs read at once while their size is unknown
+	pageBytes = 4 << 20 // approximate maximum size of the runs on a page
+	somePage  = 16      // runs read at a time while their size is unknown
 )
 
-// pageOf reads the runs of a page and reports whether there may be more: a page ends at the limit or when it is large. Only a few
-// large runs are in memory at once.
+// pageOf reads the runs of a page and reports whether there may be more. A page ends at the limit or when its runs have become
+// large. Only a few large runs are in memory at the same time.
 func pageOf(ctx context.Context, a journal.Journal, q journal.Query) (runs []journal.RunInfo, more bool, err error) {
 	limit, before, some, size := q.Limit, q.Before, somePage, 0
 	for {
@@ -149,7 +149,7 @@ func pageOf(ctx context.Context, a journal.Journal, q journal.Query) (runs []jou
 			q.Before = runs[len(runs)-1].ID
 		}
 		next, err := a.Runs(ctx, q)
-		if errors.Is(err, journal.ErrNoRun) && len(runs) > 0 { // it was removed meanwhile
+		if errors.Is(err, journal.ErrNoRun) && len(runs) > 0 { // the first run of the next page was removed meanwhile
 			runs = runs[:len(runs)-1]
 			continue
 		}
@@ -169,7 +169,7 @@ func pageOf(ctx context.Context, a journal.Journal, q journal.Query) (runs []jou
 	}
 }
 
-// sizeOf returns the approximate bytes of a run in the journal.
+// sizeOf returns the approximate size of a run in the journal, in bytes.
 func sizeOf(r journal.RunInfo) int {
 	n := 256 + len(r.ID) + len(r.Pipeline) + len(r.Source) + len(r.Revision) + len(dag.ID{})*len(r.Heads)
 	for name, value := range r.Labels {
@@ -195,11 +195,11 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request, who Principal) e
 	return reply(w, http.StatusOK, run(who, info))
 }
 
-// maxWait is the maximum of the parameter wait.
+// maxWait is the maximum value of the parameter wait.
 const maxWait = time.Minute
 
-// getResult answers with the run and its result, at once or when the run stops within
-// the time of the parameter wait. The status is 202 while it has not stopped.
+// getResult replies with the run and its result: at once, or when the run stops within the time given by the parameter wait. The
+// status is 202 if the run has not stopped.
 func (s *Server) getResult(w http.ResponseWriter, r *http.Request, who Principal) error {
 	text := cmp.Or(r.URL.Query().Get("wait"), "0")
 	wait, err := time.ParseDuration(text)
@@ -263,7 +263,7 @@ func (s *Server) await(ctx context.Context, who Principal, info journal.RunInfo)
 	return out, err
 }
 
-// goesOn reports whether a run in the state continues without a person.
+// goesOn reports whether a run in this state continues without a person's help.
 func goesOn(state journal.State) bool {
 	switch state {
 	case journal.Running, journal.Drained, journal.Interrupted, journal.Answered:
@@ -272,7 +272,7 @@ func goesOn(state journal.State) bool {
 	return false
 }
 
-// runs reports whether this process runs a run, even if the journal still has it as waiting.
+// runs reports whether this process is executing a run, even if the journal still lists the run as waiting.
 func (s *Server) runs(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -282,13 +282,13 @@ func (s *Server) runs(key string) bool {
 // pollEvery is the interval at which a run of another process is polled.
 const pollEvery = 200 * time.Millisecond
 
-// settled returns the run when it has stopped, or after a moment.
+// settled returns the run when it has stopped in this process. A run of another process is returned after a short delay.
 func (s *Server) settled(ctx context.Context, info journal.RunInfo) (journal.RunInfo, error) {
 	s.mu.Lock()
 	run := s.active[info.ID]
 	s.mu.Unlock()
 	if run != nil {
-		if waitFor(ctx, run.ended) == nil { // otherwise the state shows its progress
+		if waitFor(ctx, run.ended) == nil { // otherwise the run's state in the journal is returned
 			return s.left(context.WithoutCancel(ctx), run)
 		}
 	} else {
@@ -330,7 +330,7 @@ func (s *Server) cancelRun(w http.ResponseWriter, r *http.Request, who Principal
 	return reply(w, http.StatusOK, run(who, info))
 }
 
-// resumeRun resumes a run that has stopped. It retries a failed one.
+// resumeRun resumes a stopped run. If the run has failed, its failed step is retried.
 func (s *Server) resumeRun(w http.ResponseWriter, r *http.Request, who Principal) error {
 	var how api.Resume
 	if r.ContentLength != 0 {
@@ -351,7 +351,7 @@ func (s *Server) resumeRun(w http.ResponseWriter, r *http.Request, who Principal
 	return reply(w, http.StatusAccepted, run(who, info))
 }
 
-// restart resumes a run for a caller. It returns when the run has started or was refused.
+// restart resumes a run for a caller. It returns when the run has started or has been refused.
 func (s *Server) restart(ctx context.Context, who Principal, info journal.RunInfo, how api.Resume) error {
 	if how.Force && !who.may(Force) {
 		return lacking(Force)
@@ -397,7 +397,7 @@ func (s *Server) removeRun(w http.ResponseWriter, r *http.Request, who Principal
 	return nil
 }
 
-// remove removes a run of a caller.
+// remove removes one of a caller's runs.
 func (s *Server) remove(ctx context.Context, who Principal, id string) error {
 	info, err := s.owned(ctx, who, id)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 
 // This file runs pipelines whose models answer in batches. A waiting run occupies no process; the server polls it.
 
-// batchLabel is the label by which such runs are found.
+// batchLabel is the label of these runs, by which they are found.
 const batchLabel = "batch"
 
-// batched configures visits to a run with batches or to a canceled run.
+// batched sets the visit function of a task whose run uses batches or is to be canceled.
 func (s *Server) batched(ctx context.Context, t *task) error {
 	if t.start.Batch {
 		t.source.Batch, t.keep.Labels[batchLabel] = true, "true"
@@ -40,8 +40,8 @@ func (s *Server) batched(ctx context.Context, t *task) error {
 	return nil
 }
 
-// cancelStopped cancels a stopped run from its records. It uses the pipeline to cancel the run's tasks at other agents and its
-// batches.
+// cancelStopped cancels a stopped run in the journal. If the run's pipeline is published, it also cancels the tasks that the run
+// started at other agents, and its batches.
 func (s *Server) cancelStopped(ctx context.Context, t task) error {
 	if !t.Ashlar.IsZero() {
 		run := t.run
@@ -62,7 +62,7 @@ func (s *Server) cancelStopped(ctx context.Context, t task) error {
 	return s.inBatches(ctx, t)
 }
 
-// inBatches visits a run once. If the run is to be canceled, it first cancels the batches.
+// inBatches continues a run until it waits for its batches again. If the run is to be canceled, its batches are canceled first.
 func (s *Server) inBatches(ctx context.Context, t task) error {
 	cfg := batches.Config{Journal: s.cfg.Journal.(timed).Journal, NoWait: true}
 	if t.cancel {
@@ -83,23 +83,23 @@ func (s *Server) look(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if since := time.Since(info.Ended); since >= 0 && since < lookAfter(info, s.cfg.Scan) || s.busy() >= resumeAtOnce { // a clock set back must not delay runs
+		if since := time.Since(info.Ended); since >= 0 && since < lookAfter(info, s.cfg.Scan) || s.busy() >= resumeAtOnce { // a clock that was set back must not delay runs
 			continue
 		}
 		if src, ok := sourceOf(info); ok && src.Batch {
-			_, _ = s.resume(ctx, info, task{quiet: true}) // fails for other pipelines, and while the server is closing
+			_, _ = s.resume(ctx, info, task{quiet: true}) // an error means that the pipeline is not published or the server is closing
 		}
 	}
 	return nil
 }
 
-// lookAfter is the pause before the next poll of a run's batches: an eighth of its age. Every server can compute it
+// lookAfter returns the pause before a run's batches are polled again: an eighth of the run's age. Every server can compute it
 // from the journal.
 func lookAfter(info journal.RunInfo, scan time.Duration) time.Duration {
 	return min(max(info.Ended.Sub(info.Started)/8, scan), max(10*time.Minute, scan))
 }
 
-// asksForBatch reports whether a question waits for a batch, not for a person.
+// asksForBatch reports whether a question is waiting for a batch, not for a person.
 func asksForBatch(src source, q journal.Question) bool {
 	return src.Batch && q.Name == batches.Question
 }

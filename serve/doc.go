@@ -14,12 +14,12 @@
 //
 // # Runs
 //
-// A run is started with PUT /v1/runs/ID, where the caller chooses the id, or with POST /v1/runs. It is in the journal before the
-// reply. Repeating the request returns the same run, in any process; another request with that id is a conflict. So a caller that
-// lost a reply sends its request again.
+// A run is started with PUT /v1/runs/ID, where the caller chooses the id, or with POST /v1/runs. The run is recorded in the
+// journal before the reply is sent. A repeated request returns the same run, whichever process receives it; a different request
+// with that id is a conflict. So a caller that did not receive a reply can send its request again.
 //
-// Several servers may share a journal. Each resumes unheld runs of published pipelines: runs of a server that was stopped or
-// died, and runs whose questions have been answered.
+// Several servers may share a journal. Each resumes the runs of its pipelines that no process is executing: runs whose server was
+// stopped or died, and runs whose questions have been answered.
 //
 // # Protocols
 //
@@ -28,10 +28,10 @@
 //
 // # Callers
 //
-// Config.Access identifies callers. A caller with a tenant sees and starts only runs of that tenant; to it other
-// tenants' runs do not exist.
+// Config.Access identifies callers. A caller with a tenant can see and start only runs of that tenant; runs of other tenants are
+// reported as not found.
 //
-// A caller's roles range from [Read] to [Act]; [Scrape] permits only metrics.
+// A caller's roles, from [Read] to [Act], determine what it may do; [Scrape] permits only reading metrics.
 //
 // # Notices
 //

@@ -11,15 +11,15 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// beat is the interval between comments on an idle stream, which make proxies keep the connection open.
+// beat is the interval between comments on an idle stream. The comments make proxies keep the connection open.
 const beat = 15 * time.Second
 
-// getEvents streams a run: an event "step" for each start and end of a step, and an event "state" for each state in which the run
-// stops. The stream ends when the run is over or the server shuts down. A client that reconnects with Last-Event-ID, to any
-// server of the journal, gets every event once. If the run no longer has that place, because it was removed and started again or
-// the journal lost rows, the stream sends an event "reset" and then everything from the first step. With said=true, the stream
-// also has events "said" with the answers that models are writing, if this process executes the run. A client that reconnects
-// after the end gets status 204 and no stream, which stops an EventSource.
+// getEvents streams a run: it sends an event "step" when a step starts or ends, and an event "state" when the run stops. The
+// stream ends when the run is over or the server shuts down. A client that reconnects with Last-Event-ID, to any server that
+// shares the journal, receives every event once. If the run no longer has this event, because the run was removed and started
+// again or the journal lost rows, the stream sends an event "reset" and then all events from the first step on. With said=true,
+// the stream also sends events "said" with the answers that models are writing, if this process executes the run. A client that
+// reconnects after the end gets status 204 and no stream, which stops an EventSource.
 func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, who Principal) error {
 	info, err := s.find(r, who)
 	if err != nil {
@@ -50,7 +50,7 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, who Principal
 	defer leave()
 	out := newEventStream(w)
 	out.at = at
-	// A client whose stream starts at "now" must know that place before the first event.
+	// A client whose stream starts at "now" must know its place in the stream before the first event.
 	out.write([]byte(": \n"))
 	if at != (place{}) && at.String() != r.Header.Get("Last-Event-ID") {
 		out.write([]byte("id: " + at.String() + "\n"))
@@ -68,14 +68,14 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, who Principal
 	return nil // the client is gone or will reconnect
 }
 
-// nothingAfter reports whether the state at a place is the last event of a run.
+// nothingAfter reports whether the state at a place is the last event of a run, so that no further event can follow.
 func (s *Server) nothingAfter(ctx context.Context, info journal.RunInfo, at place) bool {
 	last, err := s.cfg.Journal.Last(ctx, info.ID)
 	return err == nil && last == at.seq && info.State == at.state && api.Run{State: info.State}.Over()
 }
 
-// placeOf returns the place after which the stream of a request starts: its Last-Event-ID, or else its parameter after, which may
-// be "now". Reset means that the run has no such place, so the stream starts at the first step.
+// placeOf returns the place after which a request's stream starts. The place is given by the header Last-Event-ID or else by the
+// parameter after, which may be "now". Reset means that the run has no such place, so the stream starts at the first step.
 func (s *Server) placeOf(r *http.Request, run string) (at place, reset bool, err error) {
 	text := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after"))
 	if text == "" {
@@ -122,7 +122,7 @@ func newPulse(s *Server, r *http.Request, who Principal) pulse {
 func (p pulse) stop() { p.beats.Stop() }
 
 // wait returns true after news, a piece of an answer, or a beat. It returns false if the stream must end: the client is gone or
-// may no longer read it, or the server is closing.
+// is no longer permitted to read it, or the server is closing.
 func (p pulse) wait(out *eventStream, news, said <-chan struct{}) bool {
 	select {
 	case <-news:
@@ -141,8 +141,8 @@ func (p pulse) wait(out *eventStream, news, said <-chan struct{}) bool {
 	return true
 }
 
-// stream sends the events of a feed until there are no more, the client is gone or may no longer read them, or the server shuts
-// down.
+// stream sends the events of a feed until the feed ends, the client is gone or is no longer permitted to read it, or the server
+// shuts down.
 func (s *Server) stream(r *http.Request, who Principal, f *feed, out *eventStream, listens *listener) {
 	p := newPulse(s, r, who)
 	defer p.stop()
@@ -169,8 +169,8 @@ func (s *Server) stream(r *http.Request, who Principal, f *feed, out *eventStrea
 	}
 }
 
-// catchUp sends rows from the journal that the feed no longer has. If the journal has none, the stream continues at the start of
-// the feed, so each call advances the client.
+// catchUp sends rows that the feed has already dropped, which it reads from the journal. If the journal has no such rows, the
+// stream continues at the feed's first frame, so each call makes progress.
 func (s *Server) catchUp(ctx context.Context, f *feed, out *eventStream) error {
 	from := f.oldest()
 	frames, err := s.earlier(ctx, f, out.at)
@@ -187,8 +187,8 @@ func (s *Server) catchUp(ctx context.Context, f *feed, out *eventStream) error {
 	return out.err
 }
 
-// earlier reads the next rows after a place, up to the first row of the feed. It reads them before sending, so a slow client does
-// not delay others.
+// earlier reads the next rows after a place, up to the first row of the feed. All are read before any is sent, so a slow client
+// does not delay others.
 func (s *Server) earlier(ctx context.Context, f *feed, at place) (frames []frame, err error) {
 	leave, err := s.places.enter(ctx, s.drain, f.who.Tenant)
 	if err != nil {
@@ -216,8 +216,8 @@ func (s *Server) earlier(ctx context.Context, f *feed, at place) (frames []frame
 type eventStream struct {
 	w     http.ResponseWriter
 	flush *http.ResponseController
-	at    place // of the last event
-	err   error // of the connection
+	at    place // place of the last event sent
+	err   error // first error when writing to the connection
 }
 
 // newEventStream sets the headers of a reply that is a stream of events.
@@ -250,7 +250,7 @@ func (e *eventStream) send() {
 	}
 }
 
-// over reports whether a run in the state does not continue by itself.
+// over reports whether a run in this state has stopped and will not continue by itself.
 func over(state journal.State) bool {
 	return state == journal.Done || state == journal.Failed || state == journal.Canceled
 }

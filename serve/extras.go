@@ -13,21 +13,23 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// An extra adds behavior to starting and resuming runs, without being known there by name. Each function may be nil.
+// An extra adds behavior to starting and resuming runs, so that the code that starts runs need not know about it. Each function
+// may be nil.
 type extra struct {
-	// Before checks a run that is about to be started, or resumed if its journal.Options say so. It may add to the run's record.
+	// Before checks a run that is about to start, or to be resumed if its journal.Options say so. It may add data to the run's
+	// record.
 	Before func(ctx context.Context, t *task) error
-	// Watch returns a watcher for the run in this process, or nil. Its optional method End is called after the run has stopped
-	// here. See watcherOf.
+	// Watch returns a watcher for the run in this process, or nil. If the watcher has a method End, it is called after the run
+	// has stopped in this process. See watcherOf.
 	Watch func(ctx context.Context, t *task) event.Watcher
-	// After is called when the run has stopped after progress.
+	// After is called when the run has stopped after making progress.
 	After func(t *task, info journal.RunInfo)
 }
 
-// An ender is a watcher that is told when its run has stopped in this process.
+// An ender is a watcher that is notified when its run has stopped in this process.
 type ender interface{ End() }
 
-// surrounding returns the extras of a server. Each Before sees the additions of earlier ones.
+// surrounding returns the extras of a server. Each Before function sees what earlier ones added to the task.
 func (s *Server) surrounding() []extra {
 	return []extra{
 		{Before: atStart(s.shows)},
@@ -48,7 +50,7 @@ func (s *Server) surrounding() []extra {
 	}
 }
 
-// atStart turns a check into a Before. A resumed run has already passed the check.
+// atStart returns a Before function that applies a check to new runs only. A resumed run has already passed the check.
 func atStart(check func(context.Context, *task) error) func(context.Context, *task) error {
 	return func(ctx context.Context, t *task) error {
 		if t.keep.Resume {
@@ -58,7 +60,7 @@ func atStart(check func(context.Context, *task) error) func(context.Context, *ta
 	}
 }
 
-// before calls the Before of each extra.
+// before calls the Before function of each extra.
 func (s *Server) before(ctx context.Context, t *task) error {
 	for _, e := range s.extras {
 		if e.Before == nil {
@@ -71,7 +73,7 @@ func (s *Server) before(ctx context.Context, t *task) error {
 	return nil
 }
 
-// watcherOf returns the watcher of a type that watches a run of this process, or the zero value.
+// watcherOf returns the watcher that has the type T and watches a run of this process, or the zero value if there is none.
 func watcherOf[T event.Watcher](s *Server, key string) (w T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +87,7 @@ func watcherOf[T event.Watcher](s *Server, key string) (w T) {
 	return w
 }
 
-// labeled gives a run the labels of its request and its tenant.
+// labeled adds the labels of its request and its tenant to a run.
 func labeled(_ context.Context, t *task) error {
 	if err := bounds.CheckLabels(t.start.Labels); err != nil {
 		return unreadable("%v", err)

@@ -9,7 +9,7 @@ import (
 // mostPriority is the highest priority, and its negative the lowest.
 const mostPriority = 100
 
-// prioritized gives a run its priority, at most 0 for callers that are not interactive.
+// prioritized sets the priority of a run. The priority is at most 0 for callers that are not interactive.
 func prioritized(_ context.Context, t *task) error {
 	if t.source.Priority = t.start.Priority; max(t.source.Priority, -t.source.Priority) > mostPriority {
 		return unreadable("priority %d: want -%d to %[2]d", t.source.Priority, mostPriority)
@@ -20,7 +20,7 @@ func prioritized(_ context.Context, t *task) error {
 	return nil
 }
 
-// turnOf returns the group in which a run takes turns: its tenant, else its caller, else its pipeline.
+// turnOf returns the name of the group in which a run takes turns: its tenant or, if empty, its owner or else its pipeline.
 func turnOf(src source, tenant string) string {
 	switch {
 	case tenant != "":
@@ -31,8 +31,9 @@ func turnOf(src source, tenant string) string {
 	return "pipeline " + src.Published
 }
 
-// fair returns the due runs in the order of their resumption, as far as there is room: tenants take turns, each starting with its
-// highest priority. So a run waits for at most one run of each other tenant per run of its own tenant.
+// fair returns the due runs in the order in which to resume them, as many as there is room for. Tenants take turns, each starting
+// with its runs of the highest priority. So for each run of its own tenant ahead of it, a run waits for at most one run of every
+// other tenant.
 func fair(due []dueRun) []dueRun {
 	type place struct {
 		dueRun
@@ -45,7 +46,7 @@ func fair(due []dueRun) []dueRun {
 		src, _ := sourceOf(d.RunInfo)
 		all[i] = place{dueRun: d, tenant: turnOf(src, d.Labels[tenantLabel]), priority: src.Priority}
 	}
-	// A tenant's runs with equal priority go in the order in which they started.
+	// A tenant's runs with equal priority are resumed in the order in which they started.
 	slices.SortStableFunc(all, func(a, b place) int {
 		return cmp.Or(cmp.Compare(b.priority, a.priority), a.Started.Compare(b.Started))
 	})

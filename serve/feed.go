@@ -12,8 +12,8 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// A place is the position of a client in the events of a run: the position of a row in the journal, and the state that
-// was sent there, if any. It is the id of an event, so that any server can continue from it.
+// A place is the position of a client in the events of a run: the position of a row in the journal and the state, if any, that
+// was sent after this row. A place is used as an event's id, so any server can continue a stream from it.
 type place struct {
 	seq   int64
 	state journal.State
@@ -35,7 +35,7 @@ func readPlace(text string) (p place, err error) {
 	return p, nil
 }
 
-// A frame is an event in its sent form.
+// A frame is an event as it is sent to clients.
 type frame struct {
 	place
 	text []byte
@@ -50,13 +50,14 @@ func stepFrame(row journal.Row) (frame, error) {
 	return newFrame(place{seq: row.Seq}, "step", api.Event{Step: &row})
 }
 
-// The frames that a feed keeps for slow or reconnecting clients.
+// Limits of the frames that a feed keeps for slow or reconnecting clients.
 const (
 	maxFrames     = 1024
 	maxFrameBytes = 1 << 20
 )
 
-// A feed has the newest events of a run for all clients of a tenant. One goroutine produces them as long as there are clients.
+// A feed holds the newest events of a run for all clients of a tenant that stream the run. One goroutine produces the events as
+// long as there are clients.
 type feed struct {
 	s       *Server
 	who     Principal
@@ -65,19 +66,19 @@ type feed struct {
 	clients int // guarded by Server.mu
 
 	mu     sync.Mutex
-	from   place // the feed has all frames after it
+	from   place // all frames after this place are in the feed
 	last   place
 	frames []frame
 	bytes  int
-	again  context.CancelFunc // cancels the follower, so that it starts again at last
+	again  context.CancelFunc // cancels the follower's context, so that it starts again at last
 	news   chan struct{}      // closed when anything changes
 	over   bool               // there will be no more frames
 }
 
-// A feedKey names a feed. Tenants know a run by different names.
+// A feedKey identifies a feed. Tenants know a run by different ids.
 type feedKey struct{ tenant, run string }
 
-// join returns the feed of a run for a client at a place, and a function that leaves it.
+// join adds a client at a place to the feed of a run. The client must call leave when it stops.
 func (s *Server) join(who Principal, run string, at place) (f *feed, leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +113,7 @@ func (f *feed) ended() bool {
 	return f.over
 }
 
-// lower lets a feed that has no frames yet begin at an earlier place.
+// lower makes a feed that has no frames yet start at an earlier place.
 func (f *feed) lower(at place) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -125,8 +126,8 @@ func (f *feed) lower(at place) {
 	}
 }
 
-// after returns the frames after a place. If there are none, news is closed when something changes. Behind means that the feed
-// lacks the next frames; the journal may have them.
+// after returns the frames after a place. If there are none, news is closed when something changes. Behind means that the feed no
+// longer has the next frames, but the journal may have them.
 func (f *feed) after(at place) (frames []frame, news <-chan struct{}, behind, over bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -143,14 +144,14 @@ func (f *feed) after(at place) (frames []frame, news <-chan struct{}, behind, ov
 	return f.frames[next:], f.news, false, f.over
 }
 
-// oldest returns the place after which the feed has all frames.
+// oldest returns the place after which all frames are in the feed.
 func (f *feed) oldest() place {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.from
 }
 
-// start returns the starting place of the follower, and a context that lower ends.
+// start returns the place at which the follower starts, and a context that lower cancels.
 func (f *feed) start(ctx context.Context) (context.Context, place) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -161,7 +162,7 @@ func (f *feed) start(ctx context.Context) (context.Context, place) {
 	return ctx, f.last
 }
 
-// add appends a frame that follows a place. It returns false if the feed is elsewhere.
+// add appends the frame that follows a place. It returns false if this place is not the end of the feed.
 func (f *feed) add(after place, next frame) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -184,7 +185,8 @@ func (f *feed) wake() {
 	f.news = make(chan struct{})
 }
 
-// follow produces frames until the run is over or ctx is done. After an error, a client that reconnects starts a new feed.
+// follow adds frames to the feed until the run is over or ctx is done. After an error, a client that reconnects starts a new
+// feed.
 func (f *feed) follow(ctx context.Context) {
 	defer func() {
 		f.cancel()
@@ -209,7 +211,7 @@ func (f *feed) follow(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		// A state is sent after the rows before it: nothing has happened since they were read.
+		// A state is sent only after all rows before it: no row was added since the rows were read.
 		if rows.Err() == nil && info.State != journal.Running && info.State == was.State && info.Ended.Equal(was.Ended) {
 			if told := (place{at.seq, info.State}); told != at {
 				described := run(f.who, info)

@@ -16,8 +16,8 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// give appends to the input of a run the contents that clients cannot supply: contents from a protocol, and contents from the
-// earlier run named in the request.
+// give adds to a run's input the contents that clients cannot supply: contents from a protocol, and contents from the earlier run
+// named in the request.
 func (s *Server) give(ctx context.Context, t *task) error {
 	var specs []dag.Spec
 	if t.start.After != "" {
@@ -53,8 +53,8 @@ func (p *Pipeline) makes(in tree.Input) bool {
 	return in.Inner && slices.ContainsFunc(p.Ashlar.ProducesAll(), func(t dag.AnyType) bool { return t.Name() == in.Type.Name() })
 }
 
-// earlierRun returns the contents that a run of the pipeline passes to the next: its agents' answers with their conversations,
-// and their kept tool results. For a run without a result, it returns the actions of its agent.
+// earlierRun returns the contents that a run passes to the pipeline's next run: its agents' answers with their conversations, and
+// the tool results that were kept. For a run without a result, it returns the agent's actions.
 func (s *Server) earlierRun(ctx context.Context, who Principal, p *Pipeline, after string) (specs []dag.Spec, err error) {
 	info, err := s.owned(ctx, who, after)
 	inputs := slices.DeleteFunc(tree.Inputs(p.Ashlar), func(in tree.Input) bool { return !in.Inner })
@@ -79,7 +79,7 @@ func (s *Server) earlierRun(ctx context.Context, who Principal, p *Pipeline, aft
 	for _, in := range inputs {
 		nodes, _ := d.All(in.Type.Name())
 		if !in.Many && !p.makes(in) {
-			continue // tools of a client, which may have changed
+			continue // tools of the client, which may have changed
 		}
 		if !in.Many && len(nodes) > 1 {
 			nodes = nodes[len(nodes)-1:]
@@ -105,8 +105,8 @@ func (s *Server) earlierRun(ctx context.Context, who Principal, p *Pipeline, aft
 	return specs, nil
 }
 
-// bareOf returns a result without its kept parts, such as the conversation of an agent. The whole node is in
-// the record of the run.
+// bareOf returns a result without the parts that are kept with it, such as an agent's conversation. The run's record has the
+// whole node.
 func bareOf(n *api.Node) *api.Node {
 	var object map[string]json.RawMessage
 	if n == nil || n.Meta[terms.Beside] == "" || json.Unmarshal(n.Content, &object) != nil {

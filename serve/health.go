@@ -13,20 +13,20 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// health holds the results of journal operations, which show the state of its store. So /readyz answers at once, whatever the
-// store does.
+// health holds the results of recent journal operations, which show whether the store works. So /readyz can answer at once, even
+// if the store does not.
 type health struct {
 	log *slog.Logger
 
 	mu      sync.Mutex
 	asked   chan struct{} // closed when the first read ends; nil before it starts
 	asking  time.Time     // start of the current read for /readyz, or zero
-	read    error         // of the last read
+	read    error         // error of the last read
 	write   error         // error of a failed write, until a similar one succeeds
-	failed  writing       // that write
-	written time.Time     // when it failed
-	pause   time.Duration // how long the error keeps the server from being ready
-	down    bool          // the log says so
+	failed  writing       // the write that failed
+	written time.Time     // time of the failure
+	pause   time.Duration // time during which the error makes the server unready
+	down    bool          // the problem has been logged
 }
 
 // A writing is a write to the store.
@@ -36,8 +36,9 @@ type writing struct {
 }
 
 const (
-	// unwritable is how long a failed write makes a server unready, unless a similar write succeeds first: on a full disk, a
-	// small write may succeed. After that, the next requests are another try; if they fail, the time doubles.
+	// unwritable is how long a failed write makes a server unready. A write of the same kind and at least the same size that
+	// succeeds ends it earlier; a smaller one may succeed even on a full disk. After this time, the next requests try again; if
+	// they fail, the time doubles.
 	unwritable     = 10 * time.Second
 	longUnwritable = 5 * time.Minute
 	// unanswered is the time after which a pending read makes the server unready.
@@ -46,24 +47,24 @@ const (
 	retryAfter = "5"
 )
 
-// reads notes how a read ended.
+// reads records the outcome of a read.
 func (h *health) reads(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err != nil && !errors.Is(err, journal.ErrUnavailable) {
-		return // it concerns a run, not the store
+		return // the error concerns a run, not the store
 	}
 	h.read = err
 	h.tell(err)
 }
 
-// writes notes how a write ended.
+// writes records the outcome of a write.
 func (h *health) writes(w writing, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case errors.Is(err, journal.ErrUnavailable):
-		if h.write == nil || time.Since(h.written) >= h.pause { // otherwise it is the same problem
+		if h.write == nil || time.Since(h.written) >= h.pause { // otherwise the earlier problem continues
 			h.pause = min(max(2*h.pause, unwritable), longUnwritable)
 		}
 		h.write, h.failed, h.written = err, w, time.Now()
@@ -106,7 +107,7 @@ func (h *health) ask(read func(context.Context) error) <-chan struct{} {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			if h.asking = (time.Time{}); h.read == nil {
-				h.read = err // any error counts, because a removed store does no work either
+				h.read = err // any error counts, because a store that was removed does not work either
 			}
 			if first {
 				close(h.asked)
@@ -131,8 +132,8 @@ func (h *health) trouble() error {
 	return nil
 }
 
-// ready returns nil if the server accepts work: it is not closing, and its journal can be read and written. It waits for the
-// journal, for a moment, only before the first read.
+// ready handles /readyz. The server is ready if it is not closing and its journal can be read and written. The handler waits for
+// the journal, for a short time, only before the first read.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	if s.closing() {
 		s.fail(w, r, closing())
@@ -156,7 +157,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// unavailable returns the problem of a request that the store may be able to answer later.
+// unavailable returns the problem sent for a request that the store could not answer but may be able to answer later.
 func unavailable() *api.Problem {
 	return problem(problems.Unavailable, http.StatusServiceUnavailable, "the database does not answer, or cannot be written: send the request again")
 }

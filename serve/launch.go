@@ -22,16 +22,16 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// active is a run in this process.
+// active is a run that this process is executing.
 type active struct {
-	owner    string // as in source
+	owner    string // same as source.Owner
 	pipeline string
 	cancel   context.CancelFunc
 	started  chan struct{} // closed when the run is in the journal, or has ended
 	ended    chan struct{}
-	watchers []event.Watcher // of the extras
-	noted    noted           // its last state in the journal
-	err      error           // why it did not start; valid after ended
+	watchers []event.Watcher // watchers added by the extras
+	noted    noted           // the run's last state in the journal
+	err      error           // why the run did not start; valid after ended is closed
 }
 
 // A task is a run to be launched.
@@ -40,17 +40,17 @@ type task struct {
 	run     stone.Config
 	source  source
 	keep    journal.Options
-	who     Principal // the caller; zero for a resumed run, like start
+	who     Principal // the caller; zero for a resumed run, as is start
 	start   protocol.Run
-	visit   func(ctx context.Context, t task) error // nil is stone.Run
+	visit   func(ctx context.Context, t task) error // executes the run; nil means stone.Run
 	cancel  bool                                    // cancel the run as soon as it has started
 	adopted bool                                    // another program started the run
 	quiet   bool                                    // its failure has already been logged
 	before  journal.Outcome                         // outcome at its last stop, already counted
-	most    *int                                    // maximum of concurrent runs of its owner; nil means unlimited
+	most    *int                                    // maximum number of concurrent runs of its owner; nil means unlimited
 }
 
-// launch runs a task in the background. Fresh is false if this process is already running it.
+// launch starts a task in the background. Fresh is false if this process is already executing the run.
 func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,10 +73,10 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 	})
 	s.active[t.run.RunID] = run
 	t.keep.Pipeline, t.keep.Account, t.keep.Drain, t.keep.Grace, t.keep.Refuse = t.Name, t.source.Owner, s.drain, s.cfg.Grace, !t.adopted
-	if t.keep.Source, err = json.Marshal(t.source); err != nil { // it contains only text and numbers
+	if t.keep.Source, err = json.Marshal(t.source); err != nil { // cannot fail: a source contains only text and numbers
 		panic(err)
 	} else if t.adopted {
-		t.keep.Source = nil // keeps the source written by the program that started it
+		t.keep.Source = nil // nil keeps the source written by the program that started the run
 	}
 	t.run.Policy = s.cfg.Policy
 	t.run.Recorder = journal.Keep(s.cfg.Journal.(timed).of(t.Name, &run.noted), t.keep)
@@ -112,7 +112,8 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 	return run, true, nil
 }
 
-// mayRun returns an error if the owner already has most concurrent runs. Nil means unlimited. The caller holds s.mu.
+// mayRun returns an error if the owner already has the maximum number of concurrent runs. Nil means unlimited. The caller holds
+// s.mu.
 func (s *Server) mayRun(owner string, most *int) error {
 	n := 0
 	for _, run := range s.active {
@@ -126,7 +127,7 @@ func (s *Server) mayRun(owner string, most *int) error {
 	return nil
 }
 
-// leaving is how often a waiting run that another process still holds is tried again.
+// leaving is the number of attempts to resume a waiting run that another process has not released yet.
 const leaving = 10
 
 // run runs a pipeline to its end, within its budget.
@@ -139,7 +140,7 @@ func (s *Server) run(ctx context.Context, run *active, t task) error {
 	ctx = limit.Ranked(ctx, limit.Rank{Interactive: t.source.Person, Tenant: turnOf(t.source, t.keep.Labels[tenantLabel]), Priority: t.source.Priority})
 	ctx, release := within(ctx, t.source.Budget)
 	defer release()
-	if ctx.Err() != nil { // no time is left to start
+	if ctx.Err() != nil { // it must not start any more
 		return context.Cause(ctx)
 	}
 	visit := t.visit
@@ -163,7 +164,7 @@ func (s *Server) run(ctx context.Context, run *active, t task) error {
 	return err
 }
 
-// stopped tells the extras that a run has stopped. A run that never started has not.
+// stopped notifies the extras that a run has stopped. They are not notified of a run that never started.
 func (s *Server) stopped(t *task, run *active, err error) {
 	if errors.As(err, new(*journal.HeldError)) {
 		return
@@ -179,7 +180,7 @@ func (s *Server) stopped(t *task, run *active, err error) {
 	}
 }
 
-// left returns a run that has stopped in this process.
+// left returns a run that has stopped in this process, in its last state.
 func (s *Server) left(ctx context.Context, run *active) (journal.RunInfo, error) {
 	if info, _, known := run.noted.is(false); known {
 		return info, nil
@@ -187,23 +188,23 @@ func (s *Server) left(ctx context.Context, run *active) (journal.RunInfo, error)
 	return s.exactly(ctx, run.noted.id)
 }
 
-// resumeDue resumes the runs that are due and whose pipelines are published.
+// resumeDue resumes those of the given runs that are due and whose pipelines are published.
 func (s *Server) resumeDue(ctx context.Context, runs ...journal.RunInfo) {
 	for _, info := range fair(s.tries.due(runs, time.Now(), s.cfg.Scan)) {
 		if s.busy() >= resumeAtOnce {
 			break // the next search finds the rest
 		}
-		_, _ = s.resume(ctx, info.RunInfo, task{quiet: info.again}) // fails for other pipelines, and while the server is closing
+		_, _ = s.resume(ctx, info.RunInfo, task{quiet: info.again}) // an error means that the pipeline is not published or the server is closing
 	}
 }
 
-// An abandoner is a journal that finds runs whose process has died.
+// An abandoner is a journal that can find runs whose process has died.
 type abandoner interface {
 	Abandoned(ctx context.Context) iter.Seq2[journal.RunInfo, error]
 }
 
-// abandoned sends the runs whose process died, and closes the channel when ctx is done. The channel is nil if the journal cannot
-// find them.
+// abandoned returns a channel of runs whose process has died. The channel is closed when ctx is done; it is nil if the journal
+// cannot find such runs.
 func (s *Server) abandoned(ctx context.Context) <-chan journal.RunInfo {
 	if s.died == nil {
 		return nil
@@ -228,7 +229,7 @@ func (s *Server) abandoned(ctx context.Context) <-chan journal.RunInfo {
 // resumeAtOnce is the maximum number of concurrent runs that a server resumes by itself.
 const resumeAtOnce = 256
 
-// busy counts the runs of this process.
+// busy returns the number of runs in this process.
 func (s *Server) busy() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -260,7 +261,7 @@ func (s *Server) resume(ctx context.Context, info journal.RunInfo, t task) (run 
 	switch {
 	case !ok && !t.cancel:
 		return nil, notPublished(info)
-	case !ok: // its records suffice, unless it has batches
+	case !ok: // its records suffice to cancel it, unless it has batches
 		p = &Pipeline{Name: info.Pipeline}
 	}
 	if adopted {
@@ -277,7 +278,7 @@ func (s *Server) resume(ctx context.Context, info journal.RunInfo, t task) (run 
 		if err != nil || fresh {
 			return run, err
 		}
-		// The run has stopped in the journal but not here, or it was resumed meanwhile.
+		// The run has stopped in the journal but not in this process, or it was resumed meanwhile.
 		select {
 		case <-run.ended:
 			// A waiting run may meanwhile have continued with the answer and failed: then it is not resumed again.
@@ -296,7 +297,7 @@ func (s *Server) resume(ctx context.Context, info journal.RunInfo, t task) (run 
 	}
 }
 
-// stop cancels a run. If the server has just resumed it to check batches or answers, it is canceled afterwards.
+// stop cancels a run. If the server has just resumed the run to check its batches or answers, the run is canceled after that.
 func (s *Server) stop(ctx context.Context, info journal.RunInfo) error {
 	const most = 5
 	for n := 1; ; n++ {
@@ -313,7 +314,7 @@ func (s *Server) stop(ctx context.Context, info journal.RunInfo) error {
 	}
 }
 
-// cancel cancels a run once, and reports whether it is canceled.
+// cancel tries once to cancel a run, and reports whether the run is canceled.
 func (s *Server) cancel(ctx context.Context, info journal.RunInfo) (over bool, err error) {
 	s.mu.Lock()
 	run := s.active[info.ID]
@@ -328,7 +329,7 @@ func (s *Server) cancel(ctx context.Context, info journal.RunInfo) (over bool, e
 		}
 	}
 	switch src, _ := sourceOf(info); {
-	case run != nil && info.State == journal.Canceled && src.Batch: // its batches may still run
+	case run != nil && info.State == journal.Canceled && src.Batch: // its batches may still be running
 	case run != nil && info.State == journal.Canceled:
 		return true, nil
 	case info.State == journal.Done, info.State == journal.Failed, info.State == journal.Canceled:

@@ -16,12 +16,12 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// purse returns the daily budget of a caller.
+// purse returns the shared budget that represents a caller's daily limit.
 func purse(owner string, usdADay *float64) budget.Shared {
 	return budget.Shared{Name: owner, Per: budget.Day, Payer: true, Limits: budget.Limits{USD: usdADay}}
 }
 
-// shared returns the budgets in rules, each once.
+// shared returns the different budgets of the rules.
 func shared(rules []budget.Rule) (all []budget.Shared) {
 	for _, r := range rules {
 		if !slices.ContainsFunc(all, func(o budget.Shared) bool { return reflect.DeepEqual(o, r.Shared) }) {
@@ -31,8 +31,8 @@ func shared(rules []budget.Rule) (all []budget.Shared) {
 	return all
 }
 
-// drawn returns the budgets of a run and, for a child, of its parent in the same journal and tenant. The result is never nil: a
-// resumed run draws on the budgets of this server.
+// drawn returns the budgets on which a run draws. For a child run, these include the budgets of its parent, if both are in the
+// same journal and tenant. The result is never nil: a resumed run draws on the budgets of this server.
 func (s *Server) drawn(ctx context.Context, pipeline string, labels map[string]string, owner string, usdADay *float64) ([]budget.Shared, error) {
 	of := budget.Drawn(s.cfg.Budgets, pipeline, labels)
 	if usdADay != nil && owner != "" {
@@ -54,7 +54,7 @@ func (s *Server) drawn(ctx context.Context, pipeline string, labels map[string]s
 	return of, err
 }
 
-// draws refuses the run of a caller that has spent its daily limit, and otherwise sets the budgets of the run.
+// draws refuses a run whose caller has spent its daily limit, and otherwise sets the run's budgets.
 func (s *Server) draws(ctx context.Context, t *task) (err error) {
 	if !t.keep.Resume {
 		t.source.USDADay = t.who.USDADay
@@ -80,7 +80,7 @@ func (s *Server) budgets(ctx context.Context, who Principal) ([]view.Budget, err
 	return view.Budgets(rules, func(b budget.Shared) (budget.Balance, error) { return s.cfg.Journal.Balance(ctx, b, now) })
 }
 
-// listBudgets replies with the budgets over several runs and the caller's daily limit.
+// listBudgets replies with the budgets that several runs share and with the caller's daily limit.
 func (s *Server) listBudgets(w http.ResponseWriter, r *http.Request, who Principal) error {
 	all, err := s.budgets(r.Context(), who)
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *Server) listBudgets(w http.ResponseWriter, r *http.Request, who Princip
 	return reply(w, http.StatusOK, out)
 }
 
-// spentError reports that a caller has spent its daily limit: a retry succeeds on the next day.
+// spentError reports that a caller has spent its daily limit. A retry on the next day can succeed.
 type spentError struct{ *api.Problem }
 
 func (e spentError) Unwrap() error { return e.Problem }
@@ -117,7 +117,8 @@ func (s *Server) solvent(ctx context.Context, owner string, usd *float64) error 
 	return spentError{problem(problems.TooMuch, http.StatusTooManyRequests, "the caller has spent its daily limit of %s USD: the next day begins at 00:00 UTC", money.Exact(max(*usd, 0)))}
 }
 
-// within returns the context of a run, or of a capability request, with its own budget. Call release when it is over.
+// within returns the context of a run, or of a capability request, with its own budget. Call release when the run or the request
+// has ended.
 func within(ctx context.Context, own *api.Budget) (_ context.Context, release context.CancelFunc) {
 	l := limitsOf(own)
 	if l == (budget.Limits{}) {

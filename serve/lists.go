@@ -22,10 +22,9 @@ type list struct {
 	read func(context.Context) (any, error)
 }
 
-// sendList replies with a list. A caller that accepts a stream of events gets the list at once and
-// after each change. The id of an event is the digest of the list: a client that reconnects with
-// it, to any server of the journal, gets the next event when the list differs. So it always gets the
-// newest list, but may miss earlier ones.
+// sendList replies with a list. A caller that accepts an event stream receives the list at once and again after each change. An
+// event's id is the digest of the list: a client that reconnects with this id, to any server that shares the journal, receives
+// the next event once the list differs. A client therefore always receives the newest list, but may miss earlier versions.
 func (s *Server) sendList(w http.ResponseWriter, r *http.Request, who Principal, l list) error {
 	if !streams(r) {
 		all, err := l.read(r.Context())
@@ -67,14 +66,14 @@ func streams(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 }
 
-// watched is a list that is read once for all clients of a tenant that watch it, until the last one
-// leaves. It keeps only the newest event, so a slow client costs no more than a fast one.
+// watched is a list that is read once for all clients of a tenant that are watching it, until the last client leaves. Only the
+// newest event is kept, so a slow client costs no more than a fast one.
 type watched struct {
 	cancel  context.CancelFunc
 	clients int // guarded by Server.mu
 
 	mu    sync.Mutex
-	id    string // id of the event; empty until the list was read
+	id    string // id of the event; empty until the list has been read
 	event []byte
 	news  chan struct{} // closed when anything changes
 	over  bool          // the list cannot be read
@@ -108,7 +107,7 @@ func (s *Server) watch(who Principal, l list) (w *watched, leave func(), err err
 	}, nil
 }
 
-// listsOf returns the number of a tenant's watched lists.
+// listsOf returns the number of lists that a tenant's clients are watching.
 func (s *Server) listsOf(tenant string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +131,7 @@ func (w *watched) ended() bool {
 	return over
 }
 
-// set sets the result of now.
+// set sets the values that now returns.
 func (w *watched) set(id string, event []byte, over bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,12 +140,12 @@ func (w *watched) set(id string, event []byte, over bool) {
 	w.news = make(chan struct{})
 }
 
-// restListed is the minimum time between two reads of a list.
+// restListed is the minimum pause between two reads of a list.
 const restListed = 100 * time.Millisecond
 
-// follow reads the list whenever the journal has changed. It then rests for at least four times the
-// duration of a read for each list of the tenant: however many lists a tenant watches, reading them
-// takes a fifth of one processor.
+// follow reads the list whenever the journal has changed. It then pauses for at least four times the duration of the read,
+// multiplied by the number of lists that the tenant is watching. So the reads for one tenant never use more than a fifth of one
+// processor.
 func (w *watched) follow(ctx context.Context, s *Server, tenant string, l list) {
 	defer w.cancel()
 	for range s.cfg.Journal.Changes(ctx) {
@@ -174,7 +173,7 @@ func (w *watched) follow(ctx context.Context, s *Server, tenant string, l list) 
 	w.set("", nil, true)
 }
 
-// readList reads a list and returns its event with the id.
+// readList reads a list and returns its event and the event's id.
 func (s *Server) readList(ctx context.Context, l list) (id string, event []byte, err error) {
 	all, err := l.read(ctx)
 	if err != nil {
@@ -189,7 +188,7 @@ func (s *Server) readList(ctx context.Context, l list) (id string, event []byte,
 	return id, fmt.Appendf(nil, "id: %s\nevent: list\ndata: %s\n\n", id, text), nil
 }
 
-// each yields the runs that a query selects, reading Limit at once. An error is yielded last.
+// each yields the runs that a query selects, reading q.Limit runs at a time. An error ends the iteration.
 func each(ctx context.Context, from journal.Journal, q journal.Query) iter.Seq2[journal.RunInfo, error] {
 	return func(yield func(journal.RunInfo, error) bool) {
 		for q.Limit = cmp.Or(q.Limit, maxPage); ; {

@@ -11,10 +11,11 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// kindsOfMedia lists the kinds that a pipeline may accept. A model that accepts the example is assumed to accept the kind.
+// kindsOfMedia lists the kinds of media that a pipeline may accept, each with an example. A model that accepts the example is
+// assumed to accept the whole kind.
 var kindsOfMedia = []struct{ of, example string }{{"image/*", "image/png"}, {"audio/*", "audio/wav"}, {"video/*", "video/mp4"}, {"application/pdf", "application/pdf"}}
 
-// files returns the kinds of media that a pipeline accepts with a message.
+// files returns the kinds of media that a pipeline accepts as attachments of a message.
 func (s *Server) files(p *Pipeline) (kinds []string) {
 	for _, one := range kindsOfMedia {
 		if name := talk.MediaInput(p.Ashlar); name != "" && sees(s.cfg.Base(), p.Ashlar, name, &llm.Media{Type: one.example, Data: []byte{0}}) == nil {
@@ -24,7 +25,7 @@ func (s *Server) files(p *Pipeline) (kinds []string) {
 	return kinds
 }
 
-// shows checks an input's media against the models that receive them.
+// shows checks whether the models that receive an input's media can handle them.
 func (s *Server) shows(_ context.Context, t *task) error {
 	name := talk.MediaInput(t.Ashlar)
 	if name == "" {
@@ -45,7 +46,7 @@ func (s *Server) shows(_ context.Context, t *task) error {
 	return nil
 }
 
-// sees returns why an agent of a pipeline cannot show the media of an input to its model.
+// sees returns the reason why an agent of a pipeline cannot pass the media of an input to its model, or nil.
 func sees(ctx context.Context, p stone.Ashlar, input string, m *llm.Media) error {
 	model, cfg, ok := agent.ConfigOf(p)
 	if ok && cfg.Media != nil && slices.ContainsFunc(cfg.Media.Queries(), func(q dag.Query) bool { return q.Type() != nil && q.Type().Name() == input }) {

@@ -15,8 +15,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// meters count the work of this server. Labels are names of pipelines, routes and states, which are few, and never of callers,
-// runs or questions.
+// meters count the work of this server. Only names of pipelines, routes and states, of which there are few, are used as labels;
+// names of callers, runs and questions never are.
 type meters struct {
 	set      metrics.Set
 	requests metrics.Counter
@@ -34,10 +34,10 @@ type meters struct {
 	budgets                                metrics.Gauge
 
 	mu      sync.Mutex
-	counted time.Time // last time the journal was read for the gauges
+	counted time.Time // time of the last read of the journal for the gauges
 }
 
-// buckets of durations, in seconds.
+// buckets are the upper bounds of the duration histograms, in seconds.
 var buckets = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}
 
 func newMeters() *meters {
@@ -60,20 +60,19 @@ func newMeters() *meters {
 	return m
 }
 
-// getMetrics writes the metrics in the text format of Prometheus. They cover all tenants, so a
-// caller with a tenant does not get them.
+// getMetrics writes the metrics in Prometheus's text format. They cover all tenants, so a caller with a tenant may not read them.
 func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request, who Principal) error {
 	if who.Tenant != "" {
 		return noRoute(r)
 	}
 	s.gauge(r.Context())
 	w.Header().Set("Content-Type", metrics.ContentType)
-	_, _ = w.Write(s.meters.set.Text()) // or the client has gone
+	_, _ = w.Write(s.meters.set.Text()) // an error means that the client is gone
 	return nil
 }
 
-// gauge reads the gauges. While the journal does not answer, its gauges have no values; the counters, which are needed most then,
-// stay available.
+// gauge updates the gauges. While the journal cannot be read, its gauges have no values; the counters, which are most needed at
+// such a time, remain available.
 func (s *Server) gauge(ctx context.Context) {
 	m := s.meters
 	m.mu.Lock()
@@ -98,7 +97,7 @@ func (s *Server) gauge(ctx context.Context) {
 	}
 }
 
-// gaugeJournal reads the gauges of the journal. The caller holds m.mu.
+// gaugeJournal updates the gauges that the journal provides. The caller holds m.mu.
 func (s *Server) gaugeJournal(ctx context.Context) error {
 	m := s.meters
 	var budgets []metrics.Reading
@@ -115,7 +114,7 @@ func (s *Server) gaugeJournal(ctx context.Context) error {
 		return nil
 	}
 	var unfinished, questions []metrics.Reading
-	for _, q := range []journal.Query{ // the journal need not look for the questions of each run
+	for _, q := range []journal.Query{ // so the journal need not read the questions of each run
 		{States: []journal.State{journal.Waiting, journal.Refused}, Asking: true},
 		{States: []journal.State{journal.Answered}},
 		{States: []journal.State{journal.Drained, journal.Interrupted, journal.Refused}},
@@ -139,7 +138,7 @@ func (s *Server) gaugeJournal(ctx context.Context) error {
 	return nil
 }
 
-// readings returns the state of a budget in the units that it limits.
+// readings returns the state of a budget, one reading for each unit that it limits.
 func readings(b budget.Balance) (all []metrics.Reading) {
 	add := func(unit string, limit, used, held float64) {
 		for kind, value := range map[string]float64{"limit": max(limit, 0), "used": used, "in-flight": held} {
@@ -170,17 +169,17 @@ func (m *meters) step(pipeline string, rec step.Record) {
 	}
 }
 
-// ran counts a stopped run, and its cost since its last stop.
+// ran counts a run that has stopped, and the cost that was added since it last stopped.
 func (m *meters) ran(t *task, info journal.RunInfo) {
 	pipeline, before, after := t.Name, t.before.Usage, info.Usage
 	m.stopped.Add(1, pipeline, string(info.State))
-	m.possible.Add(max(after.Possible.USD-before.Possible.USD, 0), pipeline) // lower if a result was found later
+	m.possible.Add(max(after.Possible.USD-before.Possible.USD, 0), pipeline) // can decrease: a step's result may be found later
 	m.usd.Add(after.USD-before.USD, pipeline)
 	m.tokens.Add(float64(after.InputTokens-before.InputTokens), pipeline, "input")
 	m.tokens.Add(float64(after.OutputTokens-before.OutputTokens), pipeline, "output")
 }
 
-// context returns a context whose waits for limits are counted.
+// context returns a context in which time spent waiting for rate limits is counted.
 func (m *meters) context(ctx context.Context) context.Context {
 	return limit.Watch(ctx, func(wait time.Duration) { m.waits.Observe(wait.Seconds()) })
 }
@@ -198,7 +197,7 @@ func (m *meters) count(pattern string, next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// A statusWriter remembers the status of a reply.
+// A statusWriter records the status of a reply.
 type statusWriter struct {
 	http.ResponseWriter
 	status int
@@ -209,5 +208,5 @@ func (s *statusWriter) WriteHeader(status int) {
 	s.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap lets http.ResponseController find the underlying writer.
 func (s *statusWriter) Unwrap() http.ResponseWriter { return s.ResponseWriter }

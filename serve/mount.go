@@ -8,13 +8,14 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// A Mount returns the handler of another protocol, such as that of package x/mcp/server, when the server is created.
+// A Mount returns the handler of another protocol, such as MCP in package x/mcp/server. It is called when the server is created.
 type Mount func(*Server) (Handler, error)
 
-// Handler handles a request from an admitted caller within its rate limit. The handler of [Server.As] checks the caller's roles.
+// A Handler handles a request from a caller that was admitted and is within its rate limit. The handler returned by [Server.As]
+// checks the caller's roles.
 //
-// A pattern with the segment .well-known is public: its handler also gets the requests of unknown callers, with a Principal
-// without roles.
+// If a pattern contains the segment .well-known, it is public: its handler also receives requests from unknown callers, with a
+// Principal that has no roles.
 type Handler func(w http.ResponseWriter, r *http.Request, who Principal)
 
 // mount adds the handlers of Config.Mounts.
@@ -35,7 +36,7 @@ func (s *Server) mount(mux *http.ServeMux) error {
 			continue
 		}
 		mux.HandleFunc(pattern, s.serve(route{pattern, "", func(w http.ResponseWriter, r *http.Request, who Principal) error {
-			if r.Method == http.MethodGet { // these protocols use it only for streams
+			if r.Method == http.MethodGet { // mounted protocols use GET only for streams
 				leave, err := s.hold(who)
 				if err != nil {
 					return err
@@ -49,18 +50,18 @@ func (s *Server) mount(mux *http.ServeMux) error {
 	return nil
 }
 
-// callerKey is the key of the caller in the context of a request to [Server.As] or for a page.
+// callerKey is the context key of the caller, set for requests to [Server.As] and for pages.
 type callerKey struct{}
 
-// As returns the API for requests of an admitted caller, without the checks of hosts, origins and rates, for other protocols and
-// for use within a program.
+// As returns a handler of the API for requests that were made by an admitted caller. It does not check hosts, origins and rates.
+// Other protocols use it, and programs that call the API without HTTP.
 func (s *Server) As(who Principal) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.inner.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
 	})
 }
 
-// inside returns the handler of As, which finds the caller in the context.
+// inside returns the handler that As uses; it finds the caller in the context.
 func (s *Server) inside(routes []route) http.Handler {
 	mux := http.NewServeMux()
 	for _, route := range routes {
@@ -72,7 +73,7 @@ func (s *Server) inside(routes []route) http.Handler {
 	return mux
 }
 
-// Pipelines describes the published pipelines, in the order of their names.
+// Pipelines describes the published pipelines, sorted by name.
 func (s *Server) Pipelines() ([]api.Pipeline, error) {
 	out := []api.Pipeline{}
 	for _, p := range s.published() {

@@ -14,6 +14,6 @@ var document []byte
 
 func (s *Server) getOpenAPI(w http.ResponseWriter, _ *http.Request, _ Principal) error {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(document) // or the client has gone
+	_, _ = w.Write(document) // an error means that the client is gone
 	return nil
 }

@@ -20,18 +20,18 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// The outbox sends the notices that the journal owes: one loop claims notices, sends them and settles them.
+// An outbox sends the notices that the journal lists as owed: one loop claims notices, sends them and settles them.
 type outbox struct {
 	s         *Server
-	store     owed.Store            // nil if the journal has none
+	store     owed.Store            // nil if the journal cannot store notices
 	hooks     map[string]*hook      // by name
 	protocols map[string]*Receivers // by name
-	wake      chan struct{}         // something may be due
+	wake      chan struct{}         // signals that a notice may be due
 
 	mu        sync.Mutex
 	receivers map[string]*receiver // state of receivers known to this server
-	tenants   map[string]int       // attempts under way at receivers of runs
-	sending   int                  // attempts under way
+	tenants   map[string]int       // current attempts at the receivers of runs, by group
+	sending   int                  // current attempts
 }
 
 var errNoOutbox = errors.New("the journal keeps no notices: want a journal of package journal, not a wrapper of one")
@@ -39,21 +39,21 @@ var errNoOutbox = errors.New("the journal keeps no notices: want a journal of pa
 const (
 	mostSending = 128             // concurrent attempts
 	sendingTo   = 8               // concurrent attempts to one receiver, or to all receivers of a tenant's runs
-	claimed     = time.Minute     // time until another server may take a claimed notice; longer than an attempt
-	retryFor    = 72 * time.Hour  // how long a notice is tried
-	downAfter   = 3               // failed attempts
+	claimed     = time.Minute     // time after which another server may take over a claimed notice; longer than an attempt takes
+	retryFor    = 72 * time.Hour  // time after which no further attempt is made
+	downAfter   = 3               // failed attempts after which a receiver counts as down
 	maxProbe    = 5 * time.Minute // the longest pause between attempts at a receiver that is down
 	duePage     = 64
 	mostKnown   = 10_000 // failed receivers that a server remembers
 )
 
-// A receiver is this server's view of a receiver of notices. While the receiver is down, one notice at a time is tried, with
-// growing pauses. The others wait without a write.
+// A receiver is what this server knows about a receiver of notices. While the receiver is down, only one notice at a time is sent
+// to it, with growing pauses between attempts. The other notices wait without being written to the journal.
 type receiver struct {
 	sending int
-	failed  int           // attempts since the last one that was answered
-	pause   time.Duration // before the next one, while it is down
-	next    time.Time     // when that may be
+	failed  int           // attempts since the last one that the receiver answered
+	pause   time.Duration // pause before the next attempt, while the receiver is down
+	next    time.Time     // earliest time of the next attempt
 }
 
 func newOutbox(s *Server, j journal.Journal) *outbox {
@@ -61,11 +61,11 @@ func newOutbox(s *Server, j journal.Journal) *outbox {
 	return &outbox{s: s, store: store, hooks: map[string]*hook{}, protocols: map[string]*Receivers{}, wake: make(chan struct{}, 1), receivers: map[string]*receiver{}, tenants: map[string]int{}}
 }
 
-// hurry makes the loop look for due notices.
+// hurry makes the loop look for due notices now.
 func (o *outbox) hurry() {
 	select {
 	case o.wake <- struct{}{}:
-	default: // it does anyway
+	default: // the loop has already been signaled
 	}
 }
 
@@ -122,17 +122,17 @@ func (o *outbox) full() bool {
 	return o.sending >= mostSending
 }
 
-// admits takes a place for an attempt, if its receiver may have one now.
+// admits reserves a place for an attempt, if an attempt at the notice's receiver may start now.
 func (o *outbox) admits(n owed.Notice) bool {
 	protocol, _, _ := strings.Cut(n.Name, "/")
 	if n.Name == "" && o.hooks[n.Receiver] == nil || n.Name != "" && o.protocols[protocol] == nil {
-		return false // it is another server's
+		return false // another server sends this notice
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	r := o.receivers[n.Receiver]
 	if r == nil {
-		if len(o.receivers) >= mostKnown { // forgotten state is learned again
+		if len(o.receivers) >= mostKnown { // attempts will restore the state that is forgotten here
 			maps.DeleteFunc(o.receivers, func(_ string, r *receiver) bool { return r.sending == 0 })
 		}
 		r = &receiver{}
@@ -154,7 +154,7 @@ func (o *outbox) admits(n owed.Notice) bool {
 	return true
 }
 
-// tenantOf returns the group that shares places for receivers of runs: a tenant within a protocol.
+// tenantOf returns the group within which receivers of runs share places: a tenant within a protocol.
 func tenantOf(n owed.Notice) string {
 	tenant, _, _ := strings.Cut(n.Receiver, " ")
 	if n.Name == "" {
@@ -163,7 +163,7 @@ func tenantOf(n owed.Notice) string {
 	return tenant
 }
 
-// leave releases a place.
+// leave releases the place that admits reserved.
 func (o *outbox) leave(n owed.Notice) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -179,7 +179,7 @@ func (o *outbox) leave(n owed.Notice) {
 	}
 }
 
-// A target is where a notice is sent.
+// A target is the destination of a notice.
 type target struct {
 	sender *webhook.Sender
 	url    string
@@ -197,7 +197,7 @@ func (o *outbox) claim(ctx context.Context, n owed.Notice) (started bool, err er
 	switch n.Tries++; {
 	case errors.Is(err, journal.ErrUnavailable) || ctx.Err() != nil:
 		return false, err
-	case err != nil: // the error concerns only this run, such as damage: others get their notices
+	case err != nil: // such as a damaged run: the notices of other runs are still sent
 		o.s.cfg.Log.Error("a webhook was not sent", "run", n.Run, "error", err)
 		if n.Next, n.Body = time.Now().Add(owed.LongestPause/2), nil; time.Since(n.At) > retryFor {
 			n.Next = time.Time{}
@@ -220,15 +220,15 @@ func (o *outbox) claim(ctx context.Context, n owed.Notice) (started bool, err er
 	return started, err
 }
 
-// deliver makes an attempt, and settles the notice.
+// deliver makes one attempt to send the notice, and records the outcome.
 func (o *outbox) deliver(ctx context.Context, n owed.Notice, to target) {
-	about, _ := json.Marshal([]string{n.Run, n.Receiver, n.Name, n.Event}) // texts have JSON
+	about, _ := json.Marshal([]string{n.Run, n.Receiver, n.Name, n.Event}) // cannot fail: every string has a JSON form
 	err := to.sender.Send(ctx, to.url, digestID("msg_", about), n.Body, to.header, to.keys...)
 	down := o.tried(n, err)
 	now := time.Now()
 	age := now.Sub(n.At)
 	pause := min(max(age, o.s.cfg.Scan), owed.LongestPause)
-	if down { // the receiver has its own pause
+	if down { // the receiver's own pause applies
 		pause = min(pause, maxProbe)
 	}
 	n.Next = now.Add(pause)
@@ -243,12 +243,12 @@ func (o *outbox) deliver(ctx context.Context, n owed.Notice, to target) {
 		o.s.meters.webhooks.Add(1, "dropped")
 		o.s.cfg.Log.Warn("a webhook was given up", "run", n.Run, "receiver", n.Receiver)
 	}
-	if _, err := o.store.PutNotice(ctx, n, n.Tries); err != nil { // it is sent again
+	if _, err := o.store.PutNotice(ctx, n, n.Tries); err != nil { // the notice will be sent again
 		o.s.cfg.Log.Error("a webhook was sent, which could not be noted", "run", n.Run, "error", err)
 	}
 }
 
-// tried notes how an attempt ended, and reports whether the receiver is down.
+// tried records the outcome of an attempt, and reports whether the receiver is down.
 func (o *outbox) tried(n owed.Notice, err error) (down bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -269,7 +269,7 @@ func answered(err error) bool {
 	return ok && (status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge || status == http.StatusUnprocessableEntity)
 }
 
-// target returns the destination of a notice. A removed receiver is owed nothing.
+// target returns the destination of a notice. Nothing is owed to a receiver that was removed.
 func (o *outbox) target(ctx context.Context, n owed.Notice) (to target, owes bool, err error) {
 	if n.Name == "" {
 		h := o.hooks[n.Receiver]
@@ -291,7 +291,7 @@ func (o *outbox) target(ctx context.Context, n owed.Notice) (to target, owes boo
 	return to, false, err
 }
 
-// body returns the body of a notice. Nothing is owed if the run has continued or the question is answered.
+// body returns the body of a notice. The notice is no longer owed if its run has continued or its question has been answered.
 func (o *outbox) body(ctx context.Context, n owed.Notice) (body []byte, owes bool, err error) {
 	info, err := o.s.exactly(ctx, n.Run)
 	if errors.Is(err, journal.ErrNoRun) {
@@ -309,7 +309,7 @@ func (o *outbox) body(ctx context.Context, n owed.Notice) (body []byte, owes boo
 			}
 			if !asksForBatch(src, q) && owed.Asked(q.Path, q.Problem, q.Asked) == n.Event {
 				asked, page := question(who, q), n.Run
-				if h := o.hooks[n.Receiver]; h != nil { // receivers see the run as their tenant does
+				if h := o.hooks[n.Receiver]; h != nil { // the receiver sees the run as its tenant does
 					page = nameOf(Principal{Tenant: h.Tenant}, page)
 				}
 				body, err := json.Marshal(api.Notice{Type: n.Type(), Timestamp: q.Asked, Question: &asked, URL: o.s.pageOf(page)})
@@ -337,7 +337,7 @@ func digestID(prefix string, about []byte) string {
 	return prefix + hex.EncodeToString(sum[:16])
 }
 
-// pageOf returns the address of a run's page, if the server knows its own address.
+// pageOf returns the address of a run's page, or "" if Config.URL is empty.
 func (s *Server) pageOf(run string) string {
 	if s.cfg.URL == "" {
 		return ""

@@ -22,7 +22,7 @@ func WriteHTML(ctx context.Context, w io.Writer, j journal.Journal, run string) 
 	return page.Write(ctx, w, j, run)
 }
 
-// pageRoutes are the routes of the pages, which show a caller what the API would.
+// pageRoutes returns the routes of the pages. A page shows its caller only what the API would return to the same caller.
 func (s *Server) pageRoutes() (routes []route) {
 	pages := page.Handler(page.Config{View: s.view, Fail: s.fail, Select: filter.Query, API: "/v1", Design: s.cfg.Design})
 	for _, pattern := range page.Patterns {
@@ -137,7 +137,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 // tokenQuery is the query parameter that holds a token in a page's address.
 const tokenQuery = "token"
 
-// signsIn signs a person in by a page's address, such as the one that "stone serve" prints.
+// signsIn wraps a page so that its address can sign a person in, such as the address that "stone serve" prints.
 func (s *Server) signsIn(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
@@ -145,7 +145,7 @@ func (s *Server) signsIn(next http.HandlerFunc) http.HandlerFunc {
 			next(w, r)
 			return
 		}
-		// A link on another page could sign a person in as somebody else, just like a form there.
+		// Without this check, a link or a form on another website could sign a person in as somebody else.
 		if from := r.Header.Get("Sec-Fetch-Site"); from != "" && from != "none" && from != "same-origin" {
 			s.turnAway(w, r, problem(problems.Forbidden, http.StatusForbidden, "a page of another origin has this link: open the address by hand to sign in"))
 			return
@@ -158,7 +158,7 @@ func (s *Server) signsIn(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// signIn starts a session for a valid token, and sends the browser to a page.
+// signIn starts a session for a valid token, and redirects the browser to a page.
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request, token, to string) {
 	token = strings.TrimSpace(token)
 	asked := r.Clone(r.Context())

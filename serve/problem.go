@@ -32,7 +32,7 @@ func conflict(format string, args ...any) *api.Problem {
 	return problem(problems.Conflict, http.StatusConflict, format, args...)
 }
 
-// refused explains why a run cannot continue with this server's pipeline.
+// refused returns the problem of a run that cannot continue because this server's pipeline has changed.
 func refused(changes string) *api.Problem {
 	return problem(problems.Refused, http.StatusConflict, "the pipeline changed since the run started: %s: serve the old pipeline too, or resume the run with {\"force\": true}: recorded results are kept", changes)
 }
@@ -54,7 +54,8 @@ func (s *Server) noPipeline(name string) *api.Problem {
 	return p
 }
 
-// problemOf returns the problem that a caller sees for an error. Errors that are not the caller's fault are logged instead.
+// problemOf returns the problem to send to the caller for an error. Errors that are not the caller's fault are logged, and the
+// caller receives no details.
 func (s *Server) problemOf(r *http.Request, err error) *api.Problem {
 	var p *api.Problem
 	var changed *journal.ChangedError
@@ -77,7 +78,7 @@ func (s *Server) problemOf(r *http.Request, err error) *api.Problem {
 	case errors.As(err, new(*http.MaxBytesError)):
 		return problem(problems.Invalid, http.StatusRequestEntityTooLarge, "the body is longer than %d bytes", maxBody)
 	case errors.Is(err, journal.ErrUnavailable):
-		return unavailable() // which health logs
+		return unavailable() // the health check logs the error
 	case r.Context().Err() != nil:
 		return problem(problems.Unavailable, http.StatusServiceUnavailable, "the request was given up")
 	}
@@ -85,7 +86,7 @@ func (s *Server) problemOf(r *http.Request, err error) *api.Problem {
 	return problem(problems.Internal, http.StatusInternalServerError, "the server failed; its log says why")
 }
 
-// fail answers with an error in the form that the client expects, such as a page for a browser.
+// fail replies with an error in the format that the client expects, such as a page for a browser.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, journal.ErrUnavailable) {
 		w.Header().Set("Retry-After", retryAfter)
@@ -111,5 +112,5 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p) // or the client has gone
+	_ = json.NewEncoder(w).Encode(p) // an error means that the client is gone
 }

@@ -32,10 +32,10 @@ func (s *Server) addProtocolPipelines() {
 	}
 }
 
-// pipeline returns the pipeline of a run with this name, or nil.
+// pipeline returns the pipeline with this name, published here or by a protocol, or nil.
 func (s *Server) pipeline(name string) *Pipeline { return cmp.Or(s.pipelines[name], s.further[name]) }
 
-// guest is the server for a caller of a protocol.
+// A guest gives a protocol access to the server on behalf of a caller.
 type guest struct {
 	s   *Server
 	who Principal
@@ -87,7 +87,7 @@ func (g guest) Runs(ctx context.Context, q journal.Query) iter.Seq2[journal.RunI
 	return each(ctx, g.Journal(), q)
 }
 
-// known returns a run with the server's and the caller's name.
+// known returns a run with the journal's ID in place of the caller's.
 func (g guest) known(info journal.RunInfo) journal.RunInfo {
 	info.ID = keyOf(g.who, info.ID)
 	return info
@@ -165,7 +165,7 @@ func (g guest) Answer(ctx context.Context, id, by string, a api.Answer) error {
 func (g guest) Withdraw(ctx context.Context, id, path string) error {
 	err := journal.Answer(ctx, g.s.cfg.Journal, keyOf(g.who, id), path, ask.Answer{By: g.who.by()})
 	if errors.Is(err, journal.ErrNoQuestion) {
-		return nil // somebody was faster
+		return nil // the question has been answered meanwhile
 	}
 	return err
 }
@@ -216,7 +216,7 @@ func (g guest) Stream(w http.ResponseWriter, r *http.Request) protocol.Stream {
 
 func (g guest) Problem(r *http.Request, err error) *api.Problem { return g.s.problemOf(r, err) }
 
-// stream is a protocol's reply of server-sent events.
+// stream is a protocol's reply in the form of server-sent events.
 type stream struct {
 	out *eventStream
 	pulse

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// rates counts the requests of callers that have a rate limit, by their names.
+// rates counts the requests of callers that have a rate limit, by caller name.
 type rates struct {
 	mu    sync.Mutex
-	start time.Time // start of the counted seconds, independent of clock changes
+	start time.Time // start of the first second that is counted; independent of clock changes
 	by    map[string]*window
 }
 
-// mostWindows is the number of remembered callers above which callers silent for a minute are forgotten.
+// mostWindows is the number of callers above which a caller is forgotten once it has been silent for a minute.
 const mostWindows = 1000
 
-// window counts the requests of a caller in each of the last 61 seconds, including the current one, so it covers 60 whole
-// seconds.
+// window counts a caller's requests in each of the last 61 seconds. This includes the current second, so 60 full seconds are
+// covered.
 type window struct {
-	at     int64 // the running second
+	at     int64 // the current second
 	counts [61]int
 }
 
-// until advances the window.
+// until advances the window to the given second.
 func (w *window) until(second int64) {
 	for n := int64(len(w.counts)); w.at < second; w.at++ {
 		if second-w.at > n {
@@ -33,7 +33,7 @@ func (w *window) until(second int64) {
 	}
 }
 
-// take counts a request. If the caller has sent too many in the last minute, it returns the time to wait.
+// take counts a request. If the caller has sent too many requests within the last minute, take returns the time to wait.
 func (r *rates) take(who Principal, now time.Time) (wait time.Duration) {
 	if who.PerMinute == nil {
 		return 0
@@ -47,7 +47,7 @@ func (r *rates) take(who Principal, now time.Time) (wait time.Duration) {
 	second := int64(since / time.Second)
 	w := r.by[who.Name]
 	if w == nil {
-		if len(r.by) >= mostWindows { // empty windows are forgotten
+		if len(r.by) >= mostWindows { // callers without recent requests are forgotten
 			maps.DeleteFunc(r.by, func(_ string, w *window) bool { return second-w.at >= int64(len(w.counts)) })
 		}
 		w = &window{at: second}
@@ -67,5 +67,5 @@ func (r *rates) take(who Principal, now time.Time) (wait time.Duration) {
 			return time.Duration(first+n)*time.Second - since
 		}
 	}
-	return time.Minute // the caller may send nothing
+	return time.Minute // the caller may not send any requests
 }

@@ -15,12 +15,12 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// A Receiver receives notices about one run. A caller of a mounted protocol requests them.
+// A Receiver receives notices about one run. It is requested by a caller of a mounted protocol.
 type Receiver struct {
 	ID     string            `json:"id"` // unique among the receivers of the run
 	URL    string            `json:"url"`
-	Header map[string]string `json:"header,omitempty"` // of the notices
-	// If Secret begins with "whsec_", it signs the notices as in Standard Webhooks.
+	Header map[string]string `json:"header,omitempty"` // added to each notice
+	// If Secret begins with "whsec_", notices are signed with it as described in Standard Webhooks.
 	Secret string `json:"secret,omitempty"`
 }
 
@@ -48,9 +48,9 @@ func (r *Receiver) check(private bool) error {
 	return nil
 }
 
-// Receivers keep the receivers of runs, with their secrets, in the journal. No list or request returns the secrets. Like a
-// [Webhook], a receiver gets a notice when its run ends, waits for an answer or is refused. They may be used from several
-// goroutines.
+// Receivers stores the receivers of runs, with their secrets, in the journal. Secrets are never returned by a list or a request.
+// Like a [Webhook], a receiver receives a notice when its run ends, waits for an answer or is refused. Receivers is safe for
+// concurrent use.
 type Receivers struct {
 	s       *Server
 	name    string
@@ -59,9 +59,9 @@ type Receivers struct {
 	body    func(ctx context.Context, who Principal, run api.Run) ([]byte, error)
 }
 
-// Receivers returns the receivers of a protocol, whose name must be unique. Body returns the notice about a run for a reader with
-// its tenant. Unless private is true, receivers must be on the public Internet. Call Receivers in a [Mount], before the server
-// serves.
+// Receivers returns the receivers of a protocol. Each protocol needs its own name. Body returns the notice about a run as a
+// caller with the run's tenant sees it. Unless private is true, receivers must be on the public Internet. Call Receivers in a
+// [Mount], before the server accepts requests.
 func (s *Server) Receivers(name string, private bool, body func(ctx context.Context, who Principal, run api.Run) ([]byte, error)) (*Receivers, error) {
 	if !pipelineName.MatchString(name) || s.outbox.protocols[name] != nil {
 		return nil, fmt.Errorf("serve: receivers named %q: the name is empty or taken: choose another one", name)
@@ -77,8 +77,8 @@ func (s *Server) Receivers(name string, private bool, body func(ctx context.Cont
 // Check returns an *api.Problem for an invalid receiver.
 func (r *Receivers) Check(to Receiver) error { return to.check(r.private) }
 
-// Save adds a receiver of a run, or replaces the one with its id. If the run has already stopped, the receiver gets a notice at
-// once. The caller needs the role Start.
+// Save adds a receiver to a run, or replaces the receiver that has the same id. If the run has already stopped, a notice is sent
+// to the receiver at once. The caller needs the role Start.
 func (r *Receivers) Save(ctx context.Context, who Principal, run string, to Receiver) error {
 	switch {
 	case !who.may(Start):
@@ -97,7 +97,7 @@ func (r *Receivers) Save(ctx context.Context, who Principal, run string, to Rece
 	if err != nil {
 		return err
 	}
-	// A tenant whose receiver does not answer, or that names another's receiver, delays only itself.
+	// A tenant whose receiver does not answer, or that names another tenant's receiver, delays only its own notices.
 	bound := digestID(r.name+"/", []byte(info.Labels[tenantLabel])) + " " + digestID("", []byte(to.URL))
 	err = r.s.outbox.store.PutReceiver(ctx, info.ID, owed.Receiver{Name: r.name + "/" + to.ID, Bound: bound, Data: data})
 	if errors.Is(err, owed.ErrFull) {
@@ -107,7 +107,7 @@ func (r *Receivers) Save(ctx context.Context, who Principal, run string, to Rece
 	return err
 }
 
-// List returns the receivers of a run, sorted by id. The caller needs the role Read.
+// List returns a run's receivers, sorted by id. The caller needs the role Read.
 func (r *Receivers) List(ctx context.Context, who Principal, run string) (all []Receiver, err error) {
 	if !who.may(Read) {
 		return nil, lacking(Read)
@@ -130,7 +130,7 @@ func (r *Receivers) List(ctx context.Context, who Principal, run string) (all []
 	return all, err
 }
 
-// Remove removes the receiver of a run with an id, if it exists, and the notices owed to it. The caller needs the role Start.
+// Remove removes the receiver with the id from a run, if it exists, and the notices owed to it. The caller needs the role Start.
 func (r *Receivers) Remove(ctx context.Context, who Principal, run, id string) error {
 	if !who.may(Start) {
 		return lacking(Start)

@@ -23,10 +23,10 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// maxBody is the largest body of a request.
+// maxBody is the maximum size of a request body.
 const maxBody = 8 << 20
 
-// bodyTime is the maximum time for a body to arrive.
+// bodyTime is the time within which a request body must arrive.
 const bodyTime = 30 * time.Second
 
 // A route handles the requests of one pattern of http.ServeMux.
@@ -36,7 +36,7 @@ type route struct {
 	handle  func(w http.ResponseWriter, r *http.Request, who Principal) error
 }
 
-// table returns the routes that identify the caller.
+// table returns the routes that require an identified caller.
 func (s *Server) table() []route {
 	all := []route{
 		{"PUT /v1/runs/{id}", Start, s.putRun},
@@ -78,7 +78,7 @@ func (s *Server) routes() (http.Handler, error) {
 	}
 	for _, r := range s.pageRoutes() {
 		h := s.signsIn(s.serve(r))
-		if strings.HasPrefix(r.pattern, "GET /assets/") { // also for the login page
+		if strings.HasPrefix(r.pattern, "GET /assets/") { // the login page needs assets before the caller is known
 			h = s.meters.count(r.pattern, func(w http.ResponseWriter, req *http.Request) { s.handle(w, req, r, Principal{}) })
 		}
 		mux.HandleFunc(r.pattern, h)
@@ -99,8 +99,8 @@ func (s *Server) routes() (http.Handler, error) {
 	return s.shielded(guard.Handler(mux)), nil
 }
 
-// shielded refuses requests for other hosts, and sets the headers of every reply. The time for a body is limited, whoever reads
-// it: net/http reads the rest of an unread body.
+// shielded refuses requests to hosts that are not configured, and sets the headers of every reply. It also limits the time to
+// read a body, whether the handler reads the body or net/http reads what the handler left unread.
 func (s *Server) shielded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -109,10 +109,10 @@ func (s *Server) shielded(next http.Handler) http.Handler {
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")
 		if len(r.TransferEncoding) > 0 {
-			h.Set("Connection", "close") // a proxy may have seen another end of the body
+			h.Set("Connection", "close") // a proxy may have seen a different end of the body
 		}
 		if r.ContentLength != 0 {
-			// A test's connection may have no deadlines. At the end of the body, net/http removes this one.
+			// A test's connection may not support deadlines. At the end of the body, net/http removes this deadline.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
 		}
 		if !s.serves(r.Host) {
@@ -132,19 +132,20 @@ func (s *Server) shielded(next http.Handler) http.Handler {
 	})
 }
 
-// unwantedTime is the maximum time to read the rest of a refused body, so that a client that is still sending gets to the reply.
+// unwantedTime is the maximum time to read the rest of a refused body, so that a client that is still sending can receive the
+// reply.
 const unwantedTime = time.Second
 
-// turnAway answers a caller that may not even send a body with an error, and closes the connection.
+// turnAway sends an error to a caller whose request body must not be read, and closes the connection.
 func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, err error) {
 	if r.ContentLength != 0 {
 		w.Header().Set("Connection", "close")
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unwantedTime)) // as in shielded
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unwantedTime)) // as in shielded: the connection may not support deadlines
 	}
 	s.fail(w, r, err)
 }
 
-// serves reports whether the server is reached under the host.
+// serves reports whether requests may address the server by this host.
 func (s *Server) serves(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -183,7 +184,7 @@ func (s *Server) serve(route route) http.HandlerFunc {
 	})
 }
 
-// handle handles a request of a caller, if it has the role that the route needs.
+// handle handles a caller's request if the caller has the role that the route requires.
 func (s *Server) handle(w http.ResponseWriter, r *http.Request, route route, who Principal) {
 	if route.role != "" && !who.may(route.role) {
 		s.fail(w, r, lacking(route.role))
@@ -215,7 +216,8 @@ func (s *Server) access() Access {
 	return s.cfg.Access
 }
 
-// unrouted returns the error of a request without a route. If the path has other methods, the reply lists them.
+// unrouted returns the error for a request that no route matches. If the path has routes for other methods, the reply lists these
+// methods.
 func unrouted(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) error {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
@@ -238,7 +240,7 @@ func noRoute(r *http.Request) error {
 	return p
 }
 
-// readBody reads the body of a request, which must be one JSON value with known fields.
+// readBody reads a request body, which must be one JSON value without unknown fields.
 func readBody(r *http.Request, to any) error {
 	if err := protocol.WantType(r, "application/json"); err != nil {
 		return err
@@ -247,7 +249,7 @@ func readBody(r *http.Request, to any) error {
 	if errors.As(err, new(*http.MaxBytesError)) {
 		return err
 	}
-	if err == nil { // names must match in case and be unique, or a proxy could read another request
+	if err == nil { // names must be unique and match in case: otherwise a proxy could interpret the request differently
 		if err = jsonv2.Unmarshal(data, to, jsonv2.RejectUnknownMembers(true)); err == nil {
 			return nil
 		}
@@ -264,6 +266,6 @@ func reply(w http.ResponseWriter, status int, value any) error {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n')) // or the client has gone
+	_, _ = w.Write(append(text, '\n')) // an error means that the client is gone
 	return nil
 }

@@ -25,31 +25,31 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// source is kept with a run so that it can be resumed.
+// source is stored with a run, so that the run can be resumed.
 type source struct {
 	Published string      `json:"published"` // name of the pipeline
 	Request   string      `json:"request"`   // digest of the api.Start
-	Grant     []string    `json:"grant"`     // grant of the run; null for all
+	Grant     []string    `json:"grant"`     // effects that the run may have; null means all
 	Budget    *api.Budget `json:"budget,omitempty"`
-	Person    bool        `json:"interactive,omitempty"` // waits for the run
+	Person    bool        `json:"interactive,omitempty"` // a person is waiting for the run
 	Batch     bool        `json:"batch,omitempty"`       // its models answer in batches
 	Priority  int         `json:"priority,omitempty"`
-	// Keep holds data with which a protocol describes the run later.
+	// Keep holds data from which a protocol describes the run later.
 	Keep    json.RawMessage `json:"keep,omitempty"`
-	Chat    bool            `json:"chat,omitempty"`      // clients watch its answers
-	Owner   string          `json:"owner,omitempty"`     // name of the caller that started it
-	USDADay *float64        `json:"usd-a-day,omitempty"` // of the owner
+	Chat    bool            `json:"chat,omitempty"`      // clients are watching its answers
+	Owner   string          `json:"owner,omitempty"`     // name of the caller that started the run
+	USDADay *float64        `json:"usd-a-day,omitempty"` // daily limit of the owner
 }
 
 func sourceOf(info journal.RunInfo) (src source, ok bool) {
 	return src, json.Unmarshal(info.Source, &src) == nil && src.Published != ""
 }
 
-// tenantLabel is the label with the tenant of a run.
+// tenantLabel is the label that contains a run's tenant.
 const tenantLabel = "tenant"
 
-// keyOf returns the journal's id for the caller's id of a run. Tenants have separate ids, so no tenant can find out another
-// tenant's ids.
+// keyOf returns the journal's ID for a run that the caller knows under id. Each tenant has its own IDs, so no tenant can find out
+// the IDs of another.
 func keyOf(who Principal, id string) string {
 	if who.Tenant == "" {
 		return id
@@ -65,7 +65,7 @@ func nameOf(who Principal, key string) string {
 	return strings.TrimPrefix(key, who.Tenant+".")
 }
 
-// start starts the run with the id, or returns the run that the same request started.
+// start starts a run with the id, or returns the run if an identical request has already started it.
 func (s *Server) start(ctx context.Context, who Principal, id string, req api.Start) (info journal.RunInfo, created bool, err error) {
 	p := s.pipelines[req.Pipeline]
 	if p == nil {
@@ -74,8 +74,8 @@ func (s *Server) start(ctx context.Context, who Principal, id string, req api.St
 	return s.startOf(ctx, who, p, id, protocol.Run{Start: req})
 }
 
-// startOf reads a request for a run of p, lets the extras check it, takes a place among the runs of this process, and runs it. If
-// the same request has already started a run, it returns that.
+// startOf starts a run of p for a request: it reads the request, lets the extras check the run, and reserves a place among this
+// process's runs. If an identical request has already started the run, that run is returned.
 func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id string, req protocol.Run) (info journal.RunInfo, created bool, err error) {
 	t := task{Pipeline: p, who: who, start: req, most: who.Runs}
 	t.run.RunID = keyOf(who, id)
@@ -86,7 +86,7 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 	return s.begin(ctx, t)
 }
 
-// begin starts the run of a task, or returns the one that an equal request has started.
+// begin starts a task's run, or returns the run if an identical request has already started it.
 func (s *Server) begin(ctx context.Context, t task) (info journal.RunInfo, created bool, err error) {
 	who := t.who
 	if info, err = s.same(ctx, who, t.run.RunID, t.source); !errors.Is(err, journal.ErrNoRun) {
@@ -109,7 +109,7 @@ func (s *Server) begin(ctx context.Context, t task) (info journal.RunInfo, creat
 		return info, true, nil
 	}
 	info, err = s.same(ctx, who, t.run.RunID, t.source)
-	if errors.Is(err, journal.ErrNoRun) { // it has not started
+	if errors.Is(err, journal.ErrNoRun) { // the run has not started
 		<-run.ended
 		err = cmp.Or(run.err, err)
 		if rejected, ok := errors.AsType[*stone.Invalid](err); ok {
@@ -121,7 +121,7 @@ func (s *Server) begin(ctx context.Context, t task) (info journal.RunInfo, creat
 	return info, created, err
 }
 
-// same returns the run with the id if the same request started it. Otherwise the error is journal.ErrNoRun or a conflict.
+// same returns the run with the id if an identical request started it. Otherwise, the error is journal.ErrNoRun or a conflict.
 func (s *Server) same(ctx context.Context, who Principal, key string, src source) (journal.RunInfo, error) {
 	info, err := s.exactly(ctx, key)
 	if err != nil {
@@ -133,7 +133,7 @@ func (s *Server) same(ctx context.Context, who Principal, key string, src source
 	return info, nil
 }
 
-// exactly returns the run with exactly the id, not just a prefix.
+// exactly returns the run with this ID. Unlike Journal.Run, it does not accept a prefix.
 func (s *Server) exactly(ctx context.Context, key string) (journal.RunInfo, error) {
 	info, err := s.cfg.Journal.Find(ctx, key)
 	if errors.As(err, new(*journal.AmbiguousError)) || err == nil && info.ID != key {
@@ -142,7 +142,7 @@ func (s *Server) exactly(ctx context.Context, key string) (journal.RunInfo, erro
 	return info, err
 }
 
-// digestOf returns the digest of a request with the inputs of its run. Equal requests have equal digests, however their JSON is
+// digestOf returns a digest of a request and its run's inputs. Equal requests have equal digests, however their JSON is
 // formatted.
 func digestOf(req api.Start, given talk.Given) string {
 	text, err := json.Marshal(struct {
@@ -152,14 +152,14 @@ func digestOf(req api.Start, given talk.Given) string {
 	if err == nil {
 		text, err = canon.AppendJSON(nil, text)
 	}
-	if err != nil { // it was decoded from JSON
+	if err != nil { // cannot happen: the value was decoded from JSON
 		panic(fmt.Sprintf("the digest of a request: %v", err))
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
-// freshID returns an id of 130 random bits for a caller that chose none.
+// freshID returns a random id of 130 bits, for callers that have not chosen one.
 func freshID() string { return strings.ToLower(rand.Text()) }
 
 // least returns the strictest of several limits, or nil if there are none.
@@ -179,13 +179,13 @@ func least(a, b budget.Limits, c *api.Budget) *api.Budget {
 	return least
 }
 
-// limited gives a run the strictest of its pipeline's, caller's and request's budgets.
+// limited sets a run's budget to the strictest of the limits of its pipeline, its caller and its request.
 func limited(_ context.Context, t *task) error {
 	b := t.start.Budget
 	if b == nil {
 		b = &api.Budget{}
 	}
-	const most = 9_000_000_000 // seconds, which a time.Duration can hold
+	const most = 9_000_000_000 // seconds; more would not fit in a time.Duration
 	switch usd, s := *cmp.Or(b.USD, new(0.0)), *cmp.Or(b.Seconds, new(0.0)); {
 	case !(usd >= 0) || math.IsInf(usd, 1) || *cmp.Or(b.Tokens, new(0)) < 0 || *cmp.Or(b.Roundtrips, new(0)) < 0:
 		return invalid("the budget: usd, tokens and roundtrips want 0 or more; without one there is no limit")
@@ -208,7 +208,8 @@ func limitsOf(b *api.Budget) budget.Limits {
 	return l
 }
 
-// result returns the result of a run that is done: the last node that one of its steps wrote, or nil. Its input is not a result.
+// result returns the result of a completed run: the last node that one of its steps wrote, or nil. The run's input is not a
+// result.
 func (s *Server) result(ctx context.Context, who Principal, info journal.RunInfo) (*api.Node, error) {
 	var n journal.NodeInfo
 	var err error
@@ -218,7 +219,7 @@ func (s *Server) result(ctx context.Context, who Principal, info journal.RunInfo
 		}
 	}
 	if src, ok := sourceOf(info); ok && s.pipelines[src.Published] != nil && s.pipelines[src.Published].Result != "" && s.pipelines[src.Published].Result != n.Type {
-		d, err := s.cfg.Journal.DAG(ctx, info.ID) // reads a whole run, so it comes last
+		d, err := s.cfg.Journal.DAG(ctx, info.ID) // this reads the whole run, so it comes last
 		if err != nil {
 			return nil, err
 		}

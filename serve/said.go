@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	mostSaid  = 8       // concurrent answers that are sent
-	saidBytes = 2 << 10 // bytes kept from the end of each
+	mostSaid  = 8       // maximum number of concurrent answers sent
+	saidBytes = 2 << 10 // maximum bytes of each answer, kept from its end
 	saidEvery = 200 * time.Millisecond
 )
 
-// A speech holds the answers that models are writing in one run of this process, for people who watch. A speech is not a record:
-// a complete or retracted answer is removed.
+// A speech holds the answers that models are currently writing in one run of this process, for people who watch the run. It is
+// not a record: an answer is removed once it is complete or retracted.
 type speech struct {
 	mu      sync.Mutex
 	answers []answer
-	waking  bool          // news are closed soon
+	waking  bool          // news will be closed soon
 	news    chan struct{} // closed after something has changed
 }
 
-// An answer is being written.
+// An answer is the text of an answer that a model is writing.
 type answer struct {
 	api.Piece
 	attempt int
@@ -67,7 +67,7 @@ func (s *speech) drop(gone func(answer) bool) {
 	}
 }
 
-// say adds a piece of an answer. Beyond mostSaid concurrent answers, only the first are kept.
+// say adds a piece of an answer. Once mostSaid answers are being written, further ones are ignored.
 func (s *speech) say(piece answer) {
 	i := slices.IndexFunc(s.answers, func(a answer) bool {
 		return a.Path == piece.Path && a.Source == piece.Source && a.attempt == piece.attempt
@@ -84,7 +84,7 @@ func (s *speech) say(piece answer) {
 	s.changed()
 }
 
-// ending returns the end of a text that is too long.
+// ending shortens a long text to its end.
 func ending(text string) string {
 	const mark = "…"
 	if len(text) <= saidBytes {
@@ -97,7 +97,7 @@ func ending(text string) string {
 	return mark + text[at:]
 }
 
-// changed notifies the listeners, combining pieces. The caller holds s.mu.
+// changed notifies the listeners after a short delay, so that several pieces cause one notification. The caller holds s.mu.
 func (s *speech) changed() {
 	if s.waking {
 		return
@@ -111,7 +111,7 @@ func (s *speech) changed() {
 	})
 }
 
-// now returns the answers so far. News is closed when they have changed.
+// now returns the answers written so far. News is closed when they have changed.
 func (s *speech) now() (said []api.Piece, news <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,14 +122,15 @@ func (s *speech) now() (said []api.Piece, news <-chan struct{}) {
 	return said, s.news
 }
 
-// A listener sends one client the answers that are being written in a run.
+// A listener sends the answers that are being written in a run to one client.
 type listener struct {
 	s    *Server
 	run  string // key of the run; empty if the client does not want answers
 	told []api.Piece
 }
 
-// tell sends changes. News is closed when there is more, and nil if nothing is written here.
+// tell sends the answers if they have changed. News is closed after the next change; it is nil if no answers are being written in
+// this process.
 func (l *listener) tell(out *eventStream) (news <-chan struct{}) {
 	if l.run == "" {
 		return nil
@@ -142,7 +143,7 @@ func (l *listener) tell(out *eventStream) (news <-chan struct{}) {
 		return news
 	}
 	text, err := json.Marshal(api.Event{Said: said})
-	if err != nil { // it has only text
+	if err != nil { // cannot happen: the event contains only text
 		panic(err)
 	}
 	l.told = said

@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// searchKind is the kind of capabilities that search documents.
+// searchKind is the kind of capability that searches documents.
 const searchKind = "search"
 
 // searches returns the ids of the capabilities that search documents, sorted.
@@ -40,7 +40,7 @@ func (s *Server) postSearch(w http.ResponseWriter, r *http.Request, who Principa
 	return reply(w, http.StatusOK, found)
 }
 
-// search asks a capability like POST /v1/act: with the grant, the budget and the rights of the caller.
+// search calls a capability as POST /v1/act does: with the caller's grant, budget and roles.
 func (s *Server) search(r *http.Request, who Principal, req api.Search) (out api.Found, err error) {
 	all := s.searches()
 	if req.Capability == "" && len(all) == 1 {
@@ -72,7 +72,7 @@ func (s *Server) search(r *http.Request, who Principal, req api.Search) (out api
 	return out, nil
 }
 
-// ask answers an envelope for a waiting caller.
+// ask answers a capability request for a caller that waits for the answer.
 func (s *Server) ask(r *http.Request, who Principal, app *call.Applicator, data []byte) (resp call.Response, err error) {
 	id, err := s.counted(r.Context(), who, "")
 	if err != nil {
@@ -86,17 +86,17 @@ func (s *Server) ask(r *http.Request, who Principal, app *call.Applicator, data 
 	return s.answerRequest(ctx, who, id, app, data, s.actConfig(who)), nil
 }
 
-// envelope is the request to one capability.
+// envelope returns the request envelope that calls one capability.
 func envelope(app *call.Applicator, req api.Search) ([]byte, error) {
 	m, _ := app.Registry.Lookup(req.Capability)
-	intent := append(slices.Clone(m.Intents), "documents/search")[0] // a capability without intents answers any
+	intent := append(slices.Clone(m.Intents), "documents/search")[0] // a capability without intents accepts any intent
 	type object = map[string]any
 	task := object{"intent": intent, "requires": object{"cap/kind": searchKind}, "dispatch": object{"candidates": []string{req.Capability}}}
 	req.Capability = ""
 	return json.Marshal(object{"proto": 1, "trace": object{"id": freshID()}, "task": task, "input": req})
 }
 
-// searchFailed returns the problem of a call without an answer.
+// searchFailed returns the problem for a call that failed.
 func searchFailed(err error) error {
 	e := call.AsError(err)
 	switch status := actStatus(err); {

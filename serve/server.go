@@ -31,99 +31,105 @@ import (
 // policy is the type of stone.Config.Policy.
 type policy = marked.Policy
 
+// sender is the type of batch.Part.
+type sender = *batches.Sender
+
 // Config configures a Server. Only Journal is required.
 type Config struct {
-	// Journal keeps the runs. Several servers may share one.
+	// Journal stores the runs. Several servers may share a journal.
 	Journal journal.Journal
-	// Pipelines are the published ones.
+	// Pipelines are the pipelines to publish.
 	Pipelines []Pipeline
-	// Applicator answers requests for capabilities; nil answers none.
+	// Applicator answers capability requests. If nil, the server has no capabilities.
 	Applicator *call.Applicator
-	// Embedder answers /v1/embeddings of package x/gateway, with the Grant and the Limits of requests for capabilities; nil answers none.
+	// Embedder answers requests to /v1/embeddings of package x/gateway, with the same Grant and Limits as capability requests. If
+	// nil, the route returns an error.
 	Embedder llm.Embedder
-	// Grant lists the effects that requests for capabilities may have; nil grants none.
+	// Grant lists the effects that capability requests may have. Nil grants none.
 	Grant []string
-	// Policy limits the effects of steps depending on the nodes that they read, in all runs. It may be nil.
+	// Policy limits the effects of steps, in all runs, depending on the nodes that they read. It may be nil.
 	Policy policy
-	// Limits are the spending limits of each request for a capability.
+	// Limits are the spending limits of each capability request.
 	Limits budget.Limits
-	// Budgets limit the total spending of many runs in all processes that share the Journal. Requests for capabilities draw on
-	// the budgets of a pipeline "act".
+	// Budgets limit the total spending of many runs, in all processes that share the Journal. Capability requests draw on the
+	// budgets of a pipeline named "act".
 	Budgets []budget.Rule
-	// Live names the pipelines and intents whose answers the gateway streams while a model writes them, before checks accept
-	// them. If an answer is rejected after a client received part of it, the run is cancelled with the failure "retracted".
-	// Unknown names are logged.
+	// Live names the pipelines and intents whose answers the gateway streams while a model is still writing them, before checks
+	// have accepted them. If an answer is rejected after a client has received part of it, the run is cancelled with the failure
+	// "retracted". Unknown names are logged.
 	Live []string
-	// IgnoreTools names types of tools that the gateway removes from requests, such as web_search, for clients that always send
-	// one. A request with another tool that no model here can run is refused.
+	// IgnoreTools names types of tools, such as web_search, that the gateway removes from requests, because some clients always
+	// send them. A request with any other tool that no model here can run is refused.
 	IgnoreTools []string
-	// Access identifies callers. Nil means that everyone who can reach the server may do everything.
+	// Access identifies callers. If nil, anyone who can reach the server may do everything.
 	Access Access
-	// Hosts are the names under which the server is reached. A request for another host is refused, which prevents DNS rebinding.
-	// Empty means localhost and every IP address.
+	// Hosts are the host names by which the server can be reached. Requests to other hosts are refused, which prevents DNS
+	// rebinding. Empty means localhost and every IP address.
 	Hosts []string
-	// Design shows the components of the pages at /design.
+	// Design adds a page /design that shows the components of the pages.
 	Design bool
-	// Mounts are other protocols over the same server, by patterns of http.ServeMux. Hosts,
-	// origins, callers and rates are checked before they get a request.
+	// Mounts are other protocols on the same server, by http.ServeMux pattern. Hosts, origins, callers and rates are checked
+	// before a request reaches a mounted handler.
 	Mounts map[string]Mount
-	// Protocols are served to callers with the checks of the API, such as ui.Part of package x/ui.
+	// Protocols are served with the same checks of callers as the API. An example is ui.Part of package x/ui.
 	Protocols []Protocol
-	// Batches sends the model requests of runs that ask for it in batches: batch.Part of package x/batch. Nil refuses such runs.
-	Batches *batches.Sender
-	// Webhooks get notices about the runs that this server starts.
+	// Batches sends the model requests of runs in batches, if a run asks for it: batch.Part of package x/batch. If nil, such runs
+	// are refused.
+	Batches sender
+	// Webhooks receive notices about the runs that this server starts.
 	Webhooks []Webhook
-	// URL is the address under which people reach the pages, such as "https://stone.example.com". Notices about questions then
-	// include the address of the page where they can be answered.
+	// URL is the address at which people reach the pages, such as "https://stone.example.com". If it is set, a notice about a
+	// question includes the address of the page where the question can be answered.
 	URL string
-	// Adopt returns the name of the published pipeline that continues a run started by another program, once its questions are
-	// answered, or "" for none. Nil adopts no run. A run whose pipeline differs is not changed.
+	// Adopt returns the name of the published pipeline that continues a run which another program started, once the run's
+	// questions have been answered. It returns "" for runs not to be continued. Nil means that no such runs are continued. A run
+	// whose pipeline differs from the published one is left unchanged.
 	Adopt func(journal.RunInfo) string
-	// Streams limits the open event streams, watched lists and waits for results of each caller whose Principal sets no limit;
-	// 100 if zero.
+	// Streams is the maximum number of event streams, watched lists and waits for results that a caller may have open, if its
+	// Principal sets no limit. Zero means 100.
 	Streams int
-	// Scan is the interval at which the journal is searched for runs that can continue; 5 s if zero.
+	// Scan is the interval at which the server searches the journal for runs that can continue. Zero means 5 s.
 	Scan time.Duration
-	// Grace is how long running steps may continue when the server shuts down; 30 s if zero.
+	// Grace is how long running steps may continue when the server shuts down. Zero means 30 s.
 	Grace time.Duration
-	// Base returns the context of every run, with values such as the prices of models (see package budget); nil means
-	// context.Background. Canceling it does not cancel runs.
+	// Base returns the parent context of every run, which can contain values such as the prices of models (see package budget).
+	// Canceling it does not cancel runs. Nil means context.Background.
 	Base func() context.Context
-	// Watch returns a watcher for a run, or nil. It is called each time this process starts or continues the run of a pipeline or
-	// of a request. The info has the run's ID, Pipeline, Labels, Account and Source, if the journal has them; a request that is
-	// not kept has no ID.
+	// Watch returns a watcher for a run, or nil. It is called each time this process starts or continues a run of a pipeline or a
+	// capability request. The info has the run's ID, Pipeline, Labels, Account and Source, as far as they are in the journal; for
+	// a request that is not kept, the ID is empty.
 	Watch func(journal.RunInfo) event.Watcher
-	// Log receives errors that no reply contains; nil is slog.Default.
+	// Log receives errors that are not part of any reply. Nil means slog.Default.
 	Log *slog.Logger
 }
 
-// A Protocol is implemented by a package below x, such as ui.Part of package x/ui.
+// A Protocol is implemented by packages below x. An example is ui.Part of package x/ui.
 type Protocol interface {
-	Part() // makes the protocol usable as a part of a program, see cli.Part
+	Part() // makes the protocol usable as a part of a program; see cli.Part
 	Protocol()
 }
 
 // Pipeline is a published pipeline.
 type Pipeline struct {
-	Name        string // its name in requests; if empty, the name of the Ashlar
+	Name        string // name in requests; if empty, the name of the Ashlar
 	Description string
-	Result      string // type of a run's result node; empty for the last node
+	Result      string // type of a run's result node; if empty, the last node is the result
 	Ashlar      stone.Ashlar
-	Grant       []string      // the effects of its runs; nil grants all
-	Limits      budget.Limits // of each run
+	Grant       []string      // effects that its runs may have; nil grants all
+	Limits      budget.Limits // spending limits of each run
 }
 
-// Server publishes pipelines. It is an http.Handler.
+// A Server publishes pipelines. It is an http.Handler.
 type Server struct {
 	cfg       Config
 	pipelines map[string]*Pipeline
-	further   map[string]*Pipeline                   // of protocols
-	roles     map[string]func() map[string]turn.Role // roles of the leaves of pipelines
+	further   map[string]*Pipeline                   // pipelines of protocols, by name
+	roles     map[string]func() map[string]turn.Role // roles of the leaves, by pipeline
 	protocols []protocol.Protocol
-	extras    []extra                             // of every run
-	waits     map[string]func(*http.Request) bool // by pattern, see waits
+	extras    []extra                             // extras applied to every run
+	waits     map[string]func(*http.Request) bool // by pattern; see waits
 	handler   http.Handler
-	inner     http.Handler // of As
+	inner     http.Handler // handler that As uses
 	drain     chan struct{}
 	ending    sync.Once
 	rates     rates
@@ -131,24 +137,24 @@ type Server struct {
 	health    *health
 	tries     tries
 	sessions  sessions
-	died      abandoner // nil if the journal cannot tell
+	died      abandoner // nil if the journal cannot find runs whose process has died
 	outbox    *outbox
-	places    *places // for reading
+	places    *places // limits concurrent reads
 
 	mu        sync.Mutex
 	active    map[string]*active    // runs of this process
 	feeds     map[feedKey]*feed     // feeds of runs that clients stream
-	lists     map[feedKey]*watched  // that clients watch
-	asked     map[string]askedCount // by tenant
+	lists     map[feedKey]*watched  // lists that clients are watching
+	asked     map[string]askedCount // counts of open questions, by tenant
 	streams   int                   // open streams, including waits
 	streamsOf map[caller]int
 	running   sync.WaitGroup
 }
 
-// pipelineName matches the names of pipelines, which are part of paths and tool names.
+// pipelineName matches names of pipelines, which become part of paths and tool names.
 var pipelineName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// New returns a server. It reports pipelines that are invalid, have no name or share a name.
+// New returns a server. It returns an error for pipelines that are invalid, have no name or share a name.
 func New(cfg Config) (*Server, error) {
 	if cfg.Journal == nil {
 		return nil, errors.New("serve: Config.Journal is nil: open one, as with sqlite.Open")
@@ -236,7 +242,7 @@ func (s *Server) publish(p Pipeline) error {
 	return nil
 }
 
-// warnOfNoDescription logs the pipelines without a description: models see only their names.
+// warnOfNoDescription logs which pipelines have no description: for these, models see only the name.
 func (s *Server) warnOfNoDescription() {
 	var names []string
 	for _, p := range s.published() {
@@ -249,7 +255,7 @@ func (s *Server) warnOfNoDescription() {
 	}
 }
 
-// guessed returns the tools and capabilities that state no effects. Steps may omit them.
+// guessed returns the tools and capabilities that do not state their effects. Steps may omit these.
 func guessed(a stone.Ashlar) (names []string) {
 	if undeclared := a.Detail().Undeclared; undeclared != nil {
 		names = undeclared(func(stone.Ashlar) []string { return nil })
@@ -264,7 +270,7 @@ func guessed(a stone.Ashlar) (names []string) {
 	return names
 }
 
-// published returns the pipelines in the order of their names.
+// published returns the pipelines, sorted by name.
 func (s *Server) published() []*Pipeline {
 	var all []*Pipeline
 	for _, p := range s.pipelines {
@@ -274,7 +280,7 @@ func (s *Server) published() []*Pipeline {
 	return all
 }
 
-// similar returns the name of the most similar published pipeline, or "".
+// similar returns the name of the published pipeline whose name is most similar, or "".
 func (s *Server) similar(name string) string {
 	return suggest.Closest(name, func(yield func(string) bool) {
 		for _, p := range s.published() {
@@ -288,16 +294,16 @@ func (s *Server) similar(name string) string {
 // ServeHTTP serves the API.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := "req_" + strings.ToLower(rand.Text())
-	r.Header.Set(requestID, id) // for the log
+	r.Header.Set(requestID, id) // used when a failure is logged
 	w.Header().Set(requestID, id)
 	s.handler.ServeHTTP(w, r)
 }
 
-// requestID is the header that identifies a request, in its reply and in the log of its failure.
+// requestID is the header that identifies a request in its reply and in the log.
 const requestID = "X-Request-Id"
 
-// Run resumes unheld runs until ctx is done. Then it drains: running steps finish, no new ones start, and it returns when all
-// runs of this process have stopped. Requests are then answered with "unavailable".
+// Run resumes runs that no process is executing, until ctx is done. Then it drains the server: running steps finish, no new ones
+// start, and Run returns when all runs of this process have stopped. From then on, requests are answered with "unavailable".
 func (s *Server) Run(ctx context.Context) {
 	abandoned := s.abandoned(ctx)
 	if len(s.outbox.hooks)+len(s.outbox.protocols) > 0 {
@@ -305,7 +311,7 @@ func (s *Server) Run(ctx context.Context) {
 	}
 	ticks := time.NewTicker(s.cfg.Scan)
 	defer ticks.Stop()
-	due := time.Now() // last search for due questions, which reads their texts
+	due := time.Now() // time of the last search for due questions, which reads their texts
 	for search := true; ; {
 		if search {
 			if now := time.Now(); now.Sub(due) >= time.Minute {
@@ -331,7 +337,7 @@ func (s *Server) Run(ctx context.Context) {
 			search = true
 		case info, ok := <-abandoned:
 			if search = false; !ok {
-				abandoned = nil // ctx is done
+				abandoned = nil // closed: ctx is done
 				continue
 			}
 			s.resumeDue(ctx, info)
@@ -339,7 +345,7 @@ func (s *Server) Run(ctx context.Context) {
 	}
 }
 
-// Close drains the server and returns when all its runs have stopped.
+// Close drains the server and returns when all of its runs have stopped.
 func (s *Server) Close() {
 	s.ending.Do(func() {
 		s.mu.Lock()

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// sessionIdle is how long a session lives without requests.
+	// sessionIdle is the time without requests after which a session ends.
 	sessionIdle = 24 * time.Hour
-	// sessionsEach is the maximum number of sessions per token. One more ends the least recently used, so nobody can fill the
-	// memory or end the sessions of other tokens.
+	// sessionsEach is the maximum number of sessions per token. When it is exceeded, the least recently used session ends, so
+	// nobody can exhaust the memory or end the sessions of other tokens.
 	sessionsEach = 16
 )
 
-// sessions are the browsers that have signed in to this process. A cookie has the id of a session, so it does not reveal the
-// token, and logging out makes it useless. The token is kept because Access checks it with every request, so revoking it ends its
+// sessions holds the sessions of browsers that have signed in to this process. A cookie contains a session id, not the token, and
+// is useless after logging out. The token is kept because Access checks it on every request, so revoking a token ends its
 // sessions.
 type sessions struct {
 	mu sync.Mutex
@@ -76,15 +76,15 @@ func (s *sessions) end(id string) {
 	delete(s.by, id)
 }
 
-// secure reports whether the browser uses TLS, to this server or to a proxy before it. A forged header only gives its sender a
-// cookie that the browser does not send over plain HTTP, so no list of trusted proxies is needed.
+// secure reports whether the browser uses TLS, either to this server or to a proxy in front of it. No list of trusted proxies is
+// needed: the sender of a forged header only receives a cookie that its browser does not send over plain HTTP.
 func secure(r *http.Request) bool {
 	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
 }
 
-// cookieName is the cookie of a session. Behind TLS, __Host- keeps other hosts of the domain from setting it. Without TLS,
-// browsers send it to all ports of the host, so the name contains the port, and two servers on a machine do not sign each other
-// out.
+// cookieName returns the name of the session cookie. With TLS, the prefix __Host- prevents other hosts of the domain from setting
+// it. Without TLS, browsers send a cookie to every port of a host, so the name contains the port: otherwise two servers on one
+// machine would sign each other out.
 func cookieName(r *http.Request) string {
 	if secure(r) {
 		return "__Host-stone"
@@ -95,13 +95,13 @@ func cookieName(r *http.Request) string {
 	return "stone"
 }
 
-// cookie is the cookie of a session in the form in which it is set.
+// cookie returns the cookie that sets or ends a session in the browser.
 func cookie(r *http.Request, id string) *http.Cookie {
 	return &http.Cookie{Name: cookieName(r), Value: id, Path: "/", HttpOnly: true, Secure: secure(r), SameSite: http.SameSiteStrictMode}
 }
 
-// withToken returns the request with the token of its session, unless it already has a token. A browser cannot send the header
-// Authorization. Clients of protocols may send the token under another name.
+// withToken returns the request with its session's token, unless it already has a token. It is needed because a browser cannot
+// send the header Authorization. Clients of protocols may send the token in another header.
 func (s *Server) withToken(r *http.Request) *http.Request {
 	for _, p := range s.protocols {
 		if p.Token != nil {

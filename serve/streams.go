@@ -13,22 +13,22 @@ import (
 )
 
 const (
-	maxStreams = 10_000 // of a server
+	maxStreams = 10_000 // maximum number of streams per server
 	ownStreams = 100    // default number of streams per caller
 )
 
-// readPlaces returns the number of concurrent reads, in total and for one tenant, so that other tenants always have processors
-// for their starts and reads.
+// readPlaces returns the maximum number of concurrent reads, in total and for one tenant. The limits leave processors free for
+// other tenants' starts and reads.
 func readPlaces() (all, own int) {
 	all = max(2, runtime.GOMAXPROCS(0))
 	return all, all / 2
 }
 
-// A caller has streams of its own. Callers with the same name share them.
+// A caller identifies a caller whose streams are counted. Callers with the same name share one limit.
 type caller struct{ tenant, name string }
 
-// admit counts a stream or a wait of a caller. It returns an error if the server is closing or there are too many. It requires
-// s.mu; call s.dismiss when the stream ends.
+// admit counts a stream or a wait of a caller. It returns an error if the server is closing or the limit is reached. The caller
+// of admit holds s.mu, and must call s.dismiss when the stream ends.
 func (s *Server) admit(who Principal) error {
 	most := cmp.Or(who.Streams, s.cfg.Streams, ownStreams)
 	key := caller{who.Tenant, who.Name}
@@ -45,7 +45,7 @@ func (s *Server) admit(who Principal) error {
 	return nil
 }
 
-// dismiss ends a stream that was admitted. The caller holds s.mu.
+// dismiss stops counting a stream that was admitted. The caller holds s.mu.
 func (s *Server) dismiss(who Principal) {
 	key := caller{who.Tenant, who.Name}
 	s.streams--
@@ -54,7 +54,7 @@ func (s *Server) dismiss(who Principal) {
 	}
 }
 
-// hold counts a request that waits as a stream of its caller, until leave is called.
+// hold counts a waiting request as one of its caller's streams until leave is called.
 func (s *Server) hold(who Principal) (leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,15 +68,15 @@ func (s *Server) hold(who Principal) (leave func(), err error) {
 	}, nil
 }
 
-// waits maps routes whose requests may wait to a function that reports whether one does. Such requests take a place for each
-// read.
+// waits maps routes whose requests may wait to functions that report whether a request does. A waiting request takes a reading
+// place for each of its reads instead of one for its whole duration.
 var waits = map[string]func(*http.Request) bool{
 	"GET /v1/runs": streams, "GET /v1/questions": streams,
 	"GET /v1/runs/{id}/result": func(r *http.Request) bool { return r.URL.Query().Has("wait") },
 	"GET /v1/runs/{id}/events": func(*http.Request) bool { return true },
 }
 
-// reads reports whether a request to a route takes a reading place while its reply is created.
+// reads reports whether a request takes a reading place while its reply is created.
 func (s *Server) reads(r route, req *http.Request) bool {
 	wait := s.waits[r.pattern]
 	return r.role == Read && strings.HasPrefix(r.pattern, "GET ") && (wait == nil || !wait(req))
@@ -84,7 +84,7 @@ func (s *Server) reads(r route, req *http.Request) bool {
 
 type placeKey struct{}
 
-// read takes a reading place, unless the request has one.
+// read takes a reading place, unless the request already has one.
 func (s *Server) read(ctx context.Context, tenant string) (leave func(), err error) {
 	if ctx.Value(placeKey{}) != nil {
 		return func() {}, nil
@@ -92,8 +92,8 @@ func (s *Server) read(ctx context.Context, tenant string) (leave func(), err err
 	return s.places.enter(ctx, nil, tenant)
 }
 
-// placed is a reply that is created in a reading place. The place is released once the reply exists, so a slow client occupies
-// none.
+// placed is the writer of a reply that is created in a reading place. The place is released when the reply is first written, so a
+// slow client does not occupy it.
 type placed struct {
 	http.ResponseWriter
 	leave func()
@@ -109,24 +109,24 @@ func (p placed) Write(text []byte) (int, error) {
 	return p.ResponseWriter.Write(text)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap lets http.ResponseController find the underlying writer.
 func (p placed) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
-// places are the reading places. A tenant has at most own of them. A free place goes to the waiting tenant with the fewest
-// places, and among those to the one that has waited longest since its last place: a tenant with many readers delays only itself.
+// places limits concurrent reads. A tenant occupies at most own places. A free place goes to the waiting tenant that occupies the
+// fewest or, if several do, to the one whose last turn was longest ago. So a tenant with many readers delays only itself.
 type places struct {
 	mu      sync.Mutex
 	free    int
 	own     int
-	taken   map[string]int // by tenant
+	taken   map[string]int // occupied places, by tenant
 	turn    int
-	last    map[string]int // the turn at which a tenant got its last place, while it reads or waits
+	last    map[string]int // turn in which a tenant last received a place; kept while the tenant reads or waits
 	waiting []*reader      // in order of arrival
 }
 
 type reader struct {
 	tenant string
-	enter  chan struct{} // closed when it has a place
+	enter  chan struct{} // closed when the reader has a place
 }
 
 func newPlaces(all, own int) *places {
@@ -192,7 +192,7 @@ func (p *places) waits(tenant string) bool {
 	return false
 }
 
-// give assigns the free places in turn.
+// give assigns free places to waiting readers.
 func (p *places) give() {
 	for p.free > 0 {
 		next := -1
@@ -214,7 +214,7 @@ func (p *places) give() {
 	}
 }
 
-// before reports whether a tenant comes before another.
+// before reports whether tenant a is served before tenant b.
 func (p *places) before(a, b string) bool {
 	if p.taken[a] != p.taken[b] {
 		return p.taken[a] < p.taken[b]

@@ -12,8 +12,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// tenantJournal is a caller's view of a journal: it shows only the runs of the caller's tenant, or all runs without a tenant,
-// under the caller's ids, and no secrets.
+// tenantJournal is a caller's view of a journal. It shows the runs of the caller's tenant, or all runs to a caller without a
+// tenant. Runs have the caller's ids, and secrets are removed.
 type tenantJournal struct {
 	journal.Journal // nil, so that other methods cannot be used
 	server          *Server
@@ -151,7 +151,7 @@ func (t tenantJournal) Last(ctx context.Context, run string) (int64, error) {
 	return t.server.cfg.Journal.Last(ctx, key)
 }
 
-// rows yields the rows of the run with a key in the caller's form.
+// rows yields the rows of the run with a key, as the caller may see them.
 func (s *Server) rows(ctx context.Context, who Principal, key string, after int64) iter.Seq2[journal.Row, error] {
 	return changed(s.cfg.Journal.Follow(ctx, key, after), func(r *journal.Row) { r.From = nameOf(who, r.From) })
 }
@@ -165,7 +165,7 @@ func originIn(who Principal, meta map[string]string) map[string]string {
 	return meta
 }
 
-// changed yields the changed elements of all.
+// changed yields the elements of all after applying change to each.
 func changed[T any](all iter.Seq2[T, error], change func(*T)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for one, err := range all {
@@ -177,7 +177,7 @@ func changed[T any](all iter.Seq2[T, error], change func(*T)) iter.Seq2[T, error
 }
 
 func (t tenantJournal) CountQuestions(context.Context, journal.QuestionQuery) (int, error) {
-	return 0, errors.ErrUnsupported // pages count none
+	return 0, errors.ErrUnsupported // pages do not count questions
 }
 
 func (t tenantJournal) EachQuestion(ctx context.Context, q journal.QuestionQuery) iter.Seq2[journal.Question, error] {

@@ -13,36 +13,35 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// timed is a journal that measures the operations that runs and requests wait for, and notes
-// whether its store answers.
+// timed is a journal that measures the operations for which runs and requests wait, and records whether its store works.
 type timed struct {
 	journal.Journal
 	*meters
 	health   *health
 	pipeline string // pipeline whose steps are counted; empty counts none
 	queued   *queued
-	noted    *noted // for one run; nil for all others
+	noted    *noted // set for the journal of one run; otherwise nil
 }
 
-// noted is the state of a run in this process as written to the journal, so the server need not read it.
+// noted is the last state of a run that this process wrote to the journal, so that the server need not read it.
 type noted struct {
 	id      string
 	mu      sync.Mutex
 	info    journal.RunInfo
-	created bool // the journal had no such run before
-	begun   bool // started and not ended: info is from its start
-	over    bool // info is from its end. A waiting or refused run may continue in another process: only the journal knows
+	created bool // the run was not in the journal before
+	begun   bool // the run has started and not ended: info describes its start
+	over    bool // the run has stopped: info describes its end. Only the journal knows whether a waiting or refused run has continued in another process.
 }
 
-// is returns the run as it started or ended here, and whether the run is new. For a resumed run, the start counts once its
-// watchers get an event.
+// is returns the run's state after its start or end in this process, whether the run is new, and whether the state is known. A
+// resumed run counts as started once its watchers receive an event.
 func (n *noted) is(goesOn bool) (info journal.RunInfo, created, known bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.info, n.created, n.over || n.begun && goesOn
 }
 
-// queued holds records of runs that are not yet durable.
+// queued holds the records, by run, that are not yet durable.
 type queued struct {
 	mu   sync.Mutex
 	runs map[string]*unsettled
@@ -50,10 +49,10 @@ type queued struct {
 
 type unsettled struct {
 	writes  []writing
-	results []step.Record // to be counted
+	results []step.Record // results to be counted once they are durable
 }
 
-// wrote notes the outcome of a run's write, once known, and of the writes queued before it.
+// wrote records the outcome of a write of a run, and of the writes queued before it, as soon as it is known.
 func (t timed) wrote(run string, err error, w writing, results ...step.Record) {
 	t.queued.mu.Lock()
 	defer t.queued.mu.Unlock()
@@ -83,13 +82,13 @@ func (t timed) wrote(run string, err error, w writing, results ...step.Record) {
 	}
 }
 
-// of returns the journal for a run of a pipeline.
+// of returns the journal to be used by a run of a pipeline.
 func (t timed) of(pipeline string, run *noted) timed {
 	t.pipeline, t.noted = pipeline, run
 	return t
 }
 
-// notes calls set if t.noted belongs to the run with the id.
+// notes calls set if t.noted belongs to this run.
 func (t timed) notes(id string, set func(*noted)) {
 	if t.noted != nil && t.noted.id == id {
 		t.noted.mu.Lock()
@@ -98,7 +97,7 @@ func (t timed) notes(id string, set func(*noted)) {
 	}
 }
 
-// Acquire notes whether the run is new.
+// Acquire records whether the run is new.
 func (t timed) Acquire(ctx context.Context, id string) (journal.RunInfo, error) {
 	info, err := t.Journal.Acquire(ctx, id)
 	t.notes(id, func(run *noted) { run.created = err == nil && info.Started.IsZero() })
@@ -187,11 +186,11 @@ func (t timed) Release(id string) error {
 	return t.Journal.Release(id)
 }
 
-// Do measures how long recording a step takes, without its work.
+// Do measures how long it takes to record a step, not counting the step's work.
 func (t timed) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	start := time.Now()
 	var worked time.Duration
-	var failed error // error of the work, which does not concern the store
+	var failed error // error of the work, which says nothing about the store
 	var made step.Record
 	rec, err := t.Journal.Do(ctx, key, func(ctx context.Context) (rec step.Record, err error) {
 		t.wrote(key.RunID, nil, writing{}) // writes queued before the intent

@@ -7,30 +7,30 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// tries remembers how often a server resumed runs that made no progress, such as runs whose pipeline has changed. One goroutine
-// uses it.
+// tries counts how often the server has resumed runs without making progress, such as runs whose pipeline has changed. It must be
+// used by one goroutine only.
 type tries struct {
 	by map[string]try
 }
 
-// try is an attempt to resume a run.
+// A try describes the attempts to resume a run.
 type try struct {
-	ended time.Time // when the run had stopped
+	ended time.Time // when the run last stopped
 	count int
 	next  time.Time
 }
 
-// maxTry is the longest time between two tries to resume a run.
+// maxTry is the maximum time between two attempts to resume a run.
 const maxTry = time.Hour
 
 // A dueRun is a run to resume.
 type dueRun struct {
 	journal.RunInfo
-	again bool // the last try made no progress
+	again bool // the last attempt made no progress
 }
 
-// due returns the runs that are due. The time between two tries starts at one search interval and doubles. Runs not seen for long
-// are forgotten.
+// due returns the runs that are due. The time between two attempts to resume a run starts at one search interval and doubles each
+// time. Runs that no search has found for a long time are forgotten.
 func (t *tries) due(runs []journal.RunInfo, now time.Time, search time.Duration) (due []dueRun) {
 	if t.by == nil {
 		t.by = map[string]try{}

@@ -17,10 +17,10 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// sessionLabels are the labels of protocols whose runs are turns of a session and share a person's standing answers.
-var sessionLabels = []string{turn.ChatLabel, "acp-session"} // for chats and editors
+// sessionLabels are the labels that protocols give to runs that are turns of one session and share a person's standing answers.
+var sessionLabels = []string{turn.ChatLabel, "acp-session"} // chats and editors
 
-// inSession names the session of a run.
+// inSession sets the session of a run.
 func inSession(_ context.Context, t *task) error {
 	t.run.Conversation = t.keep.Labels[turn.ChatLabel]
 	for _, name := range sessionLabels {
@@ -31,7 +31,7 @@ func inSession(_ context.Context, t *task) error {
 	return nil
 }
 
-// shownLabels returns the labels of a run without the labels that order the turns of a conversation.
+// shownLabels returns a run's labels except those that order the turns of a conversation.
 func shownLabels(info journal.RunInfo) map[string]string {
 	if info.Labels[turn.ChatLabel] == "" || info.Labels[turn.NumberLabel] == "" {
 		return info.Labels
@@ -43,13 +43,13 @@ func shownLabels(info journal.RunInfo) map[string]string {
 	return labels
 }
 
-// told marks a run whose clients watch its answers.
+// told marks a run whose answers clients will watch.
 func told(ctx context.Context, t *task) error {
 	t.source.Chat = t.start.Chat || turn.Listener(ctx) != nil
 	return nil
 }
 
-// tells collects the answers of such a run.
+// tells returns a watcher that collects the answers of a run marked by told.
 func (s *Server) tells(ctx context.Context, t *task) event.Watcher {
 	roles := s.roles[t.Name]
 	if !t.source.Chat || roles == nil {
@@ -58,18 +58,18 @@ func (s *Server) tells(ctx context.Context, t *task) event.Watcher {
 	return &turn.Log{Roles: roles(), Recorded: s.recorded(ctx, t.run.RunID, new(error))}
 }
 
-// recorded returns the values of the recorded steps of a run.
+// recorded returns the values that a run's steps have recorded.
 func (s *Server) recorded(ctx context.Context, run string, failed *error) func(path string) json.RawMessage {
 	return func(path string) json.RawMessage {
 		record, err := s.cfg.Journal.Record(ctx, run, path, "step")
-		if err != nil && !errors.Is(err, journal.ErrNoStep) { // a step that was cut off
+		if err != nil && !errors.Is(err, journal.ErrNoStep) { // the step was interrupted
 			*failed = err
 		}
 		return record.Content
 	}
 }
 
-// parts returns a run from the journal. For the Log, every step of it is replayed.
+// parts rebuilds a turn's log from the journal, replaying every step of the run.
 func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (*turn.Log, []turn.Cut, error) {
 	var failed error
 	var cuts []turn.Cut
@@ -78,7 +78,7 @@ func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (
 	tell := func(path, name string, d event.Data) {
 		log.Watch(ctx, event.Event{Path: path, Name: name, Data: d})
 	}
-	var answers []journal.Question // in messages
+	var answers []journal.Question // answers that were given in messages
 	for q, err := range s.cfg.Journal.EachQuestion(ctx, journal.QuestionQuery{Run: info.ID}) {
 		if err != nil {
 			return nil, nil, err
@@ -94,7 +94,7 @@ func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (
 	if err != nil {
 		return nil, nil, err
 	}
-	broken := map[string]string{} // reasons of failed leaves by path
+	broken := map[string]string{} // reasons why leaves failed, by path
 	for row, err := range s.cfg.Journal.Follow(ctx, info.ID, 0) {
 		if row.Kind == "leaf" && row.Failure != "" {
 			broken[row.Path] = row.Reason
@@ -103,7 +103,7 @@ func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (
 		}
 		if i := slices.IndexFunc(answers, func(q journal.Question) bool { return q.Path == row.Path }); i >= 0 && row.Ended {
 			parts, _ := log.Now()
-			if at := slices.IndexFunc(parts, func(p turn.Part) bool { return p.Kind == turn.Tool && p.ID == row.Path }); at >= 0 { // no later call had started
+			if at := slices.IndexFunc(parts, func(p turn.Part) bool { return p.Kind == turn.Tool && p.ID == row.Path }); at >= 0 { // no call after this one had started
 				parts = parts[:at+1]
 			}
 			cuts = append(cuts, turn.Cut{Question: answers[i], Parts: len(parts)})
@@ -119,10 +119,10 @@ func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (
 		case row.Kind == "leaf":
 			tell(row.Path, row.Name, event.StepDone{Form: "leaf", OK: row.Failure == ""})
 		case row.Kind == "step" && row.Ended && !told[row.Path] && len(told) < maxRecords:
-			told[row.Path] = true // a step that was cut off also has an end
+			told[row.Path] = true // an interrupted step has an end, too
 			tell(row.Path, row.Name, event.StepReplayed{Kind: row.Kind})
 		}
-		if row.Seq >= last { // it may be running
+		if row.Seq >= last { // its step may still be running
 			break
 		}
 	}
@@ -131,16 +131,16 @@ func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (
 	}
 	log.End()
 	parts, _ := log.Now()
-	for _, q := range answers { // just now
+	for _, q := range answers { // answers recorded since then
 		cuts = append(cuts, turn.Cut{Question: q, Parts: len(parts)})
 	}
 	return log, cuts, failed
 }
 
-// maxRecords is the maximum number of a run's steps that are read for its parts.
+// maxRecords is the maximum number of steps of a run that parts reads.
 const maxRecords = 8192
 
-// ends reports whether a text is the last one that was said.
+// ends reports whether the text is the last text among the parts.
 func ends(parts []turn.Part, text string) bool {
 	for _, p := range slices.Backward(parts) {
 		if p.Kind == turn.Text && p.State != turn.Void {
@@ -150,7 +150,7 @@ func ends(parts []turn.Part, text string) bool {
 	return false
 }
 
-// roles finds the role of each leaf's answers in a conversation.
+// roles returns the role in a conversation of each leaf's answers.
 func roles(p *Pipeline) map[string]turn.Role {
 	result := p.Result
 	if t := p.Ashlar.Result(); result == "" && t != nil && t.Err() == nil {
@@ -172,8 +172,8 @@ func roles(p *Pipeline) map[string]turn.Role {
 	return all
 }
 
-// hear calls tell with the parts of a run so far whenever there are more, until the run stops, and returns the run with all its
-// parts. Wait waits for news; false ends hear with protocol.ErrLeft.
+// hear calls tell with all parts of a run whenever there are new ones, until the run stops. It returns the run with all of its
+// parts. Wait waits for news; if it returns false, hear returns protocol.ErrLeft.
 func (s *Server) hear(ctx context.Context, who Principal, info journal.RunInfo, wait func(news <-chan struct{}) bool, tell func([]turn.Part)) (ended api.Run, parts []turn.Part, err error) {
 	var log *turn.Log
 	var live []turn.Part // parts last sent before they were recorded
@@ -202,16 +202,16 @@ func (s *Server) hear(ctx context.Context, who Principal, info journal.RunInfo, 
 		parts, news := log.Now()
 		live = parts
 		if tell(parts); news == nil {
-			log = nil // all of it was sent before it was recorded
+			log = nil // the whole log was sent before it was recorded
 		} else if !wait(news) {
 			return ended, nil, protocol.ErrLeft
 		}
 	}
 }
 
-// heard returns a run with its answers and the messages that answered its questions. A stopped run also has its open questions,
-// or its answer if no model has written it. Live holds the parts sent while the run was running. They contain texts of calls that
-// are not in the record. The caller has a reading place.
+// heard returns a run with its answers and the messages that answered its questions. A waiting run also has its open questions,
+// and a completed one its answer if no model has written it. Live holds the parts that were sent while the run was running; they
+// contain texts that are not in the record. The caller of heard has a reading place.
 func (s *Server) heard(ctx context.Context, who Principal, info journal.RunInfo, live []turn.Part) (out api.Run, parts []turn.Part, cuts []turn.Cut, err error) {
 	log, cuts, err := s.parts(ctx, s.pipelines[info.Pipeline], info)
 	if err != nil {
@@ -220,7 +220,7 @@ func (s *Server) heard(ctx context.Context, who Principal, info journal.RunInfo,
 	out = run(who, info)
 	switch parts, _ = log.Now(); info.State {
 	case journal.Waiting:
-		// Further questions are asked once these are answered.
+		// Further questions are asked once these have been answered.
 		open, _, err := view.Page(s.cfg.Journal.EachQuestion(ctx, journal.QuestionQuery{Run: info.ID, Open: true}), maxPage, pageBytes)
 		if err != nil {
 			return out, nil, nil, err
@@ -239,7 +239,7 @@ func (s *Server) heard(ctx context.Context, who Principal, info journal.RunInfo,
 	return out, parts, cuts, nil
 }
 
-// listen is like await, for a client that receives the answers of the run, see turn.Listen.
+// listen is like await, for a client that receives the run's answers through tell; see turn.Listen.
 func (s *Server) listen(ctx context.Context, who Principal, info journal.RunInfo, tell func([]turn.Part)) (api.Run, error) {
 	if s.pipelines[info.Pipeline] == nil {
 		return s.await(ctx, who, info)
@@ -249,7 +249,7 @@ func (s *Server) listen(ctx context.Context, who Principal, info journal.RunInfo
 	switch {
 	case errors.Is(err, protocol.ErrLeft):
 		if info, err = s.exactly(whole, info.ID); err == nil {
-			if ended = run(who, info); info.State == journal.Done { // meanwhile
+			if ended = run(who, info); info.State == journal.Done { // the run ended meanwhile
 				ended.Result, err = s.result(whole, who, info)
 			}
 		}

@@ -9,21 +9,22 @@ import (
 	"github.com/stonelayer/stone/internal/webhook"
 )
 
-// Webhook receives an [api.Notice] when a run ends, waits for an answer or is refused, signed as in Standard Webhooks. The
-// journal records each notice with the end of the run, whichever process writes it. Any server retries a notice for three days,
-// and it may arrive more than once with the same id. Removing a run removes its notices.
+// A Webhook receives an [api.Notice] when a run ends, waits for an answer or is refused. Notices are signed as described in
+// Standard Webhooks. The journal records each notice together with the end of the run, whichever process writes it. Any server
+// may send a notice and retry it for three days, so it can arrive more than once with the same id. Removing a run removes its
+// notices.
 type Webhook struct {
 	Name string // up to 64 of a-z, A-Z, 0-9, ".", "-" and "_"
-	URL  string // URL of the receiver; https, unless it is Private
-	// Secrets begin with "whsec_". With two secrets, every notice has two signatures, so a receiver can switch from one secret to
-	// the other.
+	URL  string // receiver's URL; https unless Private is set
+	// Secrets begin with "whsec_". With two secrets, each notice has two signatures, so that a receiver can switch from one
+	// secret to the other.
 	Secrets   []string
-	Pipelines []string // only notices about these pipelines; nil means all
-	Tenant    string   // only notices about runs of this tenant; empty means all
+	Pipelines []string // pipelines to send notices about; nil means all
+	Tenant    string   // tenant whose runs to send notices about; empty means all
 	Private   bool     // the receiver may be outside the public Internet
 }
 
-// A hook is a Webhook that is in use.
+// A hook is a configured Webhook.
 type hook struct {
 	Webhook
 	keys   [][]byte
@@ -64,7 +65,7 @@ func (s *Server) addWebhooks(all []Webhook) error {
 	return nil
 }
 
-// owes returns the names of the webhooks that get the notices of a run.
+// owes adds to a task's options the names of the webhooks to notify about the run.
 func (s *Server) owes(_ context.Context, t *task) error {
 	for _, h := range s.outbox.hooks {
 		if (h.Pipelines == nil || slices.Contains(h.Pipelines, t.Name)) && (h.Tenant == "" || h.Tenant == t.who.Tenant) {

@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 )
 
-// The answers to a question of Ask.
+// The answers to a question that Ask puts.
 const (
 	yes    = "yes"
 	no     = "no"
@@ -26,17 +26,16 @@ const (
 	never  = "never"
 )
 
-// Ask asks a person, through the run's frontend. The question shows the call's arguments or the changes it would make. It is
-// named after agent and tool, as in "fix/write_file". Its answers are:
+// Ask asks a person through the run's frontend. The question shows the call's arguments, or the changes that the call would make.
+// It is named after the agent and the tool, as in "fix/write_file". The answers are:
 //
 //   - yes runs this call, and no refuses it; "no: REASON" tells the model why.
-//   - always and never also answer all later calls of the tool by this agent in the
-//     run, in all its lanes and rounds, and after the run is resumed. In a chat they apply
-//     to all turns, because the journal shares them: see journal.Options.Session.
+//   - always and never also answer all later calls of the tool by this agent in the run, in all its lanes and rounds, and after
+//     the run is resumed. In a chat, they apply to all turns, because the journal shares them; see journal.Options.Session.
 //
 // A cancelled question counts as a no. In a run that a journal keeps, the process may end before the answer arrives; the resumed
-// run continues with this call and does not call the model again. If the call has changed by then, for example because the file
-// has, the person is asked again. Without a frontend the agent fails with kind "no-frontend".
+// run continues with this call and does not call the model again. If the call's changes are different by then, for example
+// because the file has changed, the person is asked again. Without a frontend, the agent fails with kind "no-frontend".
 var Ask = Approver{Approve: askPerson, Asks: true}
 
 func askPerson(ctx context.Context, c Call) (Decision, error) {
@@ -74,13 +73,13 @@ func askPerson(ctx context.Context, c Call) (Decision, error) {
 	return Decision{}, nil
 }
 
-// asker returns the name of the agent whose call runs in a context.
+// asker returns the name of the agent whose call runs with ctx.
 func asker(ctx context.Context) string {
 	path := stone.In(ctx).Path()
 	return cmp.Or(address.Parse(address.Last(address.Parent(path))).Name, address.Parse(path).Name)
 }
 
-// said formats a text of the conversation as lines of a question.
+// said formats a text from the conversation as lines of a question.
 func said(by, text string) string {
 	if strings.TrimSpace(text) == "" {
 		return ""
@@ -142,14 +141,14 @@ func indented(text string) string {
 	return "  " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  ")
 }
 
-// Bounds of the texts shown beside the arguments, in bytes.
+// The maximum lengths of the texts that are shown beside the arguments, in bytes.
 const (
 	maxPreview = 16 << 10
-	maxContext = 2 << 10 // for the user's request and the model's text
+	maxContext = 2 << 10 // for each of the user's request and the model's text
 )
 
-// cut shortens a text for a person. A digest identifies the omitted part, so an answer does not count for a call that differs
-// only there.
+// cut shortens a text for a person. A digest identifies the omitted part, so an answer does not apply to a call that differs only
+// in that part.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -15,7 +15,8 @@ import (
 )
 
 // Client makes a tool that the run's client executes, such as a page of a user interface. A call is a question whose answer is
-// the call's result (see [ask.Call.Client]), so the run waits for it in the journal. For name, description and I see [Func].
+// the call's result (see [ask.Call.Client]), so a run with a journal can wait for the result. For name, description and I, see
+// [Func].
 func Client[I any](name, description string, opts ...Option) agent.Middleware {
 	m := Func(name, description, func(context.Context, I) (string, error) { return "", nil }, append([]Option{Effects()}, opts...)...)
 	if m.Tool.Err == nil {
@@ -24,7 +25,7 @@ func Client[I any](name, description string, opts ...Option) agent.Middleware {
 	return m
 }
 
-// byClient leaves a tool's calls to the client.
+// byClient makes the run's client execute the calls of a tool.
 func byClient(t *agent.Tool) {
 	name := t.Name
 	t.Asks, t.Parallel, t.Client = true, true, true
@@ -45,8 +46,8 @@ func byClient(t *agent.Tool) {
 
 func free(context.Context) budget.Bound { return budget.Bound{} }
 
-// ClientTools offers the tools of the nearest node of type t. The run's client executes them, as with [Client]. Without such a
-// node it offers none. A tool is left out if the agent already has a tool with that name.
+// ClientTools offers the tools of the nearest node of type t. The run's client executes them, as with [Client]. If there is no
+// such node, no tools are offered. A tool is left out if the agent already has a tool with that name.
 //
 // A client chooses the names and descriptions, and thus part of the prompt.
 func ClientTools(t dag.Type[[]llm.Tool]) agent.Middleware {

@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/agent"
 )
 
-// approvalNeeded is the recommendation's reason when a call was not approved.
+// approvalNeeded is the reason in the recommendation of a call that was not approved.
 const approvalNeeded = "approval-needed"
 
 // A Call is a tool call that needs approval.
@@ -19,7 +19,7 @@ type Call struct {
 	preview func(context.Context, json.RawMessage) (string, error)
 }
 
-// Preview returns a description of the call for a person: its changes, such as a file's diff, or else its arguments. An error
+// Preview describes the call to a person: the changes that it would make, such as a file's diff, or else its arguments. An error
 // means that the call would fail.
 func (c Call) Preview(ctx context.Context) (string, error) {
 	if c.preview == nil {
@@ -31,15 +31,15 @@ func (c Call) Preview(ctx context.Context) (string, error) {
 // A Decision is the decision on a call. The zero Decision refuses it.
 type Decision struct {
 	Allowed bool
-	Reason  string // reason of a refusal, for the model; may be empty
+	Reason  string // the reason for a refusal, for the model; may be empty
 }
 
 // An Approver decides whether calls may run. The zero Approver allows none.
 type Approver struct {
-	// Approve decides on a call. It may block, but must return when the context is done. Its error fails the call.
+	// Approve decides on a call. It may block, but must return when the context is done. If it returns an error, the call fails.
 	Approve func(ctx context.Context, call Call) (Decision, error)
-	// Asks means that Approve may ask a person, as [Ask] does. Set it where Approve calls Ask.Approve: it lets programs find the
-	// questions, and Validate warns if no one can answer.
+	// Asks means that Approve may ask a person, as [Ask] does. Set it if Approve calls Ask.Approve: programs can then find the
+	// questions, and Validate warns if no one can answer them.
 	Asks bool
 }
 
@@ -47,7 +47,7 @@ type Approver struct {
 var Always = Approver{Approve: func(context.Context, Call) (Decision, error) { return Decision{Allowed: true}, nil }}
 
 // Confirm runs the tool of m only if the approver allows the call. Otherwise the model is told, and the call recommends another
-// turn, with the reason ApprovalNeeded. The tool's timeout does not include the approval.
+// turn, with the reason "approval-needed". The tool's timeout does not include the approval.
 //
 //	tool.Confirm(fs.Write(root), tool.Ask)
 func Confirm(m agent.Middleware, by Approver) agent.Middleware {
@@ -55,7 +55,7 @@ func Confirm(m agent.Middleware, by Approver) agent.Middleware {
 		return broken(m.Name, fmt.Errorf("tool.Confirm: the middleware %q offers no tool", m.Name))
 	}
 	gated := *m.Tool
-	gated.Timeout = 0 // run has one
+	gated.Timeout = 0 // run applies the timeout itself
 	gated.Asks = gated.Asks || by.Asks
 	gated.Run = func(ctx context.Context, input json.RawMessage) (agent.Result, error) {
 		var decision Decision
@@ -86,7 +86,7 @@ func Confirm(m agent.Middleware, by Approver) agent.Middleware {
 	}
 	out.Wrap = func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) {
 		return m.Wrap(ctx, c, func(ctx context.Context, c agent.Context) (agent.Context, error) {
-			return next(ctx, c.Offer(gated)) // replaces the tool that m offered
+			return next(ctx, c.Offer(gated)) // replaces the tool that m has offered
 		})
 	}
 	return out

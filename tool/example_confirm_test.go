@@ -11,8 +11,8 @@ import (
 	"github.com/stonelayer/stone/tool"
 )
 
-// A refund runs only after it was approved. The effect says what it does to the world; Preview says it to
-// who approves, here a limit.
+// A refund runs only after it has been approved. The effect declares what the tool does to the world, and Preview describes it to
+// the approver, which here is a limit on the amount.
 func ExampleConfirm() {
 	type refund struct {
 		Order string  `json:"order"`

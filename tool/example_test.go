@@ -23,7 +23,7 @@ func Example() {
 	result, err := count.Tool.Run(context.Background(), json.RawMessage(`{"text":"to be or not to be"}`))
 	fmt.Println(result.Text, err)
 
-	// What is wrong with a call goes back to the model.
+	// The model is told what is wrong with a call.
 	_, err = count.Tool.Run(context.Background(), json.RawMessage(`{"txt":"to be"}`))
 	if wrong, ok := errors.AsType[*tool.InputError](err); ok {
 		fmt.Println(len(wrong.Problems), "problems:", err)

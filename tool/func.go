@@ -19,7 +19,7 @@ import (
 // An Option sets a property of a tool.
 type Option func(*agent.Tool)
 
-// Parallel lets calls run at the same time as other parallel calls of a turn.
+// Parallel permits calls to run at the same time as other parallel calls of the same turn.
 func Parallel() Option {
 	return func(t *agent.Tool) { t.Parallel = true }
 }
@@ -35,19 +35,19 @@ func Effects(effects ...string) Option {
 	}
 }
 
-// Timeout ends the context of each call after d. The model is told.
+// Timeout cancels the context of each call after d. The model is told.
 func Timeout(d time.Duration) Option {
 	return func(t *agent.Tool) { t.Timeout = d }
 }
 
-// MaxResult limits the text of a result for the model, in bytes; the default is 64 KiB. The agent keeps a longer text, and the
-// model reads the rest with read_result; see package agent. A negative number means unlimited.
+// MaxResult limits the text of a result for the model, in bytes; the default is 64 KiB. The agent keeps a longer text, of which
+// the model can read the rest with read_result; see package agent. A negative number means unlimited.
 func MaxResult(n int) Option {
 	return func(t *agent.Tool) { t.MaxResult = n }
 }
 
-// Preview shows the person who approves a call a text in place of the arguments: the changes that the call would make. An error
-// of fn fails the call.
+// Preview shows a person who has to approve a call the text that fn returns in place of the arguments, such as the changes that
+// the call would make. If fn returns an error, the call fails.
 func Preview[I any](fn func(context.Context, I) (string, error)) Option {
 	return func(t *agent.Tool) {
 		name := t.Name
@@ -61,12 +61,11 @@ func Preview[I any](fn func(context.Context, I) (string, error)) Option {
 	}
 }
 
-// Func makes a tool from a function. Name consists of 1 to 64 ASCII letters, digits, "_" and "-", which every provider accepts;
-// the description tells the model when to use it. I is a struct or a map with string keys; the model may use only properties that
-// the schema names.
+// Func makes a tool from a function. Name must consist of 1 to 64 ASCII letters, digits, "_" and "-", which every provider
+// accepts. The description tells the model when to use the tool. I must be a struct or a map with string keys; the model may use
+// only properties that the schema names.
 //
-// The function may be called from several goroutines if the option Parallel is
-// given or several agents use the tool.
+// The function may be called from several goroutines at once if the option Parallel is given or several agents use the tool.
 func Func[I, O any](name, description string, fn func(context.Context, I) (O, error), opts ...Option) agent.Middleware {
 	input, err := inputSchema(reflect.TypeFor[I]())
 	switch {
@@ -100,7 +99,7 @@ func Func[I, O any](name, description string, fn func(context.Context, I) (O, er
 
 var validName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// broken is an invalid tool: every call returns err.
+// broken returns an invalid tool, every call of which returns err.
 func broken(name string, err error) agent.Middleware {
 	return agent.Use(agent.Tool{
 		Tool: llm.Tool{Name: name, Schema: json.RawMessage(`{"type":"object"}`)},
@@ -109,8 +108,8 @@ func broken(name string, err error) agent.Middleware {
 	})
 }
 
-// inputSchema returns the schema of t, an object as providers require. The schema is closed, so the model is told of unknown
-// names.
+// inputSchema returns the schema of t, which must be an object, as providers require. The schema is closed, so that the model is
+// told about unknown names.
 func inputSchema(t reflect.Type) (*schema.Schema, error) {
 	s, err := schema.ForType(t)
 	if err != nil {
@@ -148,7 +147,7 @@ func decode[I any](ctx context.Context, name string, s *schema.Schema, raw json.
 		}
 		return in, e
 	}
-	// A value that fits the schema may still overflow the Go type, as 1e30 an int.
+	// A value that fits the schema may still overflow the Go type: 1e30 overflows an int.
 	if err := json.Unmarshal(raw, &in); err != nil {
 		return in, &InputError{Tool: name, Problems: []string{err.Error()}}
 	}

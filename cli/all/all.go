@@ -3,7 +3,7 @@
 //
 //	func main() { cli.Main(cli.FromArgument, all.Parts()...) }
 //
-// They add about 35 modules. If a program needs only some parts, pass them individually, such as screen.Part.
+// All parts together add about 35 modules. If a program needs only some parts, pass them individually, for example screen.Part.
 package all
 
 import (
@@ -29,7 +29,7 @@ import (
 	"github.com/stonelayer/stone/x/ui"
 )
 
-// Parts returns every part. An extra, a package below x, has one entry here and its import.
+// Parts returns every part. Each extra, that is, each package below x that is a part, has one entry here and its import.
 func Parts() []cli.Part {
 	return []cli.Part{
 		serve.Part, postgres.Part,

@@ -12,40 +12,40 @@ import (
 )
 
 const (
-	// mostWaiting is the maximum number of connections from one address that have waited for a request, or the rest of one,
-	// longer than patience.
+	// mostWaiting is the maximum number of connections from one address that have waited longer than patience for a request or
+	// its body.
 	mostWaiting = 256
 	patience    = 3 * time.Second
-	// mostAtOnce is the maximum number of all waiting connections.
+	// mostAtOnce is the maximum number of waiting connections from all addresses.
 	mostAtOnce = 16 * mostWaiting
 )
 
-// conns limits the connections of each address that wait for a request or its body, by closing the oldest. A client that opens
-// connections endlessly therefore blocks nobody, not even clients at the same address. Many clients that connect at once, for
-// example through a proxy, have time to send their requests. A connection whose request is being answered does not count;
-// otherwise all clients of a proxy would share one limit.
+// conns limits, for each address, the number of connections that are waiting for a request or its body, by closing the oldest. A
+// client that keeps opening connections therefore blocks nobody, not even other clients at the same address. If many clients
+// connect at once, for example through a proxy, they have time to send their requests. Connections whose request is being
+// answered do not count; otherwise all clients behind a proxy would share one limit.
 type conns struct {
 	mu  sync.Mutex
 	all map[net.Conn]*conn
 	by  map[netip.Prefix]*queue
 }
 
-// queue holds the waiting connections of an address, as *conn, oldest first.
+// A queue holds the waiting connections of one address, as *conn, oldest first.
 type queue struct {
 	list.List
-	watched bool // a timer watches the oldest
+	watched bool // a timer is set for the oldest connection
 }
 
 type conn struct {
 	net.Conn
 	from  netip.Prefix
-	in    *list.Element // element in its queue; nil while a request is answered
+	in    *list.Element // element in the queue; nil while a request is being answered
 	since time.Time     // start of the wait
 }
 
 type connKey struct{}
 
-// bound limits the connections of a server.
+// bound sets these limits for the connections of a server.
 func bound(s *http.Server) {
 	c := &conns{all: map[net.Conn]*conn{}, by: map[netip.Prefix]*queue{}}
 	s.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
@@ -64,7 +64,7 @@ func bound(s *http.Server) {
 	})
 }
 
-// body calls arrived when it has been read to its end.
+// body calls arrived when the body has been read to its end.
 type body struct {
 	io.ReadCloser
 	arrived func()
@@ -88,7 +88,7 @@ func (c *conns) enter(nc net.Conn) *conn {
 	return added
 }
 
-// changed follows the states of connections.
+// changed is called when the state of a connection changes.
 func (c *conns) changed(nc net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,14 +103,14 @@ func (c *conns) changed(nc net.Conn, state http.ConnState) {
 	}
 }
 
-// arrived is called when a request has arrived with its body.
+// arrived is called when a request has been received, including its body.
 func (c *conns) arrived(of *conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.leave(of)
 }
 
-// wait adds a connection to the waiting ones. The caller holds c.mu.
+// wait adds a connection to the queue of its address. The caller holds c.mu.
 func (c *conns) wait(of *conn) {
 	if of.in != nil {
 		return
@@ -124,7 +124,8 @@ func (c *conns) wait(of *conn) {
 	c.thin(waiting)
 }
 
-// thin closes the oldest excess connections, and runs again when the next one may be closed. The caller holds c.mu.
+// thin closes the oldest connections beyond the limit, and is called again when the next one may be closed. The caller holds
+// c.mu.
 func (c *conns) thin(waiting *queue) {
 	for n := waiting.Len(); n > mostWaiting; n-- {
 		oldest := waiting.Front().Value.(*conn)
@@ -141,11 +142,11 @@ func (c *conns) thin(waiting *queue) {
 			return
 		}
 		c.leave(oldest)
-		_ = oldest.Close() // its handler sees that
+		_ = oldest.Close() // the connection's handler will notice
 	}
 }
 
-// leave removes a waiting connection. The caller holds c.mu.
+// leave removes a connection from its queue. The caller holds c.mu.
 func (c *conns) leave(of *conn) {
 	if of.in == nil {
 		return
@@ -157,17 +158,17 @@ func (c *conns) leave(of *conn) {
 	}
 }
 
-// addressOf returns a client's address, or for IPv6 its network, because one client owns a whole network.
+// addressOf returns the address of a client. For IPv6, it returns the network instead, because one client owns a whole network.
 func addressOf(nc net.Conn) netip.Prefix {
 	at, err := netip.ParseAddrPort(nc.RemoteAddr().String())
 	if err != nil {
-		return netip.Prefix{} // another kind of listener: all its clients count together
+		return netip.Prefix{} // for other kinds of listeners, all clients count as one
 	}
 	bits := 64
 	addr := at.Addr().Unmap()
 	if addr.Is4() {
 		bits = 32
 	}
-	from, _ := addr.WithZone("").Prefix(bits) // always valid for this number of bits
+	from, _ := addr.WithZone("").Prefix(bits) // cannot fail for this number of bits
 	return from
 }

@@ -1,5 +1,6 @@
-// Package serve provides the command's server. With its part, cli.Main has the sub-commands serve and, with the parts of packages
-// x/mcp/server and x/acp, mcp and acp; run and chat accept the names of intents and capabilities.
+// Package serve provides the server of the command. With its part, cli.Main has the sub-command serve and, together with the
+// parts of packages x/mcp/server and x/acp, the sub-commands mcp and acp. The sub-commands run and chat then also accept the
+// names of intents and capabilities.
 //
 //	func main() { cli.Main(Pipeline, serve.Part) }
 package serve
@@ -28,16 +29,16 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// Part is the server.
+// Part adds the server to a program.
 var Part = &publish.Server{Serve: run, Client: serveClient, HTML: serve.WriteHTML, Chat: chat}
 
-// A Protocol is a part for programs whose server speaks another protocol.
+// A Protocol is a part that makes the server of a program speak another protocol.
 type Protocol = inside.Protocol
 
-// Options are what the command line says about the clients of a protocol.
+// Options are the settings from the command line that concern the clients of a protocol.
 type Options = inside.Options
 
-// closeTime is how long open requests may continue when the server stops. Streams end at once.
+// closeTime is how long open requests may continue when the server stops. Streams are closed at once.
 const closeTime = 5 * time.Second
 
 func run(ctx context.Context, cfg publish.Config) error {
@@ -86,12 +87,12 @@ func run(ctx context.Context, cfg publish.Config) error {
 		<-ctx.Done()
 		s.Close()
 	} else {
-		s.Run(ctx) // returns when its runs have stopped
+		s.Run(ctx) // Run returns when the server's runs have stopped
 	}
 	over, stop := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer stop()
 	if err := server.Shutdown(over); err != nil {
-		_ = server.Close() // requests that take longer are cut
+		_ = server.Close() // requests that take longer are aborted
 	}
 	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -99,7 +100,7 @@ func run(ctx context.Context, cfg publish.Config) error {
 	return nil
 }
 
-// configOf returns the part of a configuration that every protocol needs.
+// configOf returns the part of the server's configuration that all protocols need.
 func configOf(cfg publish.Config) serve.Config {
 	of := serve.Config{
 		Journal: cfg.Journal, Applicator: cfg.Applicator, Grant: cfg.Grant, Policy: cfg.Policy, Batches: cfg.Batches, Limits: cfg.Limits, Budgets: cfg.Budgets, Base: cfg.Base, Grace: cfg.Grace, Watch: cfg.Watch,
@@ -131,10 +132,10 @@ func serveClient(ctx context.Context, command string, cfg publish.Config, in io.
 	return fmt.Errorf("this program does not include the command %s: give cli.Main the part of package github.com/stonelayer/stone/%s", command, homes[command])
 }
 
-// homes are the packages with the parts of the commands.
+// homes maps each command to the package whose part provides it.
 var homes = map[string]string{"mcp": "x/mcp/server", "acp": "x/acp"}
 
-// serveOne calls client with a server whose runs continue until client returns.
+// serveOne calls client with a server. The server's runs continue until client returns.
 func serveOne(ctx context.Context, cfg publish.Config, client func(context.Context, *serve.Server) error) error {
 	s, err := serve.New(configOf(cfg))
 	if err != nil {
@@ -162,7 +163,7 @@ func serveOne(ctx context.Context, cfg publish.Config, client func(context.Conte
 	return err
 }
 
-// inspector allows the holder of a token to read and, if set, to answer questions.
+// An inspector allows the holder of a token to read and, if configured, to answer questions.
 type inspector struct {
 	token, by string
 	answers   bool
@@ -194,12 +195,13 @@ func secretOf(r *http.Request) (string, error) {
 	return secret, nil
 }
 
-// same compares secrets in constant time. An empty secret never matches.
+// same compares two secrets in constant time. An empty secret never matches.
 func same(secret, want string) bool {
 	return want != "" && subtle.ConstantTimeCompare([]byte(secret), []byte(want)) == 1
 }
 
-// bearer admits callers with a token. If no token was ever created, it admits the holder of the first token, or everyone if open.
+// bearer admits callers with a token. If no token has ever been created, it admits the holder of the first token or, if open is
+// set, everyone.
 type bearer struct {
 	tokens *token.File
 	first  string
@@ -225,7 +227,7 @@ func (b bearer) Principal(r *http.Request) (who serve.Principal, err error) {
 	if !ok {
 		return who, errUnknown
 	}
-	who = serve.Principal{Name: t.Name, By: "token " + t.Name, Roles: []serve.Role{}, // nil would be all
+	who = serve.Principal{Name: t.Name, By: "token " + t.Name, Roles: []serve.Role{}, // nil would mean all
 		Tenant: t.Tenant, Grant: t.Grant, Limits: t.Limits, PerMinute: t.Minute, Runs: t.Runs, Streams: t.Streams, Interactive: t.Interactive, USDADay: t.USDADay}
 	for _, r := range t.Roles {
 		who.Roles = append(who.Roles, serve.Role(r))
@@ -254,13 +256,13 @@ func (w warner) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// The types of a pipeline that answers messages.
+// Node types of a pipeline that answers messages.
 var (
 	message = dag.NewType[string]("message")
 	answer  = dag.NewType[agent.Text]("answer")
 )
 
-// chat implements Chat of [publish.Server].
+// chat implements [publish.Server].Chat.
 func chat(name string, app *call.Applicator, spec call.Spec) stone.Ashlar {
 	return agent.New(name, answer, call.Model(app, spec), agent.Config{Conversation: agent.ConversationOf(answer), User: message})
 }

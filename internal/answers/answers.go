@@ -1,4 +1,5 @@
-// Package answers turns the JSON Schemas of answers into forms, and filled forms into answers, for pages and MCP clients.
+// Package answers converts the JSON Schema of an answer into a form, and a completed form into an answer. Pages and MCP clients
+// use it.
 package answers
 
 import (
@@ -11,10 +12,10 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// A Form requests an answer that matches a JSON Schema. Without fields, it requests JSON.
+// A Form requests an answer that matches a JSON Schema. A form without fields requests JSON text.
 type Form struct {
 	Fields []Field
-	Schema string // in readable form; empty if any text is an answer
+	Schema string // schema in readable form; empty if any text is an answer
 }
 
 // A Field is a property of the answer, or the whole answer.
@@ -22,7 +23,7 @@ type Field struct {
 	Name        string // name of the property; empty for the whole answer
 	Title       string
 	Description string
-	Kind        string // "text", "long", "number", "truth", "choice", "list" of texts, one per line, or "json"
+	Kind        string // "text", "long", "number", "truth", "choice", "list" (of texts, one per line) or "json"
 	Choices     []string
 	Required    bool
 	Default     string
@@ -53,7 +54,7 @@ type property struct {
 	whole json.RawMessage
 }
 
-// UnmarshalJSON keeps the text.
+// UnmarshalJSON also keeps the JSON text itself.
 func (p *property) UnmarshalJSON(data []byte) error {
 	type plain property
 	err := json.Unmarshal(data, (*plain)(p))
@@ -84,7 +85,7 @@ func Of(schema json.RawMessage) Form {
 	return f
 }
 
-// ordered reads properties in source order.
+// ordered returns the properties of an object in their source order.
 func ordered(object json.RawMessage) (names []string, properties []property) {
 	in := json.NewDecoder(bytes.NewReader(object))
 	if start, err := in.Token(); err != nil || start != json.Delim('{') {
@@ -97,7 +98,7 @@ func ordered(object json.RawMessage) (names []string, properties []property) {
 		}
 		var p property
 		if err := in.Decode(&p); err != nil {
-			p = property{} // requested as JSON
+			p = property{} // an unsupported property is requested as JSON
 		}
 		names, properties = append(names, name.(string)), append(properties, p)
 	}
@@ -123,7 +124,7 @@ func (p property) field(name string, required bool) Field {
 		}
 		return f
 	}
-	const long = 200 // length from which a text field has several lines
+	const long = 200 // maximum length above which a text field has several lines
 	switch t := kindOf(p.Type); t {
 	case "string":
 		if f.Kind = "text"; p.MaxLength > long || p.MaxLength == 0 {
@@ -154,7 +155,7 @@ func (p property) field(name string, required bool) Field {
 	return f
 }
 
-// keep keeps the type and some keywords of a property.
+// keep sets Type and Keywords from a property's type and some of its keywords.
 func (f *Field) keep(p property, t string, names ...string) {
 	f.Type = t
 	var all map[string]json.RawMessage
@@ -184,10 +185,10 @@ func kindOf(t any) string {
 	return name
 }
 
-// number matches a JSON number. A form sends it as typed, with all digits.
+// number matches a JSON number. A form's number is sent as typed, with all its digits.
 var number = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
-// Response returns the JSON of a filled form, or "". The function get returns the content of the named field.
+// Response returns the JSON of a completed form, or "". The function get returns the content of the field with a name.
 func (f Form) Response(get func(name string) string) string {
 	if len(f.Fields) == 1 && f.Fields[0].Name == "" {
 		value, _ := f.Fields[0].json(get)
@@ -208,7 +209,7 @@ func (f Form) Response(get func(name string) string) string {
 	return "{" + out.String() + "}"
 }
 
-// json returns the value of a field. An empty optional field has none.
+// json returns the value of a field as JSON. It returns false for an empty optional field.
 func (f Field) json(get func(string) string) (string, bool) {
 	whole := strings.ReplaceAll(get(f.Name), "\r\n", "\n")
 	trimmed := strings.TrimSpace(whole)
@@ -228,12 +229,12 @@ func (f Field) json(get func(string) string) (string, bool) {
 	case (f.Kind == "json" || f.Kind == "choice" && !f.strings) && json.Valid([]byte(trimmed)):
 		return trimmed, true
 	}
-	return quote(whole), true // a value that does not fit is refused with a reason
+	return quote(whole), true // a value that does not match is refused later, with a reason
 }
 
 func quote(s string) string {
 	text, err := json.Marshal(s)
-	if err != nil { // a string has JSON
+	if err != nil { // cannot fail: every string has a JSON form
 		panic(err)
 	}
 	return string(text)

@@ -199,7 +199,7 @@ func newSession(t *testing.T, root string) *session {
 		return strings.HasPrefix(name, "STONE_") || strings.HasPrefix(name, "OPENAI_") || strings.HasPrefix(name, "ANTHROPIC_") || name == "GOFLAGS"
 	})
 	// -trimpath lets the copies of the module share the build cache.
-	s.env = append(s.env, "GOFLAGS=-trimpath", "HOME="+home, "GOCACHE="+goEnv(t, "GOCACHE"), "GOMODCACHE="+goEnv(t, "GOMODCACHE"), "GOPATH="+filepath.Join(home, "go"),
+	s.env = append(s.env, "GOFLAGS=-trimpath -ldflags=-w", "HOME="+home, "GOCACHE="+goEnv(t, "GOCACHE"), "GOMODCACHE="+goEnv(t, "GOMODCACHE"), "GOPATH="+filepath.Join(home, "go"),
 		"PATH="+filepath.Join(home, "go", "bin")+string(os.PathListSeparator)+filepath.Dir(stone(t, root))+string(os.PathListSeparator)+os.Getenv("PATH"))
 	copyModule(t, root, filepath.Join(s.work, "stone"))
 	return s

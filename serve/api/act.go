@@ -12,9 +12,9 @@ import (
 	"github.com/stonelayer/stone/internal/sse"
 )
 
-// Act sends a request to a capability. The envelope has the format of "stone act" and is encoded as JSON. With an id, a run keeps
-// the answer, and repeating the request returns it without another call. If no capability returns an answer, the error is an
-// *ActError.
+// Act sends a request to a capability. The envelope has the format that "stone act" reads, and is sent as JSON. With an id, a run
+// keeps the answer, and repeating the request returns this answer without another call. If no capability returns an answer, the
+// error is an *ActError.
 func (c *Client) Act(ctx context.Context, id string, envelope any) (Result, error) {
 	var reply Reply
 	if err := c.call(ctx, act(id, envelope), &reply); err != nil {
@@ -23,7 +23,7 @@ func (c *Client) Act(ctx context.Context, id string, envelope any) (Result, erro
 	return resultOf(reply)
 }
 
-// A Chunk is an element of Stream: a piece of the answer or, as the last one, the answer.
+// A Chunk is an element of Stream: a piece of the answer or, as the last element, the whole answer.
 type Chunk struct {
 	Piece
 	Result *Result // nil for a piece
@@ -61,7 +61,7 @@ func act(id string, envelope any) request {
 	return r
 }
 
-// messages yields the data of server-sent events. The end of the stream is an error.
+// messages yields the data of server-sent events. It yields an error when the stream ends.
 func messages(body io.Reader) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		var events sse.Reader
@@ -89,7 +89,7 @@ func messages(body io.Reader) iter.Seq2[[]byte, error] {
 	}
 }
 
-// chunk reads a piece, which has a type, or the envelope of the answer.
+// chunk decodes a piece, which has a type, or the envelope of the answer.
 func chunk(data []byte) (next Chunk, err error) {
 	var reply Reply
 	if err = json.Unmarshal(data, &next.Piece); err == nil && next.Type == "" {

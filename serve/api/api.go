@@ -6,7 +6,7 @@
 //	…
 //	run, err = c.Result(ctx, run.ID)
 //
-// The server keeps the runs, so a caller may exit and fetch the result later. Start with an id is safe to repeat: the same
+// The server stores the runs, so a caller may exit and fetch the result later. A Start with an id is safe to repeat: the same
 // request returns the same run.
 //
 // An error that the server reports is a *[Problem]. If a request does not fit its pipeline, the problem lists the validator's
@@ -37,17 +37,17 @@ import (
 type Pipeline struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
-	Input       json.RawMessage `json:"input"`             // the JSON Schema of Start.Input
-	Output      json.RawMessage `json:"output,omitempty"`  // the JSON Schema of the result, if it does not vary
-	Effects     []string        `json:"effects,omitempty"` // that it needs
-	// Undeclared lists the pipeline's steps, tools and capabilities whose effects are unknown because they do not state any.
+	Input       json.RawMessage `json:"input"`             // JSON Schema of Start.Input
+	Output      json.RawMessage `json:"output,omitempty"`  // JSON Schema of the result; absent if it varies
+	Effects     []string        `json:"effects,omitempty"` // effects that its steps need
+	// Undeclared lists the pipeline's steps, tools and capabilities that do not state their effects.
 	Undeclared []string `json:"undeclared,omitempty"`
-	Asks       bool     `json:"asks,omitempty"`      // it may ask a person
-	Continues  bool     `json:"continues,omitempty"` // it takes Start.After
-	Files      []string `json:"files,omitempty"`     // media types that it accepts with a message, such as "image/*"
+	Asks       bool     `json:"asks,omitempty"`      // the pipeline may ask a person
+	Continues  bool     `json:"continues,omitempty"` // the pipeline accepts Start.After
+	Files      []string `json:"files,omitempty"`     // media types that a message may contain, such as "image/*"
 }
 
-// Pipelines are the published pipelines, in the order of their names.
+// Pipelines lists the published pipelines, sorted by name.
 type Pipelines struct {
 	Pipelines []Pipeline `json:"pipelines"`
 }
@@ -55,36 +55,36 @@ type Pipelines struct {
 // Start starts a run.
 type Start struct {
 	Pipeline string          `json:"pipeline"`
-	Input    json.RawMessage `json:"input,omitempty"` // must match Pipeline.Input; may be a text if only one string is required
-	// After is the id of an ended run of the same pipeline, whose agent's conversation continues. Its content comes from the
-	// record, never from a client.
+	Input    json.RawMessage `json:"input,omitempty"` // must match Pipeline.Input; may be a plain text if the input requires only one string
+	// After is the id of an ended run of the same pipeline. The new run continues the conversation of its agent, which is read
+	// from the record, never from the client.
 	After  string            `json:"after,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`
 	Budget *Budget           `json:"budget,omitempty"` // limited by the budgets of the pipeline and the caller
-	// Interactive means that a person is waiting for the run: its requests go first where requests wait for a limit. It has no
-	// effect unless the caller's token allows it.
+	// Interactive means that a person is waiting for the run. When requests have to wait for a rate limit, those of the run are
+	// sent first. It has no effect unless the caller's token allows it.
 	Interactive bool `json:"interactive,omitempty"`
-	// Priority orders waiting runs, from -100 to 100, higher first. Values above 0 count as 0 unless the caller's token allows
+	// Priority orders waiting runs: from -100 to 100, highest first. Values above 0 count as 0 unless the caller's token allows
 	// Interactive.
 	Priority int `json:"priority,omitempty"`
-	// Batch sends model requests in the batches of their providers, which answer within a day for half the price. Meanwhile the
-	// run waits with a question named "batch", which shows the progress.
+	// Batch sends model requests in their providers' batches, which are answered within a day and cost half the price. Meanwhile,
+	// the run waits with a question named "batch", which shows the progress.
 	Batch bool `json:"batch,omitempty"`
-	// Grant narrows the effects of the run; null leaves them unchanged. It needs the role "grant".
+	// Grant narrows the effects that the run may have; null leaves them unchanged. It requires the role "grant".
 	Grant []string `json:"grant,omitzero"`
 }
 
-// Search requests passages of documents from a capability of kind search.
+// Search requests passages of documents from a capability of the kind search.
 type Search struct {
-	Capability string            `json:"capability,omitempty"` // its id; needed if the server has several
-	Text       string            `json:"text"`                 // the question, up to 8 KiB
+	Capability string            `json:"capability,omitempty"` // id of the capability; required if the server has several
+	Text       string            `json:"text"`                 // question to search for, up to 8 KiB
 	K          int               `json:"k,omitempty"`          // maximum number of passages, 1 to 100; 10 if zero
 	Under      string            `json:"under,omitempty"`      // a folder of the documents, or one document
 	Where      map[string]string `json:"where,omitempty"`      // metadata that documents must have
-	Words      bool              `json:"words,omitempty"`      // compares words alone
+	Words      bool              `json:"words,omitempty"`      // compare only words, not vectors
 }
 
-// Found lists the found passages, best first.
+// Found lists the passages that were found, best first.
 type Found struct {
 	Capability string       `json:"capability"`
 	Hits       []Hit        `json:"hits"`
@@ -95,17 +95,17 @@ type Found struct {
 // Hit is a passage with its ranks.
 type Hit struct {
 	File       string            `json:"file"`
-	From       int               `json:"from,omitempty"` // its lines, counted from 1
+	From       int               `json:"from,omitempty"` // first line of the passage, counted from 1
 	To         int               `json:"to,omitempty"`
-	Page       int               `json:"page,omitempty"` // page, in a file without lines
+	Page       int               `json:"page,omitempty"` // page of the passage, in a file without lines
 	Heading    string            `json:"heading,omitempty"`
 	Text       string            `json:"text"`
-	Meta       map[string]string `json:"meta,omitempty"`        // of the document
-	Score      float64           `json:"score"`                 // the sum of 1/(60+rank) over the ranks by words and by vectors
-	WordRank   int               `json:"word-rank,omitempty"`   // 0 means that its words were not found
-	VectorRank int               `json:"vector-rank,omitempty"` // 0 means that its vector is not among the nearest
-	FusedRank  int               `json:"fused-rank,omitempty"`  // rank by Score, if a reranker placed the passage
-	Relevance  *float64          `json:"relevance,omitempty"`   // the score of the reranker, if any
+	Meta       map[string]string `json:"meta,omitempty"`        // metadata of the document
+	Score      float64           `json:"score"`                 // sum of 1/(60+rank) over the ranks by words and by vectors
+	WordRank   int               `json:"word-rank,omitempty"`   // rank by words; 0 means that its words were not found
+	VectorRank int               `json:"vector-rank,omitempty"` // rank by vectors; 0 means that its vector is not among the nearest
+	FusedRank  int               `json:"fused-rank,omitempty"`  // rank by Score, if a reranker has changed the order
+	Relevance  *float64          `json:"relevance,omitempty"`   // score given by the reranker, if any
 }
 
 // Budget limits the spending of a run. Absent fields mean unlimited, and 0 means nothing may be spent.
@@ -116,15 +116,15 @@ type Budget struct {
 	Seconds    *float64 `json:"seconds,omitempty"` // at most 9,000,000,000; applies to each process of the run
 }
 
-// SharedBudget describes a budget over several runs in its current period. Runs of Pipeline, unless it is empty, with all the
-// Labels draw on it.
+// SharedBudget describes a budget that several runs share, in its current period. It applies to the runs that have all the Labels
+// and, unless Pipeline is empty, belong to Pipeline.
 type SharedBudget struct {
 	budget.Balance
 	Pipeline string            `json:"pipeline,omitempty"`
 	Labels   map[string]string `json:"labels,omitempty"`
 }
 
-// Budgets lists budgets over several runs.
+// Budgets lists the budgets that several runs share.
 type Budgets struct {
 	Budgets []SharedBudget `json:"budgets"`
 }
@@ -137,16 +137,16 @@ type Run struct {
 	Started  time.Time         `json:"started,omitzero"`
 	Ended    time.Time         `json:"ended,omitzero"`
 	Labels   map[string]string `json:"labels,omitempty"`
-	Attempt  int               `json:"attempt,omitempty"` // 0 until the run is first resumed after an end, then 2, and so on
-	Steps    int               `json:"steps"`             // steps with a result; counted when the run ends or stops
+	Attempt  int               `json:"attempt,omitempty"` // 0 until the run is resumed for the first time after an end, then 2, and so on
+	Steps    int               `json:"steps"`             // number of steps with a result; counted when the run ends or stops
 	Usage    budget.Total      `json:"usage,omitzero"`
-	Failure  *journal.Failure  `json:"failure,omitempty"` // absent while it waits for questions
+	Failure  *journal.Failure  `json:"failure,omitempty"` // absent while the run waits for answers
 	Lanes    dag.Losses        `json:"lanes,omitzero"`
-	Notices  []event.Notice    `json:"notices,omitempty"` // of its last process
+	Notices  []event.Notice    `json:"notices,omitempty"` // notices from the last process of the run
 	Result   *Node             `json:"result,omitempty"`  // only if a result was requested
 }
 
-// Over reports whether the run will not continue by itself, as far as its server knows.
+// Over reports whether the run has stopped and will not continue by itself, as far as its server knows.
 func (r Run) Over() bool {
 	return r.State == journal.Done || r.State == journal.Failed || r.State == journal.Canceled || r.State == journal.Refused
 }
@@ -161,35 +161,35 @@ type Node struct {
 	Time    time.Time         `json:"time,omitzero"`
 }
 
-// Runs is a page of runs, the newest first.
+// Runs is a page of runs, newest first.
 type Runs struct {
 	Runs []Run  `json:"runs"`
-	Next string `json:"next,omitempty"` // before for the next page; a page of large runs may end before its limit
+	Next string `json:"next,omitempty"` // value of the parameter before for the next page; a page of large runs may end before its limit
 }
 
-// Thread is a conversation: its turns are the runs with the label chat=ID.
+// Thread is a conversation. Its turns are the runs with the label chat=ID.
 type Thread struct {
 	ID       string        `json:"id"`
 	Pipeline string        `json:"pipeline"`
 	Turns    int           `json:"turns"`
-	Newest   string        `json:"newest"` // the run of the newest turn
-	State    journal.State `json:"state"`  // of the newest turn
+	Newest   string        `json:"newest"` // id of the newest turn's run
+	State    journal.State `json:"state"`  // state of the newest turn
 	Started  time.Time     `json:"started"`
-	Last     time.Time     `json:"last"` // when the newest turn started
+	Last     time.Time     `json:"last"` // start of the newest turn
 	Usage    budget.Total  `json:"usage,omitzero"`
-	Partly   bool          `json:"partly,omitempty"` // long: turns, started and usage cover only its newest 1,000 turns
+	Partly   bool          `json:"partly,omitempty"` // the conversation is long: turns, started and usage cover only its newest 1,000 turns
 }
 
-// Threads is a page of conversations, the one with the newest turn first.
+// Threads is a page of conversations, sorted by their newest turn, newest first.
 type Threads struct {
 	Threads []Thread `json:"threads"`
-	Next    string   `json:"next,omitempty"` // before for the next page; a page may end before its limit
+	Next    string   `json:"next,omitempty"` // value of the parameter before for the next page; a page may end before its limit
 }
 
-// Questions is a page of questions, the oldest first.
+// Questions is a page of questions, oldest first.
 type Questions struct {
 	Questions []Question `json:"questions"`
-	Next      string     `json:"next,omitempty"` // from for the next page; a large page ends before its limit
+	Next      string     `json:"next,omitempty"` // value of the parameter from for the next page; a large page ends before its limit
 }
 
 // Question is a question that a run asks.
@@ -202,46 +202,46 @@ type Question struct {
 	Schema   json.RawMessage `json:"schema,omitempty"`  // schema of a JSON answer
 	Problem  string          `json:"problem,omitempty"` // reason why the previous answer was not accepted
 	Asked    time.Time       `json:"asked"`
-	Answered time.Time       `json:"answered,omitzero"` // zero while it is open
+	Answered time.Time       `json:"answered,omitzero"` // zero while the question is open
 	Response string          `json:"response,omitempty"`
-	By       string          `json:"by,omitempty"`      // author of the answer, such as "token ops"; empty if unknown
+	By       string          `json:"by,omitempty"`      // who answered, such as "token ops"; empty if unknown
 	Version  string          `json:"version,omitempty"` // changes with the content of the question
-	Call     *ask.Call       `json:"call,omitempty"`    // the tool call that the answer approves or refuses
-	Given    time.Time       `json:"given,omitzero"`    // for a standing answer: time of the answer to the earlier question
-	Due      time.Time       `json:"due,omitzero"`      // time of the default answer, or of cancellation if the default is empty
+	Call     *ask.Call       `json:"call,omitempty"`    // tool call that the answer approves or refuses
+	Given    time.Time       `json:"given,omitzero"`    // for a standing answer: time at which the earlier question was answered
+	Due      time.Time       `json:"due,omitzero"`      // time at which the default answer applies, or at which the question is cancelled if there is none
 	Default  string          `json:"default,omitempty"`
-	Standing []string        `json:"standing,omitempty"` // choices that also answer all later questions of this name in the run and its conversation
+	Standing []string        `json:"standing,omitempty"` // choices that also answer all later questions of this name, in the run and its conversation
 }
 
 // Answer answers a question.
 type Answer struct {
-	Question string `json:"question"` // its path, its name, its number from 1, or the end of its path
+	Question string `json:"question"` // path of the question, its name, its number from 1, or the end of its path
 	Response string `json:"response,omitempty"`
-	Cancel   bool   `json:"cancel,omitempty"`  // instead of a response: a step that needs one fails with the kind declined
+	Cancel   bool   `json:"cancel,omitempty"`  // cancels the question instead of answering it; a step that needs an answer fails with the kind declined
 	Version  string `json:"version,omitempty"` // version of the question that was shown; if it has changed, the answer is refused
 }
 
 // Resume is the body of a request to resume a run. It may be omitted.
 type Resume struct {
-	// Force resumes a run although its pipeline changed. Its records stay valid. It needs the role "force".
+	// Force resumes a run even if its pipeline has changed. Its records remain valid. Force requires the role "force".
 	Force bool `json:"force,omitempty"`
-	// Lost repeats the lost lanes of the run, and the steps that read them. The run may be done.
+	// Lost repeats the run's lost lanes and the steps that read them. The run may be done.
 	Lost bool `json:"lost,omitempty"`
 }
 
-// Problem is an error, as in RFC 9457.
+// Problem is an error as defined in RFC 9457.
 type Problem struct {
-	// Type is a relative reference: "invalid" (the request cannot be read, or does not fit), "not-found" (it does not exist, or
-	// not for this caller), "conflict" (its state does not allow it), "refused" (the pipeline of the run changed), "forbidden",
-	// "unauthorized" (the caller is not identified), "too-many" (the caller sent too many requests), "unavailable" (the server is
-	// shutting down, or its database does not answer: send the request again), "internal", "no-such-path", "no-such-pipeline", or
-	// "unanswered" (a capability failed).
+	// Type is a relative reference: "invalid" (the request cannot be read, or does not match the pipeline's input), "not-found"
+	// (there is no such object, or the caller may not see it), "conflict" (the object's state does not allow the request),
+	// "refused" (the run's pipeline has changed), "forbidden", "unauthorized" (the caller is not identified), "too-many" (the
+	// caller has sent too many requests), "unavailable" (the server is shutting down, or its database does not answer: send the
+	// request again), "internal", "no-such-path", "no-such-pipeline", or "unanswered" (a capability failed).
 	Type     string         `json:"type"`
 	Title    string         `json:"title"`
 	Status   int            `json:"status"`
 	Detail   string         `json:"detail,omitempty"` // what is wrong, and what to do
 	Findings stone.Findings `json:"findings,omitempty"`
-	Run      *Run           `json:"run,omitempty"` // the Refused run, if its result was requested
+	Run      *Run           `json:"run,omitempty"` // the refused run, if its result was requested
 }
 
 // Error returns the detail, or else the title.
@@ -260,8 +260,8 @@ type Event struct {
 	// Reset is true in an event "reset": the run has no event with the requested id, for example because it was removed and
 	// started again. All events of the run follow, from the first.
 	Reset bool `json:"reset,omitempty"`
-	// Said, in an event "said", are the answers that models are currently writing in the run, at most 8, if the client requested
-	// them. No gate has accepted them and nothing is recorded, so the event has no id.
+	// Said, in an event "said", contains the answers that models are currently writing in the run, at most 8, if the client
+	// requested them. No gate has accepted them and nothing is recorded, so the event has no id.
 	Said []Piece `json:"said,omitzero"`
 }
 
@@ -270,11 +270,11 @@ type Notice struct {
 	Type      string    `json:"type"` // "run.done", "run.failed", "run.canceled", "run.refused" or "question.asked"
 	Timestamp time.Time `json:"timestamp"`
 	Run       *Run      `json:"run,omitempty"`      // the run that has ended or was refused, without its result
-	Question  *Question `json:"question,omitempty"` // the question that a run waits for
-	URL       string    `json:"url,omitempty"`      // the page of the question, if the server knows its address
+	Question  *Question `json:"question,omitempty"` // the question for whose answer the run is waiting
+	URL       string    `json:"url,omitempty"`      // address of the question's page, if the server knows its own address
 }
 
-// Capabilities are the capabilities of a server, in the order of their names.
+// Capabilities lists the capabilities of a server, sorted by name.
 type Capabilities struct {
 	Capabilities []Capability `json:"capabilities"`
 }
@@ -284,7 +284,7 @@ type Capability struct {
 	ID         string          `json:"cap/id"`
 	Kind       string          `json:"cap/kind"`
 	Version    string          `json:"cap/version,omitempty"`
-	Intents    []string        `json:"cap/intents,omitempty"` // none means any
+	Intents    []string        `json:"cap/intents,omitempty"` // no intents means that any intent is accepted
 	In         string          `json:"io/in-schema,omitempty"`
 	Out        string          `json:"io/out-schema,omitempty"`
 	CanProduce []string        `json:"cap/can-produce,omitempty"`
@@ -295,11 +295,10 @@ type Capability struct {
 	Limits     json.RawMessage `json:"cap/limits,omitempty"`
 }
 
-// Reply is the envelope of the answer to a capability request. It has either a Result or an
-// Error.
+// Reply is the reply to a capability request. It contains either a Result or an Error.
 type Reply struct {
 	Proto  int       `json:"proto"`
-	Trace  Trace     `json:"trace,omitzero"` // of the request
+	Trace  Trace     `json:"trace,omitzero"` // trace of the request
 	Result *Result   `json:"result,omitempty"`
 	Error  *ActError `json:"error,omitempty"`
 }
@@ -312,15 +311,15 @@ type Trace struct {
 
 // Result is the answer of a capability.
 type Result struct {
-	Type  string          `json:"type"`            // "value", or "plan"
-	Out   json.RawMessage `json:"out,omitempty"`   // of a value
-	Plan  json.RawMessage `json:"plan,omitempty"`  // of a plan
+	Type  string          `json:"type"`            // "value" or "plan"
+	Out   json.RawMessage `json:"out,omitempty"`   // answer, if the type is "value"
+	Plan  json.RawMessage `json:"plan,omitempty"`  // plan, if the type is "plan"
 	Usage json.RawMessage `json:"usage,omitempty"` // cost and origin of the answer
 }
 
 // ActError reports why no capability returned an answer.
 type ActError struct {
-	Type      string          `json:"type"` // as "schema/invalid"
+	Type      string          `json:"type"` // kind of the error, such as "schema/invalid"
 	Message   string          `json:"message,omitempty"`
 	Retryable bool            `json:"retryable?,omitempty"`
 	Where     string          `json:"where,omitempty"`
@@ -335,12 +334,12 @@ func (e *ActError) Error() string {
 	return e.Type + ": " + e.Message
 }
 
-// Piece is a piece of an answer that is streamed.
+// Piece is a piece of a streamed answer.
 type Piece struct {
-	Type    string `json:"type"` // "delta", "retracted" or "progress"; in an Event "said", Text is the answer so far, or the end of a long one
-	Path    string `json:"path"` // of the step
+	Type    string `json:"type"` // "delta", "retracted" or "progress"; in an Event "said", Text is the answer so far, or its end if it is long
+	Path    string `json:"path"` // path of the step
 	Source  string `json:"source,omitempty"`
-	Text    string `json:"text,omitempty"`    // of a delta
-	Reason  string `json:"reason,omitempty"`  // for a retraction: earlier deltas of the path and source are void
-	Message string `json:"message,omitempty"` // of progress
+	Text    string `json:"text,omitempty"`    // text of a delta
+	Reason  string `json:"reason,omitempty"`  // reason of a retraction: earlier deltas of this path and source are void
+	Message string `json:"message,omitempty"` // message of a progress report
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Children starts runs' children on the server, as runs of a published pipeline, for journal.Elsewhere. The token needs the roles
-// read, start and answer, and also grant if a parent has a grant. Removing a parent does not remove its children on a server.
+// Children returns a starter for journal.Elsewhere that starts child runs on the server, as runs of a published pipeline. The
+// token needs the roles read, start and answer, and, if a parent has a grant, also grant. Removing a parent does not remove its
+// children on the server.
 func (c *Client) Children(pipeline string) journal.Starter { return &children{c, pipeline} }
 
 type children struct {
@@ -67,7 +68,7 @@ func (s *children) Cancel(ctx context.Context, id string) error {
 	return unless(err, http.StatusConflict, http.StatusNotFound)
 }
 
-// unless returns nil for a problem with one of the statuses.
+// unless returns err, or nil if err is a problem with one of the statuses.
 func unless(err error, statuses ...int) error {
 	var p *Problem
 	for _, status := range statuses {

@@ -19,9 +19,9 @@ import (
 
 // Client calls a server. Only URL is required. A Client is safe for concurrent use.
 type Client struct {
-	URL   string       // of the server, such as "http://127.0.0.1:8080"
-	Token string       // as printed by "stone token create"; empty sends none
-	HTTP  *http.Client // http.DefaultClient if nil
+	URL   string       // URL of the server, such as "http://127.0.0.1:8080"
+	Token string       // token as printed by "stone token create"; if empty, none is sent
+	HTTP  *http.Client // HTTP client; nil means http.DefaultClient
 	// Patience is how long the client retries repeatable requests while no server answers. Zero means one minute; a negative
 	// value disables retries. If a server requests a wait longer than this or longer than 5 minutes, the request fails at once.
 	Patience time.Duration
@@ -40,7 +40,7 @@ type request struct {
 	repeat       bool   // safe to repeat
 }
 
-// path returns the path under /v1/ with the parts.
+// path returns a path below /v1/ from its segments.
 func path(parts ...string) string {
 	for i, p := range parts {
 		parts[i] = url.PathEscape(p)
@@ -48,7 +48,7 @@ func path(parts ...string) string {
 	return "/v1/" + strings.Join(parts, "/")
 }
 
-// call sends a request and decodes its reply into to, unless to is nil.
+// call sends a request and decodes the reply into to, unless to is nil.
 func (c *Client) call(ctx context.Context, r request, to any) error {
 	resp, err := c.send(ctx, r)
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *Client) call(ctx context.Context, r request, to any) error {
 	return nil
 }
 
-// send sends a request, with retries if it is repeatable, and returns the reply if its status means success.
+// send sends a request and returns the reply if its status is a success. A repeatable request is retried.
 func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	var body []byte
 	if r.body != nil {
@@ -90,7 +90,7 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	}
 }
 
-// given returns the error for the caller, without the mark that the request can be retried.
+// given returns the error for the caller, without the marker that a retry may succeed.
 func given(err error) error {
 	if u, ok := errors.AsType[unavailable](err); ok {
 		return u.error
@@ -104,7 +104,7 @@ type unavailable struct {
 	after time.Duration // Retry-After; zero if the server sent none
 }
 
-// once sends a request once. The error is an unavailable if a retry may succeed.
+// once sends a request once. The error is of the type unavailable if a retry may succeed.
 func (c *Client) once(ctx context.Context, r request, body []byte) (*http.Response, error) {
 	at := strings.TrimSuffix(c.URL, "/") + r.path
 	if len(r.query) > 0 {
@@ -135,7 +135,7 @@ func (c *Client) once(ctx context.Context, r request, body []byte) (*http.Respon
 	return nil, failure(resp)
 }
 
-// failure returns the error of a reply whose status is not success.
+// failure returns the error described by a reply with an error status.
 func failure(resp *http.Response) error {
 	const most = 1 << 20
 	data, err := io.ReadAll(io.LimitReader(resp.Body, most))
@@ -144,7 +144,7 @@ func failure(resp *http.Response) error {
 		return reply.Error
 	}
 	p := &Problem{}
-	if err != nil || json.Unmarshal(data, p) != nil || p.Status == 0 { // from a proxy
+	if err != nil || json.Unmarshal(data, p) != nil || p.Status == 0 { // the reply came from a proxy
 		p = &Problem{Type: "about:blank", Title: resp.Status, Status: resp.StatusCode}
 	}
 	wait := retryafter.Read(resp.Header, time.Now())
@@ -158,7 +158,7 @@ func failure(resp *http.Response) error {
 	return p
 }
 
-// A waiter waits between attempts, longer each time, until a deadline.
+// A waiter waits between attempts until a deadline. Each wait is longer than the one before.
 type waiter struct {
 	until time.Time
 	tries int
@@ -170,8 +170,8 @@ func forever() waiter { return waiter{until: time.Now().Add(math.MaxInt64)} }
 // longestWait is the longest wait that a server may request.
 const longestWait = 5 * time.Minute
 
-// wait waits before the next attempt. It returns the error for the caller if there is none: if a retry cannot resolve err, if the
-// next attempt would start after the deadline of w or of ctx, or if the server requests too long a wait.
+// wait waits before the next attempt. It returns the error for the caller if no further attempt is possible: if a retry cannot
+// resolve err, if the next attempt would start after the deadline of w or ctx, or if the server requests too long a wait.
 func (w *waiter) wait(ctx context.Context, err error) error {
 	var u unavailable
 	if !errors.As(err, &u) {

@@ -13,15 +13,15 @@ import (
 	"github.com/stonelayer/stone/internal/sse"
 )
 
-// Now is the place after which only new events follow.
+// Now is the place at the current end of a stream: only new events follow it.
 const Now = "now"
 
-// quiet is how long a stream may be silent. A server sends something every 15 s.
+// quiet is the time without data after which a stream counts as broken. A server sends data at least every 15 s.
 const quiet = 45 * time.Second
 
-// Events yields the events of a run after the one with the id after, and waits for more until the run is over. An empty id means
-// all events, [Now] means only new ones. If the connection breaks or the server restarts, it reconnects: the caller gets every
-// event once, unless an event with Reset announces that all events follow again. An error is yielded last.
+// Events yields the events of a run that follow the event with the id after, and waits for more until the run is over. An empty
+// id means all events; [Now] means only new ones. If the connection breaks or the server restarts, Events reconnects. The caller
+// receives every event once, unless an event with Reset announces that all events follow again. An error ends the iteration.
 func (c *Client) Events(ctx context.Context, run, after string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		s := stream{client: c, request: request{
@@ -34,7 +34,7 @@ func (c *Client) Events(ctx context.Context, run, after string) iter.Seq2[Event,
 				return
 			}
 			if s.request.after != was {
-				w = forever() // the connection works
+				w = forever() // the connection works: later failures get the full time for retries
 			}
 			if err := w.wait(ctx, err); err != nil {
 				yield(Event{}, cmp.Or(context.Cause(ctx), err))
@@ -53,8 +53,7 @@ type stream struct {
 // errOver ends a stream: the run is over, or the caller stopped.
 var errOver = errors.New("the stream is over")
 
-// read yields the events of one connection. The error is an unavailable if the connection
-// broke.
+// read yields the events of one connection. The error is of the type unavailable if the connection broke.
 func (s *stream) read(ctx context.Context, yield func(Event, error) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

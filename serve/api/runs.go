@@ -13,9 +13,8 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Start starts a run with the id, or returns the run that the same request has started. A
-// different request with that id is a problem of type Conflict. If the id is empty, the
-// client generates one.
+// Start starts a run with the id, or returns the run if an identical request has already started it. A different request with the
+// same id returns a problem of type Conflict. If the id is empty, the client generates one.
 func (c *Client) Start(ctx context.Context, id string, s Start) (run Run, err error) {
 	if id == "" {
 		id = strings.ToLower(rand.Text())
@@ -24,14 +23,14 @@ func (c *Client) Start(ctx context.Context, id string, s Start) (run Run, err er
 	return run, err
 }
 
-// Run describes a run.
+// Run returns the description of a run.
 func (c *Client) Run(ctx context.Context, id string) (run Run, err error) {
 	err = c.get(ctx, &run, nil, "runs", id)
 	return run, err
 }
 
-// Runs yields the runs that a query selects, the newest first. It requests pages of q.Limit runs while the caller continues. An
-// error is yielded last.
+// Runs yields the runs that a query selects, newest first. It requests pages of q.Limit runs as long as the caller continues. An
+// error ends the iteration.
 func (c *Client) Runs(ctx context.Context, q journal.Query) iter.Seq2[Run, error] {
 	return func(yield func(Run, error) bool) {
 		for values := selection(q); ; {
@@ -53,8 +52,8 @@ func (c *Client) Runs(ctx context.Context, q journal.Query) iter.Seq2[Run, error
 	}
 }
 
-// Threads yields the conversations of a pipeline, or of all pipelines if it is empty, the one with the newest turn first. An
-// error is yielded last.
+// Threads yields the conversations of a pipeline, or of all pipelines if pipeline is empty, sorted by their newest turn, newest
+// first. An error ends the iteration.
 func (c *Client) Threads(ctx context.Context, pipeline string) iter.Seq2[Thread, error] {
 	return func(yield func(Thread, error) bool) {
 		for values := selection(journal.Query{Pipeline: pipeline}); ; {
@@ -104,9 +103,9 @@ func selection(q journal.Query) url.Values {
 // pollTime is the server's maximum wait in one request for a result.
 const pollTime = 30 * time.Second
 
-// Result waits until the run stops and returns it, with its Result if it is done. A run waiting for an answer has stopped too,
-// but is not over: see Run.Over. If the run was refused because its pipeline changed, the error is a problem of type Refused with
-// the run.
+// Result waits until the run stops and returns it, with its Result if it is done. A run that waits for an answer has also
+// stopped, but is not over: see Run.Over. If the run was refused because its pipeline has changed, the error is a problem of type
+// Refused that contains the run.
 func (c *Client) Result(ctx context.Context, id string) (run Run, err error) {
 	wait := url.Values{"wait": {pollTime.String()}}
 	for w := forever(); ; {
@@ -130,8 +129,7 @@ func (c *Client) Node(ctx context.Context, run, id string) (n Node, err error) {
 	return n, err
 }
 
-// Questions returns the questions of a run. With an empty run it returns the open
-// questions of all runs.
+// Questions returns the questions of a run, or the open questions of all runs if run is empty.
 func (c *Client) Questions(ctx context.Context, run string) ([]Question, error) {
 	parts := []string{"questions"}
 	if run != "" {
@@ -141,7 +139,7 @@ func (c *Client) Questions(ctx context.Context, run string) ([]Question, error) 
 	for values, again := (url.Values{}), false; ; {
 		var page Questions
 		err := c.get(ctx, &page, values, parts...)
-		if values.Has("from") && !again && err != nil && unless(err, http.StatusConflict) == nil { // its last run was removed
+		if values.Has("from") && !again && err != nil && unless(err, http.StatusConflict) == nil { // the run of the last question was removed
 			all, values, again = nil, url.Values{}, true
 			continue
 		}
@@ -152,9 +150,8 @@ func (c *Client) Questions(ctx context.Context, run string) ([]Question, error) 
 	}
 }
 
-// Answer answers a question of a run, which then continues. The error is a problem of type
-// Conflict if the question already has an answer, and of type Invalid if the answer does
-// not fit.
+// Answer answers a question of a run, which then continues. The error is a problem of type Conflict if the question has already
+// been answered, and of type Invalid if the answer does not match the question.
 func (c *Client) Answer(ctx context.Context, run string, a Answer) (out Run, err error) {
 	err = c.call(ctx, request{method: http.MethodPost, path: path("runs", run, "answers"), body: a}, &out)
 	return out, err
@@ -166,8 +163,8 @@ func (c *Client) Cancel(ctx context.Context, id string) (run Run, err error) {
 	return run, err
 }
 
-// Resume resumes a run that has stopped. It retries a failed one. The error is a problem of type
-// Refused if the pipeline of the run changed and how has no Force.
+// Resume resumes a run that has stopped. If the run has failed, its failed step is retried. The error is a problem of type
+// Refused if the run's pipeline has changed and how.Force is not set.
 func (c *Client) Resume(ctx context.Context, id string, how Resume) (run Run, err error) {
 	err = c.call(ctx, request{method: http.MethodPost, path: path("runs", id, "resume"), body: how}, &run)
 	return run, err
@@ -178,7 +175,7 @@ func (c *Client) Remove(ctx context.Context, id string) error {
 	return c.call(ctx, request{method: http.MethodDelete, path: path("runs", id)}, nil)
 }
 
-// Pipelines returns the published pipelines, in the order of their names.
+// Pipelines returns the published pipelines, sorted by name.
 func (c *Client) Pipelines(ctx context.Context) ([]Pipeline, error) {
 	var all Pipelines
 	err := c.get(ctx, &all, nil, "pipelines")
@@ -198,7 +195,7 @@ func (c *Client) Search(ctx context.Context, s Search) (found Found, err error) 
 	return found, err
 }
 
-// Budgets returns the budgets over several runs that the caller may see, and its own daily limit.
+// Budgets returns the shared budgets that the caller may see, and the caller's daily limit.
 func (c *Client) Budgets(ctx context.Context) ([]SharedBudget, error) {
 	var all Budgets
 	err := c.get(ctx, &all, nil, "budgets")

@@ -9,10 +9,10 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// contextLines is the number of unchanged lines around changes in a difference.
+// contextLines is the number of unchanged lines shown around each change.
 const contextLines = 3
 
-// difference shows people how a file changes: removed lines begin with "-", and added lines with "+".
+// difference describes to people how a file changes: removed lines begin with "-", and added lines with "+".
 func difference(shown string, old, new []byte) string {
 	switch {
 	case bytes.Equal(old, new):
@@ -59,7 +59,7 @@ func splitLines(content []byte) []string {
 type differ struct {
 	old   []string
 	lines []string
-	after int // number of the old line that follows the last change; -1 before the first
+	after int // the number of the old line that follows the last change; -1 before the first change
 }
 
 // close writes the unchanged lines after the last change.

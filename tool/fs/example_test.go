@@ -46,7 +46,7 @@ func Example() {
 	//  "src/../../a.txt" leads out of the directory in which files may be used: name a path below it, as "a.txt"
 }
 
-// A tool of your own works on the files of a directory, and on no others.
+// A tool of your own can use the files of a directory, and no others.
 func ExampleRoot_Resolve() {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {

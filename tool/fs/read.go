@@ -18,7 +18,7 @@ import (
 	"github.com/stonelayer/stone/tool"
 )
 
-const maxEntries = 1000 // in a listing
+const maxEntries = 1000 // the maximum number of entries in a listing
 
 type readInput struct {
 	Path   string `json:"path" jsonschema:"the file, relative to the working directory"`
@@ -56,17 +56,17 @@ func Read(r Root) agent.Middleware {
 		}), tool.Parallel(), tool.Effects("fs/read"))
 }
 
-// A slice is some lines of a text.
+// A slice is a range of lines of a text.
 type slice struct {
-	from, limit, max int // first line, number of lines (0 means all), bytes
+	from, limit, max int // the first line, the number of lines (0 means all), and the maximum number of bytes
 
 	text []byte
-	next int  // the line after the last one that was read
-	more bool // the file continues after the text
-	cut  bool // the text is the beginning of one line that is too long
+	next int  // the number of the line after the last line that was read
+	more bool // whether the file continues after the text
+	cut  bool // whether the text is the beginning of a single line that is too long
 }
 
-// read reads the lines from r. It keeps at most max bytes at a time.
+// read reads the lines from r. It holds at most max bytes in memory.
 func (s *slice) read(ctx context.Context, r io.Reader) error {
 	br := bufio.NewReaderSize(r, 64<<10)
 	if head, err := br.Peek(8 << 10); err != nil && err != io.EOF {
@@ -74,7 +74,7 @@ func (s *slice) read(ctx context.Context, r io.Reader) error {
 	} else if bytes.IndexByte(head, 0) >= 0 {
 		return errBinary
 	}
-	start := 0 // of the current line in text
+	start := 0 // the start of the current line in text
 	for s.next = 1; s.limit == 0 || s.next-s.from < s.limit; {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -105,8 +105,7 @@ func (s *slice) read(ctx context.Context, r io.Reader) error {
 	return nil
 }
 
-// overflow ends the text before the line that does not fit, or within it if it is
-// the first one.
+// overflow ends the text before the line that does not fit, or within that line if it is the first.
 func (s *slice) overflow(start int, chunk []byte) {
 	s.more = true
 	if start > 0 {
@@ -174,7 +173,7 @@ func List(r Root) agent.Middleware {
 }
 
 func (p *place) entries() (entries []os.DirEntry, more bool, err error) {
-	// Checked first: opening something else could block.
+	// This is checked first, because opening something other than a directory could block.
 	info, err := p.Stat(p.name)
 	if err != nil {
 		return nil, false, err
@@ -210,7 +209,7 @@ func entryLine(e os.DirEntry) string {
 		if info, err := e.Info(); err == nil {
 			return fmt.Sprintf("%s\t%d\n", name, info.Size())
 		}
-		return name + "\n" // the entry was just removed
+		return name + "\n" // the entry has just been removed
 	case mode&os.ModeSymlink != 0:
 		return name + "\tsymbolic link\n"
 	}
@@ -245,8 +244,9 @@ type viewInput struct {
 
 func (in viewInput) file() string { return in.Path }
 
-// View makes the tool view_file, which shows the model a picture, a PDF document, a sound or a video of at most llm.MaxMedia. It
-// is separate from read_file, because only some models see and hear. A model is told if its protocol cannot carry the file.
+// View makes the tool view_file, which shows the model a picture, a PDF document, a sound or a video of at most llm.MaxMedia
+// bytes. It is separate from read_file, because only some models can see and hear. A model is told if its protocol does not
+// support the file.
 func View(r Root) agent.Middleware {
 	return tool.Func("view_file", "Shows a file that is not text: a picture, a PDF document, a sound or a video.",
 		with(r.at, func(ctx context.Context, p *place, in viewInput) (agent.Result, error) {

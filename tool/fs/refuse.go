@@ -14,15 +14,15 @@ import (
 
 const maxLinks = 40
 
-// refuses returns a function that returns why a name is refused below the directory base. The names in the path of base itself
-// are allowed.
+// refuses returns a function that returns the reason why a name is refused below the directory base, or "". The names in the path
+// of base itself are allowed.
 func (r Root) refuses(base string) func(name string) string {
 	named := parts(base)
 	return func(name string) string {
 		is := func(other string) bool { return strings.EqualFold(name, other) } // some file systems ignore case
 		matches := func(pattern string) bool {
 			ok, err := filepath.Match(strings.ToLower(pattern), strings.ToLower(name))
-			return ok && err == nil // change has compiled it
+			return ok && err == nil // change has checked the pattern
 		}
 		switch {
 		case slices.ContainsFunc(named, is):
@@ -41,8 +41,8 @@ func parts(path string) []string {
 	return slices.DeleteFunc(strings.Split(path, string(filepath.Separator)), func(p string) bool { return p == "." || p == "" })
 }
 
-// settle goes to the directory of the file, so that place.name is one name, or several if the directory does not exist yet. A
-// final link is not followed but must not lead to a refused name either.
+// settle makes the file's directory the root of the place, so that place.name is a single name, or several if the directory does
+// not exist yet. A link at the end is not followed, but must not lead to a refused name either.
 func (p *place) settle() error {
 	end := walk{place: p, todo: parts(p.name), last: true}
 	err := end.run()
@@ -64,14 +64,14 @@ func (p *place) settle() error {
 	return nil
 }
 
-// A walk goes down a path, and opens exactly the directories that it has checked: no link, not even one that changes in the
-// meantime, leads to a rejected name.
+// A walk descends along a path and opens exactly the directories that it has checked. No link, not even one that changes in the
+// meantime, can thus lead to a refused name.
 type walk struct {
 	*place
 	todo []string
-	last bool // follow a link at the end of the path
+	last bool // whether to follow a link at the end of the path
 
-	dirs  []*os.Root // on the way, below the place's root
+	dirs  []*os.Root // the opened directories along the path, below the place's root
 	links int
 }
 
@@ -88,7 +88,7 @@ func (w *walk) here() *os.Root {
 	return w.Root
 }
 
-// run goes down the existing directories.
+// run descends through the existing directories.
 func (w *walk) run() error {
 	for len(w.todo) > 0 {
 		on, err := w.step(w.todo[0])
@@ -114,9 +114,9 @@ func (w *walk) refusal(name string) error {
 	return nil
 }
 
-// step follows one more name and reports whether the walk continues.
+// step descends by one name and reports whether the walk continues.
 func (w *walk) step(name string) (on bool, err error) {
-	if name == ".." { // of a link
+	if name == ".." { // from the target of a link
 		n := len(w.dirs) - 1
 		if n < 0 {
 			return false, fmt.Errorf("%s escapes from the directory in which files may be used", w.shown)
@@ -130,7 +130,7 @@ func (w *walk) step(name string) (on bool, err error) {
 	info, err := w.here().Lstat(name)
 	final := len(w.todo) == 1
 	switch {
-	case err != nil: // it does not exist, or using it returns the error
+	case err != nil: // the name does not exist, or using it will return the error
 		return false, nil
 	case info.Mode()&os.ModeSymlink != 0 && (!final || w.last):
 		return w.follow(name)
@@ -148,7 +148,7 @@ func (w *walk) step(name string) (on bool, err error) {
 	return true, nil
 }
 
-// follow replaces a link by its target. Absolute targets are errors.
+// follow replaces a link with its target. An absolute target is an error.
 func (w *walk) follow(name string) (on bool, err error) {
 	target, err := w.here().Readlink(name)
 	if w.links++; err != nil || w.links > maxLinks || filepath.IsAbs(target) {

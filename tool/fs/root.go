@@ -13,54 +13,54 @@ import (
 	"github.com/stonelayer/stone/agent"
 )
 
-// Default bounds of a [Root], in bytes.
+// The default limits of a [Root], in bytes.
 const (
 	defaultMaxRead = 1 << 20
 	defaultMaxFile = 16 << 20
 )
 
-// A Root is a directory in which tools may work. The zero value is the program's current directory. Each call opens it again, so
-// it need not exist when the tools are made, and need not be closed.
+// A Root is a directory whose files tools may use. The zero value is the program's current directory. Each call opens the
+// directory anew, so it need not exist when the tools are made and need not be closed.
 type Root struct {
-	// Dir is the directory; a symbolic link is followed. Empty is ".".
+	// Dir is the directory. If it is a symbolic link, the link is followed. Empty means ".".
 	Dir string
 	// DirFrom, if not nil, replaces Dir and returns the directory for each call. Use it for a directory that the run itself
-	// makes. A resumed run must find it again: derive it from stone.In(ctx).RunID(), never from the process.
+	// creates. A resumed run must find the same directory, so derive its path from stone.In(ctx).RunID(), never from the process.
 	DirFrom func(ctx context.Context) (string, error)
 	// Only lists the directories below Dir that the tools may use, such as "src". Empty means all of Dir. Links do not lead from
 	// one directory into another.
 	Only []string
 	// Refuse lists names of files and directories, in addition to .git and .stone, that the tools neither read nor change. They
-	// are refused everywhere below Dir, regardless of case, except in a directory of Only whose path contains the name.
+	// are refused everywhere below Dir, regardless of case, except within a directory of Only whose own path contains the name.
 	Refuse []string
 	// ReadOnly lists name patterns, as in path.Match, of files and directories that the tools may read but never create or
-	// change: "*_test.go". They apply as in Refuse. Resolve refuses them too: give a tool of your own that only reads a Root
-	// without them.
+	// change: "*_test.go". They apply everywhere, as in Refuse. Resolve refuses them too, so a tool of your own that only reads
+	// needs a Root without them.
 	ReadOnly []string
-	// MaxRead limits the bytes that a call of read_file returns, and MaxFile the size of a file that is written or edited. Zero
-	// means the default.
+	// MaxRead limits the number of bytes that a call of read_file returns, and MaxFile limits the size of a file that is written
+	// or edited, in bytes. Zero means the default.
 	MaxRead int
 	MaxFile int64
 
-	changes bool // a tool may change the file
+	changes bool // whether a tool may change the file
 }
 
 func (r Root) maxRead() int   { return cmp.Or(r.MaxRead, defaultMaxRead) }
 func (r Root) maxFile() int64 { return cmp.Or(r.MaxFile, defaultMaxFile) }
 
-// A place is the file or directory of a model's path.
+// A place is the file or directory to which a path from the model leads.
 type place struct {
 	*os.Root
-	name  string // in Root
-	shown string // its name for the model
+	name  string // the name within Root
+	shown string // the path that is shown to the model
 
 	refused func(name string) (why string) // returns "" if the name may be used
 }
 
 // Resolve finds the file at a path, for tools of your own, with the same checks as the tools of this package. It returns the
-// directory that contains the file, and its name there. Use the methods of dir, which also refuse links that lead out, and close
-// it. The file may be a directory, and need not exist. If directories on the way do not exist, the name contains them. The size
-// of the file is not limited.
+// directory that contains the file, and the file's name in that directory. Use the methods of dir, which also refuse links that
+// lead out of it, and close dir afterwards. The file may be a directory, and need not exist. If directories along the path do not
+// exist, name includes them. The size of the file is not limited.
 func (r Root) Resolve(ctx context.Context, path string) (dir *os.Root, name string, err error) {
 	p, err := r.change(ctx, path)
 	if err != nil {
@@ -108,7 +108,7 @@ func (r Root) at(ctx context.Context, path string) (*place, error) {
 	}
 	p := &place{root, name, filepath.ToSlash(name), r.refuses(base)}
 	if base != "." {
-		// A separate root, so that links do not lead to another part of Dir.
+		// The directory becomes a separate root, so that links cannot lead to another part of Dir.
 		if err := p.enter(base); err != nil {
 			return nil, errors.Join(err, root.Close())
 		}
@@ -119,7 +119,7 @@ func (r Root) at(ctx context.Context, path string) (*place, error) {
 	return p, nil
 }
 
-// enter makes a directory of Only the root of the place.
+// enter makes base, a directory of Only, the root of the place.
 func (p *place) enter(base string) error {
 	rel, err := filepath.Rel(base, p.name)
 	if err != nil {
@@ -139,7 +139,7 @@ func (p *place) enter(base string) error {
 	return err
 }
 
-// local returns the path relative to Dir. It reads nothing outside Dir.
+// local returns the path relative to Dir. It does not read anything outside Dir.
 func (r Root) local(path string) (string, error) {
 	name := filepath.Clean(cmp.Or(filepath.FromSlash(path), "."))
 	if filepath.IsAbs(name) {
@@ -161,7 +161,7 @@ func (r Root) local(path string) (string, error) {
 	return name, nil
 }
 
-// base returns the directory of Only that contains name, or "." if all are allowed.
+// base returns the directory of Only that contains name, or "." if all directories are allowed.
 func (r Root) base(name string) (string, error) {
 	if len(r.Only) == 0 {
 		return ".", nil
@@ -198,7 +198,8 @@ func (p *place) regular(info os.FileInfo) error {
 
 // open opens the file for reading.
 func (p *place) open() (*os.File, os.FileInfo, error) {
-	// Check before opening, which can affect a device, and again afterwards, because the file may have been replaced.
+	// The file is checked before opening, because opening can affect a device, and again afterwards, because the file may have
+	// been replaced.
 	info, err := p.Stat(p.name)
 	if err != nil {
 		return nil, nil, explain(p.shown, err)
@@ -234,7 +235,7 @@ func explain(shown string, err error) error {
 	return err
 }
 
-// result is the result of a tool, with the path in its meta.
+// result returns the result of a tool, with the path in the meta.
 func (p *place) result(text string, meta map[string]any) agent.Result {
 	if meta == nil {
 		meta = map[string]any{}
@@ -243,7 +244,7 @@ func (p *place) result(text string, meta map[string]any) agent.Result {
 	return agent.Result{Text: text, Meta: meta}
 }
 
-// with runs a tool, or its preview, at the place of the file that its input names.
+// with runs a tool, or its preview, at the place of the file that the input names.
 func with[I interface{ file() string }, T any](at func(context.Context, string) (*place, error), run func(context.Context, *place, I) (T, error)) func(context.Context, I) (T, error) {
 	return func(ctx context.Context, in I) (out T, err error) {
 		p, err := at(ctx, in.file())

@@ -17,8 +17,8 @@ import (
 	"github.com/stonelayer/stone/tool"
 )
 
-// changing is locked while a file is changed: an edit is a read and a write, and lanes
-// may edit the same file.
+// changing is locked while a file is changed, because an edit consists of a read and a write, and several lanes may edit the same
+// file.
 var changing sync.Mutex
 
 type writeInput struct {
@@ -28,8 +28,7 @@ type writeInput struct {
 
 func (in writeInput) file() string { return in.Path }
 
-// Write makes the tool write_file, which writes a whole file and the directories
-// that it needs.
+// Write makes the tool write_file, which writes a whole file and creates the directories that it needs.
 func Write(r Root) agent.Middleware {
 	return tool.Func("write_file", "Writes a file: makes a new one, with the directories it needs, or replaces all of an old one.",
 		with(r.change, func(ctx context.Context, p *place, in writeInput) (agent.Result, error) {
@@ -78,7 +77,7 @@ func (p *place) replace(data []byte, limit int64) error {
 		if err := p.regular(info); err != nil {
 			return err
 		}
-		// Replacing the file would ignore its permissions.
+		// A replacement would ignore the permissions of a read-only file.
 		if perm = info.Mode().Perm(); perm&0o200 == 0 {
 			return fmt.Errorf("%s is read-only", p.shown)
 		}
@@ -114,7 +113,7 @@ func (p *place) write(name string, data []byte, perm os.FileMode) error {
 		err = f.Chmod(perm)
 	}
 	if err == nil {
-		err = f.Sync() // sync before renaming, or a power loss could leave an empty file
+		err = f.Sync() // sync before renaming, because a power loss could otherwise leave an empty file
 	}
 	return errors.Join(err, f.Close())
 }
@@ -134,7 +133,7 @@ type editInput struct {
 
 func (in editInput) file() string { return in.Path }
 
-// Edit makes the tool edit_file, which replaces a text that occurs once.
+// Edit makes the tool edit_file, which replaces a text that occurs exactly once.
 func Edit(r Root) agent.Middleware {
 	return tool.Func("edit_file", "Replaces one place in a text file. The old text must occur exactly once, so include enough of the text around it.",
 		with(r.change, func(ctx context.Context, p *place, in editInput) (agent.Result, error) {
@@ -158,7 +157,7 @@ func Edit(r Root) agent.Middleware {
 		})))
 }
 
-// edit returns the file before and after an edit, and the offset of the edit.
+// edit returns the content of the file before and after an edit, and the offset of the edit.
 func (p *place) edit(in editInput, limit int64) (old, edited []byte, at int, err error) {
 	if old, err = p.load(limit); err != nil {
 		return nil, nil, 0, err
@@ -189,7 +188,7 @@ func (p *place) load(limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, explain(p.shown, err)
 	}
-	if int64(len(data)) > limit { // it grows, or is in /proc, where files have no size
+	if int64(len(data)) > limit { // the file is growing, or is in /proc, where files report no size
 		return nil, fmt.Errorf("%s has more than the %d bytes that can be edited", p.shown, limit)
 	}
 	return data, nil
@@ -210,7 +209,7 @@ func only(shown string, text []byte, old, new string) (int, error) {
 	lines := []string{}
 	for at := first; ; {
 		lines = append(lines, fmt.Sprint(lineOf(text, at)))
-		// One byte further, not len(old): overlapping occurrences count.
+		// The search continues one byte further rather than len(old), because overlapping occurrences count too.
 		next := bytes.Index(text[at+1:], []byte(old))
 		if next < 0 || len(lines) > 10 {
 			break
@@ -224,7 +223,7 @@ func only(shown string, text []byte, old, new string) (int, error) {
 	return first, nil
 }
 
-// whyMissing guesses the reason from mistakes that models often make.
+// whyMissing guesses why the text was not found, from mistakes that models often make.
 func whyMissing(text, old string) string {
 	unspaced := func(s string) string { return strings.Join(strings.Fields(s), " ") }
 	switch {
@@ -238,9 +237,8 @@ func whyMissing(text, old string) string {
 
 func lineOf(text []byte, at int) int { return 1 + bytes.Count(text[:at], []byte("\n")) }
 
-// Delete makes the tool delete_file, which deletes a file or an empty directory
-// if the approver allows it. The zero Approver allows nothing, [tool.Ask] asks a person, and
-// [tool.Always] allows all.
+// Delete makes the tool delete_file, which deletes a file or an empty directory if the approver allows it. The zero Approver
+// allows nothing, [tool.Ask] asks a person, and [tool.Always] allows every call.
 func Delete(r Root, by tool.Approver) agent.Middleware {
 	return tool.Confirm(tool.Func("delete_file", "Deletes a file or an empty directory.",
 		with(r.change, func(ctx context.Context, p *place, in pathInput) (agent.Result, error) {

@@ -17,13 +17,13 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Options determine what plans may use. With the zero value they use only intents that need no effects.
+// Options determine what plans may use. With the zero value, plans can use only intents that need no effects.
 type Options struct {
 	// Effects lists the only effects that a plan may have. The run must grant them.
 	Effects []string
 	// Slots lists the node types of the agent's DAG that plans may read as slots.
 	Slots []string
-	// Limits restricts the plans in the same way as plans returned by capabilities.
+	// Limits are the limits for the plans, which are the same as for plans that capabilities return.
 	Limits plan.Limits
 }
 
@@ -52,7 +52,7 @@ func Tool(name string, app *call.Applicator, opts Options) agent.Middleware {
 	}, queries...)})
 	guide := &call.Guide{}
 	if p, ok := planner.(guiding); ok {
-		d, _ := plan.Bind(dag.DAG{}, slots) // a reserved name is rejected when a plan reads it
+		d, _ := plan.Bind(dag.DAG{}, slots) // a reserved name is rejected if a plan reads it
 		guide = p.Guide(app, &call.Request{Effects: effects}, d, nil)
 	}
 	m := agent.AsTool(name, "Runs a plan that you write. The system text says how.", run, arguments, result, func(t *agent.Tool) {
@@ -79,7 +79,7 @@ func Tool(name string, app *call.Applicator, opts Options) agent.Middleware {
 	return m
 }
 
-// A guiding call.Planner explains how its plans are written.
+// A guiding is a call.Planner that explains how its plans are written.
 type guiding interface {
 	Guide(app *call.Applicator, req *call.Request, d dag.DAG, passed []dag.Query) *call.Guide
 }
@@ -94,7 +94,7 @@ var argumentSchema = func() *schema.Schema {
 	s, err := schema.Parse([]byte(`{"type": "object", "required": ["plan"], "additionalProperties": false, "properties": {
 		"plan": {"type": "object", "description": "the plan, an object with nodes", "required": ["nodes"], "properties": {"nodes": {"type": "array", "items": {"type": "object"}}}}}}`))
 	if err != nil {
-		panic(err) // it is a constant
+		panic(err) // cannot fail, because the schema is constant
 	}
 	return s
 }()

@@ -13,7 +13,7 @@ import (
 
 // A command is a running or ended command.
 type command struct {
-	id      string // empty if it is not in the background
+	id      string // empty if the command does not run in the background
 	script  string
 	timeout time.Duration
 	policy  sandbox.Policy
@@ -22,7 +22,7 @@ type command struct {
 	stdout  sandbox.Buffer
 	stderr  sandbox.Buffer
 
-	done chan struct{} // closed when it has ended; err may be read then
+	done chan struct{} // closed when the command has ended; err can then be read
 	err  error
 }
 

@@ -6,9 +6,9 @@
 //
 // # Reach
 //
-// A command runs under /bin/sh in Dir, which it may change, and sees the programs of the system and a directory for temporary
-// files that the session owns (HOME and TMPDIR lead there). It sees no other files or processes and only a few harmless
-// environment variables, and it has no network access and no privileges. The author grants everything else; for a Go toolchain,
+// A command runs under /bin/sh in Dir, which it may change. It sees the system's programs and the session's directory for
+// temporary files, which is also HOME and TMPDIR. It sees no other files or processes and only a few harmless environment
+// variables, and it has no network access and no privileges. The author of the agent grants everything else; for a Go toolchain,
 // for example:
 //
 //	shell.Config{
@@ -19,21 +19,23 @@
 //	}
 //
 // Bubblewrap (the program bwrap) enforces this. If it does not work, Landlock is used, which is part of Linux and somewhat
-// weaker: a command then sees the names of all files and processes, cannot use /tmp or change modes by path, and opens no socket
-// unless Network and Loopback are set. If neither works, commands fail and the agent halts, unless the author sets Unconfined.
+// weaker: a command then sees the names of all files and processes, cannot use /tmp or change modes by path, and cannot open a
+// socket unless Network and Loopback are set. If neither works, commands fail and the agent halts, unless the author sets
+// Unconfined.
 //
 // # End
 //
-// A command has a time limit. When it expires, or the session or the run ends, the command and its descendants get SIGTERM, and
-// SIGKILL two seconds later. All descendants end with the command, and with this program, even if the program is killed: see
-// package [github.com/stonelayer/stone/sandbox], which also describes the limits of a command.
+// A command has a time limit. When the limit expires, or the session or the run ends, the command and its descendants receive
+// SIGTERM, followed by SIGKILL two seconds later. All descendants end with the command, and with this program, even if the
+// program is killed; see package [github.com/stonelayer/stone/sandbox], which also describes the limits of a command.
 //
 // # Results for the model
 //
-// The model reads the exit code, standard output and standard error. The first and the last part of each output are kept,
-// MaxOutput bytes in all; a line in between states how many bytes are missing.
+// The model receives the exit code, standard output and standard error. The first and the last part of each output are kept,
+// together at most MaxOutput bytes; a line in between states how many bytes are missing.
 //
 // # Background
 //
-// A [Session] runs commands: [Start] starts one in the background, [Check] reads its output, and [Wait] waits for its end.
+// A [Session] runs commands. [Run] waits for a command, [Start] starts one in the background, [Check] returns its state and
+// output, and [Wait] waits for it to end.
 package shell

@@ -16,7 +16,7 @@ func Example() {
 		return
 	}
 	defer os.RemoveAll(dir)
-	// Unconfined, so that the example runs everywhere. Leave it out.
+	// Unconfined lets the example run everywhere. Leave it out in your programs.
 	session := shell.New(shell.Config{Dir: dir, Unconfined: true})
 	defer session.Close()
 	run := shell.Run(session) // for the Use list of an agent

@@ -13,26 +13,25 @@ import (
 	"github.com/stonelayer/stone/sandbox"
 )
 
-// Default limits of a [Config].
+// The default limits of a [Config].
 const (
 	defaultRunTimeout   = 60 * time.Second
 	defaultStartTimeout = 300 * time.Second
 	defaultMaxOutput    = 64 << 10
 )
 
-// Bounds of a session.
+// The limits of a session.
 const (
-	maxRunning = 16 // commands in the background at the same time
-	maxKept    = 64 // ended commands whose results are kept
+	maxRunning = 16 // the maximum number of commands that run in the background at the same time
+	maxKept    = 64 // the maximum number of ended commands whose results are kept
 )
 
-// errClosed is the error of a session that is used after Close.
+// errClosed is the error for using a session after Close.
 var errClosed = errors.New("the session of commands is closed")
 
 // A Config grants a session's commands access to files and the network. The zero value confines them to the current directory.
 type Config struct {
-	// Dir is the working directory of commands. They may change its contents, except
-	// for .git and .stone: see [sandbox.Policy].
+	// Dir is the working directory of commands. They may change its contents, except for .git and .stone; see [sandbox.Policy].
 	Dir string
 	// Writable lists further paths that commands may change; they must exist. ReadOnly lists paths that commands may only read,
 	// even within writable directories; missing paths are ignored.
@@ -40,17 +39,18 @@ type Config struct {
 	// Env lists variables that commands receive in addition to PATH, HOME, TMPDIR, TZ and the locale variables: NAME=value, or
 	// NAME to pass on this program's value.
 	Env []string
-	// Network lets commands reach servers, and Loopback also servers on this machine's loopback interface: see [sandbox.Policy].
+	// Network lets commands connect to servers. Loopback also lets them connect to servers on this machine's loopback interface.
+	// See [sandbox.Policy].
 	Network, Loopback bool
-	// Unconfined lets commands do everything that the program may do.
+	// Unconfined lets commands do everything that this program may do.
 	Unconfined bool
 	// Limits restricts each command's resources.
 	Limits sandbox.Limits
 
 	// RunTimeout and StartTimeout limit the duration of commands run by run_command and start_command. They are also the defaults
-	// if the model states no time.
+	// if the model does not state a time limit.
 	RunTimeout, StartTimeout time.Duration
-	// MaxOutput limits the bytes kept of standard output, and separately of standard error.
+	// MaxOutput limits the number of bytes that are kept of standard output and, separately, of standard error.
 	MaxOutput int
 }
 
@@ -64,14 +64,14 @@ type Session struct {
 
 	mu       sync.Mutex
 	closed   bool
-	scratch  string // this and the next two fields are set when the first command runs
+	scratch  string // this field and the next two are set when the first command runs
 	dir      string
 	policy   sandbox.Policy
 	started  int
-	commands []*command // in the background, in the order of their start
+	commands []*command // the background commands, in the order in which they were started
 }
 
-// New returns a session. It has no effect before the first command.
+// New returns a session. A session has no effects until its first command runs.
 func New(c Config) *Session {
 	s := &Session{config: c, find: sandbox.Find}
 	if c.Unconfined {
@@ -81,8 +81,7 @@ func New(c Config) *Session {
 	return s
 }
 
-// Close ends all commands, waits for their end and deletes their temporary files.
-// Closing again has no effect.
+// Close stops all commands, waits until they have ended and deletes their temporary files. Further calls have no effect.
 func (s *Session) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -98,7 +97,7 @@ func (s *Session) Close() error {
 	return os.RemoveAll(scratch)
 }
 
-// errSetup means that no command can run here; a model cannot repair this.
+// errSetup means that no command can run on this machine, which a model cannot repair.
 type errSetup struct{ error }
 
 func (e errSetup) Unwrap() error { return e.error }
@@ -128,7 +127,7 @@ func (s *Session) prepare(script string, timeout time.Duration) (*command, error
 	return c, nil
 }
 
-// setup resolves, once, the directory and the grants of commands.
+// setup resolves the directory and the grants of commands, once.
 func (s *Session) setup() error {
 	dir, err := filepath.Abs(cmp.Or(s.config.Dir, "."))
 	if err == nil {
@@ -164,7 +163,7 @@ func absolute(paths []string) (all []string, err error) {
 	return all, nil
 }
 
-// run runs a command until its end. It is called once for each command.
+// run runs a command until it ends. It is called once for each command.
 func (s *Session) run(ctx context.Context, c *command) {
 	defer s.active.Done()
 	defer close(c.done)
@@ -176,7 +175,7 @@ func (s *Session) run(ctx context.Context, c *command) {
 	c.err = cmd.Run()
 }
 
-// background gives a command an id and starts it. It ends with the session, not with ctx.
+// background assigns an id to a command and starts it. The command ends with the session, not with ctx.
 func (s *Session) background(ctx context.Context, script string, timeout time.Duration) (*command, error) {
 	c, err := s.prepare(script, timeout)
 	if err != nil {

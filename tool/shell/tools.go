@@ -53,7 +53,7 @@ func Run(s *Session) agent.Middleware {
 		}, s.effects())
 }
 
-// Start makes the tool start_command, which starts a command in the background. It ends no later than the session.
+// Start makes the tool start_command, which starts a command in the background. The command ends no later than the session.
 func Start(s *Session) agent.Middleware {
 	most := cmp.Or(s.config.StartTimeout, defaultStartTimeout)
 	return tool.Func("start_command", fmt.Sprintf("Starts a shell command in the background and returns its id. It is killed after %v.", most),
@@ -95,8 +95,7 @@ type waitInput struct {
 	IDs []string `json:"ids" jsonschema:"the ids that start_command returned"`
 }
 
-// Wait makes the tool wait_commands, which waits for commands to end. No command runs
-// longer than its time limit.
+// Wait makes the tool wait_commands, which waits for commands to end. Because commands have a time limit, the wait ends.
 func Wait(s *Session) agent.Middleware {
 	return tool.Func("wait_commands", "Waits until started commands have ended and returns their exit codes and output.",
 		func(ctx context.Context, in waitInput) (agent.Result, error) {

@@ -22,74 +22,73 @@ import (
 	"github.com/stonelayer/stone/tool"
 )
 
-// A Config holds the address of a server and the rules for its tools. Exactly one of Command, URL and Transport must be set.
+// A Config contains the address of a server and the rules for its tools. Exactly one of Command, URL and Transport must be set.
 type Config struct {
 	// Name is the server's name in errors; the default is the base name of the command or the host of the URL.
 	Name string
 
-	// Command is the program and its arguments. Arguments are visible to all users of
-	// the machine: pass secrets in Env.
+	// Command contains the program and its arguments. All users of the machine can see the arguments, so pass secrets in Env.
 	Command []string
-	// Dir is the working directory, which the command may read. Empty means a
-	// temporary directory of its own, or the current one if it is not confined.
+	// Dir is the working directory, which the command may read. Empty means a separate temporary directory or, for an unconfined
+	// command, the current directory.
 	Dir string
-	// Sandbox grants the command access beyond the system's programs and Dir. The zero value grants nothing: no other file, no
-	// network. Set Sandbox.Method to sandbox.Unconfined for a server that may do anything.
+	// Sandbox grants the command access beyond the system's programs and Dir. The zero value grants nothing more: no other files
+	// and no network. Set Sandbox.Method to sandbox.Unconfined for a server that may do anything.
 	Sandbox sandbox.Policy
-	// Env holds the variables that the command receives in addition to the few that programs need to run.
+	// Env contains environment variables for the command, in addition to the few that programs need to run.
 	Env map[string]llm.Secret
 
-	// URL is the endpoint of a server over streamable HTTP.
+	// URL is the endpoint of a server that is reached over streamable HTTP.
 	URL llm.Secret
-	// Header is sent with every request to the host of the URL, and to no other.
+	// Header is sent with every request to the URL's host, and to no other host.
 	Header map[string]llm.Secret
-	// OAuth authorizes the requests with a user's account. It may be nil.
+	// OAuth, if not nil, authorizes the requests with a user's account.
 	OAuth *OAuth
-	// Client makes the requests; the default is a new one. Unless it has a CheckRedirect, redirects to another server are not
-	// followed. Its Timeout also limits the streams that answer calls, so it is best left at zero.
+	// Client makes the requests; the default is a new client. Unless Client has a CheckRedirect, redirects to another server are
+	// not followed. Its Timeout also limits the streams that answer calls, so it is best left at zero.
 	Client *http.Client
 
-	// Transport connects to a server in another way, for example in the same program.
-	// It is called for every start.
+	// Transport connects to a server in another way, for example to a server in the same program. It is called each time the
+	// server is started.
 	Transport func(context.Context) (sdk.Transport, error)
 
-	// Protocol is the protocol version with which the server is started, such as "2025-11-25". Empty detects it, which takes
-	// seconds if the server ignores the first message of newer versions. "2024-11-05" is the older HTTP+SSE transport at a URL.
+	// Protocol is the protocol version with which the server is started, such as "2025-11-25". If it is empty, the version is
+	// detected, which takes seconds if the server ignores the first message of newer versions. For a URL, "2024-11-05" means the
+	// older HTTP+SSE transport.
 	Protocol string
 
 	// Prefix, such as "github_", is prepended to tool names to distinguish the tools of several servers.
 	Prefix string
-	// Effects are the effects of the tools on the world. Reaching the server adds process
-	// for a command, and net otherwise.
+	// Effects are the effects of the tools on the world. In addition, the tools have the effect process for a command, and net
+	// otherwise.
 	Effects []string
-	// Approver decides on every call of a tool that is not in Harmless. With the zero Approver, all calls run.
+	// Approver decides on every call of a tool that is not listed in Harmless. With the zero Approver, all calls run.
 	Approver tool.Approver
-	// Harmless lists tools, by the names that the server gives them, that change
-	// nothing: they run in parallel, without approval, and are called again if the
-	// first call was lost. The server's own annotations are not trusted.
+	// Harmless lists tools that change nothing, by the server's names for them. Their calls run in parallel and without approval,
+	// and are repeated if the first call was lost. The server's own annotations are not trusted.
 	Harmless []string
 
 	// Accept is called with new and changed definitions of tools. If it returns an error, the definition is rejected. Nil accepts
 	// the first definition of each tool. See [Pinned].
 	Accept func([]Definition) error
 
-	// StartTimeout limits one start of the server, including all protocol versions tried and the reading of its tools; the
-	// default is a minute. Timeout limits a call; the default is two minutes.
+	// StartTimeout limits one start of the server, including attempts with several protocol versions and the listing of its
+	// tools; the default is one minute. Timeout limits a call; the default is two minutes.
 	StartTimeout, Timeout time.Duration
-	// Idle is the time without calls after which the server is stopped until the next call. Zero keeps it running; in the lazy
-	// form it means a minute.
+	// Idle is the time without calls after which the server is stopped until the next call. Zero means that the server keeps
+	// running or, in the lazy form, that it is stopped after one minute.
 	Idle time.Duration
 
-	// MaxText limits the text of a result for the model, in bytes; the default is 64 KiB. The agent keeps a longer text; see
-	// agent.Tool. MaxData limits the media of a result and its data in Meta, in bytes; the default is 10,000,000. Further parts
-	// are omitted and marked.
+	// MaxText limits the text of a result that the model receives, in bytes; the default is 64 KiB. The agent keeps a longer
+	// text; see agent.Tool. MaxData limits the media of a result and the data in its Meta, in bytes; the default is 10,000,000.
+	// Parts beyond the limit are replaced with a note.
 	MaxText, MaxData int
 
-	// Logger logs the data that the protocol library ignores, such as tools with
-	// annotations that it cannot read. The default discards it.
+	// Logger receives messages about data that the protocol library ignores, such as tools with annotations that it cannot read.
+	// By default, they are discarded.
 	Logger *slog.Logger
 
-	login auth.OAuthHandler // for Login, in place of OAuth
+	login auth.OAuthHandler // used by Login in place of OAuth
 }
 
 const (
@@ -102,7 +101,7 @@ const (
 // maxFrame is the maximum size of a message from the server.
 const maxFrame = 16 << 20
 
-// complete returns the configuration with its defaults, or an error.
+// complete returns the configuration with defaults filled in, or an error.
 func (c Config) complete() (Config, error) {
 	var ways int
 	if len(c.Command) > 0 {
@@ -140,7 +139,7 @@ func (c Config) complete() (Config, error) {
 	return c, nil
 }
 
-// Needs returns the effects of the tools: Effects and the effect needed to reach the server.
+// Needs returns the effects of the tools: Effects, and the effect that is needed to reach the server.
 func (c Config) Needs() []string {
 	reach := effect.Net
 	if len(c.Command) > 0 {

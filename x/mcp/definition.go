@@ -13,7 +13,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A Definition is a server's description of one of its tools. It is encoded as the protocol's JSON.
+// A Definition is a server's description of one of its tools. Its JSON is that of the protocol.
 type Definition struct {
 	Name         string          `json:"name"`
 	Title        string          `json:"title,omitempty"`
@@ -23,8 +23,8 @@ type Definition struct {
 	Annotations  json.RawMessage `json:"annotations,omitempty"`
 }
 
-// definitionOf returns the definition of a tool. The protocol library has parsed its schemas, so their JSON always has the same
-// form.
+// definitionOf returns the definition of a tool. The protocol library has parsed the tool's schemas, so their JSON always has the
+// same form.
 func definitionOf(t *sdk.Tool) (d Definition, err error) {
 	d = Definition{Name: t.Name, Title: t.Title, Description: t.Description}
 	for _, part := range []struct {
@@ -42,11 +42,11 @@ func definitionOf(t *sdk.Tool) (d Definition, err error) {
 	return d, nil
 }
 
-// Digest returns the SHA-256 of the definition, in hexadecimal digits.
+// Digest returns the SHA-256 hash of the definition, in hexadecimal digits.
 func (d Definition) Digest() string {
 	raw, err := encode(d)
 	if err != nil {
-		return "" // no pin equals it: a part is not JSON
+		return "" // a part is not JSON; no pinned digest equals ""
 	}
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:])
@@ -83,8 +83,8 @@ func plain(raw json.RawMessage) string {
 }
 
 const (
-	maxDiff  = 300 // bytes on each side of a change
-	diffEdge = 30  // bytes before the first difference
+	maxDiff  = 300 // the maximum number of bytes shown on each side of a change
+	diffEdge = 30  // the number of bytes shown before the first difference
 )
 
 // apart returns the parts of two texts around their first difference, quoted.
@@ -110,8 +110,8 @@ func apart(a, b string) (string, string) {
 	return show(a), show(b)
 }
 
-// Pinned returns an Accept for definitions with known digests, by tool name. The error for any other definition contains its
-// digest.
+// Pinned returns a function for Config.Accept that accepts definitions with known digests, by tool name. The error for any other
+// definition contains its digest.
 func Pinned(digests map[string]string) func([]Definition) error {
 	return func(all []Definition) error {
 		for _, d := range all {
@@ -123,7 +123,7 @@ func Pinned(digests map[string]string) func([]Definition) error {
 	}
 }
 
-// accept accepts new definitions and rejects changed ones.
+// accept accepts new definitions and rejects changed definitions.
 func (s *Server) accept(all ...Definition) error {
 	s.accepting.Lock()
 	defer s.accepting.Unlock()
@@ -155,15 +155,15 @@ func (s *Server) accept(all ...Definition) error {
 	return nil
 }
 
-// verify returns an error if the session does not have the tool with its accepted definition,
-// or, as failed, if its tools cannot be listed.
+// verify compares the session's definition of the tool with the accepted definition. It returns refused if the tool is missing or
+// differs, and failed if the tools cannot be listed.
 func (s *Server) verify(ctx context.Context, on *session, name string) (refused, failed error) {
 	all, err := on.tools(ctx, s.cfg.StartTimeout)
 	if err != nil {
 		return nil, err
 	}
 	at := slices.IndexFunc(all, func(t *sdk.Tool) bool { return t.Name == name })
-	if at < 0 { // the server will report that it lacks the tool
+	if at < 0 { // the server itself will report that it lacks the tool
 		return nil, nil
 	}
 	d, err := definitionOf(all[at])

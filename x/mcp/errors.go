@@ -10,24 +10,23 @@ import (
 )
 
 var (
-	// ErrUncertain is in the error of a call that the server may have received but
-	// did not answer.
+	// ErrUncertain is wrapped by the error of a call that the server may have received but has not answered.
 	ErrUncertain = errors.New("it may or may not have been done: check before calling it again")
-	// ErrClosed is the error of calls to a Server that was closed.
+	// ErrClosed is the error of calls to a Server that has been closed.
 	ErrClosed = errors.New("mcp: the server was closed")
 )
 
 // A StartError is the reason why a server could not be started or reached.
 type StartError struct {
-	// Server is its name.
+	// Server is the server's name.
 	Server string
-	// Stderr is the end of the command's standard error and of its standard output outside messages.
+	// Stderr is the end of what the command has written to standard error, and to standard output outside messages.
 	Stderr string
-	// Err is the reason. errors.Is finds the same errors in it as in the original.
+	// Err is the reason. For errors.Is, it behaves like the original error.
 	Err error
 }
 
-// Error returns the reason and the line of Stderr that explains it, in one line.
+// Error returns the reason, and the line of Stderr that explains it, on one line.
 func (e *StartError) Error() string {
 	text := fmt.Sprintf("mcp: the server %q did not start: %v", e.Server, e.Err)
 	if line := reason(e.Stderr); line != "" {
@@ -49,7 +48,7 @@ type plainError struct {
 func (e *plainError) Error() string        { return e.text }
 func (e *plainError) Is(target error) bool { return e.is(target) }
 
-// hidden returns an error without secrets.
+// hidden returns err with the secrets removed from its text.
 func hidden(secrets *redact.Set, err error) error {
 	text := strings.Join(strings.Fields(secrets.Clean(err.Error())), " ")
 	return &plainError{text, func(target error) bool { return errors.Is(err, target) }}
@@ -66,7 +65,7 @@ func (c Config) secrets() *redact.Set {
 	}
 	s.NoteURL(string(c.URL))
 	if u, err := url.Parse(string(c.URL)); err == nil && u.RequestURI() != "/" && c.URL != "" {
-		s.Note(strings.TrimPrefix(u.RequestURI(), "/")) // some servers have their key in the path
+		s.Note(strings.TrimPrefix(u.RequestURI(), "/")) // some servers expect a key in the path
 	}
 	return s
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/x/mcp"
 )
 
-// weather is a server in this program; others are reached with Command or URL.
+// weather is a server within this program. To connect to other servers, use Command or URL.
 func weather() *sdk.Server {
 	type input struct {
 		City string `json:"city" jsonschema:"name of the city"`
@@ -44,8 +44,7 @@ func Example() {
 		return
 	}
 
-	// The model calls the tool under a name that providers take, first with
-	// arguments that do not fit the schema of the server.
+	// The model calls the tool under a name that providers accept, first with arguments that do not fit the server's schema.
 	model := script.New(
 		script.Call("weather_today", `{"town":"Bern"}`),
 		script.Call("weather_today", `{"city":"Bern"}`),

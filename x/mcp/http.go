@@ -17,12 +17,12 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A fate is the outcome of the HTTP request of a call. It is in the context of the
-// call, since the protocol library reports only the text of a status.
+// A fate is the outcome of a call's HTTP request. It is stored in the call's context, because the protocol library reports only
+// the text of a status.
 type fate struct {
-	sent   atomic.Bool  // the server may have seen it
-	status atomic.Int32 // status of the answer, 0 without one
-	forgot atomic.Bool  // the server does not know the session
+	sent   atomic.Bool  // whether the server may have received the request
+	status atomic.Int32 // the status of the answer; 0 if there is none
+	forgot atomic.Bool  // whether the server does not know the session
 }
 
 type fateKey struct{}
@@ -32,13 +32,13 @@ type methodKey struct{}
 
 const methodListen = "subscriptions/listen"
 
-// A roundTripper adds the configured headers and notes the fates of calls.
+// A roundTripper adds the configured headers and records the fates of calls.
 type roundTripper struct {
 	base   http.RoundTripper
 	origin *url.URL
 	header map[string]llm.Secret
 	tokens oauth2.TokenSource // nil if the protocol library adds them
-	old    bool               // answers arrive in an event stream
+	old    bool               // whether answers arrive in an event stream
 }
 
 // httpTransport returns the transport to the URL for a version of the protocol.
@@ -79,12 +79,13 @@ func (s *session) httpTransport(c Config, version string, secrets *redact.Set) (
 		Endpoint:             string(c.URL),
 		HTTPClient:           client,
 		OAuthHandler:         login,
-		DisableStandaloneSSE: true, // unsolicited messages are not used
+		DisableStandaloneSSE: true, // messages that do not answer a request are not used
 		MaxEventSize:         maxFrame,
 	}, nil
 }
 
-// A stream is the transport of the oldest version, whose connection is one long answer that lasts until the session ends.
+// A stream is the transport of the oldest protocol version. Its connection is a single response that lasts until the session
+// ends.
 type stream struct {
 	sdk.SSEClientTransport
 	life context.Context
@@ -97,8 +98,8 @@ func (s *stream) Connect(ctx context.Context) (sdk.Connection, error) {
 	return s.SSEClientTransport.Connect(life)
 }
 
-// sameOrigin follows redirects within the same server: another one must see neither the
-// arguments of calls nor the id of the session.
+// sameOrigin allows only redirects to the same server, because another server must see neither the arguments of calls nor the id
+// of the session.
 func sameOrigin(r *http.Request, via []*http.Request) error {
 	asked := via[0].URL
 	switch {
@@ -115,7 +116,7 @@ const maxRedirects = 10
 func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	f, _ := req.Context().Value(fateKey{}).(*fate)
 	if req.Method != http.MethodPost {
-		f = nil // a resumed stream: the call was received long ago
+		f = nil // a resumed stream, whose call was received long ago
 	}
 	if f != nil {
 		req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
@@ -146,17 +147,17 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if f != nil {
 		f.status.Store(int32(resp.StatusCode))
 		inSession := req.Header.Get("Mcp-Session-Id") != ""
-		// The protocol wants 404; many restarted servers answer 400.
+		// The protocol requires 404, but many restarted servers answer 400.
 		f.forgot.Store((inSession || t.old) && (resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest))
 	}
 	isStream := strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream")
 	switch {
 	case method == methodListen && !isStream && resp.StatusCode < 400:
-		// The protocol library would end the connection, which works without this stream.
+		// The protocol library would end the connection, although the connection works without this stream.
 		resp.Body.Close()
 		return nil, errors.New("no stream of notifications")
 	case method == "notifications/initialized" && (resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest):
-		resp.StatusCode = http.StatusAccepted // some servers reject it but serve later requests
+		resp.StatusCode = http.StatusAccepted // some servers reject this message but serve later requests
 	}
 	if !isStream {
 		resp.Body = http.MaxBytesReader(nil, resp.Body, maxFrame)

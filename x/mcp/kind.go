@@ -12,14 +12,14 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// configured is a server from the configuration that speaks the Model Context Protocol. Its tools are capabilities.
+// configured is a server from the configuration. Its tools are capabilities.
 type configured struct {
 	name        string
 	at          string
 	cfg         Config // without secrets
 	env, header map[string]kinds.Value
 	secrets     []kinds.Secret
-	client      kinds.Secret // for cfg.OAuth
+	client      kinds.Secret // the client secret for cfg.OAuth
 	server      *OnDemand
 }
 

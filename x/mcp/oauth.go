@@ -23,21 +23,21 @@ import (
 
 // OAuth authorizes requests to an HTTP server with the account of a user who has logged in with [Login].
 type OAuth struct {
-	// Save stores the user's secret tokens after Login and when they are renewed. Load returns the last saved value, or nothing.
-	// Both are required.
+	// Save stores the user's secret tokens, after Login and whenever they are renewed. Load returns the last saved value, or
+	// nothing if there is none. Both are required.
 	Load func() ([]byte, error)
 	Save func([]byte) error
-	// Client and Secret identify the program to the authorization server, if it is registered there. Otherwise Login registers
-	// it, if the server permits it.
+	// Client and Secret identify the program to the authorization server if the program is registered there. Otherwise, Login
+	// registers the program if the server permits this.
 	Client string
 	Secret llm.Secret
-	// Scopes replace the scopes that the server names.
+	// Scopes replace the scopes that the server requests.
 	Scopes []string
-	// Hint explains how to log in, such as "run: stone login files". Errors contain it.
+	// Hint explains how to log in, such as "run: stone login files". It is part of errors.
 	Hint string
 }
 
-// ErrLogin is the error of a server that a user has to log in to.
+// ErrLogin is the error for a server to which a user has to log in.
 var ErrLogin = errors.New("a login is needed")
 
 // needed returns the error for a user who has to log in.
@@ -48,9 +48,9 @@ func (o *OAuth) needed(why string) error {
 	return fmt.Errorf("%w: %s", ErrLogin, why)
 }
 
-// A grant holds the tokens that a user granted to the program, and how to renew them.
+// A grant holds the tokens that a user has granted to the program, and what is needed to renew them.
 type grant struct {
-	URL      string           `json:"url"` // URL of the tools, the only recipient of the tokens
+	URL      string           `json:"url"` // the URL of the tools, which is the only recipient of the tokens
 	Client   string           `json:"client"`
 	Secret   string           `json:"secret,omitempty"`
 	TokenURL string           `json:"token-url"`
@@ -59,8 +59,8 @@ type grant struct {
 	Token    *oauth2.Token    `json:"token"`
 }
 
-// An account is the OAuthHandler of a server's sessions. It reads and renews tokens, and never opens a browser, because a run
-// must not wait for one.
+// An account is the OAuthHandler of a server's sessions. It reads and renews tokens, but never opens a browser, because a run
+// must not wait for a browser.
 type account struct {
 	*OAuth
 	url     string
@@ -68,9 +68,9 @@ type account struct {
 	secrets *redact.Set
 
 	mu     sync.Mutex
-	grant  *grant // the grant that source renews
+	grant  *grant // the grant whose tokens source returns and renews
 	source oauth2.TokenSource
-	forced time.Time // the last renewal after a rejected token
+	forced time.Time // when a token was last renewed after being rejected
 }
 
 // patience is the time after a renewal during which a rejected token does not cause another renewal.
@@ -89,8 +89,8 @@ func newAccount(c Config, base http.RoundTripper, secrets *redact.Set) *account 
 // TokenSource returns the source of the tokens for requests.
 func (a *account) TokenSource(context.Context) (oauth2.TokenSource, error) { return a, nil }
 
-// Authorize is called if the server rejects the token, which was revoked or has expired without a stated time. Authorize renews
-// it unless another process or call has done so.
+// Authorize is called if the server rejects the token because it was revoked, or expired at a time that was not stated. Authorize
+// renews the token unless another process or call has already renewed it.
 func (a *account) Authorize(_ context.Context, req *http.Request, resp *http.Response) error {
 	resp.Body.Close()
 	if resp.StatusCode == http.StatusForbidden {
@@ -130,7 +130,7 @@ func (a *account) token() (*oauth2.Token, error) {
 	}
 	token, err := a.source.Token()
 	if err != nil {
-		// Another process may have renewed the token, which invalidates the known one.
+		// Another process may have renewed the token, which invalidates the known refresh token.
 		known := a.grant.Token.RefreshToken
 		if err := a.load(); err != nil {
 			return nil, err
@@ -158,7 +158,7 @@ func (a *account) token() (*oauth2.Token, error) {
 	return token, nil
 }
 
-// load reads the grant of the user.
+// load reads the user's grant.
 func (a *account) load() error {
 	raw, err := a.Load()
 	if err != nil {
@@ -180,7 +180,7 @@ func (a *account) load() error {
 	return nil
 }
 
-// use makes the source of the grant's tokens, starting with this one.
+// use makes the source of the grant's tokens, starting with the given token.
 func (a *account) use(token *oauth2.Token) {
 	g := a.grant
 	cfg := &oauth2.Config{ClientID: g.Client, ClientSecret: g.Secret, Scopes: g.Scopes, Endpoint: oauth2.Endpoint{TokenURL: g.TokenURL, AuthStyle: g.Style}}
@@ -203,8 +203,9 @@ func (a *account) note(g *grant) {
 	a.secrets.Note(g.Secret, g.Token.AccessToken, g.Token.RefreshToken)
 }
 
-// Login logs a user in to a server that is configured with URL and OAuth. It calls show with the address that the user opens in a
-// browser, waits for the answer on a local port, and stores the tokens with OAuth.Save. It waits until the context ends.
+// Login logs a user in to a server that is configured with URL and OAuth. It calls show with the address that the user has to
+// open in a browser, waits on a local port until the browser is redirected there, and stores the tokens with OAuth.Save. It waits
+// at most until the context ends.
 func Login(ctx context.Context, cfg Config, show func(address string) error) error {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -232,7 +233,7 @@ func Login(ctx context.Context, cfg Config, show func(address string) error) err
 	defer cancel()
 	handler, err := auth.NewAuthorizationCodeHandler(a.flow(back, func() {
 		kept = true
-		time.AfterFunc(loginTimeout, cancel) // later answers of the server are not part of the login
+		time.AfterFunc(loginTimeout, cancel) // what the server answers later is not part of the login
 	}))
 	if err != nil {
 		return fmt.Errorf("mcp: %w", err)
@@ -255,7 +256,7 @@ func Login(ctx context.Context, cfg Config, show func(address string) error) err
 	return nil
 }
 
-// flow is the authorization code flow of the account.
+// flow returns the configuration of the account's authorization code flow.
 func (a *account) flow(back *callback, kept func()) *auth.AuthorizationCodeHandlerConfig {
 	c := &auth.AuthorizationCodeHandlerConfig{
 		RedirectURL: back.address, AuthorizationCodeFetcher: back.fetch, Client: a.client,
@@ -266,7 +267,7 @@ func (a *account) flow(back *callback, kept func()) *auth.AuthorizationCodeHandl
 				return nil, err
 			}
 			kept()
-			return a, nil // it also keeps renewed tokens
+			return a, nil // the account also saves renewed tokens
 		},
 	}
 	if a.Scopes != nil {
@@ -286,7 +287,7 @@ func (a *account) flow(back *callback, kept func()) *auth.AuthorizationCodeHandl
 	return c
 }
 
-// guarded sends token requests only over https, except to this machine if the tool server also runs here.
+// guarded sends token requests only over https. It also allows http to this machine if the tool server runs on this machine too.
 type guarded struct {
 	base http.RoundTripper
 	here bool
@@ -326,7 +327,7 @@ type callback struct {
 	failed  chan error
 
 	mu    sync.Mutex
-	state string // state of the current flow
+	state string // the state of the current flow
 }
 
 func newCallback(show func(string) error) (*callback, error) {
@@ -336,7 +337,7 @@ func newCallback(show func(string) error) (*callback, error) {
 	}
 	c := &callback{address: "http://" + l.Addr().String() + "/callback", show: show, results: make(chan auth.AuthorizationResult, 1), failed: make(chan error, 1)}
 	c.server = &http.Server{Handler: http.HandlerFunc(c.answer), ReadTimeout: loginTimeout, WriteTimeout: loginTimeout, MaxHeaderBytes: 64 << 10}
-	go c.server.Serve(l) // ends with close
+	go c.server.Serve(l) // ends when close is called
 	return c, nil
 }
 
@@ -349,13 +350,14 @@ func (c *callback) close() {
 	}
 }
 
-// answer accepts the answer to the current flow and ignores all other requests, because any page in the browser can send one.
+// answer accepts the answer to the current flow and ignores all other requests, because any page in the browser can send
+// requests.
 func (c *callback) answer(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	c.mu.Lock()
 	ours := c.state != "" && q.Get("state") == c.state && "http://"+r.Host+r.URL.Path == c.address && r.Method == http.MethodGet
 	if ours {
-		c.state = "" // once
+		c.state = "" // an answer is accepted only once
 	}
 	c.mu.Unlock()
 	if !ours {
@@ -371,7 +373,7 @@ func (c *callback) answer(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, "The login is done. You can close this window.\n")
 }
 
-// fetch shows the address and waits for the answer.
+// fetch shows the address to the user and waits for the answer.
 func (c *callback) fetch(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 	u, err := url.Parse(args.URL)
 	if err != nil || u.Scheme != "https" && !(u.Scheme == "http" && loopback(args.URL)) || u.Query().Get("state") == "" {

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	maxResult = 8 << 20 // bytes of text and, by default, of data
+	maxResult = 8 << 20 // the maximum size of the text and, by default, of the data of a result, in bytes
 )
 
-// OnDemand is a server whose tools are capabilities. It is started or reached when the first of its tools is used, and released
-// after a minute without calls. The next call starts it again, even if it has died. Its methods may be called from several
-// goroutines.
+// OnDemand is a server whose tools are capabilities. The server is started or connected to when one of its tools is first used,
+// and released after a minute without calls. The next call starts it again, even if it has died. Its methods may be called from
+// several goroutines.
 type OnDemand struct {
 	cfg   Config
-	open  func(Config) (Config, error) // adds the secrets for a connection; nil adds none
+	open  func(Config) (Config, error) // adds the secrets for a connection; nil means that there are none
 	scope call.Scope
 
 	turn   chan struct{} // a lock for the fields below
@@ -30,13 +30,13 @@ type OnDemand struct {
 	tools  map[string]*agent.Tool
 	closed bool
 
-	ctx    context.Context // ends with Close
+	ctx    context.Context // is cancelled by Close
 	cancel context.CancelFunc
 	once   sync.Once
 }
 
-// NewOnDemand returns a server for capabilities. Its program must be in s.Process. Its access is granted by cfg.Sandbox, so s.FS
-// and s.Net must be nil. Its URL, and the URLs that it redirects to, must be in s.Net.
+// NewOnDemand returns a server for capabilities. For a command, the program must be in s.Process; s.FS and s.Net must be nil,
+// because cfg.Sandbox grants the command's access. For a URL, the URL and the targets of its redirects must be in s.Net.
 func NewOnDemand(cfg Config, s call.Scope) *OnDemand {
 	cfg.Idle = cmp.Or(cfg.Idle, defaultIdle)
 	cfg.MaxData = cmp.Or(cfg.MaxData, maxResult)
@@ -48,7 +48,7 @@ func NewOnDemand(cfg Config, s call.Scope) *OnDemand {
 	return server
 }
 
-// held returns a client that follows redirects only within the scope.
+// held returns a client that follows redirects only to servers in scope.
 func held(base *http.Client, net call.Net) *http.Client {
 	client := &http.Client{}
 	if base != nil {
@@ -90,8 +90,8 @@ func (s *OnDemand) Check() error {
 	return nil
 }
 
-// Close ends the connection, and the processes of a command. Later calls fail with
-// ErrClosed. It may be called more than once; the error is always nil.
+// Close ends the connection and, for a command, all its processes. Later calls fail with ErrClosed. Close may be called more than
+// once; the error is always nil.
 func (s *OnDemand) Close() error {
 	s.once.Do(func() {
 		s.cancel()

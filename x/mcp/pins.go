@@ -9,8 +9,8 @@ import (
 	"github.com/stonelayer/stone/internal/trust"
 )
 
-// pins returns an Accept that keeps the first definition of each tool of a server in the user's configuration directory, and
-// rejects a changed one until the user accepts it.
+// pins returns a function for Config.Accept that stores the first definition of each of a server's tools in the user's
+// configuration directory, and rejects a changed definition until the user accepts it.
 func pins(dir, server string) func([]Definition) error {
 	return func(all []Definition) error {
 		store, err := trust.Open()

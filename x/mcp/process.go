@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// stopGrace is the time that a command has to exit after its input is closed.
+	// stopGrace is the time within which a command has to exit after its input is closed.
 	stopGrace = 2 * time.Second
 	// drainGrace limits the reading of output after the command has ended, because a child process may keep the pipes open
 	// forever.
@@ -28,8 +28,8 @@ const (
 	maxStderr = 4096
 )
 
-// inherited lists variables of this process that a command receives in addition to the common ones. An unconfined command also
-// gets the directory variables.
+// inherited lists the variables of this process that a command receives in addition to the common ones. An unconfined command
+// also receives the directory variables.
 var (
 	inherited  = []string{"LOGNAME", "SHELL", "TERM", "USER", "PATHEXT", "PROGRAMFILES", "SYSTEMDRIVE", "SYSTEMROOT", "USERNAME"}
 	unconfined = []string{"HOME", "TMPDIR", "APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "TEMP", "USERPROFILE"}
@@ -41,7 +41,7 @@ func environment(c Config) []string {
 		env = append(env, unconfined...)
 	}
 	for name, value := range c.Env {
-		env = append(env, name+"="+string(value)) // the last value of a name applies
+		env = append(env, name+"="+string(value)) // if a name occurs twice, the last value applies
 	}
 	return env
 }
@@ -50,25 +50,25 @@ func environment(c Config) []string {
 func (s *Server) method() sandbox.Method {
 	m := s.cfg.Sandbox.Method
 	if m == "" && s.needs[0] == effect.Process {
-		m, _ = sandbox.Find() // without a sandbox the command does not start
+		m, _ = sandbox.Find() // without a sandbox, the command does not start
 	}
 	return m
 }
 
-// A process is a running command with its descendants.
+// A process is a running command together with its descendants.
 type process struct {
 	end    context.CancelFunc // asks the process to end, then kills it
 	stdin  *os.File
 	stdout *os.File
 	stderr tail
-	exited chan struct{} // closed after its end, when stderr has been read
-	err    error         // the exit error, readable when exited is closed
+	exited chan struct{} // closed after the process has ended and stderr has been read
+	err    error         // the exit error; it may be read once exited is closed
 }
 
-// startProcess starts the command. It does not use the pipes of os/exec: those close the
-// output on exit, and an answer written just before would be lost.
+// startProcess starts the command. It does not use the pipes of os/exec, which close the output on exit, so that an answer
+// written just before would be lost.
 func startProcess(ctx context.Context, c Config) (*process, error) {
-	if c.Dir != "" { // a missing directory would be reported as a missing command
+	if c.Dir != "" { // otherwise a missing directory would be reported as a missing command
 		if _, err := os.Stat(c.Dir); err != nil {
 			return nil, err
 		}
@@ -125,7 +125,8 @@ func (p *process) ended(within time.Duration) bool {
 	}
 }
 
-// messages returns the messages in the standard output. Other lines, such as banners and logs, are kept with the standard error.
+// messages returns a reader of the messages in the standard output. Other lines, such as banners and logs, are stored with the
+// standard error.
 func (p *process) messages() io.ReadCloser {
 	return &messages{ReadCloser: p.stdout, lines: newLines(p.stdout), noise: &p.stderr}
 }
@@ -136,8 +137,8 @@ type messages struct {
 	io.ReadCloser
 	lines *bufio.Reader
 	noise io.Writer
-	rest  []byte // of the current message
-	some  bool   // a message has been read
+	rest  []byte // the rest of the current message
+	some  bool   // whether a message has been read
 }
 
 // Read implements [io.Reader].
@@ -148,7 +149,7 @@ func (m *messages) Read(p []byte) (int, error) {
 			m.rest, m.some = line, true
 			break
 		}
-		m.noise.Write(bytes.TrimLeft(line, "\r\n")) // never fails
+		m.noise.Write(bytes.TrimLeft(line, "\r\n")) // Write never fails
 		if err != nil {
 			return 0, err
 		}
@@ -174,7 +175,7 @@ func (m *messages) line() (line []byte, err error) {
 	}
 }
 
-// isMessage reports whether a line is a message, or a list of some.
+// isMessage reports whether a line is a message or a list of messages.
 func (m *messages) isMessage(line []byte) bool {
 	type message struct {
 		Version string          `json:"jsonrpc"`
@@ -191,15 +192,15 @@ func (m *messages) isMessage(line []byte) bool {
 	} else if len(line) == 0 || json.Unmarshal(line, &one) != nil {
 		return false
 	}
-	// An error without a request ends a start at once; later, other requests continue.
+	// An error without a request ends a start at once. Later, it is not a message, so that other requests continue.
 	about := one.Method != "" || len(one.ID) > 0 && string(one.ID) != "null" || !m.some
 	return one.Version == "2.0" && about
 }
 
-// errUnsent is in the error of a message that was not sent completely.
+// errUnsent is wrapped by the error for a message that was not sent completely.
 var errUnsent = errors.New("not sent")
 
-// A timedWriter limits the time of a write: the protocol library ignores the context of a call when it writes.
+// A timedWriter limits the duration of a write, because the protocol library ignores the context of a call when it writes.
 type timedWriter struct {
 	*os.File
 	limit time.Duration
@@ -211,7 +212,7 @@ func (w *timedWriter) Write(b []byte) (int, error) {
 		return 0, fmt.Errorf("%w: %w", errUnsent, err)
 	}
 	n, err := w.File.Write(b)
-	if err != nil && n < len(b)-1 { // a message without its final line end may be understood
+	if err != nil && n < len(b)-1 { // the server may understand a message without its final line break
 		err = fmt.Errorf("%w: %w", errUnsent, err)
 	}
 	return n, err

@@ -15,17 +15,17 @@ import (
 type reporter struct {
 	mu    sync.Mutex
 	last  uint64
-	calls map[string]reported // by progress token
+	calls map[string]reported // the calls in flight, by progress token
 }
 
-// reported is a call in flight.
+// reported describes a call in flight.
 type reported struct {
 	to      *event.Reporter
 	secrets *redact.Set
 }
 
-// follow makes a call report its progress to the place of ctx in a run, until the returned function is called. Without a watcher,
-// no reports are requested from the server.
+// follow makes a call report its progress to the place of ctx in a run, until the returned function is called. If there is no
+// watcher, it does not request reports from the server.
 func (r *reporter) follow(ctx context.Context, call *sdk.CallToolParams) (end func()) {
 	to := event.At(ctx).Report()
 	if to == nil {
@@ -47,7 +47,7 @@ func (r *reporter) follow(ctx context.Context, call *sdk.CallToolParams) (end fu
 	}
 }
 
-// hear receives a server's reports. Reports for a finished call are dropped.
+// hear receives a server's reports. It drops reports about finished calls.
 func (r *reporter) hear(_ context.Context, n *sdk.ProgressNotificationClientRequest) {
 	token, _ := n.Params.ProgressToken.(string)
 	r.mu.Lock()

@@ -20,7 +20,7 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Keys in the Meta of a result.
+// The keys in the Meta of a result.
 const (
 	metaContent    = "content"
 	metaStructured = "structured"
@@ -30,9 +30,9 @@ const (
 // A reader converts a server's results into text for the model.
 type reader struct {
 	maxData int
-	output  *schema.Schema // nil is anything
+	output  *schema.Schema // the tool's output schema; nil accepts anything
 	secrets *redact.Set
-	method  sandbox.Method // of the server's command, or empty
+	method  sandbox.Method // the method that confines the server's command, or empty
 }
 
 func (r reader) result(ctx context.Context, res *sdk.CallToolResult) (agent.Result, error) {
@@ -96,7 +96,7 @@ func (r reader) result(ctx context.Context, res *sdk.CallToolResult) (agent.Resu
 	return out, nil
 }
 
-// structured returns the lines for structured content that the text lacks.
+// structured returns lines with the structured content, unless the text already contains it.
 func (r reader) structured(ctx context.Context, res *sdk.CallToolResult, data []byte) (lines []string) {
 	if !said(res) {
 		lines = append(lines, string(data))
@@ -113,8 +113,8 @@ func (r reader) structured(ctx context.Context, res *sdk.CallToolResult, data []
 	return lines
 }
 
-// said reports whether the text parts contain the structured content. The protocol asks servers to write both. A server library
-// wraps values other than objects as {"result": …}, and writes each element of a list as a part.
+// said reports whether the text parts contain the structured content. The protocol asks servers to send both. Server libraries
+// wrap values other than objects as {"result": …}, and send each element of a list as a part.
 func said(res *sdk.CallToolResult) bool {
 	whole, inner := res.StructuredContent, res.StructuredContent
 	if m, ok := whole.(map[string]any); ok && len(m) == 1 {
@@ -139,7 +139,7 @@ func said(res *sdk.CallToolResult) bool {
 	return isList && same && texts > 0 && texts == len(list)
 }
 
-// tells reports whether a text is the value or its JSON.
+// tells reports whether a text is the value itself or the JSON of the value.
 func tells(text string, v any) bool {
 	if v == text {
 		return true
@@ -169,8 +169,8 @@ func inexact(v any) bool {
 	return false
 }
 
-// mediaOf returns the media of a part if it is of a kind that models are shown, or nil. A server may return any file, such as an
-// archive, for which a provider would reject the whole request.
+// mediaOf returns the media of a part if models can be shown media of that kind, otherwise nil. A server may return any file,
+// such as an archive, for which a provider would reject the whole request.
 func mediaOf(part sdk.Content) *llm.Media {
 	var m llm.Media
 	switch part := part.(type) {
@@ -190,7 +190,7 @@ func mediaOf(part sdk.Content) *llm.Media {
 	return &m
 }
 
-// describe describes a part in a line, with the part's text below it.
+// describe describes a part in one line, followed by the part's text.
 func describe(part sdk.Content) string {
 	switch part := part.(type) {
 	case *sdk.ImageContent:

@@ -15,50 +15,50 @@ import (
 )
 
 const (
-	// starts is the maximum number of times that a call tries to start the server.
+	// starts is the maximum number of attempts to start the server for one call.
 	starts = 3
 	// sends is the maximum number of attempts to send a call that does not reach the server.
 	sends = 3
-	// The pause before a start doubles with every failure since the last answer.
+	// firstPause is the pause after the first failure. It doubles with every further failure since the last answer.
 	firstPause = 100 * time.Millisecond
 	maxPause   = 5 * time.Second
 )
 
-// A Server is a connection to a server. A call reopens it if necessary. Its methods may be called from several goroutines.
+// A Server is a connection to a server. A call reopens the connection if necessary. Its methods may be called from several
+// goroutines.
 type Server struct {
-	cfg     Config   // without what opener needs
-	needs   []string // effects
+	cfg     Config   // the configuration without what only opener needs
+	needs   []string // the effects of the tools
 	open    func(context.Context) (*session, error)
 	secrets *redact.Set
 
-	ctx    context.Context // ends with Close
+	ctx    context.Context // is cancelled by Close
 	cancel context.CancelFunc
 	turn   chan struct{} // held by the goroutine that starts a session
 
 	accepting sync.Mutex
-	known     map[string]Definition // accepted definitions by tool name
+	known     map[string]Definition // the accepted definitions, by tool name
 
 	mu       sync.Mutex
-	current  *session // or nil
-	users    int      // calls in flight
+	current  *session // the current session, or nil
+	users    int      // the number of calls in flight
 	idle     *time.Timer
-	failures int // starts and sessions that failed since the last answer
+	failures int // the number of starts and sessions that have failed since the last answer
 	ending   sync.WaitGroup
 }
 
-// newServer takes a complete configuration.
+// newServer returns a server for a complete configuration.
 func newServer(cfg Config) *Server {
 	secrets := cfg.secrets()
 	s := &Server{open: opener(cfg, secrets), secrets: secrets, needs: cfg.Needs(), turn: make(chan struct{}, 1), known: map[string]Definition{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	// A Server must not show secrets when it is printed: fmt cannot redact unexported
-	// fields.
+	// A Server must not show secrets when it is printed, and fmt cannot redact unexported fields.
 	cfg.URL, cfg.Header, cfg.Env, cfg.Command, cfg.OAuth = "", nil, nil, nil, nil
 	s.cfg = cfg
 	return s
 }
 
-// Connect starts or reaches a server, and keeps it running until Close. If that fails, the error is a *StartError.
+// Connect starts a server or connects to it, and keeps the connection until Close. If that fails, the error is a *StartError.
 func Connect(ctx context.Context, cfg Config) (*Server, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -73,14 +73,14 @@ func Connect(ctx context.Context, cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Close ends the connection, and the process group of a command. Calls in flight return, and later calls fail with ErrClosed. It
-// may be called more than once; the error is always nil.
+// Close ends the connection and, for a command, all its processes. Calls in flight return, and later calls fail with ErrClosed.
+// Close may be called more than once; the error is always nil.
 func (s *Server) Close() error {
 	s.cancel()
 	s.mu.Lock()
 	s.drop(s.current)
 	s.mu.Unlock()
-	s.turn <- struct{}{} // a running start ends soon, and leaves no session
+	s.turn <- struct{}{} // a start in progress ends soon and leaves no session
 	<-s.turn
 	s.ending.Wait()
 	return nil
@@ -129,7 +129,7 @@ func (s *Server) join() (*session, error) {
 	return s.current, nil
 }
 
-// release releases the session of acquire.
+// release releases a session that acquire has returned.
 func (s *Server) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,8 +147,7 @@ func (s *Server) release() {
 	})
 }
 
-// acquire returns a session without known faults, and starts one if necessary. The
-// caller releases it.
+// acquire returns a session without known faults, and starts one if necessary. The caller must call release.
 func (s *Server) acquire(ctx context.Context, tries int) (*session, error) {
 	select {
 	case s.turn <- struct{}{}:
@@ -206,7 +205,7 @@ func (s *Server) start(ctx context.Context, tries int) (*session, error) {
 	}
 }
 
-// pause waits as long as the failures so far suggest.
+// pause waits for a time that depends on the number of failures so far.
 func (s *Server) pause(ctx context.Context) bool {
 	s.mu.Lock()
 	failures := s.failures
@@ -225,9 +224,9 @@ func (s *Server) interrupted(ctx context.Context) error {
 	return ErrClosed
 }
 
-// call calls a tool of the server once. It repeats the call only if the first was not carried out or repeating is harmless.
+// call calls a tool of the server. It repeats the call only if the first call was not carried out or repeating it is harmless.
 func (s *Server) call(ctx context.Context, name string, repeatable bool, input json.RawMessage) (*sdk.CallToolResult, error) {
-	var before error // the reason why an earlier attempt was lost
+	var before error // the reason why the last attempt was lost
 	for sent := 1; ; sent++ {
 		session, err := s.acquire(ctx, starts)
 		if err != nil {
@@ -272,7 +271,7 @@ func (s *Server) call(ctx context.Context, name string, repeatable bool, input j
 	}
 }
 
-// explain returns the reason why a call has no result, as text for the model.
+// explain returns an error that tells the model why a call has no result.
 func (s *Server) explain(known knowledge, err error) error {
 	hidden := hidden(s.secrets, err)
 	switch known {

@@ -16,10 +16,10 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// lifeSign limits the wait for a ping after a call that exceeded its timeout.
+// lifeSign limits the wait for the answer to a ping after a call has exceeded its timeout.
 const lifeSign = 5 * time.Second
 
-// closing limits the time until a broken connection is noticed.
+// closing is the maximum time until a broken connection is noticed.
 const closing = time.Second
 
 var (
@@ -27,28 +27,28 @@ var (
 	errEnded   = errors.New("the connection was ended")
 )
 
-// A session is one connection to a server, from its start to its end.
+// A session is one connection to a server, from the start to the end of the connection.
 type session struct {
 	client *sdk.ClientSession
-	// ctx ends the calls in flight, which the protocol library would wait for.
+	// ctx cancels the calls in flight when the session ends, because the protocol library would wait for them.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	gone   chan struct{} // closed when the connection has ended
-	doubt  atomic.Bool   // a call took too long: the server may no longer answer
-	cmd    *process      // nil without a command
-	http   bool          // fates are noted
+	doubt  atomic.Bool   // whether a call took too long, so that the server may no longer answer
+	cmd    *process      // the server's process; nil if the server is not a command
+	http   bool          // whether the fates of calls are recorded
 	done   func()        // releases the transport
 	// started is the outcome of the first messages.
 	started *fate
 
-	progress *reporter // of the client
+	progress *reporter // the reporter of the client
 
 	listing chan struct{} // a lock for listed
 	listed  []*sdk.Tool
-	stale   *atomic.Bool // listed is unset or outdated
+	stale   *atomic.Bool // whether listed is unset or outdated
 }
 
-// status is the HTTP status of the last answer to the first messages, or 0.
+// status returns the HTTP status of the last answer to the first messages, or 0.
 func (s *session) status() int32 {
 	if s == nil {
 		return 0
@@ -77,8 +77,8 @@ func (s *session) goesDown(within time.Duration) bool {
 	}
 }
 
-// within returns the context of a request to the server. It ends after the timeout, with
-// the cause errTimeout, and with the session, with the cause errEnded.
+// within returns the context for a request to the server. The context ends after the timeout, with the cause errTimeout, or when
+// the session ends, with the cause errEnded.
 func (s *session) within(ctx context.Context, timeout time.Duration) (context.Context, func()) {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	ctx, abort := context.WithCancelCause(ctx)
@@ -90,7 +90,7 @@ func (s *session) within(ctx context.Context, timeout time.Duration) (context.Co
 	}
 }
 
-// answers pings a server that let a call time out.
+// answers pings a server for which a call has timed out, and reports whether it answers.
 func (s *session) answers(ctx context.Context) bool {
 	if !s.doubt.Load() {
 		return true
@@ -125,20 +125,20 @@ func (s *session) end() {
 	s.done()
 }
 
-// knowledge is the state of a call without a result.
+// knowledge is what is known about a call that has no result.
 type knowledge int
 
 const (
-	refused   knowledge = iota // the server answered, with an error
-	unreached                  // not carried out; this session no longer works
-	denied                     // not carried out, nor would a repetition be
-	late                       // no answer in time
-	unread                     // carried out, but the answer is unreadable
-	lost                       // no answer will come
-	ended                      // ended by this side
+	refused   knowledge = iota // the server answered with an error
+	unreached                  // the call was not carried out, and the session no longer works
+	denied                     // the call was not carried out, nor would a repetition be
+	late                       // there was no answer in time
+	unread                     // the call was carried out, but the answer is unreadable
+	lost                       // there will be no answer
+	ended                      // this side has ended the call
 )
 
-// call calls a tool. With an error it returns the state of the call.
+// call calls a tool. If it returns an error, it also returns what is known about the call.
 func (s *session) call(ctx context.Context, timeout time.Duration, name string, input json.RawMessage) (*sdk.CallToolResult, knowledge, error) {
 	ctx, cancel := s.within(ctx, timeout)
 	defer cancel()
@@ -167,7 +167,8 @@ func (s *session) judge(f *fate, err error) knowledge {
 	case errors.Is(err, errUnsent), f.forgot.Load(), s.http && !f.sent.Load():
 		return unreached
 	case errors.Is(err, sdk.ErrConnectionClosed):
-		// The library returns this error for an ended connection, and also for two error codes that servers may use freely.
+		// The library returns this error not only for an ended connection, but also for two error codes that servers may use
+		// freely.
 		if s.goesDown(closing) {
 			return unreached
 		}
@@ -182,7 +183,7 @@ func (s *session) judge(f *fate, err error) knowledge {
 	return lost
 }
 
-// unreadable reports whether the protocol library could not read the result of an answer.
+// unreadable reports whether err means that the protocol library could not read the result in an answer.
 func unreadable(err error) bool {
 	_, encoding := errors.AsType[base64.CorruptInputError](err)
 	_, shape := errors.AsType[*json.UnmarshalTypeError](err)
@@ -190,7 +191,7 @@ func unreadable(err error) bool {
 }
 
 // codeRejected is the code with which the protocol library reports a call that its transport could not send. The error looks like
-// the server's answer.
+// an answer from the server.
 const codeRejected = -32005
 
 func answered(err error) bool {
@@ -198,12 +199,12 @@ func answered(err error) bool {
 	return ok && wire.Code != codeRejected
 }
 
-// permanent reports whether another start would fail too.
+// permanent reports whether another start would fail with the same error.
 func permanent(err error) bool {
 	return errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) || errors.Is(err, ErrLogin)
 }
 
-// version is this program's version for the server.
+// version returns the version that this program reports to the server.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {

@@ -17,11 +17,11 @@ import (
 	"github.com/stonelayer/stone/sandbox"
 )
 
-// Versions of the protocol at which the first messages of a session change.
+// The protocol versions in which the first messages of a session changed.
 const (
-	oldest     = "2024-11-05" // over HTTP: two endpoints, one of them a stream of events
-	initialize = "2025-11-25" // the newest one that starts with initialize
-	discover   = "2026-07-28" // starts with server/discover, else with initialize
+	oldest     = "2024-11-05" // over HTTP, two endpoints, one of which is a stream of events
+	initialize = "2025-11-25" // the newest version that starts with initialize
+	discover   = "2026-07-28" // starts with server/discover, or else with initialize
 )
 
 // versions are the values of Config.Protocol.
@@ -30,7 +30,7 @@ var versions = []string{oldest, "2025-03-26", "2025-06-18", initialize, discover
 // probing limits the wait for an answer to server/discover, which older servers may ignore.
 const probing = 5 * time.Second
 
-// A starter starts the sessions of a server. No other type has the secrets of the configuration.
+// A starter starts the sessions of a server. No other type contains the secrets of the configuration.
 type starter struct {
 	Config
 	client  *sdk.Client
@@ -38,7 +38,7 @@ type starter struct {
 	known   string // the version of the last started session, or ""
 }
 
-// opener returns a function that starts a session with the configured server. It must not be called concurrently.
+// opener returns a function that starts a session with the configured server. The function must not be called concurrently.
 func opener(c Config, secrets *redact.Set) func(context.Context) (*session, error) {
 	progress := &reporter{}
 	stale := &atomic.Bool{}
@@ -71,8 +71,8 @@ func opener(c Config, secrets *redact.Set) func(context.Context) (*session, erro
 	}
 }
 
-// listenBeside does not wait for the notification stream, whose headers a proxy may hold back until a change occurs. It also
-// tells the transport which message it sends.
+// listenBeside is a middleware that does not wait for the notification stream, because a proxy may hold back its headers until a
+// change occurs. It also tells the transport which message is being sent.
 func listenBeside(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		ctx = context.WithValue(ctx, methodKey{}, method)
@@ -84,9 +84,10 @@ func listenBeside(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// start starts a session with the known version of the server. If none is known, it tries all versions, because older servers
-// than 2026-07-28 may answer server/discover with anything, or end. The version is not kept on disk: an updated server would
-// start wrongly until somebody deleted it. A session returned with an error has ended.
+// start starts a session with the known version of the server. If none is known, it tries all versions, because servers older
+// than 2026-07-28 may answer server/discover with anything, or end. The version is not stored on disk, because an updated server
+// would then be started with the wrong version until somebody deleted the file. A session that is returned with an error has
+// ended.
 func (b *starter) start(ctx context.Context) (*session, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, b.StartTimeout, errTimeout)
 	defer cancel()
@@ -95,7 +96,7 @@ func (b *starter) start(ctx context.Context) (*session, error) {
 		return b.try(ctx, way)
 	}
 	probe := ctx
-	if b.login == nil { // a login takes as long as its user
+	if b.login == nil { // a login takes as long as the user needs
 		var cancel context.CancelFunc
 		probe, cancel = context.WithTimeoutCause(ctx, min(probing, b.StartTimeout/2), errTimeout)
 		defer cancel()
@@ -119,12 +120,12 @@ func (b *starter) start(ctx context.Context) (*session, error) {
 	return second, err
 }
 
-// denies reports whether a status concerns the account, not the message.
+// denies reports whether a status concerns the account rather than the message.
 func denies(status int32) bool {
 	return status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
-// try starts a session with the first messages of a version.
+// try starts a session with the first messages of the given version.
 func (b *starter) try(ctx context.Context, version string) (*session, error) {
 	s := &session{gone: make(chan struct{}), done: func() {}, listing: make(chan struct{}, 1)}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
@@ -165,7 +166,7 @@ func (b *starter) try(ctx context.Context, version string) (*session, error) {
 	switch {
 	case context.Cause(ctx) == errTimeout:
 		err = fmt.Errorf("no answer within %v: %w", b.StartTimeout, context.DeadlineExceeded)
-	case s.cmd != nil && s.cmd.ended(2*drainGrace): // its output ends shortly before the process
+	case s.cmd != nil && s.cmd.ended(2*drainGrace): // the output ends shortly before the process does
 		err = fmt.Errorf("the command ended: %w", exit(s.cmd.err))
 	}
 	s.end()
@@ -193,7 +194,7 @@ func (s *session) transport(ctx context.Context, c Config, version string, secre
 	return &sdk.IOTransport{Reader: s.cmd.messages(), Writer: &timedWriter{s.cmd.stdin, c.Timeout}, MaxLineLength: maxFrame}, nil
 }
 
-// A line is a transport whose connection can be cut from outside.
+// A line is a transport whose connection can be closed from outside.
 type line struct {
 	sdk.Transport
 	conn atomic.Pointer[sdk.Connection]
@@ -219,13 +220,13 @@ func (l *line) cut() {
 	}
 }
 
-// trouble matches the line in which a program explains its end, which is seldom the last.
+// trouble matches the line in which a program explains why it ends, which is seldom the last line.
 var trouble = regexp.MustCompile(`(?i)^\W*[\w.: '-]*(error|exception|panic|panicked|fatal)\b`)
 
-// offline lists messages of programs that cannot reach the network.
+// offline matches the messages of programs that cannot reach the network.
 var offline = regexp.MustCompile(`(?i)ENOTFOUND|EAI_AGAIN|ENETUNREACH|name resolution|name or service not known|(could not|failed to) resolve|network is unreachable|dns error|no such host|fetch failed|failed to lookup address`)
 
-// reason returns the line of a program's output that explains its end, or else its last line.
+// reason returns the line of a program's output that explains why the program ended, or else the last line.
 func reason(output string) string {
 	lines := strings.Split(strings.TrimSpace(output), "\n")
 	for i := len(lines) - 1; i >= 0; i-- {

@@ -25,15 +25,15 @@ import (
 const (
 	// maxTools is the maximum number of tools that a server may list.
 	maxTools = 1000
-	// maxListed is the maximum size of a list (names, descriptions and schemas), in bytes.
+	// maxListed is the maximum size of a list of tools (names, descriptions and schemas), in bytes.
 	maxListed = 8 << 20
 	// maxDescription is the maximum length of a description that a model reads, in bytes.
 	maxDescription = 16 << 10
 )
 
-// Tools is the lazy form, for pipelines that are made without an error to return:
-// it starts the server, reads its tools, and stops it when it has been idle. After an
-// error it returns one tool with the error in its Err, which validation reports.
+// Tools is the lazy form, for pipelines that are made where no error can be returned. It starts the server, reads the list of
+// tools, and stops the server when it has been idle. If there is an error, Tools returns one tool with the error in its Err,
+// which Validate reports.
 func Tools(cfg Config, names ...string) []agent.Middleware {
 	cfg, err := cfg.complete()
 	cfg.Idle = cmp.Or(cfg.Idle, defaultIdle)
@@ -52,10 +52,10 @@ func Tools(cfg Config, names ...string) []agent.Middleware {
 	})}
 }
 
-// Tools returns the server's tools with these names, or all. They work until Close. The model sees the names with Config.Prefix,
-// and with "_" for characters that providers reject. A tool is Parallel if it is in Config.Harmless. An unknown name, here or in
-// Harmless, is an error. A tool whose schema cannot be read is left out, and Validate warns of it; keywords that cannot be read
-// are not checked.
+// Tools returns the server's tools with these names, or all tools if there are no names. They work until Close. The model sees
+// the names with Config.Prefix, and with "_" for characters that providers reject. A tool is Parallel if it is in
+// Config.Harmless. An unknown name, here or in Harmless, is an error. A tool whose schema cannot be read is left out, and
+// Validate warns of it; keywords that cannot be read are not checked.
 func (s *Server) Tools(ctx context.Context, names ...string) ([]agent.Middleware, error) {
 	all, err := s.list(ctx)
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *Server) Tools(ctx context.Context, names ...string) ([]agent.Middleware
 	return out, nil
 }
 
-// list reads the server's tools, a second time if the session ends meanwhile.
+// list reads the list of the server's tools. If the session ends meanwhile, it tries a second time.
 func (s *Server) list(ctx context.Context) ([]*sdk.Tool, error) {
 	for first := true; ; first = false {
 		session, err := s.acquire(ctx, 1)
@@ -244,8 +244,8 @@ func (s *Server) middleware(t *sdk.Tool, offered string) agent.Middleware {
 	return m
 }
 
-// outputSchema returns the schema of the structured content, or nil, which accepts any content: an unreadable output schema is no
-// reason to reject a tool.
+// outputSchema returns the schema of the structured content. It returns nil, which accepts any content, if the output schema
+// cannot be read, because that is no reason to reject a tool.
 func outputSchema(t *sdk.Tool) *schema.Schema {
 	if t.OutputSchema == nil {
 		return nil
@@ -261,11 +261,11 @@ func outputSchema(t *sdk.Tool) *schema.Schema {
 	return parsed
 }
 
-// maxName is the length of a tool's name that every provider accepts.
+// maxName is the maximum length of a tool's name that every provider accepts.
 const maxName = 64
 
-// offeredNames returns the names of the tools for the model. They depend only on the server's whole list, and are unique: a
-// changed name that another tool has, or would have, ends in a hash.
+// offeredNames returns the names under which the tools are offered to the model. They depend only on the server's whole list, and
+// are unique: if another tool has, or would have, the same changed name, a hash is appended.
 func offeredNames(prefix string, all []*sdk.Tool) []string {
 	taken := map[string]int{}
 	out := make([]string, len(all))

@@ -243,7 +243,7 @@ func reply(w http.ResponseWriter, value any) error {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(text, '\n')) // or the client has gone
+	_, _ = w.Write(append(text, '\n')) // an error means that the client is gone
 	return nil
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 )
 
-// own maps each kind to a reader of its own fields.
+// own maps each kind to the function that reads the fields specific to that kind.
 var own = map[string]func(*reader, *form.Map, *kinds.Reached) kinds.Builder{
 	"answers": (*reader).answers,
 	"llm":     (*reader).llm,
@@ -28,7 +28,7 @@ var own = map[string]func(*reader, *form.Map, *kinds.Reached) kinds.Builder{
 	"plan": (*reader).plan,
 }
 
-// kind reads the fields specific to one kind. A kind that is unknown or not linked into this program is a fault.
+// kind reads the fields specific to one kind. It is a fault if the kind is unknown or not linked into this program.
 func (r *reader) kind(m *form.Map, name string, at *kinds.Reached) kinds.Builder {
 	if of := own[name]; of != nil {
 		return of(r, m, at)
@@ -39,7 +39,7 @@ func (r *reader) kind(m *form.Map, name string, at *kinds.Reached) kinds.Builder
 		m.Need("solver")
 		if solver, given := m.Field("solver"); !solver.OneOf(&which, "cel", "sat") {
 			if given {
-				m.AllowRest() // its fields are unknown
+				m.AllowRest() // the fields of an unknown kind are unknown
 			}
 			return nil
 		}
@@ -60,7 +60,7 @@ func (r *reader) kind(m *form.Map, name string, at *kinds.Reached) kinds.Builder
 	return nil
 }
 
-// readCapabilities reads capabilities by their ids. Capabilities that call others are built last.
+// readCapabilities reads capabilities by id. Capabilities that call others are built last.
 func (r *reader) readCapabilities(m *form.Map, key string, to **call.Registry, reached *[]kinds.Reached) {
 	var caps []call.Capability
 	var later []func()
@@ -88,7 +88,7 @@ func (r *reader) readCapabilities(m *form.Map, key string, to **call.Registry, r
 			return
 		}
 		if row := r.Row(at.Provider, at.Model); row != nil && row.Price != nil && meta.Cost.USD == 0 && meta.Cost.Price == (budget.Price{}) {
-			meta.Cost.Price, at.Priced = *row.Price, row.Date // unless the capability has its own
+			meta.Cost.Price, at.Priced = *row.Price, row.Date // unless the capability has its own price
 		}
 		add := func() {
 			c, err := build(meta)

@@ -21,7 +21,7 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// readChecks reads checks by name: a string is an expression, and a map's single field names the kind of check.
+// readChecks reads checks by name. A string is an expression; a map has a single field, which names the kind of check.
 func (r *reader) readChecks(m *form.Map) {
 	m.At("checks").Entries(func(name string, v form.Value) {
 		if slices.Contains(call.BuiltInChecks(), name) {
@@ -53,7 +53,7 @@ func (r *reader) expression(name string, v form.Value) call.Check {
 	return check
 }
 
-// check reads the kind of a check. Checks are built only if there are no faults.
+// check reads a check of any kind. Checks are built only if there are no faults.
 func (r *reader) check(name string, m *form.Map) (check call.Check) {
 	var found int
 	is := func(key string) (form.Value, bool) {
@@ -104,7 +104,7 @@ func builtInWith(name string, parameter any) call.Check {
 	return call.BuiltIn(name, constraints)
 }
 
-// schemaCheck reads a schema, the name of one, or a file that contains one.
+// schemaCheck reads a schema, the name of a schema, or a file that contains one.
 func (r *reader) schemaCheck(v form.Value) call.Check {
 	var s *schema.Schema
 	var name string
@@ -132,8 +132,8 @@ func (r *reader) schemaCheck(v form.Value) call.Check {
 // verdictType is the node type of a checking capability's verdict.
 var verdictType = dag.NewType[call.JSON]("stone/verdict")
 
-// capabilityCheck asks a capability for a score, with the intent eval/grade, like a judge. No policy applies to this call,
-// because a policy could demand the same check, and the call is not limited to the intents of requests.
+// capabilityCheck returns a check that gets a score from a capability, like a judge, with the intent eval/grade. The policy does
+// not apply to this call, because the policy might require the same check. Nor is the call limited to the intents of requests.
 func (r *reader) capabilityCheck(name string, m *form.Map) call.Check {
 	var id, rubric string
 	r.Text(m, "rubric", &rubric)
@@ -191,15 +191,15 @@ func (r *reader) checkNames() []string {
 	return slices.Compact(names)
 }
 
-// A grader is a capability that a check asks for a score.
+// A grader is a capability from which a check gets a score.
 type grader struct {
 	check string
 	named form.Value
 	id    string
 }
 
-// checkTypes reports checks that no answer to an intent can pass: expressions that read a field missing from the answer's or the
-// input's schema.
+// checkTypes reports checks that no answer to an intent can pass: expressions that read a field which is missing from the schema
+// of the answer or of the input.
 func (r *reader) checkTypes() {
 	for _, intent := range slices.Sorted(maps.Keys(r.App.Intents)) {
 		ask := call.New("check", verdictType, call.Spec{Applicator: r.App, Intent: intent})
@@ -211,7 +211,7 @@ func (r *reader) checkTypes() {
 	}
 }
 
-// checkRerankers reports capabilities that are configured to order passages but do not answer kinds.Rerank.
+// checkRerankers reports capabilities that are configured to rerank passages but do not accept the intent kinds.Rerank.
 func (r *reader) checkRerankers() {
 	for _, named := range r.Rerankers {
 		switch m, ok := r.App.Registry.Lookup(named.ID); {
@@ -223,8 +223,8 @@ func (r *reader) checkRerankers() {
 	}
 }
 
-// checkPolicy reports unknown names of schemas, checks and capabilities in a policy or
-// in intents. Malformed values are reported elsewhere.
+// checkPolicy reports unknown names of schemas, checks and capabilities in a policy or in intents. Malformed values are reported
+// elsewhere.
 func (r *reader) checkPolicy(v form.Value) {
 	if v.EDN().Kind() != edn.KindMap {
 		return

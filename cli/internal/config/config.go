@@ -21,22 +21,22 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// A Config is the part of a configuration about calls: capabilities, rules, and a run's effects and budget. Close it when no run
-// uses it anymore.
+// A Config is the part of a configuration that concerns calls: capabilities, rules, and the effects and the budget of a run.
+// Close it when no run uses it any longer.
 type Config struct {
-	File   string // the file it was read from, "" for the built-in one
-	Dir    string // base directory of its relative paths
+	File   string // file that was read; "" for the built-in configuration
+	Dir    string // directory to which paths in the file are relative
 	App    *call.Applicator
 	Budget budget.Limits
-	// Budgets limit the total spending of many runs, in textual order.
+	// Budgets limit the total spending of many runs. They are in the order of the text.
 	Budgets []budget.Rule
-	Models  []Model      // the table of models, in the order of the text
+	Models  []Model      // table of models, in the order of the text
 	Table   llm.Table    // models that pipelines call directly, with their providers' limits
-	Plan    plan.Options // the mode and the limits of plans
-	// Capabilities and Tools describe how each one is reached, in textual order.
+	Plan    plan.Options // mode and limits of plans
+	// Capabilities and Tools describe how each capability and tool is reached, in the order of the text.
 	Capabilities, Tools []kinds.Reached
-	Checks              int // how many are configured
-	// Live lists the models of the gateway whose answers are streamed before they are accepted.
+	Checks              int // number of configured checks
+	// Live lists the gateway's models whose answers are streamed before they are accepted.
 	Live []string
 	// URL is the address at which people reach the server's pages.
 	URL string
@@ -46,39 +46,39 @@ type Config struct {
 	Secrets []kinds.Secret
 	// Search configures the project's index and its embedder.
 	Search kinds.Search
-	// Logins log the user in to servers, by server name.
+	// Logins are the ways to log in to servers on behalf of the user, by server name.
 	Logins map[string]kinds.Login
-	// Webhooks are called by a server. They are in textual order.
+	// Webhooks are the webhooks that a server calls, in the order of the text.
 	Webhooks []Webhook
-	// Policy limits the effects that marked text may reach; nil means unlimited.
+	// Policy limits which effects marked text can reach; nil means that effects are not limited.
 	Policy marked.Policy
-	// Passed lists the environment variables passed to programs.
+	// Passed lists the environment variables that are passed on to programs.
 	Passed []string
-	// Found is set by Nearest: the command found the configuration by itself.
+	// Found is set if the command found the configuration by itself, with Nearest.
 	Found bool
 
 	granted   []string // nil if the configuration has no grant
 	principal call.Principal
 	roles     call.Roles
 	closers   []func() error
-	reached   *kinds.Reader // the places and files that are named
+	reached   *kinds.Reader // places and files named in the configuration
 	providers map[string]*provider
 }
 
-// Grant returns the effects that runs may have: those granted in the configuration and those in beside, limited by the
-// principal's roles. The result is never nil.
+// Grant returns the effects that runs may have: the effects granted in the configuration and those in beside, as far as the roles
+// of the principal allow them. The result is never nil.
 func (c *Config) Grant(beside []string) []string {
 	return c.roles.Grant(c.principal, slices.Concat(c.granted, beside))
 }
 
-// Denied explains why the principal's roles deny an effect, or returns "" if they allow it.
+// Denied returns the reason why the roles of the principal deny an effect, or "" if they allow it.
 func (c *Config) Denied(effect string) string { return c.roles.Denied(c.principal, effect) }
 
-// Grants reports whether the configuration has a grant.
+// Grants reports whether the configuration contains a grant.
 func (c *Config) Grants() bool { return c.granted != nil }
 
-// Unbounded returns the grant for code that the user chose to run. Without roles it is nil, which allows everything; with roles,
-// it is the known effects and the pipeline's effects that the roles allow.
+// Unbounded returns the grant for code that the user chose to run. Without roles, it is nil, which allows everything. With roles,
+// it contains the known effects and the pipeline's effects, as far as the roles allow them.
 func (c *Config) Unbounded(pipeline []string) []string {
 	if c.roles == nil {
 		return nil
@@ -104,7 +104,7 @@ func (c *Config) Packages() (names []string) {
 	return names
 }
 
-// Close stops the servers that the configuration started.
+// Close stops the servers that were started for the configuration.
 func (c *Config) Close() error {
 	var errs []error
 	for _, end := range c.closers {
@@ -114,9 +114,9 @@ func (c *Config) Close() error {
 	return errors.Join(errs...)
 }
 
-// Load reads a configuration, in EDN or JSON, for a program that links some kinds. Paths in the configuration are relative to its
-// directory or, if that is a directory .stone, to the project's directory. The error is an *Invalid with all faults, or a file
-// system error. Load starts no program, contacts no server and reads no secret.
+// Load reads a configuration, in EDN or JSON, for a program that links the given kinds. Paths in the configuration are relative
+// to its directory or, if that is a directory .stone, to the project's directory. The error is either an *Invalid with all faults
+// or a file system error. Load does not start programs, contact servers or read secrets.
 func Load(file string, linked *kinds.Set) (*Config, error) {
 	return load(file, linked, false)
 }
@@ -133,7 +133,7 @@ func load(file string, linked *kinds.Set, found bool) (*Config, error) {
 	return read(v, file, dir, linked, found)
 }
 
-// projectOf returns the base directory of relative paths in a configuration.
+// projectOf returns the directory to which paths in a configuration are relative.
 func projectOf(file string) (string, error) {
 	abs, err := filepath.Abs(file)
 	dir := filepath.Dir(abs)
@@ -143,8 +143,8 @@ func projectOf(file string) (string, error) {
 	return dir, err
 }
 
-// Nearest reads the configuration in the nearest directory .stone, in dir or above it; see Find. Without one, solver/sat and
-// solver/cel are available if linked.
+// Nearest reads the configuration in the nearest directory .stone, in dir or above it; see Find. If there is none, solver/sat and
+// solver/cel are available if they are linked.
 func Nearest(dir string, linked *kinds.Set) (*Config, error) {
 	found, err := Find(dir)
 	if err != nil {
@@ -177,7 +177,7 @@ func builtIn(linked *kinds.Set) (edn.Value, error) {
 	return edn.Read(append(text, "}}"...), edn.Limits{})
 }
 
-// reader reads one configuration.
+// A reader reads one configuration.
 type reader struct {
 	*Config
 	*kinds.Reader
@@ -258,7 +258,7 @@ func (r *reader) read(m *form.Map) {
 	r.App.Plans = plan.Planner(r.Plan)
 }
 
-// readRubrics reads the rubrics of judges: as text, or as {:file "path"}.
+// readRubrics reads the rubrics of judges, each given as text or as {:file "path"}.
 func (r *reader) readRubrics(m *form.Map) {
 	read := func(m *form.Map, to *call.Rules) {
 		m.AllowRest()
@@ -315,7 +315,7 @@ func (r *reader) readRights(m *form.Map) {
 	m.At("roles").Entries(func(name string, v form.Value) { check(v, name) })
 }
 
-// readSchemas reads schemas: inline, or as {:file "path"}.
+// readSchemas reads schemas, each given inline or as {:file "path"}.
 func (r *reader) readSchemas(m *form.Map) {
 	v, ok := m.Field("schemas")
 	if !ok {

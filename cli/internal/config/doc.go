@@ -1,14 +1,14 @@
 // Package config finds the directory .stone of a project and reads its configuration: the project's pipeline and model, and the
 // capabilities that answer calls.
 //
-// Like .git, the directory belongs to the project around it, and is found by searching upwards. It contains a Go package with the
-// project's Pipeline, and may contain a configuration, stone.edn or stone.json, and settings.json. All are read strictly: an
-// unknown field is a fault, and all faults are reported at once, each with its line and column.
+// Like .git, the directory belongs to the project around it, and is found by searching upward. It contains a Go package with the
+// project's Pipeline, and can contain a configuration, stone.edn or stone.json, and settings.json. Both files are read strictly:
+// an unknown field is a fault. All faults are reported at once, each with its line and column.
 //
 // # Settings
 //
-// These keys may be set in settings.json, which allows no others, and in the configuration, which takes precedence. All are
-// optional strings:
+// The following keys can be set in settings.json, which allows no others, and in the configuration, which takes precedence. All
+// values are optional strings:
 //
 //   - pipeline is the directory of a Go package, or a plan file, relative to the project's directory. Default: .stone itself.
 //   - provider is the protocol of the model: anthropic; gemini; openai, which is Responses for
@@ -19,7 +19,7 @@
 //
 // # The configuration
 //
-// Example is a commented configuration. The other keys are
+// Example is a commented configuration. The other keys of a configuration are
 //
 //   - capabilities and tools: by their ids, with the fields of call.Metadata and
 //     of their kind:
@@ -49,6 +49,6 @@
 //     clients of OpenAI's protocols before the gate has accepted them;
 //   - mode and limits (nodes, depth) of plans.
 //
-// Configurations are meant to be shared, so they contain no secrets: a key is {:env "NAME"} or {:file "path"}, and is read when
-// used.
+// Configurations are meant to be shared, so they do not contain secrets: a key is given as {:env "NAME"} or {:file "path"}, and
+// is read when it is used.
 package config

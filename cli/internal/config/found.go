@@ -22,9 +22,9 @@ func Files(dir string) (found []string) {
 	return found
 }
 
-// ProjectFiles returns the files within the project that make up its configuration or occur in program commands: programs,
-// scripts, and files named by an argument or a word in an argument, relative to the project, the program's directory or a
-// directory in the arguments. Files with any extension may be programs.
+// ProjectFiles returns the files within the project that make up its configuration or that commands of programs refer to:
+// programs, scripts, and files named by an argument or by a word in an argument. Such a name may be relative to the project, to
+// the program's directory, or to a directory in the arguments. Files with any extension can be programs.
 func (c *Config) ProjectFiles() (found []string) {
 	add := func(path string) (isDir bool) {
 		rel, err := filepath.Rel(c.Dir, path)
@@ -58,7 +58,8 @@ func (c *Config) ProjectFiles() (found []string) {
 // maxFrom is the maximum number of base directories for paths in a command.
 const maxFrom = 32
 
-// wordsOf returns the possible paths in a command: each argument, its shell words, and its parts between shell operators.
+// wordsOf returns the words of a command that may be paths: each argument, its shell words, and its parts between shell
+// operators.
 func wordsOf(argv []string) (words []string) {
 	const blank, signs = " \t\n", "`;&|()<>"
 	for _, arg := range argv {
@@ -88,7 +89,7 @@ func wordsOf(argv []string) (words []string) {
 	return slices.DeleteFunc(slices.Compact(words), func(w string) bool { return w == "" })
 }
 
-// Indexes returns the index files of the project and its capabilities, each once.
+// Indexes returns the index files of the project and of its capabilities, each once.
 func (c *Config) Indexes() []string {
 	all := slices.Clone(c.reached.Indexes)
 	if index := c.Search.Index; !redact.IsDatabase(index) {
@@ -98,8 +99,8 @@ func (c *Config) Indexes() []string {
 	return slices.Compact(all)
 }
 
-// Reaches returns a line for each program that calls, checks and servers would start; for each address, with its keys, that they,
-// webhooks and searches would contact; and for everything else in fields of these types.
+// Reaches returns one line for each program that capabilities, checks and servers would start; one for each address, with its
+// keys, that these, webhooks and searches would contact; and one for everything else that fields of these types name.
 func (c *Config) Reaches() (lines []string) {
 	type place struct{ of, at string }
 	said := map[place]bool{}

@@ -17,8 +17,8 @@ import (
 	"github.com/stonelayer/stone/internal/reasons"
 )
 
-// golang reads a capability that is a Go package's pipeline or agent. If the program does not link the package, the capability is
-// unavailable.
+// golang reads a capability that is a pipeline or an agent of a Go package. If the program does not link the package, the
+// capability is unavailable.
 func (r *reader) golang(m *form.Map, at *kinds.Reached) kinds.Builder {
 	var args []string
 	var in, out string
@@ -55,7 +55,7 @@ func (r *reader) golang(m *form.Map, at *kinds.Reached) kinds.Builder {
 // request is the input type of a pipeline without inputs.
 var request = dag.NewType[json.RawMessage]("request")
 
-// readType returns the input type of a pipeline: the named one, or the only one that it needs.
+// readType returns the input type of a pipeline: the type with the given name, or the only type that the pipeline needs.
 func readType(p stone.Ashlar, name string) (dag.AnyType, error) {
 	var types []dag.AnyType
 	for _, q := range p.QueriesAll() {
@@ -74,7 +74,8 @@ func readType(p stone.Ashlar, name string) (dag.AnyType, error) {
 	return request, nil
 }
 
-// writtenType returns the answer type of a pipeline: the named one, or the last one that it writes.
+// writtenType returns the answer type of a pipeline: the type with the given name, or the type of the last node that the pipeline
+// writes.
 func writtenType(p stone.Ashlar, name string) (dag.AnyType, error) {
 	all := p.ProducesAll()
 	if name == "" {
@@ -89,7 +90,7 @@ func writtenType(p stone.Ashlar, name string) (dag.AnyType, error) {
 	return nil, fmt.Errorf("its Pipeline produces no %s, but %s", name, namesOf(all))
 }
 
-// lastOf returns the type that a pipeline writes last, or nil if that depends on branches.
+// lastOf returns the type of the last node that a pipeline writes. It returns nil if this depends on branches.
 func lastOf(p stone.Ashlar) dag.AnyType {
 	children := p.Children()
 	switch p.Form() {
@@ -111,9 +112,9 @@ func namesOf(types []dag.AnyType) string {
 	return strings.Join(names, ", ")
 }
 
-// Imports returns the packages that a program must link to use the configuration in file or, if file is "", the one nearest to
-// the working directory. It does not check the configuration: for a faulty one, it returns the packages that it finds. Without a
-// configuration, configured is false, and the packages belong to the capabilities that need no configuration.
+// Imports returns the packages that a program must link to use the configuration in file. If file is "", it is the configuration
+// nearest to the working directory. The configuration is not checked: if it is faulty, Imports returns the packages that it can
+// find. Without a configuration, configured is false, and the packages are those of the capabilities that need no configuration.
 func Imports(file string, linked *kinds.Set) (paths []string, configured bool) {
 	if file == "" {
 		dir, err := Find(".")
@@ -121,7 +122,7 @@ func Imports(file string, linked *kinds.Set) (paths []string, configured bool) {
 			file, err = fileIn(dir)
 		}
 		if err != nil {
-			return nil, true // the program reports the error
+			return nil, true // the program will report the error
 		}
 	}
 	if file == "" {
@@ -140,7 +141,7 @@ func Imports(file string, linked *kinds.Set) (paths []string, configured bool) {
 	return kinds.Homes(slices.Collect(maps.Keys(needed(v)))...), true
 }
 
-// needed returns the names in a configuration that may need a package.
+// needed returns the names in a configuration for which a package may be needed.
 func needed(v edn.Value) map[string]bool {
 	names := map[string]bool{}
 	for _, section := range kinds.Sections {
@@ -179,7 +180,7 @@ func needed(v edn.Value) map[string]bool {
 	return names
 }
 
-// mentions reports whether a value is the name or contains it.
+// mentions reports whether a value is the name or contains the name.
 func mentions(v edn.Value, name string) bool {
 	switch v.Kind() {
 	case edn.KindMap:
@@ -201,7 +202,7 @@ func mentions(v edn.Value, name string) bool {
 	return false
 }
 
-// field returns the name in a field, or "" if there is none.
+// field returns the name in a field. It returns "" if there is none.
 func field(v edn.Value, key string) string {
 	f, _ := v.Field(key)
 	name, _ := f.Name()

@@ -50,7 +50,7 @@ func (r *reader) llm(m *form.Map, at *kinds.Reached) kinds.Builder {
 			}
 		}
 		c.Model = p.client(at.Model)
-		if declared || at.Priced != "" { // even if it costs nothing
+		if declared || at.Priced != "" { // even if the price is zero
 			c.Model = llm.Priced(c.Model, meta.Cost.Price)
 		}
 		if err := c.Fits(at.Model, r.Row(at.Provider, at.Model).spec(), meta); err != nil {
@@ -66,7 +66,7 @@ func (r *reader) answers(m *form.Map, at *kinds.Reached) kinds.Builder {
 	r.Path(m, "file", &c.File)
 	at.At = c.File
 	kinds.SomeText(m, "model", &c.Model)
-	at.Model = c.Model // the model may have a price
+	at.Model = c.Model // the table may have a price for the model
 	m.At("key").Entries(func(field string, v form.Value) {
 		if c.Key == nil {
 			c.Key = answers.Key{}
@@ -81,7 +81,7 @@ func (r *reader) answers(m *form.Map, at *kinds.Reached) kinds.Builder {
 	return func(meta call.Metadata) (call.Capability, error) { return answers.New(meta, c), c.Check() }
 }
 
-// path reads the path of a value in a row: a column, or the names of nested fields.
+// path reads where a value is in a row: a column, or the names of nested fields.
 func path(v form.Value) (p answers.Path) {
 	if v.EDN().Kind() == edn.KindString {
 		return answers.Path{v.EDN().Text()}
@@ -92,7 +92,7 @@ func path(v form.Value) (p answers.Path) {
 	return p
 }
 
-// program reads the fields of a program: command, dir, env and limits.
+// program reads the fields that describe a program: command, dir, env and limits.
 func (r *reader) program(m *form.Map) (c command.Config) {
 	m.Need("command")
 	r.Path(m, "dir", &c.Dir)
@@ -132,7 +132,7 @@ func (r *reader) plan(m *form.Map, at *kinds.Reached) kinds.Builder {
 	return func(meta call.Metadata) (call.Capability, error) { return plan.Capability(meta, p) }
 }
 
-// readParams reads the settings for requests to a model.
+// readParams reads the parameters of requests to a model.
 func readParams(m *form.Map, to *llm.Params) {
 	number := func(key string, to **float64, high float64) {
 		var v float64

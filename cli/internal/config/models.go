@@ -12,16 +12,16 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A Model is a row of the model table: the known facts about a model, with their date.
+// A Model is a row of the model table: what is known about a model, with the date of this information.
 type Model struct {
 	Model         string   `json:"model"`
-	Provider      string   `json:"provider,omitempty"` // "" is any
-	Window        int      `json:"window,omitempty"`   // tokens of prompt and answer; 0 is unknown
-	Output        int      `json:"output,omitempty"`   // tokens of the longest answer; 0 is unknown
-	Can           []string `json:"can,omitempty"`      // nil is unknown
-	*budget.Price          // nil is unknown
+	Provider      string   `json:"provider,omitempty"` // "" means any provider
+	Window        int      `json:"window,omitempty"`   // maximum tokens of prompt and answer; 0 means unknown
+	Output        int      `json:"output,omitempty"`   // maximum tokens of an answer; 0 means unknown
+	Can           []string `json:"can,omitempty"`      // nil means unknown
+	*budget.Price          // nil means unknown
 	Date          string   `json:"date"`
-	Caps          []string `json:"capabilities,omitempty"` // that call it
+	Caps          []string `json:"capabilities,omitempty"` // capabilities that call the model
 }
 
 func (r *reader) readModels(m *form.Map) {
@@ -70,7 +70,7 @@ func readPrice(m *form.Map, row *Model) {
 	}
 }
 
-// Row returns the row for a provider's model, or nil. A row that names the provider takes precedence.
+// Row returns the row for a provider's model, or nil. A row that names the provider takes precedence over one that does not.
 func (c *Config) Row(provider, model string) (found *Model) {
 	for i := range c.Models {
 		if row := &c.Models[i]; row.Model == model && (row.Provider == provider || row.Provider == "" && found == nil) {
@@ -88,8 +88,8 @@ func (m *Model) spec() llm.Spec {
 	return llm.Spec{Price: m.Price, Window: m.Window, Output: m.Output, Can: m.Can}
 }
 
-// table returns the known facts about models that pipelines call directly. A model with an endpoint has the provider of that
-// server; any other model has the provider that it names.
+// table returns what is known about models that pipelines call directly. The provider of a model with an endpoint is the provider
+// configured for that server; any other model names its provider.
 func (r *reader) table() llm.Table {
 	servers := map[string]*provider{}
 	for _, name := range slices.Backward(r.providerNames()) {

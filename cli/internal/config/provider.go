@@ -21,7 +21,7 @@ import (
 	"github.com/stonelayer/stone/llm/openai"
 )
 
-// A provider is a model server and its protocol.
+// A provider is a model server with its protocol.
 type provider struct {
 	name       string
 	configured bool
@@ -29,13 +29,13 @@ type provider struct {
 	url        string       // "" means the URL of the protocol's owner
 	key        kinds.Secret // zero for a server without a key
 	extra      map[string]any
-	watch      func() *llm.Watcher // nil watches nothing
-	limiter    *limit.Limiter      // of all its models
+	watch      func() *llm.Watcher // returns the watcher of calls; nil means none
+	limiter    *limit.Limiter      // limiter shared by all models of the provider
 	retry      llm.Retry
 	timeouts   llm.Timeouts
 }
 
-// owners are the providers that need no configuration.
+// owners are the providers that can be used without configuration.
 var owners = map[string]*provider{
 	"openai":    {name: "openai", protocol: "openai", key: kinds.Secret{Env: "OPENAI_API_KEY"}},
 	"anthropic": {name: "anthropic", protocol: "anthropic", key: kinds.Secret{Env: "ANTHROPIC_API_KEY"}},
@@ -73,7 +73,7 @@ func (r *reader) readProviders(m *form.Map) {
 			}
 			p.limiter = limit.New(readLimits(m.At("limits")))
 			m.At("retry").Map(func(m *form.Map) {
-				if m.At("max").Int(&p.retry.Max, 0, 100) && p.retry.Max == 0 { // in data, 0 means no retries
+				if m.At("max").Int(&p.retry.Max, 0, 100) && p.retry.Max == 0 { // in a configuration, 0 means no retries
 					p.retry.Max = -1
 				}
 				positive(m, "wait-ms", &p.retry.Wait)
@@ -86,14 +86,14 @@ func (r *reader) readProviders(m *form.Map) {
 			})
 		}
 		r.Reader.Of("provider "+name, func() { v.Map(read) })
-		if p.protocol == "" { // a fault; uses of the provider are checked as if it had another protocol
+		if p.protocol == "" { // a missing protocol is a fault; assume one, to check where the provider is used
 			p.protocol = Protocols[0]
 		}
 		r.providers[name] = p
 	})
 }
 
-// readLimits reads the limits of a provider. If several processes share them, this process gets an equal share.
+// readLimits reads the limits of a provider. If several processes share the limits, this process gets an equal share.
 func readLimits(v form.Value) (l limit.Limits) {
 	v.Map(func(m *form.Map) {
 		processes, most := 1, math.MaxInt32
@@ -113,7 +113,7 @@ func readLimits(v form.Value) (l limit.Limits) {
 	return l
 }
 
-// positive reads a duration for which zero in Go means the default.
+// positive reads a duration of at least 1 ms, because in Go zero would mean the default.
 func positive(m *form.Map, key string, to *time.Duration) {
 	if m.At(key).Duration(to) && *to == 0 {
 		m.FaultAt(key, form.OutOfRange, "expected at least 1, found 0")
@@ -125,8 +125,8 @@ func (r *reader) providerNames() []string { return slices.Sorted(maps.Keys(r.pro
 // client returns a client for a model.
 func (p *provider) client(model string) llm.Model { return p.connect(Connection{Model: model}) }
 
-// connect returns a client for c.Model. The key is read when it is used, and again when the server refuses it, so a key can be
-// replaced without a restart.
+// connect returns a client for c.Model. The key is read when it is used, and again if the server rejects it, so a key can be
+// replaced without restarting the program.
 func (p *provider) connect(c Connection) llm.Model {
 	extra := maps.Clone(p.extra)
 	if extra == nil {
@@ -138,8 +138,8 @@ func (p *provider) connect(c Connection) llm.Model {
 	return Connect(p.protocol, c)
 }
 
-// Client returns a client for to.Model, which names a model or a capability that calls one, at the named provider or, for "", the
-// configured one. It returns nil if the configuration has none.
+// Client returns a client for to.Model, which is the name of a model or of a capability that calls one. The model is called at
+// the named provider or, if that is "", at the configured one. Client returns nil if the configuration has none.
 func (c *Config) Client(provider string, to Connection) llm.Model {
 	p := c.providers[provider]
 	if provider == "" {
@@ -154,7 +154,7 @@ func (c *Config) Client(provider string, to Connection) llm.Model {
 	return p.connect(to)
 }
 
-// asked returns the provider and name of a model, or of a capability's model.
+// asked returns the provider and the name of a model, or of the model that a capability calls.
 func (c *Config) asked(name string) (provider, model string) {
 	all := slices.Concat(c.Capabilities, c.Tools)
 	for _, row := range c.Models {
@@ -170,7 +170,7 @@ func (c *Config) asked(name string) (provider, model string) {
 	return all[i].Provider, all[i].Model
 }
 
-// Providers are the names of the configured providers.
+// Providers returns the names of the configured providers.
 func (c *Config) Providers() (names []string) {
 	for name, p := range c.providers {
 		if p.configured {
@@ -181,7 +181,7 @@ func (c *Config) Providers() (names []string) {
 	return names
 }
 
-// credentials returns the function that reads the key of a client, or [llm.NoKey] without a key.
+// credentials returns the function that reads the key of a client, or [llm.NoKey] if the server needs no key.
 func (p *provider) credentials() (llm.Secret, llm.KeyFunc) {
 	if p.key == (kinds.Secret{}) {
 		return llm.NoKey, nil
@@ -201,9 +201,9 @@ func (p *provider) host() string {
 	return p.client("any").(llm.Informer).Info().Endpoint
 }
 
-// protocols are the model protocols, by the names that users write.
+// protocols maps the names of model protocols, as users write them, to their clients.
 var protocols = map[string]struct {
-	env     string // the variable with the provider's key
+	env     string // environment variable that contains the provider's key
 	connect func(Connection) llm.Model
 }{
 	"anthropic":        {"ANTHROPIC_API_KEY", connectAnthropic},
@@ -213,8 +213,8 @@ var protocols = map[string]struct {
 	"openai-responses": {"OPENAI_API_KEY", connectOpenAI(openai.Responses)},
 }
 
-// Protocols lists the names of the protocols. "openai" means Responses for OpenAI's own servers and Chat Completions for all
-// others; two more names select one of them explicitly.
+// Protocols lists the names of the model protocols. The name "openai" means Responses for OpenAI's own servers and Chat
+// Completions for all others; two further names select one of them explicitly.
 var Protocols = slices.Sorted(maps.Keys(protocols))
 
 // KeyEnv returns the environment variable that holds the key of a protocol's provider.
@@ -230,19 +230,19 @@ func KeyEnvs() []string {
 	return slices.Compact(names)
 }
 
-// Connection is the client configuration shared by all protocols.
+// Connection is the configuration that clients of all protocols have in common.
 type Connection struct {
 	Model      string
 	URL        string // "" means the URL of the protocol's provider
 	Key        llm.Secret
-	KeyFunc    llm.KeyFunc // replaces Key; may be nil
+	KeyFunc    llm.KeyFunc // used instead of Key; may be nil
 	Extra      map[string]any
 	Repetition func() *llm.Watcher
 	Limiter    *limit.Limiter
 	HTTPClient *http.Client
 	Retry      llm.Retry
 	Timeouts   llm.Timeouts
-	Once       bool // a call is a single request, without retries
+	Once       bool // each call is a single request, without retries
 }
 
 // Connect returns a model of one of the Protocols.

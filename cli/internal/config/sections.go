@@ -19,7 +19,7 @@ import (
 // A Webhook is a URL that a server calls when runs end or wait for answers.
 type Webhook struct {
 	Name, URL, Tenant string
-	Pipelines         []string // nil for all
+	Pipelines         []string // nil means all pipelines
 	Private           bool
 	secrets           []kinds.Secret
 }
@@ -61,10 +61,10 @@ func (r *reader) readWebhooks(m *form.Map) {
 	})
 }
 
-// mostName is the maximum length of a budget's name, which is part of a key.
+// mostName is the maximum length of a budget's name, because the name is part of a key.
 const mostName = 64
 
-// readBudgets reads the budgets over many runs.
+// readBudgets reads the shared budgets.
 func (r *reader) readBudgets(m *form.Map) {
 	m.At("budgets").Entries(func(name string, v form.Value) {
 		b := budget.Rule{Shared: budget.Shared{Name: name}}
@@ -125,7 +125,7 @@ func ReadSection(file, section string, linked *kinds.Set) (r *kinds.Reader, from
 	return r, file, invalid(file, faults)
 }
 
-// readSearch reads the section search: the project's index, how documents are split, the embedder and the reranker.
+// readSearch reads the section search: the project's index, how documents are split into passages, the embedder and the reranker.
 func (r *reader) readSearch(m *form.Map) {
 	s := &r.Reader.Search
 	s.Index = filepath.Join(r.Reader.Dir, Name, "index.db")
@@ -170,7 +170,7 @@ func (r *reader) readEmbedder(m *form.Map, s *kinds.Search) {
 	r.Contact("provider "+s.Provider, "search sends documents and questions to", s.Embedder.Info().Endpoint, s.Secrets)
 }
 
-// embedder returns a client for an embedder, or nil if the protocol has none.
+// embedder returns a client for an embedder. It returns nil if the protocol does not support embeddings.
 func (p *provider) embedder(model string, dimensions int) llm.Embedder {
 	key, keys := p.credentials()
 	extra := func(name string) map[string]any {

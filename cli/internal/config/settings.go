@@ -19,20 +19,20 @@ import (
 	"github.com/stonelayer/stone/internal/regular"
 )
 
-// Settings are the settings of a project. Unset ones are "".
+// Settings are the settings of a project. Settings that are not set are "".
 type Settings struct {
-	Pipeline string // path of the package's directory, or of the plan
+	Pipeline string // path of the package's directory or of the plan
 	Provider string // one of the Protocols
 	Model    string
 	URL      string
-	KeyEnv   string // the variable with the key of the server at URL or, if that is "", of the provider
+	KeyEnv   string // environment variable that contains the key of the server at URL or, if URL is "", of the provider
 }
 
 const settingsFile = "settings.json"
 
-// Read reads the settings of a directory .stone from its configuration, and unset ones from settings.json. It does not check the
-// rest of the configuration. The Pipeline is an absolute path; the default is the directory itself. The error is an *Invalid or a
-// file system error.
+// Read reads the settings of a directory .stone. Settings that its configuration does not contain are taken from settings.json.
+// The rest of the configuration is not checked. Pipeline is an absolute path; its default is the directory itself. The error is
+// either an *Invalid or a file system error.
 func Read(dir string) (Settings, error) {
 	var s Settings
 	file, err := fileIn(dir)
@@ -60,7 +60,7 @@ func Read(dir string) (Settings, error) {
 		if err := invalid(path, faults); err != nil {
 			return Settings{}, err
 		}
-		if s.URL == "" { // a key belongs to the server named with it
+		if s.URL == "" { // a key belongs to the server that is named with it
 			s.URL, s.KeyEnv = of.URL, cmp.Or(of.KeyEnv, s.KeyEnv)
 		}
 		s.Pipeline, s.Provider, s.Model = cmp.Or(s.Pipeline, of.Pipeline), cmp.Or(s.Provider, of.Provider), cmp.Or(s.Model, of.Model)
@@ -69,7 +69,7 @@ func Read(dir string) (Settings, error) {
 	return s, nil
 }
 
-// Reaches describes the addresses to which the default model's requests are sent, or returns "".
+// Reaches describes the addresses to which requests to the default model are sent. It returns "" if there are none.
 func (s Settings) Reaches() string {
 	if s.URL == "" && s.KeyEnv == "" {
 		return ""
@@ -96,7 +96,7 @@ func (s *Settings) read(m *form.Map) {
 func (s Settings) Check() error {
 	entries := map[string]string{"provider": s.Provider, "url": s.URL}
 	maps.DeleteFunc(entries, func(_, value string) bool { return value == "" })
-	// Marshalling strings cannot fail, nor can reading the result.
+	// Marshalling strings cannot fail, and neither can reading the result.
 	data, _ := json.Marshal(entries)
 	v, err := edn.FromJSON(data, edn.Limits{})
 	if err != nil {
@@ -104,12 +104,12 @@ func (s Settings) Check() error {
 	}
 	faults := form.Read(v, s.read)
 	for i := range faults {
-		faults[i].Line = 0 // they are not from a file
+		faults[i].Line = 0 // these faults are not in a file
 	}
 	return faults.Err()
 }
 
-// parse reads a file, as JSON if its name ends in .json.
+// parse reads a file. A file whose name ends in .json is read as JSON, any other as EDN.
 func parse(path string) (edn.Value, error) {
 	data, err := regular.Read(path, regular.Config)
 	if err != nil {
@@ -126,13 +126,13 @@ func parse(path string) (edn.Value, error) {
 	return v, err
 }
 
-// Name is the name of the directory.
+// Name is the name of the directory that contains a project's configuration.
 const Name = ".stone"
 
-// Find returns the path of the nearest directory .stone in dir or above it, or ""
-// if there is none. It does not look above the user's home directory.
+// Find returns the path of the nearest directory .stone, in dir or above it, or "" if there is none. Directories above the user's
+// home directory are not searched.
 //
-// The directory contains code that will be run, so Find refuses one owned by another user, for example in /tmp.
+// Because the directory contains code that will be run, Find refuses a directory owned by another user, for example in /tmp.
 func Find(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -140,7 +140,7 @@ func Find(dir string) (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		home = "" // the search ends at the root
+		home = "" // without a home directory, the search ends at the root
 	}
 	for {
 		path := filepath.Join(dir, Name)
@@ -163,7 +163,7 @@ func Find(dir string) (string, error) {
 	}
 }
 
-// files lists the possible names of a configuration in a directory .stone.
+// files lists the possible file names of a configuration in a directory .stone.
 var files = []string{"stone.edn", "stone.json"}
 
 // fileIn returns the path of the configuration in a directory .stone, or "" if there is none.
@@ -185,13 +185,13 @@ func fileIn(dir string) (string, error) {
 	return found, nil
 }
 
-// Invalid is the error for a configuration that cannot be used, with all its faults in textual order.
+// Invalid is the error for a configuration that cannot be used. It contains all faults, in the order of the text.
 type Invalid struct {
 	File   string
 	Faults form.Faults
 }
 
-// Lines returns the faults, each as file:line:column: path: message.
+// Lines returns one line for each fault, as file:line:column: path: message.
 func (e *Invalid) Lines() []string {
 	lines := make([]string, len(e.Faults))
 	for i, f := range e.Faults {
@@ -231,6 +231,6 @@ func invalid(file string, faults form.Faults) error {
 	slices.SortStableFunc(faults, func(a, b form.Fault) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-	// A value checked twice, itself and for its references, is reported once.
+	// A value can be checked twice, by itself and for its references; report its faults only once.
 	return &Invalid{file, slices.Compact(faults)}
 }

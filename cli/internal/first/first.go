@@ -1,4 +1,4 @@
-// Package first contains starter projects: an agent, a plan and an evaluation.
+// Package first contains the projects that stone init creates: an agent, a plan and an evaluation.
 package first
 
 import (
@@ -15,11 +15,11 @@ import (
 //go:embed all:files
 var files embed.FS
 
-// Kinds lists the projects that Write can write.
+// Kinds lists the kinds of projects that Write can create.
 var Kinds = []string{"agent", "plan", "eval"}
 
-// Write writes the project of a kind into a directory, and a go.mod if the kind needs one and no parent directory has one. It
-// returns the files, sorted by name. If any of them exists, Write writes nothing.
+// Write creates a project of a kind in a directory, and a go.mod if the project needs one and neither the directory nor a parent
+// has one. It returns the files, sorted by name. If any of them already exists, nothing is written.
 func Write(dir, kind string) (written []string, err error) {
 	root := "files/" + kind
 	contents := map[string][]byte{}
@@ -27,7 +27,7 @@ func Write(dir, kind string) (written []string, err error) {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		name := strings.TrimSuffix(strings.TrimPrefix(path, root+"/"), ".txt") // go:embed would compile .go files
+		name := strings.TrimSuffix(strings.TrimPrefix(path, root+"/"), ".txt") // the suffix keeps Go from compiling embedded .go files
 		written = append(written, name)
 		contents[name], err = files.ReadFile(path)
 		return err
@@ -66,7 +66,7 @@ func Write(dir, kind string) (written []string, err error) {
 	return written, nil
 }
 
-// writeNew writes a file that must not exist.
+// writeNew writes a file. It is an error if the file already exists.
 func writeNew(path string, content []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package graph draws the topology of a pipeline, as Mermaid or as DOT.
+// Package graph draws the structure of a pipeline, as Mermaid or as DOT.
 //
-// Steps follow arrows. A match is a diamond whose arrows carry their branches; a fan-out and its reducer are trapezoids with
-// thick arrows between them; a question to a person is a parallelogram. Loops, rescues and composites of other kinds are frames:
-// a loop's dashed arrow leads back to its start, a rescue's arrow to its handler. Ids follow the order of the tree, so the same
-// pipeline always produces the same text.
+// Arrows lead from each step to the next. A match is a diamond whose arrows are labeled with its branches. A fan-out and its
+// reducer are trapezoids, connected by thick arrows. A question to a person is a parallelogram. Loops, rescues and other
+// composites are frames: a dashed arrow leads from a loop's end back to its start, and an arrow leads from a rescue to its
+// handler. Ids are assigned in tree order, so the same pipeline always results in the same text.
 package graph
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/stonelayer/stone/internal/tree"
 )
 
-// maxNodes is the maximum number of nodes in a drawing: a larger one is unreadable, and a pipeline that repeats parts can have
-// more places than fit into memory.
+// maxNodes is the maximum number of nodes in a drawing. A larger drawing would be unreadable, and a pipeline that repeats parts
+// can have more places than fit into memory.
 const maxNodes = 20_000
 
 // A Graph is the drawing of a pipeline.
@@ -27,7 +27,7 @@ type Graph struct {
 	edges []edge
 }
 
-// frame is a part of the drawing that contains nodes and other frames.
+// A frame is a part of the drawing that contains nodes and other frames.
 type frame struct {
 	id, label string
 	nodes     []node
@@ -55,7 +55,7 @@ type edge struct {
 	from, to  string
 	label     string
 	kind      kind
-	fromFrame string // if not "", the arrow leaves this frame, which contains from
+	fromFrame string // if not "", the arrow starts at this frame, which contains the node from
 }
 
 type kind uint8
@@ -68,19 +68,19 @@ const (
 	runs
 )
 
-// part is a drawn ashlar for use in its composite.
+// A part is an ashlar that has been drawn, to be connected by its composite.
 type part struct {
 	entry    string // "" if there is nothing to draw
 	exits    []exit
-	optional bool // it may be skipped
+	optional bool // the part may be skipped
 }
 
 type exit struct {
 	id   string
-	kind kind // kind of the arrow that leaves it
+	kind kind // kind of the arrow that starts here
 }
 
-// Of draws a pipeline. It fails if the pipeline has too many steps.
+// Of draws a pipeline. It returns an error if the pipeline has too many steps.
 func Of(p stone.Ashlar) (*Graph, error) {
 	g := &Graph{}
 	g.draw(&g.top, p, box)
@@ -97,7 +97,7 @@ func (g *Graph) node(in *frame, label string, s shape) string {
 	return id
 }
 
-// leaf adds the node of an ashlar with its important details.
+// leaf adds a node for a leaf, with its most important details.
 func (g *Graph) leaf(in *frame, a stone.Ashlar, s shape) string {
 	id := g.node(in, a.Name(), s)
 	in.nodes[len(in.nodes)-1].about = about(a)
@@ -131,7 +131,7 @@ func (g *Graph) frame(in *frame, label string) *frame {
 	return f
 }
 
-// draw adds a to a frame. The shape is used for leaves.
+// draw adds an ashlar to a frame. The shape is used if the ashlar is a leaf.
 func (g *Graph) draw(in *frame, a stone.Ashlar, leaf shape) part {
 	if g.nodes > maxNodes {
 		return part{}
@@ -162,7 +162,7 @@ func (g *Graph) form(in *frame, a stone.Ashlar, leaf shape) part {
 	case "rescue":
 		return g.rescue(in, a)
 	}
-	if len(a.Children()) > 0 { // a composite of the user's own, or a leaf with helpers
+	if len(a.Children()) > 0 { // a composite defined by the user, or a leaf with helpers
 		f := g.frame(in, "")
 		hub := g.leaf(f, a, scope)
 		for _, c := range a.Children() {
@@ -179,7 +179,7 @@ func (g *Graph) form(in *frame, a stone.Ashlar, leaf shape) part {
 
 func alone(id string) part { return part{entry: id, exits: []exit{{id, next}}} }
 
-// sequence draws an arrow from each step to the next one, and another past an optional step.
+// sequence draws an arrow from each step to the next, and an additional arrow that bypasses each optional step.
 func (g *Graph) sequence(in *frame, steps []stone.Ashlar, name string) (whole part) {
 	if len(steps) == 0 {
 		return alone(g.node(in, name, box))
@@ -208,8 +208,7 @@ func (g *Graph) sequence(in *frame, steps []stone.Ashlar, name string) (whole pa
 	return whole
 }
 
-// glue draws what is visible in glue. A match with one visible branch is a guard, whose
-// step is optional.
+// glue draws the visible parts of glue. A match with only one visible branch is a guard; the branch is optional.
 func (g *Graph) glue(in *frame, a stone.Ashlar) part {
 	switch a.Form() {
 	case "leaf":

@@ -44,11 +44,10 @@ func (f *frame) mermaid(b *strings.Builder, indent string) {
 	}
 }
 
-// mermaidText quotes a label and the lines below it, with entities for characters of the
-// syntax.
+// mermaidText quotes a label and the lines below it. Characters that have a meaning in Mermaid are replaced by entities.
 func mermaidText(s string, below ...string) string {
 	if s = text.Line(s); s == "" {
-		s = " " // an empty text is a syntax error
+		s = " " // an empty text would be a syntax error
 	}
 	quoted := `"` + mermaidEntities.Replace(s)
 	for _, line := range below {
@@ -73,7 +72,7 @@ func (g *Graph) DOT() string {
 			heal: " style=dashed color=red", runs: " style=dotted dir=both",
 		}[e.kind]
 		if e.label != "" {
-			attrs += " label=\"\u00a0" + dotText(e.label)[1:] // placed beside the line
+			attrs += " label=\"\u00a0" + dotText(e.label)[1:] // the space separates the label from the line
 		}
 		if e.fromFrame != "" {
 			attrs += " ltail=" + dotText("cluster_"+e.fromFrame)
@@ -102,7 +101,8 @@ func (f *frame) dot(b *strings.Builder, indent string) {
 	}
 }
 
-// dotText quotes a label and the lines below it. In DOT, a backslash starts an escape sequence, and an ampersand an entity.
+// dotText quotes a label and the lines below it. In DOT, a backslash starts an escape sequence, and an ampersand starts an
+// entity.
 func dotText(s string, below ...string) string {
 	quoted := `"` + dotEntities.Replace(text.Line(s))
 	for _, line := range below {
@@ -113,10 +113,10 @@ func dotText(s string, below ...string) string {
 
 var dotEntities = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "&", "&amp;")
 
-// ErrNoGraphviz is returned by SVG if the command `dot` is not installed.
+// ErrNoGraphviz is the error of SVG if the command `dot` is not installed.
 var ErrNoGraphviz = errors.New("SVG needs the command dot: install the package graphviz, or choose the format mermaid or dot")
 
-// SVG returns the drawing, laid out by Graphviz.
+// SVG returns the drawing as SVG, laid out by Graphviz.
 func (g *Graph) SVG(ctx context.Context) ([]byte, error) {
 	dot, err := exec.LookPath("dot")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 const modulePath = "github.com/stonelayer/stone"
 
-// An Error gives the reason, on one line, why a PIPELINE argument cannot be built.
+// An Error is the reason, on one line, why a PIPELINE argument cannot be built.
 type Error struct{ Reason string }
 
 // Error returns the reason.
@@ -25,18 +25,18 @@ func (e *Error) Error() string { return e.Reason }
 
 func refuse(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
 
-// Linked lists the packages that a program links besides its pipeline's. Packages in Always and Calls export a Part, see
+// Linked lists the packages that a program links in addition to its pipeline's. Packages in Always and Calls export a Part; see
 // cli.Part.
 type Linked struct {
 	Always []string
-	Calls  []string // if the package makes calls
-	// Capabilities are the packages whose pipelines are capabilities, written as in the configuration: import paths, or
+	Calls  []string // linked if the package makes calls
+	// Capabilities are the packages whose pipelines are capabilities, as written in the configuration: import paths, or
 	// directories relative to Dir.
 	Capabilities []string
 	Dir          string
 }
 
-// path returns a package from Capabilities in the form that the go command accepts.
+// path returns a name from Capabilities in a form that the go command accepts.
 func (l Linked) path(name string) string {
 	if strings.HasPrefix(name, ".") {
 		return filepath.Join(l.Dir, name)
@@ -44,20 +44,20 @@ func (l Linked) path(name string) string {
 	return name
 }
 
-// builder is one build.
+// A builder performs one build.
 type builder struct {
 	ctx  context.Context
 	link Linked
-	arg  string // PIPELINE as given by the user
+	arg  string // PIPELINE argument as given by the user
 	dir  string // working directory of the go command
-	path string // the package in the form that the go command accepts
+	path string // package in a form that the go command accepts
 	tmp  string
 	env  []string
-	sums []byte // of the user's workspace
+	sums []byte // checksums of the user's workspace
 	pkg  listed
 
 	calls   bool // the package imports call
-	command bool // the program takes a PIPELINE, like the command stone
+	command bool // the program takes a PIPELINE argument, like the command stone
 }
 
 // listed is the output of `go list` for a package.
@@ -71,14 +71,14 @@ type listed struct {
 	Error *struct{ Err string }
 }
 
-// Build builds the program of a package: an import path, or a directory relative to the working directory. An unchanged program
-// is not linked again: it stays in the build cache, whose size the go command limits. When ctx is done, Build stops and returns
-// its cause. Otherwise the error is an *Error or a file system error.
+// Build builds the program of a package, which is given as an import path or as a directory relative to the working directory. A
+// program that has not changed is not linked again: it is kept in the build cache, whose size the go command limits. When ctx is
+// done, Build stops and returns the cause of ctx. Any other error is an *Error or a file system error.
 func Build(ctx context.Context, pipeline string, link Linked) (Program, error) {
 	return (&builder{ctx: ctx, arg: pipeline, link: link}).run()
 }
 
-// Command builds the command stone with the packages of link.Capabilities, at least one.
+// Command builds the command stone with the packages in link.Capabilities, of which there must be at least one.
 func Command(ctx context.Context, link Linked) (Program, error) {
 	return (&builder{ctx: ctx, arg: link.path(link.Capabilities[0]), link: link, command: true}).run()
 }
@@ -142,7 +142,7 @@ func (b *builder) goTool(args ...string) (stdout []byte, stderr string, err erro
 	cmd := exec.CommandContext(b.ctx, "go", args...)
 	cmd.Dir = b.dir
 	cmd.Env = b.env
-	// An interrupt lets the go command remove its own files.
+	// If interrupted, the go command can remove its own files.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 5 * time.Second
 	var errs strings.Builder
@@ -151,9 +151,9 @@ func (b *builder) goTool(args ...string) (stdout []byte, stderr string, err erro
 	return stdout, errs.String(), err
 }
 
-// list looks up the package, and Stone's root package as seen by its module, whose checksums the build then uses. Until then, no
-// file contains the checksums of modules that only Stone needs. The checksum database is off, because it needs network access;
-// checksums recorded without it are discarded.
+// list looks up the package, and Stone's root package as its module sees it; the build then uses the checksums of that module.
+// Before that, no file contains the checksums of modules that only Stone needs. The checksum database is not used, because it
+// requires network access; checksums recorded without it are discarded.
 func (b *builder) list() error {
 	env := b.env
 	b.env = append(env[:len(env):len(env)], "GOSUMDB=off")
@@ -178,7 +178,7 @@ func (b *builder) list() error {
 		return refuse("the module %s does not require %s: run `go get %s` in it", b.pkg.Module.Path, modulePath, modulePath)
 	}
 	if own, needed := b.pkg.Module.GoVersion, version.Lang("go"+stone.Module.GoVersion); own != "" && version.Compare("go"+own, needed) < 0 {
-		// With an older language version, the compiler would only report type inference errors.
+		// With an older language version, the compiler would only report errors of type inference.
 		needed = strings.TrimPrefix(needed, "go")
 		return refuse("go.mod of the module %s says go %s: Stone needs at least go %s: run `go mod edit -go=%s` in it", b.pkg.Module.Path, own, needed, needed)
 	}
@@ -189,7 +189,7 @@ func (b *builder) list() error {
 	return os.WriteFile(filepath.Join(b.tmp, "go.work.sum"), slices.Concat(b.sums, sums), 0o600)
 }
 
-// compile builds the program from the package and a main function that exists only in the overlay.
+// compile builds the program from the package and from a main function that exists only in the overlay.
 func (b *builder) compile() (Program, error) {
 	replace, target, err := b.generate()
 	if err != nil {
@@ -203,8 +203,9 @@ func (b *builder) compile() (Program, error) {
 	if err := os.WriteFile(file, overlay, 0o600); err != nil {
 		return "", err
 	}
-	// Only "go run" keeps the program in the build cache. It runs "go version" on the program, which prints the name of the file.
-	for range 3 { // a file may change meanwhile
+	// Only "go run" keeps the program in the build cache. The program that it runs is "go version", which prints the name of the
+	// file.
+	for range 3 { // the cached file may be replaced meanwhile
 		out, stderr, err := b.goTool("run", "-mod=readonly", "-buildvcs=false", "-overlay", file, "-exec", "go version", target)
 		if err != nil {
 			return "", b.compileError(stderr, err)
@@ -213,7 +214,7 @@ func (b *builder) compile() (Program, error) {
 		if _, err := os.Stat(name); err == nil {
 			return Program(name), nil
 		}
-		// A newly linked program runs from a temporary file and is then cached.
+		// A newly linked program is first run from a temporary file, and then cached.
 	}
 	return "", refuse("%s: the go command does not keep the program in its build cache: see the folder that `go env GOCACHE` prints", b.arg)
 }

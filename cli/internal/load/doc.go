@@ -1,10 +1,10 @@
-// Package load builds the pipeline of a Go package into a program and runs it.
+// Package load builds a program from the pipeline of a Go package, and runs the program.
 //
 // The program combines the package's Pipeline with the command line of package cli. Its main function exists only in a build
-// overlay: nothing is written into the package, its module or its workspace. A package main is built without its own main
-// function.
+// overlay, so nothing is written to the package, its module or its workspace. If the package is a package main, its own main
+// function is left out.
 //
-// The build runs in its own workspace, which uses the modules of the user's module or workspace. So the go command finds the
-// command line's dependencies and records their checksums outside the user's go.mod and go.sum, which may contain only the
-// pipeline's imports.
+// The build uses a workspace of its own, which contains the modules of the user's module or workspace. There the go command finds
+// the dependencies of the command line and records their checksums. The user's go.mod and go.sum, which may cover only the
+// pipeline's imports, remain unchanged.
 package load

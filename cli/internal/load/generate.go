@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// overlaid names the main package, or the file in a package main, that exists only in the overlay.
+// overlaid is the name of the main package, or of the additional file in a package main, that exists only in the overlay.
 const overlaid = "stone_main_overlay"
 
 // files returns the paths of the package's Go files.
@@ -26,8 +26,8 @@ func (b *builder) files() []string {
 	return out
 }
 
-// exports rejects a package without a Pipeline. It accepts a package that does not parse, because the compiler reports that
-// better.
+// exports returns an error if the package has no Pipeline. A package that cannot be parsed is accepted, because the compiler
+// reports syntax errors better.
 func (b *builder) exports() error {
 	found := false
 	for _, path := range b.files() {
@@ -49,7 +49,7 @@ func (b *builder) exports() error {
 	return nil
 }
 
-// declared returns the kind of declaration that a file has for a name at package level.
+// declared returns which kind of declaration a file contains for a name at package level.
 func declared(f *ast.File, name string) token.Token {
 	for _, decl := range f.Decls {
 		switch d := decl.(type) {
@@ -89,8 +89,8 @@ func (b *builder) generate() (replace map[string]string, target string, err erro
 		path = filepath.Join(b.pkg.Dir, overlaid, "main.go")
 		target = b.pkg.ImportPath + "/" + overlaid
 	default:
-		// A package of a dependency: its directory belongs to the module
-		// cache, so the program is in the working directory.
+		// The package belongs to a dependency, so its directory is in the module cache. The program is therefore placed in the
+		// working directory.
 		here, err := filepath.Abs(b.dir)
 		if err != nil {
 			return nil, "", err
@@ -115,7 +115,7 @@ func (b *builder) generate() (replace map[string]string, target string, err erro
 	return replace, target, os.WriteFile(replace[path], []byte(source), 0o600)
 }
 
-// capabilities returns the imports and the arguments for Main that link the packages of capabilities.
+// capabilities returns the imports and the arguments of Main that link the packages of capabilities.
 func (b *builder) capabilities() (imports, arguments string, err error) {
 	for i, name := range b.link.Capabilities {
 		out, stderr, err := b.goTool("list", "-find", "-mod=readonly", "-json=ImportPath,Name", b.link.path(name))
@@ -135,9 +135,9 @@ func (b *builder) capabilities() (imports, arguments string, err error) {
 	return imports, arguments, nil
 }
 
-// setMainAside overlays the files of a package main with copies in which main is called "_": it is compiled, so its imports are
-// used, but never called. All other bytes keep their positions, and a line directive names the file, so messages have the right
-// positions.
+// setMainAside overlays the files of a package main with copies in which the function main is renamed to "_". The function is
+// compiled, so its imports count as used, but it is never called. All other bytes keep their positions, and a line directive
+// names the original file, so messages contain the right positions.
 func (b *builder) setMainAside(replace map[string]string) error {
 	for i, path := range b.files() {
 		source, err := os.ReadFile(path)
@@ -147,7 +147,7 @@ func (b *builder) setMainAside(replace map[string]string) error {
 		fset := token.NewFileSet()
 		f, err := parser.ParseFile(fset, path, source, parser.SkipObjectResolution|parser.ParseComments)
 		if err != nil {
-			continue // the compiler reports it
+			continue // the compiler reports the error
 		}
 		for _, decl := range f.Decls {
 			if d, ok := decl.(*ast.FuncDecl); ok && d.Recv == nil && d.Name.Name == "main" {
@@ -163,7 +163,7 @@ func (b *builder) setMainAside(replace map[string]string) error {
 	return nil
 }
 
-// workspace writes a go.work that replaces the user's module or workspace, and points the build environment to it.
+// workspace writes a go.work that replaces the user's module or workspace, and sets the build environment to use it.
 func (b *builder) workspace() error {
 	out, stderr, err := b.goTool("env", "-json", "GOMOD", "GOWORK", "GOVERSION")
 	if err != nil {
@@ -182,7 +182,7 @@ func (b *builder) workspace() error {
 		if err := b.copyWorkspace(&text, env.GOWORK); err != nil {
 			return err
 		}
-		// The file is optional: an unreadable one counts as missing.
+		// The file is optional; if it cannot be read, it is treated as missing.
 		b.sums, _ = os.ReadFile(strings.TrimSuffix(env.GOWORK, ".work") + ".work.sum")
 	case env.GOMOD != "" && env.GOMOD != os.DevNull:
 		fmt.Fprintf(&text, "use %q\n", filepath.Dir(env.GOMOD))
@@ -192,7 +192,7 @@ func (b *builder) workspace() error {
 		return refuse("%s is not part of a module: run `go mod init` in its directory, and `go get %s`", b.arg, modulePath)
 	}
 	file := filepath.Join(b.tmp, "go.work")
-	// GOTMPDIR: Build removes it, with the remains of an interrupted build.
+	// Build removes GOTMPDIR, including what an interrupted build leaves there.
 	b.env = append(os.Environ(), "GOWORK="+file, "GOTMPDIR="+b.tmp)
 	if err := os.WriteFile(file+".sum", b.sums, 0o600); err != nil {
 		return err
@@ -202,7 +202,7 @@ func (b *builder) workspace() error {
 
 var goVersion = regexp.MustCompile(`\bgo(\d+\.\d+(?:\.\d+|rc\d+)?)`)
 
-// copyWorkspace writes the contents of a go.work, with absolute directories.
+// copyWorkspace writes the contents of a go.work with absolute directory names.
 func (b *builder) copyWorkspace(text *strings.Builder, file string) error {
 	out, stderr, err := b.goTool("work", "edit", "-json", file)
 	if err != nil {

@@ -4,5 +4,5 @@ package load
 
 import "os/exec"
 
-// bind does nothing: if this process is killed with SIGKILL, the program continues.
+// bind does nothing here: if this process is killed with SIGKILL, the program continues.
 func bind(*exec.Cmd) (release func()) { return func() {} }

@@ -14,15 +14,15 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// A Program is the file of one pipeline's built command line. It is in the go command's build cache.
+// A Program is the file name of a command line built for one pipeline. The file is in the go command's build cache.
 type Program string
 
 // Run runs the program under the given name and returns its exit code. The error is non-nil if the program could not be started
 // or was killed by a signal.
 //
-// SIGTERM is passed on unchanged, every other signal as SIGHUP: an interrupt from a terminal also reaches the program directly,
-// and the program counts each kind of signal separately, so one Ctrl-C counts once. After three of a kind, Run kills the program.
-// On Linux the program dies with this process.
+// SIGTERM is passed on unchanged, and every other signal as SIGHUP. This keeps one Ctrl-C from counting twice: a terminal also
+// sends the interrupt to the program directly, and the program counts each kind of signal separately. After three signals of a
+// kind, Run kills the program. On Linux, the program dies with this process.
 func (p Program) Run(name string, args []string, stdin io.Reader, stdout, stderr io.Writer, signals <-chan os.Signal) (code int, err error) {
 	cmd := exec.Command(string(p), args...)
 	cmd.Args[0] = name
@@ -45,7 +45,7 @@ func (p Program) Run(name string, args []string, stdin io.Reader, stdout, stderr
 			case sig == syscall.SIGTERM:
 				pass = syscall.SIGTERM
 			}
-			// It fails if the program has ended, which Wait reports.
+			// Signal fails if the program has ended, which Wait reports.
 			_ = cmd.Process.Signal(pass)
 		case err := <-ended:
 			return exitCode(cmd.ProcessState, err)
@@ -70,8 +70,8 @@ func exitCode(state *os.ProcessState, err error) (int, error) {
 
 var position = regexp.MustCompile(`^(\S.*?\.go):(\d+(?::\d+)?): (.*)$`)
 
-// compileError condenses the go command's errors into one line: the first error, with its place relative to the working
-// directory, and the number of others.
+// compileError condenses the errors of the go command to one line: the first error, with its position relative to the working
+// directory, and the number of other errors.
 func (b *builder) compileError(stderr string, err error) error {
 	var first string
 	more := 0
@@ -95,7 +95,7 @@ func (b *builder) compileError(stderr string, err error) error {
 	return refuse("%s does not compile: %s", b.arg, text.Line(first))
 }
 
-// indented joins the lines that continue a message.
+// indented joins a message with the lines that continue it.
 func indented(lines []string) string {
 	var out strings.Builder
 	for _, line := range lines {
@@ -107,7 +107,7 @@ func indented(lines []string) string {
 	return out.String()
 }
 
-// seen returns a path printed by the go command relative to the working directory.
+// seen returns a path that the go command printed, relative to the working directory.
 func (b *builder) seen(path string) string {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(b.dir, path)
@@ -126,8 +126,8 @@ func (b *builder) seen(path string) string {
 	return abs
 }
 
-// firstLine returns the go command's message without its prefix, on one line, or err
-// if it printed nothing.
+// firstLine returns the message of the go command on one line, without its prefix. If the go command printed nothing, it returns
+// err.
 func firstLine(stderr string, err error) string {
 	lines := strings.Split(strings.TrimSpace(stderr), "\n")
 	for i, line := range lines {

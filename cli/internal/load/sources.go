@@ -25,10 +25,10 @@ type source struct {
 	Module                                          *struct{ GoMod string }
 }
 
-// Sources returns the files outside the module cache that a build of the packages compiles or embeds: files in the user's
-// modules, in replaced modules and in a vendor folder, and the module and workspace files. Package names are relative to dir.
-// Sources uses no network and runs no code from the packages. If a package has files with dependencies unknown to Go, it returns
-// the files and an *Opaque.
+// Sources returns the files that a build of the packages compiles or embeds, except files in the module cache: files in the
+// user's modules, in replaced modules and in a vendor directory, and the module and workspace files. Package names are relative
+// to dir. Sources does not use the network or run code from the packages. If a package contains files with dependencies unknown
+// to Go, it returns the files and an *Opaque.
 func Sources(ctx context.Context, dir string, packages ...string) ([]string, error) {
 	tool := func(args ...string) ([]byte, error) {
 		cmd := exec.CommandContext(ctx, "go", args...)
@@ -80,7 +80,8 @@ func Sources(ctx context.Context, dir string, packages ...string) ([]string, err
 	}), opaque
 }
 
-// Opaque is the error for a package with files for a C compiler or an assembler, which can include and link arbitrary files.
+// Opaque is the error for a package with files for a C compiler or an assembler, because these can include and link any other
+// files.
 type Opaque struct{ Package string }
 
 func (o *Opaque) Error() string {

@@ -1,4 +1,4 @@
-// Package publish describes the server to package cli, which starts it without linking it.
+// Package publish describes the server to package cli, so that package cli can start the server without linking it.
 package publish
 
 import (
@@ -19,42 +19,42 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Config describes what to publish and where, like serve.Config.
+// Config describes what to publish and where, as serve.Config does.
 type Config struct {
 	Listener          net.Listener
-	Ready             func() // if not nil, called once the server accepts requests
+	Ready             func() // called once the server accepts requests; may be nil
 	Journal           journal.Journal
 	Pipelines         []Pipeline
 	Applicator        *call.Applicator // nil without a configuration
 	Grant             []string
 	Policy            marked.Policy
 	Batches           *batches.Sender // nil for none
-	Embedder          llm.Embedder    // nil without one
+	Embedder          llm.Embedder    // nil without an embedder
 	Limits            budget.Limits
 	Budgets           []budget.Rule
 	Webhooks          []Webhook
 	Live, IgnoreTools []string
 	Tokens            *token.File // nil with Inspect
-	Models            bool        // the model of an MCP client may answer questions
-	By                string      // the user, who answers with Inspect and over MCP
+	Models            bool        // the model of an MCP client is allowed to answer questions
+	By                string      // the user, to whom answers with Inspect and over MCP are attributed
 	URL               string      // address at which people reach the pages
 	Adopt             func(journal.RunInfo) string
-	Inspect           bool   // only show runs, without starting or resuming any
+	Inspect           bool   // only show runs; do not start or resume any
 	Answer            bool   // with Inspect, record answers to questions
-	First             string // a token that may do everything while Tokens is empty
-	Open              bool   // without tokens, everyone may do everything
+	First             string // token that may do everything as long as Tokens is empty
+	Open              bool   // if there are no tokens, everyone may do everything
 	Hosts             []string
 	Design            bool
 	Base              func() context.Context
 	Grace             time.Duration
 	Watch             func(journal.RunInfo) event.Watcher
-	Drain             <-chan struct{} // ends the server gently
+	Drain             <-chan struct{} // drains the server when closed
 	Warn              func(string)    // reports problems
-	Log               slog.Handler    // log of the server; nil passes each record to Warn
-	Protocols         []Protocol      // protocols to mount in addition
+	Log               slog.Handler    // receives log records of the server; if nil, each is passed to Warn
+	Protocols         []Protocol      // additional protocols to mount
 }
 
-// A Protocol is a part with mounts for the server; see package cli/serve.
+// A Protocol is a part that adds mounts to the server; see package cli/serve.
 type Protocol interface {
 	Part()
 	Protocol()
@@ -80,18 +80,18 @@ type Webhook struct {
 	Private   bool
 }
 
-// A Server publishes pipelines, and shows runs.
+// A Server publishes pipelines and shows runs.
 type Server struct {
-	// Serve publishes until ctx is done or the server is drained.
+	// Serve publishes pipelines until ctx is done or the server is drained.
 	Serve func(context.Context, Config) error
-	// Client publishes to one client of the command mcp or acp until the client ends, ctx is done or the server is drained. It needs
-	// no Listener.
+	// Client publishes pipelines to one client of the command mcp or acp, until the client ends, ctx is done or the server is
+	// drained. It needs no Listener.
 	Client func(ctx context.Context, command string, cfg Config, in io.Reader, out io.Writer) error
 	// HTML writes a run as one file for a browser.
 	HTML func(ctx context.Context, w io.Writer, j journal.Journal, run string) error
-	// Chat returns an agent without tools that calls an intent or a capability for its turns.
+	// Chat returns an agent without tools whose turns are answered by an intent or a capability.
 	Chat func(name string, app *call.Applicator, spec call.Spec) stone.Ashlar
 }
 
-// Part makes a Server a part of a program; see cli.Part.
+// Part marks a Server as a part of a program; see cli.Part.
 func (*Server) Part() {}

@@ -1,8 +1,9 @@
-// Package skill installs a skill that teaches coding agents to design ashlars with this library: an interview, a cheat sheet,
-// patterns and the checks to run, in the agents' folder format, with a SKILL.md at the top.
+// Package skill installs a skill that teaches coding agents to design ashlars with this library. The skill consists of an
+// interview, a cheat sheet, patterns and the checks to run, and has the folder format that agents expect, with a SKILL.md at the
+// top.
 //
-// The bundle is embedded. The tests of this package compile its Go code, validate its pipelines, check its plan and run its tests
-// against this version of the library.
+// The files of the skill are embedded. The tests of this package compile the skill's Go code, validate its pipelines, check its
+// plan and run its tests against this version of the library.
 package skill
 
 import (
@@ -18,16 +19,16 @@ import (
 	"github.com/stonelayer/stone/internal/regular"
 )
 
-// Name is the name of the skill and its folder.
+// Name is the name of the skill and of its folder.
 const Name = "designing-ashlars"
 
 //go:embed designing-ashlars
 var bundle embed.FS
 
-// An InstalledError is returned by Install for an existing installation, which is left unchanged.
+// An InstalledError is the error of Install if the skill is already installed. The installation is left unchanged.
 type InstalledError struct {
-	Path    string   // of the installation
-	Differs []string // files that differ from the bundle, are missing, or do not belong to it
+	Path    string   // path of the installation
+	Differs []string // files that differ from the embedded ones, are missing, or do not belong to the skill
 }
 
 // Error returns the path and the files that differ.
@@ -38,10 +39,9 @@ func (e *InstalledError) Error() string {
 	return fmt.Sprintf("already installed in %s, but different from this version: %s", e.Path, strings.Join(e.Differs, ", "))
 }
 
-// Install writes the bundle below a directory, which it creates if necessary, and
-// returns the path of the bundle's folder. With force, an existing installation is
-// replaced as a whole; otherwise the error is an *InstalledError. Anything else at
-// that path is never replaced. If Install fails, nothing has changed.
+// Install writes the skill below a directory, which it creates if necessary, and returns the path of the skill's folder. With
+// force, an existing installation is replaced as a whole; otherwise the error is an *InstalledError. Anything else at this path
+// is never replaced. If Install returns an error, nothing has changed.
 func Install(dir string, force bool) (path string, err error) {
 	path = filepath.Join(dir, Name)
 	old, err := inspect(path)
@@ -54,7 +54,7 @@ func Install(dir string, force bool) (path string, err error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return path, err
 	}
-	// A complete temporary folder becomes the installation.
+	// The files are written to a temporary folder, which becomes the installation once it is complete.
 	aside, err := os.MkdirTemp(dir, "."+Name+"-")
 	if err != nil {
 		return path, err
@@ -80,7 +80,7 @@ func Install(dir string, force bool) (path string, err error) {
 	return path, nil
 }
 
-// inspect compares an installation with the bundle. It returns nil if there is none.
+// inspect compares an installation with the embedded files. It returns nil if there is none.
 func inspect(path string) (*InstalledError, error) {
 	entries, err := os.ReadDir(path)
 	switch {
@@ -116,7 +116,7 @@ func inspect(path string) (*InstalledError, error) {
 	return found, nil
 }
 
-// files reads the regular files below a directory, by their relative paths.
+// files returns the contents of the regular files below a directory, by relative path.
 func files(fsys fs.FS, dir string) (map[string]string, error) {
 	texts := map[string]string{}
 	err := fs.WalkDir(fsys, dir, func(path string, d fs.DirEntry, err error) error {

@@ -1,4 +1,5 @@
-// Package token keeps a server's tokens in a file: for each token, its digest and its holder's rights.
+// Package token stores the tokens of a server in a file. For each token, the file contains the token's digest and its holder's
+// rights.
 package token
 
 import (
@@ -23,23 +24,23 @@ import (
 	"github.com/stonelayer/stone/internal/regular"
 )
 
-// Prefix starts every token, so that scanners for leaked secrets recognise them.
+// Prefix is the prefix of every token, by which scanners for leaked secrets can recognize tokens.
 const Prefix = "stone_"
 
-// Token is a token's entry in the file.
+// A Token is the entry of a token in the file.
 type Token struct {
 	Name    string        `json:"name"`
 	Digest  string        `json:"digest"`               // SHA-256 of the token, in hexadecimal
-	Tenant  string        `json:"tenant,omitempty"`     // empty means none: the caller sees all runs
-	Roles   []string      `json:"roles"`                // as serve.Role
-	Grant   []string      `json:"grant,omitzero"`       // effects; null allows all, an empty list none
-	Limits  budget.Limits `json:"limits,omitzero"`      // of each run
-	Minute  *int          `json:"per-minute,omitempty"` // requests; absent means unlimited
-	Runs    *int          `json:"runs,omitempty"`       // concurrent runs, per process; absent means unlimited
-	Streams int           `json:"streams,omitempty"`    // concurrent streams and waits, per process; 0 means the default
+	Tenant  string        `json:"tenant,omitempty"`     // empty means no tenant: the caller sees all runs
+	Roles   []string      `json:"roles"`                // see serve.Role
+	Grant   []string      `json:"grant,omitzero"`       // effects that runs may have; null allows all, an empty list none
+	Limits  budget.Limits `json:"limits,omitzero"`      // limits of each run
+	Minute  *int          `json:"per-minute,omitempty"` // maximum requests per minute; absent means unlimited
+	Runs    *int          `json:"runs,omitempty"`       // maximum concurrent runs per process; absent means unlimited
+	Streams int           `json:"streams,omitempty"`    // maximum concurrent streams and waits per process; 0 means the default
 	// Interactive means that the token's runs may have precedence.
 	Interactive bool      `json:"interactive,omitempty"`
-	USDADay     *float64  `json:"usd-a-day,omitempty"` // of all its runs; absent means unlimited
+	USDADay     *float64  `json:"usd-a-day,omitempty"` // daily limit of all its runs; absent means unlimited
 	Created     time.Time `json:"created"`
 	Expires     time.Time `json:"expires,omitzero"`
 }
@@ -72,18 +73,18 @@ func (t Token) check() error {
 	return nil
 }
 
-// File is a token file. It is safe for concurrent use. Changes by other processes are seen within a second.
+// A File is a token file. It is safe for concurrent use. Changes made by other processes take effect within a second.
 type File struct {
 	name string
 
 	mu     sync.Mutex
-	looked time.Time // when the file was last looked at
+	looked time.Time // time of the last check whether the file has changed
 	stamp  fs.FileInfo
 	exists bool
 	tokens []Token
 }
 
-// Open opens a token file, which need not exist yet.
+// Open opens a token file, which need not exist.
 func Open(name string) (*File, error) {
 	f := &File{name: name}
 	return f, f.read()
@@ -99,7 +100,7 @@ func Copy(from, to string) (*File, error) {
 	return f, f.change(func([]Token) ([]Token, error) { return old.tokens, nil })
 }
 
-// content is the JSON of the file.
+// content is the JSON content of the file.
 type content struct {
 	Tokens []Token `json:"tokens"`
 }
@@ -128,14 +129,14 @@ func (f *File) read() error {
 	return nil
 }
 
-// write replaces the file atomically. A new file is readable only by its owner; an existing file keeps its permissions, for
-// example for a server in a container.
+// write replaces the file atomically. A new file can be read only by its owner. An existing file keeps its permissions, which may
+// be needed for a server in a container.
 func (f *File) write(tokens []Token) error {
 	data, err := json.MarshalIndent(content{tokens}, "", "  ")
 	if err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(f.name), ".tokens-*") // of mode 0600
+	tmp, err := os.CreateTemp(filepath.Dir(f.name), ".tokens-*") // created with mode 0600
 	if err != nil {
 		return err
 	}
@@ -171,7 +172,7 @@ func (f *File) Create(t Token, now time.Time) (secret string, err error) {
 	})
 }
 
-// Secret returns the secret of a new token.
+// Secret returns a secret for a new token.
 func Secret() string { return Prefix + rand.Text() + rand.Text() }
 
 // Revoke removes a token.
@@ -185,7 +186,7 @@ func (f *File) Revoke(name string) error {
 	})
 }
 
-// change replaces the tokens, under a lock against other processes.
+// change replaces the list of tokens while holding a lock against other processes.
 func (f *File) change(do func([]Token) ([]Token, error)) (err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -215,8 +216,8 @@ func (f *File) List() ([]Token, error) {
 	return slices.Clone(f.tokens), err
 }
 
-// Find returns the token with the given secret, or false if the secret is unknown, revoked or expired. It compares the secret
-// with every token in constant time.
+// Find returns the token with the given secret. It returns false if the secret is unknown, revoked or expired. The secret is
+// compared with every token in constant time.
 func (f *File) Find(secret string, now time.Time) (found Token, ok bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -232,8 +233,8 @@ func (f *File) Find(secret string, now time.Time) (found Token, ok bool, err err
 	return found, ok, nil
 }
 
-// Exists reports whether the file exists. It exists once a token has been created, and stays after the last one is revoked, so
-// that nobody is admitted.
+// Exists reports whether the file exists. The file exists once a token has been created, and remains when the last token is
+// revoked, so that then nobody is admitted.
 func (f *File) Exists(now time.Time) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -244,7 +245,7 @@ func (f *File) Exists(now time.Time) (bool, error) {
 // Name returns the name of the file.
 func (f *File) Name() string { return f.name }
 
-// look rereads the file at most once a second.
+// look reads the file again if it has changed, at most once a second.
 func (f *File) look(now time.Time) error {
 	if now.Sub(f.looked).Abs() < time.Second {
 		return nil
@@ -256,10 +257,10 @@ func (f *File) look(now time.Time) error {
 	return err
 }
 
-// digest needs no salt and no stretching: a secret has 260 random bits.
+// digest returns the digest of a secret. It needs no salt and no key stretching, because a secret has 260 random bits.
 func digest(secret string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(secret))) }
 
-// lock waits for the lock file and returns a function that releases it.
+// lock creates the lock file, waiting if it exists, and returns a function that releases the lock.
 func lock(name string) (release func() error, err error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -277,7 +278,7 @@ func lock(name string) (release func() error, err error) {
 	return nil, errors.Join(err, f.Close())
 }
 
-// create waits up to 10 s until the file does not exist, and creates it.
+// create creates the file. It waits up to 10 s as long as the file exists.
 func create(name string) (release func() error, err error) {
 	const most = 10 * time.Second
 	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {

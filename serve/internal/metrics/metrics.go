@@ -1,5 +1,5 @@
-// Package metrics holds the metrics of a server and writes them in the text format of Prometheus, version 0.0.4 (prometheus.io,
-// "Exposition formats"). The client library of Prometheus would add five modules to every program with a server.
+// Package metrics holds the metrics of a server and writes them in Prometheus's text format, version 0.0.4 (prometheus.io,
+// "Exposition formats"). Prometheus's client library would add five modules to every program that contains a server.
 package metrics
 
 import (
@@ -14,15 +14,14 @@ import (
 	"sync"
 )
 
-// ContentType is the media type of the result of Set.Text.
+// ContentType is the media type of the text that Set.Text returns.
 const ContentType = "text/plain; version=0.0.4; charset=utf-8"
 
 // most is the maximum number of series of a metric. Further combinations of label values are
 // counted in one series, with the value "other" for every label.
 const most = 500
 
-// Set is a set of metrics. The zero Set is empty. The methods of a Set and of its metrics are
-// safe for concurrent use.
+// A Set is a set of metrics. The zero Set is empty. The methods of a Set and of its metrics are safe for concurrent use.
 type Set struct {
 	mu       sync.Mutex
 	families []*family
@@ -32,10 +31,10 @@ type Set struct {
 type family struct {
 	name, help, kind string
 	labels           []string
-	bounds           []float64 // of a histogram
+	bounds           []float64 // bounds of a histogram's buckets
 
 	mu     sync.Mutex
-	series map[string]*series // by its labels in written form
+	series map[string]*series // by labels as written in the output
 }
 
 type series struct {
@@ -69,7 +68,7 @@ func (f *family) at(values []string) *series {
 // escape escapes label values.
 var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// pairs returns labels with their values, as `a="x",b="y"`.
+// pairs returns the labels with their values, for example a="x",b="y".
 func (f *family) pairs(values []string) string {
 	var b strings.Builder
 	for i, name := range f.labels {
@@ -83,10 +82,10 @@ func (f *family) pairs(values []string) string {
 	return b.String()
 }
 
-// Counter is a number that only grows.
+// A Counter is a number that only increases.
 type Counter struct{ f *family }
 
-// Counter adds a counter to the set. A counter without labels is written from the start, as 0.
+// Counter adds a counter to the set. A counter without labels is present from the start, with the value 0.
 func (s *Set) Counter(name, help string, labels ...string) Counter {
 	c := Counter{s.add(&family{name: name, help: help, kind: "counter", labels: labels})}
 	if len(labels) == 0 {
@@ -95,17 +94,17 @@ func (s *Set) Counter(name, help string, labels ...string) Counter {
 	return c
 }
 
-// Add adds n to the series with the label values, one for each label. It ignores a negative n.
+// Add adds n to the series with the label values, one value for each label. A negative n is ignored.
 func (c Counter) Add(n float64, values ...string) {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
 	c.f.at(values).value += max(n, 0)
 }
 
-// Histogram counts observed values in buckets.
+// A Histogram counts observed values in buckets.
 type Histogram struct{ f *family }
 
-// Histogram adds a histogram to the set. The upper bounds of its buckets must be ascending.
+// Histogram adds a histogram to the set. The upper bounds of the buckets must be in ascending order.
 func (s *Set) Histogram(name, help string, bounds []float64, labels ...string) Histogram {
 	return Histogram{s.add(&family{name: name, help: help, kind: "histogram", labels: labels, bounds: bounds})}
 }
@@ -120,7 +119,7 @@ func (h Histogram) Observe(v float64, values ...string) {
 	one.counts[at]++
 }
 
-// Gauge is a number that goes up and down.
+// A Gauge is a number that can go up and down.
 type Gauge struct{ f *family }
 
 // Gauge adds a gauge to the set.
@@ -128,7 +127,7 @@ func (s *Set) Gauge(name, help string, labels ...string) Gauge {
 	return Gauge{s.add(&family{name: name, help: help, kind: "gauge", labels: labels})}
 }
 
-// A Reading is the value of a gauge for values of its labels.
+// A Reading is the value of a gauge for one combination of label values.
 type Reading struct {
 	Value  float64
 	Labels []string

@@ -9,14 +9,14 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// span is a period in which bars are drawn. Long pauses are folded: otherwise a run that waited overnight for an answer would
-// show only the night.
+// A span is a period shown as bars. Long pauses are folded: otherwise a run that waited overnight for an answer would show mostly
+// the night.
 type span struct {
 	from, to time.Time
-	idle     []pause // in order
+	idle     []pause // in order of time
 }
 
-// pause is a period in which nothing ran.
+// A pause is a period in which nothing ran.
 type pause struct{ from, to time.Time }
 
 func (s *span) add(from, to time.Time) {
@@ -39,7 +39,7 @@ func (s *span) fold(steps []journal.Step) {
 	for _, one := range started {
 		stop := cmp.Or(one.Ended, one.Started)
 		if one.Started.Before(s.from) || stop.After(s.to) {
-			continue // of another level
+			continue // a step of another level
 		}
 		if one.Started.After(end) {
 			gaps = append(gaps, pause{end, one.Started})
@@ -80,7 +80,7 @@ func (s span) Length() time.Duration {
 	return s.to.Sub(s.from) - s.Folded()
 }
 
-// breaks returns the path of the pause marks.
+// breaks returns the SVG path of the marks where pauses are folded.
 func (s *span) breaks() string {
 	whole, path := s.at(s.to), ""
 	const most = 40
@@ -92,16 +92,16 @@ func (s *span) breaks() string {
 	return path
 }
 
-// barWidth is the width of a span, in units of a drawing.
+// barWidth is the width of a span in drawing units.
 const barWidth = 160
 
-// bar is the time of a step, in the units of the span.
+// A bar is the time of a step in drawing units.
 type bar struct {
 	X, Width float64
-	Breaks   string // the path of the marks of pauses
+	Breaks   string // SVG path of the pause marks
 }
 
-// bar returns the bar from a start to an end, or nil if they are unknown.
+// bar returns the bar between two times, or nil if they are unknown.
 func (s *span) bar(from, to time.Time) *bar {
 	whole := s.at(s.to)
 	if from.IsZero() || whole <= 0 {

@@ -13,24 +13,24 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// called is a call for a page: its record, with the answer of each attempt.
+// called is a call as a page shows it: its record, with the answer of each attempt.
 type called struct {
 	*call.Record
 	Run  string
 	Rows []attempt
-	Same *view.Sent // the common request of all attempts; nil if they differ or are not recorded
+	Same *view.Sent // the request that all attempts have in common; nil if they differ or are not recorded
 	Span span       // span of the attempts with known steps
 }
 
-// attempt is an invocation with its recorded step, if found.
+// An attempt is an invocation with its recorded step, if that was found.
 type attempt struct {
 	call.Attempt
 	Step   *journal.Step
 	Bar    *bar
 	State  view.State
-	Sent   *view.Sent // its request; nil if not recorded
-	Answer string     // as people read it
-	Cut    int        // omitted bytes
+	Sent   *view.Sent // the request; nil if not recorded
+	Answer string     // in readable form
+	Cut    int        // number of bytes omitted
 	Same   bool       // equal to the previous attempt's answer
 }
 
@@ -60,7 +60,7 @@ func (a attempt) Note() string {
 // Short reports whether the answer is shown at once.
 func (a attempt) Short() bool { return len(a.Answer) < 500 && !a.Same }
 
-// Verdict is the state of an attempt and a word for it.
+// Verdict returns the state of an attempt and a word for this state.
 func (a attempt) Verdict() [2]string {
 	switch {
 	case a.State == view.Answer:
@@ -72,11 +72,11 @@ func (a attempt) Verdict() [2]string {
 }
 
 const (
-	mostAttempts = 100     // shown attempts of a call
-	answerBytes  = 4 << 10 // bytes of an answer on the page of its call
+	mostAttempts = 100     // maximum number of attempts shown for a call
+	answerBytes  = 4 << 10 // maximum bytes of an answer shown on the page of its call
 )
 
-// calledOf reads the attempts of a call at the path of a step, "" if unknown.
+// calledOf reads the attempts of the call at the path of a step; the path is "" if unknown.
 func calledOf(ctx context.Context, j journal.Journal, run, path string, r *call.Record) (*called, error) {
 	c := &called{Record: r, Run: run}
 	steps := map[string]*journal.Step{}
@@ -85,7 +85,7 @@ func calledOf(ctx context.Context, j journal.Journal, run, path string, r *call.
 		if err != nil {
 			return nil, err
 		}
-		const most = 1000 // attempts, judges and checks
+		const most = 1000 // maximum number of attempts, judges and checks
 		below, err := o.Level(ctx, path, journal.Page{Limit: most})
 		if err != nil {
 			return nil, err
@@ -141,7 +141,7 @@ func (a *attempt) read(ctx context.Context, j journal.Journal, run string) error
 	return nil
 }
 
-// Asked counts the capabilities that were called.
+// Asked returns the number of capabilities that were called.
 func (c *called) Asked() int {
 	seen := map[string]bool{}
 	for _, a := range c.Tried {
@@ -150,7 +150,7 @@ func (c *called) Asked() int {
 	return len(seen)
 }
 
-// Refused counts the rejected answers.
+// Refused returns the number of answers that were rejected.
 func (c *called) Refused() (n int) {
 	for _, a := range c.Tried {
 		if a.Failure != "" && !a.Cancelled {
@@ -160,5 +160,5 @@ func (c *called) Refused() (n int) {
 	return n
 }
 
-// Hidden counts the attempts that are not shown.
+// Hidden returns the number of attempts that are not shown.
 func (c *called) Hidden() int { return len(c.Tried) - len(c.Rows) }

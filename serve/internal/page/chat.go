@@ -12,29 +12,29 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// chatLabel is the label of a conversation's runs: its id.
+// chatLabel is the label that contains the id of a run's conversation.
 const chatLabel = "chat"
 
-// thread is a conversation: each turn is a run.
+// A thread is a conversation. Each turn is a run.
 type thread struct {
 	Chat  string
-	Turns []exchange // the oldest first
+	Turns []exchange // oldest first
 	More  bool       // earlier turns are left out
 	Cost  budget.Total
 }
 
-// exchange is the message and the reply of a turn.
+// An exchange is the message and the reply of one turn.
 type exchange struct {
 	runRow
 	Said, Reply string
-	Tools       int    // calls
-	Agent       string // its path; "" if the run has none
+	Tools       int    // number of tool calls
+	Agent       string // path of the agent; "" if the run has none
 }
 
 // mostTurns is the maximum number of turns on a page.
 const mostTurns = 50
 
-// chat shows a conversation.
+// chat serves the page of a conversation.
 func (p *pages) chat(w http.ResponseWriter, r *http.Request, v View) error {
 	body := thread{Chat: r.PathValue("chat")}
 	filter := url.Values{"label." + chatLabel: {body.Chat}}
@@ -100,8 +100,8 @@ func exchangeOf(ctx context.Context, v View, run journal.RunInfo) (exchange, err
 	return e, nil
 }
 
-// agentIn returns the path and the opening of the outermost agent of a run. It reads only the first branches of the first levels,
-// which contain the agent that talks to a person: a run may have a million steps.
+// agentIn returns the path and the opening of a run's outermost agent. A run may have a million steps, so only the first branches
+// of the first levels are read: they contain the agent that talks to a person.
 func agentIn(ctx context.Context, v View, run string) (string, *view.Opening, error) {
 	o, err := v.Journal.Outline(ctx, run)
 	if err != nil {
@@ -131,5 +131,5 @@ func agentIn(ctx context.Context, v View, run string) (string, *view.Opening, er
 	return "", nil, nil
 }
 
-// chatURL is the address of a conversation.
+// chatURL returns the address of a conversation.
 func chatURL(chat string) string { return "/chats/" + url.PathEscape(chat) }

@@ -14,15 +14,15 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// An action applies to several runs at once.
+// An action can be applied to several runs at once.
 type action struct {
 	Name, Verb, Done string
-	Note             string // what it means
+	Note             string // what the action does
 	suits            func(journal.RunInfo) bool
 	do               func(ctx context.Context, run string) error
 }
 
-// actions are the actions that the sender of a request may apply.
+// actions returns the actions that the sender of a request may apply.
 func (v View) actions() (out []action) {
 	var resume func(context.Context, string) error
 	if v.Resume != nil {
@@ -43,17 +43,17 @@ func (v View) actions() (out []action) {
 	return out
 }
 
-// chosenPage asks for confirmation of an action on the chosen runs, and later shows its result.
+// chosenPage is the page that asks for confirmation of an action on chosen runs, and later shows the result.
 type chosenPage struct {
 	action
 	Runs   []chosenRun
-	Others []runRow // runs to which it cannot be applied now
-	Filter string   // of the list
-	Over   bool     // it succeeded for Count runs; Runs are the failures
+	Others []runRow // runs to which the action cannot be applied now
+	Filter string   // filter of the list from which the runs were chosen
+	Over   bool     // the action succeeded for Count runs; Runs are the failures
 	Count  int
 }
 
-// A chosenRun is one of the runs.
+// A chosenRun is a run to which the action is applied.
 type chosenRun struct {
 	runRow
 	Problem string // reason of the failure
@@ -62,7 +62,7 @@ type chosenRun struct {
 // Seen identifies how the run stopped.
 func (c chosenRun) Seen() string { return seen(c.RunInfo) }
 
-// List is the address of the list.
+// List returns the address of the list.
 func (c chosenPage) List() string {
 	if c.Filter == "" {
 		return "/"
@@ -70,7 +70,7 @@ func (c chosenPage) List() string {
 	return "/?" + url.Values{"q": {c.Filter}}.Encode()
 }
 
-// chosen applies an action to the runs chosen in the list, after confirmation.
+// chosen applies an action to the runs that were chosen in the list, after confirmation.
 func (p *pages) chosen(w http.ResponseWriter, r *http.Request, v View) error {
 	if err := readForm(w, r); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (p *pages) chosen(w http.ResponseWriter, r *http.Request, v View) error {
 	for _, id := range ids {
 		info, err := v.Journal.Find(ctx, id)
 		switch was := form.Get("seen." + id); {
-		case err != nil || info.ID != id: // it was removed meanwhile
+		case err != nil || info.ID != id: // the run was removed meanwhile
 			continue
 		case !body.suits(info) || was != "" && was != seen(info):
 			body.Others = append(body.Others, rowOf(info))
@@ -107,10 +107,10 @@ func (p *pages) chosen(w http.ResponseWriter, r *http.Request, v View) error {
 	return nil
 }
 
-// doAll applies it to all runs, and keeps the failures.
+// doAll applies the action to all chosen runs, and keeps the failed ones.
 func (c *chosenPage) doAll(ctx context.Context) {
 	var all sync.WaitGroup
-	free := make(chan struct{}, 8) // at the same time
+	free := make(chan struct{}, 8) // number of runs at a time
 	for i := range c.Runs {
 		all.Go(func() {
 			free <- struct{}{}

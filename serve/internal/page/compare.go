@@ -13,29 +13,29 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// comparison is the page of two runs.
+// A comparison is the page that compares two runs.
 type comparison struct {
 	A, B        runRow
-	Under       string // the compared path, "" for the whole runs
+	Under       string // path to compare; "" for the whole runs
 	Above       []crumb
-	All, Own    int // differing steps, and how many of them have equal input
+	All, Own    int // number of differing steps, and how many of them have equal input
 	Differences []journal.Difference
-	Next        int // index of the first step not shown, 0 for none
+	Next        int // index of the first step not shown; 0 if all are shown
 	Works       []works
-	MoreWorks   int           // that are not shown
-	Evals       *[2]evaluated // of two evaluations
+	MoreWorks   int           // number of works not shown
+	Evals       *[2]evaluated // reports, if the runs are evaluations
 	Unread      bool          // a run is too large: the duration and cost of some steps were not read
-	Whole       bool          // the results of large runs are compared
-	Places      []places      // of large runs, whose results are compared only on request
+	Whole       bool          // results of large runs are compared, too
+	Places      []places      // parts of large runs, whose results are compared only on request
 }
 
-// places is a place of the pipeline in both runs.
+// places is a part of the pipeline, with its steps in both runs.
 type places struct {
 	Path string
 	Of   [2]journal.Place
 }
 
-// Differ reports whether the two runs' numbers differ there.
+// Differ reports whether the numbers of the two runs differ at this place.
 func (p places) Differ() bool {
 	a, b := p.Of[0], p.Of[1]
 	return a.Recorded != b.Recorded || a.Failed != b.Failed || a.Open != b.Open || a.Usage.USD != b.Usage.USD
@@ -63,16 +63,16 @@ func placesOf(ctx context.Context, v View, runs ...string) (all []places, err er
 	return slices.DeleteFunc(all, func(p places) bool { return p.Of[0].Recorded+p.Of[0].Open+p.Of[1].Recorded+p.Of[1].Open == 0 }), nil
 }
 
-// lettered is one of two runs, A or B.
+// lettered is one of the two runs, with its letter A or B.
 type lettered struct {
 	runRow
 	Letter string
 }
 
-// Runs are the two runs.
+// Runs returns the two runs.
 func (c comparison) Runs() []lettered { return []lettered{{c.A, "A"}, {c.B, "B"}} }
 
-// URL is the address of one part of a comparison.
+// URL returns the address of a part of a comparison.
 func (c comparison) URL(query ...string) string {
 	values := url.Values{"a": {c.A.ID}, "b": {c.B.ID}}
 	if c.Whole {
@@ -84,10 +84,10 @@ func (c comparison) URL(query ...string) string {
 	return "/compare?" + values.Encode()
 }
 
-// More returns the address of the next steps.
+// More returns the address of the page with the next steps.
 func (c comparison) More() string { return c.URL("under", c.Under, "from", strconv.Itoa(c.Next)) }
 
-// Rest counts the remaining steps.
+// Rest returns the number of steps not yet shown.
 func (c comparison) Rest() int { return c.All - c.Next }
 
 func isAre(n int) string {
@@ -99,18 +99,18 @@ func isAre(n int) string {
 
 const rowsOfComparison = 100
 
-// compared holds the differences of two ended runs. The latest are cached, because a person moves from a comparison to its parts,
-// and comparing 100,000 lanes takes seconds.
+// compared caches the latest differences between ended runs. A person moves from a comparison to its parts, and comparing 100,000
+// lanes takes seconds.
 type compared struct {
 	of  [5]string
 	all []journal.Difference
 }
 
-// mostCompared is the maximum number of differences that are kept.
+// mostCompared is the maximum number of differences kept in the cache.
 const mostCompared = 10_000
 
-// differences returns the differences of two runs. For large runs it returns only cached differences, and otherwise false, unless
-// all are requested.
+// differences returns the differences between two runs. For large runs it returns only cached differences, or false if there are
+// none, unless all is true.
 func (p *pages) differences(ctx context.Context, v View, a, b journal.RunInfo, whole bool) ([]journal.Difference, bool, error) {
 	of := [5]string{v.Tenant, a.ID, seen(a), b.ID, seen(b)}
 	if last := p.last.Load(); last != nil && last.of == of {
@@ -130,10 +130,10 @@ func final(info journal.RunInfo) bool {
 	return info.State == journal.Done || info.State == journal.Failed || info.State == journal.Canceled
 }
 
-// compare shows the differences of two runs with their reasons, or of one step.
+// compare shows the differences between two runs, or in one step, with their reasons.
 func (p *pages) compare(w http.ResponseWriter, r *http.Request, v View) error {
 	query := r.URL.Query()
-	if chosen := query["run"]; len(chosen) == 2 { // in the order of the list: newer first
+	if chosen := query["run"]; len(chosen) == 2 { // in list order, so the newer run is first
 		query.Set("a", chosen[1])
 		query.Set("b", chosen[0])
 	} else if len(chosen) > 0 {
@@ -170,7 +170,7 @@ func (p *pages) compare(w http.ResponseWriter, r *http.Request, v View) error {
 	all = slices.DeleteFunc(slices.Clone(all), func(d journal.Difference) bool {
 		return body.Under != "" && d.Path != body.Under && !address.Within(d.Path, body.Under)
 	})
-	from, _ := strconv.Atoi(query.Get("from")) // 0 if it is not a number
+	from, _ := strconv.Atoi(query.Get("from")) // 0 if the value is not a number
 	from = min(max(from, 0), len(all))
 	body.All = len(all)
 	for i, d := range all {
@@ -194,7 +194,7 @@ func (p *pages) compare(w http.ResponseWriter, r *http.Request, v View) error {
 	return v.show(w, r, "compare", frame{Title: body.A.ID + " and " + body.B.ID, Here: "runs", Body: body})
 }
 
-// evals reads the reports of two evaluations. It is nil for other runs, and for a part of them.
+// evals reads the reports of two evaluations. It returns nil for other runs, and if only a part is compared.
 func (c comparison) evals(ctx context.Context, v View) (*[2]evaluated, error) {
 	var both [2]evaluated
 	for i, info := range []journal.RunInfo{c.A.RunInfo, c.B.RunInfo} {
@@ -212,12 +212,12 @@ func (c comparison) evals(ctx context.Context, v View) (*[2]evaluated, error) {
 		both[i] = *e
 	}
 	if b := &both[1]; b.Base != c.A.ID {
-		b.Against, b.Gate = nil, nil // compared with another baseline
+		b.Against, b.Gate = nil, nil // they describe a comparison with another baseline
 	}
 	return &both, nil
 }
 
-// Before returns the score of A with a name, nil if it has none.
+// Before returns the score with this name in A, or nil.
 func (c comparison) Before(score string) *eval.ScoreReport {
 	for i, s := range c.Evals[0].Scores {
 		if s.Name == score {
@@ -227,20 +227,20 @@ func (c comparison) Before(score string) *eval.ScoreReport {
 	return nil
 }
 
-// After is the report of B.
+// After returns the report of B.
 func (c comparison) After() *evaluated { return &c.Evals[1] }
 
 // stepsCompared is the page that compares a step in two runs.
 type stepsCompared struct {
 	comparison
 	Path   string
-	Nodes  [2]*piece // nil in a run without a result of the step
+	Nodes  [2]*piece // nil if a run has no result of the step
 	Lines  []line
-	Prompt []line // difference of an agent's prompts
+	Prompt []line // differences between an agent's prompts
 	Cut    bool
 }
 
-// step shows the difference of a step's results.
+// step shows the difference between the results of a step.
 func (c comparison) step(w http.ResponseWriter, r *http.Request, v View, path string) error {
 	body := stepsCompared{comparison: c, Path: path}
 	var err error
@@ -278,7 +278,7 @@ func (c comparison) step(w http.ResponseWriter, r *http.Request, v View, path st
 	return v.show(w, r, "compare-step", frame{Title: path + " in " + c.A.ID + " and " + c.B.ID, Here: "runs", Body: body})
 }
 
-// resultAt reads the result of the step at a path, nil if the run has none.
+// resultAt reads the result of the step at a path. It returns nil if the run has none.
 func resultAt(ctx context.Context, v View, info journal.RunInfo, path string) (*piece, error) {
 	s, _, err := stepAt(ctx, v, info, path)
 	if s == nil || err != nil || !s.Recorded {
@@ -287,7 +287,7 @@ func resultAt(ctx context.Context, v View, info journal.RunInfo, path string) (*
 	return recordOf(ctx, v, info, *s)
 }
 
-// stepAt returns the step at a path, or nil, and the number of steps within it.
+// stepAt returns the step at a path, or nil, and the number of steps inside it.
 func stepAt(ctx context.Context, v View, info journal.RunInfo, path string) (*journal.Step, int, error) {
 	o, err := v.Journal.Outline(ctx, info.ID)
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// seen identifies the last stop of a run, so that an outdated page cannot resume the run again.
+// seen returns a text that identifies the last stop of a run, so that an outdated page cannot resume the run again.
 func seen(info journal.RunInfo) string {
 	return fmt.Sprintf("%s %d %d", info.State, info.Ended.UnixNano(), info.Steps)
 }
 
-// resume resumes a run, if its last stop is the one that the page showed.
+// resume resumes a run if the run has not continued since the page was shown.
 func (p *pages) resume(w http.ResponseWriter, r *http.Request, v View) error {
 	return p.control(w, r, v, v.Resume != nil, func() error {
 		info, err := find(r.Context(), v, r.PathValue("id"))
@@ -41,8 +41,8 @@ func (p *pages) cancel(w http.ResponseWriter, r *http.Request, v View) error {
 	})
 }
 
-// control applies an action to a run and returns to its page. Of equal concurrent requests, as by a double click, one is carried
-// out and the others wait for it.
+// control applies an action to a run and returns to its page. If equal requests arrive concurrently, as after a double click, one
+// is executed and the others wait for it.
 func (p *pages) control(w http.ResponseWriter, r *http.Request, v View, allowed bool, do func() error) error {
 	if !allowed {
 		return &api.Problem{Type: problems.Forbidden, Title: "Forbidden", Status: http.StatusForbidden, Detail: "You may not start and stop runs here."}

@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// design holds each component of the pages with sample contents.
+// design contains each component of the pages with sample contents.
 type design struct {
 	States   []string
 	Table    runsTable

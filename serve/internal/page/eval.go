@@ -16,11 +16,11 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// evaluated is the report of an evaluation, with the page's additions.
+// evaluated is the report of an evaluation, with data that only the page needs.
 type evaluated struct {
 	eval.Report
-	Run     string // "" in a file, which has no links
-	Base    string // the baseline's run, "" if the journal has none
+	Run     string // "" in a file, which has no links to other pages
+	Base    string // run of the baseline; "" if it is not in the journal
 	Plot    *plot
 	turned  map[[2]string]turnedCase // by score name and case path
 	missed  map[[2]string]turnedCase
@@ -28,18 +28,18 @@ type evaluated struct {
 	changes scale
 }
 
-// A turnedCase has the answers to a case before and now. Answers that no journal has are empty.
+// A turnedCase holds a case's answers in the baseline and in this evaluation. An answer is empty if the journal does not have it.
 type turnedCase struct {
 	Before, Now reply
-	Fields      []field // that differ
-	Equal       int     // fields that do not
+	Fields      []field // fields that differ
+	Equal       int     // number of fields that are equal
 	want        leaves
 }
 
-// Want returns the expected value of a field, "" if there is none.
+// Want returns the expected value of a field, or "".
 func (c turnedCase) Want(f field) string { return c.want.values[f.Name] }
 
-// Shown returns the fields, or one without values, so that the case has a row.
+// Shown returns the fields, or a single one without values if there are none, so that the case has a row.
 func (c turnedCase) Shown() []field {
 	if len(c.Fields) == 0 {
 		return []field{{}}
@@ -47,18 +47,18 @@ func (c turnedCase) Shown() []field {
 	return c.Fields
 }
 
-// reply is an answer to a case with its scorer's reason.
+// A reply is the answer to a case with the scorer's reason.
 type reply struct {
 	Why    string
 	output json.RawMessage
 }
 
-// Case returns the answers to a case that turned in a score.
+// Case returns both answers to a case whose score changed between right and wrong.
 func (e *evaluated) Case(score string, t eval.Turned) turnedCase {
 	return e.turned[[2]string{score, t.Path}]
 }
 
-// readTurned reads the answers to turned cases. A report lists at most 50 for each score.
+// readTurned reads the answers to cases that turned. A report lists at most 50 of these per score.
 func (e *evaluated) readTurned(ctx context.Context, v View, run string) error {
 	e.turned = map[[2]string]turnedCase{}
 	for _, s := range e.Against.Scores {
@@ -81,7 +81,7 @@ func (e *evaluated) readTurned(ctx context.Context, v View, run string) error {
 	return nil
 }
 
-// readMissed reads the answers to wrong cases, each beside the expected one.
+// readMissed reads the answers to wrong cases, each with the expected answer.
 func (e *evaluated) readMissed(ctx context.Context, v View, run string) error {
 	e.missed = map[[2]string]turnedCase{}
 	for _, s := range e.Scores {
@@ -98,17 +98,17 @@ func (e *evaluated) readMissed(ctx context.Context, v View, run string) error {
 	return nil
 }
 
-// Missed returns the answer to a case that is wrong in a score.
+// Missed returns the answer to a case that is wrong according to a score.
 func (e *evaluated) Missed(score string, t eval.Turned) turnedCase {
 	return e.missed[[2]string{score, t.Path}]
 }
 
-// Expects reports whether cases have an expectation.
+// Expects reports whether any of the cases has an expected answer.
 func (*evaluated) Expects(all []eval.Turned) bool {
 	return slices.ContainsFunc(all, func(t eval.Turned) bool { return len(t.Expected) > 0 })
 }
 
-// replyTo reads the answer to the case at a path, and the reason of its score.
+// replyTo reads the answer to the case at a path, and the reason for its score.
 func replyTo(ctx context.Context, v View, run, path, score string) (out reply, err error) {
 	answer, err := view.Record(ctx, v.Journal, run, path+"/case/answer", "leaf")
 	if answer == nil {
@@ -128,22 +128,22 @@ func replyTo(ctx context.Context, v View, run, path, score string) (out reply, e
 	return out, err
 }
 
-// columnsOfCase is the maximum width of each text of a case.
+// columnsOfCase is the maximum width of a case's texts, in characters.
 const columnsOfCase = 160
 
-// scale is the range of the intervals in a column.
+// A scale is the range of values covered by a column's intervals.
 type scale struct{ low, high float64 }
 
 func (s *scale) add(e eval.Estimate) {
 	s.low, s.high = min(s.low, e.Low, e.Mean), max(s.high, e.High, e.Mean)
 }
 
-// onto maps a value of the scale to a position between two places of a drawing.
+// onto returns a function that maps a value of the scale to a position between low and high in a drawing.
 func (s scale) onto(low, high float64) func(float64) float64 {
 	return func(v float64) float64 { return low + (v-s.low)/max(s.high-s.low, 1e-12)*(high-low) }
 }
 
-// ticks are five values of the scale.
+// ticks returns five tick marks of the scale.
 func (s scale) ticks(at func(float64) float64) (out []tick) {
 	for i := range 5 {
 		v := s.low + float64(i)/4*(s.high-s.low)
@@ -152,7 +152,7 @@ func (s scale) ticks(at func(float64) float64) (out []tick) {
 	return out
 }
 
-// An interval is an estimate as a drawing, in the units of a bar.
+// An interval is an estimate as drawn, in the units of a bar.
 type interval struct{ From, Width, Mean, Zero float64 }
 
 func (s scale) draw(e eval.Estimate) interval {
@@ -165,22 +165,22 @@ func (s scale) draw(e eval.Estimate) interval {
 	return interval{From: at(e.Low), Width: max(at(e.High)-at(e.Low), 1), Mean: min(at(e.Mean), barWidth-1.5), Zero: at(0)}
 }
 
-// Mean draws an interval of the report, Change one of the comparison.
+// Mean draws an interval of the report; Change draws one of the comparison with the baseline.
 func (e *evaluated) Mean(m eval.Estimate) interval   { return e.means.draw(m) }
 func (e *evaluated) Change(m eval.Estimate) interval { return e.changes.draw(m) }
 
-// TurnedURL is the address of a case, or of its comparison if it turned.
+// TurnedURL returns the address of a case, or of its comparison if the case turned.
 func (e *evaluated) TurnedURL(t eval.Turned) string {
 	switch {
 	case e.Run == "" || t.Path == "":
 		return ""
-	case e.Base == "" || t.Before == t.Now: // a wrong one
+	case e.Base == "" || t.Before == t.Now: // a wrong case that did not turn
 		return runURL(e.Run, "at", t.Path)
 	}
 	return comparison{A: rowOf(journal.RunInfo{ID: e.Base}), B: rowOf(journal.RunInfo{ID: e.Run})}.URL("under", t.Path)
 }
 
-// Sentence describes the result of the evaluation and its decisive rule, for one score.
+// Sentence describes, for one score, the result of the evaluation and the rule that decided it.
 func (e *evaluated) Sentence() string {
 	if len(e.Scores) == 0 {
 		return ""
@@ -228,7 +228,7 @@ func isEvaluation(info journal.RunInfo) bool {
 	return slices.ContainsFunc(info.Shape, func(p journal.Part) bool { return p.Type == eval.Result.Name() })
 }
 
-// evaluatedOf reads the report of an evaluation, nil if a piece is none.
+// evaluatedOf reads the report of an evaluation. It returns nil if the piece is no report.
 func evaluatedOf(ctx context.Context, v View, info journal.RunInfo, n *piece) (*evaluated, error) {
 	e := &evaluated{Run: info.ID, means: scale{0, 1}}
 	if n.Type != eval.Result.Name() || json.Unmarshal(n.Content, &e.Report) != nil {
@@ -267,14 +267,14 @@ func evaluatedOf(ctx context.Context, v View, info journal.RunInfo, n *piece) (*
 	return e, err
 }
 
-// reportOf reads the report of a run that evaluated a pipeline. It is nil for other runs and for unsuccessful ones.
+// reportOf reads the report of a run that evaluated a pipeline. It returns nil for other runs and for unsuccessful ones.
 func reportOf(ctx context.Context, v View, run journal.RunInfo) (*eval.Report, error) {
 	if run.State != journal.Done {
 		return nil, nil
 	}
 	n, err := v.Journal.Node(ctx, run.ID, run.Node.String())
 	if errors.Is(err, journal.ErrNoNode) {
-		return nil, nil // it ended without one
+		return nil, nil // it ended without a report
 	}
 	if err != nil || n.Type != eval.Result.Name() {
 		return nil, err
@@ -291,7 +291,7 @@ func pointText(run string, s eval.Estimate) string {
 	return fmt.Sprintf("%s: %.4f (95 %% %.4f to %.4f)", run, s.Mean, s.Low, s.High)
 }
 
-// estimate formats a number of a report, signed for a difference.
+// estimate formats a number of a report; signed also adds a sign, for a difference.
 func estimate(f float64) string { return fmt.Sprintf("%.4f", f) }
 
 func signed(f float64) string { return strings.Replace(fmt.Sprintf("%+.4f", f), "-", "−", 1) }

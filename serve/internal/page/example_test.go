@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/serve/internal/page"
 )
 
-// The pages of a journal, within a server of one's own.
+// A program serves the pages of its journal from its own HTTP server.
 func ExampleHandler() {
 	greeting := dag.NewType[string]("greeting")
 	greet := stone.Func0("greet", greeting, func(context.Context) (string, error) { return "Hello", nil })

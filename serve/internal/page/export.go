@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// started is a writer that knows whether anything was written.
+// started is a writer that records whether anything was written.
 type started struct {
 	io.Writer
 	yes bool
@@ -23,7 +23,7 @@ func (s *started) Write(p []byte) (int, error) {
 	return s.Writer.Write(p)
 }
 
-// result answers with the result of a run as a file: a text unchanged, any other value as JSON.
+// result replies with the result of a run as a file: a text as it is, any other value as JSON.
 func result(w http.ResponseWriter, r *http.Request, v View) error {
 	info, err := find(r.Context(), v, r.PathValue("id"))
 	if err != nil {
@@ -39,7 +39,7 @@ func result(w http.ResponseWriter, r *http.Request, v View) error {
 	own := []byte(dag.OwnContent(string(n.Content), n.Meta))
 	var object map[string]json.RawMessage
 	if json.Unmarshal(own, &object) == nil && len(object) == 1 && json.Unmarshal(object["text"], new(string)) == nil {
-		own = object["text"] // of an agent
+		own = object["text"] // text of an agent's result
 	}
 	var said string
 	kind, name := "application/json", info.ID+".json"
@@ -55,8 +55,8 @@ func result(w http.ResponseWriter, r *http.Request, v View) error {
 	return err
 }
 
-// trace answers with a run as a file for Perfetto. If the run cannot be read to its end, it aborts the connection, so that nobody
-// mistakes a part for the whole.
+// trace replies with a run as a file for Perfetto. If the run cannot be read completely, the connection is aborted, so that
+// nobody mistakes a part for the whole.
 func trace(w http.ResponseWriter, r *http.Request, v View) error {
 	info, err := find(r.Context(), v, r.PathValue("id"))
 	if err != nil {

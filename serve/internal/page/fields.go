@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// A field is a leaf of one or both of two JSON values.
+// A field is a leaf in one or both of two JSON values.
 type field struct {
 	Name        string // "" for a value without fields
 	Before, Now string // "" if absent
@@ -22,7 +22,7 @@ const (
 	columnsOfField = 160
 )
 
-// fieldsOf compares two values: it returns the differing fields and the number of equal ones.
+// fieldsOf compares two values. It returns the fields that differ and the number of fields that are equal.
 func fieldsOf(before, now json.RawMessage) (differ []field, equal int) {
 	a, b := leavesOf(before), leavesOf(now)
 	for _, name := range slices.Concat(a.names, slices.DeleteFunc(slices.Clone(b.names), func(n string) bool { return a.has(n) })) {
@@ -37,8 +37,8 @@ func fieldsOf(before, now json.RawMessage) (differ []field, equal int) {
 	return differ, equal
 }
 
-// expectedOf compares an answer with the expected one and returns the differing fields. It ignores further fields of the answer.
-// An expectation without fields is compared with the only field of the answer, or all of it.
+// expectedOf compares an answer with the expected one and returns the fields that differ. Additional fields of the answer are
+// ignored. An expectation without fields is compared with the answer's only field, or with the whole answer.
 func expectedOf(want, got json.RawMessage) (differ []field, equal int) {
 	expected, have := leavesOf(want), leavesOf(got)
 	if expected.has("") && !have.has("") && len(have.names) > 0 {
@@ -55,7 +55,7 @@ func expectedOf(want, got json.RawMessage) (differ []field, equal int) {
 	return differ, equal
 }
 
-// leaves are the leaves of a JSON value by their paths, in order.
+// leaves holds the leaves of a JSON value by path, in order.
 type leaves struct {
 	names  []string
 	values map[string]string
@@ -70,7 +70,7 @@ func leavesOf(value json.RawMessage) leaves {
 	}
 	var words string
 	if json.Unmarshal(value, &words) == nil && strings.HasPrefix(words, "{") && json.Valid([]byte(words)) {
-		value = json.RawMessage(words) // as models write it
+		value = json.RawMessage(words) // models write JSON as text
 	}
 	l.add("", value)
 	return l

@@ -16,21 +16,21 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Limits of a file: it holds the first steps and the first bytes of their contents.
+// A file contains only the first steps and the first bytes of their contents.
 const (
 	stepsOfFile = 2000
 	bytesOfFile = 16 << 20
 	bytesOfStep = 16 << 10
 )
 
-// fileStep is a step in a file.
+// A fileStep is a step as a file shows it.
 type fileStep struct {
 	row
 	*piece
 }
 
 // Write writes a run as one HTML file that needs no server and has no script: its state, its failure, its steps and their
-// contents. It holds at most the first 2,000 steps, the first 16 KiB of each content and 16 MiB of contents in all.
+// contents. The file contains at most the first 2,000 steps, the first 16 KiB of each content, and 16 MiB of contents in total.
 func Write(ctx context.Context, w io.Writer, j journal.Journal, run string) error {
 	v := View{Journal: j}
 	info, err := find(ctx, v, run)
@@ -109,8 +109,8 @@ func Write(ctx context.Context, w io.Writer, j journal.Journal, run string) erro
 	return writeFile(w, frame{Title: info.ID + " · " + info.Pipeline, Body: body})
 }
 
-// firstOf returns the steps that a file holds, the time of all steps, and how many it leaves out. For a large run it finds only
-// the pauses between the first steps.
+// firstOf returns the steps that a file contains, the time span of all steps, and the number of steps omitted. For a large run,
+// only the pauses between the first steps are found.
 func firstOf(ctx context.Context, j journal.Journal, run *view.Run) (steps []journal.Step, whole span, more int, err error) {
 	if !run.Large {
 		for _, s := range run.All {
@@ -140,7 +140,7 @@ func firstOf(ctx context.Context, j journal.Journal, run *view.Run) (steps []jou
 	return steps, whole, max(top.Sum.Recorded+top.Sum.Open-len(steps), 0), nil
 }
 
-// writeFile renders a file with its style in it, which the policy allows by its digest.
+// writeFile renders a file, including its style sheet, which the policy permits by its digest.
 func writeFile(w io.Writer, f frame) error {
 	style, err := assets.ReadFile("assets/style.css")
 	if err != nil {
@@ -154,7 +154,7 @@ func writeFile(w io.Writer, f frame) error {
 	err = templates.ExecuteTemplate(&out, "file", struct {
 		Title, Policy string
 		Style         template.CSS
-		HTML          template.HTML // already escaped by a template
+		HTML          template.HTML // a template has already escaped it
 	}{f.Title, fmt.Sprintf("default-src 'none'; style-src 'sha256-%s'", base64.StdEncoding.EncodeToString(sum[:])), template.CSS(style), template.HTML(body.String())})
 	if err != nil {
 		return err

@@ -14,19 +14,19 @@ import (
 
 // A Forecast predicts how a fork treats the steps of its origin.
 type Forecast struct {
-	Run, At, ID           string         // the origin, its step, and the id of the fork
-	Anew, Perhaps, Shared []journal.Step // repeated, repeated if their inputs change, and reused
+	Run, At, ID           string         // the original run, the step to repeat, and the id of the fork
+	Anew, Perhaps, Shared []journal.Step // steps that are repeated, repeated if their inputs change, and reused
 	Effects               []string       // side effects that may happen again
 }
 
-// Cost returns what steps cost before.
+// Cost returns the recorded cost of steps.
 func (Forecast) Cost(of []journal.Step) budget.Total {
 	_, cost := journal.Total(of)
 	return cost
 }
 
-// fork shows the forecast of a fork, and starts the fork when its form is sent. The form has the id, so sending it twice starts
-// one run.
+// fork shows the forecast of a fork, and starts the fork when the form is sent. The form contains the fork's id, so sending it
+// twice starts only one run.
 func fork(w http.ResponseWriter, r *http.Request, v View) error {
 	if v.Fork == nil {
 		return &api.Problem{Type: problems.Forbidden, Title: "Forbidden", Status: http.StatusForbidden, Detail: "You may not start runs here."}

@@ -68,7 +68,7 @@ var functions = template.FuncMap{
 	"mark":     func(s any) string { return view.Mark(fmt.Sprint(s)) },
 }
 
-// ago formats the age of a time; after a month it is the date.
+// ago formats the age of a time. Beyond a month, it returns the date.
 func ago(t, now time.Time) string {
 	const day = 24 * time.Hour
 	switch age := now.Sub(t); {
@@ -88,7 +88,7 @@ func ago(t, now time.Time) string {
 	return t.UTC().Format(time.DateOnly)
 }
 
-// took formats a duration, until now if there is no end.
+// took formats the duration between two times, or until now if the end is unknown.
 func took(from, to time.Time) string {
 	if from.IsZero() {
 		return ""
@@ -99,7 +99,7 @@ func took(from, to time.Time) string {
 	return progress.Duration(max(to.Sub(from), 0))
 }
 
-// count formats a number with thin spaces between groups of three digits, zero as "".
+// count formats a number with thin spaces between groups of three digits. Zero is "".
 func count(n int) string {
 	digits := strconv.Itoa(n)
 	if n == 0 {
@@ -111,7 +111,7 @@ func count(n int) string {
 	return digits
 }
 
-// plural counts things: "1 answer", "2 answers", "3 capabilities".
+// plural returns a number with a noun: "1 answer", "2 answers", "3 capabilities".
 func plural(n int, one string) string {
 	return cmp.Or(count(n), "0") + " " + text.Plurals(n, one)
 }
@@ -144,16 +144,16 @@ func missing(format string, args ...any) *api.Problem {
 	return &api.Problem{Type: problems.NotFound, Title: "Not Found", Status: 404, Detail: fmt.Sprintf(format, args...)}
 }
 
-// isMissing reports whether the error comes from missing.
+// isMissing reports whether missing returned the error.
 func isMissing(err error) bool {
 	var p *api.Problem
 	return errors.As(err, &p) && p.Status == 404
 }
 
-// jsonToken matches the tokens of JSON that have a color: a string, which may be a key, and a word or number.
+// jsonToken matches the JSON tokens that are colored: strings, which may be keys, words and numbers.
 var jsonToken = regexp.MustCompile(`"(?:[^"\\]|\\.)*"(\s*:)?|-?\b(?:true|false|null|[0-9][0-9.eE+-]*)\b`)
 
-// colored formats a content: JSON with colored keys, texts and numbers, anything else unchanged.
+// colored formats a content. In JSON, keys, strings and numbers are colored; any other text is unchanged.
 func colored(content string) template.HTML {
 	if !strings.ContainsAny(content[:min(len(content), 1)], "{[") || !json.Valid([]byte(content)) {
 		return template.HTML(template.HTMLEscapeString(content))
@@ -161,7 +161,7 @@ func colored(content string) template.HTML {
 	var out strings.Builder
 	last := 0
 	for _, at := range jsonToken.FindAllStringSubmatchIndex(content, -1) {
-		out.WriteString(content[last:at[0]]) // punctuation and blanks
+		out.WriteString(content[last:at[0]]) // punctuation and white space
 		tag, token := "i", content[at[0]:at[1]]
 		switch {
 		case at[2] >= 0:

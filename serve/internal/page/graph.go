@@ -15,45 +15,44 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// A drawing is the pipeline of a run, with the steps at each of its places.
+// A drawing shows the pipeline of a run, with the number of steps at each place.
 type drawing struct {
 	Width, Height int
 	Boxes         []box
 	Arrows        []arrow
-	rescued       bool // the run has its result: failed parts are marked, but not the parts around them
+	rescued       bool // the run has a result: only the failed parts are marked, not the parts that contain them
 }
 
-// box is an ashlar: a leaf, or a frame around its children.
+// A box is an ashlar: a leaf, or a frame around its children.
 type box struct {
 	X, Y, W, H int
 	Name       string
-	Note       string // its form
-	Counts     string // counts of its steps by state
+	Note       string // form of the ashlar
+	Counts     string // number of its steps in each state
 	State      string
 	URL        string
 	Frame      bool
 }
 
-// arrow leads from one box to the next.
+// An arrow leads from one box to the next.
 type arrow struct{ From, To, Y int }
 
-// place is a part of a pipeline with the steps that ran there.
+// A place is a part of the pipeline with the steps that ran there.
 type place struct {
 	journal.Part
 	name             string
 	below            []*place
 	done, failed, un int
 	first            string // path of the first step
-	steps            int    // at the place itself
+	steps            int    // number of steps at the place itself
 	usage            budget.Usage
-	visits           int // rounds of a loop, or lanes
+	visits           int // number of rounds of a loop, or of lanes
 }
 
-// maxPlaces is the maximum size of a drawing. Of a larger pipeline, only the upper levels are drawn.
+// maxPlaces is the maximum number of places in a drawing. If a pipeline is larger, only its upper levels are drawn.
 const maxPlaces = 120
 
-// draw lays out the pipeline of a run, from left to right. It is nil for a run that has
-// no recorded pipeline.
+// draw lays out the pipeline of a run from left to right. It returns nil if the run has no recorded pipeline.
 func draw(info journal.RunInfo, at []journal.Place) *drawing {
 	parts := slices.DeleteFunc(slices.Clone(info.Shape), func(p journal.Part) bool { return p.Form == "guard" })
 	for depth := 64; len(parts) > maxPlaces && depth > 0; depth-- {
@@ -97,7 +96,7 @@ func draw(info journal.RunInfo, at []journal.Place) *drawing {
 	return d
 }
 
-// add adds the steps at the place itself or below it.
+// add counts a step that ran at the place itself or below it.
 func (p *place) add(s journal.Place, here, counted bool) {
 	p.usage = p.usage.Add(s.Usage)
 	if here {
@@ -160,7 +159,7 @@ func (d *drawing) lay(p *place, run string, x, y int) (w, h int) {
 	return b.W, b.H
 }
 
-// note describes a frame.
+// note returns the note of a frame.
 func (p *place) note() string {
 	switch p.Form {
 	case "seq", "leaf":
@@ -178,7 +177,7 @@ func (p *place) note() string {
 	return p.Form
 }
 
-// detail describes a part without runs: its model and tools, its intent, its effects, or else the type it produces.
+// detail describes a part that has not run: its model and tools, its intent, its effects, or else the type that it produces.
 func (p *place) detail() string {
 	var s struct {
 		Model  struct{ Model string } `json:"model"`
@@ -187,7 +186,7 @@ func (p *place) detail() string {
 		Cap    string                 `json:"cap"`
 		Does   []string               `json:"effects"`
 	}
-	_ = json.Unmarshal(p.Settings, &s) // other parts have none of these
+	_ = json.Unmarshal(p.Settings, &s) // parts of other kinds have no such settings
 	tools := 0
 	for _, u := range s.Use {
 		if u.Tool != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// runsPage is the list of runs.
+// runsPage is the page that lists runs.
 type runsPage struct {
 	runsTable
 	Filter filter.Filter
@@ -27,7 +27,7 @@ type runsPage struct {
 // A savedView is a filter with a name.
 type savedView struct{ Name, URL string }
 
-// Views are the filters that people use most.
+// Views returns the filters that people use most.
 func (runsPage) Views() []savedView {
 	return []savedView{
 		{"all", filter.ListURL()}, {"running", filter.ListURL("state", "running")}, {"waiting", filter.ListURL("state", "waiting")},
@@ -38,16 +38,16 @@ func (runsPage) Views() []savedView {
 // A runsTable shows runs.
 type runsTable struct {
 	Runs    []runRow
-	Choose  bool // runs can be chosen for comparison or for one of the Actions
+	Choose  bool // runs can be chosen to compare them or to apply one of the Actions
 	Actions []action
 }
 
-// Costs reports whether any run cost something.
+// Costs reports whether any of the runs has cost something.
 func (t runsTable) Costs() bool {
 	return slices.ContainsFunc(t.Runs, func(r runRow) bool { return r.Usage != (budget.Total{}) })
 }
 
-// tableOf returns the table of runs.
+// tableOf returns a table of the given runs.
 func tableOf(ctx context.Context, v View, runs []journal.RunInfo) (t runsTable, err error) {
 	for _, info := range runs {
 		row := rowOf(info)
@@ -72,17 +72,17 @@ func (r *runRow) asks(ctx context.Context, v View) error {
 		return nil
 	}
 	for q, err := range v.Journal.EachQuestion(ctx, journal.QuestionQuery{Run: r.ID, Open: true}) {
-		if errors.As(err, new(*journal.DamageError)) { // its page says so
+		if errors.As(err, new(*journal.DamageError)) { // the run's page shows the damage
 			return nil
 		}
-		const most = 160 // columns
+		const most = 160 // width in characters
 		r.Asks = text.Cut(text.Line(q.Text), most)
 		return err
 	}
 	return nil
 }
 
-// Words returns a run's labels for people, without a conversation's labels: see Chat.
+// Words returns a run's labels for people to read, without the labels of a conversation, for which see Chat.
 func (r runRow) Words() (out []string) {
 	for _, name := range slices.Sorted(maps.Keys(r.Labels)) {
 		if name == chatLabel || strings.HasPrefix(name, "chat-") && r.Chat() != "" {
@@ -93,10 +93,10 @@ func (r runRow) Words() (out []string) {
 	return out
 }
 
-// Chat returns the conversation of which the run is a turn, or "".
+// Chat returns the id of the conversation to which the run belongs, or "".
 func (r runRow) Chat() string { return r.Labels[chatLabel] }
 
-// Lasted returns the duration of the run, "" if its end is unknown.
+// Lasted returns the duration of the run, or "" if its end is unknown.
 func (r runRow) Lasted() string {
 	end := r.Until(time.Now())
 	if end.IsZero() {
@@ -107,7 +107,7 @@ func (r runRow) Lasted() string {
 
 const rowsOfRuns = 100
 
-// runs shows the runs that a filter selects.
+// runs shows the runs that match a filter.
 func (p *pages) runs(w http.ResponseWriter, r *http.Request, v View) error {
 	query := r.URL.Query()
 	chosen, err := filter.Parse(query.Get("q"))

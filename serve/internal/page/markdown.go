@@ -13,10 +13,10 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// mostMarkdown is the maximum size of a rendered text. Larger texts are shown unchanged.
+// mostMarkdown is the maximum size of a text that is rendered. Larger texts are shown unchanged.
 const mostMarkdown = 16 << 10
 
-// markdowns renders models' answers. By default, the renderer removes HTML and script addresses.
+// markdowns renders texts written by models. By default, this renderer removes HTML, and link targets that are scripts.
 var markdowns = goldmark.New(
 	goldmark.WithExtensions(extension.Table, extension.Strikethrough),
 	goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(shown{}, 100))),
@@ -33,7 +33,7 @@ func markdown(text string) template.HTML {
 	return template.HTML(`<div class="words">` + html.EscapeString(text) + `</div>`)
 }
 
-// deep reports whether a text could be nested too deeply for a page.
+// deep reports whether the elements of a text could be nested too deeply to be shown.
 func deep(text string) bool {
 	const most, widest = 40, 200
 	for line := range strings.Lines(text) {
@@ -46,7 +46,7 @@ func deep(text string) bool {
 			default:
 				nested = 0
 			}
-			if nested > most && (len(line) > widest || strings.Trim(line, "-*_ \r\n") != "") { // or it is a rule
+			if nested > most && (len(line) > widest || strings.Trim(line, "-*_ \r\n") != "") { // otherwise the line is a horizontal rule
 				return true
 			}
 		}
@@ -54,7 +54,7 @@ func deep(text string) bool {
 	return false
 }
 
-// shown overrides the rendering for pages: no picture is loaded, and headings rank below the page's own.
+// shown overrides how some elements are rendered: images are not loaded, and headings rank below the page's own headings.
 type shown struct{}
 
 // RegisterFuncs implements renderer.NodeRenderer.
@@ -73,5 +73,5 @@ func write(w util.BufWriter, entering bool, before, after string) {
 	if !entering {
 		before = after
 	}
-	_, _ = w.WriteString(before) // the buffer keeps the error
+	_, _ = w.WriteString(before) // the buffer reports the error later
 }

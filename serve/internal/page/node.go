@@ -22,7 +22,7 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// shownBytes is how much of a content is shown until all of it is requested.
+// shownBytes is the maximum size of a content that is shown, unless the whole content is requested.
 const shownBytes = 64 << 10
 
 // A piece is a node, or the record of a step without a node.
@@ -30,26 +30,26 @@ type piece struct {
 	journal.NodeInfo
 	Run     string
 	Step    *journal.Step // the step that created it; nil if unknown
-	Above   []crumb       // lead to the step
-	Failure string        // of the step
+	Above   []crumb       // breadcrumbs that lead to the step
+	Failure string        // failure of the step
 	Facts   [][2]string
 	Text    string // the content in readable form
-	Cut     int    // omitted bytes
+	Cut     int    // number of bytes omitted
 	Talk    *talk
 	Call    *called
-	Sent    *view.Sent // to the capability
+	Sent    *view.Sent // request sent to the capability
 	Eval    *evaluated
-	Asked   *journal.Question // that the step asked
+	Asked   *journal.Question // question that the step asked
 	Readers []reader
-	Inside  int    // steps within its step, if they are known
-	Paid    bool   // its step is possibly paid
+	Inside  int    // number of steps inside its step, if known
+	Paid    bool   // its step may have been billed
 	AllURL  string // address of the complete page
-	Forks   bool   // the run can be forked at its step here
-	Typed   bool   // or by the command
-	Child   string // the run that its step has started, if the journal has it
+	Forks   bool   // the run can be forked at this step on the page
+	Typed   bool   // the run can be forked at this step with the command
+	Child   string // run that its step started, if it is in the journal
 }
 
-// reader is a node that was made from a piece.
+// A reader is a node that a step created after reading this one.
 type reader struct {
 	ID   dag.ID
 	Type string
@@ -111,7 +111,7 @@ func (p *pages) showPiece(w http.ResponseWriter, r *http.Request, v View, info j
 	all := r.URL.Query()
 	limit := shownBytes
 	if all.Get("all") != "" {
-		limit = len(n.Content) * 2 // indenting makes it longer
+		limit = len(n.Content) * 2 // indenting makes the text longer
 	} else {
 		all.Set("all", "1")
 		n.AllURL = r.URL.Path + "?" + all.Encode()
@@ -130,7 +130,7 @@ func (p *pages) showPiece(w http.ResponseWriter, r *http.Request, v View, info j
 		if n.Talk, err = agentTalk(r.Context(), v, n.Run, n.Step.Path, n.Talk, &left); err != nil {
 			return err
 		}
-		if n.Talk != nil && n.Step.Recorded { // it may have failed without a result
+		if n.Talk != nil && n.Step.Recorded { // the step may have failed without a result
 			n.Talk.Running = false
 		}
 		n.dropSaid()
@@ -196,7 +196,7 @@ func recordOf(ctx context.Context, v View, info journal.RunInfo, s journal.Step)
 	return n, nil
 }
 
-// pieceOf reads a node of which a part is shown on another page.
+// pieceOf reads a node that another page shows in part.
 func pieceOf(ctx context.Context, v View, info journal.RunInfo, id string) (*piece, error) {
 	n, err := nodeOf(ctx, v, info, id)
 	if err != nil {
@@ -208,7 +208,7 @@ func pieceOf(ctx context.Context, v View, info journal.RunInfo, id string) (*pie
 	return n, nil
 }
 
-// readersOf returns the nodes that were made from a node.
+// readersOf returns the nodes created by steps that read a node.
 func readersOf(ctx context.Context, v View, run string, id dag.ID) (out []reader, err error) {
 	d, err := v.Journal.DAG(ctx, run)
 	if err != nil {
@@ -223,7 +223,7 @@ func readersOf(ctx context.Context, v View, run string, id dag.ID) (out []reader
 	return out, nil
 }
 
-// dropSaid omits an agent's content if it is the last message of its conversation.
+// dropSaid omits an agent's content if it is the same as the last message of its conversation.
 func (n *piece) dropSaid() {
 	var result map[string]json.RawMessage
 	if n.Talk == nil || json.Unmarshal([]byte(n.Text), &result) != nil || len(result) != 1 {
@@ -235,7 +235,7 @@ func (n *piece) dropSaid() {
 	}
 }
 
-// read sets the texts of a piece, of at most limit bytes in total, and returns the rest of the limit.
+// read sets the texts of a piece to at most limit bytes in total, and returns the number of bytes left.
 func (n *piece) read(limit int) allowance {
 	left := allowance(limit)
 	n.Talk = talkOf(n.Content, &left)
@@ -257,13 +257,13 @@ func (n *piece) read(limit int) allowance {
 	return left
 }
 
-// hiddenMeta lists meta that a page shows in a special form or not at all.
+// hiddenMeta lists the meta keys that a page shows in a special form or not at all.
 var hiddenMeta = map[string]bool{terms.CallNote: true, terms.Beside: true, terms.UsageNote: true, "answer": true}
 
 // An allowance is the number of bytes that may still be shown.
 type allowance int
 
-// take returns the beginning of s that may be shown.
+// take returns the beginning of s that may still be shown, and reduces the allowance.
 func (a *allowance) take(s string) string {
 	if n := int(max(*a, 0)); len(s) > n {
 		for n > 0 && !utf8.RuneStart(s[n]) {

@@ -19,13 +19,13 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// An activity sums up runs.
+// An activity summarizes several runs.
 type activity struct {
 	Runs, Failed, Waiting int
-	kinds                 map[string]int // of failures
+	kinds                 map[string]int // number of failures by kind
 	Cost                  budget.Total
 	most                  float64         // cost of the most expensive run in USD, if counted
-	lasted                []time.Duration // of the runs with a result
+	lasted                []time.Duration // durations of the runs with a result
 }
 
 func (a *activity) add(run journal.RunInfo) {
@@ -49,7 +49,7 @@ func (a *activity) add(run journal.RunInfo) {
 	}
 }
 
-// Lasted returns the p-th percentile of the durations of runs with a result, by nearest rank, or "".
+// Lasted returns the p-th percentile, by nearest rank, of the durations of runs with a result, or "" if there are none.
 func (a *activity) Lasted(p int) string {
 	if len(a.lasted) == 0 {
 		return ""
@@ -65,36 +65,36 @@ func (a *activity) lastedP(p int) time.Duration {
 	return percentile(a.lasted, p)
 }
 
-// A period has the figures of the days up to today, in UTC.
+// A period holds the figures of the last days up to today, in UTC.
 type period struct {
 	From time.Time // 00:00 of the first day
 	All  activity
 	days []activity
-	by   map[string]*period // by pipeline; nil within one
-	Cut  int                // number of runs read, if there are more
+	by   map[string]*period // periods by pipeline; nil in the period of a pipeline
+	Cut  int                // number of runs read, if there are more in the period
 
-	Others int // runs of further pipelines
+	Others int // number of runs of pipelines that are not listed
 
 	paid []journal.RunInfo // the newest runs with a cost, up to a limit
 	need []journal.RunInfo // the newest runs that need a person
 }
 
-// choices are the periods in days that a page offers, shortest first.
+// choices are the lengths of periods, in days, that a page offers, shortest first.
 var choices = []int{7, 30, 90}
 
 const (
-	mostOfPeriod = 5000 // runs read for an overview
+	mostOfPeriod = 5000 // maximum number of runs read for an overview
 	pageOfPeriod = 500
 
-	mostPipelines = 200 // pipelines of an overview; others are only in the sums
+	mostPipelines = 200 // maximum number of pipelines in an overview; others count only in the totals
 )
 
-// needs reports whether a run in the state needs a person to continue.
+// needs reports whether a run in this state needs a person before it can continue.
 func needs(s journal.State) bool {
 	return s != journal.Done && s != journal.Running && s != journal.Canceled
 }
 
-// Limits on the single runs that an overview reads.
+// Limits on the runs that an overview reads individually.
 const (
 	mostPaid    = 100
 	stepsOfPaid = 2000
@@ -103,7 +103,7 @@ const (
 	mostKinds   = 8
 )
 
-// spenders sums up the cost of the newest runs by model.
+// spenders returns the total cost of the newest runs for each model.
 func (p *period) spenders(ctx context.Context, v View) (all []view.Spender, err error) {
 	for _, run := range p.paid {
 		steps, err := v.Journal.Steps(ctx, run.ID)
@@ -119,17 +119,17 @@ func (p *period) spenders(ctx context.Context, v View) (all []view.Spender, err 
 	return all[:min(len(all), mostModels)], nil
 }
 
-// Paid counts the runs of spenders.
+// Paid returns the number of runs that spenders reads.
 func (p *period) Paid() int { return len(p.paid) }
 
-// A failureKind is a kind of failure with its number of runs.
+// A failureKind is a kind of failure with the number of runs that failed in this way.
 type failureKind struct {
 	Kind  string
 	Runs  int
 	Chart chart
 }
 
-// Kinds are the kinds of failures in the period, the most frequent first.
+// Kinds returns the kinds of failures in the period, most frequent first.
 func (p *period) Kinds() (all []failureKind) {
 	for kind, n := range p.All.kinds {
 		m := measure{kind, func(a activity) float64 { return float64(a.kinds[kind]) }, func(a activity) string { return plural(a.kinds[kind], "run") }, false}
@@ -156,7 +156,7 @@ func (p *period) add(run journal.RunInfo) {
 	}
 }
 
-// since reads the runs of the last days, newest first, up to a limit.
+// since reads the runs of the last days, newest first, up to mostOfPeriod.
 func since(ctx context.Context, v View, q journal.Query, days int) (*period, error) {
 	const day = 24 * time.Hour
 	from := time.Now().UTC().Truncate(day).Add(-time.Duration(days-1) * day)
@@ -202,20 +202,20 @@ type chart struct {
 	From, To      time.Time // the first and the last day
 }
 
-// A column is a day, drawn from the bottom of its chart.
+// A column represents a day, drawn upward from the bottom of its chart.
 type column struct {
 	X, Y, W, H int
-	BadY, BadH int // the part that failed
+	BadY, BadH int // the part of the column that represents failed runs
 	Text       string
-	URL        string // that day's runs
+	URL        string // address of the list of that day's runs
 }
 
-// A measure is the figure of a day that a chart shows.
+// A measure is the daily figure that a chart shows.
 type measure struct {
 	name  string
 	value func(activity) float64
 	words func(activity) string
-	bad   bool // highlights the failed runs
+	bad   bool // highlight the failed runs
 }
 
 var (
@@ -224,10 +224,10 @@ var (
 	timeADay = measure{"Duration (p95)", func(a activity) float64 { return a.lastedP(95).Seconds() }, func(a activity) string { return progress.Duration(a.lastedP(95)) }, false}
 )
 
-// widest is the widest column of a chart.
+// widest is the maximum width of a chart's columns.
 const widest = 52
 
-// chart draws the days.
+// chart draws a chart of the period's days.
 func (p *period) chart(m measure, pipeline string, width, height int) chart {
 	c := chart{Name: m.name, Width: width, Height: height, From: p.From, To: p.From.AddDate(0, 0, len(p.days)-1)}
 	most := 0.0
@@ -267,24 +267,24 @@ func costOf(a activity) string {
 	return cmp.Or(money.Cost(a.Cost.USD, a.Cost.Estimated, a.Cost.Possible.USD), "0") + " USD"
 }
 
-// Since returns the first day of the period for a filter.
+// Since returns the first day of the period in the form that a filter expects.
 func (p *period) Since() string { return p.From.Format(time.DateOnly) }
 
-// Costs reports whether any run cost something.
+// Costs reports whether any of the runs has cost something.
 func (p *period) Costs() bool { return p.All.Cost.USD > 0 }
 
-// RunsChart and CostChart draw the days of the period.
+// RunsChart and CostChart draw charts of the number of runs and of their cost per day.
 func (p *period) RunsChart(pipeline string) chart { return p.chart(runsADay, pipeline, 540, 90) }
 
 func (p *period) CostChart(pipeline string) chart { return p.chart(usdADay, pipeline, 540, 90) }
 
 func (p *period) TimeChart(pipeline string) chart { return p.chart(timeADay, pipeline, 540, 90) }
 
-// overview is the page of recent figures.
+// overview is the page that shows recent figures.
 type overview struct {
 	*period
 	Days      int
-	Choices   []int // of Days
+	Choices   []int // possible values of Days
 	Pipelines []summary
 	Need      runsTable // the newest runs that need a person
 	Spent     []view.Spender
@@ -292,7 +292,7 @@ type overview struct {
 	Budgets   []view.Budget
 }
 
-// summary is a pipeline in the overview.
+// A summary is a pipeline's entry in the overview.
 type summary struct {
 	Name        string
 	Description string
@@ -300,7 +300,7 @@ type summary struct {
 	Chart chart
 }
 
-// overview shows runs, failures, costs and durations by day and by pipeline.
+// overview shows the number of runs, failures, costs and durations by day and by pipeline.
 func (p *pages) overview(w http.ResponseWriter, r *http.Request, v View) error {
 	days, err := daysOf(r)
 	if err != nil {
@@ -353,7 +353,7 @@ func (p *pages) overview(w http.ResponseWriter, r *http.Request, v View) error {
 	return v.show(w, r, "overview", p.live(frame{Title: "Overview", Here: "overview", Body: body}, "/runs?"))
 }
 
-// daysOf reads the number of days of a page.
+// daysOf returns the number of days that a page covers, from the request.
 func daysOf(r *http.Request) (int, error) {
 	given := r.URL.Query().Get("days")
 	if given == "" {
@@ -374,13 +374,13 @@ func (p *pages) selects(filter url.Values) (q journal.Query, err error) {
 	return q, nil
 }
 
-// A Purse is the daily limit of a request's sender, and the amount spent today (UTC).
+// A Purse is the caller's daily limit and the amount spent today (UTC).
 type Purse struct{ Spent, Limit float64 }
 
 // Left returns the amount that may still be spent.
 func (p *Purse) Left() float64 { return max(p.Limit-p.Spent, 0) }
 
-// Filled returns the spent part, of 160.
+// Filled returns the spent share of the limit, from 0 to 160.
 func (p *Purse) Filled() int {
 	if p.Spent >= p.Limit {
 		return barWidth

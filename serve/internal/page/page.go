@@ -21,52 +21,52 @@ import (
 
 // Config configures Handler. View is required.
 type Config struct {
-	// View returns the view of the sender of a request.
+	// View returns the view of the caller who sent a request.
 	View func(*http.Request) View
-	// Fail answers a request with an error. If it is nil, an error page reveals only that a run or a node does not exist.
+	// Fail replies to a request with an error. If it is nil, an error page is sent, which reveals only that a run or a node does
+	// not exist.
 	Fail func(http.ResponseWriter, *http.Request, error)
-	// Select reads the query of a list of runs; nil selects all.
+	// Select returns the query for a list of runs from URL parameters. Nil selects all runs.
 	Select func(url.Values) (journal.Query, error)
-	// API is the path of the API of package serve, such as "/v1", whose streams update the pages.
-	// Without it the pages poll every 2 seconds.
+	// API is the path of package serve's API, such as "/v1". Pages are updated from its event streams. If it is empty, pages poll
+	// every 2 seconds.
 	API string
-	// Design shows the components of the pages at /design.
+	// Design adds a page /design that shows the components of the pages.
 	Design bool
 }
 
-// A View is a caller's access: the journal as the caller sees it, and the allowed actions.
+// A View defines what a caller can see and do: the journal as the caller sees it, and the actions that are allowed.
 type View struct {
-	// Journal has the runs. Only its reading methods are called.
+	// Journal contains the runs. Only its reading methods are called.
 	Journal journal.Journal
 	// Tenant distinguishes runs with the same id in different journals. It may be empty.
 	Tenant string
-	// Answer answers a question of a run. Nil allows no answers.
+	// Answer answers a question of a run. If nil, questions cannot be answered.
 	Answer func(ctx context.Context, run string, a api.Answer) error
-	// Resume resumes a run that has stopped, and Cancel cancels one that is not over. Nil
-	// allows neither.
+	// Resume resumes a run that has stopped, and Cancel cancels a run that is not over. If nil, the action is not offered.
 	Resume func(ctx context.Context, run string, how api.Resume) error
 	Cancel func(ctx context.Context, run string) error
-	// Remove deletes a run that has stopped. Nil deletes none.
+	// Remove deletes a run that has stopped. If nil, runs cannot be deleted.
 	Remove func(ctx context.Context, run string) error
-	// Force permits resuming a run although its pipeline changed.
+	// Force permits resuming a run even if its pipeline has changed.
 	Force bool
-	// Pipelines returns the published pipelines. Nil shows only pipelines that have runs.
+	// Pipelines returns the published pipelines. If nil, only pipelines that have runs are shown.
 	Pipelines func() ([]Pipeline, error)
-	// Start starts a run with an id. A second equal request does nothing. Nil starts none.
+	// Start starts a run with an id. Repeating an identical request does nothing. If nil, runs cannot be started.
 	Start func(ctx context.Context, id string, req api.Start) error
-	// Fork starts a run with an id that repeats a step of another run. Without an id it only predicts what the fork would do. Nil
-	// forks none.
+	// Fork starts a run with the given id that repeats a step of another run. Without an id, it only predicts what the fork would
+	// do. If nil, runs cannot be forked.
 	Fork func(ctx context.Context, run, at, id string) (*Forecast, error)
-	// Purse returns the sender's daily limit and spending, or nil without a limit. Purse may be nil.
+	// Purse returns the caller's daily limit and spending, or nil if there is no limit. Purse may be nil.
 	Purse func(ctx context.Context) (*Purse, error)
-	// Budgets returns the budgets over several runs that the sender may see. It may be nil.
+	// Budgets returns the shared budgets that the caller may see. It may be nil.
 	Budgets func(ctx context.Context) ([]view.Budget, error)
-	// Searches are the capabilities that search documents, and Search calls one. Without any there is no search page.
+	// Searches are the capabilities that search documents; Search calls one of them. If there are none, there is no search page.
 	Searches []string
 	Search   func(*http.Request, api.Search) (api.Found, error)
-	// LogOut is the path of a form that ends the sender's session. It is empty without a session.
+	// LogOut is the path of a form that ends the caller's session. It is empty if there is no session.
 	LogOut string
-	// Runs reports whether Resume knows the pipeline of a run; nil means yes.
+	// Runs reports whether Resume can resume a run, because its pipeline is known. Nil means that it always can.
 	Runs func(journal.RunInfo) bool
 }
 
@@ -82,21 +82,21 @@ var (
 	templates = template.Must(template.New("").Funcs(functions).ParseFS(sources, "templates/*.html"))
 )
 
-// pages is the handler.
+// pages is the handler that Handler returns.
 type pages struct {
 	Config
-	busy sync.Map // by tenant and path of a changing request: a channel that is closed when it is done
+	busy sync.Map // requests in progress that change something, by tenant and path: a channel that is closed when the request is done
 	last atomic.Pointer[compared]
 }
 
-// Patterns are the http.ServeMux patterns under which the pages are served.
+// Patterns are the http.ServeMux patterns of the pages.
 var Patterns = []string{
 	"GET /{$}", "GET /runs/{id}", "GET /runs/{id}/step", "GET /runs/{id}/nodes/{node}", "GET /questions",
 	"GET /overview", "GET /pipelines/{name...}", "POST /pipelines/{name}", "GET /compare", "POST /runs/{id}/answers", "POST /runs/{id}/resume", "POST /runs/{id}/cancel", "POST /runs", "GET /runs/{id}/trace", "GET /runs/{id}/result", "GET /search", "POST /search", "GET /design", "GET /chats/{chat}", "GET /runs/{id}/fork", "POST /runs/{id}/fork", "GET /assets/{file}",
 }
 
-// Handler returns the pages. It serves Patterns. Check changing requests for cross-origin use first, for example with
-// http.CrossOriginProtection.
+// Handler returns a handler that serves Patterns. Before it, check requests that change something for cross-origin use, for
+// example with http.CrossOriginProtection.
 func Handler(cfg Config) http.Handler {
 	p := &pages{Config: cfg}
 	mux := http.NewServeMux()
@@ -107,7 +107,7 @@ func Handler(cfg Config) http.Handler {
 		mux.HandleFunc(Patterns[i], p.serve(handle))
 	}
 	files, err := fs.Sub(assets, "assets")
-	if err != nil { // it is embedded
+	if err != nil { // cannot fail: the file is embedded
 		panic(err)
 	}
 	served := http.StripPrefix("/assets/", http.FileServerFS(files))
@@ -142,27 +142,27 @@ func problemOf(err error) *api.Problem {
 		Detail: "The page cannot be shown: the journal does not answer as it should. The log of the server may say why."}
 }
 
-// Fail answers a request with an error page. For an unknown caller the page asks for a token, which it posts to /login in the
-// field "token".
+// Fail replies with an error page. If the caller is unknown, the page asks for a token and posts it to /login in the field
+// "token".
 func Fail(w http.ResponseWriter, p *api.Problem) {
 	if err := show(w, p.Status, "problem", frame{Title: p.Title, Body: p}); err != nil {
 		http.Error(w, p.Error(), p.Status)
 	}
 }
 
-// frame is shared by all pages.
+// frame is the part that all pages have in common.
 type frame struct {
 	Title  string
-	Here   string // the entry of the menu
-	Stream string // events that change the page
+	Here   string // menu entry of the page
+	Stream string // address of the event stream that updates the page
 	LogOut string // View.LogOut
 	Finds  bool   // documents can be searched
-	Waits  int    // runs waiting for an answer, at most mostWaits
-	Poll   bool   // the page polls every 2 seconds, because it has no stream or one too long to read from its start
+	Waits  int    // number of runs waiting for an answer, at most mostWaits
+	Poll   bool   // poll every 2 seconds, because there is no stream, or one that is too long to read from its start
 	Body   any
 }
 
-// live lets a page follow a stream of the API, or poll if there is no API.
+// live makes a page follow an event stream of the API, or poll if there is no API.
 func (p *pages) live(f frame, stream string) frame {
 	if f.Poll = p.API == ""; !f.Poll {
 		f.Stream = p.API + stream
@@ -170,10 +170,10 @@ func (p *pages) live(f frame, stream string) frame {
 	return f
 }
 
-// mostWaits is the maximum number of waiting runs shown in the menu.
+// mostWaits is the maximum number of waiting runs that the menu shows.
 const mostWaits = 100
 
-// show renders a page for the sender of a request.
+// show renders a page for the caller who sent a request.
 func (v View) show(w http.ResponseWriter, r *http.Request, name string, f frame) error {
 	waiting, err := v.Journal.Runs(r.Context(), journal.Query{States: []journal.State{journal.Waiting}, Limit: mostWaits})
 	if err != nil {
@@ -191,7 +191,7 @@ func (f frame) Count() string {
 	return count(f.Waits)
 }
 
-// show renders a page. Nothing is written if that fails.
+// show renders a page. Nothing is written if rendering fails.
 func show(w http.ResponseWriter, status int, name string, f frame) error {
 	var out bytes.Buffer
 	if err := render(&out, name, f); err != nil {
@@ -205,7 +205,7 @@ func show(w http.ResponseWriter, status int, name string, f frame) error {
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(out.Bytes()) // the browser may be gone
+	_, _ = w.Write(out.Bytes()) // an error means that the browser is gone
 	return nil
 }
 
@@ -217,6 +217,6 @@ func render(out *bytes.Buffer, name string, f frame) error {
 	}
 	return templates.ExecuteTemplate(out, "frame", struct {
 		frame
-		HTML template.HTML // that a template has escaped
+		HTML template.HTML // a template has already escaped it
 	}{f, template.HTML(body.String())})
 }

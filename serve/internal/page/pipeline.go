@@ -22,36 +22,36 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// A Pipeline is one that a server publishes.
+// A Pipeline is a pipeline that a server publishes.
 type Pipeline struct {
 	api.Pipeline
 	Shape []journal.Part
-	Price func() view.Price // the maximum cost of a run
+	Price func() view.Price // returns the maximum cost of a run
 }
 
-// pipelinePage is a pipeline with its runs.
+// pipelinePage is the page of a pipeline and its runs.
 type pipelinePage struct {
 	*period
 	Name      string
 	Days      int
 	Choices   []int
-	Published *Pipeline // nil if it is not published here
+	Published *Pipeline // nil if the pipeline is not published here
 	Drawing   *drawing
-	Start     *start // nil if the sender may not start it
+	Start     *start // nil if the caller may not start the pipeline
 	Last      runsTable
 	Trend     *trend
 }
 
-// start is the form that starts a run.
+// start is the form with which a run is started.
 type start struct {
 	URL  string
-	Open bool // the form is unfolded: nothing has run yet
+	Open bool // the form is unfolded because nothing has run yet
 	Form answers.Form
-	ID   string   // id of the run, so that it is started once
-	Cost activity // activity of the last ended runs
+	ID   string   // id of the run, so that sending the form twice starts only one run
+	Cost activity // summary of the last ended runs
 }
 
-// Price describes the cost of runs, "" if none has ended.
+// Price describes what runs cost, or returns "" if none has ended.
 func (s *start) Price() string {
 	if s.Cost.Runs == 0 {
 		return ""
@@ -59,7 +59,7 @@ func (s *start) Price() string {
 	return "A run cost " + meanCost(s.Cost) + " on average, at most " + cmp.Or(money.USD(s.Cost.most, false), "0") + " USD (" + plural(s.Cost.Runs, "run") + ")."
 }
 
-// published returns the published pipelines by name.
+// published returns the published pipelines, by name.
 func (v View) published() (map[string]*Pipeline, error) {
 	if v.Pipelines == nil {
 		return nil, nil
@@ -72,7 +72,7 @@ func (v View) published() (map[string]*Pipeline, error) {
 	return out, err
 }
 
-// pipeline shows a pipeline, its runs, and a form that starts one.
+// pipeline shows a pipeline, its runs, and a form to start another run.
 func (p *pages) pipeline(w http.ResponseWriter, r *http.Request, v View) error {
 	name := r.PathValue("name")
 	days, err := daysOf(r)
@@ -120,7 +120,7 @@ func (p *pages) pipeline(w http.ResponseWriter, r *http.Request, v View) error {
 	return v.show(w, r, "pipeline", p.live(frame{Title: name, Here: "overview", Body: body}, "/runs?"+url.Values{"pipeline": {name}}.Encode()))
 }
 
-// formOf returns the form for a pipeline's input, which is empty without inputs.
+// formOf returns the form for a pipeline's input. The form is empty if the pipeline has no inputs.
 func formOf(schema json.RawMessage) answers.Form {
 	var in struct {
 		Properties map[string]json.RawMessage `json:"properties"`
@@ -134,7 +134,7 @@ func formOf(schema json.RawMessage) answers.Form {
 // rowsOfPipeline is the number of runs on the page of a pipeline.
 const rowsOfPipeline = 20
 
-// ended sums up the runs that have a result or failed.
+// ended summarizes the runs that have a result or failed.
 func ended(runs []journal.RunInfo) (out activity) {
 	for _, run := range runs {
 		if run.State == journal.Done || run.State == journal.Failed {
@@ -152,7 +152,7 @@ func meanCost(a activity) string {
 	return costOf(mean)
 }
 
-// start starts a run from the fields of a form. The form contains the id, so a form sent twice starts one run.
+// start starts a run from the fields of a form. The form contains the run's id, so sending it twice starts only one run.
 func (p *pages) start(w http.ResponseWriter, r *http.Request, v View) error {
 	if v.Start == nil {
 		return &api.Problem{Type: problems.Forbidden, Title: "Forbidden", Status: http.StatusForbidden, Detail: "You may not start runs here."}
@@ -204,7 +204,7 @@ type trend struct {
 	Y             []tick
 }
 
-// trendOf reads the evaluations among runs, the newest first. It is nil for fewer than two.
+// trendOf reads the evaluations among runs, newest first. It returns nil for fewer than two.
 func trendOf(ctx context.Context, v View, runs []journal.RunInfo) (*trend, error) {
 	t := &trend{Width: plotLeft + plotWidth + 20, Height: plotTop + plotHeight + 20}
 	y := scale{1, 0}

@@ -18,7 +18,7 @@ type plot struct {
 	Score         string
 	Width, Height int
 	Points        []point
-	Frontier      string // the path through the evaluations that no other beats in both
+	Frontier      string // SVG path through the evaluations that no other beats in both cost and score
 	X, Y          []tick
 }
 
@@ -38,7 +38,7 @@ type tick struct {
 	Text string
 }
 
-// The place of the plot within its drawing.
+// Position of the plot within its drawing.
 const (
 	plotLeft, plotTop     = 46, 12
 	plotWidth, plotHeight = 560, 190
@@ -46,8 +46,8 @@ const (
 	mostPoints = 30
 )
 
-// plotOf plots the evaluations of the same pipeline with the same number of cases, and the baseline. It is nil without costs or
-// with only one evaluation.
+// plotOf plots the evaluations of the same pipeline with the same number of cases, and the baseline. It returns nil if costs are
+// unknown or there is only one evaluation.
 func plotOf(ctx context.Context, v View, info journal.RunInfo, e *evaluated) (*plot, error) {
 	if len(e.Scores) == 0 {
 		return nil, nil
@@ -91,7 +91,7 @@ func plotOf(ctx context.Context, v View, info journal.RunInfo, e *evaluated) (*p
 	return p, nil
 }
 
-// lay places the points.
+// lay computes the positions of the points.
 func (p *plot) lay() {
 	slices.SortFunc(p.Points, func(a, b point) int {
 		return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(b.Estimate.Mean, a.Estimate.Mean))
@@ -122,18 +122,18 @@ func (p *plot) lay() {
 	}
 }
 
-// The size of the names in a plot, in its units.
+// Sizes of the names in a plot, in drawing units.
 const (
 	charOfPlot  = 6.2
 	lineOfPlot  = 13
-	mostOfName  = 22 // characters
+	mostOfName  = 22 // maximum characters of a name
 	stepsOfName = 14 // maximum number of lines by which a name moves
 )
 
-// name places the names of the points as near as possible without overlapping names or points: right or left of the point, above
-// or below.
+// name places the name of each point as near to it as possible, to the right or left, above or below, so that names overlap
+// neither points nor each other.
 func (p *plot) name() {
-	type area struct{ x, y, w float64 } // a line of text; y is its base line
+	type area struct{ x, y, w float64 } // the area of a line of text; y is its baseline
 	var taken []area
 	for _, q := range p.Points {
 		taken = append(taken, area{q.X - 5, q.Y + 5, 10})
@@ -164,7 +164,7 @@ func (p *plot) name() {
 	}
 }
 
-// pathTo continues a line to a point.
+// pathTo extends an SVG path with a line to a point.
 func pathTo(path string, x, y float64) string {
 	if path == "" {
 		return fmt.Sprintf("M%.1f %.1f", x, y)

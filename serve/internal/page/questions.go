@@ -17,23 +17,23 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// question is an open question, with its form.
+// question is an open question with its form.
 type question struct {
 	journal.Question
 	Form    answers.Form
-	Answers bool   // it can be answered here
-	Inbox   bool   // the next question is shown after its answer
-	Saw     *saw   // nil without a tool call
-	Parent  string // the parent that asks the question too, and is answered instead
+	Answers bool   // the question can be answered on the page
+	Inbox   bool   // the next question is shown after this one is answered
+	Saw     *saw   // nil if the question is not about a tool call
+	Parent  string // the parent run that asks the same question and is to be answered instead
 }
 
-// saw is the context in which an agent wants to call a tool, and the call.
+// saw is a tool call that an agent wants to make, with the conversation that led to it.
 type saw struct {
 	Request, Said string
 	toolCall
 }
 
-// Blank returns the text before the blank of a choice, nil if it has none.
+// Blank returns a choice's text before its blank, or nil if it has no blank.
 func (question) Blank(choice string) *string {
 	if before, blank := ask.Blank(choice); blank {
 		return &before
@@ -41,7 +41,7 @@ func (question) Blank(choice string) *string {
 	return nil
 }
 
-// Once returns the choices that answer only this question, without choices with a blank.
+// Once returns the choices that answer only this question, except those with a blank.
 func (q question) Once() []string {
 	return slices.DeleteFunc(slices.Clone(q.Choices), func(choice string) bool {
 		return q.Blank(choice) != nil || slices.Contains(q.Standing, choice)
@@ -57,7 +57,7 @@ func questionOf(q journal.Question) question {
 	return out
 }
 
-// Diff returns the changes of an edit, nil for other calls.
+// Diff returns the changes that an edit would make. It returns nil for other calls.
 func (q question) Diff() []line {
 	if q.Saw == nil {
 		return nil
@@ -65,17 +65,17 @@ func (q question) Diff() []line {
 	return q.Saw.Diff
 }
 
-// mostAnswered is the maximum number of answers on a run's page; the latest are shown.
+// mostAnswered is the maximum number of answered questions on a run's page; the latest are shown.
 const mostAnswered = 50
 
-// Limits on the open questions on a page. Further questions are shown once these are answered.
+// Limits on the open questions on a page. Further questions are shown once these have been answered.
 const (
 	mostOpen  = 50
 	openBytes = 1 << 20
 )
 
-// openOf returns the first open questions of a run, or of all runs, and whether there are more. For all runs, it leaves out
-// children's questions, because their parents ask them.
+// openOf returns the first open questions of a run, or of all runs, and reports whether there are more. Among all runs,
+// children's questions are omitted, because their parents ask the same questions.
 func openOf(ctx context.Context, v View, run string) (open []question, more bool, err error) {
 	page, more, err := view.Page(func(yield func(journal.Question, error) bool) {
 		for q, err := range v.Journal.EachQuestion(ctx, journal.QuestionQuery{Run: run, Open: true}) {
@@ -94,10 +94,11 @@ func openOf(ctx context.Context, v View, run string) (open []question, more bool
 	return open, more, err
 }
 
-// childPrefix begins the ids of runs that other runs have started.
+// childPrefix is the prefix of the ids of runs that other runs have started.
 const childPrefix = "child-"
 
-// parentOf returns the run that has started a child. It is nil for other runs, and if the journal does not have it.
+// parentOf returns the run that started a child run. It returns nil for runs that are not children, and if the journal does not
+// have the parent.
 func parentOf(ctx context.Context, v View, id string) (info *journal.RunInfo, err error) {
 	if strings.HasPrefix(id, childPrefix) {
 		if info, err = known(ctx, v, id); info != nil {
@@ -107,7 +108,7 @@ func parentOf(ctx context.Context, v View, id string) (info *journal.RunInfo, er
 	return info, err
 }
 
-// known returns the run with exactly the id, nil if there is none.
+// known returns the run with exactly this id, or nil.
 func known(ctx context.Context, v View, id string) (*journal.RunInfo, error) {
 	info, err := find(ctx, v, id)
 	var p *api.Problem
@@ -123,9 +124,9 @@ func known(ctx context.Context, v View, id string) (*journal.RunInfo, error) {
 // asked lists the questions of a run.
 type asked struct {
 	Open     []question
-	More     bool               // open questions that are not shown
-	Answered []journal.Question // the latest
-	Earlier  int                // answers that are not shown
+	More     bool               // there are open questions that are not shown
+	Answered []journal.Question // latest answered questions
+	Earlier  int                // number of answered questions that are not shown
 }
 
 // askedOf returns the questions of a run.
@@ -143,7 +144,7 @@ func askedOf(ctx context.Context, v View, read *view.Run) (out asked, err error)
 	return out, err
 }
 
-// askedAt returns the question of a step, nil if it has asked none.
+// askedAt returns the question that a step has asked, or nil.
 func askedAt(ctx context.Context, v View, run, path string) (*journal.Question, error) {
 	for q, err := range v.Journal.EachQuestion(ctx, journal.QuestionQuery{Run: run, Path: path}) {
 		return &q, err
@@ -151,14 +152,14 @@ func askedAt(ctx context.Context, v View, run, path string) (*journal.Question, 
 	return nil, nil
 }
 
-// inbox is the page of all open questions.
+// inbox is the page that lists all open questions.
 type inbox struct {
 	Questions []question
-	More      bool // that are not shown
+	More      bool // there are questions that are not shown
 	Answers   bool
 }
 
-// questions shows the open questions of all runs, the oldest first.
+// questions shows the open questions of all runs, oldest first.
 func (p *pages) questions(w http.ResponseWriter, r *http.Request, v View) error {
 	body := inbox{Answers: v.Answer != nil}
 	var err error
@@ -171,7 +172,7 @@ func (p *pages) questions(w http.ResponseWriter, r *http.Request, v View) error 
 	return v.show(w, r, "questions", p.live(frame{Title: "Questions", Here: "questions", Body: body}, "/questions?limit="+strconv.Itoa(mostOpen)))
 }
 
-// fieldOf is the prefix of field names in a form, so that no property can have the name of another input.
+// fieldOf is the prefix of the names of a form's fields, so that no property has the same name as another input.
 const fieldOf = "field."
 
 // maxForm is the maximum size of a form.

@@ -15,37 +15,36 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// runPage is a run.
+// runPage is the page of a run.
 type runPage struct {
 	runRow
 	Results int          // current number of steps with a result
-	Cost    budget.Total // now
+	Cost    budget.Total // current cost
 	Failed  bool
-	At      string  // path of the failed step, with lane labels
+	At      string  // path of the failed step, containing the labels of lanes
 	Read    []piece // nodes that the failed step read
 	Retry   []string
-	Retried budget.Usage // what they cost before
+	Retried budget.Usage // previous cost of the steps that resuming repeats
 	Result  *piece
 	Asked   asked
-	Parent  *journal.RunInfo // that started it, if the journal has it
+	Parent  *journal.RunInfo // run that started this one, if it is in the journal
 	Tree    tree
-	Answers bool   // questions can be answered
-	Resumes bool   // it can be resumed here
-	Regains bool   // its lost lanes can be repeated here
-	Dir     string // directory of the command that started it, if it is not resumed here
-	Forces  bool   // it was refused, and can be resumed here with the current pipeline
-	Cancels bool   // it can be canceled here
-	// Forecast estimates the remaining time of a running run. It is nil without earlier runs.
+	Answers bool   // questions can be answered on the page
+	Resumes bool   // the run can be resumed on the page
+	Regains bool   // the run's lost lanes can be repeated on the page
+	Dir     string // directory of the command that started the run, if it cannot be resumed on the page
+	Forces  bool   // the run was refused, and can be resumed on the page with the current pipeline
+	Cancels bool   // the run can be canceled on the page
+	// Forecast estimates the remaining time of a running run. It is nil if there are no earlier runs.
 	Forecast *forecast
 	*view.Glance
-	Within *within // a search within it
+	Within *within // a search within the run
 }
 
 // Seen identifies the last stop of the run.
 func (b runPage) Seen() string { return seen(b.RunInfo) }
 
-// Stopped reports whether the run stopped in a way that is neither a result, nor a
-// failure, nor a question.
+// Stopped reports whether the run has stopped without a result, a failure or a question.
 func (b runPage) Stopped() bool {
 	return view.Resumable(b.State) && b.State != journal.Failed
 }
@@ -110,7 +109,7 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 	return v.show(w, r, "run", f)
 }
 
-// look adds the summary of the run and the results of a search in it.
+// look adds the summary of the run, and the results of a search in it.
 func (b *runPage) look(ctx context.Context, v View, read *view.Run, query url.Values) (err error) {
 	for i := range b.Asked.Open {
 		if b.Asked.Open[i].Answers = b.Answers; b.Parent != nil && !view.Over(b.Parent.State) {
@@ -118,19 +117,19 @@ func (b *runPage) look(ctx context.Context, v View, read *view.Run, query url.Va
 		}
 	}
 	if words := query.Get("q"); strings.TrimSpace(words) != "" {
-		after, _ := strconv.ParseInt(query.Get("after"), 10, 64) // 0 if it is none
+		after, _ := strconv.ParseInt(query.Get("after"), 10, 64) // 0 if the value is not a number
 		if b.Within, err = searchWithin(ctx, v, read, words, after); err != nil {
 			return err
 		}
 		b.Tree.Within = b.Within
 	}
-	if b.Glance, err = read.Glance(ctx); b.Glance != nil && isEvaluation(read.RunInfo) { // its report covers its cases
+	if b.Glance, err = read.Glance(ctx); b.Glance != nil && isEvaluation(read.RunInfo) { // an evaluation's report already covers its cases
 		b.Glance = &view.Glance{Spent: b.Spent}
 	}
 	return err
 }
 
-// find returns the run with exactly the id.
+// find returns the run with exactly this id.
 func find(ctx context.Context, v View, id string) (journal.RunInfo, error) {
 	info, err := v.Journal.Find(ctx, id)
 	if err == nil && info.ID != id || errors.As(err, new(*journal.AmbiguousError)) {
@@ -142,7 +141,7 @@ func find(ctx context.Context, v View, id string) (journal.RunInfo, error) {
 	return info, err
 }
 
-// retried sums up the cost of the steps that resuming retries.
+// retried returns the total cost so far of the steps that resuming would repeat.
 func retried(read *view.Run) (out budget.Usage) {
 	for _, s := range read.All {
 		if slices.Contains(read.Retry, s.Path) {
@@ -152,7 +151,7 @@ func retried(read *view.Run) (out budget.Usage) {
 	return out
 }
 
-// explain finds the input of the failed step and the effect of resuming.
+// explain determines what the failed step read and what resuming would do.
 func (b *runPage) explain(ctx context.Context, v View) error {
 	const most = 20
 	b.Retry = b.RunInfo.Retry[:min(len(b.RunInfo.Retry), most)]

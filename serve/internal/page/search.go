@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// searching is the page that searches documents.
+// searching is the page for searching documents.
 type searching struct {
 	api.Search
 	Searches []string
@@ -19,13 +19,13 @@ type searching struct {
 	Asked    bool
 }
 
-// hit is a passage as the page shows it.
+// A hit is a passage as the page shows it.
 type hit struct {
 	api.Hit
 	Rank int
 }
 
-// Hits are the passages with their ranks.
+// Hits returns the passages with their ranks.
 func (s searching) Hits() (all []hit) {
 	for i, h := range s.Found.Hits {
 		all = append(all, hit{h, i + 1})
@@ -33,10 +33,10 @@ func (s searching) Hits() (all []hit) {
 	return all
 }
 
-// Reranked reports whether a reranker placed the passages.
+// Reranked reports whether a reranker has ordered the passages.
 func (s searching) Reranked() bool { return len(s.Found.Hits) > 0 && s.Found.Hits[0].FusedRank > 0 }
 
-// Source is the place of a passage: file and lines.
+// Source returns where a passage is: the file and its lines.
 func (h hit) Source() string {
 	switch {
 	case h.Page > 0:
@@ -49,10 +49,10 @@ func (h hit) Source() string {
 	return h.File
 }
 
-// Part is a rank's share of the score.
+// Part returns the contribution of a rank to the score.
 func (hit) Part(rank int) string { return fmt.Sprintf("%.4f", 1/float64(60+rank)) }
 
-// search shows the form and, after it was sent, the passages. The form is posted, because searches cost money.
+// search shows the form and, once it has been sent, the passages. The form uses POST, because searches cost money.
 func search(w http.ResponseWriter, r *http.Request, v View) error {
 	if v.Search == nil {
 		return missing("No capability of this server searches documents, or you may not ask it.")

@@ -12,27 +12,27 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// A strip shows all lanes of a fan-out in starting order: one column for every few lanes, with the height of the longest and the
-// color of the worst.
+// A strip shows all lanes of a fan-out in the order in which they started. A column represents a few lanes; its height is the
+// duration of the longest, and its color the worst state among them.
 type strip struct {
-	Each    int           // lanes of a column
+	Each    int           // number of lanes per column
 	Paths   []stripPath   // the columns, by state
-	Median  time.Duration // median of the ended lanes
+	Median  time.Duration // median duration of the ended lanes
 	P95     time.Duration
 	Slowest journal.Branch
 }
 
-// stripPath draws the columns of a state.
+// stripPath is the SVG path of the columns in a state.
 type stripPath struct{ State, D string }
 
 const (
-	leastOfStrip  = 20     // lanes; fewer are visible in the tree
-	mostOfStrip   = 10_000 // lanes; more would take too long to read
+	leastOfStrip  = 20     // minimum number of lanes; fewer are visible in the tree
+	mostOfStrip   = 10_000 // maximum number of lanes; more would take too long to read
 	columns       = 500
 	heightOfStrip = 40
 )
 
-// stripOf reads the lanes directly below a path. It is nil without lanes, or with too few or too many.
+// stripOf reads the lanes directly below a path. It returns nil if there are too few or too many.
 func stripOf(ctx context.Context, read *view.Run, path string, top journal.Level) (*strip, error) {
 	if top.All < leastOfStrip || top.All > mostOfStrip || len(top.Branches) == 0 || !strings.HasPrefix(top.Branches[0].Path[len(path):], "[") {
 		return nil, nil
@@ -95,26 +95,26 @@ func worse(a, b journal.BranchState) bool {
 	return slices.Index(severity, a) > slices.Index(severity, b)
 }
 
-// percentile returns the p-th percentile of sorted values, by nearest rank.
+// percentile returns the p-th percentile, by nearest rank, of sorted values.
 func percentile(sorted []time.Duration, p int) time.Duration {
 	return sorted[max((len(sorted)*p+99)/100, 1)-1]
 }
 
-// Width and Height are the size of the drawing in pixels.
+// Width and Height return the size of the drawing in pixels.
 func (s *strip) Width() int { return 2 * columns }
 func (*strip) Height() int  { return heightOfStrip }
 
-// A forecast estimates a running run from earlier runs of its pipeline.
+// A forecast estimates the progress of a running run from earlier runs of its pipeline.
 type forecast struct {
-	Runs  int // earlier runs
-	Steps int // median of their steps
+	Runs  int // number of earlier runs
+	Steps int // median number of steps of these runs
 	Left  string
 }
 
 // runsOfForecast is the number of earlier runs that a forecast reads.
 const runsOfForecast = 20
 
-// forecastOf reads the durations of the last runs of the same pipeline. It is nil if none has a result.
+// forecastOf reads the durations of the last runs of the same pipeline. It returns nil if none of them has a result.
 func forecastOf(ctx context.Context, v View, info journal.RunInfo) (*forecast, error) {
 	before, err := v.Journal.Runs(ctx, journal.Query{Pipeline: info.Pipeline, States: []journal.State{journal.Done}, Limit: runsOfForecast})
 	if err != nil || len(before) == 0 || info.Pipeline == "" {

@@ -18,53 +18,53 @@ import (
 // A talk is the conversation of an agent, or the reply of one of its turns.
 type talk struct {
 	System   string
-	Tools    []string // offered when it began
+	Tools    []string // tools offered when the conversation started
 	Params   [][2]string
-	Earlier  int // omitted messages
+	Earlier  int // number of messages omitted
 	Messages []message
-	Running  bool // more may follow
+	Running  bool // more messages may follow
 }
 
-// message is a message of a conversation, with the results of the tools it calls.
+// A message is a message of a conversation, with the results of the tools that it calls.
 type message struct {
 	Role      string
 	Text      string
 	Reasoning string
-	Media     int // pictures and sounds
+	Media     int // number of pictures and sounds
 	Calls     []toolCall
-	Turn      *journal.Step // the turn that created it, or nil
+	Turn      *journal.Step // turn that created the message, or nil
 	URL       string        // address of the turn, "" in a file
 	By        string        // the model and its stop reason
 }
 
-// toolCall is a call of a tool.
+// A toolCall is a call of a tool.
 type toolCall struct {
 	Name   string
-	Arg    string // the argument that identifies the call
+	Arg    string // the argument that best identifies the call
 	Input  string
-	Diff   []line // of an edit
+	Diff   []line // lines changed by an edit
 	Result string
 	Failed bool
-	Done   bool              // it has a result
-	Step   *journal.Step     // nil if unknown
+	Done   bool              // the call has a result
+	Step   *journal.Step     // step of the call; nil if unknown
 	Asked  *journal.Question // the question whether the call may run; nil if not asked
 
 	id string
 }
 
-// Title returns the call in one line.
+// Title returns a description of the call in one line.
 func (c toolCall) Title() string { return strings.TrimSpace(c.Name + " " + c.Arg) }
 
-// Open reports whether a call is shown unfolded.
+// Open reports whether the call is shown unfolded.
 func (c toolCall) Open() bool { return len(c.Diff) > 0 || c.Failed || c.Asked != nil }
 
-// line is a line of a difference.
+// A line is a line of a difference.
 type line struct{ Sign, Text string }
 
 // mostMessages is the maximum number of messages on a page; the latest are shown.
 const mostMessages = 200
 
-// talkOf reads the conversation in the result of an agent, or the reply in the result of a turn. It is nil for other contents.
+// talkOf reads the conversation from an agent's result, or the reply from a turn's result. It returns nil for other contents.
 func talkOf(content json.RawMessage, left *allowance) *talk {
 	var found struct {
 		Conversation []llm.Message `json:"conversation"`
@@ -85,7 +85,7 @@ func talkOf(content json.RawMessage, left *allowance) *talk {
 	return t
 }
 
-// add adds messages and keeps the latest.
+// add adds messages. Only the latest are kept.
 func (t *talk) add(all []llm.Message, left *allowance) {
 	if n := len(all) - mostMessages; n > 0 {
 		t.Earlier += n
@@ -120,7 +120,7 @@ func (t *talk) detach() {
 	}
 }
 
-// answered attaches a result to its call.
+// answered attaches the result in a message to its call.
 func answered(talk []message, m llm.Message, left *allowance) bool {
 	for i := len(talk) - 1; i >= 0; i-- {
 		for j := range talk[i].Calls {
@@ -137,9 +137,9 @@ func (c *toolCall) answer(result string, failed bool, left *allowance) {
 	c.Result, c.Failed, c.Done = left.take(text.JSON(result)), failed, true
 }
 
-// agentTalk reads the conversation of the agent at a path, or nil without one. For a running agent it combines the opening with
-// the replies of its turns and the results of its tools. An ended agent has its conversation, perhaps shortened, in its result;
-// its latest turns add the time, the model and the cost of each message.
+// agentTalk reads the conversation of the agent at a path. It returns nil if there is none. For a running agent, it combines the
+// opening with the replies of the agent's turns and the results of its tools. The result of an ended agent contains its
+// conversation, possibly shortened; the agent's latest turns provide the time, the model and the cost of each message.
 func agentTalk(ctx context.Context, v View, run, path string, ended *talk, left *allowance) (*talk, error) {
 	opening, err := view.OpeningOf(ctx, v.Journal, run, path)
 	if opening == nil {
@@ -172,7 +172,7 @@ func agentTalk(ctx context.Context, v View, run, path string, ended *talk, left 
 				return nil, err
 			}
 			if reply == nil {
-				continue // it has not ended
+				continue // the turn has not ended
 			}
 			t.add([]llm.Message{reply.Message()}, left)
 			m := &t.Messages[len(t.Messages)-1]
@@ -201,13 +201,13 @@ func agentTalk(ctx context.Context, v View, run, path string, ended *talk, left 
 	return t, t.tools(ctx, v, run, tools, left)
 }
 
-// said returns the text of a reply for a message.
+// said returns the text of a reply as shown in a message.
 func said(r *llm.Reply) string {
 	m := r.Message()
 	return m.Text()
 }
 
-// tools adds calls' steps, their results if the conversation lacks them, and their approvals.
+// tools adds to calls their steps, their results if the conversation lacks them, and their approvals.
 func (t *talk) tools(ctx context.Context, v View, run string, steps map[string]*journal.Step, left *allowance) error {
 	asked, err := view.BriefQuestions(ctx, v.Journal, run)
 	if err != nil {
@@ -241,7 +241,7 @@ func (t *talk) tools(ctx context.Context, v View, run string, steps map[string]*
 	return nil
 }
 
-// stepsOfAgent returns the turns of an agent in their order, and its calls of tools by name.
+// stepsOfAgent returns the turns of an agent in order, and its tool calls by name.
 func stepsOfAgent(ctx context.Context, v View, run, path string) (turns []*journal.Step, tools map[string]*journal.Step, err error) {
 	o, err := v.Journal.Outline(ctx, run)
 	if err != nil {
@@ -288,7 +288,7 @@ func callOf(c llm.ToolCall, left *allowance) toolCall {
 // contextLines is the number of equal lines shown around a difference.
 const contextLines = 3
 
-// difference returns the differences between two texts, without long equal parts.
+// difference returns the differing lines of two texts, without long equal parts.
 func difference(before, after string) (out []line) {
 	all := text.Diff(strings.Split(strings.TrimSuffix(before, "\n"), "\n"), strings.Split(strings.TrimSuffix(after, "\n"), "\n"))
 	for i := 0; i < len(all); {

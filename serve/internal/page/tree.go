@@ -16,11 +16,11 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// part selects the shown part of a tree.
+// part selects the part of a tree to show.
 type part struct {
-	At   string // the path whose branches are shown, "" for the run
-	Only string // the state of the branches that are shown, "" for all
-	From string // the path of the first branch, "" for the first one
+	At   string // path whose branches are shown; "" for the run
+	Only string // state of the branches that are shown; "" for all
+	From string // path of the first branch shown; "" for the first branch of all
 
 	Graph bool // show the pipeline drawing instead of the tree
 }
@@ -35,25 +35,25 @@ type tree struct {
 	Run    string
 	Above  []crumb
 	Rows   []*row
-	rows   int // with those below others
-	inside int // rows of one branch
+	rows   int // number of rows, including rows below others
+	inside int // number of rows of one branch
 	Within *within
-	Counts []stateCount // counts of all branches directly below At
-	All    int          // branches right below At
-	Open   int          // steps without a result
-	Kept   int          // steps with one
+	Counts []stateCount // number of branches directly below At, by state
+	All    int          // number of branches directly below At
+	Open   int          // number of steps without a result
+	Kept   int          // number of steps with a result
 	Next   string       // first path on the next page
-	Hidden int          // branches after it
-	Strip  *strip       // of the lanes below At
-	// Drawing is nil if the tree is shown, or the pipeline cannot be drawn.
+	Hidden int          // number of branches from Next on
+	Strip  *strip       // strip of the lanes below At
+	// Drawing is nil if the tree is shown instead, or if the pipeline cannot be drawn.
 	Drawing *drawing
 	Span    span
 	Live    bool              // the run is running
-	Large   bool              // it has too many steps to read at once
-	forms   map[string]string // of each place in the pipeline, such as "map"
-	Costs   bool              // anything cost something
-	Rescued bool              // the run has its result, and no lane is missing
-	Paid    bool              // steps without a result are possibly paid
+	Large   bool              // the run has too many steps to read at once
+	forms   map[string]string // form of each place in the pipeline, such as "map"
+	Costs   bool              // a step has cost something
+	Rescued bool              // the run has a result, and no lane is missing
+	Paid    bool              // steps without a result may have been billed
 }
 
 // Kept is the number of results that resuming a failed run keeps.
@@ -72,10 +72,10 @@ func crumbs(ctx context.Context, lanes *view.Lanes, path string) (out []crumb, e
 	return out, nil
 }
 
-// Pauses counts the pauses that are folded.
+// Pauses returns the number of folded pauses.
 func (t tree) Pauses() int { return len(t.Span.idle) }
 
-// Zero is the end of a running step.
+// Zero returns the end of a running step.
 func (tree) Zero() time.Time { return time.Time{} }
 
 type crumb struct{ Name, Path string }
@@ -85,28 +85,28 @@ type stateCount struct {
 	N     int
 }
 
-// row is a branch in a tree.
+// A row is a branch in a tree.
 type row struct {
 	view.Row
 	Name string
 	Bar  *bar
-	More int    // hidden branches directly below it
-	In   []*row // branches right below it
+	More int    // number of hidden branches directly below it
+	In   []*row // rows of the branches directly below it
 	Fold bool   // initially folded
-	Here bool   // it failed the run
+	Here bool   // the run failed because of this branch
 
-	Failures string // address of the failed branches directly below it, or ""
+	Failures string // address of the list of failed branches directly below it, or ""
 	Of       *tree
 }
 
 const (
-	rowsOfTree = 100 // rows directly below the shown path
-	rowsInAll  = 160 // rows including those below
-	rowsInside = 8   // rows of an unfolded branch in a run with more steps than rowsInAll
-	rowsOpen   = 60  // initially unfolded rows
+	rowsOfTree = 100 // maximum number of rows directly below the shown path
+	rowsInAll  = 160 // maximum number of rows, including rows below others
+	rowsInside = 8   // maximum number of rows of an unfolded branch, in a run with more than rowsInAll steps
+	rowsOpen   = 60  // maximum number of initially unfolded rows
 )
 
-// readTree reads the part that a page shows.
+// readTree reads the part of a tree that a page shows.
 func readTree(ctx context.Context, read *view.Run, shown part) (tree, error) {
 	info := read.RunInfo
 	t := tree{part: shown, Run: info.ID, Live: info.State == journal.Running, Large: read.Large}
@@ -156,10 +156,10 @@ func readTree(ctx context.Context, read *view.Run, shown part) (tree, error) {
 	return t, t.list(ctx, read, top)
 }
 
-// list adds the rows of a level.
+// list adds a row for each branch of a level.
 func (t *tree) list(ctx context.Context, read *view.Run, top journal.Level) error {
 	most := rowsInAll
-	if isEvaluation(read.RunInfo) { // its report is more useful than its first cases
+	if isEvaluation(read.RunInfo) { // an evaluation's report is more useful than its first cases
 		most = len(top.Branches) + rowsInside
 	}
 	t.inside = rowsInside
@@ -189,7 +189,7 @@ func fold(rows []*row) {
 	}
 }
 
-// add adds the row of a branch and, while there are fewer than most rows, the rows below it.
+// add adds a row for a branch and, up to most rows in total, the rows below it.
 func (t *tree) add(ctx context.Context, read *view.Run, b journal.Branch, above string, most int) (*row, error) {
 	var below journal.Level
 	for b.Below > 0 {
@@ -200,7 +200,7 @@ func (t *tree) add(ctx context.Context, read *view.Run, b journal.Branch, above 
 		if b.Step != nil || below.All != 1 || below.Branches[0].Step == nil {
 			break
 		}
-		b = below.Branches[0] // a lane of one step is that step
+		b = below.Branches[0] // a lane with only one step is shown as this step
 		below = journal.Level{}
 	}
 	seen, err := read.Row(ctx, b)
@@ -237,7 +237,8 @@ func (t *tree) add(ctx context.Context, read *view.Run, b journal.Branch, above 
 	return r, nil
 }
 
-// unfold moves the interesting branches to the beginning of a long level: lost and open lanes, and the chosen answer of a call.
+// unfold moves the interesting branches of a long level to its beginning: lanes that are lost or running, and the chosen answer
+// of a call.
 func unfold(ctx context.Context, read *view.Run, path string, level *journal.Level) error {
 	var first []journal.Branch
 	chosen, err := read.Chosen(ctx, path)
@@ -270,8 +271,8 @@ func unfold(ctx context.Context, read *view.Run, path string, level *journal.Lev
 	return nil
 }
 
-// nameOf returns the name of a branch in a tree below the path above. Lanes of a map have the labels of their items, and rounds
-// of a loop are counted from 1.
+// nameOf returns the name that a branch has in the tree below a path. Lanes of a map are named after their items' labels, and
+// rounds of a loop are counted from 1.
 func (t *tree) nameOf(ctx context.Context, lanes *view.Lanes, r view.Row, above string) (string, error) {
 	name := strings.TrimPrefix(strings.TrimPrefix(r.Path, above), "/")
 	if did := cmp.Or(r.Did, r.Cap); did != "" {

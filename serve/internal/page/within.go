@@ -12,34 +12,34 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// A search within a run finds words in the names, prompts and results of its steps.
+// within is a page of a search for words in the names, prompts and results of a run's steps.
 type within struct {
 	Words  string
 	Hits   []found
-	After  int64 // the position after which it begins
-	Next   int64 // position after which it continues, 0 if it has seen everything
-	Looked int   // steps with a result
+	After  int64 // position after which the search begins
+	Next   int64 // position after which the search continues; 0 if it is complete
+	Looked int   // number of steps with a result that were searched
 }
 
-// found is a step with the words.
+// found is a step that contains the words.
 type found struct {
 	Name, URL            string
 	In                   string // "name", "failure", "prompt" or "result"
 	Before, Found, After string
-	kind                 string // of the row
+	kind                 string // kind of the row
 }
 
-// Limits of a page of a search within a run, which takes 0.2 seconds.
+// Limits of one page of a search within a run. A page takes 0.2 seconds.
 const (
 	mostHits       = 50
-	mostSearched   = 2500     // results
-	bytesSearched  = 16 << 20 // of contents
-	aroundHit      = 90       // bytes of the text on each side
-	mostSearchText = 200      // bytes
+	mostSearched   = 2500     // results searched
+	bytesSearched  = 16 << 20 // bytes of contents searched
+	aroundHit      = 90       // bytes of text shown on each side of a hit
+	mostSearchText = 200      // maximum bytes of the words
 )
 
-// searchWithin searches the rows of a run after a position, up to the limits of a page. A step is found once: in its name when it
-// starts, or in its failure, its prompt or its result.
+// searchWithin searches the rows of a run after a position, up to the limits of a page. Each step is found at most once: in its
+// name when it starts, or in its failure, its prompt or its result.
 func searchWithin(ctx context.Context, v View, run *view.Run, words string, after int64) (*within, error) {
 	w := &within{Words: strings.TrimSpace(words), After: after}
 	if len(w.Words) > mostSearchText {
@@ -62,7 +62,7 @@ func searchWithin(ctx context.Context, v View, run *view.Run, words string, afte
 		if err != nil {
 			return nil, err
 		}
-		if left -= size; r.Seq >= last { // for a running run, Follow would wait for more
+		if left -= size; r.Seq >= last { // in a running run, Follow would wait for more
 			break
 		}
 		if w.Looked == mostSearched || left <= 0 || len(w.Hits) == mostHits {
@@ -73,10 +73,10 @@ func searchWithin(ctx context.Context, v View, run *view.Run, words string, afte
 	return w, nil
 }
 
-// read searches a row, and returns the size of its content.
+// read searches a row and returns the size of the content it has read.
 func (w *within) read(ctx context.Context, v View, run *view.Run, pattern *regexp.Regexp, r journal.Row) (size int, err error) {
 	path, in := r.Path, "result"
-	if r.Kind == "value" { // it has no page
+	if r.Kind == "value" { // a value has no page
 		path, in = address.Parent(path), "prompt"
 	}
 	name, err := run.Lanes.Shown(ctx, path)
@@ -111,8 +111,8 @@ func (w *within) read(ctx context.Context, v View, run *view.Run, pattern *regex
 	return len(rec.Content), nil
 }
 
-// look adds the first place in a text that contains the words, unless the step was found before, and reports whether there is
-// one.
+// look adds the first place in a text that contains the words, unless the step has already been found. It reports whether there
+// is such a place.
 func (w *within) look(pattern *regexp.Regexp, one found, where string) bool {
 	at := pattern.FindStringIndex(where)
 	if at == nil {
@@ -126,13 +126,13 @@ func (w *within) look(pattern *regexp.Regexp, one found, where string) bool {
 	return true
 }
 
-// flat puts a part of a text on one line, with the blanks around it.
+// flat puts a part of a text on one line, and keeps the spaces around it.
 func flat(part string) string {
 	return strings.Trim(text.Line("|"+strings.ToValidUTF8(part, "")+"|"), "|")
 }
 
-// escaped are the characters that JSON escapes in texts.
+// escaped replaces the escape sequences of JSON strings by their characters.
 var escaped = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\"`, `"`, `\\`, `\`)
 
-// spoken returns a content in the form that a person would search.
+// spoken returns a content in the form in which a person would search for it.
 func spoken(content []byte) string { return escaped.Replace(text.JSON(string(content))) }

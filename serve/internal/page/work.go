@@ -12,24 +12,24 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// A work is a step of one of two compared runs, with its input, output and cost.
+// A work is a step in one of the two runs that are compared, with its input, output and cost.
 type work struct {
 	*journal.Step        // nil if the run did not execute it
-	How           string // the called capabilities and the result, or the actions of an agent; "" for code
+	How           string // the capabilities called and the result, or the actions of an agent; "" for code
 	Usage         budget.Usage
 }
 
-// works is a step in both runs.
+// works is a step as executed in both runs.
 type works struct {
 	Path string
 	A, B work
 }
 
-// Sides are the works of the two runs.
+// Sides returns the work of each run.
 func (w works) Sides() []work { return []work{w.A, w.B} }
 
-// differ reports whether the step called different capabilities, failed differently or had a different cost. Code that only one
-// run executed appears among the differing results.
+// differ reports whether the runs called different capabilities in the step, failed differently, or had different costs. Code
+// that only one of the runs executed is listed among the results that differ.
 func (w works) differ() bool {
 	if w.A.Step == nil || w.B.Step == nil {
 		return w.A.How != "" || w.B.How != ""
@@ -37,8 +37,8 @@ func (w works) differ() bool {
 	return w.A.How != w.B.How || w.A.Failure != w.B.Failure || w.A.Usage != w.B.Usage
 }
 
-// worksOf aligns the steps of two runs that differ in duration or cost, in the order of the first. Unread reports that a run has
-// too many steps to read all.
+// worksOf pairs the steps of two runs and returns those that differ in duration or cost, in the order of the first run. Unread
+// reports that a run has too many steps to read all of them.
 func worksOf(ctx context.Context, v View, a, b journal.RunInfo, under string) (out []works, unread bool, err error) {
 	one, err := doneIn(ctx, v, a, under)
 	if err != nil {
@@ -61,7 +61,7 @@ func worksOf(ctx context.Context, v View, a, b journal.RunInfo, under string) (o
 	return out, one.unread || other.unread, nil
 }
 
-// done has the works of a run's leaves, by path.
+// done holds the works of a run's leaves, by path.
 type done struct {
 	order  []string
 	by     map[string]work
@@ -87,12 +87,12 @@ func doneIn(ctx context.Context, v View, info journal.RunInfo, under string) (*d
 			d.order, d.by[s.Path] = append(d.order, s.Path), work{Step: s, Usage: s.Usage}
 		}
 	}
-	const most = 1000 // examined calls and agents
+	const most = 1000 // maximum number of calls and agents examined
 	looked := 0
 	for _, path := range d.order {
 		used, some := below[path]
 		if !some {
-			continue // it is code
+			continue // the step is code
 		}
 		w := d.by[path]
 		w.Usage = w.Usage.Add(used)
@@ -109,7 +109,7 @@ func doneIn(ctx context.Context, v View, info journal.RunInfo, under string) (*d
 	return d, nil
 }
 
-// howOf describes the work of a call or an agent step by step.
+// howOf describes how a call or an agent worked, step by step.
 func howOf(ctx context.Context, read *view.Run, path string) (string, error) {
 	c, err := read.Call(ctx, path)
 	if err != nil {
@@ -121,7 +121,7 @@ func howOf(ctx context.Context, read *view.Run, path string) (string, error) {
 			state := string(view.Verdict(c, c.Tried[i]))
 			did = append(did, address.Readable(name)+" "+view.Mark(state))
 		}
-		between := ", " // they are asked concurrently
+		between := ", " // the capabilities are called concurrently
 		if c.Strategy == call.Cascade {
 			between = " → "
 		}
@@ -150,7 +150,7 @@ func howOf(ctx context.Context, read *view.Run, path string) (string, error) {
 	return way(did, " → "), nil
 }
 
-// way joins the descriptions.
+// way joins the descriptions of steps.
 func way(did []string, between string) string {
 	const most = 12
 	if n := len(did) - most; n > 0 {
@@ -159,7 +159,7 @@ func way(did []string, between string) string {
 	return strings.Join(did, between)
 }
 
-// openingOf reads the prompt of the agent at the path, or "".
+// openingOf reads the prompt of the agent at a path. It returns "" if there is none.
 func openingOf(ctx context.Context, v View, run, path string) (string, error) {
 	opening, err := view.OpeningOf(ctx, v.Journal, run, path)
 	if opening == nil {

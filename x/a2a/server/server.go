@@ -155,14 +155,14 @@ func (a *agent) handler(path string, body []byte) http.Handler {
 func refuse(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", jsonMode)
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"code": status, "status": "INVALID_ARGUMENT", "message": text}}) // or the client has gone
+	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"code": status, "status": "INVALID_ARGUMENT", "message": text}}) // an error means that the client is gone
 }
 
 // flusher turns a writer that unwraps to an http.Flusher into one, as the SDK requires.
 type flusher struct{ http.ResponseWriter }
 
 func (f flusher) Unwrap() http.ResponseWriter { return f.ResponseWriter }
-func (f flusher) Flush()                      { _ = http.NewResponseController(f.ResponseWriter).Flush() } // or the client has gone
+func (f flusher) Flush()                      { _ = http.NewResponseController(f.ResponseWriter).Flush() } // an error means that the client is gone
 
 // An agent implements a2asrv.RequestHandler over the API of a server, which keeps everything.
 type agent struct {

@@ -24,20 +24,20 @@ type outcome struct {
 	Run       string           `json:"run"`
 	State     journal.State    `json:"state"`
 	Result    json.RawMessage  `json:"result,omitempty"`
-	Node      string           `json:"node,omitempty"` // URI of the result
+	Node      string           `json:"node,omitempty"` // URI of the result node
 	Failure   *journal.Failure `json:"failure,omitempty"`
-	Questions []api.Question   `json:"questions,omitempty"` // open ones
+	Questions []api.Question   `json:"questions,omitempty"` // open questions
 	Usage     budget.Total     `json:"usage,omitzero"`
 }
 
-// call starts a run of a pipeline, or resumes the run whose questions the client was asked, and waits for it.
+// call starts a run of a pipeline, or resumes a run whose questions the client has been asked, and waits for the run.
 func (s *server) call(ctx context.Context, req *sdk.CallToolRequest, p pipeline) (*sdk.CallToolResult, error) {
 	c := callerOf(ctx)
 	run, said, err := begin(ctx, c, req, p)
 	if err != nil {
 		return refusal(err)
 	}
-	// Check on cancellation whether the client left, because it may leave right after.
+	// When the call is cancelled, check at once whether the client is gone, because it may leave right afterwards.
 	cancelled := make(chan bool, 1)
 	context.AfterFunc(ctx, func() { cancelled <- !s.gone() })
 	out, err := s.await(ctx, c, req, run, said)
@@ -50,14 +50,14 @@ func (s *server) call(ctx context.Context, req *sdk.CallToolRequest, p pipeline)
 	return out, nil
 }
 
-// begin returns the run of a call, after recording the answers that came with the call.
+// begin returns the run of a call. If answers came with the call, it first records them.
 func begin(ctx context.Context, c client, req *sdk.CallToolRequest, p pipeline) (run api.Run, said said, err error) {
 	if req.Params.RequestState == "" {
 		input, err := p.input(req.Params.Arguments)
 		if err != nil {
 			return run, said, err
 		}
-		// Even if the call is cancelled meanwhile: a run must be known to be cancelled.
+		// Start the run even if the call is cancelled meanwhile: only a known run can be cancelled.
 		run, err = c.Start(context.WithoutCancel(ctx), p.Name, input)
 		return run, said, err
 	}
@@ -80,10 +80,10 @@ func given(ctx context.Context, c client, run string, req *sdk.CallToolRequest) 
 	return answerAll(ctx, c, run, open, req.Params.InputResponses)
 }
 
-// state is the requestState of a call that asks its user. It needs no signature, because the server checks whether the
-// caller may see the run.
+// state is the requestState of a call whose user was asked questions. It needs no signature, because the server checks whether
+// the caller may see the run.
 type state struct {
-	run     string // empty without a state made by String
+	run     string // empty if the text was not created by String
 	round   int    // number of times the user was asked
 	refused int    // consecutive rejected answers
 }
@@ -105,18 +105,18 @@ func stateOf(req *sdk.CallToolRequest) (s state) {
 	return s
 }
 
-// abandon cancels the run of a call that its client cancelled. A client that received the run in a RequestState can repeat its
-// call.
+// abandon cancels the run of a call that was cancelled by its client. A client that received the run in a RequestState can repeat
+// its call, so its run is kept.
 func abandon(ctx context.Context, c client, run string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	_, _ = c.Cancel(ctx, run) // it is over, or the server closes
+	_, _ = c.Cancel(ctx, run) // an error means that the run is over or the server is closing
 }
 
-// maxRefused is the maximum number of consecutive rejected answers of a user.
+// maxRefused is the maximum number of consecutive answers of a user that may be rejected.
 const maxRefused = 3
 
-// await waits for a run and asks its questions if the client can and the user has not left them open.
+// await waits for a run. It asks the run's questions if the client supports it and the user has not left them open.
 func (s *server) await(ctx context.Context, c client, req *sdk.CallToolRequest, run api.Run, said said) (*sdk.CallToolResult, error) {
 	told := s.tell(ctx, c, req, run.ID)
 	defer told.stop()
@@ -158,7 +158,7 @@ func (s *server) await(ctx context.Context, c client, req *sdk.CallToolRequest, 
 	}
 }
 
-// stopped returns a run when it has stopped or after the wait, and its open questions.
+// stopped returns a run once it has stopped or the wait has elapsed, and its open questions.
 func stopped(ctx context.Context, c client, id string, wait time.Duration) (run api.Run, open []api.Question, err error) {
 	if run, err = c.Result(ctx, id, wait); err != nil {
 		return run, nil, err
@@ -172,7 +172,7 @@ func stopped(ctx context.Context, c client, id string, wait time.Duration) (run 
 	return run, open, err
 }
 
-// outcomeOf returns the result of a call that ran a pipeline.
+// outcomeOf returns the call's result for a run.
 func (s *server) outcomeOf(run api.Run, open []api.Question) *sdk.CallToolResult {
 	out := outcome{Run: run.ID, State: run.State, Questions: open, Usage: run.Usage}
 	res := &sdk.CallToolResult{}
@@ -207,7 +207,7 @@ func (s *server) outcomeOf(run api.Run, open []api.Question) *sdk.CallToolResult
 	return res
 }
 
-// ended describes the end of a run without a result.
+// ended describes how a run ended without a result.
 func ended(s journal.State) string {
 	if s == journal.Failed {
 		return "failed"
@@ -215,7 +215,7 @@ func ended(s journal.State) string {
 	return "was " + string(s)
 }
 
-// plain returns JSON as text: a string without its quotes.
+// plain returns JSON as text. A string is returned without quotes.
 func plain(content json.RawMessage) string {
 	var text string
 	if json.Unmarshal(content, &text) == nil {
@@ -224,7 +224,8 @@ func plain(content json.RawMessage) string {
 	return string(content)
 }
 
-// refusal returns the result of a call for an error. A model sees why its call was refused; protocol errors go to its client.
+// refusal returns the result of a call that failed with an error. The model receives the reason; protocol errors go to the
+// client.
 func refusal(err error) (*sdk.CallToolResult, error) {
 	if errors.As(err, new(*jsonrpc.Error)) {
 		return nil, err

@@ -11,23 +11,23 @@
 //
 // # Tools
 //
-// Each pipeline is a tool with the pipeline's name, in which "_" replaces dots. Its arguments are the input of the pipeline, or
-// {"input": …} if that is not an object. An argument whose name some providers would refuse, such as user/tone, is renamed to
-// user_tone. Its result is the run's result, as text and, with the id and the state of the run, as structured content. The
-// annotations are derived from the effects that the pipeline declares. A caller has the roles, the tenant and the limits that
-// [serve.Access] gives it.
+// Each pipeline is a tool with the pipeline's name, in which "_" replaces dots. The tool's arguments are the pipeline's input, or
+// {"input": …} if this input is not an object. An argument whose name some providers would refuse is renamed: user/tone becomes
+// user_tone. The tool returns the run's result as text and, together with the run's id and state, as structured content. The
+// annotations are derived from the effects that the pipeline declares. [serve.Access] determines a caller's roles, tenant and
+// limits.
 //
-// A call starts a durable run and reports each finished step as progress. If the run takes
-// longer than [Config.Wait], the call returns its id, and the tools run_result, run_status,
-// run_answer and run_cancel act on it. A client with the extension
-// io.modelcontextprotocol/tasks gets a task instead.
+// A call starts a durable run and reports each finished step as progress. If the run takes longer than [Config.Wait], the call
+// returns the run's id, with which the client can use the tools run_result, run_status, run_answer and run_cancel. A client with
+// the extension io.modelcontextprotocol/tasks gets a task instead.
 //
-// A client that supports elicitation asks its user the run's questions. Otherwise the call returns the question, and a person
-// answers it elsewhere. The client's model cannot answer unless [Config.ModelMayAnswer] is set: run_answer makes the client ask
-// its user.
+// If a client supports elicitation, it is asked to show the run's questions to its user. Otherwise the call returns the question,
+// and a person has to answer it elsewhere. The client's model cannot answer unless [Config.ModelMayAnswer] is set: run_answer
+// only makes the client ask its user.
 //
-// A call that is cancelled cancels its run, because nobody else knows it. A run whose call has returned continues. So do the runs
-// of a client on standard input that ends: the next server with the journal resumes them.
+// Cancelling a call cancels its run, because nobody else knows of the run. A run whose call has returned continues. The same
+// holds for runs of a client on standard input and output: when the client ends, the next server that opens the journal resumes
+// them.
 //
 // # Resources
 //
@@ -35,7 +35,7 @@
 //
 // # Sessions
 //
-// There are none over HTTP: the whole state of a run is in the journal, so every server that shares it can answer. Clients of
-// protocol versions before 2026-07-28 have elicitation only over standard input and output, because over HTTP it would need a
-// session.
+// There are no sessions over HTTP: the whole state of a run is in the journal, so any server that shares the journal can answer.
+// Clients of protocol versions before 2026-07-28 can use elicitation only over standard input and output, because over HTTP it
+// would require a session.
 package server

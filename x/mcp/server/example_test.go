@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/x/mcp/server"
 )
 
-// A client of the protocol calls a pipeline.
+// An MCP client calls a pipeline.
 func ExampleMount() {
 	ctx := context.Background()
 	db, err := sqlite.Open(sqlite.Memory, sqlite.Options{})

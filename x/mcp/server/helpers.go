@@ -12,15 +12,15 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// helperNames are the names of the tools for runs.
+// helperNames contains the names of the tools that act on runs.
 var helperNames = map[string]bool{"run_status": true, "run_result": true, "run_answer": true, "run_cancel": true}
 
-// ofRun are the arguments of a tool for a run.
+// ofRun holds the arguments of a tool that acts on a run.
 type ofRun struct {
 	Run string `json:"run" jsonschema:"id of the run"`
 }
 
-// ofAnswer holds the arguments of run_answer, for servers that let the model answer.
+// ofAnswer holds the arguments of run_answer if the model may answer.
 type ofAnswer struct {
 	Run      string `json:"run" jsonschema:"id of the run"`
 	Question string `json:"question" jsonschema:"the question, as the run names it"`
@@ -28,7 +28,7 @@ type ofAnswer struct {
 	Cancel   bool   `json:"cancel,omitempty" jsonschema:"cancel the question instead"`
 }
 
-// addHelpers adds the tools for runs.
+// addHelpers adds the tools that act on runs.
 func (s *server) addHelpers() {
 	no, yes := false, true
 	reads := &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, DestructiveHint: &no, OpenWorldHint: &no}
@@ -61,12 +61,12 @@ func (s *server) addHelpers() {
 			return nil, err
 		}
 		res := s.outcomeOf(run, nil)
-		res.IsError = false // the requested result, not an error
+		res.IsError = false // the call succeeded: it was to describe the run
 		return res, nil
 	})
 }
 
-// modelAnswers answers a question with the model's reply.
+// modelAnswers answers a question with the model's answer.
 func (s *server) modelAnswers(ctx context.Context, c client, _ *sdk.CallToolRequest, in ofAnswer) (*sdk.CallToolResult, error) {
 	if err := c.model.Answer(ctx, in.Run, api.Answer{Question: in.Question, Response: in.Response, Cancel: in.Cancel}); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (s *server) modelAnswers(ctx context.Context, c client, _ *sdk.CallToolRequ
 	return s.described(ctx, c, run)
 }
 
-// userAnswers makes the client ask its user the questions of a run. The model does not answer.
+// userAnswers makes the client ask its user the questions of a run. The model cannot answer.
 func (s *server) userAnswers(ctx context.Context, c client, req *sdk.CallToolRequest, in ofRun) (*sdk.CallToolResult, error) {
 	run, err := c.Run(ctx, in.Run)
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *server) userAnswers(ctx context.Context, c client, req *sdk.CallToolReq
 	return s.await(ctx, c, req, run, said)
 }
 
-// byPerson explains how a person answers the questions of a run.
+// byPerson explains how a person can answer the questions of a run.
 func byPerson(run string) string {
 	return fmt.Sprintf("a person answers with \"stone answer %s\", or on the page of the run", run)
 }
@@ -112,7 +112,7 @@ func helper[In any](s *server, t *sdk.Tool, handle func(context.Context, client,
 	})
 }
 
-// described returns the result of a tool about a run.
+// described returns the result of a tool that describes a run.
 func (s *server) described(ctx context.Context, c client, run api.Run) (*sdk.CallToolResult, error) {
 	if run.State == journal.Done && run.Result == nil {
 		var err error

@@ -19,17 +19,17 @@ import (
 
 // Config configures how pipelines are served. Its zero value is usable.
 type Config struct {
-	// Wait is how long a call waits for its run, at most a minute, before it returns the run's id; 50 s if zero, because many
+	// Wait is how long a call waits for its run before it returns the run's id, at most a minute. Zero means 50 s, because many
 	// clients give up after a minute.
 	Wait time.Duration
 	// ModelMayAnswer lets the client's model answer questions itself, with the tool run_answer. Questions guard the model's
 	// actions, so by default run_answer only makes the client ask its user.
 	ModelMayAnswer bool
-	// By names the client of Serve when its answers are recorded, such as "user ada". A mount uses its server's callers.
+	// By identifies the client of Serve in recorded answers, for example as "user ada". A mount uses the callers of its server.
 	By string
 }
 
-// Part gives programs with the part of package cli/serve the command mcp, and their servers the protocol at /mcp:
+// Part adds the command mcp to programs that contain the part of package cli/serve, and the protocol at /mcp to their servers:
 //
 //	func main() { cli.Main(Pipeline, serve.Part, server.Part) }
 var Part = inside.Protocol{
@@ -42,15 +42,15 @@ var Part = inside.Protocol{
 	},
 }
 
-// maxMessage is the largest message of a client in bytes.
+// maxMessage is the maximum size of a client's message in bytes.
 const maxMessage = 8 << 20
 
-// server serves the pipelines of a serve.Server.
+// A server serves the pipelines of a serve.Server.
 type server struct {
 	*sdk.Server
 	wait time.Duration
 	open bool        // the model may answer
-	gone func() bool // the client, or the server, has ended
+	gone func() bool // reports whether the client or the server has ended
 }
 
 // Mount serves the pipelines over streamable HTTP.
@@ -64,7 +64,7 @@ func Mount(cfg Config) serve.Mount {
 			Stateless:                    true,
 			PropagateRequestCancellation: true,
 			MaxRequestBodyBytes:          maxMessage,
-			DisableLocalhostProtection:   true, // of checks the host
+			DisableLocalhostProtection:   true, // the serve.Server checks the host
 		})
 		return func(w http.ResponseWriter, r *http.Request, who serve.Principal) {
 			h.ServeHTTP(w, r.WithContext(withClient(r.Context(), clientOf(of, who))))
@@ -72,8 +72,8 @@ func Mount(cfg Config) serve.Mount {
 	}
 }
 
-// Serve serves the pipelines to one client, who may do everything, until the client ends or ctx is done: in and out are the
-// standard input and output of most programs. When it returns, a read of in may still be in progress.
+// Serve serves the pipelines to one client until the client ends or ctx is done. The client may do everything. Most programs pass
+// their standard input and output as in and out. When Serve returns, a read of in may still be in progress.
 func Serve(ctx context.Context, of *serve.Server, cfg Config, in io.Reader, out io.Writer) error {
 	s, err := newServer(of, cfg)
 	if err != nil {
@@ -81,7 +81,7 @@ func Serve(ctx context.Context, of *serve.Server, cfg Config, in io.Reader, out 
 	}
 	var gone atomic.Bool
 	s.gone = func() bool { return gone.Load() || ctx.Err() != nil }
-	from, to := io.Pipe() // the pipe can be closed while in is read
+	from, to := io.Pipe() // unlike in, a pipe can be closed while it is being read
 	go func() {
 		_, err := io.Copy(to, in)
 		gone.Store(true)
@@ -95,7 +95,7 @@ func Serve(ctx context.Context, of *serve.Server, cfg Config, in io.Reader, out 
 	return err
 }
 
-// unclosed is a writer that stays open.
+// unclosed is a writer that Close does not close.
 type unclosed struct{ io.Writer }
 
 func (unclosed) Close() error { return nil }
@@ -109,7 +109,7 @@ func newServer(of *serve.Server, cfg Config) (*server, error) {
 		Server: sdk.NewServer(&sdk.Implementation{Name: "stone", Title: "Stone", Version: version()}, &sdk.ServerOptions{
 			Capabilities: capabilities,
 			SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) {
-				c.CacheScope = "private" // a caller sees only its tenant
+				c.CacheScope = "private" // callers of different tenants see different contents
 			},
 			Instructions: "Each pipeline is a tool. A call that returns a run which is not done continues: wait for it with run_result. A person answers its questions: see run_answer.",
 		}),
@@ -143,8 +143,8 @@ func newServer(of *serve.Server, cfg Config) (*server, error) {
 	return s, s.addTasks()
 }
 
-// received handles requests that handlers of the SDK cannot: tool handlers return no task, task handlers see no header, and
-// methods of prompts are answered without any.
+// received handles what handlers of the SDK cannot: it returns tasks from tool calls, checks a header of task requests, and
+// rejects the methods of prompts.
 func received(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		switch method {
@@ -168,7 +168,7 @@ func received(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// version is the version of this module in the program.
+// version returns the version of this module that the program contains.
 func version() string {
 	const module = "github.com/stonelayer/stone"
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -184,10 +184,10 @@ func version() string {
 	return "(devel)"
 }
 
-// client is the API as a caller.
+// client is the API on behalf of a caller.
 type client struct {
 	inside.Client
-	model inside.Client // records answers of the caller's model
+	model inside.Client // like Client, but records answers as given by the caller's model
 }
 
 func clientOf(of *serve.Server, who serve.Principal) client {
@@ -202,5 +202,5 @@ func withClient(ctx context.Context, c client) context.Context {
 	return context.WithValue(ctx, clientKey{}, c)
 }
 
-// callerOf returns the API as the caller of a request.
+// callerOf returns the API on behalf of the caller of a request.
 func callerOf(ctx context.Context) client { return ctx.Value(clientKey{}).(client) }

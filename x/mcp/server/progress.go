@@ -10,14 +10,14 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// A teller tells the client of a call which steps of the run have finished.
+// A teller notifies the client of a call which of the run's steps have finished.
 type teller struct {
 	cancel context.CancelFunc
 	done   chan struct{}
-	states chan journal.State // states in which the run stopped, after all steps were sent
+	states chan journal.State // states in which the run stopped; each follows after all earlier steps were sent
 }
 
-// tell starts a teller, which is silent if the client did not request progress.
+// tell starts a teller. The teller is silent if the client did not request progress.
 func (s *server) tell(ctx context.Context, c client, req *sdk.CallToolRequest, run string) *teller {
 	ctx, cancel := context.WithCancel(ctx)
 	t := &teller{cancel, make(chan struct{}), make(chan journal.State, maxStates)}
@@ -38,7 +38,7 @@ func (s *server) tell(ctx context.Context, c client, req *sdk.CallToolRequest, r
 				}
 			case e.Step != nil && e.Step.Ended && e.Step.Kind != "input":
 				finished++
-				// If this fails, the client is gone, and the call notices.
+				// If this fails, the client is gone, which the call itself will notice.
 				_ = req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: finished, Message: e.Step.Path})
 			}
 		})
@@ -47,13 +47,13 @@ func (s *server) tell(ctx context.Context, c client, req *sdk.CallToolRequest, r
 }
 
 const (
-	// lastSteps is the maximum time to send the last steps of a stopped run.
+	// lastSteps is the maximum time for sending the last steps of a stopped run.
 	lastSteps = time.Second
-	// maxStates is the maximum number of a run's stops in a call after which its last steps are awaited.
+	// maxStates is the maximum number of stops of a run during one call; the last steps before further stops are not awaited.
 	maxStates = 64
 )
 
-// finish returns once all finished steps of a run that stopped in the state have been sent.
+// finish returns once all steps of a run that stopped in this state have been sent.
 func (t *teller) finish(state journal.State) {
 	defer t.stop()
 	late := time.After(lastSteps)
@@ -71,7 +71,7 @@ func (t *teller) finish(state journal.State) {
 	}
 }
 
-// stop returns when nothing more will be sent.
+// stop stops the teller, and returns when nothing more will be sent.
 func (t *teller) stop() {
 	t.cancel()
 	<-t.done

@@ -18,14 +18,14 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// answerField is the field of a form with the answer to a question that is not a form.
+// answerField is the name of the form field for the answer to a question without a schema.
 const answerField = "answer"
 
-// reasonField is the field with the reason for an answer, such as for refusing a tool.
+// reasonField is the name of the form field for the reason of an answer, such as why a tool call is refused.
 const reasonField = "reason"
 
-// inResults reports whether questions reach the client in the result of a call, which the client then repeats with its answers
-// (since protocol version 2026-07-28).
+// inResults reports whether questions are returned to the client as the result of a call, which the client then repeats with the
+// answers (since protocol version 2026-07-28).
 func inResults(session *sdk.ServerSession) bool {
 	params := session.InitializeParams()
 	return params != nil && params.ProtocolVersion >= "2026-07-28"
@@ -38,10 +38,10 @@ func elicits(session *sdk.ServerSession) bool {
 		return false
 	}
 	can := params.Capabilities.Elicitation
-	return can.Form != nil || can.URL == nil // neither means forms, as before the addition of URLs
+	return can.Form != nil || can.URL == nil // if neither is set, forms are supported, as before URLs were added
 }
 
-// requests are the forms of questions, by their paths.
+// requests returns the forms of questions, by path.
 func requests(open []api.Question, invalid map[string]string) sdk.InputRequestMap {
 	out := sdk.InputRequestMap{}
 	for _, q := range open {
@@ -50,14 +50,14 @@ func requests(open []api.Question, invalid map[string]string) sdk.InputRequestMa
 	return out
 }
 
-// form is a question as a form.
+// form returns a question as a form.
 func form(q api.Question, problem string) *sdk.ElicitParams {
 	return &sdk.ElicitParams{Mode: "form", Message: messageOf(q, problem), RequestedSchema: requested(q)}
 }
 
 type object = map[string]any
 
-// requested returns the schema of a form, an object of plain fields.
+// requested returns the schema of a form: an object with plain fields.
 func requested(q api.Question) json.RawMessage {
 	fields := answers.Of(q.Schema).Fields
 	if len(fields) == 0 {
@@ -82,13 +82,13 @@ func requested(q api.Question) json.RawMessage {
 		if f.Required {
 			required = append(required, name)
 		}
-		properties = append(properties, string(encode(name))+":"+string(encode(plainField(f)))) // in their order
+		properties = append(properties, string(encode(name))+":"+string(encode(plainField(f)))) // in source order
 	}
 	return fmt.Appendf(nil, `{"type":"object","properties":{%s},"required":%s}`, strings.Join(properties, ","), encode(required))
 }
 
-// choices returns the choices without a blank, and the prefixes of the others, keyed by the choice without a reason: for example,
-// "no: " under "no".
+// choices returns the choices that have no blank. For the other choices it returns the prefix before the blank, keyed by the
+// choice without its reason: for example, "no: " under "no".
 func choices(all []string) (plain []string, blanks map[string]string) {
 	blanks = map[string]string{}
 	for _, c := range all {
@@ -101,7 +101,7 @@ func choices(all []string) (plain []string, blanks map[string]string) {
 	return plain, blanks
 }
 
-// encode returns the JSON of texts and of JSON values.
+// encode returns the JSON of a text or of a JSON value.
 func encode(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -110,7 +110,7 @@ func encode(v any) []byte {
 	return text
 }
 
-// plainField returns a field in MCP's format.
+// plainField returns a form field in MCP's format.
 func plainField(f answers.Field) object {
 	out := object{"type": cmp.Or(f.Type, "string")}
 	for name, value := range f.Keywords {
@@ -147,8 +147,8 @@ func messageOf(q api.Question, problem string) string {
 	return fmt.Sprintf("%s\n\nThe previous answer was not accepted: %s", q.Text, problem)
 }
 
-// response returns the answer in a filled form, or the empty one that cancels the question. Decided is false if the user has not
-// decided.
+// response returns the answer from a completed form, or an empty text if the user cancels the question. Decided is false if the
+// user has not decided.
 func response(q api.Question, res *sdk.ElicitResult) (text string, decided bool, err error) {
 	switch res.Action {
 	case "decline":
@@ -178,7 +178,7 @@ func filledIn(value any) string {
 		return ""
 	case string:
 		return v
-	case []any: // from a client that shows lists itself
+	case []any: // from a client that displays lists itself
 		var lines []string
 		for _, one := range v {
 			lines = append(lines, filledIn(one))
@@ -192,13 +192,13 @@ func filledIn(value any) string {
 	return string(text)
 }
 
-// said holds a user's answers to the questions of a run.
+// said holds a user's answers to a run's questions.
 type said struct {
-	left    bool              // one question was left open
+	left    bool              // the user left a question open
 	refused map[string]string // reasons why answers were not accepted
 }
 
-// answerAll answers the open questions of a run for which there is a response, by path.
+// answerAll answers those open questions of a run for which there are responses, by path.
 func answerAll(ctx context.Context, c client, run string, open []api.Question, given sdk.InputResponseMap) (s said, err error) {
 	s.refused = map[string]string{}
 	for _, q := range open {
@@ -214,7 +214,7 @@ func elicit(ctx context.Context, c client, session *sdk.ServerSession, run strin
 	s.refused = map[string]string{}
 	for _, q := range open {
 		res, err := session.Elicit(ctx, form(q, before.refused[q.Path]))
-		if err != nil && ctx.Err() == nil { // the client's answer does not fit the form
+		if err != nil && ctx.Err() == nil { // the client's answer does not match the form
 			s.refused[q.Path] = err.Error()
 			continue
 		}
@@ -228,7 +228,7 @@ func elicit(ctx context.Context, c client, session *sdk.ServerSession, run strin
 	return s, nil
 }
 
-// answer answers a question with a filled form.
+// answer answers a question with a completed form.
 func (s *said) answer(ctx context.Context, c client, run string, q api.Question, res *sdk.ElicitResult) error {
 	text, decided, err := response(q, res)
 	switch {
@@ -248,7 +248,7 @@ func (s *said) answer(ctx context.Context, c client, run string, q api.Question,
 	case http.StatusUnprocessableEntity:
 		s.refused[q.Path] = p.Detail
 		return nil
-	case http.StatusConflict: // someone else has answered
+	case http.StatusConflict: // someone else has already answered
 		return nil
 	}
 	return err

@@ -13,18 +13,18 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// tasksExtension is the extension that makes a run a task. It follows the rules of
-// SEP-2663 (modelcontextprotocol.io/seps/2663-tasks-extension).
+// tasksExtension is the extension that allows a call to return its run as a task. It is implemented as described in SEP-2663
+// (modelcontextprotocol.io/seps/2663-tasks-extension).
 const tasksExtension = "io.modelcontextprotocol/tasks"
 
 const (
-	// beforeTask is how long a call waits before its run becomes a task.
+	// beforeTask is how long a call waits for its run before it returns a task.
 	beforeTask = 500 * time.Millisecond
-	// pollTask is the suggested polling interval of a task.
+	// pollTask is the interval at which clients should poll a task.
 	pollTask = time.Second
 )
 
-// A task is a run, for a client with the extension.
+// A task represents a run to a client with the extension.
 type task struct {
 	sdk.ResultBase
 	ResultType string              `json:"resultType"`
@@ -33,13 +33,13 @@ type task struct {
 	Message    string              `json:"statusMessage,omitempty"`
 	Created    time.Time           `json:"createdAt"`
 	Updated    time.Time           `json:"lastUpdatedAt"`
-	TTL        *int64              `json:"ttlMs"` // null: it is kept until someone removes the run
+	TTL        *int64              `json:"ttlMs"` // null: the run is kept until someone removes it
 	Poll       int64               `json:"pollIntervalMs,omitempty"`
 	Result     *sdk.CallToolResult `json:"result,omitempty"`
 	Requests   sdk.InputRequestMap `json:"inputRequests,omitempty"`
 }
 
-// taskParams are the parameters of the methods of tasks.
+// taskParams holds the parameters of the task methods.
 type taskParams struct {
 	sdk.ParamsBase
 	ID        string                     `json:"taskId"`
@@ -52,7 +52,7 @@ type done struct {
 	ResultType string `json:"resultType"`
 }
 
-// takesTasks reports whether the client has the extension.
+// takesTasks reports whether the client supports the extension.
 func takesTasks(session *sdk.ServerSession) bool {
 	params := session.InitializeParams()
 	if params == nil || params.Capabilities == nil || params.ProtocolVersion < "2026-07-28" {
@@ -69,7 +69,7 @@ func giveTask(ctx context.Context, run api.Run) {
 	*ctx.Value(taskKey{}).(*task) = taskOf(run, "task")
 }
 
-// addTasks adds the methods of tasks, which the SDK does not have.
+// addTasks adds the task methods, which the SDK does not have.
 func (s *server) addTasks() error {
 	if err := sdk.AddReceivingCustomMethod(s.Server, "tasks/get", s.getTask); err != nil {
 		return err
@@ -88,7 +88,7 @@ func taskOf(run api.Run, resultType string) task {
 	return t
 }
 
-// runOf returns the run that is the task of a request.
+// runOf returns the run that a task request refers to.
 func runOf(ctx context.Context, session *sdk.ServerSession, params *taskParams) (run api.Run, err error) {
 	if !takesTasks(session) {
 		return run, &jsonrpc.Error{Code: sdk.CodeMissingRequiredClientCapabilities, Message: "the request does not declare the extension " + tasksExtension, Data: []byte(`{"requiredCapabilities":{"extensions":{"` + tasksExtension + `":{}}}}`)}
@@ -108,7 +108,7 @@ func (s *server) getTask(ctx context.Context, session *sdk.ServerSession, params
 	switch run.State {
 	case journal.Canceled:
 		t.Status = "cancelled"
-	case journal.Done, journal.Failed, journal.Refused: // "failed" is reserved for protocol errors
+	case journal.Done, journal.Failed, journal.Refused: // the task state "failed" is reserved for protocol errors
 		t.Status, t.Result = "completed", s.outcomeOf(run, nil)
 	case journal.Waiting:
 		open, err := callerOf(ctx).Questions(ctx, run.ID)
@@ -120,7 +120,7 @@ func (s *server) getTask(ctx context.Context, session *sdk.ServerSession, params
 	return &t, nil
 }
 
-// updateTask answers questions of a run.
+// updateTask answers the questions of a task's run.
 func (s *server) updateTask(ctx context.Context, session *sdk.ServerSession, params *taskParams) (*done, error) {
 	run, err := runOf(ctx, session, params)
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *server) updateTask(ctx context.Context, session *sdk.ServerSession, par
 		return nil, err
 	}
 	given := sdk.InputResponseMap{}
-	for _, q := range open { // others may be anything
+	for _, q := range open { // responses to other questions are ignored
 		if raw, ok := params.Responses[q.Path]; ok {
 			res := new(sdk.ElicitResult)
 			if err := json.Unmarshal(raw, res); err != nil {
@@ -156,7 +156,7 @@ func (s *server) cancelTask(ctx context.Context, session *sdk.ServerSession, par
 	if err == nil && !run.Over() {
 		_, err = callerOf(ctx).Cancel(ctx, run.ID)
 	}
-	if err != nil && !notFound(err) { // it may have ended meanwhile
+	if err != nil && !notFound(err) { // the run may have ended meanwhile
 		return nil, err
 	}
 	return &done{ResultType: "complete"}, nil

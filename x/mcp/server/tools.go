@@ -18,11 +18,11 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// A pipeline is a published pipeline as a tool.
+// A pipeline is a published pipeline that clients see as a tool.
 type pipeline struct {
 	api.Pipeline
-	wrapped bool              // the argument "input" holds its input, which is not an object
-	renamed map[string]string // fields of the input by the arguments that have another name
+	wrapped bool              // the input is not an object, so it is passed as the argument "input"
+	renamed map[string]string // original names of the input's fields, by argument, where they differ
 }
 
 // toolOf describes a pipeline as a tool.
@@ -41,7 +41,7 @@ func toolOf(described api.Pipeline) (*sdk.Tool, pipeline, error) {
 	}
 	input = p.rename(input)
 	return &sdk.Tool{
-		Name:         strings.ReplaceAll(p.Name, ".", "_"), // some providers refuse dots
+		Name:         strings.ReplaceAll(p.Name, ".", "_"), // some providers do not accept dots
 		Description:  cmp.Or(p.Description, "Run the pipeline "+p.Name+"."),
 		InputSchema:  json.RawMessage(input),
 		OutputSchema: outcomeSchema(p.Output),
@@ -49,19 +49,19 @@ func toolOf(described api.Pipeline) (*sdk.Tool, pipeline, error) {
 	}, p, nil
 }
 
-// argument matches the argument names that all providers accept: Anthropic refuses the whole request if it contains any other
-// name.
+// argument matches the argument names that all providers accept. Anthropic refuses a whole request if any other name occurs in
+// it.
 var argument = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 
-// rename renames other arguments of a schema, such as the slot user/tone of a plan to user_tone.
+// rename renames all other arguments in a schema; for example, a plan's slot user/tone becomes user_tone.
 func (p *pipeline) rename(input json.RawMessage) json.RawMessage {
 	var object map[string]json.RawMessage
 	var properties map[string]json.RawMessage
 	var required []string
 	if json.Unmarshal(input, &object) != nil || json.Unmarshal(object["properties"], &properties) != nil {
-		return input // which the SDK reports
+		return input // the SDK reports the error
 	}
-	_ = json.Unmarshal(object["required"], &required) // it may be missing
+	_ = json.Unmarshal(object["required"], &required) // required may be missing
 	pairs := []string{}
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		if argument.MatchString(name) {
@@ -95,7 +95,7 @@ func (p *pipeline) rename(input json.RawMessage) json.RawMessage {
 	return json.RawMessage(strings.NewReplacer(pairs...).Replace(string(encode(object))))
 }
 
-// named gives arguments the names of the fields again.
+// named restores the original field names of a call's arguments.
 func (p pipeline) named(arguments json.RawMessage) json.RawMessage {
 	var given map[string]json.RawMessage
 	if p.renamed == nil || json.Unmarshal(arguments, &given) != nil {
@@ -114,7 +114,7 @@ func (p pipeline) named(arguments json.RawMessage) json.RawMessage {
 	return text
 }
 
-// input returns the input of a run from the arguments of a call.
+// input returns a run's input from the arguments of a call.
 func (p pipeline) input(arguments json.RawMessage) (json.RawMessage, error) {
 	arguments = p.named(arguments)
 	if text := bytes.TrimSpace(arguments); len(text) == 0 || !p.wrapped && text[0] == '{' {
@@ -133,7 +133,7 @@ func (p pipeline) input(arguments json.RawMessage) (json.RawMessage, error) {
 	return given.Input, nil
 }
 
-// outcomeSchema returns the schema of an outcome whose result has the given schema, or any if that is empty.
+// outcomeSchema returns the schema of an outcome whose result has the given schema. If result is empty, any result is allowed.
 func outcomeSchema(result json.RawMessage) json.RawMessage {
 	if len(result) == 0 {
 		result = json.RawMessage(`{}`)
@@ -148,18 +148,18 @@ func outcomeSchema(result json.RawMessage) json.RawMessage {
 		`"usage":{"type":"object"}},"required":["run","state"]}`, moved(result, "result"))
 }
 
-// moved returns a schema for use as a property's schema, with adjusted references.
+// moved returns a schema for use as the schema of a property, with its references adjusted.
 func moved(schema json.RawMessage, property string) []byte {
 	var compact bytes.Buffer
-	if json.Compact(&compact, schema) != nil { // it is not JSON, which the SDK reports
+	if json.Compact(&compact, schema) != nil { // invalid JSON: the SDK reports the error
 		return schema
 	}
 	return bytes.ReplaceAll(compact.Bytes(), []byte(`"$ref":"#`), []byte(`"$ref":"#/properties/`+property))
 }
 
-// annotations translates the effects of a pipeline for its caller. Effects that are not ruled out are assumed. Without an effect
-// on files, programs or the host's own families, destructiveness is unknown and left open. A pipeline with undeclared parts gets
-// no favorable annotation.
+// annotations returns the tool annotations for a pipeline's effects, as a caller needs them. An effect that is not ruled out is
+// assumed. Unless the pipeline changes files, runs programs or has effects of the host's own families, it is unknown whether it
+// is destructive, and the annotation is omitted. A pipeline that contains undeclared parts gets no favorable annotation.
 func annotations(p api.Pipeline) *sdk.ToolAnnotations {
 	known := len(p.Undeclared) == 0
 	reads, open, writes := known, false, false

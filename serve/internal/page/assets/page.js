@@ -1,4 +1,4 @@
-// The pages work without this. It keeps them live, and sends a form once.
+// Pages work without this script. It updates them as runs proceed, and prevents a form from being sent twice.
 "use strict";
 (() => {
 	// A second click must not send an answer again.
@@ -10,7 +10,7 @@
 	});
 	addEventListener("pageshow", (e) => { if (e.persisted) location.reload(); });
 
-	// j and k walk along what a page lists: rows, messages, questions. The row of a tree that is folded away is left out.
+	// The keys j and k move between the items of a page: rows, messages, questions. Folded rows of a tree are skipped.
 	const listed = "tbody tr, .branch, .question, .message, .hits li";
 	const within = (row) => row.querySelector("a") || row.querySelector("summary, button, input:not([type=hidden]), select, textarea");
 	document.addEventListener("keydown", (e) => {
@@ -52,7 +52,7 @@
 		show();
 	}
 
-	// A page of a search reads a part of a large run. The next parts are added until there is enough to read.
+	// One page of a search covers only a part of a large run. Further pages are appended until there are 50 results.
 	async function searchOn(found) {
 		for (let next; (next = found.querySelector("a[rel=next]")) && found.querySelectorAll("tbody tr").length < 50;) {
 			next.textContent = "Searching the rest …";
@@ -68,13 +68,13 @@
 	const { stream, poll } = document.body.dataset;
 	if (!stream && poll === undefined) {
 		const found = document.getElementById("found");
-		if (found) searchOn(found).catch(() => {}); // the link stays
+		if (found) searchOn(found).catch(() => {}); // the link to the next page remains
 		return;
 	}
 	const live = document.getElementById("live");
 	let source, last = "", timer, asking = false, again = false, hurry = false, pause = 100;
 
-	// Parts that changed are replaced, unless a person is in them.
+	// Replaces the parts of a page that have changed, except those in which a person is typing or choosing.
 	async function refresh() {
 		timer = undefined;
 		if (asking) { again = true; return; }
@@ -98,7 +98,7 @@
 		if (again) { again = false; soon(); }
 	}
 
-	// Nothing that was typed or chosen is lost, and no button moves under a finger.
+	// Protects what a person has typed or chosen, and keeps buttons from moving while they are used.
 	function busy(part) {
 		const at = part.contains(document.activeElement) && document.activeElement;
 		if (at && (at.matches("input:not([type=checkbox]), textarea, select, button") || at.closest("details:has(form)"))) return true;
@@ -127,13 +127,13 @@
 		soon();
 	}
 
-	// The path as the rest of the page writes it: see address.Readable.
+	// Writes a path as the server does in address.Readable.
 	function readable(path) {
 		const parts = path.split("/").map((p) => p.replace(/^[^#[@~]*\|[^#[@~]* \d+( repair \d+)?(?=[#[@~]|$)/, (name) => name.replaceAll("|", "/")));
 		return parts.join("/").replace(/%(2F|5B|5D|23|40|7E|25)/g, decodeURIComponent);
 	}
 
-	// What models are writing, before any gate accepts it.
+	// Shows the answers that models are writing, before any gate has accepted them.
 	const said = document.getElementById("said");
 	function hear(answers) {
 		if (!said) return;
@@ -150,7 +150,7 @@
 	let ended = false;
 	function start() {
 		if (source || ended || document.hidden) return;
-		if (poll !== undefined) { // no stream, or one that would begin with all that has happened
+		if (poll !== undefined) { // there is no stream, or one that would start with all past events
 			const every = setInterval(soon, 2000);
 			source = { close() { clearInterval(every); } };
 			live.textContent = "live";
@@ -161,7 +161,7 @@
 		for (const kind of ["step", "state", "list", "reset"]) source.addEventListener(kind, heard);
 		source.addEventListener("said", (e) => hear(JSON.parse(e.data).said));
 		source.onopen = () => { live.textContent = "live"; soon(); };
-		source.onerror = (e) => setTimeout(() => { // the page of a run that has ended closes its stream meanwhile
+		source.onerror = (e) => setTimeout(() => { // if the run has ended, its page has closed the stream by then
 			if (source === e.target && source.readyState !== EventSource.OPEN) live.textContent = "not live: connecting again";
 		}, 2000);
 	}
@@ -172,7 +172,7 @@
 		if (source) { source.close(); source = undefined; }
 	}
 
-	// One stream a tab, and none while it is hidden: browsers allow six.
+	// Each tab has one stream, and none while it is hidden, because browsers allow only six connections.
 	document.addEventListener("visibilitychange", () => { if (document.hidden) stop(); else if (!ended) { start(); soon(); } });
 	addEventListener("pagehide", stop);
 	start();

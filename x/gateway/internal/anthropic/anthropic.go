@@ -110,7 +110,7 @@ func Fail(w http.ResponseWriter, e *openai.Error) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(f) // or the client has gone
+	_ = json.NewEncoder(w).Encode(f) // an error means that the client is gone
 }
 
 // named sets the request id in the header that clients read.

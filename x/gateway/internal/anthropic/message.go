@@ -200,7 +200,7 @@ func (a *asked) write(w http.ResponseWriter, t *openai.Turn) error {
 			_, f := failureOf(failed, w)
 			e.Send("error", f)
 		}
-		return nil // or the client has gone, or comes back
+		return nil // an error means that the client is gone, or comes back
 	}
 	m.end(t, said)
 	if e.open {

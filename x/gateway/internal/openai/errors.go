@@ -153,5 +153,5 @@ func (e *Error) Write(w http.ResponseWriter) {
 		w.Header().Set("X-Should-Retry", "false")
 	}
 	w.WriteHeader(e.Status)
-	_ = json.NewEncoder(w).Encode(map[string]*Error{"error": e}) // or the client has gone
+	_ = json.NewEncoder(w).Encode(map[string]*Error{"error": e}) // an error means that the client is gone
 }

@@ -1,5 +1,4 @@
-// Command house makes the runs that the tests of the pages look at. Its first argument
-// after -- names the pipeline.
+// Command house creates the runs that the tests of the pages use. Its first argument after -- is the name of the pipeline.
 package main
 
 import (
@@ -132,7 +131,7 @@ func publishing() stone.Ashlar {
 	})
 }
 
-// fan measures n things, of which one in a thousand fails and is lost. A small one is slow.
+// fan measures n things. One in a thousand fails and is lost. A small fan is slow.
 func fan(n int) stone.Ashlar {
 	list := dag.ReaderFunc(func(dag.DAG) ([]int, error) {
 		all := make([]int, n)
@@ -193,7 +192,7 @@ func repairing() stone.Ashlar {
 
 const attack = `<script>document.title="owned"</script><img src=x onerror="document.title='owned'">"'><svg/onload=alert(1)>{{.}}</textarea></pre></title>javascript:alert(1)`
 
-// hostile has script wherever a text can be.
+// hostile contains a script wherever a text is possible.
 func hostile() stone.Ashlar {
 	return stone.Seq("hostile", say(attack, draft, attack),
 		stone.Ask("<script>document.title='owned'</script>", draft, approval, func(text string) string { return text }, stone.Choices(attack, "no")))
