@@ -61,7 +61,7 @@ func TestBatch(t *testing.T) {
 	prints(
 		line{"run --no-wait", 2, "", "--no-wait needs --batch"},
 		line{"run --batch --no-db", 2, "", "Error: --batch needs a journal"},
-		line{"run --batch --record x", 2, "", "exclude each other"},
+		line{"run --batch --record x", 2, "", "cannot be combined"},
 		line{"run -q --id a --batch --no-wait", 3, "", "waiting: batch batch_1_ of anthropic: 0 of 3 done, expires in 24h\nto look again: many resume a\n"},
 		line{"runs", 0, "waiting", ""},
 		line{"show a", 0, "batch batch_1_ of anthropic", ""},

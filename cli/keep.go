@@ -124,7 +124,7 @@ func (a *app) addSourceFlags(c *cobra.Command, k *keepFlags) {
 			k.made.Pipeline = args[0]
 		}
 		if len(args) > 1 && k.reuse == journal.AnyRun {
-			return fmt.Errorf("unexpected argument %q: the run for --reuse is given as --reuse=RUN", args[1])
+			return fmt.Errorf("unexpected argument %q: to name a run for --reuse, write --reuse=RUN", args[1])
 		}
 		k.made.Program = c.Root().Name()
 		c.Flags().Visit(func(f *pflag.Flag) {
@@ -289,7 +289,7 @@ func (r *keptRun) another(ctx context.Context, p stone.Ashlar, cfg stone.Config)
 // end cancels a run's batches and its tasks at other agents. The run itself is canceled at its first event, before any step.
 func (r *keptRun) end(ctx context.Context, p stone.Ashlar, cfg stone.Config, opts journal.Options) (stone.Result, error) {
 	if err := remote.Cancel(ctx, p, stone.Config{RunID: cfg.RunID, Input: cfg.Input}, opts, r.Store); err != nil {
-		return stone.Result{RunID: r.id}, fmt.Errorf("the tasks of its agents were not canceled: %w", err)
+		return stone.Result{RunID: r.id}, fmt.Errorf("its tasks at other agents were not canceled: %w", err)
 	}
 	if r.batches != nil {
 		if err := r.batches.Cancel(ctx, p, stone.Config{RunID: cfg.RunID, Input: cfg.Input}, opts, r.batch); err != nil {
@@ -342,7 +342,7 @@ func (a *app) ended(r *keptRun, err error) error {
 		if err != nil {
 			return err
 		}
-		a.complain("waiting: the run continues when it is answered and resumed")
+		a.complain("waiting: to continue, answer and resume the run")
 		if err := a.printQuestions(a.Stderr, r.store, open, false); err != nil {
 			return failed("list the questions: %w", err)
 		}

@@ -140,10 +140,10 @@ type app struct {
 	linkFault error
 	calls     calls
 	spans     spans
-	shown     func(path string) string // path with lane labels; nil if no progress is shown
-	secrets   redact.Set               // of everything that runs
-	shared                             // flags
-	trusting  bool                     // trusts any found project; see consent
+	shown     func(path string) string // returns a path with lane labels; nil if no progress is shown
+	secrets   redact.Set               // secrets of everything that is executed
+	shared                             // values of shared flags
+	trusting  bool                     // trust any project that is found; see consent
 	adopts    func(journal.RunInfo) string
 }
 
@@ -205,7 +205,7 @@ func (a *app) complain(format string, args ...any) {
 func whenFull(line string) string {
 	for _, full := range []string{syscall.ENOSPC.Error(), "disk is full"} {
 		if strings.Contains(line, full) && !strings.Contains(line, "make room") {
-			return line + ": the disk is full: make room on it, then try again"
+			return line + ": the disk is full: free some space, then try again"
 		}
 	}
 	return line

@@ -51,7 +51,7 @@ func (a *app) resume(c *cobra.Command) {
 		case args[0] != everyRun:
 			return a.goOn(c, args[0])
 		case c.Flags().Changed("again"), c.Flags().Changed("lost"):
-			return errors.New("--again and --lost are about one run: want its name in place of all")
+			return errors.New("--again and --lost apply to one run: name it in place of all")
 		}
 		return a.resumeAll(c)
 	}
@@ -112,7 +112,7 @@ func (a *app) cancelRun(c *cobra.Command, name string) error {
 	if !errors.As(err, new(*exitError)) { // an exitError has already been printed
 		a.complain("%v", err)
 	}
-	a.complain("the tasks of its agents go on")
+	a.complain("its tasks at other agents continue")
 	return a.withStore(c.Context(), records)
 }
 
@@ -158,15 +158,19 @@ func (a *app) resumeAll(c *cobra.Command) error {
 		a.complain("%s can continue in the programs that started them", text.Plural(others, "other run"))
 	}
 	if len(left) == 0 && check {
-		a.complain("no run waits or was interrupted")
+		a.complain("no run is waiting or interrupted")
 	} else if len(left) == 0 {
-		a.complain("no run can continue: waiting ones need an answer, and failed ones are resumed by name")
+		a.complain("no run can continue: waiting runs need an answer, and failed runs must be resumed by name")
 	}
 	signals := make(chan os.Signal, 1) // the runs receive the signals, too
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
 	code := Done
 	for i, id := range left {
+		if elsewhere, err := a.running(c.Context(), id); err == nil && elsewhere {
+			a.complain("run %s was continued by another process", id)
+			continue
+		}
 		if err := a.goOn(c, id); err != nil {
 			if is := a.exit(c, err); code == Done || is != Waiting {
 				code = is
@@ -182,6 +186,16 @@ func (a *app) resumeAll(c *cobra.Command) error {
 		return &exitError{code: code}
 	}
 	return nil
+}
+
+// running reports whether another process has continued a run since it was listed.
+func (a *app) running(ctx context.Context, id string) (is bool, err error) {
+	err = a.withStore(ctx, func(s *store) error {
+		info, err := s.Find(ctx, id)
+		is = info.State == journal.Running || info.State == journal.Done
+		return err
+	})
+	return is, err
 }
 
 // waiting returns the waiting runs; if people is false, only those that wait only for batches.

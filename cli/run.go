@@ -214,7 +214,7 @@ func sayWaiting(account *budget.Account, say func(string)) (stop func()) {
 			select {
 			case <-tick.C:
 				if n := account.Waiting(); n >= many {
-					say(fmt.Sprintf("%d steps wait for the budget, which holds what the running ones may cost at most: a lower max-tokens of the model lets more run at once", n))
+					say(fmt.Sprintf("%d steps are waiting for the budget, which reserves the maximum cost of running steps: lower the model's max-tokens to run more at once", n))
 					return
 				}
 			case <-ended:

@@ -16,7 +16,7 @@ import (
 // spans sends the spans of a command's runs.
 type spans struct {
 	once sync.Once
-	live telemetry.Watcher // nil if no collector is named
+	live telemetry.Watcher // nil if no collector is configured
 	err  error             // the configuration is not trusted
 }
 
@@ -53,14 +53,15 @@ func (a *app) watching() (watch func(journal.RunInfo) event.Watcher, err error) 
 	}, s.err
 }
 
-// telemetry reads the section telemetry of the configuration, which a run may not need otherwise. It returns nil for none.
+// telemetry reads only the section telemetry of the configuration, because a run may not need the rest. It returns nil if there
+// is no such section.
 func (a *app) telemetry() (*kinds.Reader, error) {
 	r, file, err := config.ReadSection(a.calls.config, "telemetry", &a.linked.kinds)
 	if err != nil || r == nil {
 		return nil, err
 	}
 	if a.calls.config == "" && len(r.Contacts) > 0 {
-		// It does not ask, because a question would have to show everything that the file reaches.
+		// Do not ask for trust here: the question would have to show everything that the file reaches.
 		f := found{dir: filepath.Dir(file), files: []string{file}}
 		for _, c := range r.Contacts {
 			f.wants = append(f.wants, c.String())

@@ -7,19 +7,19 @@ import (
 	"sync"
 )
 
-// Compression finds text that continues without adding anything new. It trips if the last Window bytes deflate to less than
-// Threshold of their size in History checks in a row. The zero value has the defaults; the fields must not change after the first
-// byte. It is not safe for concurrent use.
+// Compression detects text that continues without adding anything new. It trips if the last Window bytes deflate to less than
+// Threshold times their size in History consecutive checks. The zero value uses the defaults. The fields must not change after
+// the first byte. Compression is not safe for concurrent use.
 //
 // Answers shorter than the window are not checked.
 type Compression struct {
-	Window    int     // bytes checked; default 1024
-	Threshold float64 // ratio of deflated to plain size; default 0.18
-	History   int     // checks in a row that must be below it; default 3
+	Window    int     // the number of bytes that are checked; default 1024
+	Threshold float64 // the ratio of the deflated size to the plain size; default 0.18
+	History   int     // how many consecutive checks must be below it; default 3
 
 	ring   []byte
 	seen   int64
-	ratios []float64 // newest first
+	ratios []float64 // the last ratios, newest first
 	hit    *RepetitionHit
 }
 
@@ -36,10 +36,10 @@ func (c *Compression) init() {
 	c.ring = make([]byte, c.Window)
 }
 
-// Add feeds one byte.
+// Add adds one byte.
 func (c *Compression) Add(b byte) { c.Write([]byte{b}) }
 
-// Write feeds bytes. It only copies them, and never fails.
+// Write adds bytes. It only copies them, and never fails.
 func (c *Compression) Write(p []byte) (int, error) {
 	if c.ring == nil {
 		c.init()
@@ -57,7 +57,7 @@ func (c *Compression) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Check deflates the window and compares its size. It is called at every tick.
+// Check deflates the window and compares the sizes. A Watcher calls it at every tick.
 func (c *Compression) Check() {
 	if c.hit != nil || c.ring == nil || c.seen < int64(c.Window) {
 		return
@@ -75,7 +75,7 @@ func (c *Compression) Check() {
 // Tripped returns the hit, or nil.
 func (c *Compression) Tripped() *RepetitionHit { return c.hit }
 
-// deflated returns the deflated size of the window, oldest byte first.
+// deflated returns the size of the window after deflating it, starting with the oldest byte.
 func (c *Compression) deflated() int {
 	var size counter
 	w := deflaters.Get().(*flate.Writer)
@@ -83,18 +83,18 @@ func (c *Compression) deflated() int {
 	w.Reset(&size)
 	at := c.seen % int64(c.Window)
 	for _, part := range [][]byte{c.ring[at:], c.ring[:at]} {
-		// A flate.Writer fails only if its own writer does, and a counter never does.
+		// A flate.Writer fails only if the underlying writer fails, and a counter never does.
 		_, _ = w.Write(part)
 	}
 	_ = w.Close()
 	return int(size)
 }
 
-// deflaters are shared: each holds more than half a megabyte.
+// deflaters are shared, because each uses more than half a megabyte.
 var deflaters = sync.Pool{New: func() any {
 	w, err := flate.NewWriter(io.Discard, flate.DefaultCompression)
 	if err != nil {
-		panic(err) // only for a level that flate does not know
+		panic(err) // fails only for an unknown level
 	}
 	return w
 }}

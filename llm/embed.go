@@ -14,25 +14,26 @@ import (
 
 // An Embedder turns texts into vectors. Related texts have nearby vectors.
 //
-// Embed returns a vector for each text, in order and all of the same length. An error contains the cost of the request, if any;
-// see budget.CostOf. An Embedder is safe for concurrent use. Info identifies the vectors: vectors of different providers or
-// models are never compared.
+// Embed returns one vector for each text, in order. All vectors have the same length. An error contains the cost of the request,
+// if any; see budget.CostOf. An Embedder must be safe for concurrent use. Info identifies the vectors: vectors of different
+// providers or models are never compared.
 type Embedder interface {
 	Informer
 	Embed(ctx context.Context, req *EmbedRequest) (*Embedding, error)
 }
 
-// EmbedRequest holds the texts of one request. Providers differ in how many they accept at once: all accept 100 short ones.
+// EmbedRequest contains the texts of one request. Providers accept different numbers of texts at once, but all accept 100 short
+// texts.
 type EmbedRequest struct {
-	Texts []string // none of them blank
-	// Query marks the texts as questions, not documents. Some models embed the two differently.
+	Texts []string // none may be blank
+	// Query marks the texts as questions rather than documents. Some models embed questions and documents differently.
 	Query bool
 }
 
 // Embedding is the answer to an EmbedRequest.
 type Embedding struct {
 	Vectors [][]float32
-	// Usage holds the input tokens, and their cost if the model's price is known.
+	// Usage contains the number of input tokens, and their cost if the model's price is known.
 	Usage     budget.Usage
 	Model     string // the model that answered, "" if the server does not say
 	RequestID string
@@ -51,7 +52,7 @@ func (r *EmbedRequest) Check() error {
 	return nil
 }
 
-// AsRequest returns the texts as the messages of a request, whose tokens can be estimated.
+// AsRequest returns a request with the texts as messages, so that its tokens can be estimated.
 func (r *EmbedRequest) AsRequest() *Request {
 	req := &Request{Messages: make([]Message, len(r.Texts))}
 	for i, text := range r.Texts {
@@ -60,7 +61,7 @@ func (r *EmbedRequest) AsRequest() *Request {
 	return req
 }
 
-// Check returns an error unless there is a vector of finite numbers for each of n texts, all of one length.
+// Check returns an error unless there is one vector of finite numbers for each of n texts, and all vectors have the same length.
 func (e *Embedding) Check(n int) error {
 	if len(e.Vectors) != n {
 		return fmt.Errorf("%d vectors for %d texts", len(e.Vectors), n)
@@ -91,12 +92,12 @@ func SpecOfEmbedder(ctx context.Context, e Informer) (s Spec) {
 	return s
 }
 
-// specFor is SpecOfEmbedder for one request, which costs half in a batch.
+// specFor is like SpecOfEmbedder, but for one request, which costs half as much in a batch.
 func specFor(ctx context.Context, e Informer, req *EmbedRequest) Spec {
 	return SpecOfEmbedder(transport.Embeds(ctx, e.Info().Endpoint, req.Query), e)
 }
 
-// QuoteEmbed estimates the cost of a request for vectors: its input, which is one token for four bytes.
+// QuoteEmbed estimates the cost of a request for vectors. Only the input costs anything; four bytes count as one token.
 func QuoteEmbed(ctx context.Context, e Embedder, req *EmbedRequest) budget.Quote {
 	in := req.AsRequest().inputTokens()
 	spec, amount := specFor(ctx, e, req), budget.Amount{Roundtrips: 1, Tokens: in}

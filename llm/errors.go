@@ -14,7 +14,7 @@ import (
 
 // RetriedError is the last error of a request that was made several times.
 type RetriedError struct {
-	Tried int // number of attempts, including the first
+	Tried int // the number of attempts, including the first
 	Err   error
 }
 
@@ -44,9 +44,9 @@ type HTTPError struct {
 	Status     int
 	Body       string // at most 64 KB
 	RequestID  string
-	RetryAfter time.Duration // 0 when the server named none
-	// Final reports that the same request would fail again: the server says X-Should-Retry: false, or that
-	// the quota of the account is exhausted.
+	RetryAfter time.Duration // 0 if the server did not state one
+	// Final means that the same request would fail again: the server says X-Should-Retry: false, or says that the account's quota
+	// is exhausted.
 	Final bool
 }
 
@@ -80,7 +80,7 @@ func (e *ConnectError) Unwrap() error { return e.Err }
 // TruncatedError reports an answer that ended before the protocol's end.
 type TruncatedError struct {
 	RequestID string
-	Err       error // why the connection ended, nil if it was closed regularly
+	Err       error // why the connection ended; nil if it was closed regularly
 }
 
 // Error returns a message with the cause, if any.
@@ -119,7 +119,7 @@ func (e *ProtocolError) Error() string {
 	return "llm: the answer breaks the protocol: " + oneLine(e.Reason) + paren(e.RequestID)
 }
 
-// TimeoutError reports a phase of a request that took longer than Timeouts allows.
+// TimeoutError reports that a phase of a request took longer than Timeouts allows.
 type TimeoutError struct {
 	Phase     string // "connect", "first byte", "silence" or "total"
 	Limit     time.Duration
@@ -131,15 +131,15 @@ func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("llm: timeout: %s took longer than %s; see Timeouts", e.Phase, e.Limit) + paren(e.RequestID)
 }
 
-// Timeout returns true; it is the method of net.Error.
+// Timeout returns true, so that TimeoutError is a net.Error.
 func (e *TimeoutError) Timeout() bool { return true }
 
 // RepetitionHit describes a repetition found in a text.
 type RepetitionHit struct {
 	Kind     string    `json:"kind"`             // "ngram" (verbatim) or "compression" (going nowhere)
-	Window   []byte    `json:"window,omitempty"` // ngram: the bytes that were repeated
-	Ratios   []float64 `json:"ratios,omitempty"` // compression: the last ratios, newest first
-	Position int64     `json:"position"`         // bytes seen when it tripped
+	Window   []byte    `json:"window,omitempty"` // for ngram: the bytes that were repeated
+	Ratios   []float64 `json:"ratios,omitempty"` // for compression: the last ratios, newest first
+	Position int64     `json:"position"`         // the number of bytes seen when it tripped
 }
 
 // String describes the repetition on one line.
@@ -155,7 +155,7 @@ func (h RepetitionHit) String() string {
 type RepetitionTrippedError struct {
 	Hit       RepetitionHit
 	Channel   string // "response" or "thinking"
-	Partial   string // text received on that channel
+	Partial   string // the text received on that channel
 	RequestID string
 }
 
@@ -166,7 +166,7 @@ func (e *RepetitionTrippedError) Error() string {
 
 // RepetitionExhaustedError reports a model that repeated itself in every attempt.
 type RepetitionExhaustedError struct {
-	Attempts  int // retries allowed
+	Attempts  int // the number of retries allowed
 	LastHit   *RepetitionHit
 	RequestID string
 }
@@ -240,7 +240,7 @@ func Retryable(err error) bool {
 	return connect || cut
 }
 
-// RetryAfter returns how long the server says to wait before the next request, or 0.
+// RetryAfter returns how long to wait before the next request, as stated by the server, or 0.
 func RetryAfter(err error) time.Duration {
 	if e, ok := errors.AsType[*HTTPError](err); ok {
 		return e.RetryAfter
@@ -290,7 +290,7 @@ func oneLine(s string) string {
 	return s
 }
 
-// paren joins the non-empty parts in parentheses; the last argument is a request id.
+// paren joins the parts that are not empty, in parentheses. The last argument is a request id.
 func paren(parts ...string) string {
 	last := len(parts) - 1
 	if parts[last] != "" {
@@ -315,9 +315,9 @@ func orNone(s string) string {
 	return s
 }
 
-// TooLong reports whether a provider rejected a request because it is longer than the model's window. Servers report this by a
-// code or in various wordings. A request rejected because of its rate, or because MaxTokens alone exceeds the window, is not too
-// long.
+// TooLong reports whether a provider rejected a request because it is longer than the model's window. Servers report this with a
+// code or in various wordings. A request that is rejected because of a rate limit, or because MaxTokens alone exceeds the window,
+// is not too long.
 func TooLong(err error) bool {
 	if e, ok := errors.AsType[*HTTPError](err); ok {
 		switch e.Status {

@@ -14,12 +14,13 @@ import (
 )
 
 // Fallback returns a Model that calls the models in order until one answers. After an error, or an answer without content, it
-// calls the next one, unless the context is done or the budget is exhausted; the consumer sees a Restart delta with the error.
-// The last model's error is returned, joined with the earlier errors.
+// calls the next model, unless the context is done or the budget is exhausted; the consumer receives a Restart delta with the
+// error. If the last model fails too, its error is returned, joined with the earlier errors.
 //
-// Every model is called under its own name: Request.Model applies to the first one. Each model keeps its own retries, timeouts
-// and limits: set a short Retry and short Timeouts on all but the last one. Each answer is charged at the price of the model that
-// produced it. A budget in USD reserves the cost of the most expensive model and requires a price for each.
+// Every model is called under its own name; Request.Model applies only to the first model. Each model keeps its own retries,
+// timeouts and limits, so set a short Retry and short Timeouts on all models but the last. Each answer is charged at the price of
+// the model that produced it. A budget in USD reserves the cost of the most expensive model and requires a known price for each
+// model.
 //
 // For a circuit breaker, a race or a judge, see call.Model.
 func Fallback(models ...Model) Model { return &fallback{models} }
@@ -47,7 +48,7 @@ func (f *fallback) Check() error {
 	return nil
 }
 
-// CheckParams checks settings: every model must support them.
+// CheckParams returns an error unless every model supports the settings.
 func (f *fallback) CheckParams(p Params) error {
 	for _, m := range f.models {
 		if err := CheckParams(m, p); err != nil {
@@ -57,7 +58,7 @@ func (f *fallback) CheckParams(p Params) error {
 	return nil
 }
 
-// CheckMedia checks media: every model must accept it.
+// CheckMedia returns an error unless every model accepts the media.
 func (f *fallback) CheckMedia(role Role, m *Media) error {
 	for _, model := range f.models {
 		if err := CheckMedia(model, role, m); err != nil {
@@ -85,7 +86,7 @@ func (f *fallback) request(i int, req *Request) *Request {
 	return &own
 }
 
-// quote is the quote of the most expensive model, and at least the cheapest model's.
+// quote returns a quote that covers the most expensive model, and whose least cost is the cheapest model's.
 func (f *fallback) quote(ctx context.Context, req *Request) (q budget.Quote) {
 	for i, m := range f.models {
 		one := Quote(ctx, m, f.request(i, req))
@@ -138,7 +139,7 @@ func attempt(ctx context.Context, m Model, req *Request, again func(error) bool,
 			d.Reply = measured(&d, meter, err)
 		}
 		if d.Kind == Done && d.Reply.CheckContent() != nil && rules.EndingOf(d.Reply.StopReason) != rules.Paused {
-			d.Kind, err = 0, d.Reply.CheckContent() // an answer to nobody
+			d.Kind, err = 0, d.Reply.CheckContent() // an answer without content is an error rather than a Done
 		}
 		meter.Hear(&d)
 		switch {
@@ -175,8 +176,7 @@ func unpaid(err error) bool {
 	return refused
 }
 
-// fallen are the errors of a Fallback's models, in order. The last one decides whether
-// the request may be repeated.
+// fallen holds the errors of a Fallback's models, in order. The last error determines whether the request may be repeated.
 type fallen []error
 
 func (f fallen) Error() string {
@@ -187,7 +187,7 @@ func (f fallen) Error() string {
 	return strings.Join(said, "; then ")
 }
 
-// Unwrap returns the errors, the last one first.
+// Unwrap returns the errors, starting with the last.
 func (f fallen) Unwrap() []error {
 	out := make([]error, 0, len(f))
 	for i := len(f) - 1; i >= 0; i-- {

@@ -8,10 +8,11 @@ import (
 	"github.com/stonelayer/stone/budget"
 )
 
-// Guard returns a Model that calls m and watches its answers. The function watch makes a fresh Watcher for each channel of each
-// attempt, at its first text. When one trips, Guard stops the stream and retries the request, with the partial answer and an
-// explanation appended to its conversation; the consumer sees a Restart delta. After the given number of retries the stream ends
-// with an *RepetitionExhaustedError. With negative retries the first trip ends it with an *RepetitionTrippedError.
+// Guard returns a Model that calls m and watches its answers. The function watch makes a new Watcher for each channel of each
+// attempt, at the first text of that channel. When a Watcher trips, Guard stops the stream and retries the request, with the
+// partial answer and an explanation appended to the conversation; the consumer receives a Restart delta. After the given number
+// of retries, the stream ends with a *RepetitionExhaustedError. If retries is negative, it ends with a *RepetitionTrippedError
+// when a Watcher first trips.
 func Guard(m Model, watch func() *Watcher, retries int) Model {
 	return &guard{m, watch, retries}
 }
@@ -30,15 +31,15 @@ func (g *guard) Check() error {
 	return nil
 }
 
-// CheckParams checks settings like the guarded model.
+// CheckParams checks the settings as the guarded model does.
 func (g *guard) CheckParams(p Params) error { return CheckParams(g.model, p) }
 
-// CheckMedia checks media like the guarded model.
+// CheckMedia checks the media as the guarded model does.
 func (g *guard) CheckMedia(role Role, m *Media) error {
 	return CheckMedia(g.model, role, m)
 }
 
-// Info names the guarded model.
+// Info returns the Info of the guarded model.
 func (g *guard) Info() Info {
 	if i, ok := g.model.(Informer); ok {
 		return i.Info()
@@ -46,12 +47,12 @@ func (g *guard) Info() Info {
 	return Info{}
 }
 
-// Most returns the bound of the guarded model, called with every retry.
+// Most returns the bound for calling the guarded model with all retries.
 func (g *guard) Most(ctx context.Context, req *Request) budget.Bound {
 	return Most(ctx, g.model, req).Times(max(g.retries, 0) + 1)
 }
 
-// Asks returns the most requests to the guarded model, or 0 if unknown.
+// Asks returns the maximum number of requests to the guarded model, or 0 if unknown.
 func (g *guard) Asks() int { return requests(g.model) * (max(g.retries, 0) + 1) }
 
 func (g *guard) Stream(ctx context.Context, req *Request) iter.Seq2[Delta, error] {
@@ -79,13 +80,13 @@ func (g *guard) Stream(ctx context.Context, req *Request) iter.Seq2[Delta, error
 
 // attempt streams one answer through the watchers. It returns nil if no watcher tripped.
 func (g *guard) attempt(ctx context.Context, req *Request, yield func(Delta, error) bool) *RepetitionTrippedError {
-	a := &guardedAttempt{watch: g.watch, yield: yield} // one allocation instead of four for loop variables
+	a := &guardedAttempt{watch: g.watch, yield: yield} // one allocation instead of four for captured variables
 	a.reset()
 	g.model.Stream(ctx, req)(a.hear)
 	return a.hit
 }
 
-// guardedAttempt is one answer.
+// guardedAttempt is one attempt to obtain an answer.
 type guardedAttempt struct {
 	watch              func() *Watcher
 	yield              func(Delta, error) bool
@@ -125,11 +126,11 @@ func (a *guardedAttempt) hear(d Delta, err error) bool {
 	return a.hit == nil
 }
 
-// channel is one of the two texts of a stream and its watcher.
+// channel is one of the two texts of a stream, with its watcher.
 type channel struct {
 	name    string
-	watcher *Watcher // nil before the first text: most answers have no thinking
-	text    []byte   // received so far, unless the watcher keeps it
+	watcher *Watcher // nil before the first text, because most answers have no thinking
+	text    []byte   // the text received so far, unless the watcher keeps it
 	buf     []byte
 }
 

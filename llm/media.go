@@ -15,20 +15,20 @@ import (
 // MaxMedia is the maximum size of a Media's data, in bytes.
 const MaxMedia = 20_000_000
 
-// Media is an image, a sound, a video or a document: its bytes, or their URL. [ReadMedia] reads a file. If the protocol cannot
-// express the media, the request is rejected with an error that names its type; see [CheckMedia].
+// Media is an image, a sound, a video or a document: its bytes, or their URL. [ReadMedia] reads a file. If the protocol does not
+// support the media, the request is rejected with an error that names their type; see [CheckMedia].
 type Media struct {
-	// Type is the media type, such as "image/png". A picture at a URL may have AnyImage.
+	// Type is the media type, such as "image/png". For a picture at a URL, Type may be AnyImage.
 	Type string `json:"type"`
 	Data []byte `json:"data,omitempty"` // base64 in JSON; at most MaxMedia
 	URL  string `json:"url,omitempty"`
-	Name string `json:"name,omitempty"` // file name of a document
+	Name string `json:"name,omitempty"` // the file name of a document
 }
 
-// AnyImage is the Type of a picture at a URL whose format is not known.
+// AnyImage is the Type of a picture at a URL if the format is unknown.
 const AnyImage = "image/*"
 
-// ReadMedia reads a file. Its first bytes, or else its name, determine its type.
+// ReadMedia reads media from a file. The first bytes of the file, or else its name, determine the type.
 func ReadMedia(file string) (*Media, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -46,8 +46,8 @@ func ReadMedia(file string) (*Media, error) {
 	return m, nil
 }
 
-// MediaURL returns the media at a URL. A data URL is decoded. Any other URL is passed to the model's server with the type given
-// by its extension, or else kind.
+// MediaURL returns the media at a URL. A data URL is decoded. Any other URL is passed to the model's server with the type that
+// its extension indicates, or else with kind.
 func MediaURL(url, kind, name string) (*Media, error) {
 	address, _, _ := strings.Cut(url, "?")
 	if known := mime.TypeByExtension(path.Ext(address)); kind != AnyImage && known != "" || strings.HasPrefix(known, "image/") {
@@ -85,8 +85,8 @@ func NewMedia(name string, data []byte) (*Media, error) {
 	return m, nil
 }
 
-// signatures are the first bytes of formats, "?" for any byte. Source: WHATWG, MIME Sniffing
-// Standard, sections 6 and 7.
+// signatures are the first bytes of formats, where "?" stands for any byte. Source: WHATWG, MIME Sniffing Standard, sections 6
+// and 7.
 var signatures = []struct{ head, mediaType string }{
 	{"\x89PNG\r\n\x1a\n", "image/png"},
 	{"\xff\xd8\xff", "image/jpeg"},
@@ -154,7 +154,7 @@ func (m *Media) String() string {
 		words = append([]string{m.Name}, words...)
 	}
 	if m.URL != "" {
-		words[len(words)-1], _, _ = strings.Cut(m.URL, "?") // a query may be a signature
+		words[len(words)-1], _, _ = strings.Cut(m.URL, "?") // the query may contain a signature
 	}
 	return strings.Join(words, ", ")
 }
@@ -174,7 +174,7 @@ func bytesText(n int) string {
 }
 
 // tokens estimates how many tokens a model reads. Providers count the pixels of a picture, the seconds of a sound and the pages
-// of a document, all of which are unknown here.
+// of a document, none of which are known here.
 func (m *Media) tokens() int {
 	kind, _, _ := strings.Cut(m.Type, "/")
 	switch n := len(m.Data); {
@@ -185,9 +185,9 @@ func (m *Media) tokens() int {
 	case kind == "image":
 		return min(n/bytesPerToken, mediaTokens)
 	case kind == "audio", kind == "video":
-		return n / 256 // 8 kB and 32 tokens a second
+		return n / 256 // assumes 8 kB and 32 tokens per second
 	default:
-		return n / 32 // 64 kB and 2,000 tokens a page
+		return n / 32 // assumes 64 kB and 2,000 tokens per page
 	}
 }
 

@@ -20,16 +20,16 @@ const (
 // trip through JSON.
 type Message struct {
 	Role Role `json:"role"`
-	// Content holds the parts of the message, in order. An assistant message that only calls tools has none.
+	// Content contains the parts of the message, in order. It is empty for an assistant message that only calls tools.
 	Content []Part `json:"content,omitempty"`
 	// ToolCalls are the calls that an assistant message requests.
 	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
-	// CallID is the ID of the call that a tool message answers.
+	// CallID is the ID of the call whose result a tool message contains.
 	CallID string `json:"call_id,omitempty"`
 	// IsError marks a tool message that reports a failure.
 	IsError bool `json:"is_error,omitempty"`
-	// Metadata holds data for one provider, under keys that begin with the provider's
-	// name: "anthropic/cache_control".
+	// Metadata contains data for individual providers, under keys that begin with the provider's name, such as
+	// "anthropic/cache_control".
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
 }
 
@@ -44,18 +44,18 @@ type Part struct {
 type ToolCall struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// Input holds the arguments, or {} if the call has none. It is nil if they were cut off.
+	// Input contains the arguments, or {} if there are none. It is nil if the arguments were cut off.
 	Input json.RawMessage `json:"input"`
-	// InputText is the received text of arguments that were cut off.
+	// InputText is the part of the arguments that was received, if they were cut off.
 	InputText string `json:"input_text,omitempty"`
 }
 
 // Tool is a function that the model may call. Schema is the JSON Schema of its
 // input.
 //
-// A tool with Provider is hosted by the provider, such as its web search. The object for the model's protocol is sent in place of
-// the other fields: "anthropic", "gemini", "openai" (Chat Completions) or "responses". A model with any other protocol rejects
-// the request before sending anything.
+// A tool with Provider is hosted by the provider, such as the provider's web search. In place of the other fields, the object for
+// the model's protocol is sent: "anthropic", "gemini", "openai" (Chat Completions) or "responses". If there is no object for the
+// model's protocol, the request is rejected before anything is sent.
 //
 //	Tool{Name: "web_search", Provider: map[string]json.RawMessage{
 //		"anthropic": json.RawMessage(`{"type":"web_search_20250305","name":"web_search","max_uses":5}`),
@@ -66,11 +66,11 @@ type Tool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Schema      json.RawMessage `json:"schema,omitempty"`
-	// Provider has the provider's own object for each protocol.
+	// Provider contains the provider's own object for each protocol.
 	Provider map[string]json.RawMessage `json:"provider,omitempty"`
 }
 
-// User returns a message of the user, with media before the text.
+// User returns a user message, with media before the text.
 func User(text string, media ...*Media) Message {
 	parts := make([]Part, 0, len(media)+1)
 	for _, m := range media {
@@ -84,12 +84,12 @@ func User(text string, media ...*Media) Message {
 	return Message{Role: RoleUser, Content: parts}
 }
 
-// Assistant returns a message of the model.
+// Assistant returns an assistant message.
 func Assistant(text string) Message {
 	return Message{Role: RoleAssistant, Content: []Part{{Text: text}}}
 }
 
-// ToolResult returns the message that answers the tool call with this ID.
+// ToolResult returns the message with the result of the tool call with this ID.
 func ToolResult(callID, text string) Message {
 	return Message{Role: RoleTool, CallID: callID, Content: []Part{{Text: text}}}
 }

@@ -15,13 +15,13 @@ import (
 
 // Model answers requests.
 //
-// Stream sends the request when the returned sequence is ranged over, and yields the deltas in order, on the goroutine that
-// ranges. The last pair is either a Done delta with the whole Reply and no error, or an error with a delta whose Reply has
+// Stream sends the request when the returned sequence is ranged over, and yields the deltas in order, on the ranging goroutine.
+// The last pair is either a Done delta with the complete Reply and no error, or an error with a delta whose Reply contains
 // everything received before the error. Breaking out of the range, or the end of ctx, ends the request and frees its resources.
-// The sequence can be ranged over once.
+// The sequence can be ranged over only once.
 //
-// A Model is safe for concurrent use. It does not modify the request, which must not be
-// modified before the sequence ends.
+// A Model must be safe for concurrent use. It must not modify the request, and the caller must not modify the request before the
+// sequence ends.
 type Model interface {
 	Stream(ctx context.Context, req *Request) iter.Seq2[Delta, error]
 }
@@ -41,68 +41,68 @@ type Informer interface {
 type Info struct {
 	Provider string // the protocol: "openai", "anthropic", "gemini"
 	Model    string // the default model of requests
-	Endpoint string // URL without user, query and fragment
+	Endpoint string // the URL without user, query and fragment
 	// Mode is the origin of answers: Live, Mock or Replay. It is empty if unknown.
 	Mode string
 	// Price is the price of Model; nil if it is unknown. See Priced.
 	Price *budget.Price
-	// Pays reports that the model itself draws on the account of its context, so no caller may charge its answers again. See
+	// Pays means that the model itself draws on the account in its context, so no caller may charge the answers again. See
 	// call.Model.
 	Pays bool
 }
 
 // The modes of an answer.
 const (
-	Live   = "live"   // made for this request
-	Mock   = "mock"   // written in advance
-	Replay = "replay" // it was recorded before
+	Live   = "live"   // the answer was produced for this request
+	Mock   = "mock"   // the answer was written in advance
+	Replay = "replay" // the answer was recorded earlier
 )
 
 // Request is a question to a model. Only Messages is required.
 type Request struct {
-	// Model overrides the name that the Model was built with.
+	// Model overrides the name with which the Model was made.
 	Model string `json:"model,omitempty"`
 	// System is the instruction before the conversation.
 	System   string    `json:"system,omitempty"`
 	Messages []Message `json:"messages"`
-	// MaxTokens limits the answer. Zero means the Model's own limit.
+	// MaxTokens limits the length of the answer. Zero means the Model's own limit.
 	MaxTokens      int     `json:"max_tokens,omitempty"`
 	Tools          []Tool  `json:"tools,omitempty"`
 	ResponseFormat *Format `json:"response_format,omitempty"`
 	Params         Params  `json:"params,omitzero"`
 	// Cache announces that a later request will start like this one: with the same tools, system text and messages. For providers
-	// that cache only marked prompts, the prompt is marked; others cache automatically. Cache changes the cost of an answer, not
-	// the answer, so it is not part of the JSON.
+	// that cache only marked prompts, the prompt is marked; other providers cache automatically. Cache changes the cost of an
+	// answer but not the answer itself, so it is not part of the JSON.
 	Cache bool `json:"-"`
-	// Conversation names the conversation that the request continues, if Cache is set: requests with the same name begin alike. A
-	// server that finds cached prompts by a key receives a hash of the name. Conversation is not part of the JSON.
+	// Conversation names the conversation that the request continues, if Cache is set: requests with the same name start with the
+	// same messages. A server that finds cached prompts by a key receives a hash of the name. Conversation is not part of the
+	// JSON.
 	Conversation string `json:"-"`
-	// Prefix is the token count that an earlier reply reported for the start of this request, for better estimates. Prefix is not
-	// part of the JSON.
+	// Prefix contains the token count that an earlier reply reported for the start of this request, which improves estimates.
+	// Prefix is not part of the JSON.
 	Prefix *Prefix `json:"-"`
 }
 
-// Prefix is the start of a request whose tokens are known: the system text, the tools and the first
-// messages.
+// Prefix describes the start of a request whose number of tokens is known: the system text, the tools and the first messages.
 type Prefix struct {
 	Messages, Tokens int
 }
 
 // Format requires a JSON answer that fits a schema. A provider enforces the part of the schema that it supports and may return
-// values in another form: schema.Schema.Restore converts them, and Validate checks them. Agents and calls do both.
+// values in another form. schema.Schema.Restore converts such values, and Validate checks them. Agents and calls do both.
 type Format struct {
 	Name   string          `json:"name,omitempty"` // default "answer"
 	Schema json.RawMessage `json:"schema"`
 }
 
-// Reply is a model's whole answer.
+// Reply is a model's complete answer.
 type Reply struct {
 	Text      string     `json:"text"`
 	Reasoning string     `json:"reasoning,omitempty"` // readable thinking, never part of Text
 	Refusal   string     `json:"refusal,omitempty"`   // a refusal that is separate from the text
 	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
-	Media     []*Media   `json:"media,omitempty"` // pictures and sounds of the answer
-	// StopReason is the provider's own stop reason, "" if it gave none.
+	Media     []*Media   `json:"media,omitempty"` // pictures and sounds in the answer
+	// StopReason is the provider's own stop reason, or "" if the provider did not send one.
 	StopReason string `json:"stop_reason,omitempty"`
 	Usage      Usage  `json:"usage"`
 	Model      string `json:"model,omitempty"` // the model that answered
@@ -110,10 +110,10 @@ type Reply struct {
 	Sources   []Source `json:"sources,omitempty"`
 	ID        string   `json:"id,omitempty"`
 	RequestID string   `json:"request_id,omitempty"` // from the response's headers
-	// Metadata is returned to the provider in the next turn.
+	// Metadata is sent back to the provider in the next turn.
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
-	// Spent is the usage of the attempt that ended with this reply, from a model that
-	// measures it itself; nil leaves that to the Meter of the consumer.
+	// Spent is the usage of the attempt that ended with this reply, if the model itself measures it. Nil leaves this to the
+	// consumer's Meter.
 	Spent *budget.Usage `json:"-"`
 }
 
@@ -122,8 +122,8 @@ type Source struct {
 	URL   string `json:"url,omitempty"`
 	Title string `json:"title,omitempty"`
 	File  string `json:"file,omitempty"`  // the id of a file at the provider
-	Quote string `json:"quote,omitempty"` // the passage of the source
-	Claim string `json:"claim,omitempty"` // the passage of the answer
+	Quote string `json:"quote,omitempty"` // the cited passage of the source
+	Claim string `json:"claim,omitempty"` // the passage of the answer that the source supports
 }
 
 // Message returns the reply as the turn that is appended to the conversation.
@@ -179,25 +179,24 @@ func (r *Reply) Refused() bool {
 	return rules.EndingOf(r.StopReason) == rules.Refused || r.Refusal != "" && r.Text == ""
 }
 
-// Cut reports whether something other than the model ended the answer, such as a token limit: its text is not complete. Unknown
-// stop reasons count. See Refused for filters.
+// Cut reports whether something other than the model, such as a token limit, ended the answer, so that its text is not complete.
+// Unknown stop reasons count as such an end. For filters, see Refused.
 func (r *Reply) Cut() bool { return rules.EndingOf(r.StopReason) == rules.Cut }
 
-// Usage is the number of tokens that a provider reported. InputTokens and OutputTokens are nil if it reported none. InputTokens
-// includes tokens read from or written to a cache, for every provider. OutputTokens includes the reasoning, unless ReasoningApart
-// is set.
+// Usage contains the numbers of tokens that a provider reported. InputTokens and OutputTokens are nil if they were not reported.
+// InputTokens includes tokens read from or written to a cache, for every provider. OutputTokens includes the reasoning, unless
+// ReasoningApart is set.
 type Usage struct {
 	InputTokens       *int `json:"input_tokens"`
 	OutputTokens      *int `json:"output_tokens"`
-	CachedInputTokens int  `json:"cached_input_tokens,omitempty"` // read from a cache; part of InputTokens
-	CacheWriteTokens  int  `json:"cache_write_tokens,omitempty"`  // part of InputTokens
-	CacheHourTokens   int  `json:"cache_hour_tokens,omitempty"`   // part of CacheWriteTokens: kept for an hour, at another price
+	CachedInputTokens int  `json:"cached_input_tokens,omitempty"` // read from a cache; included in InputTokens
+	CacheWriteTokens  int  `json:"cache_write_tokens,omitempty"`  // written to a cache; included in InputTokens
+	CacheHourTokens   int  `json:"cache_hour_tokens,omitempty"`   // kept for an hour, at another price; included in CacheWriteTokens
 	ReasoningTokens   int  `json:"reasoning_tokens,omitempty"`
-	Searches          int  `json:"searches,omitempty"` // web searches by the provider
-	// ReasoningApart reports that OutputTokens lack the reasoning, which is billed too.
+	Searches          int  `json:"searches,omitempty"` // the number of web searches by the provider
+	// ReasoningApart means that OutputTokens does not include the reasoning, which is billed too.
 	ReasoningApart bool `json:"reasoning_apart,omitempty"`
-	// Vendor names the provider's own field that the numbers were taken from; "" for the
-	// standard field.
+	// Vendor is the name of the provider's own field from which the numbers were taken, or "" for the standard field.
 	Vendor string `json:"vendor,omitempty"`
 	// Raw is the provider's usage object, verbatim.
 	Raw json.RawMessage `json:"raw,omitempty"`
@@ -238,21 +237,23 @@ type Kind uint8
 
 // The kinds of deltas.
 const (
-	// Start: the provider has started to answer. Reply holds the request id.
+	// Start means that the provider has started to answer. Reply contains the request id.
 	Start Kind = iota + 1
-	// Text, Reasoning and Refusal: Delta.Text is the next piece.
+	// With Text, Reasoning and Refusal, Delta.Text is the next piece.
 	Text
 	Reasoning
 	Refusal
-	// ToolCallStart: the model starts call number Index; Call has its ID and name.
+	// ToolCallStart means that the model starts call number Index. Call contains its ID and name.
 	ToolCallStart
-	// ToolInput: Text is the next piece of the arguments of call number Index.
+	// With ToolInput, Text is the next piece of the arguments of call number Index.
 	ToolInput
-	// Progress: the request is still running, or is waiting for a Limiter for the reason in Text. Sent at regular intervals.
+	// Progress is sent at regular intervals. It means that the request is still running, or is waiting for a Limiter for the
+	// reason in Text.
 	Progress
-	// Restart: the attempt failed with Err and is retried after Wait. The earlier deltas are void; Reply has them, if known.
+	// Restart means that the attempt failed with Err and will be retried after Wait. The earlier deltas are void; Reply contains
+	// them, if known.
 	Restart
-	// Done: Reply is the whole answer. The last delta of a stream.
+	// Done is the last delta of a stream. Reply is the complete answer.
 	Done
 )
 
@@ -268,13 +269,13 @@ type Delta struct {
 	Reply   *Reply // with Start, Restart, Done, and beside an error
 	Err     error
 	Wait    time.Duration // with Restart
-	Elapsed time.Duration // with Progress: time since the request started
+	Elapsed time.Duration // with Progress: the time since the request started
 }
 
 var errNotDone = errors.New("llm: the model's stream ended without a Done delta; check the Model with stonetest.TestModel")
 
-// Collect sends the request and returns the complete answer. On an error, the reply has everything received before the error; it
-// is never nil.
+// Collect sends the request and returns the complete answer. After an error, the reply contains everything that was received
+// before the error. The reply is never nil.
 func Collect(ctx context.Context, m Model, req *Request) (*Reply, error) {
 	reply := &Reply{}
 	for d, err := range m.Stream(ctx, req) {

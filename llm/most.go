@@ -12,8 +12,9 @@ import (
 // that MaxTokens, the model's limit or the window permits. Messages are not read. The bound is open for a model without a price
 // or a window in the table of ctx.
 //
-// The bound counts one call of the model, without the requests that its client repeats because an answer broke off. A model that
-// calls several models, or one model several times, provides its own bound with a method Most of this form without m.
+// The bound covers one call of the model, but not requests that the client repeats because an answer broke off. A model that
+// calls several models, or one model several times, provides its own bound with a method Most, which has the same parameters
+// except m.
 func Most(ctx context.Context, m Model, req *Request) (all budget.Bound) {
 	switch own := m.(type) {
 	case nil:
@@ -31,7 +32,7 @@ func Most(ctx context.Context, m Model, req *Request) (all budget.Bound) {
 	return mostOf(ctx, m, m, req)
 }
 
-// Most returns the bound of the model at its price here.
+// Most returns the bound of the wrapped model at the price of p.
 func (p *priced) Most(ctx context.Context, req *Request) budget.Bound {
 	if InfoOf(p.model).Pays {
 		return Most(ctx, p.model, req)
@@ -39,7 +40,7 @@ func (p *priced) Most(ctx context.Context, req *Request) budget.Bound {
 	return mostOf(ctx, p, p.model, req)
 }
 
-// mostOf is like Most, for a model that is described as m and called as inner.
+// mostOf is like Most, but for a model that is called as inner and described by m.
 func mostOf(ctx context.Context, m, inner Model, req *Request) budget.Bound {
 	if InfoOf(m).Pays {
 		return budget.Unbounded(Name(m, req) + " pays for itself and declares no bound")
@@ -63,8 +64,8 @@ func mostOf(ctx context.Context, m, inner Model, req *Request) budget.Bound {
 	return budget.AtMost(spec.dearest(req, longest)).Times(times)
 }
 
-// requests returns the most requests that a model sends to answer one request, without those repeated because an answer broke
-// off. It is 0 for a model that calls others.
+// requests returns the maximum number of requests that a model sends to answer one request, not counting repetitions because an
+// answer broke off. It returns 0 for a model that calls other models.
 func requests(m Model) int {
 	switch own := m.(type) {
 	case *fallback:
@@ -77,7 +78,7 @@ func requests(m Model) int {
 	return 1
 }
 
-// limit returns the longest answer to a request with this limit, or 0 if unknown.
+// limit returns the maximum length of an answer to a request with this limit, in tokens, or 0 if unknown.
 func (s Spec) limit(longest int) int {
 	for _, most := range []int{s.Output, s.Window} {
 		if most > 0 && (longest == 0 || most < longest) {

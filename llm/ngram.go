@@ -6,37 +6,36 @@ import (
 	"slices"
 )
 
-// NGram finds verbatim repetition: it trips when a window of N bytes has occurred
-// Threshold times, anywhere in the text, overlapping or not. The zero value has the
-// defaults; the fields must not change after the first byte.
+// NGram detects verbatim repetition: it trips when a window of N bytes has occurred Threshold times anywhere in the text,
+// overlapping or not. The zero value uses the defaults. The fields must not change after the first byte.
 //
-// It is exact at any length, because it keeps the text and an index of about the same
-// size. It is not safe for concurrent use.
+// NGram is exact for a text of any length, because it keeps the text and an index of about the same size. It is not safe for
+// concurrent use.
 type NGram struct {
-	N         int // window size in bytes; default 100
-	Threshold int // occurrences that trip; default 4
+	N         int // the window size in bytes; default 100
+	Threshold int // the number of occurrences at which it trips; default 4
 
-	// Every window of N bytes contains a block of (N+1)/2 bytes that starts at a multiple of its size. So only those blocks are
-	// indexed, which is two positions in a hundred. Where the text repeats an earlier block, the place becomes pending and is
-	// checked again when N bytes can have agreed; if they did, it is a match and is followed byte by byte. Boilerplate makes many
-	// pending places but no matches.
+	// Every window of N bytes contains a block of (N+1)/2 bytes that starts at a multiple of its own size. It is therefore enough
+	// to index these blocks, which is two positions in a hundred. If the text repeats an earlier block, the place becomes pending
+	// and is checked again once N bytes may agree. If they do, the place is a match and is followed byte by byte. Boilerplate
+	// leads to many pending places but no matches.
 	block   int
 	outMul  uint64 // hashMul^block: removes the oldest byte from the hash
-	hash    uint64 // hash of the last block bytes
+	hash    uint64 // the hash of the last block bytes
 	text    []byte // all bytes so far
 	heads   []head // indexed by the top bits of a tag
 	shift   uint   // 32 - log2(len(heads))
 	blocks  []indexed
-	matches []int // distances to the earlier windows that equal this one
+	matches []int // the distances to the earlier windows that equal the current window
 	pending []place
-	free    uint32   // 1 + first unused place, or 0
-	due     []uint32 // by position modulo N: 1 + first place to check there, or 0
-	waiting int      // places in use
+	free    uint32   // 1 + the first unused place, or 0
+	due     []uint32 // by position modulo N: 1 + the first place to check at that position, or 0
+	waiting int      // the number of places in use
 	hit     *RepetitionHit
 }
 
 // head is the start of the search for a block: 1 + the number of the newest block, or 0, and a bit for each block by the low bits
-// of its tag. The bits alone show that a block is new, as almost all text is.
+// of its tag. In most cases, the bits alone show that a block is new, because almost all text is new.
 type head struct{ newest, bits uint32 }
 
 func (h head) mayHold(tag uint32) bool { return h.bits>>(tag&31)&1 != 0 }
@@ -45,8 +44,8 @@ func (h head) mayHold(tag uint32) bool { return h.bits>>(tag&31)&1 != 0 }
 // block under the same head, or 0.
 type indexed struct{ tag, prev uint32 }
 
-// place may become a match with the text back bytes earlier; need more bytes must agree.
-// next is 1 + the next place in its list, or 0.
+// place is a position that may become a match with the text back bytes earlier, if need more bytes agree. Next is 1 + the next
+// place in the same list, or 0.
 type place struct{ back, need, next uint32 }
 
 const hashMul = 0x9E3779B97F4A7C15
@@ -67,10 +66,10 @@ func (c *NGram) init() {
 	c.heads = make([]head, 1<<6)
 }
 
-// Add feeds one byte. After a trip it does nothing.
+// Add adds one byte. After a trip, it does nothing.
 func (c *NGram) Add(b byte) { c.Write([]byte{b}) }
 
-// Write feeds bytes. After a trip it does nothing. It never fails.
+// Write adds bytes. After a trip, it does nothing. It never fails.
 func (c *NGram) Write(p []byte) (int, error) {
 	if c.hit != nil {
 		return len(p), nil
@@ -119,8 +118,7 @@ func (c *NGram) busy() bool {
 	return len(c.matches)+c.waiting > 0 || c.Threshold == 1
 }
 
-// look extends the matches and places to the byte at pos, adds those that start there, and
-// reports whether the counter trips.
+// look extends the matches and places to the byte at pos, adds the ones that start there, and reports whether the detector trips.
 func (c *NGram) look(pos int, tag uint32) bool {
 	text := c.text
 	c.matches = slices.DeleteFunc(c.matches, func(back int) bool { return text[pos] != text[pos-back] })
@@ -157,8 +155,8 @@ func (c *NGram) settle(pos int) {
 	*slot = 0
 }
 
-// note records that the text at pos repeats an earlier block that ends at end, unless that
-// is part of a match or only the hashes agree.
+// note records that the text at pos repeats an earlier block that ends at end, unless the repetition is part of a match or only
+// the hashes agree.
 func (c *NGram) note(pos, end int) {
 	back := pos - end
 	if slices.Contains(c.matches, back) {
@@ -190,7 +188,7 @@ func (c *NGram) note(pos, end int) {
 	}
 }
 
-// index adds the block that the last byte ended.
+// index adds the block that ends with the last byte.
 func (c *NGram) index(tag uint32) {
 	c.blocks = append(c.blocks, indexed{tag, 0})
 	if 2*len(c.blocks) > len(c.heads) {
@@ -211,7 +209,7 @@ func (c *NGram) link(k int) {
 	h.bits |= 1 << (b.tag & 31)
 }
 
-// tagOf mixes a hash, whose low bits depend only on the low bits of the text.
+// tagOf mixes the bits of a hash, because its low bits depend only on the low bits of the text.
 func tagOf(hash uint64) uint32 {
 	return uint32((hash ^ hash>>32) * hashMul >> 32)
 }

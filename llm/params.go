@@ -6,25 +6,25 @@ import (
 	"iter"
 )
 
-// Params are settings of a request that most providers know. Unset fields leave the provider's default. If the provider lacks a
-// setting, the request is rejected with an error that names the setting. Vendor-specific settings belong in Extra of the vendor's
-// Config.
+// Params are settings of a request that most providers support. Unset fields leave the provider's default in place. If the
+// provider does not support a setting, the request is rejected with an error that names the setting. Vendor-specific settings
+// belong in Extra of the vendor's Config.
 type Params struct {
-	Temperature *float64 `json:"temperature,omitempty"` // from 0
+	Temperature *float64 `json:"temperature,omitempty"` // at least 0
 	TopP        *float64 `json:"top_p,omitempty"`       // in (0, 1]
 	// Stop ends the answer before any of these texts.
 	Stop []string `json:"stop,omitempty"`
 	Seed *int64   `json:"seed,omitempty"`
-	// ToolChoice is "auto", "none", "required" or the name of a tool that must be called. In an agent a forced choice applies
-	// until a tool was called. Without tools, only "required" and names are rejected.
+	// ToolChoice is "auto", "none", "required" or the name of a tool that must be called. In an agent, a forced choice applies
+	// until a tool has been called. In a request without tools, "required" and names are rejected.
 	ToolChoice string `json:"tool_choice,omitempty"`
 	// ParallelTools permits several tool calls in one answer.
 	ParallelTools *bool `json:"parallel_tools,omitempty"`
 	// Effort is the amount of thinking, such as "low", "medium" or "high".
 	Effort      string `json:"effort,omitempty"`
 	ServiceTier string `json:"service_tier,omitempty"`
-	// CacheTTL is how long a cached prompt is kept, in the provider's words, such as "1h" (Anthropic) or "24h" (OpenAI). Use more
-	// than the default if a person answers between two turns.
+	// CacheTTL is how long a cached prompt is kept, in the provider's notation, such as "1h" (Anthropic) or "24h" (OpenAI). Use a
+	// longer time than the default if a person answers between two turns.
 	CacheTTL string            `json:"cache_ttl,omitempty"`
 	Metadata map[string]string `json:"metadata,omitempty"`
 }
@@ -45,7 +45,7 @@ func (p *Params) All() iter.Seq2[string, any] {
 	}
 }
 
-// Or returns p with the settings of q where p has none.
+// Or returns p, with unset settings taken from q.
 func (p Params) Or(q Params) Params {
 	p.Temperature, p.TopP, p.Seed = cmp.Or(p.Temperature, q.Temperature), cmp.Or(p.TopP, q.TopP), cmp.Or(p.Seed, q.Seed)
 	p.ToolChoice, p.ParallelTools = cmp.Or(p.ToolChoice, q.ToolChoice), cmp.Or(p.ParallelTools, q.ParallelTools)
@@ -70,7 +70,7 @@ func (p *Params) Check() error {
 	return nil
 }
 
-// CheckParams returns an error for settings that the model is known not to have.
+// CheckParams returns an error for settings that the model is known not to support.
 func CheckParams(m Model, p Params) error {
 	if c, ok := m.(interface{ CheckParams(p Params) error }); ok {
 		return c.CheckParams(p)

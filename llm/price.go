@@ -10,8 +10,8 @@ import (
 	"github.com/stonelayer/stone/budget"
 )
 
-// Priced returns m with a price, which budgets over USD require. The zero Price means that
-// the model costs nothing. Every model of a [Fallback] gets the price.
+// Priced returns m with a price, which budgets over USD require. The zero Price means that the model costs nothing. For a
+// [Fallback], the price applies to each of its models.
 func Priced(m Model, p budget.Price) Model {
 	f, several := m.(*fallback)
 	if !several {
@@ -42,10 +42,10 @@ func (p *priced) Check() error {
 	return nil
 }
 
-// CheckParams checks settings like the model.
+// CheckParams checks the settings as the model does.
 func (p *priced) CheckParams(params Params) error { return CheckParams(p.model, params) }
 
-// CheckMedia checks media like the model.
+// CheckMedia checks the media as the model does.
 func (p *priced) CheckMedia(role Role, m *Media) error { return CheckMedia(p.model, role, m) }
 
 // Info implements Informer.
@@ -67,13 +67,14 @@ func deref(p *budget.Price) budget.Price { return *cmp.Or(p, &budget.Price{}) }
 
 const (
 	bytesPerToken = 4
-	// answerTokens is the assumed limit of an answer that has none, and mediaTokens the assumed maximum for a picture.
+	// answerTokens is the assumed maximum length of an answer without a limit, and mediaTokens is the assumed maximum for a
+	// picture.
 	answerTokens = 4096
 	mediaTokens  = 4096
 )
 
-// Tokens estimates the tokens of the request: of its input, and of the longest answer. The input is its Prefix, plus one token
-// for every four bytes after it.
+// Tokens estimates the number of tokens of the request's input and of the longest answer. The input consists of the tokens of the
+// Prefix, plus one token for every four bytes that follow it.
 func (r *Request) Tokens() (in, out int) { return r.inputTokens(), cmp.Or(r.MaxTokens, answerTokens) }
 
 func (r *Request) inputTokens() int {
@@ -96,7 +97,7 @@ func (r *Request) inputTokens() int {
 	return n/bytesPerToken + 1 + known
 }
 
-// Tokens estimates how many tokens of the message a model reads.
+// Tokens estimates how many tokens a model reads for the message.
 func (m *Message) Tokens() int {
 	text, media := m.size()
 	return (text+bytesPerToken-1)/bytesPerToken + media
@@ -115,11 +116,11 @@ func (m *Message) size() (text, media int) {
 		c := &m.ToolCalls[i]
 		text += len(c.Name) + len(c.Input) + len(c.InputText)
 	}
-	if len(m.Metadata) == 0 { // ranging over an empty map would take longer than all the rest
+	if len(m.Metadata) == 0 { // ranging over an empty map would take longer than everything else here
 		return text, media
 	}
 	for key, value := range m.Metadata {
-		if !strings.HasPrefix(key, "stone/") { // which is sent to no provider
+		if !strings.HasPrefix(key, "stone/") { // such metadata is not sent to any provider
 			text += len(value)
 		}
 	}
@@ -135,8 +136,8 @@ func (r *Reply) outputTokens() int {
 	return (n + bytesPerToken - 1) / bytesPerToken
 }
 
-// Quote estimates the cost of a request: at least its input, at most its input and the
-// longest answer. It counts as one round trip. A model that pays for itself costs nothing.
+// Quote estimates the cost of a request: at least the input, and at most the input and the longest answer. The request counts as
+// one round trip. A model that itself pays for its answers costs nothing.
 func Quote(ctx context.Context, m Model, req *Request) budget.Quote {
 	if f, several := m.(*fallback); several {
 		return f.quote(ctx, req)
@@ -154,7 +155,7 @@ func Quote(ctx context.Context, m Model, req *Request) budget.Quote {
 		out = longest
 	}
 	least, most := budget.Usage{InputTokens: in}, budget.Usage{InputTokens: in, OutputTokens: out}
-	if req.Cache { // all of the prompt may be read from the cache, or written to it
+	if req.Cache { // the whole prompt may be read from the cache or written to it
 		least.CacheReadTokens, most.CacheWriteTokens = in, in
 	}
 	q := budget.Quote{
@@ -168,10 +169,11 @@ func Quote(ctx context.Context, m Model, req *Request) budget.Quote {
 	return q
 }
 
-// longAnswer is longer than the answers of almost all models, which reject a higher limit.
+// longAnswer is longer than the longest answers of almost all models. A limit above a model's maximum is rejected.
 const longAnswer = 128 << 10
 
-// Bound returns maxTokens, or the tokens that an account has left if they are fewer. The result is at least 1, or 0 if no limit is needed.
+// Bound returns maxTokens or, if that is less, the number of tokens that an account has left. The result is at least 1, or 0 if
+// no limit is needed.
 func Bound(maxTokens int, left budget.Limits) int {
 	if left.Tokens == nil || maxTokens == 0 && *left.Tokens >= longAnswer {
 		return maxTokens
@@ -183,20 +185,20 @@ func Bound(maxTokens int, left budget.Limits) int {
 	return min(maxTokens, tokens)
 }
 
-// A Meter measures the usage of one request from its stream, even if the stream breaks off or the model starts again. It
-// estimates usage that the server has not reported if the request has an account or a price.
+// A Meter measures the usage of one request from its stream, even if the stream breaks off or the model starts again. If the
+// request has an account or a price, it estimates usage that the server has not reported.
 type Meter struct {
-	ctx     context.Context // of the request
+	ctx     context.Context // the context of the request
 	price   budget.Price
 	spec    Spec
-	counts  bool // an account or a price
+	counts  bool // whether there is an account or a price
 	req     *Request
-	started bool         // the server has answered
-	said    int          // bytes of the answer
-	void    budget.Usage // usage of earlier attempts
+	started bool         // whether the server has answered
+	said    int          // the number of bytes of the answer
+	void    budget.Usage // the usage of earlier attempts
 }
 
-// NewMeter returns the meter of a request to a model.
+// NewMeter returns the meter for a request to a model.
 func NewMeter(ctx context.Context, m Model, req *Request) *Meter {
 	spec := SpecOf(ctx, m, req)
 	return &Meter{ctx: ctx, price: deref(spec.Price), spec: spec, counts: spec.Price != nil || budget.From(ctx) != nil, req: req}
@@ -218,8 +220,8 @@ func (m *Meter) Hear(d *Delta) {
 	}
 }
 
-// Spent returns the usage of the request after the stream has ended: with a reply, or with
-// an error and the partial reply, which may be nil.
+// Spent returns the usage of the request after the stream has ended, either with a reply or with an error and the partial reply,
+// which may be nil.
 func (m *Meter) Spent(reply *Reply, err error) budget.Usage {
 	return m.void.Add(m.attempt(reply, err))
 }
@@ -245,7 +247,7 @@ func (m *Meter) attempt(reply *Reply, err error) budget.Usage {
 	return u.Sane()
 }
 
-// atMost returns the smaller of an estimate and a limit; a limit of 0 means none.
+// atMost returns the smaller of an estimate and a limit. A limit of 0 means no limit.
 func atMost(tokens, limit int) int {
 	if limit > 0 {
 		return min(tokens, limit)
@@ -253,7 +255,7 @@ func atMost(tokens, limit int) int {
 	return tokens
 }
 
-// extra returns the cost beyond tokens: searches, and the surcharge for the one-hour cache.
+// extra returns the costs in addition to tokens: searches, and the surcharge for the one-hour cache.
 func (m *Meter) extra(u *Usage) float64 {
 	usd := float64(max(u.Searches, 0)) * m.price.Search / 1000
 	if hour := min(u.CacheHourTokens, u.CacheWriteTokens); hour > 0 {
@@ -262,8 +264,8 @@ func (m *Meter) extra(u *Usage) float64 {
 	return usd
 }
 
-// billed reports whether the input of a request without reported usage counts as billed: unless the server rejected it or was not
-// reached. A server may have started to work on a request that was cancelled.
+// billed reports whether the input of a request without reported usage counts as billed. It does unless the server rejected the
+// request or was not reached: a server may have started to work on a request that was cancelled.
 func (m *Meter) billed(reply *Reply, err error) bool {
 	if err == nil || m.said > 0 || reply.outputTokens() > 0 || m.ctx.Err() != nil {
 		return true
@@ -275,7 +277,7 @@ func (m *Meter) billed(reply *Reply, err error) bool {
 	return m.started && !refused
 }
 
-// Counted returns the usage as accounts count it, without a price.
+// Counted returns the usage in the form that accounts use, without a price.
 func (u Usage) Counted() budget.Usage {
 	c := budget.Usage{CacheReadTokens: u.CachedInputTokens, CacheWriteTokens: u.CacheWriteTokens}
 	if u.InputTokens != nil {

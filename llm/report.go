@@ -10,9 +10,8 @@ import (
 	"github.com/stonelayer/stone/event"
 )
 
-// A Report sends the events of one model request to the stream of a run: the request, the
-// answer with its duration, restarts and, through a voice, the text as it arrives. A nil
-// Report sends nothing.
+// A Report sends the events of one model request to the stream of a run: the request, the answer with its duration, restarts and,
+// through a voice, the text while it arrives. A nil Report sends nothing.
 type Report struct {
 	at    event.Place
 	voice *event.Voice
@@ -21,8 +20,8 @@ type Report struct {
 	start time.Time
 }
 
-// NewReport sends a ModelRequest. Voice receives the model's text; it may be nil. Turn is the agent's turn, or 0. The report is
-// nil if the run has no watcher.
+// NewReport sends a ModelRequest and returns a Report. Voice receives the model's text; it may be nil. Turn is the agent's turn,
+// or 0. The report is nil if the run has no watcher.
 func NewReport(at event.Place, voice *event.Voice, m Model, req *Request, turn int) *Report {
 	if voice == nil && !at.Wants(slog.LevelInfo) && !at.Wants(slog.LevelWarn) {
 		return nil
@@ -43,7 +42,7 @@ func NewReport(at event.Place, voice *event.Voice, m Model, req *Request, turn i
 	return r
 }
 
-// Name returns the name of the model that a request is for, or "" if it is unknown.
+// Name returns the name of the model to which a request is addressed, or "" if it is unknown.
 func Name(m Model, req *Request) string {
 	if informer, ok := m.(Informer); ok && req.Model == "" {
 		return informer.Info().Model
@@ -92,14 +91,14 @@ func (r *Report) End(reply *Reply, used budget.Usage, err error) {
 	}
 }
 
-// Recall sends the ModelResponse for an answer taken from the run's record.
+// Recall sends the ModelResponse for an answer that was taken from the run's record.
 func Recall(at event.Place, m Model, req *Request, turn int, reply *Reply, used budget.Usage) {
 	if at.Wants(slog.LevelInfo) {
 		at.Send(event.ModelResponse{Turn: turn, Model: Name(m, req), OK: true, Replayed: true, Usage: used, Reply: reply.told()})
 	}
 }
 
-// stubs returns the messages with a line in place of each media, because events contain no bytes.
+// stubs returns the messages with each medium replaced by a line, because events contain no bytes.
 func stubs(messages []Message) []Message {
 	for i := range messages {
 		if messages[i].Media() != nil {

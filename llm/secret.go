@@ -9,18 +9,17 @@ import (
 
 const redacted = "[redacted]"
 
-// Secret is a string that prints, logs and marshals as "[redacted]", or as "" if it is
-// empty. string(s) is the value. Keep a Secret in exported fields only: package fmt does
-// not call methods of values in unexported ones.
+// Secret is a string that prints, logs and marshals as "[redacted]", or as "" if it is empty. string(s) is the value. Keep a
+// Secret only in exported fields, because package fmt does not call the methods of values in unexported fields.
 type Secret string
 
-// NoKey as the Key of a model's Config sends no key, not even the environment's.
+// NoKey, as the Key in a model's Config, means that no key is sent, not even one from the environment.
 const NoKey Secret = "\x00none"
 
-// A KeyFunc returns the key of a provider and the time at which it expires; zero means that it is valid until the provider
-// rejects it. A model keeps the key until shortly before that time. It reads the key again when the key expires, and once after
-// an answer with status 401. It calls the function from one goroutine at a time, with the context of the request that needs the
-// key.
+// A KeyFunc returns the key for a provider and the time at which the key expires. The zero time means that the key is valid until
+// the provider rejects it. A model uses the key until shortly before it expires, and then calls the function again. It also calls
+// it once after an answer with status 401. A model calls the function from one goroutine at a time, with the context of the
+// request that needs the key.
 type KeyFunc func(ctx context.Context) (key Secret, expires time.Time, err error)
 
 // String returns the redacted form.

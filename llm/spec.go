@@ -12,15 +12,15 @@ import (
 	"github.com/stonelayer/stone/internal/transport"
 )
 
-// Spec holds the known facts about a model. Zero fields are unknown.
+// Spec contains the known facts about a model. Zero fields are unknown.
 type Spec struct {
 	Price  *budget.Price
-	Window int // tokens of prompt and answer
-	Output int // tokens of the longest answer
+	Window int // the maximum number of tokens of prompt and answer together
+	Output int // the maximum number of tokens of an answer
 	// Can lists the abilities of the model: "audio", "files", "images", "schema", "thinking", "tools" and "video". Nil means
-	// unknown; an empty slice means none. A model without "schema" is told the schema of an answer.
+	// unknown; an empty slice means none. For a model without "schema", the prompt contains the schema of the answer.
 	Can []string
-	// Limiter is the provider's limiter. It applies to models that were made without one.
+	// Limiter is the provider's limiter. It applies to models that were made without a Limiter.
 	Limiter *Limiter
 }
 
@@ -29,13 +29,13 @@ type Table func(Info) Spec
 
 type tableKey struct{}
 
-// WithTable returns a context whose requests are checked against the table: a request that cannot fit its model is not sent.
+// WithTable returns a context in which requests are checked against the table. A request that cannot fit its model is not sent.
 func WithTable(ctx context.Context, t Table) context.Context {
 	return context.WithValue(ctx, tableKey{}, t)
 }
 
-// SpecOf returns the known facts about a request's model. The model's own price applies to the name that it was made with;
-// everything else comes from the table in ctx.
+// SpecOf returns the known facts about a request's model. The model's own price applies to the name with which the model was
+// made; everything else comes from the table in ctx.
 func SpecOf(ctx context.Context, m Model, req *Request) (s Spec) {
 	info := InfoOf(m)
 	own := info.Price
@@ -53,7 +53,7 @@ func SpecOf(ctx context.Context, m Model, req *Request) (s Spec) {
 	return s
 }
 
-// inBatch halves the price of requests that wait for a batch.
+// inBatch halves the price for requests that are sent in a batch.
 func (s *Spec) inBatch(ctx context.Context) {
 	if s.Price == nil || !transport.Batched(ctx) {
 		return
@@ -84,7 +84,7 @@ func (s Spec) Fits(model string, req *Request) error {
 // Enforces reports whether the provider may enforce the schema of an answer.
 func (s Spec) Enforces() bool { return s.Can == nil || slices.Contains(s.Can, "schema") }
 
-// Within returns the request with its answer limited to the rest of the window.
+// Within returns the request with its answer limited to what remains of the window.
 func (s Spec) Within(req *Request) *Request {
 	room := s.Window - req.inputTokens()
 	if s.Window == 0 || req.MaxTokens <= room {
@@ -151,18 +151,18 @@ func (e *UnfitError) Error() string {
 	return fmt.Sprintf("llm: %s cannot be asked: %s", cmp.Or(e.Model, "the model"), e.Reason)
 }
 
-// Timeouts limits the phases of a request. Zero means the default, and a negative value means unlimited. A request that exceeds
-// one fails with a *TimeoutError.
+// Timeouts limits the phases of a request. Zero means the default, and a negative value means unlimited. A request that exceeds a
+// limit fails with a *TimeoutError.
 type Timeouts struct {
-	Connect   time.Duration // to reach the server; default 10 s; ignored with a custom HTTP client
-	FirstByte time.Duration // from sending the request to the first byte of the answer; default 5 min
-	// Silence is the longest pause between two bytes of the answer; default 2 min. If only keep-alives such as pings
-	// arrive, the limit is five times that.
+	Connect   time.Duration // time to connect to the server; default 10 s; ignored with a custom HTTP client
+	FirstByte time.Duration // time from sending the request to the first byte of the answer; default 5 min
+	// Silence is the longest pause between two bytes of the answer; default 2 min. If only keep-alives such as pings arrive, the
+	// limit is five times as long.
 	Silence time.Duration
-	Total   time.Duration // the whole request, with retries, without waits for a Limiter; default 30 min
+	Total   time.Duration // time for the whole request, including retries but not waits for a Limiter; default 30 min
 }
 
-// WithDefaults returns t with zero values replaced by the defaults.
+// WithDefaults returns t with zero values replaced with the defaults.
 func (t Timeouts) WithDefaults() Timeouts {
 	t.Connect = defaultTo(t.Connect, 10*time.Second)
 	t.FirstByte = defaultTo(t.FirstByte, 5*time.Minute)
@@ -171,16 +171,16 @@ func (t Timeouts) WithDefaults() Timeouts {
 	return t
 }
 
-// Retry limits the retries of a request that failed: with status 408, 409, 429 or 5xx, because the server could not be reached or
-// was busy, or because its answer was cut short. If a part of the answer was passed on, a Restart delta voids it. The zero value
-// means the defaults.
+// Retry limits the retries of a request that failed with status 408, 409, 429 or 5xx, because the server could not be reached or
+// was busy, or because its answer was cut short. If part of the answer has been passed on, a Restart delta declares it void. The
+// zero value means the defaults.
 type Retry struct {
-	Max     int           // further attempts; 0 means 3, and a negative value means none
-	Wait    time.Duration // before the first retry, doubled for each further one; default 500 ms
-	MaxWait time.Duration // longest wait; default 1 min; a longer pause of the server ends the request
+	Max     int           // the number of further attempts; 0 means 3, and a negative value means none
+	Wait    time.Duration // the wait before the first retry, doubled for each further retry; default 500 ms
+	MaxWait time.Duration // the longest wait; default 1 min; if the server requests a longer pause, the request fails
 }
 
-// WithDefaults returns r with zero values replaced by the defaults.
+// WithDefaults returns r with zero values replaced with the defaults.
 func (r Retry) WithDefaults() Retry {
 	r.Max = defaultTo(r.Max, 3)
 	r.Wait = defaultTo(r.Wait, 500*time.Millisecond)

@@ -1,28 +1,29 @@
 package llm
 
-// A Watcher notices, while a model is still writing, that it is stuck: in a verbatim loop, or in text that continues
-// without adding anything new. It feeds one text to both detectors. A nil detector is skipped. A detector that has tripped stays
+// A Watcher detects, while a model is still writing, that the model is stuck, either in a verbatim loop or in text that continues
+// without adding anything new. It passes one text to both detectors. A nil detector is skipped. A detector that has tripped stays
 // tripped. A Watcher is not safe for concurrent use.
 //
-// [NGram] counts every window of 100 bytes and trips when one occurs for the fourth time; it is exact and works byte by byte.
-// [Compression] deflates the last kilobyte at every tick (five seconds) and trips if the result is below 0.18 of the original
-// size at three ticks in a row. [Guard] watches a model, and a provider's Config with Repetition set adds the guard itself:
+// [NGram] counts every window of 100 bytes and trips when a window occurs for the fourth time; it is exact and works byte by
+// byte. [Compression] deflates the last kilobyte at every tick (five seconds) and trips if the result is below 0.18 of the
+// original size at three ticks in a row. [Guard] watches a model. If Repetition is set in a provider's Config, the provider adds
+// the guard:
 //
 //	openai.New(openai.Config{Model: "qwen3", Repetition: llm.NewWatcher})
 type Watcher struct {
 	NGram       *NGram
 	Compression *Compression
-	OnTrip      func(RepetitionHit) // called once, at the first trip of either; may be nil
+	OnTrip      func(RepetitionHit) // called once, when a detector first trips; may be nil
 
 	hit *RepetitionHit
 }
 
-// NewWatcher returns a Watcher with both detectors at their defaults.
+// NewWatcher returns a Watcher in which both detectors use their defaults.
 func NewWatcher() *Watcher {
 	return &Watcher{NGram: &NGram{}, Compression: &Compression{}}
 }
 
-// Write feeds bytes to the detectors. It never fails.
+// Write passes bytes to the detectors. It never fails.
 func (w *Watcher) Write(p []byte) (int, error) {
 	if w.hit != nil {
 		return len(p), nil

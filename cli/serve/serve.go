@@ -129,7 +129,7 @@ func serveClient(ctx context.Context, command string, cfg publish.Config, in io.
 			})
 		}
 	}
-	return fmt.Errorf("this program does not include the command %s: give cli.Main the part of package github.com/stonelayer/stone/%s", command, homes[command])
+	return fmt.Errorf("this program does not include the command %s: pass cli.Main the part of package github.com/stonelayer/stone/%s", command, homes[command])
 }
 
 // homes maps each command to the package whose part provides it.

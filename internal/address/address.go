@@ -4,8 +4,8 @@
 //
 //	review/loop[2]/vote[17]/draft@2~3
 //
-// names one visit of one ashlar. Its segments are separated by slashes. A segment is
-// the name of an ashlar or of a step, followed by marks that distinguish its visits:
+// identifies one visit to one ashlar. It consists of segments separated by slashes. A segment is the name of an ashlar or a step,
+// followed by marks that distinguish its visits:
 //
 //	#2    the second child of that name
 //	@2    the second visit of a child that a body runs, or of a step
@@ -33,7 +33,7 @@ func Escape(name string) string {
 	return string(AppendName(nil, name))
 }
 
-// AppendName appends a name as it is written in an address.
+// AppendName appends a name to b as it is written in an address.
 func AppendName(b []byte, name string) []byte {
 	if !strings.ContainsAny(name, marks) {
 		return append(b, name...)
@@ -49,8 +49,7 @@ func AppendName(b []byte, name string) []byte {
 	return b
 }
 
-// Unescape returns the name that Escape has escaped. Other text with a % is left
-// unchanged.
+// Unescape reverses Escape. A % that Escape cannot have written is left unchanged.
 func Unescape(name string) string {
 	if strings.IndexByte(name, '%') < 0 {
 		return name
@@ -69,8 +68,7 @@ func Unescape(name string) string {
 	return string(b)
 }
 
-// Child returns the address of the child with a name below path. Occurrence numbers the
-// children with the same name, from 1.
+// Child returns the address of a child below path. Occurrence distinguishes children with the same name, and counts from 1.
 func Child(path, name string, occurrence int) string {
 	path += "/" + Escape(name)
 	if occurrence > 1 {
@@ -88,15 +86,15 @@ func Parent(path string) string { return path[:max(strings.LastIndexByte(path, '
 // Last returns the last segment of an address.
 func Last(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
-// Within reports whether path is inside outer: one of its steps, rounds, lanes, branches or attempts. An address is not within
+// Within reports whether path is inside outer, as a step, round, lane, branch or attempt of outer. An address is not within
 // itself.
 func Within(path, outer string) bool {
 	rest, ok := strings.CutPrefix(path, outer)
 	return ok && rest != "" && strings.IndexByte("/[~", rest[0]) >= 0
 }
 
-// Place returns the place of an address in the pipeline: the address without rounds,
-// lanes, branches, visits and attempts.
+// Place returns the place in the pipeline to which an address belongs: the address without rounds, lanes, branches, visits and
+// attempts.
 func Place(path string) string {
 	if !strings.ContainsAny(path, "[@~") {
 		return path
@@ -115,7 +113,7 @@ func Place(path string) string {
 	return string(b)
 }
 
-// Before reports whether a and b first differ in the number of a round or a lane, and whether the number in a is lower.
+// Before reports whether the first difference between a and b is the number of a round or a lane, and this number is lower in a.
 func Before(a, b string) bool {
 	for a != "" && b != "" {
 		var x, y string
@@ -141,17 +139,17 @@ func Before(a, b string) bool {
 // A Segment is one parsed segment of an address.
 type Segment struct {
 	Name       string // name of the ashlar or step
-	Occurrence int    // among the children with the same name, from 1
-	Marks      []Mark // in the order in which they are written
+	Occurrence int    // number among the children with the same name, from 1
+	Marks      []Mark // the marks, in the order in which they are written
 
-	written string // the name, escaped
+	written string // the escaped name
 }
 
-// A Mark distinguishes visits of one place.
+// A Mark distinguishes visits to the same place.
 type Mark struct {
 	Kind   Kind
-	Text   string // number of a round, lane, visit or attempt, or a branch's JSON
-	Number int    // Text as a number, or -1 if it is none
+	Text   string // number of a round, lane, visit or attempt, or JSON of a branch
+	Number int    // Text as a number, or -1 if it is not a number
 }
 
 // Kind is the kind of a Mark: its first character.
@@ -164,8 +162,7 @@ const (
 	Attempt Kind = '~'
 )
 
-// Parse parses a segment. Every text can be parsed: characters that begin no mark belong
-// to the name or the mark before them.
+// Parse parses a segment. Every text can be parsed: characters that do not begin a mark belong to the name or mark before them.
 func Parse(segment string) Segment {
 	end := strings.IndexAny(segment, "#[@~")
 	if end < 0 {
@@ -194,7 +191,7 @@ func Parse(segment string) Segment {
 	return s
 }
 
-// Number returns the number of the first Index, or -1 if there is none or it is a branch.
+// Number returns the number of the first Index, or -1 if there is no Index or it is a branch.
 func (s Segment) Number() int {
 	for _, m := range s.Marks {
 		if m.Kind == Index {

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// AttemptStep returns the step name of a capability's n-th attempt, from 1. A slash in the id would have to
-// be escaped.
+// AttemptStep returns the step name of a capability's n-th attempt, counted from 1. Slashes in the capability's ID are replaced,
+// because they would have to be escaped.
 func AttemptStep(capability string, n int) string {
 	return strings.ReplaceAll(capability, "/", "|") + " " + strconv.Itoa(n)
 }
 
-// Attempts removes the attempt numbers from a path, so each attempt has the same path, and returns them separately, one for each
-// part of the path.
+// Attempts splits a path into the path without attempt numbers, which is the same for all attempts, and the attempt numbers, one
+// for each segment of the path.
 func Attempts(path string) (place string, numbers []int) {
 	parts := strings.Split(path, "/")
 	numbers = make([]int, len(parts))
@@ -39,20 +39,20 @@ func InAttempts(place string, numbers []int) string {
 	return strings.Join(parts, "/")
 }
 
-// RepairStep returns the step name of the k-th repair after an attempt, from 1.
+// RepairStep returns the step name of the k-th repair after an attempt, counted from 1.
 func RepairStep(attempt string, k int) string { return attempt + " repair " + strconv.Itoa(k) }
 
-// TurnStep returns the step name of an agent's n-th turn, from 1.
+// TurnStep returns the step name of an agent's n-th turn, counted from 1.
 func TurnStep(n int) string { return "turn-" + strconv.Itoa(n) }
 
-// ToolStep returns the step name of a tool call: the i-th call of a turn, both from 1.
+// ToolStep returns the step name of the i-th tool call in a turn. Both numbers count from 1.
 func ToolStep(turn, i int) string { return "tool-" + strconv.Itoa(turn) + "-" + strconv.Itoa(i) }
 
 // attemptName matches what AttemptStep and RepairStep return for an id with slashes.
 var attemptName = regexp.MustCompile(`^[^/]*\|[^/]* [0-9]+( repair [0-9]+)?$`)
 
-// Readable returns an address, or a part of one, for people: names are not escaped, and the attempts of calls
-// name capabilities with slashes. Programs cannot parse it.
+// Readable returns an address, or part of an address, in a form for people: names are unescaped, and capabilities are written with
+// slashes. The result cannot be parsed.
 func Readable(path string) string {
 	if !strings.ContainsAny(path, "%|") {
 		return path

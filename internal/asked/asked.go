@@ -1,4 +1,4 @@
-// Package asked tells a call which request its capability has sent to a model.
+// Package asked lets a call find out which request its capability has sent to a model.
 package asked
 
 import (
@@ -12,19 +12,19 @@ import (
 
 type key struct{}
 
-// A Note holds the first request that was sent.
+// A Note records the first request that was sent.
 type Note struct {
 	mu      sync.Mutex
 	request *llm.Request
 }
 
-// With returns a context in which Tell writes to the note.
+// With returns a context in which Tell records requests in the returned Note.
 func With(ctx context.Context) (context.Context, *Note) {
 	n := new(Note)
 	return context.WithValue(ctx, key{}, n), n
 }
 
-// Tell notes the first request.
+// Tell records the request in the Note of ctx, unless there already is one.
 func Tell(ctx context.Context, request *llm.Request) {
 	n, ok := ctx.Value(key{}).(*Note)
 	if !ok {
@@ -39,14 +39,14 @@ func Tell(ctx context.Context, request *llm.Request) {
 	}
 }
 
-// Sent returns the request, or nil if none was sent. The capability may still be working.
+// Sent returns the recorded request, or nil if none was sent. It can be called while the capability is still working.
 func (n *Note) Sent() *llm.Request {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.request
 }
 
-// Before is past.Ask for a model request. It ignores the token limit, which depends on the remaining budget.
+// Before calls past.Ask for a model request. It leaves out the token limit, which depends on the remaining budget.
 func Before(ctx context.Context, m llm.Model, request *llm.Request) error {
 	unbounded := *request
 	unbounded.MaxTokens = 0

@@ -1,8 +1,8 @@
-// Package bounds limits the texts that callers store with runs, such as labels. Lists of runs and questions repeat these texts,
-// so a long text would slow down every list. Journals refuse texts that are too long; code that receives them from a caller
-// checks first.
+// Package bounds limits the size of texts that callers store with runs, such as labels. Lists of runs and questions repeat these
+// texts, so a long text would slow down every list. Journals refuse texts that are too long. Code that receives such texts from a
+// caller checks them first.
 //
-// Cut shortens texts for messages, and Least compares limits on spending. All sizes are in bytes.
+// The package also has Cut, which shortens texts for messages, and Least, which compares limits. All sizes are in bytes.
 package bounds
 
 import (
@@ -15,17 +15,17 @@ import (
 	"unicode/utf8"
 )
 
-// The largest values.
+// The limits.
 const (
-	Labels     = 16  // that a caller gives to a run, as in the metadata of OpenAI's protocols
-	LabelName  = 64  // as there
-	LabelValue = 512 // as there
-	Own        = 4   // labels that a program adds to the caller's, such as the tenant
-	Name       = 512 // of an ashlar, a pipeline, an intent or a request
-	ID         = 512 // of a run; doors take shorter ones, since inner runs have longer ids
+	Labels     = 16  // number of labels that a caller can give to a run, as for metadata in OpenAI's protocols
+	LabelName  = 64  // as for metadata in OpenAI's protocols
+	LabelValue = 512 // as for metadata in OpenAI's protocols
+	Own        = 4   // number of labels that a program can add to the caller's, such as the tenant
+	Name       = 512 // name of an ashlar, a pipeline, an intent or a request
+	ID         = 512 // ID of a run; servers accept only shorter IDs, because the IDs of inner runs are longer
 	Question   = 1 << 20
 	Response   = 1 << 20
-	Asked      = 10_000 // open questions of a run, and of a tenant when it starts one more
+	Asked      = 10_000 // open questions of a run, and of a tenant that wants to start another run
 )
 
 // Least returns the stricter of two limits; nil means unlimited.
@@ -43,7 +43,7 @@ func (e *Error) Error() string { return e.text }
 
 func refuse(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
 
-// Cut shortens a text to n bytes, without splitting a character, and adds "…".
+// Cut shortens a text that is longer than n bytes to n bytes, without splitting a character, and appends "…".
 func Cut(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -72,7 +72,7 @@ func checkLabels(labels map[string]string, most int) error {
 	return nil
 }
 
-// CheckName checks a name or an id. What describes the owner of the name, such as "the intent".
+// CheckName checks the length of a name or an ID. What describes what has the name, such as "the intent".
 func CheckName(what, name string) error {
 	if n := len(name); n > Name {
 		return refuse("%s %.40q… has %d bytes: want at most %d", what, name, n, Name)
@@ -108,7 +108,7 @@ func CheckQuestion(path string, question any) error {
 	return nil
 }
 
-// CheckAsked checks the number of open questions. Whose names their owner, such as "the run".
+// CheckAsked checks the number of open questions. Whose says what they belong to, such as "the run".
 func CheckAsked(whose string, n int) error {
 	if n >= Asked {
 		return refuse("%s has %d open questions: want fewer than %d, answer some or cancel their runs", whose, n, Asked)
@@ -129,7 +129,7 @@ const (
 	maxLabelled = 4 << 10 // only items of at most this many bytes are searched
 )
 
-// labels are the fields that may name an item, the first one first.
+// labels are the fields that usually contain the name of an item, in order of preference.
 var labels = [...]string{"name", "title", "path", "id", "key"}
 
 // Label returns the name of a fan-out's item, given as JSON: the item itself if it is a string or a number, or a field that

@@ -20,9 +20,8 @@ var (
 	anyType           = reflect.TypeFor[any]()
 )
 
-// A shape determines how a value is written: its type, whether encoding/json could take
-// its address (only then methods with a pointer receiver count), and whether the tag
-// option "string" applies.
+// A shape contains everything that determines how a value is written: its type, whether encoding/json could take its address (only
+// then are methods with a pointer receiver used), and whether the tag option "string" applies.
 type shape struct {
 	typ         reflect.Type
 	addressable bool
@@ -31,11 +30,11 @@ type shape struct {
 
 // A compiler turns one type into nested functions.
 type compiler struct {
-	funcs map[shape]*appendFunc // points to nil while the shape is being built
+	funcs map[shape]*appendFunc // points to nil while the function is being built
 	deep  bool
 }
 
-// compile returns the function for a shape, built once.
+// compile returns the function for a shape. It builds each function only once.
 func (c *compiler) compile(s shape) (appendFunc, *fault) {
 	if slot, ok := c.funcs[s]; ok {
 		if *slot != nil {
@@ -51,7 +50,7 @@ func (c *compiler) compile(s shape) (appendFunc, *fault) {
 	return fn, f
 }
 
-// build follows the order of encoding/json: the methods of a type come before its kind.
+// build follows the order of encoding/json, in which the methods of a type take precedence over its kind.
 func (c *compiler) build(s shape) (appendFunc, *fault) {
 	methods := s.typ
 	if s.addressable && s.typ.Kind() != reflect.Pointer && s.typ.Kind() != reflect.Interface {

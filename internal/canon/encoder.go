@@ -11,12 +11,11 @@ import (
 // concurrent use.
 type Encoder struct {
 	append appendFunc
-	deep   bool // values can be nested without limit, so a walk is needed
+	deep   bool // values may be nested without limit, so a walk is needed
 	flat   bool
 }
 
-// appendFunc appends the value at p. After a fault the appended bytes are invalid. The
-// walk is nil when the type is not deep.
+// appendFunc appends the value at p to dst. After a fault the appended bytes are invalid. The walk is nil if the type is not deep.
 type appendFunc func(dst []byte, p unsafe.Pointer, w *walk) ([]byte, *fault)
 
 var encoders sync.Map // shape → *Encoder
@@ -31,9 +30,8 @@ func For(t reflect.Type) (*Encoder, error) {
 	return e, nil
 }
 
-// Addressable returns the encoder of a type for values that are variables: as with
-// json.Marshal(&v), methods with a pointer receiver are called on the value itself,
-// so that the value can read its own text back.
+// Addressable returns the encoder of a type for values that are variables: as with json.Marshal(&v), methods with a pointer
+// receiver are called on the value itself, so the value can decode its own text.
 func Addressable(t reflect.Type) (*Encoder, error) {
 	e, f := encoderOf(shape{typ: t, addressable: t != nil && t.Kind() != reflect.Pointer && t.Kind() != reflect.Interface})
 	if f != nil {
@@ -80,12 +78,13 @@ func (e *Encoder) Append(dst []byte, p unsafe.Pointer) ([]byte, error) {
 	return out, nil
 }
 
-// Flat reports whether a plain copy of such a value equals the result of decoding its JSON. This is true for booleans, integers
-// and strings, and for arrays and structs of them whose fields are all exported and written and whose types have no JSON methods.
+// Flat reports whether a plain copy of any value of the encoder's type equals the result of decoding its JSON. This is the case
+// for booleans, integers and strings, and for arrays and structs of these if all fields are exported and written, and no type has
+// JSON methods.
 func (e *Encoder) Flat() bool { return e.flat }
 
-// Append appends the canonical JSON of v, by its dynamic type, to dst. A nil v is null.
-// The error is an *Error; dst is then returned unchanged.
+// Append appends the canonical JSON of v, according to its dynamic type, to dst. A nil v is written as null. The error is an
+// *Error; dst is then returned unchanged.
 func Append(dst []byte, v any) ([]byte, error) {
 	w := walks.Get().(*walk)
 	defer w.release()
@@ -96,8 +95,8 @@ func Append(dst []byte, v any) ([]byte, error) {
 	return out, nil
 }
 
-// appendAny appends the value of an interface. The types of decoded JSON come first: they
-// need neither a look-up nor a copy.
+// appendAny appends the value of an interface. It handles the types of decoded JSON first, because these need neither a look-up
+// nor a copy.
 func appendAny(dst []byte, v any, w *walk) ([]byte, *fault) {
 	switch v := v.(type) {
 	case nil:

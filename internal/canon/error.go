@@ -13,10 +13,11 @@ import (
 // Error reports which part of a value, a type or a JSON text has no canonical form, and
 // why.
 type Error struct {
-	// Path leads from the whole to the part, such as items[3].price. It is empty for the whole. Keys that are not identifiers are
-	// quoted, such as headers["content-type"]; [] means any element of a type. The middle of a very long path is left out.
+	// Path leads from the whole value to the part, such as items[3].price. It is empty for the whole value. Keys that are not
+	// identifiers are quoted, such as headers["content-type"]; [] means any element of a type. The middle of a very long path is
+	// omitted.
 	Path string
-	// Reason is one line: what is wrong and, where it helps, what to do.
+	// Reason says in one line what is wrong and, if that helps, what to do.
 	Reason string
 }
 
@@ -28,8 +29,8 @@ func (e *Error) Error() string {
 	return "cannot be canonical JSON: " + e.Path + ": " + e.Reason
 }
 
-// fault is an Error that is being returned: each level adds its segment, so that
-// successful calls cost nothing.
+// fault is an Error while it is being returned: each level adds its own path segment, so keeping track of the path costs nothing
+// in successful calls.
 type fault struct {
 	segments []string // innermost first
 	reason   string
@@ -54,8 +55,8 @@ func (f *fault) inElem() *fault {
 	return f
 }
 
-// pathEnds is how many segments of a long path are kept at either end: a list nested ten thousand levels deep must not produce a
-// message of a megabyte.
+// pathEnds is the number of segments kept at either end of a long path, so that a list nested ten thousand levels deep does not
+// produce a message of a megabyte.
 const pathEnds = 8
 
 func (f *fault) err() *Error {
@@ -88,5 +89,5 @@ func isIdentifier(key string) bool {
 	return key != ""
 }
 
-// shorten limits the length of a value's part that a message quotes.
+// shorten limits the length of a value quoted in a message.
 func shorten(s string) string { return bounds.Cut(s, 60) }

@@ -25,7 +25,7 @@ func isFlat(t reflect.Type) bool {
 	case reflect.Bool <= k && k <= reflect.Uintptr:
 		return true
 	case k == reflect.String:
-		return t != numberType // an empty one is written as 0
+		return t != numberType // an empty json.Number is written as 0
 	case k == reflect.Array:
 		return isFlat(t.Elem())
 	case k == reflect.Struct:
@@ -41,7 +41,7 @@ func isFlatStruct(t reflect.Type) bool {
 		}
 	}
 	fields := fieldsOf(t)
-	if len(fields) != t.NumField() { // fields are left out by a tag, or because names clash
+	if len(fields) != t.NumField() { // some fields are omitted because of a tag or a name conflict
 		return false
 	}
 	for _, f := range fields {

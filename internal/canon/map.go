@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// An entry is a map's key as JSON text, and the place of its value.
+// An entry is a key of a map, as JSON text, and the address of its value.
 type entry struct {
 	key   string
 	value unsafe.Pointer
@@ -83,11 +83,11 @@ func appendEntries(dst []byte, entries []entry, elem appendFunc, w *walk) ([]byt
 	return append(dst, '}'), nil
 }
 
-// listStringKeys lists the commonest maps without reflection.
+// listStringKeys lists the entries of the most common maps without reflection.
 func listStringKeys[V any](p unsafe.Pointer) ([]entry, *fault) {
 	m := *(*map[string]V)(p)
 	entries := make([]entry, 0, len(m))
-	values := make([]V, 0, len(m)) // never grows: pointers into it are kept
+	values := make([]V, 0, len(m)) // never grows, because entries point into it
 	for k, v := range m {
 		values = append(values, v)
 		entries = append(entries, entry{k, unsafe.Pointer(&values[len(values)-1])})

@@ -47,9 +47,9 @@ func textMarshalerFunc(t reflect.Type) appendFunc {
 	}
 }
 
-// receiverOf returns a function from the address of a value of type t to the value whose
-// methods are called, nil for a nil pointer or interface. For other kinds that is the
-// pointer, which saves a copy: its methods include the value's.
+// receiverOf returns a function that converts the address of a value of type t to the receiver on which its methods are called.
+// For a nil pointer or interface the receiver is nil. For kinds other than pointers and interfaces it is the address itself: this
+// saves a copy, and the pointer's methods include the value's.
 func receiverOf(t reflect.Type) func(p unsafe.Pointer) any {
 	if t.Kind() != reflect.Pointer && t.Kind() != reflect.Interface {
 		return func(p unsafe.Pointer) any { return reflect.NewAt(t, p).Interface() }
@@ -63,7 +63,7 @@ func receiverOf(t reflect.Type) func(p unsafe.Pointer) any {
 	}
 }
 
-// guard calls foreign code and converts its panic to an error.
+// guard calls code of another package and converts a panic to an error.
 func guard[T any](call func() (T, error)) (v T, err error) {
 	defer func() {
 		if r := recover(); r != nil {

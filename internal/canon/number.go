@@ -14,16 +14,16 @@ func appendBool(dst []byte, b bool) []byte {
 	return append(dst, "false"...)
 }
 
-// appendFloat64 appends a float as ECMAScript prints it. Negative zero is 0.
+// appendFloat64 appends a float as ECMAScript prints it. Negative zero is written as 0.
 func appendFloat64(dst []byte, v float64) ([]byte, *fault) {
-	const exact = 1 << 53 // below it the digits of an integer are the shortest text
+	const exact = 1 << 53 // below this, the digits of an integer are the shortest text
 	if i := int64(v); -exact < i && i < exact && float64(i) == v {
 		return strconv.AppendInt(dst, i, 10), nil
 	}
 	return appendSignedFloat(dst, v, 64)
 }
 
-// appendFloat32 appends the fewest digits that read back to the same float32.
+// appendFloat32 appends the shortest text that decodes to the same float32.
 func appendFloat32(dst []byte, v float32) ([]byte, *fault) {
 	if v == 0 {
 		return append(dst, '0'), nil
@@ -31,8 +31,8 @@ func appendFloat32(dst []byte, v float32) ([]byte, *fault) {
 	return appendSignedFloat(dst, float64(v), 32)
 }
 
-// appendSignedFloat appends v with the fewest digits that read back to the same
-// value of that many bits, and keeps the sign of a zero.
+// appendSignedFloat appends the shortest text that decodes to the same value with the given number of bits. It keeps the sign of
+// zero.
 func appendSignedFloat(dst []byte, v float64, bits int) ([]byte, *fault) {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return dst, faultf("%v is not a JSON number", v)
@@ -54,7 +54,7 @@ func appendSignedFloat(dst []byte, v float64, bits int) ([]byte, *fault) {
 	return dst, nil
 }
 
-// appendNumber appends a number from its literal.
+// appendNumber appends a number given as a literal.
 func appendNumber(dst []byte, n json.Number) ([]byte, *fault) {
 	s, f := numberLiteral(n)
 	if f != nil {
@@ -63,8 +63,7 @@ func appendNumber(dst []byte, n json.Number) ([]byte, *fault) {
 	return appendText(dst, []byte(s), 0)
 }
 
-// numberLiteral returns the text of n if it is exactly one number; an empty text is 0, as
-// in encoding/json.
+// numberLiteral returns the text of n if it is exactly one number literal. For an empty text it returns 0, as encoding/json does.
 func numberLiteral(n json.Number) (string, *fault) {
 	if n == "" {
 		return "0", nil
@@ -78,10 +77,10 @@ func numberLiteral(n json.Number) (string, *fault) {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// fitsFloat64 reports whether a valid number literal is within the range of a float64: not so large that no float64 is near it,
-// and not so small that it becomes zero without being zero.
+// fitsFloat64 reports whether a valid number literal is within the range of float64: it neither overflows nor, unless it is zero,
+// becomes zero.
 func fitsFloat64(literal string) bool {
-	const safe = 300 // digits cannot leave the range without an exponent
+	const safe = 300 // without an exponent, this many digits are always within the range
 	exponent := strings.IndexAny(literal, "eE")
 	if exponent < 0 {
 		if len(literal) < safe {

@@ -10,22 +10,22 @@ import (
 // easyDepth is the maximum depth for isCanonical.
 const easyDepth = 64
 
-// isCanonical reports whether text, which is depth levels deep in a value, is one
-// canonical JSON value, as far as that is easy to tell. Most texts were written by this
-// package, and the check costs a fifth of writing them again.
+// isCanonical reports whether src, which is depth levels deep in a value, is certainly one canonical JSON value. It may return
+// false for unusual canonical texts. Most texts were written by this package, and checking a text costs only a fifth of writing it
+// again.
 func isCanonical(src []byte, depth int) bool {
 	c := seer{text: unsafe.String(unsafe.SliceData(src), len(src))}
 	return c.value(min(easyDepth, maxDepth-depth)) && c.at == len(src)
 }
 
-// A seer goes through text. Its methods skip what they are named after. They report false
-// if the text is something else, is not canonical, or is too rare to check.
+// A seer scans text. Each method skips the kind of text it is named after. It returns false if the text is of another kind, is not
+// canonical, or is too unusual to check.
 type seer struct {
 	text string
 	at   int
 }
 
-// peek returns the next byte, 0 at the end.
+// peek returns the next byte, or 0 at the end.
 func (c *seer) peek() byte {
 	if c.at < len(c.text) {
 		return c.text[c.at]
@@ -107,12 +107,12 @@ func (c *seer) number() bool {
 		written, f := appendFloat64(room[:0], v)
 		return err == nil && f == nil && string(written) == literal
 	}
-	const most = 300 // digits, see fitsFloat64
+	const most = 300 // digits; see fitsFloat64
 	digits := strings.TrimPrefix(literal, "-")
 	return literal == "0" || digits != "" && digits[0] != '0' && len(digits) < most && !strings.ContainsAny(digits, "+-")
 }
 
-// object requires sorted keys, which it can check if none has an escape.
+// object skips an object. It checks that the keys are sorted, which requires that no key contains an escape.
 func (c *seer) object(depth int) bool {
 	c.at++
 	if c.next('}') {

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// appendString appends s as a JSON string. Runs without escapes are copied at once.
+// appendString appends s as a JSON string. Parts without escapes are copied as a whole.
 func appendString(dst []byte, s string) ([]byte, *fault) {
 	dst = append(dst, '"')
 	wide := false
@@ -39,9 +39,8 @@ const (
 	highs = 0x80 * ones
 )
 
-// plainPrefix returns how many bytes of s precede the first that must be escaped, and
-// whether any byte examined is beyond ASCII. It examines eight bytes at a time: most text
-// is plain.
+// plainPrefix returns the number of bytes of s before the first one that must be escaped, and reports whether any examined byte is
+// not ASCII. It examines eight bytes at a time, because most text is plain.
 func plainPrefix(s string) (n int, wide bool) {
 	var seen uint64
 	for ; len(s)-n >= 8; n += 8 {
@@ -49,8 +48,8 @@ func plainPrefix(s string) (n int, wide bool) {
 		x := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
 			uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
 		quote, slash := x^('"'*ones), x^('\\'*ones)
-		// An ASCII byte's high bit is set when the byte is below 0x20 or equal to one of the two; a borrow can set further bits,
-		// but only above a true one.
+		// The high bit of an ASCII byte is set if the byte is below 0x20, a quote or a backslash. A borrow can set further bits,
+		// but only above a bit that is set correctly.
 		found := ((x - 0x20*ones) | (quote - ones) | (slash - ones)) &^ x & highs
 		seen |= x
 		if found != 0 {
@@ -88,9 +87,8 @@ func appendEscaped(dst []byte, c byte) []byte {
 
 var separators = strings.NewReplacer("\u2028", `\u2028`, "\u2029", `\u2029`)
 
-// appendQuotedString appends s as a JSON string inside a JSON string: the tag option
-// "string" of a string. In the inner string encoding/json escapes the two line
-// separators.
+// appendQuotedString appends s as a JSON string inside a JSON string, for the tag option "string" on a string. As in
+// encoding/json, U+2028 and U+2029 are escaped in the inner string.
 func appendQuotedString(dst []byte, s string) ([]byte, *fault) {
 	inner, f := appendString(nil, s)
 	if f != nil {
@@ -99,10 +97,9 @@ func appendQuotedString(dst []byte, s string) ([]byte, *fault) {
 	return appendString(dst, separators.Replace(string(inner)))
 }
 
-// compareKeys orders valid UTF-8 by its UTF-16 code units, as RFC 8785 requires. That is
-// the order of the bytes, except that in UTF-16 the characters beyond U+FFFF (first byte
-// F0 and up) begin with a surrogate and so come before U+E000 to U+FFFF (first byte EE or
-// EF).
+// compareKeys compares valid UTF-8 strings by their UTF-16 code units, as RFC 8785 requires. This is the same as comparing bytes,
+// except for characters beyond U+FFFF (first byte F0 and up). In UTF-16 these begin with a surrogate, so they come before U+E000
+// to U+FFFF (first byte EE or EF).
 func compareKeys(a, b string) int {
 	for i := range min(len(a), len(b)) {
 		x, y := a[i], b[i]

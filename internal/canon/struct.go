@@ -14,8 +14,8 @@ type member struct {
 	append appendFunc
 	offset uintptr
 	hops   []uintptr
-	empty  func(unsafe.Pointer) bool          // for omitempty
-	zero   func(unsafe.Pointer) (bool, error) // for omitzero
+	empty  func(unsafe.Pointer) bool          // test for omitempty, or nil
+	zero   func(unsafe.Pointer) (bool, error) // test for omitzero, or nil
 	name   string
 }
 
@@ -84,11 +84,11 @@ func appendMembers(dst []byte, p unsafe.Pointer, members []member, w *walk) ([]b
 	if len(dst) == start {
 		return append(dst, "{}"...), nil
 	}
-	dst[start] = '{' // in place of the first comma
+	dst[start] = '{' // overwrites the first comma
 	return append(dst, '}'), nil
 }
 
-// deref follows embedded pointers; it returns nil if one of them is nil.
+// deref follows embedded pointers. It returns nil if one of the pointers is nil.
 func deref(p unsafe.Pointer, hops []uintptr) unsafe.Pointer {
 	for _, offset := range hops {
 		if p = *(*unsafe.Pointer)(unsafe.Add(p, offset)); p == nil {
@@ -98,8 +98,7 @@ func deref(p unsafe.Pointer, hops []uintptr) unsafe.Pointer {
 	return p
 }
 
-// emptyFunc returns the test of the tag option "omitempty" for a type, nil if its values
-// are never empty.
+// emptyFunc returns the test for the tag option "omitempty" on a type, or nil if values of the type are never empty.
 func emptyFunc(t reflect.Type) func(unsafe.Pointer) bool {
 	switch t.Kind() {
 	case reflect.String:
@@ -123,8 +122,8 @@ type zeroer interface{ IsZero() bool }
 
 var zeroerType = reflect.TypeFor[zeroer]()
 
-// zeroFunc returns the test of the tag option "omitzero" for a type: its method IsZero,
-// or else a comparison with Go's zero value.
+// zeroFunc returns the test for the tag option "omitzero" on a type: its IsZero method, or otherwise a comparison with the zero
+// value.
 func zeroFunc(t reflect.Type) func(unsafe.Pointer) (bool, error) {
 	if !t.Implements(zeroerType) && !reflect.PointerTo(t).Implements(zeroerType) {
 		zero := plainZeroFunc(t)
@@ -146,11 +145,11 @@ func plainZeroFunc(t reflect.Type) func(unsafe.Pointer) bool {
 		return func(p unsafe.Pointer) bool { return reflect.NewAt(t, p).Elem().IsZero() }
 	case reflect.String:
 		return func(p unsafe.Pointer) bool { return *(*string)(p) == "" }
-	case reflect.Float32: // negative zero is zero
+	case reflect.Float32: // a negative zero counts as zero
 		return func(p unsafe.Pointer) bool { return *(*float32)(p) == 0 }
 	case reflect.Float64:
 		return func(p unsafe.Pointer) bool { return *(*float64)(p) == 0 }
-	case reflect.Slice, reflect.Interface: // nil when their first word is
+	case reflect.Slice, reflect.Interface: // nil if the first word is zero
 		return func(p unsafe.Pointer) bool { return *(*unsafe.Pointer)(p) == nil }
 	}
 	switch t.Size() {
@@ -166,10 +165,10 @@ func plainZeroFunc(t reflect.Type) func(unsafe.Pointer) bool {
 
 func isZeroWord[T uint8 | uint16 | uint32 | uint64](p unsafe.Pointer) bool { return *(*T)(p) == 0 }
 
-// A field is one member of the JSON object of a struct, and its place in memory.
+// A field is a member of a struct's JSON object, together with its location in memory.
 type field struct {
 	fields.Field
-	hops   []uintptr // offsets of embedded pointers to follow before offset counts
+	hops   []uintptr // offsets of the embedded pointers to follow before offset is applied
 	offset uintptr
 }
 

@@ -28,7 +28,7 @@ func Canonical(src []byte) ([]byte, error) {
 	return AppendJSON(nil, src)
 }
 
-// appendText is AppendJSON for text that is depth levels deep in a value.
+// appendText is like AppendJSON, for text that is depth levels deep in a value.
 func appendText(dst, src []byte, depth int) ([]byte, *fault) {
 	if isCanonical(src, depth) {
 		return append(dst, src...), nil
@@ -36,7 +36,7 @@ func appendText(dst, src []byte, depth int) ([]byte, *fault) {
 	return reformat(dst, src, depth)
 }
 
-// reformat is appendText for text that is not known to be canonical.
+// reformat is like appendText, without first checking whether the text is canonical.
 func reformat(dst, src []byte, depth int) ([]byte, *fault) {
 	out, err := jsonv2.AppendFormat(dst, src,
 		jsonv2.CanonicalizeRawFloats(true),
@@ -51,8 +51,9 @@ func reformat(dst, src []byte, depth int) ([]byte, *fault) {
 	return out, nil
 }
 
-// withinBounds checks valid JSON for values that jsontext accepts: it turns a number that is too large into the largest float64,
-// and one that is too small into zero. It also does not know the depth of the text.
+// withinBounds checks valid JSON text for what jsontext does not refuse: numbers that are too large or too small, which jsontext
+// would convert to the largest float64 or to zero, and nesting that is too deep, because jsontext does not know the depth of the
+// text.
 func withinBounds(src []byte, depth int) bool {
 	for i := 0; i < len(src); i++ {
 		switch c := src[i]; {
@@ -99,15 +100,15 @@ func numberLen(b []byte) int {
 	return len(b)
 }
 
-// isNumeric reports whether a number may have the byte somewhere.
+// isNumeric reports whether the byte can occur in a number.
 func isNumeric(c byte) bool {
 	return isDigit(c) || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E'
 }
 
 var errOutOfBounds = errors.New("a number or the nesting is out of bounds")
 
-// explain finds out where and why text was refused by reading it again, token by token. Only refusals incur that cost. The cause
-// covers errors that the tokens alone do not show, such as a second value after the first.
+// explain finds out where and why a text was refused, by reading it again token by token. Only refused texts incur this cost. If
+// the tokens alone do not show the error, such as a second value after the first, explain uses cause.
 func explain(src []byte, depth int, cause error) *fault {
 	d := jsonv2.NewDecoder(bytes.NewReader(src))
 	for {
@@ -134,8 +135,8 @@ func syntaxFault(d *jsonv2.Decoder, err error) *fault {
 	return faultf("%v at byte %d", syntax.Err, syntax.ByteOffset).inPointer(d, syntax.JSONPointer)
 }
 
-// inPointer adds the segments of a JSON pointer. A pointer does not distinguish an index
-// from a key, so the decoder's stack does.
+// inPointer adds the segments of a JSON pointer to the path. A pointer does not distinguish indexes from keys, so inPointer
+// consults the decoder's stack.
 func (f *fault) inPointer(d *jsonv2.Decoder, p jsonv2.Pointer) *fault {
 	var segments []string
 	level := 0

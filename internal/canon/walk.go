@@ -7,27 +7,27 @@ import (
 )
 
 const (
-	// maxDepth is the maximum nesting of objects and arrays. The decoder behind AppendJSON has the same limit, so every written
-	// text can be read.
+	// maxDepth is the maximum nesting of objects and arrays. The decoder behind AppendJSON has the same limit, so every text that
+	// is written can also be read.
 	maxDepth = 10_000
-	// maxHops is the maximum number of pointers, slices and maps on one path, for chains that open no object or array. It keeps
-	// the stack small.
+	// maxHops is the maximum number of pointers, slices and maps on one path. It limits the stack for chains of pointers that
+	// contain no objects or arrays.
 	maxHops = 10 * maxDepth
-	// Cycles are detected only after freeHops pointers: few values are that deep, and a cycle that runs up to maxDepth could
-	// write a large sibling ten thousand times.
+	// Cycles are detected only after freeHops pointers, because few values are that deep. They must be detected before maxDepth,
+	// because a cycle could otherwise write a large sibling ten thousand times.
 	freeHops = 32
 )
 
-// A walk is the state of one encoding: its depth, and the pointers on the path. Types of
-// bounded nesting are encoded without one.
+// A walk is the state of encoding one value: the current depth, and the pointers on the path. Types with bounded nesting are
+// encoded without a walk.
 type walk struct {
 	depth int
 	hops  int
 	seen  map[visit]struct{}
 }
 
-// A visit identifies a pointer, slice or map on the path. The type and the length count, since a struct and its first field have
-// the same address, as do a slice and its prefix.
+// A visit identifies a pointer, slice or map on the path. It includes the type and the length, because a struct and its first
+// field have the same address, and so do a slice and a prefix of it.
 type visit struct {
 	p   unsafe.Pointer
 	len int
@@ -41,8 +41,7 @@ func (w *walk) release() {
 	walks.Put(w)
 }
 
-// enter enters an object or array; the caller leaves with w.depth--. After a fault
-// the walk is over and need not be left.
+// enter enters an object or array. The caller leaves it with w.depth--, except after a fault, which ends the walk.
 func (w *walk) enter() *fault {
 	if w.depth++; w.depth > maxDepth {
 		return faultf("nested deeper than %d levels", maxDepth)
@@ -50,7 +49,7 @@ func (w *walk) enter() *fault {
 	return nil
 }
 
-// follow enters a pointer, slice or map; the caller leaves with back.
+// follow enters a pointer, slice or map. The caller leaves it with back.
 func (w *walk) follow(v visit) *fault {
 	if w.hops++; w.hops <= freeHops {
 		return nil

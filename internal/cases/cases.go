@@ -1,4 +1,4 @@
-// Package cases describes recorded runs as cases of an evaluation, for package cli, which does not link package x/lab.
+// Package cases lets package cli use recorded runs as cases of an evaluation without linking package x/lab.
 package cases
 
 import (
@@ -6,8 +6,8 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Of returns the runs of a query as cases. Grant lists the effects that they may repeat.
+// Of returns the runs that q selects as cases. Grant lists the effects that the cases may repeat.
 type Of func(j journal.Journal, q journal.Query, grant []string) past.Runs
 
-// Part makes an Of a part of a program, see cli.Part.
+// Part makes an Of usable as a part of a program; see cli.Part.
 func (Of) Part() {}

@@ -1,4 +1,4 @@
-// Package display describes the screen for package cli, which shows pipelines on it without linking it.
+// Package display declares the interface of the terminal screen, so that package cli can show pipelines on it without linking it.
 package display
 
 import (
@@ -16,31 +16,31 @@ import (
 type Config struct {
 	Pipeline stone.Ashlar
 	Grant    []string  // effects granted to runs; nil means all
-	In       io.Reader // the terminal
+	In       io.Reader // input of the terminal
 	Out      io.Writer
-	By       string // who answers questions, see ask.Answer
-	// Run runs the pipeline; nil is stone.Run.
+	By       string // name of the person who answers questions; see ask.Answer
+	// Run runs the pipeline. Nil means stone.Run.
 	Run func(context.Context, stone.Ashlar, stone.Config) (stone.Result, error)
-	// Needs names the inputs that the person has to type, empty if there are none, and Read reads them.
+	// Needs lists the inputs that the user must type; it is empty if there are none. Read reads the typed text.
 	Needs string
 	Read  func(typed string) (dag.DAG, error)
-	// Check returns the findings of the pipeline; nil is stone.Validate.
+	// Check returns the findings for the pipeline. Nil means stone.Validate.
 	Check func(stone.Config) stone.Findings
-	// Show returns the text to show for a result, or "".
+	// Show returns the text to show for a result, or "" for the default.
 	Show func(stone.Result) string
-	// If Wait is set, the run, which may cost money, starts only when the person presses Enter.
+	// If Wait is set, the run, which may cost money, starts only when the user presses Enter.
 	Wait bool
-	// Runs lists the newest recorded runs, on lines of the given number of columns; nil lists none.
+	// Runs lists the newest recorded runs, one per line, in the given number of columns. If it is nil, no runs are listed.
 	Runs func(columns int) []string
-	Now  func() time.Time // nil is time.Now
+	Now  func() time.Time // nil means time.Now
 }
 
-// ErrLeft reports that the person left during a run.
+// ErrLeft means that the user left during a run.
 var ErrLeft = errors.New("you left before the run ended: steps in progress are lost")
 
-// A Screen runs the pipeline and shows it until the person leaves. It returns the result of
-// the last run: its error comes from the run, or is ErrLeft if the run was still running.
+// A Screen runs the pipeline and shows it until the user leaves. It returns the result and the error of the last run. The error is
+// ErrLeft if that run had not ended.
 type Screen func(context.Context, Config) (stone.Result, error)
 
-// Part makes a Screen a part of a program, see cli.Part.
+// Part makes a Screen usable as a part of a program; see cli.Part.
 func (Screen) Part() {}

@@ -19,7 +19,7 @@ import (
 	"github.com/stonelayer/stone/cli/all"
 )
 
-// archived returns an archive of files in one folder: a zip for Windows, otherwise a tar.
+// archived returns an archive with the files in one folder: a zip file for Windows, otherwise a tar file.
 func archived(base, system string, at time.Time, files []file) (file, error) {
 	var out bytes.Buffer
 	if system == "windows" {
@@ -64,7 +64,7 @@ func command() (*cobra.Command, error) {
 	return cli.Command(cli.Config{Name: "stone", Pipeline: cli.FromArgument, Parts: all.Parts()})
 }
 
-// manuals returns a function that writes a page of section 1 for each command.
+// manuals returns a function that generates a section 1 manual page for each command.
 func manuals(at time.Time) func() ([]file, error) {
 	return func() ([]file, error) {
 		c, err := command()
@@ -105,7 +105,7 @@ func completions() ([]file, error) {
 	return files, nil
 }
 
-// licences returns the licences of Stone, Go and every module in a binary.
+// licences returns the licence files of Stone, Go and every module in a binary.
 func licences(info *debug.BuildInfo) ([]file, error) {
 	dirs := map[string]string{}
 	list := func(path string, args ...string) error {
@@ -158,7 +158,7 @@ func isLicence(name string) bool {
 	return false
 }
 
-// inFolder returns files of a folder under other names.
+// inFolder returns the files of the folder dir that take selects, with their folder renamed to into.
 func inFolder(dir, into string, take func(name string) bool) ([]file, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// component is a module in the format CycloneDX 1.6.
+// component is a module in CycloneDX 1.6 format.
 type component struct {
 	Ref     string `json:"bom-ref"`
 	Type    string `json:"type"`
@@ -29,8 +29,8 @@ type dependency struct {
 	DependsOn []string `json:"dependsOn"`
 }
 
-// components lists a binary's modules, read from the binary. The list has neither a time nor a serial number, so it is the same
-// in every build.
+// components returns the list of a binary's modules. The list contains neither a time nor a serial number, so it is the same for
+// every build.
 func components(info *debug.BuildInfo, sum [32]byte) ([]byte, error) {
 	program := component{Type: "application", Name: info.Path, Version: info.Main.Version, Hashes: []hash{{"SHA-256", hex.EncodeToString(sum[:])}}}
 	program.URL = purl(info.Main.Path, info.Main.Version)
@@ -43,7 +43,7 @@ func components(info *debug.BuildInfo, sum [32]byte) ([]byte, error) {
 			m = m.Replace
 		}
 		c := component{Type: "library", Name: m.Path, Version: m.Version, URL: purl(m.Path, m.Version)}
-		if text, ok := strings.CutPrefix(m.Sum, "h1:"); ok { // SHA-256 of the module's files, as go.sum has it
+		if text, ok := strings.CutPrefix(m.Sum, "h1:"); ok { // SHA-256 of the module's files, as in go.sum
 			sum, err := base64.StdEncoding.DecodeString(text)
 			if err != nil {
 				return nil, err
@@ -72,7 +72,7 @@ func components(info *debug.BuildInfo, sum [32]byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// purl is the package URL of a module.
+// purl returns the package URL of a module.
 func purl(path, version string) string {
 	return "pkg:golang/" + path + "@" + strings.NewReplacer("+", "%2B", "(", "%28", ")", "%29").Replace(version)
 }

@@ -1,10 +1,10 @@
-// Command dist packs binaries of the command stone for a release. It runs for "make dist":
+// Command dist packs binaries of the command stone for a release. "make dist" runs it:
 //
 //	go run ./internal/dist OUT BINARY...
 //
-// The platform and modules are read from each binary. Its archive has the binary, completions, manual pages, and the licences of
-// all its modules. Beside the archives are lists of their modules (CycloneDX) and SHA256SUMS. Equal binaries produce equal
-// archives: all file times are the commit's.
+// It reads the platform and the modules from each binary. The archive for a binary contains the binary, completions, manual pages,
+// and the licences of all its modules. In the same folder, dist writes a list of modules (CycloneDX) for each binary, and
+// SHA256SUMS. Equal binaries produce equal archives, because all file times are the time of the commit.
 package main
 
 import (
@@ -32,14 +32,14 @@ func main() {
 	}
 }
 
-// file is a file of an archive.
+// file is a file in an archive.
 type file struct {
 	name string
 	mode int64
 	data []byte
 }
 
-// dist packs binaries into a folder, which it creates.
+// dist packs binaries into the folder out, which it creates.
 func dist(out string, binaries []string) error {
 	if err := os.MkdirAll(out, 0o777); err != nil {
 		return err
@@ -101,16 +101,16 @@ func setting(info *debug.BuildInfo, key string) string {
 	return ""
 }
 
-// commitTime is the commit's time, the same in every build.
+// commitTime returns the time of the commit, which is the same for every build.
 func commitTime(info *debug.BuildInfo) time.Time {
 	at, err := time.Parse(time.RFC3339, setting(info, "vcs.time"))
-	if err != nil { // built without version control, as for a test
-		return time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC) // the first that a zip can have
+	if err != nil { // built without version control, for example in a test
+		return time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC) // the earliest time that a zip file can store
 	}
 	return at.UTC()
 }
 
-// versionOf is the version of the program as a part of a file's name.
+// versionOf returns the program's version as it is used in file names.
 func versionOf(info *debug.BuildInfo) string {
 	if v := strings.Trim(info.Main.Version, "()"); v != "" {
 		return strings.TrimPrefix(v, "v")

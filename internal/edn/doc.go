@@ -2,33 +2,31 @@
 //
 //	{:op :call, :intent :text/respond, :done {:must #{:non-empty}}}
 //
-// [Read] returns a [Value], the root of a tree. Each part knows its place in the text, so
-// that later checks can name that place ([Value.Errorf]). [FromJSON] returns the same
-// tree for JSON: objects are maps with strings for keys, arrays are vectors. [Value.Name]
-// and [Value.Field] read the keyword of one notation and the string of the other as one
-// name. [ReadEither] recognises the notation. [ToJSON] converts a value to JSON.
+// [Read] returns a [Value], the root of a tree. Each value knows its position in the text, so later checks can report the position
+// ([Value.Errorf]). [FromJSON] returns the same kind of tree for JSON: objects become maps with string keys, and arrays become
+// vectors. [Value.Name] and [Value.Field] treat keywords in EDN and strings in JSON alike, as names. [ReadEither] detects the
+// notation of a text. [ToJSON] converts a value to JSON.
 //
 // # Accepted text
 //
-// The package reads the whole format of the specification, and the forms that Clojure's
-// own reader adds: namespaced maps (#:a{:b 1} is {:a/b 1}), ##Inf, ##-Inf and ##NaN,
-// characters and strings with \u0041 and \o101. Forms that look like EDN but are not are
-// refused by name: ratios, octal and hexadecimal integers, metadata, quotes, lone
-// surrogates, names like :a/b/c or :1.
+// The package reads everything in the EDN specification, and the forms that Clojure's reader adds: namespaced maps (#:a{:b 1} is
+// {:a/b 1}), ##Inf, ##-Inf and ##NaN, characters and strings with \u0041 and \o101. Forms that look like EDN but are not part of
+// it are refused with specific errors: ratios, octal and hexadecimal integers, metadata, quotes, lone surrogates, and names such
+// as :a/b/c or :1.
 //
-// No value is changed. Integers have any size and decimals (1.50M) are exact. Floats
-// beyond the range of a float64 are refused, as are duplicate keys and elements, bad
-// #inst and #uuid, and anything beyond [Limits]. Other tags are kept.
+// Values are never altered: integers can be of any size, and decimals (1.50M) are exact. Floats outside the range of float64 are
+// refused, as are duplicate keys and elements, invalid #inst and #uuid values, and anything beyond [Limits]. Unknown tags are
+// kept.
 //
 // # Equality and order
 //
-// Two values are equal if Clojure's = says so: a list equals a vector, 1 equals 1N but neither 1.0 nor 1.0M, 1.0M equals 1.00M,
-// two #inst are equal when they mean the same instant. Unlike in Clojure, ##NaN equals itself, so that every value equals the one
-// read from its own text.
+// Two values are equal if Clojure's = considers them equal: a list equals a vector, 1 equals 1N but neither 1.0 nor 1.0M, 1.0M
+// equals 1.00M, and two #inst values are equal if they denote the same instant. Unlike in Clojure, ##NaN equals itself, so that
+// writing a value and reading it back yields an equal value.
 //
-// [Value.String] writes the keys of maps and the elements of sets in a fixed order: by kind in the order of the constants of
-// [Kind], numbers by size, text by its bytes. Equal values therefore have the same text, except for lists and vectors, and for
-// -0.0 and 0.0. [Format] writes the same with line breaks.
+// [Value.String] writes the keys of maps and the elements of sets in a fixed order: first by kind, in the order of the [Kind]
+// constants, then numbers by size and text by bytes. Equal values therefore have the same text, except for lists and vectors, and
+// for -0.0 and 0.0. [Format] writes the same text with line breaks.
 //
-// Values never change and may be shared between goroutines.
+// Values are immutable and can be shared between goroutines.
 package edn

@@ -7,11 +7,10 @@ import (
 	"slices"
 )
 
-// fewItems is the largest number of entries that a search handles without an index.
+// fewItems is the maximum number of entries that are searched without an index.
 const fewItems = 8
 
-// Equal reports whether two values are equal, regardless of positions. See the package
-// comment for the rules.
+// Equal reports whether two values are equal, regardless of their positions. See the package comment for the rules.
 func (v Value) Equal(w Value) bool {
 	if v.kind != w.kind && !(v.isSequence() && w.isSequence()) {
 		return false
@@ -27,15 +26,15 @@ func (v Value) Equal(w Value) bool {
 
 func (v Value) isSequence() bool { return v.kind == KindList || v.kind == KindVector }
 
-// appendKey appends a text that equal values share and other values do not. The items of a set or map are in the order of their
-// texts.
+// appendKey appends a text that is the same for two values exactly if they are equal. The items of sets and maps are sorted by
+// their texts.
 func (v Value) appendKey(dst []byte) []byte {
 	kind, num := v.kind, v.num
 	switch {
 	case kind == KindVector:
 		kind = KindList
 	case kind == KindFloat && math.Float64frombits(num) == 0:
-		num = 0 // -0.0, too
+		num = 0 // also for -0.0
 	}
 	dst = append(dst, byte(kind))
 	dst = binary.AppendUvarint(dst, num)
@@ -64,7 +63,7 @@ func (v Value) appendKey(dst []byte) []byte {
 	return dst
 }
 
-// stride is the distance between the keys of a map, or the elements of a set.
+// stride returns the distance between two keys of a map, or two elements of a set, in the list of items.
 func stride(kind Kind) int {
 	switch kind {
 	case KindMap:
@@ -75,7 +74,7 @@ func stride(kind Kind) int {
 	return 0
 }
 
-// buildIndex prepares a map or set for find. If two of its keys are equal it returns their places; otherwise second is 0.
+// buildIndex prepares a map or set for find. If two keys are equal, it returns their positions; otherwise second is 0.
 func (c *collection) buildIndex(kind Kind) (first, second int) {
 	step := stride(kind)
 	if c == nil {
@@ -100,7 +99,7 @@ func (c *collection) buildIndex(kind Kind) (first, second int) {
 	return 0, 0
 }
 
-// find returns the position of the key in a map or set, or -1.
+// find returns the position of a key in a map or set, or -1 if it is missing.
 func (c *collection) find(kind Kind, key *Value) int {
 	step := stride(kind)
 	if c == nil || step == 0 {
@@ -116,7 +115,7 @@ func (c *collection) find(kind Kind, key *Value) int {
 }
 
 func linear(items []Value, step int, key *Value) int {
-	named := key.kind == KindKeyword || key.kind == KindString // as nearly all keys are; Equal is too slow for them
+	named := key.kind == KindKeyword || key.kind == KindString // nearly all keys are names, and Equal is too slow for them
 	for i := 0; i < len(items); i += step {
 		if item := &items[i]; item.kind == key.kind && named && item.text == key.text || !named && item.Equal(*key) {
 			return i

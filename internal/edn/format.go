@@ -7,19 +7,19 @@ import (
 
 const (
 	lineWidth = 80
-	// mostIndent is the column after which lines are not broken, so that deep data and long keys do not cause endless indents.
+	// mostIndent is the column after which lines are not broken, so that deeply nested data and long keys do not cause excessive
+	// indents.
 	mostIndent = 160
 )
 
-// Format returns the text of the value with line breaks, for people. A value that fits
-// into 80 columns, or begins beyond column 160, is on one line; otherwise each element or
-// entry has its own. The order is as in [Value.String]. The text ends with a line
-// break.
+// Format returns the text of the value with line breaks, for people. A value that fits into 80 columns, or begins beyond column
+// 160, is written on one line; otherwise each element or entry is written on a line of its own. The order is the same as in
+// [Value.String]. The text ends with a line break.
 func Format(v Value) []byte {
 	return append(format(nil, v, 0), '\n')
 }
 
-// format appends a value that begins at a column.
+// format appends a value that begins at the given column.
 func format(dst []byte, v Value, column int) []byte {
 	if v.more == nil || column > mostIndent {
 		return v.Append(dst)
@@ -83,8 +83,8 @@ func newLine(dst []byte, column int) []byte {
 	return dst
 }
 
-// atLeast returns a lower bound on the length of a value's text, and stops counting when it is above most. It keeps [Format]
-// linear in time: no value is written only to find that it is much too long.
+// atLeast returns a lower bound on the length of a value's text. It stops counting when the bound exceeds most. This keeps the
+// time of [Format] linear, because it does not write values only to find that they are much too long.
 func atLeast(v Value, most int) int {
 	length := 1 + len(v.text)
 	for _, item := range v.items() {
@@ -96,11 +96,9 @@ func atLeast(v Value, most int) int {
 	return length
 }
 
-// ReadEither reads one value from a text that is EDN or JSON. A text that begins like an
-// object of JSON, with a string and a colon (`{"a":`), within any number of arrays, is
-// read as JSON. Any other text is read as EDN, which also covers the other values of
-// JSON, except that their strings are not names. Errors are of type [*Error] and refer to
-// the chosen notation.
+// ReadEither reads one value from a text that is EDN or JSON. A text that begins like a JSON object, with a string and a colon
+// (`{"a":`), possibly inside arrays, is read as JSON. Any other text is read as EDN. This works for all other JSON values too,
+// except that their strings are then not names. Errors are of type [*Error] and refer to the detected notation.
 func ReadEither(data []byte, limits Limits) (Value, error) {
 	if beginsAsJSON(data) {
 		return FromJSON(data, limits)
@@ -108,8 +106,8 @@ func ReadEither(data []byte, limits Limits) (Value, error) {
 	return Read(data, limits)
 }
 
-// beginsAsJSON examines at most the first key. In EDN, a map of names has no strings for
-// keys, so a string and a colon are proof.
+// beginsAsJSON examines only the text up to the first key. In EDN, names are not strings, so a string followed by a colon must be
+// JSON.
 func beginsAsJSON(text []byte) bool {
 	const white = " \t\r\n"
 	text, ok := bytes.CutPrefix(bytes.TrimLeft(text, white+"["), []byte("{"))

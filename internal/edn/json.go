@@ -12,16 +12,17 @@ import (
 	"github.com/stonelayer/stone/internal/jsonv2"
 )
 
-// FromJSON reads a JSON text with one value. Objects become maps with strings for keys, arrays vectors, null nil. A number is an
-// integer if it has neither point nor exponent, a float if a float64 has exactly that value to the last written digit, and
-// otherwise a decimal; no number is rounded. Duplicate keys are refused. Errors are of type [*Error].
+// FromJSON reads a JSON text that contains one value. Objects become maps with string keys, arrays become vectors, and null
+// becomes nil. A number without point and exponent becomes an integer. Any other number becomes a float if a float64 represents
+// all its digits exactly, and otherwise a decimal, so no number is rounded. Duplicate keys are refused. Errors are of type
+// [*Error].
 func FromJSON(data []byte, limits Limits) (Value, error) {
 	s, err := newSource(data, limits)
 	if err != nil {
 		return Value{}, err
 	}
 	s.json = true
-	// Duplicate names are left to unique, which names both places.
+	// Duplicate names are allowed here because unique reports them with both positions.
 	tokens := jsonv2.NewDecoder(bytes.NewBuffer(data), jsonv2.AllowDuplicateNames(true))
 	r := jsonReader{source: s, most: limits.depth(), tokens: tokens}
 	v, err := r.value()
@@ -60,7 +61,7 @@ func (r *jsonReader) value() (Value, error) {
 	return v, nil
 }
 
-// scalar reads a value that is neither array nor object.
+// scalar reads a value that is neither an array nor an object.
 func (r *jsonReader) scalar(raw jsonv2.Value, start int) (v Value, reason string) {
 	switch raw.Kind() {
 	case 'n':
@@ -71,14 +72,14 @@ func (r *jsonReader) scalar(raw jsonv2.Value, start int) (v Value, reason string
 		if bytes.IndexByte(raw, '\\') < 0 {
 			return Value{kind: KindString, text: r.text[start+1 : start+len(raw)-1]}, ""
 		}
-		// The decoder has already checked it.
+		// The decoder has already checked the string.
 		text, _ := jsonv2.AppendUnquote(nil, raw)
 		return Value{kind: KindString, text: string(text)}, ""
 	}
 	return jsonNumber(r.text[start : start+len(raw)])
 }
 
-// jsonNumber reads a number as the kind that represents it exactly.
+// jsonNumber converts a number to the kind that represents it exactly.
 func jsonNumber(text string) (v Value, reason string) {
 	if !strings.ContainsAny(text, ".eE") {
 		return parseNumber(text)
@@ -130,7 +131,7 @@ func (r *jsonReader) collection(opening jsonv2.Kind) (Value, error) {
 	return v, nil
 }
 
-// fault converts an error of the decoder to an *Error.
+// fault converts an error from the decoder to an *Error.
 func (r *jsonReader) fault(err error) error {
 	if syntactic := (*jsonv2.SyntacticError)(nil); errors.As(err, &syntactic) {
 		offset := min(int(syntactic.ByteOffset), len(r.text))
@@ -142,9 +143,10 @@ func (r *jsonReader) fault(err error) error {
 	return r.errorf(len(r.text), "expected a value, found the end of the text")
 }
 
-// ToJSON returns the value as JSON, on one line and always the same for the same value. Keywords, symbols and characters become
-// strings, lists and sets become arrays, and an inst or uuid becomes its string. The keys of maps become names and must differ as
-// names. Values without a JSON form, which are other keys and tags, NaN and infinities, are an [*Error] at their place.
+// ToJSON returns the value as JSON on one line. The text is always the same for the same value. Keywords, symbols and characters
+// become strings, lists and sets become arrays, and an inst or uuid becomes its string. The keys of maps become names, which must
+// be unique. For a value without a JSON form (any other key or tag, NaN or an infinity) it returns an [*Error] with the value's
+// position.
 func ToJSON(v Value) ([]byte, error) { return appendJSON(nil, v) }
 
 func appendJSON(dst []byte, v Value) ([]byte, error) {
@@ -158,7 +160,7 @@ func appendJSON(dst []byte, v Value) ([]byte, error) {
 	case KindDecimal:
 		start := len(dst)
 		if dst = appendDecimal(dst, v); v.IsJSON() && !bytes.ContainsAny(dst[start:], ".eE") {
-			dst = append(dst, ".0"...) // without a point it would be read as an integer
+			dst = append(dst, ".0"...) // without a point, the number would be read as an integer
 		}
 		return dst, nil
 	case KindFloat:
@@ -199,7 +201,7 @@ func appendArray(dst []byte, items []Value) (_ []byte, err error) {
 
 func appendObject(dst []byte, v Value) (_ []byte, err error) {
 	items := v.items()
-	order := make([]int, 0, v.Len()) // positions of the keys in items
+	order := make([]int, 0, v.Len()) // positions of keys in items, in the order in which they are written
 	for i := 0; i < len(items); i += 2 {
 		key := items[i]
 		if key.kind != KindString && key.kind != KindSymbol && key.kind != KindKeyword {
@@ -226,7 +228,7 @@ func appendObject(dst []byte, v Value) (_ []byte, err error) {
 }
 
 func appendJSONString(dst []byte, s string) []byte {
-	// It fails only for invalid UTF-8, which no value contains.
+	// AppendQuote fails only for invalid UTF-8, which no value contains.
 	dst, _ = jsonv2.AppendQuote(dst, s)
 	return dst
 }

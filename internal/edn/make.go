@@ -23,7 +23,7 @@ func Bool(b bool) Value {
 // Int returns an integer.
 func Int(n int64) Value { return Value{kind: KindInt, num: uint64(n)} }
 
-// Float returns a float. All NaNs become the same NaN.
+// Float returns a float. Every NaN becomes the same NaN.
 func Float(f float64) Value {
 	if math.IsNaN(f) {
 		f = math.NaN()
@@ -31,7 +31,7 @@ func Float(f float64) Value {
 	return Value{kind: KindFloat, num: math.Float64bits(f)}
 }
 
-// Char returns a character. An invalid one becomes U+FFFD.
+// Char returns a character. An invalid rune becomes U+FFFD.
 func Char(r rune) Value {
 	if !utf8.ValidRune(r) {
 		r = utf8.RuneError
@@ -44,7 +44,7 @@ func String(s string) Value {
 	return Value{kind: KindString, text: strings.ToValidUTF8(s, "\uFFFD")}
 }
 
-// Keyword returns a keyword with a name given without colon; the error explains why the name is invalid.
+// Keyword returns the keyword with a name, which is given without the colon. The error explains why the name is invalid.
 func Keyword(name string) (Value, error) {
 	if reason := checkKeyword(name); reason != "" {
 		return Value{}, &Error{Reason: fmt.Sprintf("keyword %s: %s", quote(":"+name), reason)}
@@ -55,8 +55,8 @@ func Keyword(name string) (Value, error) {
 // Vector returns a vector. It keeps the slice, which must not change afterwards.
 func Vector(items ...Value) Value { return Value{kind: KindVector, more: hold(items)} }
 
-// Map returns a map of key, value, key, value … It keeps the slice, which must not change
-// afterwards. A duplicate key is an [*Error] at the second.
+// Map returns a map. The arguments are key, value, key, value … It keeps the slice, which must not change afterwards. For a
+// duplicate key it returns an [*Error] with the position of the second.
 func Map(keysAndValues ...Value) (Value, error) {
 	if len(keysAndValues)%2 != 0 {
 		return Value{}, noValue(keysAndValues)
@@ -64,8 +64,8 @@ func Map(keysAndValues ...Value) (Value, error) {
 	return unique(Value{kind: KindMap, more: hold(keysAndValues)})
 }
 
-// Tagged puts a tag, given without #, before a value. The error explains why the name, or
-// the value of an inst or uuid, is invalid.
+// Tagged returns a value with a tag, which is given without the #. The error explains why the tag, or the value of an inst or
+// uuid, is invalid.
 func Tagged(tag string, inner Value) (Value, error) {
 	if reason := checkTag(tag); reason != "" {
 		return Value{}, &Error{Reason: fmt.Sprintf("tag %s: %s", quote("#"+tag), reason)}
@@ -83,13 +83,13 @@ func Tagged(tag string, inner Value) (Value, error) {
 	return Value{kind: KindTagged, text: tag, more: hold([]Value{normal})}, nil
 }
 
-// noValue reports the last key of a map, which has no value.
+// noValue returns the error for a map whose last key has no value.
 func noValue(items []Value) error {
 	last := items[len(items)-1]
 	return last.Errorf("expected a value for the key %s", last.brief())
 }
 
-// hold returns nil for no items, so that empty collections cost nothing.
+// hold returns a collection with the items. For no items it returns nil, so that empty collections need no memory.
 func hold(items []Value) *collection {
 	if len(items) == 0 {
 		return nil
@@ -106,10 +106,11 @@ func depthOf(items []Value) (deepest int) {
 	return deepest + 1
 }
 
-// maxKeyDepth is the maximum nesting of keys and elements, whose texts are built again at each level.
+// maxKeyDepth is the maximum nesting of map keys and set elements. It is limited because their texts are built again at each
+// level.
 const maxKeyDepth = 64
 
-// unique builds the index of a map or set. Duplicates and deeply nested keys are errors.
+// unique builds the index of a map or set. It returns an error for duplicate and for deeply nested keys.
 func unique(v Value) (Value, error) {
 	items, step := v.items(), stride(v.kind)
 	for i := 0; i < len(items); i += step {
@@ -136,8 +137,8 @@ const instForm = "expected a string like \"2006-01-02T15:04:05.999Z\" (RFC 3339)
 // normalInst returns an instant in UTC, so that equal instants have equal text.
 func normalInst(v Value) (normal, reason string) {
 	s := v.text
-	// time.Parse also takes a comma, one-digit hours and digits that a
-	// time.Time drops; RFC 3339 and exactness do not.
+	// time.Parse also accepts a comma, one-digit hours, and more digits than a time.Time can store. RFC 3339 does not allow the
+	// first two, and the third would lose digits.
 	if v.kind != KindString || len(s) < len("2006-01-02T15:04:05Z") || s[10] != 'T' || s[13] != ':' || strings.Contains(s, ",") {
 		return s, instForm
 	}
@@ -156,7 +157,7 @@ func normalInst(v Value) (normal, reason string) {
 	return at.Format(time.RFC3339Nano), ""
 }
 
-// validOffset checks the hours and minutes of ±hh:mm.
+// validOffset reports whether the hours and minutes of ±hh:mm are in range.
 func validOffset(zone string) bool {
 	if zone == "Z" {
 		return true
@@ -182,8 +183,7 @@ func isHex(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
 }
 
-// brief writes a value for a message: completely when short, else its beginning or its
-// kind.
+// brief describes a value in a message: by its full text if that is short, otherwise by the beginning of the text or by its kind.
 func (v Value) brief() string {
 	switch v.kind {
 	case KindList, KindVector, KindMap, KindSet, KindTagged:
@@ -196,10 +196,10 @@ func (v Value) brief() string {
 	return show(v.String())
 }
 
-// quote quotes a piece of a text for a message, shortened.
+// quote shortens and quotes part of a text for a message.
 func quote(s string) string { return strconv.Quote(clip(s)) }
 
-// show is quote for pieces that need no quotes, unless they would control a terminal.
+// show is like quote, but omits the quotes unless the text contains characters that could control a terminal.
 func show(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return quote(s)
@@ -207,21 +207,21 @@ func show(s string) string {
 	return clip(s)
 }
 
-// clip shortens a long piece of a text.
+// clip shortens part of a text.
 func clip(s string) string { return bounds.Cut(s, 40) }
 
-// builder collects the items of collections while they are read. Collections are many and
-// small, so they are allocated from pieces that grow up to largestPiece.
+// builder collects the items of collections while they are read. Most collections are small, so they are allocated from larger
+// pieces of memory, whose size grows up to largestPiece.
 type builder struct {
-	stack       []Value // the items so far of all open collections
-	items       []Value // the rest of a piece
+	stack       []Value // the items read so far in all open collections
+	items       []Value // the unused rest of a piece
 	collections []collection
 	piece       int
 }
 
 const largestPiece = 1024
 
-// take turns the items above base into a collection and removes them.
+// take removes the items above base from the stack and returns them as a collection.
 func (b *builder) take(base int) *collection {
 	taken := b.stack[base:]
 	b.stack = b.stack[:base]
@@ -240,9 +240,9 @@ func (b *builder) take(base int) *collection {
 	return c
 }
 
-// room returns room for n items for the caller alone.
+// room returns a slice of n items for exclusive use by the caller.
 func (b *builder) room(n int) []Value {
-	if n > b.piece/4 { // allocated separately, so that little of a piece is lost
+	if n > b.piece/4 { // allocated separately, so that little memory is wasted
 		return make([]Value, n)
 	}
 	if len(b.items) < n {

@@ -10,13 +10,13 @@ import (
 type class uint8
 
 const (
-	blank   class = 1 << iota // white space, commas included
-	endsTok                   // a token ends before it
-	inName                    // may be in a name
+	blank   class = 1 << iota // white space, including commas
+	endsTok                   // ends a token
+	inName                    // allowed in names
 )
 
-// classes has no entry for characters that are always refused, such as @ and control
-// characters: they become part of a token, so that a message shows all of it.
+// classes has no entry for characters that are always refused, such as @ and control characters. These become part of a token, so
+// that an error message shows the whole token.
 var classes = func() (table [256]class) {
 	for _, c := range " \t\n\v\f\r," {
 		table[c] = blank | endsTok
@@ -32,7 +32,7 @@ var classes = func() (table [256]class) {
 	return table
 }()
 
-// constant returns the value of a word that is not a symbol.
+// constant returns the value of nil, true or false.
 func constant(word string) (v Value, ok bool) {
 	switch word {
 	case "nil":
@@ -45,7 +45,7 @@ func constant(word string) (v Value, ok bool) {
 	return Value{}, false
 }
 
-// checkSymbol returns the rule that the name of a symbol breaks, or "".
+// checkSymbol returns the rule that a symbol's name violates, or "" if the name is valid.
 func checkSymbol(name string) string {
 	if name == "/" {
 		return ""
@@ -53,7 +53,7 @@ func checkSymbol(name string) string {
 	return checkKeyword(name)
 }
 
-// checkKeyword is checkSymbol for keywords, given without colon.
+// checkKeyword is like checkSymbol, for the name of a keyword without its colon.
 func checkKeyword(name string) string {
 	prefix, rest, slash := strings.Cut(name, "/")
 	if !slash {
@@ -71,7 +71,7 @@ func checkKeyword(name string) string {
 	return checkPart(rest)
 }
 
-// checkTag checks a tag by the rules of symbols and one more.
+// checkTag checks a tag. In addition to the rules for symbols, a tag must begin with a letter.
 func checkTag(tag string) string {
 	if first, _ := utf8.DecodeRuneInString(tag); !unicode.IsLetter(first) {
 		return "expected a tag to begin with a letter"
@@ -79,7 +79,7 @@ func checkTag(tag string) string {
 	return checkSymbol(tag)
 }
 
-// checkPart checks a name without /.
+// checkPart checks a name that contains no slash.
 func checkPart(name string) string {
 	if name == "" {
 		return "expected a name"
@@ -87,7 +87,7 @@ func checkPart(name string) string {
 	if reason := checkFirst(name); reason != "" {
 		return reason
 	}
-	plain := 0 // length of the valid part, byte by byte: usually all
+	plain := 0 // length of the prefix that can be checked byte by byte, usually the whole name
 	for plain < len(name) && classes[name[plain]]&inName != 0 {
 		plain++
 	}

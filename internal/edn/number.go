@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// maxDigits limits the digits and exponents of numbers, so that a short text cannot fill the memory of a program that computes
+// maxDigits limits the digits and exponents of numbers, so that a short text cannot exhaust the memory of a program that computes
 // with its numbers.
 const maxDigits = 10_000
 
-// number is the text of a number, split into parts.
+// number is a number's text, split into parts.
 type number struct {
 	sign, whole, fraction, exponent string // the sign is "" or "-"
 	hasFraction, hasExponent        bool
-	rest                            string // the remaining text: a suffix, or a fault
+	rest                            string // the remaining text: a suffix or invalid characters
 }
 
 func splitNumber(text string) (n number) {
@@ -39,7 +39,7 @@ func splitNumber(text string) (n number) {
 	return n
 }
 
-// digits returns the leading decimal digits of s, and the rest.
+// digits splits s after its leading decimal digits.
 func digits(s string) (digits, rest string) {
 	i := 0
 	for i < len(s) && '0' <= s[i] && s[i] <= '9' {
@@ -58,7 +58,7 @@ func unsigned(s string) string {
 
 func startsWithDigit(s string) bool { return s != "" && '0' <= s[0] && s[0] <= '9' }
 
-// parseNumber reads a token that begins like a number. The reason is empty if it is one.
+// parseNumber parses a token that begins like a number. If it is not a number, the reason says why.
 func parseNumber(text string) (v Value, reason string) {
 	if v, ok := smallInt(text); ok {
 		return v, ""
@@ -81,7 +81,7 @@ func parseNumber(text string) (v Value, reason string) {
 	return Float(f), ""
 }
 
-// smallInt reads small integers, which most numbers of plans are, on a fast path.
+// smallInt is a fast path for small integers, which are the most common numbers in plans.
 func smallInt(text string) (v Value, ok bool) {
 	s := strings.TrimPrefix(text, "-")
 	if len(s) == 0 || len(s) > 18 || s[0] == '0' && len(s) > 1 {
@@ -100,7 +100,7 @@ func smallInt(text string) (v Value, ok bool) {
 	return Int(n), true
 }
 
-// check returns the fault of a number, or "".
+// check returns what is wrong with a number, or "".
 func (n number) check() string {
 	plain := !n.hasFraction && !n.hasExponent
 	switch {
@@ -146,8 +146,8 @@ func parseDecimal(n number) (v Value, reason string) {
 
 var exponentRange = fmt.Sprintf("expected a decimal that is an integer × 10^n with n from -%d to %d", maxDigits, maxDigits)
 
-// decimal normalises a decimal to the form that equal decimals share: no zeros at either
-// end of its digits, and 0 has neither sign nor exponent.
+// decimal returns a decimal in a form that is the same for equal decimals: its digits have no zeros at either end, and 0 has
+// neither sign nor exponent.
 func decimal(text string, exponent int) Value {
 	sign, text := splitSign(text)
 	text = strings.TrimLeft(text, "0")
@@ -159,7 +159,7 @@ func decimal(text string, exponent int) Value {
 	return Value{kind: KindDecimal, text: sign + short, num: uint64(int64(exponent))}
 }
 
-// appendInt writes an integer, with N where it does not fit into 64 bits.
+// appendInt appends an integer, with the suffix if it does not fit into 64 bits.
 func appendInt(dst []byte, v Value, suffix string) []byte {
 	if v.text == "" {
 		return strconv.AppendInt(dst, int64(v.num), 10)
@@ -167,8 +167,7 @@ func appendInt(dst []byte, v Value, suffix string) []byte {
 	return append(append(dst, v.text...), suffix...)
 }
 
-// appendFloat writes the shortest text that reads as the same float, and as no other
-// kind.
+// appendFloat appends the shortest text that is read as the same float, and not as another kind of number.
 func appendFloat(dst []byte, f float64) []byte {
 	switch {
 	case math.IsNaN(f):
@@ -195,12 +194,12 @@ func appendFloat(dst []byte, f float64) []byte {
 	return append(dst, ".0"...)
 }
 
-// appendDecimal writes a decimal, without its M.
+// appendDecimal appends a decimal without its M.
 func appendDecimal(dst []byte, v Value) []byte {
 	sign, figures := splitSign(v.text)
 	dst = append(dst, sign...)
 	exponent := v.exponent()
-	point := len(figures) + exponent // digits before the point
+	point := len(figures) + exponent // number of digits before the point
 	switch {
 	case exponent >= 0 && point <= 21:
 		dst = append(dst, figures...)
@@ -213,12 +212,12 @@ func appendDecimal(dst []byte, v Value) []byte {
 		dst = append(dst, strings.Repeat("0", -point)...)
 		return append(dst, figures...)
 	}
-	// The digits stay complete, so that a number that was read stays within maxDigits.
+	// The digits are written without added zeros, so that a number that was read stays within maxDigits.
 	dst = append(append(dst, figures...), 'e')
 	return strconv.AppendInt(dst, int64(exponent), 10)
 }
 
-// splitSign splits the minus, the only sign that is kept, from a number.
+// splitSign splits a number into its sign and the rest. Only a minus sign is kept.
 func splitSign(text string) (sign, figures string) {
 	if strings.HasPrefix(text, "-") {
 		return "-", text[1:]
@@ -239,12 +238,11 @@ func compareNumbers(a, b Value) int {
 	if signA != signB {
 		return signA - signB
 	}
-	// Digits without zeros at their ends sort like text, once the point is at the same
-	// place in both.
+	// If the point is at the same place in both, digits without zeros at their ends can be compared as text.
 	return signA * cmp.Or(cmp.Compare(pointA, pointB), strings.Compare(figuresA, figuresB))
 }
 
-// figures splits an integer or decimal: sign × 0.figures × 10^point.
+// figures splits an integer or decimal, so that its value is sign × 0.figures × 10^point.
 func (v Value) figures() (sign int, figures string, point int) {
 	if v.kind == KindInt {
 		v = decimal(string(appendInt(nil, v, "")), 0)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// sorted returns the items of a map or set in the order of its text.
+// sorted returns the items of a map or set in the order in which they are written.
 func (v Value) sorted() []Value {
 	step := stride(v.kind)
 	if len(v.items()) <= step {
@@ -28,13 +28,13 @@ func (v Value) sorted() []Value {
 			out = append(out, e.value)
 		}
 	}
-	// It is cached because sets inside sets are compared again at each level: the time
-	// would grow with a power of the depth.
+	// The result is cached because sets inside sets are compared again at each level, so the time would otherwise grow
+	// exponentially with the depth.
 	v.more.order.Store(&out)
 	return out
 }
 
-// order is the total order of values in the package comment.
+// order compares two values in the order that the package comment describes.
 func order(a, b Value) int {
 	if a.kind != b.kind {
 		return cmp.Compare(a.kind, b.kind)

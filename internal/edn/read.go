@@ -8,18 +8,18 @@ import (
 	"unicode/utf8"
 )
 
-// Limits limits the reader's work. In memory, a text takes at most about a hundred times its size; typical plans take ten times.
-// Apart from Limits, no number may have more than 10,000 digits, no decimal may have an exponent beyond ±10,000, and no namespace
-// of a map may have more than 255 bytes.
+// Limits limits what the reader accepts. In memory, the values of a text need at most about a hundred times its size, and
+// typically, for plans, ten times. Independently of Limits, a number can have at most 10,000 digits, the exponent of a decimal
+// must be within ±10,000, and the namespace of a map can be at most 255 bytes long.
 type Limits struct {
-	Bytes int // the longest text, 0 for 8 MiB; at most 1 GiB
-	Depth int // the deepest nesting of values, including tags and #_, 0 for 512; at most 10,000
+	Bytes int // maximum size of a text; 0 means 8 MiB; at most 1 GiB
+	Depth int // maximum nesting of values, including tags and #_; 0 means 512; at most 10,000
 }
 
 func (l Limits) bytes() int { return min(cmp.Or(l.Bytes, 8<<20), 1<<30) }
 func (l Limits) depth() int { return min(cmp.Or(l.Depth, 512), 10_000) }
 
-// Read reads a text with one value, in UTF-8. Errors are of type [*Error].
+// Read reads a UTF-8 text that contains one value. Errors are of type [*Error].
 func Read(data []byte, limits Limits) (Value, error) {
 	r, err := newReader(data, limits)
 	if err != nil {
@@ -47,7 +47,7 @@ type reader struct {
 	most  int // maximum nesting
 }
 
-// newSource checks a text as a whole.
+// newSource checks the size and the encoding of a text.
 func newSource(data []byte, limits Limits) (*source, error) {
 	if most := limits.bytes(); len(data) > most {
 		return nil, &Error{Line: 1, Column: 1, Reason: fmt.Sprintf("expected a text of at most %d bytes, found %d", most, len(data))}
@@ -71,7 +71,7 @@ func newReader(data []byte, limits Limits) (*reader, error) {
 	return &reader{source: s, most: limits.depth()}, nil
 }
 
-// firstInvalid returns the offset of the first byte that is not UTF-8.
+// firstInvalid returns the offset of the first byte that is not valid UTF-8.
 func firstInvalid(s string) int {
 	for i, r := range s {
 		if r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD") {
@@ -81,8 +81,7 @@ func firstInvalid(s string) int {
 	return len(s)
 }
 
-// skip moves to the next value or closing bracket, past white space, comments and values
-// after #_.
+// skip moves to the next value or closing bracket. It skips white space, comments, and values after #_.
 func (r *reader) skip() error {
 	for r.at < len(r.text) {
 		c := r.text[r.at]
@@ -119,7 +118,7 @@ func (r *reader) enter(start int) error {
 	return nil
 }
 
-// found describes the text at the current place.
+// found describes the text at the current position for a message.
 func (r *reader) found() string {
 	if r.at == len(r.text) {
 		return "the end of the text"
@@ -135,7 +134,7 @@ func (r *reader) found() string {
 	return show(r.text[r.at:end])
 }
 
-// value reads the next value; what names its role in messages.
+// value reads the next value. What describes the value's role in messages.
 func (r *reader) value(what string) (Value, error) {
 	if err := r.skip(); err != nil {
 		return Value{}, err
@@ -146,7 +145,7 @@ func (r *reader) value(what string) (Value, error) {
 	return r.valueHere(what)
 }
 
-// valueHere reads the value at the current place.
+// valueHere reads the value at the current position.
 func (r *reader) valueHere(what string) (Value, error) {
 	start := r.at
 	v, err := r.form(what)
@@ -154,7 +153,7 @@ func (r *reader) valueHere(what string) (Value, error) {
 	return v, err
 }
 
-// form reads the text at the current place, whatever it is.
+// form reads a value of any kind at the current position.
 func (r *reader) form(what string) (Value, error) {
 	start := r.at
 	switch c := r.text[r.at]; c {
@@ -192,8 +191,7 @@ func (r *reader) form(what string) (Value, error) {
 	return r.numberOrSymbol()
 }
 
-// items reads the elements of a collection whose opening bracket, of one byte, is at the
-// current place.
+// items reads the elements of a collection whose opening bracket, one byte long, is at the current position.
 func (r *reader) items(closing byte, kind Kind) (*collection, error) {
 	start := r.at
 	if err := r.enter(start); err != nil {
@@ -226,7 +224,7 @@ func (r *reader) items(closing byte, kind Kind) (*collection, error) {
 	return r.take(base), nil
 }
 
-// mapping reads a map from its bracket on. Keys without a namespace get the given namespace.
+// mapping reads a map, beginning with its bracket. Keys without a namespace are put into the given namespace.
 func (r *reader) mapping(namespace string) (Value, error) {
 	entries, err := r.items('}', KindMap)
 	if err != nil {
@@ -245,8 +243,7 @@ func (r *reader) mapping(namespace string) (Value, error) {
 	return unique(v)
 }
 
-// qualify gives a key of a map the map's namespace. The namespace _ means that the key
-// has none.
+// qualify puts a key of a map into the map's namespace, unless the key has its own. The namespace _ is removed from a key.
 func qualify(namespace string, key *Value) error {
 	if key.kind != KindKeyword && key.kind != KindSymbol {
 		return nil
@@ -314,7 +311,7 @@ func (r *reader) symbolic(start int) (Value, error) {
 	}
 }
 
-// maxNamespace limits a text that is put before each key of a map although it is written only once.
+// maxNamespace limits the length of a map's namespace, which is written only once but added to each key.
 const maxNamespace = 255
 
 // namespaced reads #:name{…}.

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// tokenEnd returns the end of the token at the current place.
+// tokenEnd returns the end of the token at the current position.
 func (r *reader) tokenEnd() int {
 	end := r.at
 	for end < len(r.text) && classes[r.text[end]]&endsTok == 0 && r.text[end] != '"' {
@@ -83,7 +83,7 @@ func (r *reader) char() (Value, error) {
 	return Value{}, r.errorf(start, `character \%s: expected one character, \newline, \return, \space, \tab, \formfeed, \backspace, \u and four hexadecimal digits, or \o and at most 377`, show(token))
 }
 
-// stringText reads a string. Most have no escapes and are slices of the text.
+// stringText reads a string. Most strings have no escapes, and are returned as slices of the text.
 func (r *reader) stringText() (string, error) {
 	start := r.at
 	r.at++
@@ -105,7 +105,7 @@ func (r *reader) unclosed(start int) error {
 	return r.errorf(len(r.text), `expected ", for the string that begins at %d:%d, found the end of the text`, line, column)
 }
 
-// escapedText reads a string whose first backslash is known.
+// escapedText reads a string with escapes, given the position of its first backslash.
 func (r *reader) escapedText(start, backslash int) (string, error) {
 	out := []byte(r.text[r.at:backslash])
 	r.at = backslash
@@ -176,7 +176,7 @@ func (r *reader) unicodeEscape() (rune, error) {
 	return 0, r.errorf(start, `escape \u%04x: expected a surrogate pair, found half of one`, char)
 }
 
-// hexEscape reads one \uXXXX, or reports false.
+// hexEscape reads a single \uXXXX. It returns false if there is none.
 func (r *reader) hexEscape() (rune, bool) {
 	rest := r.text[r.at:]
 	if len(rest) < 6 || rest[0] != '\\' || rest[1] != 'u' {

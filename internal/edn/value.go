@@ -14,7 +14,7 @@ import (
 // Kind is the kind of a [Value].
 type Kind uint8
 
-// The kinds, in the order in which the writer sorts them.
+// The kinds of values, in the order in which the writer sorts them.
 const (
 	KindNil     Kind = iota
 	KindBool         // true
@@ -35,7 +35,7 @@ const (
 var kindNames = [...]string{"nil", "boolean", "integer", "float", "decimal", "character", "string",
 	"symbol", "keyword", "list", "vector", "map", "set", "tagged value"}
 
-// String returns the name of the kind in messages: "integer", "tagged value".
+// String returns the name of the kind, as used in messages, such as "integer" or "tagged value".
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]
@@ -47,31 +47,30 @@ func (k Kind) String() string {
 // with [Value.Equal], not with ==. A value that was read keeps its text in memory.
 type Value struct {
 	kind   Kind
-	offset uint32      // of its first byte in source
-	num    uint64      // bool, char, int64, float64 bits, or the exponent of a decimal
-	text   string      // string, name or tag; digits of a decimal or of an integer beyond int64
-	more   *collection // content of a collection or a tagged value; nil when empty
-	source *source     // nil for values made by the program
+	offset uint32      // offset of the value's first byte in source
+	num    uint64      // bool, character, int64, bits of a float64, or exponent of a decimal
+	text   string      // string, name or tag, or digits of a decimal or an integer beyond int64
+	more   *collection // content of a collection or a tagged value; nil if empty
+	source *source     // nil for values that the program created
 }
 
 // collection is the content of a collection or a tagged value.
 type collection struct {
-	items []Value                 // of a map: key, value, key, value …
-	index map[string]uint32       // of large maps and sets: the places of keys, by their texts
-	depth int                     // of its nesting
-	order atomic.Pointer[[]Value] // items in the order of sorted, once needed
+	items []Value                 // for a map: key, value, key, value …
+	index map[string]uint32       // for large maps and sets: positions of the keys, by their texts
+	depth int                     // depth of nesting
+	order atomic.Pointer[[]Value] // sorted items; set when first needed
 }
 
-// source is the text of values.
+// source is the text that values were read from.
 type source struct {
 	text  string
 	json  bool
 	once  sync.Once
-	lines []int // offsets of the lines; made for the first position
+	lines []int // offsets of the lines; set when first needed
 }
 
-// position returns the line of an offset and the character in the line, both
-// counted from 1.
+// position converts an offset to a line and a character within the line, both counted from 1.
 func (s *source) position(offset int) (line, column int) {
 	s.once.Do(func() {
 		s.lines = []int{0}
@@ -97,13 +96,13 @@ func (s *source) errorf(offset int, format string, args ...any) *Error {
 	return &Error{Line: line, Column: column, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Error is a fault of a text or a value, with its place.
+// Error is an error in a text or a value, with its position.
 type Error struct {
-	Line, Column int // from 1, the column in characters; 0 for values without a text
+	Line, Column int // counted from 1, columns in characters; 0 if the value was not read from a text
 	Reason       string
 }
 
-// Error returns "line:column: reason", to which the caller prefixes the file.
+// Error returns "line:column: reason". Callers can prefix the name of the file.
 func (e *Error) Error() string {
 	if e.Line == 0 {
 		return e.Reason
@@ -111,7 +110,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Reason)
 }
 
-// Errorf returns an error at the place of the value.
+// Errorf returns an error with the position of the value.
 func (v Value) Errorf(format string, args ...any) *Error {
 	if v.source == nil {
 		return &Error{Reason: fmt.Sprintf(format, args...)}
@@ -119,8 +118,8 @@ func (v Value) Errorf(format string, args ...any) *Error {
 	return v.source.errorf(int(v.offset), format, args...)
 }
 
-// Position returns the place of the value in its text, both counted from 1 and the column
-// in characters. Both are 0 for a value that the program made.
+// Position returns the line and column of the value in its text. Both count from 1, and the column is in characters. They are 0
+// for a value that the program created.
 func (v Value) Position() (line, column int) {
 	if v.source == nil {
 		return 0, 0
@@ -138,11 +137,10 @@ func (v Value) IsNil() bool { return v.kind == KindNil }
 // arrays replace sets.
 func (v Value) IsJSON() bool { return v.source != nil && v.source.json }
 
-// Bool returns a boolean; ok is false for other kinds.
+// Bool returns the value of a boolean; ok is false for other kinds.
 func (v Value) Bool() (b, ok bool) { return v.num == 1, v.kind == KindBool }
 
-// Int64 returns an integer; ok is false for other kinds and for integers that
-// need more than 64 bits.
+// Int64 returns the value of an integer; ok is false for other kinds and for integers that do not fit into 64 bits.
 func (v Value) Int64() (n int64, ok bool) {
 	if v.kind != KindInt || v.text != "" {
 		return 0, false
@@ -150,8 +148,8 @@ func (v Value) Int64() (n int64, ok bool) {
 	return int64(v.num), true
 }
 
-// Float64 returns the float64 nearest to a number of any kind; ok is false for
-// other kinds and for numbers beyond the largest float64.
+// Float64 returns the float64 nearest to a number of any kind; ok is false for values that are not numbers and for numbers outside
+// the range of float64.
 func (v Value) Float64() (f float64, ok bool) {
 	switch v.kind {
 	case KindFloat:
@@ -184,8 +182,8 @@ func (v Value) Text() string {
 	return ""
 }
 
-// Name returns the name of a keyword. In JSON a name is a string, which may begin with a colon. ok is false for all other values:
-// a string in EDN is not a name, nor is a string in JSON that is not a valid keyword.
+// Name returns the name of a keyword. In JSON, a name is a string that is a valid keyword with or without the leading colon. For
+// all other values, including strings in EDN, ok is false.
 func (v Value) Name() (name string, ok bool) {
 	if v.kind == KindString && v.IsJSON() {
 		name = strings.TrimPrefix(v.text, ":")
@@ -194,8 +192,7 @@ func (v Value) Name() (name string, ok bool) {
 	return v.text, v.kind == KindKeyword
 }
 
-// Len returns the number of elements of a list, vector or set, or of entries of a map; 0
-// for other kinds.
+// Len returns the number of elements of a list, vector or set, or the number of entries of a map. It returns 0 for other kinds.
 func (v Value) Len() int {
 	switch v.kind {
 	case KindList, KindVector, KindSet:
@@ -213,7 +210,7 @@ func (v Value) items() []Value {
 	return v.more.items
 }
 
-// At returns element i of a list, vector or set, in the order of the text, or nil.
+// At returns element i of a list, vector or set, in the order of the text, or the nil value if there is none.
 func (v Value) At(i int) Value {
 	if v.kind == KindMap || i < 0 || i >= v.Len() {
 		return Value{}
@@ -221,8 +218,7 @@ func (v Value) At(i int) Value {
 	return v.more.items[i]
 }
 
-// Elements yields the elements of a list, vector or set in the order of the
-// text; nothing for other kinds.
+// Elements yields the elements of a list, vector or set in the order of the text. It yields nothing for other kinds.
 func (v Value) Elements() iter.Seq2[int, Value] {
 	return func(yield func(int, Value) bool) {
 		for i := range v.Len() {
@@ -233,8 +229,7 @@ func (v Value) Elements() iter.Seq2[int, Value] {
 	}
 }
 
-// Entries yields the keys and values of a map in the order of the text;
-// nothing for other kinds.
+// Entries yields the keys and values of a map in the order of the text. It yields nothing for other kinds.
 func (v Value) Entries() iter.Seq2[Value, Value] {
 	return func(yield func(Value, Value) bool) {
 		if v.kind != KindMap {
@@ -248,9 +243,8 @@ func (v Value) Entries() iter.Seq2[Value, Value] {
 	}
 }
 
-// Tagged returns the tag of a tagged value, without #, and the value after it; ok is
-// false for other kinds. An inst or uuid has a string in normal form: an instant in UTC
-// as in RFC 3339, lower-case hexadecimal digits.
+// Tagged returns the tag of a tagged value, without #, and the value after it; ok is false for other kinds. For an inst or uuid
+// the inner value is a string in normal form: an instant in UTC as in RFC 3339, or lower-case hexadecimal digits.
 func (v Value) Tagged() (tag string, inner Value, ok bool) {
 	if v.kind != KindTagged {
 		return "", Value{}, false
@@ -258,13 +252,13 @@ func (v Value) Tagged() (tag string, inner Value, ok bool) {
 	return v.text, v.more.items[0], true
 }
 
-// Get returns the value of a map for a key equal to the given one, or the element of a
-// set that equals it; ok is false without one. It takes constant time.
+// Get returns the value for a key in a map, or the element of a set that equals the key; ok is false if there is none. It takes
+// constant time.
 func (v Value) Get(key Value) (found Value, ok bool) {
 	return v.get(&key)
 }
 
-// get takes pointers since most time of reading data is spent looking up fields.
+// get takes pointers because looking up fields takes most of the time when data is read.
 func (v *Value) get(key *Value) (found Value, ok bool) {
 	i := v.more.find(v.kind, key)
 	if i < 0 {
@@ -276,9 +270,9 @@ func (v *Value) get(key *Value) (found Value, ok bool) {
 	return v.more.items[i], true
 }
 
-// Field returns the value of a map for a name: the keyword, and in JSON the string
-// without or, failing that, with a leading colon. The name is given without colon. The
-// caller must detect a JSON object that has both spellings, with [Value.Entries].
+// Field returns the value for a name in a map. In EDN, the name is a keyword; in JSON, it is a string without a leading colon or,
+// if there is none, with one. The name is given without the colon. Callers must use [Value.Entries] to detect a JSON object that
+// contains both spellings.
 func (v Value) Field(name string) (found Value, ok bool) {
 	if !v.IsJSON() {
 		return v.get(&Value{kind: KindKeyword, text: name})

@@ -8,8 +8,8 @@ import (
 // String returns the canonical text of the value, on one line.
 func (v Value) String() string { return string(v.Append(nil)) }
 
-// Append appends the canonical text of the value, on one line. It is always the same for
-// one value, and reading it returns an equal value.
+// Append appends the canonical text of the value, on one line. The text of a value is always the same, and reading it yields an
+// equal value.
 func (v Value) Append(dst []byte) []byte {
 	switch v.kind {
 	case KindList:

@@ -17,13 +17,13 @@ import (
 
 // Report is the result of Verify.
 type Report struct {
-	Run                       string // its id
+	Run                       string // ID of the run
 	Records, Nodes, Questions int
-	Sum                       dag.ID   // of the seal
-	Problems                  []string // changed, added, moved or missing lines; nil if the file is unchanged
+	Sum                       dag.ID   // sum of the seal
+	Problems                  []string // descriptions of changed, added, moved or missing lines; nil if the file is unchanged
 }
 
-// Verify reads a file of Write and computes every hash again. An error is a read error of r.
+// Verify reads a file written by Write and recomputes every hash. It returns an error only if r returns one.
 func Verify(r io.Reader) (Report, error) {
 	v := verifier{sums: map[string]dag.ID{}, nodes: map[dag.ID]*dag.Node{}}
 	in := bufio.NewReader(r)
@@ -43,14 +43,14 @@ func Verify(r io.Reader) (Report, error) {
 	}
 }
 
-const maxStrange = 10 // lines that are named
+const maxStrange = 10 // maximum number of unreadable lines to report
 
 type verifier struct {
 	Report
 	lines   int
-	strange int               // lines that cannot be read
-	entries []entry           // of the lines so far
-	sums    map[string]dag.ID // of entries
+	strange int               // number of lines that cannot be read
+	entries []entry           // entries of the lines so far
+	sums    map[string]dag.ID // sums of the lines, by name
 	nodes   map[dag.ID]*dag.Node
 	seal    *seal
 }
@@ -102,7 +102,7 @@ func (v *verifier) line(text []byte) {
 	}
 }
 
-// node computes the id of a node from its type, content and parents.
+// node recomputes the ID of a node from its type, content and parents.
 func (v *verifier) node(name string, n *journal.NodeInfo) {
 	spec := dag.Spec{Type: n.Type, Content: n.Content, Meta: n.Meta, Time: n.Time}
 	for _, id := range n.Parents {
@@ -121,7 +121,7 @@ func (v *verifier) node(name string, n *journal.NodeInfo) {
 	}
 }
 
-// compare compares the lines with the seal.
+// compare compares the lines that were read with those listed in the seal.
 func (v *verifier) compare() {
 	if v.seal == nil {
 		v.problem("missing: the seal, which is the last line")

@@ -1,7 +1,7 @@
-// Package evidence writes a recorded run to one file that anyone can check later without the store.
+// Package evidence writes a recorded run to a single file that anyone can verify later, without access to the store.
 //
-// The file is JSON Lines: the run, its records, its nodes and its questions, one per line, and a seal with the name and SHA-256
-// of each. Keep the seal's sum, or sign the file, to detect any change.
+// The file is in JSON Lines format: the run, its records, its nodes and its questions, one per line, and a seal that lists the
+// name and SHA-256 of each line. Keep the seal's sum, or sign the file, to be able to detect any change.
 package evidence
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-const version = 1 // of the format
+const version = 1 // version of the format
 
 // line is one line of a file. Exactly one of its fields is set.
 type line struct {
@@ -33,16 +33,16 @@ type line struct {
 
 type (
 	head struct {
-		Evidence int             `json:"evidence"` // version
+		Evidence int             `json:"evidence"` // version of the format
 		Info     journal.RunInfo `json:"info"`
 	}
 	record struct {
 		Step   journal.Step `json:"step"`
-		Nth    int          `json:"nth,omitempty"`    // index of the record at its place, from 0: a repeated step has several
-		Result *step.Record `json:"result,omitempty"` // nil if a later record replaced it: only sum and cost are kept
+		Nth    int          `json:"nth,omitempty"`    // index of the record among those with the same kind and path, from 0; a repeated step has several
+		Result *step.Record `json:"result,omitempty"` // nil if a later record replaced the result; then only its sum and cost are known
 	}
 	seal struct {
-		Lines []entry `json:"lines"` // before it, in their order
+		Lines []entry `json:"lines"` // the lines before the seal, in order
 		Sum   dag.ID  `json:"sum"`
 	}
 	entry struct {
@@ -51,13 +51,13 @@ type (
 	}
 )
 
-// sum is the SHA-256 of the JSON of the entries.
+// sum returns the SHA-256 of the entries' JSON.
 func sum(entries []entry) dag.ID {
-	text, _ := json.Marshal(entries) // strings and ids can always be marshaled
+	text, _ := json.Marshal(entries) // strings and IDs can always be marshaled
 	return sha256.Sum256(text)
 }
 
-// name identifies the line within its run.
+// name returns a name that identifies the line within its run.
 func (l line) name() string {
 	switch {
 	case l.Run != nil:
@@ -75,7 +75,7 @@ func (l line) name() string {
 	return "the seal"
 }
 
-// Write writes the evidence of a run and returns the sum of its seal. Steps without a result have no line.
+// Write writes the evidence of a run and returns the sum of its seal. It omits steps without a result.
 func Write(ctx context.Context, w io.Writer, from journal.Journal, info journal.RunInfo) (dag.ID, error) {
 	out := bufio.NewWriter(w)
 	var entries []entry
@@ -87,7 +87,7 @@ func Write(ctx context.Context, w io.Writer, from journal.Journal, info journal.
 		}
 		return err
 	}
-	records := map[string]int{} // by path and kind
+	records := map[string]int{} // number of records so far, by kind and path
 	err := put(line{Run: &head{version, info}})
 	for s, failed := range from.EachStep(ctx, info.ID) {
 		if err = cmp.Or(err, failed); err != nil || !s.Recorded {
@@ -95,14 +95,14 @@ func Write(ctx context.Context, w io.Writer, from journal.Journal, info journal.
 		}
 		var result step.Record
 		result, err = from.Record(ctx, info.ID, s.Path, s.Kind)
-		for _, raw := range []*json.RawMessage{&result.Content, &result.Kept} { // as its sum covers it
+		for _, raw := range []*json.RawMessage{&result.Content, &result.Kept} { // the sum covers the canonical form
 			if err == nil && *raw != nil {
 				*raw, err = canon.Canonical(*raw)
 			}
 		}
 		place := s.Kind + " " + s.Path
 		found := &result
-		if result.Sum != s.Sum { // the newest one
+		if result.Sum != s.Sum { // result is the newest one, not the one of s
 			found = nil
 		}
 		err = cmp.Or(err, put(line{Record: &record{s, records[place], found}}))
@@ -123,7 +123,7 @@ func Write(ctx context.Context, w io.Writer, from journal.Journal, info journal.
 	return total, cmp.Or(err, out.Flush())
 }
 
-// text is the JSON of the line, with its end.
+// text returns the JSON of the line, followed by a line break.
 func (l line) text() ([]byte, error) {
 	var b bytes.Buffer
 	in := json.NewEncoder(&b)

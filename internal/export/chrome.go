@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// chromeEvent is an event of the Trace Event Format, with times in microseconds.
+// chromeEvent is an event in the Trace Event Format, with times in microseconds.
 type chromeEvent struct {
 	Name  string         `json:"name"`
 	Cat   string         `json:"cat,omitempty"`
@@ -24,9 +24,9 @@ type chromeEvent struct {
 	Args  map[string]any `json:"args,omitempty"`
 }
 
-// Chrome writes the steps of a run as a trace that Perfetto (ui.perfetto.dev) and chrome://tracing show. Concurrent steps are on
-// different tracks; inner steps are below their outer step. Contents are left out, and so are steps that did not start because
-// their result was reused.
+// Chrome writes the steps of a run as a trace that Perfetto (ui.perfetto.dev) and chrome://tracing can show. Concurrent steps are
+// on different tracks, and inner steps are below their outer step. The trace does not include contents, nor steps that did not
+// start because their result was reused.
 func Chrome(w io.Writer, run journal.RunInfo, steps iter.Seq2[journal.Step, error]) error {
 	out := bufio.NewWriter(w)
 	in := json.NewEncoder(out)
@@ -42,13 +42,13 @@ func Chrome(w io.Writer, run journal.RunInfo, steps iter.Seq2[journal.Step, erro
 			return err
 		}
 		end := s.Ended
-		if end.IsZero() { // still running, or lost
+		if end.IsZero() { // the step is still running, or was lost
 			end = run.Ended
 		}
 		if end.Before(s.Started) {
 			end = s.Started
 		}
-		_, _ = out.WriteString(",") // Encode reports an error of the writer
+		_, _ = out.WriteString(",") // if the writer fails, Encode returns the error
 		e := chromeEvent{Name: address.Last(s.Path), Cat: s.Kind, Phase: "X", PID: 1, Track: tracks.place(s.Path, s.Started, end),
 			Time: s.Started.UnixMicro(), Took: end.Sub(s.Started).Microseconds(), Args: arguments(s)}
 		if err := in.Encode(e); err != nil {
@@ -61,7 +61,7 @@ func Chrome(w io.Writer, run journal.RunInfo, steps iter.Seq2[journal.Step, erro
 	return out.Flush()
 }
 
-// arguments returns a step's details for the viewer.
+// arguments returns the details of a step that the viewer shows.
 func arguments(s journal.Step) map[string]any {
 	args := map[string]any{"path": s.Path}
 	for name, value := range map[string]string{"type": s.Type, "failure": s.Failure, "reason": s.Reason} {
@@ -78,17 +78,16 @@ func arguments(s journal.Step) map[string]any {
 	return args
 }
 
-// tracks places steps so that steps of one track follow each other or lie within each
-// other.
+// tracks assigns steps to tracks, so that two steps on the same track either follow each other or are nested.
 type tracks [][]span
 
-// span is a step that has started on a track, and may have ended.
+// span is a step on a track, which may have ended.
 type span struct {
 	path string
 	end  time.Time
 }
 
-// place returns the track of a step. Steps come in the order of their starts.
+// place returns the track for a step. It must be called in the order in which the steps started.
 func (t *tracks) place(path string, start, end time.Time) int {
 	for i, open := range *t {
 		for len(open) > 0 && !open[len(open)-1].end.After(start) {

@@ -8,7 +8,8 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// queue has the step that started first on top, the outer one before those within it.
+// queue is a heap with the step that started first on top. If an outer and an inner step started at the same time, the outer step
+// is first.
 type queue []*journal.Step
 
 func (q queue) Len() int { return len(q) }
@@ -28,8 +29,8 @@ func (q *queue) Pop() any {
 	return s
 }
 
-// sorted yields steps in the order of their last starts, the outer one first. It leaves out the input and steps that were not
-// started. Steps come in the order of their first starts, so that only restarted steps wait.
+// sorted yields steps in the order of their last starts, outer steps before inner ones. It omits the input and steps that were not
+// started. The given steps are in the order of their first starts, so only restarted steps have to be held back.
 func sorted(steps iter.Seq2[journal.Step, error]) iter.Seq2[journal.Step, error] {
 	return func(yield func(journal.Step, error) bool) {
 		waiting := new(queue)

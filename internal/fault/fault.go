@@ -1,5 +1,6 @@
-// Package fault declares methods by which an error describes the failure that it causes. The root package documents them for
-// users at Fail, Retry and Failure. A method also applies to all wrapping errors; the outermost one wins.
+// Package fault declares methods with which an error describes the failure that it causes. The root package documents them for
+// users, at Fail, Retry and Failure. A method of an error also applies to errors that wrap it. If several errors in a chain have
+// the method, the outermost one is used.
 package fault
 
 import (
@@ -14,14 +15,14 @@ type Kinder interface {
 	FailureKind() string
 }
 
-// A Noter adds meta to the failure's node.
+// A Noter adds meta to the node of the failure.
 type Noter interface {
 	error
 	FailureMeta() map[string]string
 }
 
-// An Ender is a refusal by an account or another shared limit. EndsRun reports whether the limit applies to the whole run: then
-// other steps would fail too.
+// An Ender is an error from an account or another shared limit that refused a step. EndsRun reports whether the limit applies to
+// the whole run, so that other steps would fail, too.
 type Ender interface {
 	error
 	EndsRun() bool
@@ -45,36 +46,38 @@ type Counter interface {
 	Attempts() int
 }
 
-// A Sender is an error of a request that waits for a provider's batch. Sent reports whether a batch has the request.
+// A Sender is an error of a request that is waiting for a provider's batch. Sent reports whether the request has been sent in a
+// batch.
 type Sender interface {
 	error
 	Sent() bool
 }
 
-// A Breaker is an error of a check that could not judge. Broken reports whether it cannot judge other values either.
+// A Breaker is an error of a check that could not judge a value. Broken reports whether the check cannot judge any other value
+// either.
 type Breaker interface {
 	error
 	Broken() (always bool)
 }
 
-// Broken reports whether a check could not judge, and whether it can judge no other value either.
+// Broken reports whether err says that a check could not judge a value, and whether it cannot judge any other value either.
 func Broken(err error) (broken, always bool) {
 	e, ok := errors.AsType[Breaker](err)
 	return ok, ok && e.Broken()
 }
 
-// A Streak counts consecutive values that a check could not judge for the same reason. The zero Streak is ready, and safe
-// for concurrent use.
+// A Streak counts consecutive values that a check could not judge for the same reason. The zero Streak is ready to use. A Streak
+// is safe for concurrent use.
 type Streak struct {
 	mu  sync.Mutex
 	why string
 	n   int
 }
 
-// mostUnjudged is the length of a streak that shows that a check is broken.
+// mostUnjudged is the length of a streak from which a check counts as broken.
 const mostUnjudged = 3
 
-// Add counts the error of a check, which is nil if the check has judged. It reports whether the check is broken.
+// Add counts a check's error, which is nil if the check was able to judge the value. It reports whether the check is broken.
 func (s *Streak) Add(err error) bool {
 	unjudged, always := Broken(err)
 	s.mu.Lock()
@@ -90,7 +93,7 @@ func (s *Streak) Add(err error) bool {
 	return always || s.n >= mostUnjudged
 }
 
-// Kind returns the kind of the failure that err names, or "".
+// Kind returns the failure kind that err specifies, or "" if it specifies none.
 func Kind(err error) string {
 	if e, ok := errors.AsType[Kinder](err); ok {
 		return e.FailureKind()
@@ -98,7 +101,7 @@ func Kind(err error) string {
 	return ""
 }
 
-// Meta returns what err adds to the meta of its failure, or nil.
+// Meta returns the meta that err adds to its failure, or nil.
 func Meta(err error) map[string]string {
 	if e, ok := errors.AsType[Noter](err); ok {
 		return e.FailureMeta()
@@ -106,7 +109,7 @@ func Meta(err error) map[string]string {
 	return nil
 }
 
-// EndsRun reports whether err says that the run ends with it.
+// EndsRun reports whether err says that the run must end.
 func EndsRun(err error) bool {
 	e, ok := errors.AsType[Ender](err)
 	return ok && e.EndsRun()
@@ -118,7 +121,7 @@ func Retryable(err error) bool {
 	return !ok || e.Retryable()
 }
 
-// RetryAfter returns how long err asks to wait before another attempt, or 0.
+// RetryAfter returns the delay before another attempt that err specifies, or 0 if it specifies none.
 func RetryAfter(err error) time.Duration {
 	if e, ok := errors.AsType[Waiter](err); ok {
 		return e.RetryAfter()
@@ -126,13 +129,14 @@ func RetryAfter(err error) time.Duration {
 	return 0
 }
 
-// Sent reports whether err waits for a batch, and whether a batch has the request.
+// Sent reports whether err says that a request is waiting for a batch (waits), and whether the request has been sent in one
+// (sent).
 func Sent(err error) (sent, waits bool) {
 	e, ok := errors.AsType[Sender](err)
 	return ok && e.Sent(), ok
 }
 
-// Attempts returns how many attempts led to err, at least 1.
+// Attempts returns the number of attempts that led to err. It is at least 1.
 func Attempts(err error) int {
 	if e, ok := errors.AsType[Counter](err); ok {
 		return max(1, e.Attempts())

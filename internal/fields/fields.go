@@ -1,5 +1,5 @@
-// Package fields implements the rules by which encoding/json chooses the fields of a
-// struct: names from tags, embedded structs, and names that clash.
+// Package fields implements the rules by which encoding/json selects the fields of a struct: names from tags, embedded structs,
+// and conflicting names.
 package fields
 
 import (
@@ -10,29 +10,29 @@ import (
 	"unicode"
 )
 
-// A Field is a member of the JSON object of a struct.
+// A Field is a member of a struct's JSON object.
 type Field struct {
 	reflect.StructField
-	JSON      string // its name there
+	JSON      string // name of the member
 	Tagged    bool   // the name comes from the tag
 	OmitEmpty bool
 	OmitZero  bool
-	String    bool // written inside a string: for a number, boolean or string, or a pointer to one
+	String    bool // written inside a string; only for a number, boolean or string, or a pointer to one
 	Path      []int
-	// ViaPointer means that a struct on the Path is embedded as a pointer: if that is nil,
-	// the field is absent.
+	// ViaPointer means that a struct on the Path is embedded as a pointer. If the pointer is nil, the field is absent.
 	ViaPointer bool
 }
 
-// embedded is a struct whose fields belong to the outer struct.
+// embedded is a struct whose fields are promoted to the outer struct.
 type embedded struct {
 	typ        reflect.Type
 	path       []int
 	viaPointer bool
 }
 
-// Of returns the fields that encoding/json writes for a struct, in declared order. Fields of embedded structs belong to the outer
-// one. Among fields with equal names, the least nested wins, then the tagged one; if several are left, none is written.
+// Of returns the fields that encoding/json writes for a struct, in the order of declaration. Fields of embedded structs are
+// included. Of several fields with the same name, the least nested one is written; if there are several of these, the only tagged
+// one is written; otherwise none is.
 func Of(t reflect.Type) []Field {
 	byName := map[string][]Field{}
 	visited := map[reflect.Type]bool{}
@@ -53,7 +53,7 @@ func Of(t reflect.Type) []Field {
 						next = append(next, inner)
 					}
 				case f.JSON != "":
-					// A struct embedded twice at one level hides its own fields.
+					// If a struct is embedded twice at the same level, its fields hide each other.
 					copies := min(max(times[e.typ], 1), 2)
 					byName[f.JSON] = append(byName[f.JSON], slices.Repeat([]Field{f}, copies)...)
 				}
@@ -85,8 +85,8 @@ func dominant(rivals []Field) (Field, bool) {
 	return rivals[0], true
 }
 
-// At returns the nth field of a struct, or the struct embedded there. Both are zero for a
-// field that is not written.
+// At returns the nth field of a struct. If that is an embedded struct, At returns its type instead. Both are zero for a field that
+// is not written.
 func At(t reflect.Type, n int) (Field, reflect.Type) {
 	f, inner := embedded{typ: t}.field(n)
 	return f, inner.typ
@@ -94,7 +94,7 @@ func At(t reflect.Type, n int) (Field, reflect.Type) {
 
 func (e embedded) field(n int) (Field, embedded) {
 	sf := e.typ.Field(n)
-	target := sf.Type // without the pointer of an embedded or quoted field
+	target := sf.Type // type without the pointer, for an embedded or quoted field
 	if target.Kind() == reflect.Pointer && target.Name() == "" {
 		target = target.Elem()
 	}
@@ -128,8 +128,7 @@ func (e embedded) field(n int) (Field, embedded) {
 	}, embedded{}
 }
 
-// validName reports whether encoding/json uses the name of a tag; otherwise it uses the
-// field's.
+// validName reports whether encoding/json accepts a name in a tag. If not, encoding/json uses the field's own name.
 func validName(s string) bool {
 	for _, c := range s {
 		if !strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", c) && !unicode.IsLetter(c) && !unicode.IsDigit(c) {

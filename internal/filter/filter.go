@@ -1,5 +1,5 @@
-// Package filter parses the conditions by which people select runs: state:failed pipeline:fix label:team=a usd>1 since:1d. The
-// pages and the command share them.
+// Package filter parses the conditions with which people select runs, such as state:failed pipeline:fix label:team=a usd>1
+// since:1d. The web pages and the command use the same conditions.
 package filter
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// A Filter selects runs by words. Words without a name, or in quotes, are searched for in failures.
+// A Filter selects runs by words. A word without a name, or in quotes, is searched for in failures.
 type Filter []Word
 
-// A Word is one condition of a filter. Text has no name.
+// A Word is one condition of a filter. The Name is empty for a text to search for.
 type Word struct{ Name, Value string }
 
 // names lists the condition names.
@@ -33,13 +33,13 @@ var pattern = regexp.MustCompile(`^\s*(?:([a-z]+)(?::|>=?))?("(?:[^"\\]|\\.)*"|[
 // plainWord matches a value that needs no quotes after a name.
 var plainWord = regexp.MustCompile(`^[^\s"\\=][^\s"\\]*$`)
 
-// inAPI matches a label as the API writes it.
+// inAPI matches a label condition in the notation of the API.
 var inAPI = regexp.MustCompile(`^label\.[^=]+=`)
 
-// blank matches a condition that has no value.
+// blank matches a condition without a value.
 var blank = regexp.MustCompile(`^[a-z]+(?::|>=?)$`)
 
-// Parse reads a filter.
+// Parse parses a filter.
 func Parse(text string) (out Filter, err error) {
 	const most = 1000 // bytes
 	if len(text) > most {
@@ -74,7 +74,7 @@ func Parse(text string) (out Filter, err error) {
 	return out, nil
 }
 
-// term writes a word of a filter; its name is "" for text.
+// term formats a word of a filter. The name is "" for a text to search for.
 func term(name, value string) string {
 	if !plainWord.MatchString(value) || name == "" && (pattern.FindStringSubmatch(value)[1] != "" || blank.MatchString(value) || inAPI.MatchString(value)) {
 		value = strconv.Quote(value)
@@ -88,7 +88,7 @@ func term(name, value string) string {
 	return name + ":" + value
 }
 
-// String is the filter as a person writes it.
+// String returns the filter in the notation that Parse reads.
 func (f Filter) String() string {
 	words := make([]string, len(f))
 	for i, w := range f {
@@ -99,7 +99,7 @@ func (f Filter) String() string {
 
 func (w Word) String() string { return term(w.Name, w.Value) }
 
-// URL is the address of the runs that the filter selects.
+// URL returns the URL of the page that lists the selected runs.
 func (f Filter) URL() string {
 	if len(f) == 0 {
 		return "/"
@@ -107,10 +107,10 @@ func (f Filter) URL() string {
 	return "/?" + url.Values{"q": {f.String()}}.Encode()
 }
 
-// A Chip is a condition of a filter, and the address of the runs without it.
+// A Chip is a condition of a filter, together with the URL of the list of runs without this condition.
 type Chip struct{ Text, Without string }
 
-// Chips are the conditions.
+// Chips returns the filter's conditions.
 func (f Filter) Chips() (out []Chip) {
 	for i, w := range f {
 		out = append(out, Chip{w.String(), slices.Delete(slices.Clone(f), i, i+1).URL()})
@@ -118,7 +118,8 @@ func (f Filter) Chips() (out []Chip) {
 	return out
 }
 
-// ListURL is the address of the runs that conditions select: names and values in turn. Conditions without a value are left out.
+// ListURL returns the URL of the list of runs that the conditions select. The arguments are pairs of name and value. Conditions
+// with an empty value are omitted.
 func ListURL(conditions ...string) string {
 	var f Filter
 	for i := 0; i+1 < len(conditions); i += 2 {
@@ -171,10 +172,10 @@ func (f Filter) Values(now time.Time) (url.Values, error) {
 	return out, nil
 }
 
-// units are the units of an age.
+// units are the units in which an age can be given.
 var units = map[byte]time.Duration{'m': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour, 'w': 7 * 24 * time.Hour}
 
-// moment reads a day, a time or an age. A day that ends a period counts in full.
+// moment parses a day, a time or an age. A day that ends a period is included in the period.
 func moment(text string, now time.Time, end bool) (time.Time, error) {
 	if text == "today" {
 		text = now.UTC().Format(time.DateOnly)
@@ -199,7 +200,7 @@ func moment(text string, now time.Time, end bool) (time.Time, error) {
 // MaxPage is the maximum number of runs on a page.
 const MaxPage = 1000
 
-// Query reads the query of the API for a list of runs.
+// Query parses the parameters with which the API lists runs.
 func Query(values url.Values) (journal.Query, error) {
 	q := journal.Query{Labels: map[string]string{}, Limit: journal.DefaultLimit}
 	for name, all := range values {
@@ -230,7 +231,7 @@ func Query(values url.Values) (journal.Query, error) {
 			if q.Limit, err = strconv.Atoi(value); err == nil && (q.Limit < 1 || q.Limit > MaxPage) {
 				return q, fmt.Errorf("limit is %d: want 1 to %d", q.Limit, MaxPage)
 			}
-		case strings.HasPrefix(name, "label."): // a caller's own tenant replaces that of the query
+		case strings.HasPrefix(name, "label."): // the server replaces a tenant in the query with the caller's own
 			q.Labels[strings.TrimPrefix(name, "label.")] = value
 		default:
 			return q, fmt.Errorf("unknown parameter %q: want state, pipeline, text, min-usd, since, until, ended-since, before, limit or label.NAME", name)

@@ -1,7 +1,8 @@
-// Package flight checks budgets over several runs: a paid step starts only if the period's recorded costs, outstanding batches
-// and this process's steps in flight leave room for its estimate. Reservations in the database would also count other processes'
-// steps in flight, which are seconds of work. They would need a row per running step, a lock order, and a rule for every way in
-// which a process, a batch or a run can end.
+// Package flight checks budgets that are shared by several runs. A paid step can start only if the budget covers its estimated
+// cost in addition to the period's recorded costs, the outstanding batches, and the steps that this process has in flight.
+// Reservations in the database would also cover the steps that other processes have in flight, which is only a few seconds of
+// work. But they would need a row for each running step, a lock order, and a rule for every way in which a process, a batch or a
+// run can end.
 package flight
 
 import (
@@ -16,13 +17,13 @@ import (
 	"github.com/stonelayer/stone/internal/transport"
 )
 
-// A Key names a budget in a period, see [budget.Shared.Key].
+// A Key identifies a budget in a period; see [budget.Shared.Key].
 type Key struct {
 	Account string
 	Day     int64
 }
 
-// KeyOf returns the key of a budget at a time.
+// KeyOf returns the key of a budget for the period that contains at.
 func KeyOf(b budget.Shared, at time.Time) Key {
 	account, day := b.Key(at)
 	return Key{account, day}
@@ -31,14 +32,14 @@ func KeyOf(b budget.Shared, at time.Time) Key {
 // Kept is the number of days for which daily spending is kept.
 const Kept = 400
 
-// DayOf returns the number of the day in Unix time.
+// DayOf returns the number of days since 1970-01-01.
 func DayOf(at time.Time) int64 { return at.Unix() / int64(24*time.Hour/time.Second) }
 
 // A Reader reads the recorded amounts of all processes.
 type Reader interface {
-	// Spent returns the recorded spending of a budget in a period.
+	// Spent returns the recorded spending of the budget in the period.
 	Spent(Key) (budget.Amount, error)
-	// Outstanding returns, by the ids of their runs, the estimates of batches whose answers were not read.
+	// Outstanding returns the estimated cost of batches whose answers have not been read yet, by run ID.
 	Outstanding(budget.Shared) (map[string]budget.Amount, error)
 }
 
@@ -48,16 +49,16 @@ type Start struct {
 	Step dag.ID
 	Of   []budget.Shared
 	Claim
-	Again bool // it has started before
+	Again bool // whether the step has started before
 }
 
-// A Claim is the highest cost of a step.
+// A Claim is the maximum cost of a step.
 type Claim struct {
 	budget.Quote
-	Batched bool // its request may wait for a batch
+	Batched bool // whether the step's request may wait for a batch
 }
 
-// Claimed returns the claim of the step recorded in ctx, or zero for a step that costs nothing.
+// Claimed returns the claim of the step recorded in ctx, or the zero Claim for a step without cost.
 func Claimed(ctx context.Context) (c Claim) {
 	if record.Declared(ctx) == (budget.Amount{}) {
 		return c
@@ -68,11 +69,12 @@ func Claimed(ctx context.Context) (c Claim) {
 	return c
 }
 
-// Flight counts the steps that this process has in flight. Its zero value is empty and ready. Several goroutines may use it at once.
+// Flight tracks the steps that this process has in flight. The zero Flight is empty and ready to use. It is safe for concurrent
+// use.
 type Flight struct {
 	mu    sync.Mutex
 	steps map[place]flying
-	of    map[string]map[string]*sum // by account and run
+	of    map[string]map[string]*sum // amounts in flight, by account and run
 }
 
 type place struct {
@@ -80,26 +82,26 @@ type place struct {
 	step dag.ID
 }
 
-// flying is a step that has started and not ended, or that is waiting for a batch.
+// flying is a step that has started but not ended, or that is waiting for a batch.
 type flying struct {
 	accounts []string
 	most     budget.Amount
 	batched  bool
 }
 
-// A sum is a run's amount in flight on an account.
+// A sum is the amount that a run has in flight on an account.
 type sum struct {
 	direct  budget.Amount
-	batched budget.Amount // part that a batch may contain, whose estimate is counted as well
-	steps   int           // that fly
-	left    time.Time     // when the run left this process with requests for batches
+	batched budget.Amount // part that an outstanding batch may also contain
+	steps   int           // number of steps in flight
+	left    time.Time     // when the run left this process while requests were waiting for batches
 }
 
-// noting is the maximum time that a run takes to note its batches after it has left.
+// noting is how long it takes at most until the batches of a run that has left this process are recorded.
 const noting = time.Minute
 
-// Admit counts a step as in flight. Refused names the budget without room for it. A batch request was checked at first and is not
-// refused later.
+// Admit counts a step as in flight, unless a budget cannot pay for it: then refused names the budget. A batch request that has
+// started before was checked at its first start, and is not refused any more.
 func (f *Flight) Admit(from Reader, s Start, now time.Time) (refused, err error) {
 	for _, b := range s.Of {
 		if s.Batched && s.Again {
@@ -114,7 +116,7 @@ func (f *Flight) Admit(from Reader, s Start, now time.Time) (refused, err error)
 		}
 	}
 	f.End(s.Run, s.Step)
-	step := flying{most: budget.Amount{}.Add(s.Most), batched: s.Batched} // without negative parts
+	step := flying{most: budget.Amount{}.Add(s.Most), batched: s.Batched} // replaces negative parts with 0
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, b := range s.Of {
@@ -129,7 +131,7 @@ func (f *Flight) Admit(from Reader, s Start, now time.Time) (refused, err error)
 	return nil, nil
 }
 
-// count adds an amount in flight to a run. The caller has f.mu.
+// count adds to the amount and the number of steps that a run has in flight. The caller must hold f.mu.
 func (f *Flight) count(run string, s flying, amount budget.Amount, steps int) {
 	for _, account := range s.accounts {
 		if f.of[account] == nil {
@@ -149,7 +151,8 @@ func (f *Flight) count(run string, s flying, amount budget.Amount, steps int) {
 	}
 }
 
-// End stops counting a step: its cost is recorded, or it has none. It returns the amount that was in flight.
+// End stops counting a step as in flight, because its cost has been recorded or it has none. It returns the amount that was in
+// flight.
 func (f *Flight) End(run string, step dag.ID) (most budget.Amount) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -161,13 +164,14 @@ func (f *Flight) End(run string, step dag.ID) (most budget.Amount) {
 	f.count(run, s, Minus(s.most), -1)
 	for _, account := range s.accounts {
 		if of := f.of[account][run]; of.steps == 0 && of.direct == (budget.Amount{}) {
-			delete(f.of[account], run) // with the rounding errors of its sums
+			delete(f.of[account], run) // also discards rounding errors in the sums
 		}
 	}
 	return s.most
 }
 
-// Lose ends a step whose cost is unknown. Its estimate stays in flight until the run leaves and records it.
+// Lose ends a step whose cost is unknown. The step's estimate stays in flight until the run leaves this process and records the
+// estimate.
 func (f *Flight) Lose(run string, step dag.ID, cost budget.Amount) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -181,15 +185,15 @@ func (f *Flight) Lose(run string, step dag.ID, cost budget.Amount) {
 	f.count(run, s, cost, 0)
 }
 
-// Most returns a step's amount in flight.
+// Most returns the amount that a step has in flight.
 func (f *Flight) Most(run string, step dag.ID) budget.Amount {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.steps[place{run, step}].most
 }
 
-// Leave ends the steps of a run that leaves this process. If the run waits, its batch requests stay in flight until their batches
-// are noted.
+// Leave ends all steps of a run that leaves this process. If the run is waiting, its batch requests stay in flight until their
+// batches have been recorded.
 func (f *Flight) Leave(run string, waits bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -210,7 +214,7 @@ func (f *Flight) Leave(run string, waits bool) {
 	}
 }
 
-// Balance returns the state of a budget in the period that contains a time.
+// Balance returns the balance of a budget in the period that contains at.
 func (f *Flight) Balance(from Reader, b budget.Shared, at time.Time) (bal budget.Balance, err error) {
 	bal.Shared = b
 	_, bal.Renews = b.Per.Bounds(at)
@@ -248,7 +252,7 @@ func Sum(m, n budget.Amount) budget.Amount {
 	return budget.Amount{Roundtrips: max(m.Roundtrips+n.Roundtrips, 0), Tokens: max(m.Tokens+n.Tokens, 0), USD: max(m.USD+n.USD, 0)}
 }
 
-// Minus returns the negative amount.
+// Minus returns the amount with the opposite sign.
 func Minus(m budget.Amount) budget.Amount {
 	return budget.Amount{Roundtrips: -m.Roundtrips, Tokens: -m.Tokens, USD: -m.USD}
 }

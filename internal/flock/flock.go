@@ -1,6 +1,6 @@
-// Package flock locks files among the processes of one machine. Waiting processes are woken in order of arrival, but a new one
-// may be faster. The system releases a lock when its process dies or its file is closed. Each opened file has its own lock, even
-// within one process.
+// Package flock locks files between processes on the same machine. Waiting processes are woken in the order of arrival, but a new
+// process may acquire the lock first. The system releases a lock when the process dies or the file is closed. Each opened file has
+// a lock of its own, even within one process.
 //
-// Systems without flock(2) return errors.ErrUnsupported.
+// On systems without flock(2), all functions return errors.ErrUnsupported.
 package flock

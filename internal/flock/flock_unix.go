@@ -11,7 +11,7 @@ import (
 // Lock waits for the lock of a file.
 func Lock(f *os.File) error { return flock(f, syscall.LOCK_EX) }
 
-// TryLock reports whether it got the lock of a file at once.
+// TryLock acquires the lock of a file if it is free, and reports whether it did so.
 func TryLock(f *os.File) (bool, error) {
 	err := flock(f, syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {

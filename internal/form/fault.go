@@ -5,30 +5,29 @@ import (
 	"strings"
 )
 
-// Kinds of faults. Users of the package may have further ones.
+// Kinds of faults. Users of the package may define others.
 const (
 	Missing    = "missing"      // a required field is missing
 	UnknownKey = "unknown-keys" // a field that the reader does not request
 	Unknown    = "unknown"      // a name that is not one of the known ones
 	Invalid    = "invalid"      // a value of the wrong kind
-	OutOfRange = "out-of-range" // a number beyond its bounds
-	Duplicate  = "duplicate"    // the same name twice
+	OutOfRange = "out-of-range" // a number outside its bounds
+	Duplicate  = "duplicate"    // a name that occurs twice
 )
 
 // A Fault is one wrong value, with its place.
 type Fault struct {
-	Kind string // as "unknown-keys"
-	// Path leads to the value, or to where it should be: nodes[2].done.must[1].
-	// It is empty for the whole.
+	Kind string // such as "unknown-keys"
+	// Path leads to the value, or to the place of a missing value, such as nodes[2].done.must[1]. It is empty for the root value.
 	Path string
-	// In is the path of the map, if the fault is a missing or unknown field.
+	// In is the path of the enclosing map if the fault is a missing or unknown field.
 	In           string
-	Line, Column int    // from 1; 0 if the value is in no text
-	Message      string // the expected and the found value
+	Line, Column int    // counted from 1; 0 if the value was not read from a text
+	Message      string // what was expected and what was found
 	Suggestion   string // the closest valid name; "" if nothing is close
 }
 
-// Error returns the fault on one line: place, path, message, suggestion.
+// Error returns the fault on one line: position, path, message and suggestion.
 func (f Fault) Error() string {
 	var b strings.Builder
 	if f.Line > 0 {
@@ -44,7 +43,7 @@ func (f Fault) Error() string {
 	return b.String()
 }
 
-// Faults are all faults of one value, in the order of discovery.
+// Faults contains all faults found in a value, in the order of discovery.
 type Faults []Fault
 
 // Error returns the first fault and the number of others, on one line.
@@ -66,11 +65,11 @@ func (fs Faults) Err() error {
 	return fs
 }
 
-// most is the maximum number of faults listed. Finding the line of a value requires a walk through the text, so a hostile text of
-// nothing but faults would take time proportional to the square of its length.
+// most is the maximum number of faults listed. Finding the line of a value requires a scan of the text, so for a hostile text that
+// consists only of faults, the time would grow with the square of its length.
 const most = 1000
 
-// log collects the faults of one value.
+// log collects the faults found in a value.
 type log struct {
 	faults Faults
 	more   int

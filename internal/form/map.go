@@ -10,8 +10,8 @@ import (
 	"github.com/stonelayer/stone/internal/suggest"
 )
 
-// A Map is a map that is being read. Its methods report whether the field exists and
-// is valid. They must not be called after the function that received the Map returns.
+// A Map is a map that is being read. Its methods report whether the field exists and is valid. They must not be called after the
+// function that received the Map has returned.
 type Map struct {
 	Value // the map as a whole
 	asked []string
@@ -33,7 +33,7 @@ func ReadValue(v edn.Value, read func(Value)) Faults {
 	return append(l.faults, Fault{Kind: Invalid, Message: fmt.Sprintf("%d further faults are not listed", l.more)})
 }
 
-// Map reads the value as a map with names for keys: fields that read does not request are faults.
+// Map reads the value as a map whose keys are names. Fields that read does not request are faults.
 func (v Value) Map(read func(*Map)) bool {
 	before := v.log.count()
 	if v.edn.Kind() != edn.KindMap {
@@ -49,7 +49,7 @@ func (v Value) Map(read func(*Map)) bool {
 	return v.log.count() == before
 }
 
-// spare holds Maps for reuse: reading needs one for each map in the data, with a list of all possible fields.
+// spare holds Maps for reuse, because reading needs a Map, with a list of all possible fields, for each map in the data.
 var spare = sync.Pool{New: func() any { return new(Map) }}
 
 // close reports the fields that the reader did not request, and fields with two spellings.
@@ -67,8 +67,7 @@ func (m *Map) close() {
 	}
 }
 
-// isSecond reports whether a key of JSON is a name with a colon that the map also
-// has without one.
+// isSecond reports whether a key in JSON has a leading colon and the map also contains the same name without a colon.
 func (m *Map) isSecond(key edn.Value, name string) bool {
 	if !m.edn.IsJSON() || key.Text() == name {
 		return false
@@ -77,7 +76,7 @@ func (m *Map) isSecond(key edn.Value, name string) bool {
 	return twice
 }
 
-// faultIn reports a key that should not be in the map, or one that is missing.
+// faultIn reports a key of m that is unexpected or missing.
 func (v Value) faultIn(m *Map, kind, message string) {
 	v.log.add(func() Fault {
 		f := v.fault(kind, message, "")
@@ -99,7 +98,7 @@ func (m *Map) unknown(key edn.Value, name string) {
 	})
 }
 
-// part is a field of the map: its path, and the place of a value.
+// part returns a Value with the path of the field key and the position of v.
 func (m *Map) part(v edn.Value, key string) Value {
 	return Value{edn: v, log: m.log, in: m.in, key: key}
 }
@@ -107,7 +106,7 @@ func (m *Map) part(v edn.Value, key string) Value {
 // AllowRest permits fields that the reader does not request.
 func (m *Map) AllowRest() { m.open = true }
 
-// Need reports the named fields that are missing.
+// Need reports each of the named fields that is missing.
 func (m *Map) Need(keys ...string) {
 	for _, key := range keys {
 		m.asked = append(m.asked, key)
@@ -122,13 +121,14 @@ func (m *Map) Need(keys ...string) {
 	}
 }
 
-// At returns the value of a field and makes the field known. Reading a missing field reports false and changes nothing.
+// At returns the value of a field and marks the field as known. The methods of a missing field's value return false and change
+// nothing.
 func (m *Map) At(key string) Value {
 	v, _ := m.Field(key)
 	return v
 }
 
-// Field is like At, and reports whether the field exists.
+// Field is like At, but also reports whether the field exists.
 func (m *Map) Field(key string) (v Value, ok bool) {
 	m.asked = append(m.asked, key)
 	found, ok := m.edn.Field(key)
@@ -137,8 +137,7 @@ func (m *Map) Field(key string) (v Value, ok bool) {
 	return v, ok
 }
 
-// FaultAt reports a fault of a field, at its value or, if it is missing, at the
-// map.
+// FaultAt reports a fault in a field, with the position of its value or, if the field is missing, of the map.
 func (m *Map) FaultAt(key, kind, format string, args ...any) {
 	found, ok := m.edn.Field(key)
 	if !ok {

@@ -7,9 +7,9 @@ import (
 
 var taught = map[reflect.Type]any{}
 
-// Teach registers how a T is read: from all fields of a map or, if T has parts, from
-// the fields of the named parts. Packages teach their types in init, so that other
-// packages of this module can read them without an exported function for each.
+// Teach registers a function that reads a T from the fields of a map. If parts are named, the function reads only the fields of
+// these parts. Packages call Teach for their types in init, so that other packages of this module can read the types without an
+// exported function for each.
 func Teach[T any](read func(m *Map, to *T, parts ...string)) {
 	t := reflect.TypeFor[T]()
 	if taught[t] != nil {
@@ -18,7 +18,7 @@ func Teach[T any](read func(m *Map, to *T, parts ...string)) {
 	taught[t] = read
 }
 
-// Into reads a T. It panics unless the package of T has called Teach.
+// Into reads a T from the fields of m. It panics unless the package of T has called Teach.
 func Into[T any](m *Map, to *T, parts ...string) {
 	read, ok := taught[reflect.TypeFor[T]()].(func(*Map, *T, ...string))
 	if !ok {

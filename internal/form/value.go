@@ -15,27 +15,26 @@ import (
 	"github.com/stonelayer/stone/internal/suggest"
 )
 
-// A Value is a value that is being read: the data and its place. Its methods report
-// whether it is valid, and record a fault if not. They must not be called after the
-// function that received the Value returns.
+// A Value is a value that is being read: the data and its position. Its methods report whether the data is valid, and record a
+// fault if it is not. They must not be called after the function that received the Value has returned.
 type Value struct {
 	edn edn.Value
 	log *log
-	// The path is built only on demand, since few values are at fault. It consists of the path in, and then the field key or else
-	// the element number-1.
+	// The path of the value is in, followed by the field key or, if that is empty, by the index number-1. It is built only when
+	// needed, because few values have faults.
 	in      string
 	key     string
 	number  int
-	missing bool // a field that the map does not have
+	missing bool // the value stands for a missing field
 }
 
-// whole is the value as the container of others.
+// whole returns the value for use as a container of other values.
 func (v Value) whole() Value { return Value{edn: v.edn, log: v.log, in: v.Path()} }
 
 // EDN returns the data.
 func (v Value) EDN() edn.Value { return v.edn }
 
-// Path leads from the whole to the value, such as nodes[2].done.must[1].
+// Path returns the path from the root to the value, such as nodes[2].done.must[1].
 func (v Value) Path() string {
 	switch {
 	case v.number > 0:
@@ -48,12 +47,13 @@ func (v Value) Path() string {
 	return v.in + "." + shorten(v.key)
 }
 
-// Fault reports that something is wrong with the value.
+// Fault records a fault of the value.
 func (v Value) Fault(kind, format string, args ...any) {
 	v.log.add(func() Fault { return v.fault(kind, fmt.Sprintf(format, args...), "") })
 }
 
-// Unknown reports an unknown name and the closest known one; what names the kind of thing, such as "strategy".
+// Unknown records that a name is unknown, and suggests the closest known name. What says what the name stands for, such as
+// "strategy".
 func (v Value) Unknown(what, name string, known ...string) {
 	v.log.add(func() Fault {
 		message := fmt.Sprintf("unknown %s %q; known are %s", what, shorten(name), strings.Join(known, ", "))
@@ -69,7 +69,7 @@ func (v Value) fault(kind, message, suggestion string) Fault {
 	return Fault{Kind: kind, Path: v.Path(), Line: line, Column: column, Message: message, Suggestion: suggestion}
 }
 
-// wrong reports a value of the wrong kind, which a missing field, nil, always is.
+// wrong records that the value is of the wrong kind. A nil value always is.
 func (v Value) wrong(wanted string) {
 	if v.missing {
 		return
@@ -96,7 +96,7 @@ func (v Value) nameKind() string {
 	return "a name (a keyword such as :text/respond)"
 }
 
-// OneOf reads one of some names.
+// OneOf reads a name that must be one of the known names.
 func (v Value) OneOf(to *string, known ...string) bool {
 	name, ok := v.edn.Name()
 	if !ok {
@@ -115,7 +115,7 @@ func (v Value) OneOf(to *string, known ...string) bool {
 	return true
 }
 
-// NameList reads a vector of names, in its order. Duplicates are faults.
+// NameList reads a vector of names, and keeps their order. Duplicates are faults.
 func (v Value) NameList(to *[]string) bool {
 	if v.edn.Kind() != edn.KindVector {
 		v.wrong("a vector of names")
@@ -124,8 +124,8 @@ func (v Value) NameList(to *[]string) bool {
 	return v.names(to)
 }
 
-// NameSet reads a set of names, which JSON writes as an array and EDN may write as
-// a vector, and sorts them. Duplicates are faults. An empty set is not nil.
+// NameSet reads a set of names and sorts them. In JSON the set is an array, and in EDN it may also be a vector. Duplicates are
+// faults. The result for an empty set is not nil.
 func (v Value) NameSet(to *[]string) bool {
 	if k := v.edn.Kind(); k != edn.KindSet && k != edn.KindVector {
 		v.wrong("a set of names, such as #{:text/answer}")
@@ -158,7 +158,7 @@ func (v Value) names(to *[]string) bool {
 	return good
 }
 
-// Text reads a string, of any text.
+// Text reads a string with any content.
 func (v Value) Text(to *string) bool {
 	if v.edn.Kind() != edn.KindString {
 		v.wrong("a string")
@@ -168,7 +168,7 @@ func (v Value) Text(to *string) bool {
 	return true
 }
 
-// Texts reads a vector of strings, in its order. An empty vector is not nil.
+// Texts reads a vector of strings, and keeps their order. The result for an empty vector is not nil.
 func (v Value) Texts(to *[]string) bool {
 	texts := []string{}
 	good := v.Each(func(_ int, e Value) {
@@ -248,8 +248,8 @@ func (v Value) Duration(to *time.Duration) bool {
 	return ok
 }
 
-// JSON reads any data, as canonical JSON: keywords become strings without colon, sets become arrays. A value without a JSON form
-// is a fault.
+// JSON reads any value, and converts it to canonical JSON: keywords become strings without the colon, and sets become arrays. A
+// value without a JSON form is a fault.
 func (v Value) JSON(to *json.RawMessage) bool {
 	if v.missing {
 		return false
@@ -269,7 +269,7 @@ func (v Value) JSON(to *json.RawMessage) bool {
 	return true
 }
 
-// Each reads a vector, element by element.
+// Each reads a vector and calls read for each element.
 func (v Value) Each(read func(i int, v Value)) bool {
 	if v.edn.Kind() != edn.KindVector {
 		v.wrong("a vector")
@@ -278,7 +278,7 @@ func (v Value) Each(read func(i int, v Value)) bool {
 	return v.elements(read)
 }
 
-// elements reports whether every element is without fault.
+// elements calls read for each element, and reports whether no element has a fault.
 func (v Value) elements(read func(i int, v Value)) bool {
 	before, path := v.log.count(), v.Path()
 	for i, e := range v.edn.Elements() {
@@ -287,8 +287,8 @@ func (v Value) elements(read func(i int, v Value)) bool {
 	return v.log.count() == before
 }
 
-// Entries reads a map whose keys are any names, each once, in the order of the
-// text.
+// Entries reads a map whose keys can be any names. It calls read for each entry, in the order of the text. Duplicate names are
+// faults.
 func (v Value) Entries(read func(name string, v Value)) bool {
 	if v.edn.Kind() != edn.KindMap {
 		v.wrong("a map")
@@ -329,7 +329,7 @@ func show(v edn.Value) string {
 	return "a " + v.Kind().String()
 }
 
-// shorten keeps messages and paths to one line.
+// shorten limits a message or path to one line of reasonable length.
 func shorten(text string) string {
 	if len(text) > 40 {
 		return bounds.Cut(text, 37)

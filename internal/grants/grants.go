@@ -1,4 +1,4 @@
-// Package grants checks names of effects, and compares them with a run's grant.
+// Package grants checks effect names, and compares effects with the grant of a run.
 package grants
 
 import (
@@ -10,24 +10,23 @@ import (
 	"github.com/stonelayer/stone/internal/suggest"
 )
 
-// Known returns the effects of package effect, without None.
+// Known returns all effects that package effect declares, except None.
 func Known() []string {
 	return []string{effect.Ask, effect.FS, effect.FSRead, effect.FSWrite, effect.Net, effect.Process}
 }
 
-// Covers reports whether a grant of the effect granted allows the effect needed.
+// Covers reports whether a grant of the effect granted also allows the effect needed.
 func Covers(granted, needed string) bool {
 	rest, ok := strings.CutPrefix(needed, granted)
 	return ok && granted != "" && (rest == "" || rest[0] == '/')
 }
 
-// Allowed reports whether the grant allows an effect. A nil grant allows every effect,
-// an empty one none.
+// Allowed reports whether the grant allows an effect. A nil grant allows every effect, and an empty grant allows none.
 func Allowed(needed string, grant []string) bool {
 	return grant == nil || needed == effect.None || slices.ContainsFunc(grant, func(g string) bool { return Covers(g, needed) })
 }
 
-// Missing returns the effects that the grant does not allow.
+// Missing returns the needed effects that the grant does not allow.
 func Missing(needed, grant []string) (missing []string) {
 	for _, e := range needed {
 		if !Allowed(e, grant) {
@@ -37,7 +36,7 @@ func Missing(needed, grant []string) (missing []string) {
 	return missing
 }
 
-// Narrow returns a grant of exactly the effects that both grants allow. A nil grant allows every effect.
+// Narrow returns a grant that allows exactly the effects that both grants allow. A nil grant allows every effect.
 func Narrow(a, b []string) []string {
 	switch {
 	case a == nil:
@@ -59,8 +58,8 @@ func Narrow(a, b []string) []string {
 	return both
 }
 
-// Check returns an *UnknownError if the name is probably a mistake: it is not known, and does not belong to an open family: net,
-// process, or one that is not Stone's.
+// Check returns an *UnknownError if the name is probably a mistake: if it is not known, and does not belong to a family with
+// arbitrary members, such as net, process or any family that Stone does not define.
 func Check(name string) error {
 	family, member, qualified := strings.Cut(name, "/")
 	switch {
@@ -78,7 +77,7 @@ type UnknownError struct {
 	Suggestion string // the most similar known effect, or ""
 }
 
-// Error names the suggestion, or without one the known effects.
+// Error includes the suggestion or, if there is none, the known effects.
 func (e *UnknownError) Error() string {
 	if e.Suggestion != "" {
 		return fmt.Sprintf("unknown effect %q: did you mean %q?", e.Name, e.Suggestion)

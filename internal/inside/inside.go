@@ -1,5 +1,5 @@
-// Package inside sends requests to the API of a server in this process on behalf of an authenticated caller, for protocols
-// mounted on the server.
+// Package inside sends requests to the API of a server in the same process, on behalf of an authenticated caller. It is meant for
+// protocols that are mounted on the server.
 package inside
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// Client is the API for one caller. The error of a refused request is an *api.Problem.
+// Client calls the API on behalf of one caller. If a request is refused, the error is an *api.Problem.
 type Client struct {
 	api    http.Handler
 	tenant string
@@ -28,7 +28,7 @@ type Client struct {
 // As returns a client of the server's API for a caller.
 func As(of *serve.Server, who serve.Principal) Client { return Client{of.As(who), who.Tenant} }
 
-// do sends a request and reads the reply into out.
+// do sends a request and decodes the response into out.
 func (c Client) do(ctx context.Context, method, path string, body, out any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -44,7 +44,7 @@ func (c Client) do(ctx context.Context, method, path string, body, out any) erro
 	return json.Unmarshal(w.body.Bytes(), out)
 }
 
-// problem returns the error of a refused request.
+// problem returns the error for a refused request.
 func (w *reply) problem() error {
 	if w.status < 300 {
 		return nil
@@ -71,25 +71,25 @@ func (c Client) Start(ctx context.Context, pipeline string, input json.RawMessag
 	return r, c.do(ctx, http.MethodPost, "/v1/runs", api.Start{Pipeline: pipeline, Input: input}, &r)
 }
 
-// Put starts a run with an id, or returns the run that the same request has started.
+// Put starts a run with the given ID, or returns the run if the same request has already started it.
 func (c Client) Put(ctx context.Context, id string, start api.Start) (r api.Run, err error) {
 	return r, c.do(ctx, http.MethodPut, runPath(id), start, &r)
 }
 
-// Runs returns a page of runs that a query of the API selects.
+// Runs returns a page of the runs that an API query selects.
 func (c Client) Runs(ctx context.Context, query url.Values) (page api.Runs, err error) {
 	return page, c.do(ctx, http.MethodGet, "/v1/runs?"+query.Encode(), nil, &page)
 }
 
-// Run describes a run.
+// Run returns the description of a run.
 func (c Client) Run(ctx context.Context, id string) (r api.Run, err error) {
 	return r, c.do(ctx, http.MethodGet, runPath(id), nil, &r)
 }
 
-// Result returns the run once it has stopped, or after the wait.
+// Result waits until the run has stopped, at most for the given time, and returns the run.
 func (c Client) Result(ctx context.Context, id string, wait time.Duration) (r api.Run, err error) {
 	err = c.do(ctx, http.MethodGet, runPath(id)+"/result?wait="+wait.String(), nil, &r)
-	if p, ok := errors.AsType[*api.Problem](err); ok && p.Run != nil { // it is refused
+	if p, ok := errors.AsType[*api.Problem](err); ok && p.Run != nil { // the request is refused
 		return *p.Run, nil
 	}
 	return r, err
@@ -105,8 +105,8 @@ func (c Client) Answer(ctx context.Context, id string, a api.Answer) error {
 	return c.do(ctx, http.MethodPost, runPath(id)+"/answers", a, new(api.Run))
 }
 
-// Last returns the id of a pipeline's newest ended run with a label, or "". The run has the caller's tenant: a caller without a
-// tenant sees all runs, and several tenants may use the same label.
+// Last returns the ID of a pipeline's newest ended run with a label, or "" if there is none. It considers only runs of the
+// caller's tenant, even for a caller without a tenant, who can see all runs, because several tenants may use the same label.
 func (c Client) Last(ctx context.Context, pipeline, label, value string) (string, error) {
 	query := url.Values{"label." + label: {value}, "pipeline": {pipeline}, "state": {string(journal.Done), string(journal.Failed), string(journal.Canceled)}, "limit": {"16"}}
 	for {
@@ -126,7 +126,7 @@ func (c Client) Last(ctx context.Context, pipeline, label, value string) (string
 	}
 }
 
-// Questions returns a run's open questions, or only the first ones if they are long.
+// Questions returns a run's open questions. If they are long, it returns only the first ones.
 func (c Client) Questions(ctx context.Context, id string) ([]api.Question, error) {
 	page, err := c.asked(ctx, id, url.Values{"open": {"true"}})
 	return page.Questions, err
@@ -135,7 +135,8 @@ func (c Client) Questions(ctx context.Context, id string) ([]api.Question, error
 // mostAsked is the maximum size in bytes of the questions that Asked returns in full.
 const mostAsked = 4 << 20
 
-// Asked returns all questions that a run has asked. Beyond mostAsked, it omits their long parts.
+// Asked returns all questions that a run has asked. Once their size exceeds mostAsked, it omits long parts of the remaining
+// questions.
 func (c Client) Asked(ctx context.Context, id string) (all []api.Question, err error) {
 	size := 0
 	for query := (url.Values{}); ; {
@@ -180,7 +181,7 @@ func (c Client) Follow(ctx context.Context, run string, each func(api.Event)) er
 func runPath(id string) string { return "/v1/runs/" + url.PathEscape(id) }
 
 // reply is the http.ResponseWriter of a request within the process. If frame is set, it is called with the data of each
-// server-sent event, and nothing is kept.
+// server-sent event, and the response is not kept.
 type reply struct {
 	header http.Header
 	status int

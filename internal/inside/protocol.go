@@ -7,24 +7,25 @@ import (
 	"github.com/stonelayer/stone/serve"
 )
 
-// A Protocol is a part for programs whose server speaks another protocol.
+// A Protocol is a part for programs whose server also supports another protocol.
 type Protocol struct {
 	// Mounts returns handlers keyed by patterns for http.ServeMux, as in serve.Config. It may be nil.
 	Mounts func(Options) map[string]serve.Mount
-	// Command is the command that serves one client over standard input and output by calling Client: mcp or acp.
+	// Command is the name of the command, mcp or acp, that serves one client over standard input and output. The command calls
+	// Client.
 	Command string
-	// Client serves until its client ends or ctx is done.
+	// Client serves a client until the client disconnects or ctx is done.
 	Client func(ctx context.Context, of *serve.Server, o Options, in io.Reader, out io.Writer) error
 }
 
-// Options are what the command line says about the clients of a protocol.
+// Options are the command-line options for the clients of a protocol.
 type Options struct {
-	By             string // the user for whom Client serves, such as "user ada"
-	ModelMayAnswer bool   // the client's model may answer questions
+	By             string // the user on whose behalf Client serves, such as "user ada"
+	ModelMayAnswer bool   // whether the client's model may answer questions
 }
 
-// Part makes a Protocol a part of a program; see cli.Part.
+// Part makes a Protocol usable as a part of a program; see cli.Part.
 func (Protocol) Part() {}
 
-// Protocol distinguishes it from other parts.
+// Protocol distinguishes a Protocol from other parts.
 func (Protocol) Protocol() {}

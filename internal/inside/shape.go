@@ -15,9 +15,9 @@ import (
 
 // A Shape describes which parts of messages a pipeline's input accepts.
 type Shape struct {
-	Kind   string // of the input, as in JSON Schema; empty if it is not one of these
-	Text   string // the property for text, if the input is an object with one required string
-	Media  string // the property for a message's media, if there is one
+	Kind   string // JSON Schema type of the input; empty if the schema has no single type
+	Text   string // name of the property for text, if the input is an object with one required string
+	Media  string // name of the property for a message's media; empty if there is none
 	schema string
 }
 
@@ -56,12 +56,12 @@ func ShapeOf(input json.RawMessage) (Shape, error) {
 var mediaSchema = func() *schema.Schema {
 	s, err := schema.For[[]*llm.Media]()
 	if err != nil {
-		panic(err) // its type is from this module
+		panic(err) // cannot happen: the type is declared in this module
 	}
 	return s
 }()
 
-// Show builds an input from a message with text and media. The text may be empty.
+// Show converts a message with text and media to an input. The text may be empty.
 func (s Shape) Show(text string, media []*llm.Media) (json.RawMessage, error) {
 	switch {
 	case len(media) == 0:
@@ -72,7 +72,7 @@ func (s Shape) Show(text string, media []*llm.Media) (json.RawMessage, error) {
 	return json.Marshal(map[string]any{s.Text: text, s.Media: media})
 }
 
-// Read builds an input from a message with text, data or both. The API checks it against the schema.
+// Read converts a message with text, data or both to an input. The API will check the input against the schema.
 func (s Shape) Read(text string, data json.RawMessage) (json.RawMessage, error) {
 	switch {
 	case text == "" && data != nil:
@@ -84,7 +84,7 @@ func (s Shape) Read(text string, data json.RawMessage) (json.RawMessage, error) 
 		if data != nil && json.Unmarshal(data, &object) != nil {
 			return nil, errors.New("the data beside the text is not an object")
 		}
-		if data == nil && json.Unmarshal([]byte(text), &object) == nil && object[s.Text] != nil { // the whole input as text
+		if data == nil && json.Unmarshal([]byte(text), &object) == nil && object[s.Text] != nil { // the text is the JSON of the whole input
 			return json.RawMessage(text), nil
 		}
 		if data == nil || object == nil {
@@ -105,8 +105,8 @@ func (s Shape) Read(text string, data json.RawMessage) (json.RawMessage, error) 
 	return nil, fmt.Errorf("it takes no text: want data of the schema %s", s.schema)
 }
 
-// Plain returns a node's content for people: without the fields beside it, and as text if it is a string or an object with one,
-// such as an agent's answer. Data is the content if it is not text.
+// Plain returns a node's content for people, without accompanying fields. If the content is a string, or an object with a single
+// string such as an agent's answer, Plain returns it as text; otherwise it returns it as data.
 func Plain(n *api.Node) (text string, data json.RawMessage) {
 	content := n.Content
 	var object map[string]json.RawMessage
@@ -114,7 +114,7 @@ func Plain(n *api.Node) (text string, data json.RawMessage) {
 		for name := range strings.SplitSeq(n.Meta[terms.Beside], ",") {
 			delete(object, name)
 		}
-		content, _ = json.Marshal(object) // it was read from JSON
+		content, _ = json.Marshal(object) // cannot fail: object was read from JSON
 		if only, ok := object["text"]; ok && len(object) == 1 {
 			content = only
 		}

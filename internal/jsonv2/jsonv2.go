@@ -1,5 +1,5 @@
-// Package jsonv2 is the only package that imports github.com/go-json-experiment/json, which has no stable version yet: if its
-// names change, only this package must change.
+// Package jsonv2 is the only package that imports github.com/go-json-experiment/json, which has no stable version yet. If names in
+// that module change, only this package must be adapted.
 package jsonv2
 
 import (
@@ -10,7 +10,7 @@ import (
 	v1 "github.com/go-json-experiment/json/v1"
 )
 
-// Types of the text layer.
+// Types of package jsontext.
 type (
 	Decoder        = jsontext.Decoder
 	Kind           = jsontext.Kind
@@ -20,34 +20,34 @@ type (
 	Value          = jsontext.Value
 )
 
-// UnmarshalerFrom is a type that decodes its JSON itself, from the tokens.
+// UnmarshalerFrom is implemented by types that decode themselves from JSON tokens.
 type UnmarshalerFrom = json.UnmarshalerFrom
 
-// UnmarshalV1 is like encoding/json.Unmarshal, at twice its speed.
+// UnmarshalV1 is like encoding/json.Unmarshal, but twice as fast.
 func UnmarshalV1(data []byte, to any) error { return v1.Unmarshal(data, to) }
 
 // Unmarshal follows the rules of encoding/json/v2.
 func Unmarshal(data []byte, to any, opts ...Options) error { return json.Unmarshal(data, to, opts...) }
 
-// lenient accepts the same as encoding/json: duplicate names, and invalid UTF-8.
+// lenient accepts duplicate names and invalid UTF-8, as encoding/json does.
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// UnmarshalLenient reads data from a server: it accepts duplicate names and invalid UTF-8. Unlike with UnmarshalV1, names must
-// match in case, which makes skipping unknown names cheap.
+// UnmarshalLenient is meant for data from servers. It accepts duplicate names and invalid UTF-8. Unlike in UnmarshalV1, the case
+// of names must match, so unknown names can be skipped quickly.
 func UnmarshalLenient(data []byte, to any) error { return json.Unmarshal(data, to, lenient) }
 
-// DecodeLenient is UnmarshalLenient for the next value of a decoder.
+// DecodeLenient is like UnmarshalLenient, for the next value of a decoder.
 func DecodeLenient(in *Decoder, to any) error { return json.UnmarshalDecode(in, to, lenient) }
 
 // Marshal follows the rules of encoding/json/v2.
 func Marshal(v any, opts ...Options) ([]byte, error) { return json.Marshal(v, opts...) }
 
-// MarshalWrite is Marshal to a writer.
+// MarshalWrite is like Marshal, but writes to out.
 func MarshalWrite(out io.Writer, v any, opts ...Options) error {
 	return json.MarshalWrite(out, v, opts...)
 }
 
-// NewDecoder reads tokens and values.
+// NewDecoder returns a decoder for tokens and values.
 func NewDecoder(r io.Reader, opts ...Options) *Decoder { return jsontext.NewDecoder(r, opts...) }
 
 // AppendFormat appends a value in the format that the options select.
@@ -58,10 +58,10 @@ func AppendFormat(dst, src []byte, opts ...Options) ([]byte, error) {
 // AppendQuote appends text as a JSON string.
 func AppendQuote(dst []byte, text string) ([]byte, error) { return jsontext.AppendQuote(dst, text) }
 
-// AppendUnquote appends the text of a JSON string.
+// AppendUnquote appends the unquoted text of a JSON string.
 func AppendUnquote(dst, src []byte) ([]byte, error) { return jsontext.AppendUnquote(dst, src) }
 
-// Options, as in the packages json and jsontext.
+// Options; see packages json and jsontext.
 var (
 	AllowDuplicateNames   = jsontext.AllowDuplicateNames
 	CanonicalizeRawFloats = jsontext.CanonicalizeRawFloats

@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Reason explains why a text could not be unmarshalled, and where. It names no Go types.
+// Reason explains where and why a text could not be unmarshaled, without mentioning Go types.
 func Reason(err error) string {
 	e, ok := errors.AsType[*json.SemanticError](err)
 	if !ok {
@@ -35,7 +35,7 @@ func Reason(err error) string {
 	return what
 }
 
-// members returns the member names of a struct, in its order.
+// members returns the names of a struct's JSON members, in the order of declaration.
 func members(t reflect.Type) (names []string) {
 	if t == nil || t.Kind() != reflect.Struct {
 		return nil
@@ -49,12 +49,12 @@ func members(t reflect.Type) (names []string) {
 	return names
 }
 
-// found names the kinds of values.
+// found contains the names of JSON values for messages, by kind.
 var found = map[string]string{
 	"null": "null", "false": "false", "true": "true", "string": "a string", "number": "a number", "{": "an object", "[": "an array",
 }
 
-// wanted names the JSON of a type.
+// wanted returns the name, for messages, of the JSON value that a type expects.
 func wanted(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Pointer:

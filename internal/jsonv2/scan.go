@@ -8,28 +8,29 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// A Scanner reads JSON documents member by member. It is for streams of many small events, where Unmarshal
-// spends three quarters of its time on reflection, on field names and on values that are then dropped
-// (BenchmarkStream: 6.6 instead of 12.3 ns a byte).
+// A Scanner reads JSON documents member by member. It is meant for streams of many small events, for which Unmarshal spends three
+// quarters of its time on reflection, field names and values that are not needed (BenchmarkStream: 6.6 instead of 12.3 ns per
+// byte).
 //
-// It accepts a subset of the documents that UnmarshalLenient accepts, with equal results. After a value that it rejects, its
-// methods return zero values and Done returns false: read the document with UnmarshalLenient, which succeeds or returns the
-// error. Returned bytes are valid until the next call. Call Reset before the first use. A Scanner is for one goroutine.
+// It accepts a subset of the documents that UnmarshalLenient accepts, with the same results. After a value that it rejects, its
+// methods return zero values, and Done returns false. In that case, read the document with UnmarshalLenient, which succeeds or
+// returns the error. Returned bytes are valid until the next call. Call Reset before the first use. A Scanner must be used by only
+// one goroutine at a time.
 type Scanner struct {
 	in     Decoder
 	buffer bytes.Buffer
 	failed bool
 }
 
-// Reset starts a new document. Data must not change while it is read.
+// Reset starts a new document. Data must not change while it is being read.
 func (s *Scanner) Reset(data []byte) {
 	s.buffer = *bytes.NewBuffer(data)
 	s.in.Reset(&s.buffer, lenient)
 	s.failed = false
 }
 
-// Valid reports whether data is one JSON value, as encoding/json.Valid does, but three times as fast. It takes no decoder from a
-// pool, which would allocate one for each value under the race detector.
+// Valid reports whether data is a single JSON value. It is like encoding/json.Valid, but three times as fast. It does not use a
+// pool of decoders, which would allocate a decoder for each value under the race detector.
 func (s *Scanner) Valid(data []byte) bool {
 	s.Reset(data)
 	if _, err := s.in.ReadValue(); err != nil {
@@ -38,7 +39,7 @@ func (s *Scanner) Valid(data []byte) bool {
 	return len(bytes.TrimLeft(s.in.UnreadBuffer(), " \t\r\n")) == 0
 }
 
-// Done reports whether the whole document was read and nothing was refused.
+// Done reports whether the whole document was read and nothing was rejected.
 func (s *Scanner) Done() bool {
 	return !s.failed && s.in.StackDepth() == 0 && len(bytes.TrimSpace(s.in.UnreadBuffer())) == 0
 }
@@ -49,7 +50,8 @@ func (s *Scanner) fail() []byte {
 	return nil
 }
 
-// Enter enters the object or array that comes next: open is '{' or '['. It returns false if another value comes.
+// Enter enters the next value, which must be an object if open is '{', or an array if open is '['. It returns false for any other
+// value.
 func (s *Scanner) Enter(open Kind) bool {
 	if s.failed || s.in.PeekKind() != open {
 		s.fail()
@@ -94,14 +96,14 @@ func (s *Scanner) Member() []byte {
 // Kind returns the kind of the next value.
 func (s *Scanner) Kind() Kind { return s.in.PeekKind() }
 
-// Skip skips a value.
+// Skip skips the next value.
 func (s *Scanner) Skip() {
 	if !s.failed {
 		s.failed = s.in.SkipValue() != nil
 	}
 }
 
-// Raw returns the text of a value.
+// Raw returns the JSON text of the next value.
 func (s *Scanner) Raw() []byte {
 	if s.failed {
 		return nil
@@ -113,10 +115,10 @@ func (s *Scanner) Raw() []byte {
 	return v
 }
 
-// null is returned by Clone without an allocation: servers send it with every event.
+// null is returned by Clone without an allocation, because servers send null in every event.
 var null = []byte("null")
 
-// Clone returns a copy of a value's text, which must not be changed.
+// Clone returns a copy of the next value's JSON text. The copy must not be changed.
 func (s *Scanner) Clone() []byte {
 	v := s.Raw()
 	if string(v) == "null" {
@@ -125,7 +127,7 @@ func (s *Scanner) Clone() []byte {
 	return bytes.Clone(v)
 }
 
-// Bytes returns the decoded content of a string, or nil for null.
+// Bytes returns the decoded content of the next value, a string, or nil for null.
 func (s *Scanner) Bytes() []byte {
 	v := s.Raw()
 	switch {
@@ -143,7 +145,7 @@ func (s *Scanner) Bytes() []byte {
 	return text
 }
 
-// Text returns the content of a string, or "" for null.
+// Text returns the content of the next value, a string, or "" for null.
 func (s *Scanner) Text() string { return string(s.Bytes()) }
 
 // Intern is like Text, but returns last, without an allocation, if the content equals it.
@@ -154,7 +156,7 @@ func (s *Scanner) Intern(last string) string {
 	return last
 }
 
-// Int returns a non-negative integer, or 0 for null.
+// Int returns the next value, a non-negative integer, or 0 for null.
 func (s *Scanner) Int() int {
 	v := s.Raw()
 	if len(v) == 0 || v[0] == 'n' {
@@ -168,7 +170,7 @@ func (s *Scanner) Int() int {
 	return n
 }
 
-// Decode reads a value as UnmarshalLenient does.
+// Decode decodes the next value as UnmarshalLenient does.
 func (s *Scanner) Decode(to any) {
 	if !s.failed {
 		s.failed = json.UnmarshalDecode(&s.in, to) != nil

@@ -1,6 +1,6 @@
-// Package kinds describes kinds of capabilities for package cli/internal/config, which reads configurations with the kinds that a
-// program links. For any other kind it names the part to add.
+// Package kinds describes the kinds of capabilities that a program links. Package cli/internal/config reads configurations with
+// these kinds. For a kind that is not linked, package kinds knows the part to add to the program.
 //
-// Kinds with large libraries are parts of a program: x/cel, x/mcp, x/acp/harness, x/solve/sat, x/solve/uci. A program
-// therefore links only the kinds that its main function names.
+// Kinds that need large libraries are parts of a program: x/cel, x/mcp, x/acp/harness, x/solve/sat, x/solve/uci. A program
+// therefore links only those kinds that its main function lists.
 package kinds

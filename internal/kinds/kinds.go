@@ -11,42 +11,42 @@ import (
 
 const module = "github.com/stonelayer/stone/"
 
-// A Kind reads the capabilities of one kind. A name with a slash, such as solver/sat, is a variant, selected by the field named
-// after the kind: {:cap/kind :solver :solver :sat}.
+// A Kind reads the configuration of one kind of capability. A name with a slash, such as solver/sat, is a variant, which is
+// selected by the field named after the kind: {:cap/kind :solver :solver :sat}.
 type Kind struct {
 	Name string
-	// Read reads the fields of the kind; nil if it has only a section.
+	// Read reads the fields of a capability. It is nil for a kind that only has a section.
 	Read func(*Reader, *form.Map, *Reached) Builder
-	// Unconfigured is a configuration entry, in EDN, for programs without a configuration; "" means none.
+	// Unconfigured is the EDN of a configuration entry to use if there is no configuration; "" means none.
 	Unconfigured string
-	// ReadSection reads the section of a configuration named Section.
+	// ReadSection reads the section named Section of a configuration.
 	Section     string
 	ReadSection func(*Reader, *form.Map)
-	// Checks are added to the checks of the configuration.
+	// Checks are added to the checks that a configuration can use.
 	Checks map[string]call.Check
-	// Language is the language of expressions; nil if the kind has none.
+	// Language is the expression language that the kind provides, or nil.
 	Language call.Language
 }
 
-// Part makes a Kind a part of a program, see cli.Part.
+// Part makes a Kind usable as a part of a program; see cli.Part.
 func (Kind) Part() {}
 
-// A Builder builds a capability from its metadata. It is called only if there are no faults.
+// A Builder builds a capability from its metadata. It is called only if the configuration has no faults.
 type Builder func(call.Metadata) (call.Capability, error)
 
-// Features of packages that are not kinds, for Homes and Missing.
+// Names of features that are not kinds, for Homes and Missing.
 const (
-	LegalMove  = "legal-move" // the check
+	LegalMove  = "legal-move" // a check
 	Expression = "expression" // the language of guards and checks
 )
 
-// Sections are the sections of a configuration that need a part.
+// Sections are the configuration sections that need a part.
 var Sections = []string{"marks", "servers", "telemetry"}
 
-// Rerank is the intent of calls that order the passages of a search.
+// Rerank is the intent of calls that sort the passages found by a search.
 const Rerank = "search/rerank"
 
-// homes are the packages that implement the kinds and features.
+// homes maps the kinds and features to the packages that implement them.
 var homes = map[string]string{
 	"a2a":        "x/a2a/client",
 	"acp":        "x/acp/harness",
@@ -62,10 +62,11 @@ var homes = map[string]string{
 	"telemetry":  "x/otlp",
 }
 
-// apart lists the homes in separate modules.
+// apart contains the packages in homes that are separate modules.
 var apart = map[string]bool{"x/a2a/client": true}
 
-// Homes returns the packages of this module whose parts the names need, each once, sorted. Names that need none are ignored.
+// Homes returns the packages of this module that implement the given kinds and features, sorted and without duplicates. It ignores
+// names that need no package.
 func Homes(names ...string) []string {
 	var paths []string
 	for _, name := range names {
@@ -77,16 +78,16 @@ func Homes(names ...string) []string {
 	return slices.Compact(paths)
 }
 
-// Packages returns the packages of all kinds, sorted.
+// Packages returns the packages that implement all kinds and features, sorted.
 func Packages() []string { return Homes(slices.Collect(maps.Keys(homes))...) }
 
-// Names returns the kinds that can be linked, without the part after a slash.
+// Names returns the names of the kinds that can be linked, without the part after the slash.
 func Names() []string { return []string{"a2a", "acp", "chess", "mcp", "search", "solver"} }
 
-// Language returns the language of an applicator.
+// Language returns the expression language of an applicator.
 func Language(app *call.Applicator) (call.Language, error) {
 	if app == nil || app.Language == nil {
-		return nil, errors.New("no language of expressions is linked: give cli.Main the part of package " + module + homes[Expression] + ", or set Language of the Applicator to its Language")
+		return nil, errors.New("no expression language is linked: pass cli.Main the part of package " + module + homes[Expression] + ", or set Language of the Applicator to its Language")
 	}
 	return app.Language, nil
 }

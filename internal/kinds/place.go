@@ -10,16 +10,17 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// A Place is something outside the configuration that a field names: an address, a program, a key, a variable or a file. The
-// methods of Reader that read such fields note it, so that trust covers every field of these types.
+// A Place is something outside the configuration that a field refers to: an address, a program, a key, a variable or a file. The
+// methods of Reader that read such fields record the place, so that the user is asked to trust every such field.
 type Place struct {
-	Of   string // as Reader.Of has it
-	In   string // the path of the field
-	Does string // how a command uses it, such as "sends requests to"
-	At   string // for people, without secrets
+	Of   string // what the field belongs to; see Reader.Of
+	In   string // path of the field
+	Does string // how a command uses the place, such as "sends requests to"
+	At   string // the place in readable form, without secrets
 }
 
-// Of reads a part of a configuration that is listed on its own, such as a capability, and returns its secrets.
+// Of calls read for a part of the configuration, such as a capability, under whose name places are listed. It returns the part's
+// secrets.
 func (r *Reader) Of(of string, read func()) []Secret {
 	r.of, r.Secrets = of, nil
 	read()
@@ -27,25 +28,25 @@ func (r *Reader) Of(of string, read func()) []Secret {
 	return r.Secrets
 }
 
-// Reach notes a place.
+// Reach records a place.
 func (r *Reader) Reach(field form.Value, does, at string) {
 	r.Places = append(r.Places, Place{r.of, field.Path(), does, at})
 }
 
-// A Contact is an address that gets data, with the keys for it.
+// A Contact is an address that receives data, with the keys that are sent to it.
 type Contact struct {
-	Of      string // as Reader.Of has it
-	Does    string // such as "search sends documents and questions to"
-	At      string // for people, without secrets
+	Of      string // what the contact belongs to; see Reader.Of
+	Does    string // what is sent to it, such as "search sends documents and questions to"
+	At      string // the address in readable form, without secrets
 	Secrets []Secret
 }
 
-// Contact notes the contact to an address.
+// Contact records that data is sent to an address.
 func (r *Reader) Contact(of, does, address string, secrets []Secret) {
 	r.Contacts = append(r.Contacts, Contact{of, does, Host(address), secrets})
 }
 
-// String returns a line for people.
+// String describes the contact in one line.
 func (c Contact) String() string {
 	line := strings.TrimRight(c.Does+" "+c.At, " ")
 	for i, s := range c.Secrets {
@@ -54,15 +55,16 @@ func (c Contact) String() string {
 	return line
 }
 
-// reachFile notes a file, unless it belongs to the project.
+// reachFile records a file as a place, unless the file belongs to the project.
 func (r *Reader) reachFile(field form.Value, file string) {
 	if rel, err := filepath.Rel(r.Dir, file); err != nil || !filepath.IsLocal(rel) {
 		r.Reach(field, "uses the file", file)
 	}
 }
 
-// Host returns the scheme and host of an address. A database address is returned whole, without its password, because its
-// parameters may name more hosts. Otherwise Host returns "". The rest of an address may be a secret.
+// Host returns the scheme and host of an address. A database address is returned complete except for the password, because its
+// parameters may name more hosts. For anything else Host returns "". All other parts of an address are omitted, because they may
+// be secret.
 func Host(address string) string {
 	if redact.IsDatabase(address) {
 		return redact.Database(address)
@@ -74,7 +76,7 @@ func Host(address string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// Whole returns a command with its arguments, in shell syntax.
+// Whole returns a command with all arguments in shell syntax.
 func Whole(argv []string) string {
 	var words []string
 	for _, w := range argv {
@@ -86,9 +88,9 @@ func Whole(argv []string) string {
 	return strings.Join(words, " ")
 }
 
-// An Emitter is the Detail of a leaf that emits the result of a plan. Package eval compares scorers with its schemas.
+// An Emitter is the Detail of a leaf that emits the result of a plan. Evaluations compare scorers with its schemas.
 type Emitter interface {
-	// Emits returns the schema of the emission under "", and its fields' schemas under their paths, such as ".order.total". A nil
-	// schema accepts anything.
+	// Emits returns the schema of the emitted value under the key "", and the schemas of its fields under their paths, such as
+	// ".order.total". A nil schema accepts any value.
 	Emits() map[string]*schema.Schema
 }

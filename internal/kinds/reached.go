@@ -13,19 +13,19 @@ import (
 // Reached describes where a capability runs.
 type Reached struct {
 	ID      string
-	At      string // the program, the address or the file; "" means this process
+	At      string // program, address or file; "" means this process
 	Secrets []Secret
-	Priced  string // the day of its price, if that comes from the price list
-	Calls   bool   // it calls another capability, and is built after all capabilities that do not
+	Priced  string // day of the price, if it comes from the price list
+	Calls   bool   // the capability calls another one, so it is built after all capabilities that do not
 
-	Package         string   // the Go package whose pipeline it is
-	Command         []string // the program and its arguments; At is the program
-	Provider, Model string   // of a language model
-	Server          string   // whose tool it is
+	Package         string   // Go package, for a capability that is a pipeline of the package
+	Command         []string // program and arguments, for a command; At is the program
+	Provider, Model string   // for a language model
+	Server          string   // server, for a capability that is a tool of the server
 }
 
-// Probe checks cheaply whether the capability can be available: its secrets exist, its
-// program can be started, its server accepts connections. No request is sent.
+// Probe quickly checks whether the capability can be available: whether its secrets exist, its program can be started, and its
+// server accepts connections. It does not send a request.
 func (a Reached) Probe(ctx context.Context) error {
 	for _, s := range a.Secrets {
 		if _, err := s.Read(); err != nil {

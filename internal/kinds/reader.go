@@ -24,53 +24,53 @@ import (
 
 // A Reader reads the fields that several kinds share.
 type Reader struct {
-	Dir      string                              // relative paths start here
-	Schema   func(string) (*schema.Schema, bool) // by its name
-	Intents  map[string]call.Intent              // that are configured
-	Secrets  []Secret                            // named by the current capability
-	Parts    map[string]any                      // results of ReadSection
-	Closers  []func() error                      // end what capabilities start
-	Logins   map[string]Login                    // by the name of the server
-	Places   []Place                             // outside the configuration
-	Contacts []Contact                           // whose lines replace those of their places
-	of       string                              // whose fields are read
-	Indexes  []string                            // the files that Index has read
-	Argvs    []Argv                              // all that Argv has read
-	Passed   []string                            // the variables that Env has read
-	Files    []string                            // whose contents are a part of the configuration
-	Found    bool                                // the command found the configuration itself
+	Dir      string                              // directory that relative paths start from
+	Schema   func(string) (*schema.Schema, bool) // returns the schema with a name
+	Intents  map[string]call.Intent              // configured intents
+	Secrets  []Secret                            // secrets that the current capability refers to
+	Parts    map[string]any                      // results of ReadSection, by section
+	Closers  []func() error                      // functions that stop what capabilities have started
+	Logins   map[string]Login                    // logins, by name of the server
+	Places   []Place                             // places outside the configuration
+	Contacts []Contact                           // listed in place of the places they are at
+	of       string                              // name of the part whose fields are being read; see Of
+	Indexes  []string                            // indexes that Index has read
+	Argvs    []Argv                              // commands that Argv has read
+	Passed   []string                            // variables that Env has read
+	Files    []string                            // files whose contents are a part of the configuration
+	Found    bool                                // whether the command found the configuration itself
 	Search   Search
-	Policy   marked.Policy // of the section marks, nil for none
-	IDs      []string      // of all capabilities
-	// Applicator makes the calls of capabilities. Its Registry has the capabilities built so far.
+	Policy   marked.Policy // policy of the section marks; nil if there is none
+	IDs      []string      // IDs of all capabilities
+	// Applicator makes the calls of capabilities. Its Registry contains the capabilities built so far.
 	Applicator *call.Applicator
 	Rerankers  []Named
 }
 
-// Named is the field that names a capability.
+// Named is a field that refers to a capability by name.
 type Named struct {
 	form.Value
 	ID string
 }
 
-// A Search is the section search of a configuration.
+// A Search is the section "search" of a configuration.
 type Search struct {
-	Index           string       // the file of the index, also without the section, or the address of a database
-	Size, Overlap   int          // as in retrieve.Index
-	Rerank          string       // the capability that orders passages, "" for none
-	Embedder        llm.Embedder // nil compares words alone
-	Provider, Model string       // of the embedder
-	Secrets         []Secret     // of the embedder
+	Index           string       // file of the index, or address of a database; also set without the section
+	Size, Overlap   int          // see retrieve.Index
+	Rerank          string       // capability that sorts passages; "" for none
+	Embedder        llm.Embedder // if nil, only words are compared
+	Provider, Model string       // provider and model of the embedder
+	Secrets         []Secret     // secrets of the embedder
 }
 
-// A Login logs the user in to a server. It calls show with the address to open in a browser.
+// A Login logs the user in to a server. It calls show with the URL to open in a browser.
 type Login func(ctx context.Context, show func(address string) error) error
 
-// NoSecret explains where to keep secrets.
+// NoSecret is a message that explains where to keep secrets.
 const NoSecret = `keep a secret in a variable such as OPENAI_API_KEY, or in a file, and name its place: {:env "NAME"} or {:file "path"}`
 
-// Outs ranges over the schemas that every answer of a capability must match, by their names: its own schema, and the schemas of
-// its intents.
+// Outs yields the schemas that every answer of a capability must match, with their names: the schema of the capability itself, and
+// the schemas of its intents.
 func (r *Reader) Outs(m call.Metadata) iter.Seq2[string, *schema.Schema] {
 	return func(yield func(string, *schema.Schema) bool) {
 		names := []string{m.Out}
@@ -85,17 +85,17 @@ func (r *Reader) Outs(m call.Metadata) iter.Seq2[string, *schema.Schema] {
 	}
 }
 
-// Text reads a field as text: as it is, or as {:file "path"}.
+// Text reads a field as text, which is given directly or as {:file "path"}.
 func (r *Reader) Text(m *form.Map, key string, to *string) {
 	if v, ok := m.Field(key); ok {
 		*to = r.TextOf(v)
 	}
 }
 
-// TextOf reads a value as Text reads a field.
+// TextOf reads a value in the same way as Text reads a field.
 func (r *Reader) TextOf(v form.Value) (text string) {
 	if file, isFile := r.OnlyFile(v); isFile {
-		data, _ := r.ReadFile(v, file) // its error is reported
+		data, _ := r.ReadFile(v, file) // ReadFile has recorded the error
 		return string(data)
 	}
 	v.Text(&text)
@@ -121,10 +121,11 @@ func (r *Reader) Path(m *form.Map, key string, to *string) {
 	}
 }
 
-// IndexEnv is the variable that names the index that commands use. It may contain the password of a configured index.
+// IndexEnv is the environment variable in which commands find the address of the index. It may contain the password of a
+// configured index.
 const IndexEnv = "STONE_INDEX"
 
-// Index reads the field index: the path of a file, or the address of a database. Its faults do not show the address.
+// Index reads the field "index": the path of a file or the address of a database. Faults do not show the address.
 func (r *Reader) Index(m *form.Map, to *string) {
 	v, ok := m.Field("index")
 	switch address := v.EDN(); {
@@ -142,7 +143,7 @@ func (r *Reader) Index(m *form.Map, to *string) {
 	}
 }
 
-// Reranker reads the field rerank, which names a capability that orders passages.
+// Reranker reads the field "rerank", which names a capability that sorts passages.
 func (r *Reader) Reranker(m *form.Map, to *string) {
 	if v, ok := m.Field("rerank"); ok && v.Name(to) {
 		CheckEach(v, "capability", r.IDs)
@@ -150,14 +151,14 @@ func (r *Reader) Reranker(m *form.Map, to *string) {
 	}
 }
 
-// An Argv is a program with its arguments.
+// An Argv is a program and its arguments.
 type Argv struct {
 	Words []string
-	Dir   string // where it runs
+	Dir   string // working directory
 }
 
-// Argv reads the field command: the path of a program, and its arguments. The program runs in dir; "" means the project's
-// directory.
+// Argv reads the field "command": the path of a program and its arguments. The program's working directory is dir; "" means the
+// project's directory.
 func (r *Reader) Argv(m *form.Map, dir string) (argv []string) {
 	v := m.At("command")
 	var line string
@@ -179,18 +180,18 @@ func (r *Reader) Argv(m *form.Map, dir string) (argv []string) {
 	return argv
 }
 
-// Env reads the field env: the names of variables that a program is given.
+// Env reads the field "env": the names of environment variables that are passed to a program.
 func (r *Reader) Env(m *form.Map) (names []string) {
 	v := m.At("env")
 	v.Texts(&names)
-	for _, name := range names { // not listed elsewhere
+	for _, name := range names { // these are not recorded elsewhere
 		r.Places = append(r.Places, Place{In: v.Path(), Does: "passes on the variable", At: "$" + name})
 	}
 	r.Passed = append(r.Passed, names...)
 	return names
 }
 
-// Scope reads the field scope.
+// Scope reads the field "scope".
 func (r *Reader) Scope(m *form.Map) (s call.Scope) {
 	m.At("scope").Map(func(m *form.Map) {
 		m.At("fs").Texts((*[]string)(&s.FS))
@@ -212,8 +213,7 @@ func SomeText(m *form.Map, key string, to *string) {
 	}
 }
 
-// Address reads a field as the address of a server. Its faults do not show the address,
-// which may contain a secret.
+// Address reads a field as the address of a server. Faults do not show the address, because it may contain a secret.
 func (r *Reader) Address(m *form.Map, key string, to *string) {
 	v, ok := m.Field(key)
 	if !ok {
@@ -231,7 +231,7 @@ func (r *Reader) Address(m *form.Map, key string, to *string) {
 	}
 }
 
-// CheckEach reports unknown names in a field with one or more names.
+// CheckEach reports unknown names in a field that contains one or more names.
 func CheckEach(field form.Value, what string, known []string) {
 	names := []edn.Value{field.EDN()}
 	if k := names[0].Kind(); k == edn.KindVector || k == edn.KindSet {
@@ -247,8 +247,7 @@ func CheckEach(field form.Value, what string, known []string) {
 	}
 }
 
-// Within resolves the path of a file against a directory. An absolute path is returned
-// unchanged.
+// Within resolves a relative path against a directory. An absolute path is returned unchanged.
 func Within(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -268,7 +267,7 @@ func Shown(path string) string {
 	return path
 }
 
-// ReadFile reads a file that a value names.
+// ReadFile reads a file that the value v refers to. It records a fault if that fails.
 func (r *Reader) ReadFile(v form.Value, file string) ([]byte, bool) {
 	data, err := regular.Read(file, regular.Config)
 	if e := (*fs.PathError)(nil); errors.As(err, &e) {
@@ -282,7 +281,7 @@ func (r *Reader) ReadFile(v form.Value, file string) ([]byte, bool) {
 	return data, err == nil
 }
 
-// Sandbox reads the field sandbox: what a program may use.
+// Sandbox reads the field "sandbox", which says what a program may access.
 func (r *Reader) Sandbox(m *form.Map) (p sandbox.Policy) {
 	m.At("sandbox").Map(func(m *form.Map) {
 		m.At("writable").Texts(&p.Writable)

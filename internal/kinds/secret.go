@@ -14,13 +14,13 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A Secret names the place of a secret: exactly one of its fields is set. The secret is read again for each use.
+// A Secret says where a secret is stored. Exactly one of its fields is set. The secret is read again for each use.
 type Secret struct {
-	Env  string // the variable with the secret
-	File string // the file with the secret, on one line
+	Env  string // environment variable that contains the secret
+	File string // file that contains the secret on one line
 }
 
-// Place returns where the secret is, for people.
+// Place describes for people where the secret is stored.
 func (s Secret) Place() string {
 	if s.File != "" {
 		return "the file " + Shown(s.File)
@@ -28,7 +28,7 @@ func (s Secret) Place() string {
 	return "$" + s.Env
 }
 
-// Read returns the secret. The error names the place.
+// Read returns the secret. An error says where the secret should be stored.
 func (s Secret) Read() (llm.Secret, error) {
 	if s.File == "" {
 		value := os.Getenv(s.Env)
@@ -48,8 +48,8 @@ func (s Secret) Read() (llm.Secret, error) {
 	return llm.Secret(value), nil
 }
 
-// Secret reads a field that names the place of a secret. Its faults do not show any other
-// value.
+// Secret reads a field that says where a secret is stored. If it contains anything else, which may be the secret itself, the fault
+// does not show it.
 func (r *Reader) Secret(m *form.Map, key string) (s Secret) {
 	if v, ok := m.Field(key); ok {
 		s = r.secretValue(v)
@@ -77,14 +77,13 @@ func (r *Reader) secretValue(v form.Value) (s Secret) {
 	return s
 }
 
-// A Value is the value of a variable or a header: in plain text, or a secret.
+// A Value is the value of an environment variable or a header, either in plain text or as a Secret.
 type Value struct {
 	Text   string
 	Secret Secret
 }
 
-// Values reads a field as values by their names. A value must not be plain text if its
-// name looks like the name of a secret.
+// Values reads a field as a map from names to values. If a name looks like the name of a secret, its value must not be plain text.
 func (r *Reader) Values(m *form.Map, key string) map[string]Value {
 	all := map[string]Value{}
 	m.At(key).Entries(func(name string, v form.Value) {
@@ -99,7 +98,7 @@ func (r *Reader) Values(m *form.Map, key string) map[string]Value {
 	return all
 }
 
-// Open reads the secrets among the values.
+// Open returns the values, with all secrets read.
 func Open(values map[string]Value) (map[string]llm.Secret, error) {
 	out := make(map[string]llm.Secret, len(values))
 	for _, name := range slices.Sorted(maps.Keys(values)) {

@@ -9,11 +9,11 @@ import (
 	"github.com/stonelayer/stone/call"
 )
 
-// A Maker returns a package's pipeline for arguments.
+// A Maker returns the pipeline of a package for the given arguments.
 type Maker func(args []string) (stone.Ashlar, error)
 
-// A Set holds the kinds that a program links, and the packages whose pipelines are capabilities.
-// The zero value is empty.
+// A Set contains the kinds that a program links, and the packages whose pipelines can be used as capabilities. The zero Set is
+// empty.
 type Set struct {
 	kinds    map[string]Kind
 	packages map[string]Maker
@@ -35,7 +35,7 @@ func (s *Set) Provide(name string, m Maker) {
 	s.packages[name] = m
 }
 
-// All returns the kinds by their names.
+// All returns all kinds, sorted by name.
 func (s *Set) All() []Kind {
 	var all []Kind
 	for _, name := range slices.Sorted(maps.Keys(s.kinds)) {
@@ -44,13 +44,13 @@ func (s *Set) All() []Kind {
 	return all
 }
 
-// Find returns a kind.
+// Find returns the kind with the given name.
 func (s *Set) Find(name string) (Kind, bool) {
 	k, ok := s.kinds[name]
 	return k, ok && k.Read != nil
 }
 
-// Language returns the language of expressions, or nil.
+// Language returns the expression language, or nil if no kind provides one.
 func (s *Set) Language() call.Language {
 	for _, k := range s.kinds {
 		if k.Language != nil {
@@ -63,15 +63,15 @@ func (s *Set) Language() call.Language {
 // Provided returns the Maker of a package, or nil if the package is not linked.
 func (s *Set) Provided(name string) Maker { return s.packages[name] }
 
-// Unprovided returns the packages that are not linked, each once, sorted.
+// Unprovided returns the named packages that are not linked, sorted and without duplicates.
 func (s *Set) Unprovided(names []string) []string {
 	missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return s.packages[name] != nil })
 	slices.Sort(missing)
 	return slices.Compact(missing)
 }
 
-// Missing returns the error for a kind, or its feature, that this program does not link. It returns nil if the program links it
-// or the name is unknown.
+// Missing returns an error for a kind or feature that exists but is not linked. It returns nil if the kind or feature is linked or
+// the name is unknown.
 func (s *Set) Missing(name string) error {
 	home := homes[name]
 	for of := range s.kinds {
@@ -83,7 +83,7 @@ func (s *Set) Missing(name string) error {
 		return nil
 	}
 	if apart[home] {
-		return fmt.Errorf("%q is not linked into this program: write one whose main function gives cli.Main the part of package %s, which is in a module of its own", name, module+home)
+		return fmt.Errorf("%q is not linked into this program: write a program that passes cli.Main the part of package %s, which is a separate module", name, module+home)
 	}
-	return fmt.Errorf("%q is not linked into this program: give cli.Main the part of package %s, or the parts of %s for all", name, module+home, module+"cli/all")
+	return fmt.Errorf("%q is not linked into this program: pass cli.Main the part of package %s, or the parts of %s for all", name, module+home, module+"cli/all")
 }

@@ -1,3 +1,3 @@
-// Package layers tests the whole module: allowed imports, a comment for every package, how many
-// names each exports, and the licences of the modules in the command. It has no other code.
+// Package layers contains only tests, which check the whole module: allowed imports, a comment for every package, the number of
+// names that each package exports, and the licences of the modules in the command.
 package layers

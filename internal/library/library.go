@@ -1,4 +1,5 @@
-// Package library describes retrieval for package cli, whose commands index and search use it without linking it.
+// Package library declares the interface of retrieval, so that the commands index and search of package cli can use retrieval
+// without linking it.
 package library
 
 import (
@@ -12,24 +13,24 @@ import (
 
 // A Library opens indexes.
 type Library struct {
-	// Open opens an index. Its error matches fs.ErrNotExist if there is none, unless Config.Make is set.
+	// Open opens an index. If there is none, the error matches fs.ErrNotExist, unless Config.Make is set.
 	Open func(context.Context, Config) (*Index, error)
 }
 
-// Part makes a Library a part of a program, see cli.Part.
+// Part makes a Library usable as a part of a program; see cli.Part.
 func (*Library) Part() {}
 
 // Config says which index to open.
 type Config struct {
-	Index    string       // its file, or the address of its database
-	Make     bool         // if there is none
-	Embedder llm.Embedder // nil compares words alone
-	Folder   string       // of the documents, as seen from the file of the index
-	Rebuild  bool         // make all vectors anew
-	// Size and Overlap are as in retrieve.Index.
+	Index    string       // file of the index, or address of its database
+	Make     bool         // create the index if there is none
+	Embedder llm.Embedder // if nil, only words are compared
+	Folder   string       // folder of the documents, relative to the file of the index
+	Rebuild  bool         // compute all vectors again
+	// Size and Overlap are described in retrieve.Index.
 	Size, Overlap int
-	Rerank        string           // the capability that orders passages, "" for none
-	Applicator    *call.Applicator // that has it
+	Rerank        string           // capability that sorts passages; "" for none
+	Applicator    *call.Applicator // applicator that has the capability
 }
 
 // A Query is a question; see retrieve.Query.
@@ -42,11 +43,11 @@ type Query struct {
 
 // An Index is an open index.
 type Index struct {
-	Folder   string // of its documents, as seen from the file
+	Folder   string // folder of the documents, relative to the file of the index
 	Pipeline func(files fs.FS) stone.Ashlar
-	// Report reads the result of a finished run of the pipeline.
+	// Report converts the result of a finished run of the pipeline to a Report.
 	Report func(stone.Result) (Report, error)
-	// Search answers a question in a run. Path converts the file names of passages.
+	// Search answers a query in a run. Path converts the file names in passages.
 	Search func(ctx context.Context, q Query, cfg stone.Config, path func(string) string) (Answer, error)
 	Close  func() error
 }
@@ -55,10 +56,10 @@ type Index struct {
 type Report struct {
 	JSON    any
 	Text    string
-	Empty   bool     // there is no document
-	Skipped []string // how many files were left out, by reason
-	Bare    int      // texts without a vector
-	Built   string   // the embedder of the vectors, "" for none
+	Empty   bool     // there are no documents
+	Skipped []string // number of files that were skipped, for each reason
+	Bare    int      // number of texts without a vector
+	Built   string   // embedder that computed the vectors; "" for none
 }
 
 // An Answer contains the passages found.
@@ -67,7 +68,7 @@ type Answer struct {
 	Hits  []Hit
 	Words bool // only words were compared
 	Built string
-	Bare  int // texts without a vector, which rank by words alone
+	Bare  int // number of texts without a vector, which are ranked only by words
 }
 
 // A Hit is a passage.

@@ -1,19 +1,21 @@
-// Package limit paces requests to a server that many parts of a process share: models, capabilities, and the runs that call them.
+// Package limit controls the rate of requests to a server that is shared by many parts of a process: models, capabilities, and the
+// runs that call them.
 //
 // A [Limiter] limits the requests and tokens per minute and the number of concurrent requests.
 //
 // # What the server says
 //
-// A Limiter follows the server. If a server accepts no requests before some time, none is sent earlier. A remaining amount that
-// it reports is not exceeded until it is renewed. If the server refuses a request because of its rate, all requests wait. After a
-// pause one request goes first, and the others follow when the server has accepted it.
+// A Limiter obeys the limits that the server reports. If the server says that it accepts no requests before a certain time, none
+// is sent earlier. If the server reports a remaining quota, the quota is not exceeded until it is renewed. If the server refuses a
+// request because of its rate, all requests wait. After the pause a single request is sent first, and the others follow when the
+// server has accepted it.
 //
 // # Who goes first
 //
 // Requests wait in arrival order, in two queues: one for requests that a person waits for, and one for all others. While both
-// have requests, three of four places go to the first. People therefore wait for few others, and a batch still makes progress.
-// Within a queue, the higher priority of a [Rank] goes first, and tenants take turns. No later request passes the one whose turn
-// it is, so small requests cannot delay a large one forever.
+// queues contain requests, three of four requests that start are from the first. People therefore wait for only a few other
+// requests, while other work still makes progress. Within a queue, requests with a higher priority (see [Rank]) start first, and
+// tenants take turns. No request can overtake the one whose turn it is, so small requests cannot delay a large one forever.
 //
 // # Several processes
 //
@@ -22,5 +24,5 @@
 //
 // # Waiting
 //
-// The end of the context ends the wait at once. Waiting does not count towards a timeout of [WithTimeout].
+// A request stops waiting as soon as its context is done. Waiting does not count towards a timeout set with [WithTimeout].
 package limit

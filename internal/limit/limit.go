@@ -11,52 +11,52 @@ import (
 
 // Limits restrict the requests to a server. Zero means unlimited.
 type Limits struct {
-	RequestsPerMinute int // started in any minute
-	TokensPerMinute   int // tokens of input and answers; see Request.Tokens
-	Concurrency       int // concurrent requests
+	RequestsPerMinute int // requests started within any minute
+	TokensPerMinute   int // tokens of inputs and answers; see Request.Tokens
+	Concurrency       int // number of concurrent requests
 }
 
-// A Limiter lets requests start as its limits and the server allow. The zero value has no
-// limits of its own. It is safe for concurrent use.
+// A Limiter lets requests start as soon as its limits and the server allow it. The zero value has no limits of its own. It is safe
+// for concurrent use.
 type Limiter struct {
 	limits Limits
 
 	mu      sync.Mutex
 	minute  minute
 	running int
-	queues  [2]queue // one for other requests, one for interactive ones
+	queues  [2]queue // the queues for other and for interactive requests
 	row     int      // interactive requests started in a row while others waited
-	order   [2]order // of the queues
+	order   [2]order // order of each queue
 	server  server
-	timer   *time.Timer // calls advance when only time delays the next request
+	timer   *time.Timer // calls advance at the time when the next request may start
 }
 
 // New returns a Limiter with the limits. Negative limits mean unlimited.
 func New(l Limits) *Limiter { return &Limiter{limits: l} }
 
-// Limits returns the limits with which the Limiter was created.
+// Limits returns the limits that the Limiter was created with.
 func (l *Limiter) Limits() Limits { return l.limits }
 
-// A Request describes a request for a place.
+// A Request describes a request that wants to start.
 type Request struct {
 	// Tokens is an estimate, which is reserved until Place.Leave reports the actual number. A request with more tokens than the
-	// limit per minute waits for a minute of its own.
+	// limit per minute waits until no other request has used tokens within the last minute.
 	Tokens int
-	// Patience is the longest server pause that the request accepts; zero means unlimited.
+	// Patience is how long the request is willing to wait for a pause of the server to end. Zero means unlimited.
 	Patience time.Duration
-	// Waiting is called on the caller's goroutine, once in Every, while the request waits. It may be nil.
+	// Waiting is called on the caller's goroutine, at intervals of Every, while the request is waiting. It may be nil.
 	Waiting func(Wait)
-	Every   time.Duration // default 5 s
+	Every   time.Duration // zero means 5 seconds
 }
 
-// A Wait describes how a request waits.
+// A Wait describes the current state of a waiting request.
 type Wait struct {
-	Reason  string        // such as "at most 60 requests a minute"
-	Ahead   int           // the requests before it in its queue
-	Elapsed time.Duration // since it started to wait
+	Reason  string        // why the request is waiting, such as "at most 60 requests a minute"
+	Ahead   int           // number of requests before it in its queue
+	Elapsed time.Duration // time since it started waiting
 }
 
-// String returns the wait in words.
+// String describes the wait in words.
 func (w Wait) String() string {
 	s := fmt.Sprintf("waiting for %v: %s", w.Elapsed.Round(time.Second), w.Reason)
 	if w.Ahead > 0 {
@@ -65,11 +65,11 @@ func (w Wait) String() string {
 	return s
 }
 
-// A TooLateError reports a request that was not sent because it would have to wait beyond its deadline or its patience, whatever
-// running requests use.
+// A TooLateError reports a request that was not sent because it would have to wait beyond its deadline or its patience, no matter
+// how many tokens the running requests use.
 type TooLateError struct {
 	Reason   string
-	Wait     time.Duration // at least
+	Wait     time.Duration // minimum waiting time
 	Patience time.Duration // the request's Patience; zero if Wait exceeds the context's deadline
 }
 
@@ -87,22 +87,23 @@ func (e *TooLateError) Retryable() bool { return true }
 
 // A Rank determines when the requests of a run start relative to others.
 type Rank struct {
-	// Interactive marks requests that a person waits for. They start before others, see the package comment.
+	// Interactive marks requests that a person is waiting for. They take precedence over others: see the package comment.
 	Interactive bool `json:"interactive,omitempty"`
 	// Tenant is the owner of the run. Tenants take turns: the tenant that was served least recently is next.
 	Tenant string `json:"tenant,omitempty"`
-	// Requests of higher Priority go first. One place in four goes to the request that has waited longest, whatever its priority.
+	// Requests with a higher Priority start first. However, one in four requests that start is the one that has waited longest,
+	// whatever its priority.
 	Priority int `json:"priority,omitempty"`
 }
 
 type rankKey struct{}
 
-// Ranked returns a context whose requests have a rank. Requests of other contexts have the zero Rank.
+// Ranked returns a context whose requests have the given rank. Requests with other contexts have the zero Rank.
 func Ranked(ctx context.Context, r Rank) context.Context {
 	return context.WithValue(ctx, rankKey{}, r)
 }
 
-// RankOf returns the rank of a context's requests.
+// RankOf returns the rank of the requests made with a context.
 func RankOf(ctx context.Context) Rank {
 	r, _ := ctx.Value(rankKey{}).(Rank)
 	return r
@@ -110,8 +111,8 @@ func RankOf(ctx context.Context) Rank {
 
 type watchKey struct{}
 
-// Watch returns a context in which watch is called with the time that a request waited, even if it was then refused. It is not
-// called for requests that need not wait. Several goroutines may call watch at once.
+// Watch returns a context for whose requests watch is called with the time that the request has waited, even if it was then
+// refused. Watch is not called for requests that did not have to wait. It may be called concurrently.
 func Watch(ctx context.Context, watch func(time.Duration)) context.Context {
 	return context.WithValue(ctx, watchKey{}, watch)
 }
@@ -130,8 +131,8 @@ type waiter struct {
 
 type queue []*waiter
 
-// Enter waits until the request may be sent. The caller must call Leave on the place when the request is over. The end of the
-// context ends the wait. The error is the context's cause or a *TooLateError.
+// Enter waits until the request may be sent. The caller must call Leave on the returned place when the request has ended. If ctx
+// is done, Enter stops waiting. The error is the cause of ctx or a *TooLateError.
 func (l *Limiter) Enter(ctx context.Context, r Request) (*Place, error) {
 	w := &waiter{tokens: max(r.Tokens, 0), patience: r.Patience, rank: RankOf(ctx), since: time.Now(), done: make(chan struct{})}
 	if w.rank.Interactive {
@@ -159,7 +160,7 @@ func (l *Limiter) Enter(ctx context.Context, r Request) (*Place, error) {
 	return l.wait(ctx, r, w)
 }
 
-// wait waits until the waiter has a place.
+// wait waits until the waiter may start.
 func (l *Limiter) wait(ctx context.Context, r Request, w *waiter) (*Place, error) {
 	tell := time.NewTicker(cmp.Or(r.Every, 5*time.Second))
 	defer tell.Stop()
@@ -184,7 +185,7 @@ func (l *Limiter) wait(ctx context.Context, r Request, w *waiter) (*Place, error
 	}
 }
 
-// state describes how the waiter waits.
+// state returns the current state of the waiter.
 func (l *Limiter) state(w *waiter) Wait {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -192,30 +193,31 @@ func (l *Limiter) state(w *waiter) Wait {
 	return Wait{Reason: cmp.Or(reason, "others are before it"), Ahead: l.ahead(w), Elapsed: time.Since(w.since)}
 }
 
-// remove removes a waiter that gives up from its queue. The timer may have been set for it, so the queue advances.
+// remove removes a waiter that has given up from its queue, and calls advance, because the timer may have been set for this
+// waiter.
 func (l *Limiter) remove(w *waiter) {
 	l.drop(w)
 	l.advance()
 }
 
-// drop removes a waiter from its queue. The caller must be advance or advance afterwards.
+// drop removes a waiter from its queue. If the caller is not advance, it must call advance afterwards.
 func (l *Limiter) drop(w *waiter) {
 	q := &l.queues[w.class]
 	*q = slices.DeleteFunc(*q, func(other *waiter) bool { return other == w })
 }
 
-// A Place is an admitted request. Its methods may be called on a nil Place.
+// A Place represents a request that has been allowed to start. Its methods may be called on a nil Place.
 type Place struct {
 	limiter  *Limiter
 	number   uint64
-	tokens   int    // reserved
-	spent    *spent // where they are counted
+	tokens   int    // number of reserved tokens
+	spent    *spent // entry that counts the request and its tokens
 	answered bool
 	left     bool
 }
 
-// Leave ends the request. Tokens is its usage; a negative number means that it is unknown, and keeps
-// the estimate. Only the first call counts.
+// Leave ends the request. Tokens is the number of tokens it has used. If that is unknown, pass a negative number to keep the
+// estimate. Only the first call has an effect.
 func (p *Place) Leave(tokens int) {
 	if p == nil {
 		return
@@ -236,7 +238,7 @@ func (p *Place) Leave(tokens int) {
 	l.advance()
 }
 
-// Heard notes the server's limits from its answer to this request.
+// Heard records the limits that the server reported in its response to this request.
 func (p *Place) Heard(a Answer) {
 	if p == nil {
 		return
@@ -249,13 +251,14 @@ func (p *Place) Heard(a Answer) {
 
 // order decides whose turn it is in a queue.
 type order struct {
-	row    int // started in a row before a longer-waiting one
+	row    int // number of requests in a row that have started before one that has waited longer
 	served map[string]uint64
 	clock  uint64
 }
 
-// next returns the waiter whose turn it is, or nil: the highest priority, then the tenant served least recently, then the longest
-// wait. After inRow waiters have passed the longest-waiting one, it is next.
+// next returns the waiter whose turn it is, or nil if the queue is empty. It selects first by highest priority, then by the tenant
+// served least recently, then by the longest wait. When inRow waiters in a row have overtaken the one that has waited longest,
+// that waiter is next.
 func (o *order) next(q queue) *waiter {
 	if len(q) == 0 {
 		return nil
@@ -272,13 +275,13 @@ func (o *order) next(q queue) *waiter {
 	return best
 }
 
-// start notes that a waiter starts, before it leaves the queue.
+// start records that a waiter starts. It must be called before the waiter leaves the queue.
 func (o *order) start(q queue, w *waiter) {
 	if o.row++; q[0] == w {
 		o.row = 0
 	}
 	if o.served == nil || len(o.served) > 1000 && !slices.ContainsFunc(q, func(other *waiter) bool { return other.rank.Tenant != w.rank.Tenant }) {
-		o.served = map[string]uint64{} // no waiter can lose its turn
+		o.served = map[string]uint64{} // all waiters have the same tenant, so none loses its turn
 	}
 	o.clock++
 	o.served[w.rank.Tenant] = o.clock

@@ -2,20 +2,20 @@ package limit
 
 import "time"
 
-// minute counts requests that started within the last minute. A token bucket would admit nearly twice as many in the first
-// minute. Its size is limited, because requests that start within grain of each other share an entry.
+// minute counts the requests that started within the last minute. (A token bucket would admit nearly twice as many in the first
+// minute.) Its size is limited, because requests that start within grain of each other share an entry.
 type minute struct {
-	spent []*spent // the oldest first
+	spent []*spent // oldest first
 }
 
-// grain is the precision: a place is free again at most this long after its minute.
+// grain is the precision: a request stops counting at most this long after its minute has ended.
 const grain = 250 * time.Millisecond
 
 // spent counts requests that started at about the same time.
 type spent struct {
 	from, to         time.Time
 	requests, tokens int
-	reserved         int // the part of tokens estimated for running requests
+	reserved         int // part of tokens that is reserved for running requests
 }
 
 // add counts a request.
@@ -27,7 +27,7 @@ func (m *minute) add(tokens int, now time.Time) *spent {
 	return s
 }
 
-// at returns the entry for now.
+// at returns the entry for requests that start now.
 func (m *minute) at(now time.Time) *spent {
 	m.forget(now)
 	if n := len(m.spent); n > 0 && now.Sub(m.spent[n-1].from) < grain {
@@ -48,8 +48,8 @@ func (m *minute) forget(now time.Time) {
 	m.spent = append(m.spent[:0], m.spent[n:]...)
 }
 
-// settle replaces the estimate of a place by the actual number; a negative number keeps it. An unused reservation is returned to
-// the minute in which the request started; an excess counts from now on.
+// settle replaces a place's estimate with the actual number of tokens. A negative number keeps the estimate. An unused part of the
+// reservation is returned to the entry in which the request started; an excess is counted from now on.
 func (m *minute) settle(p *Place, tokens int, now time.Time) {
 	if p.spent == nil {
 		return
@@ -64,7 +64,7 @@ func (m *minute) settle(p *Place, tokens int, now time.Time) {
 	}
 }
 
-// room returns the time at which the count of the last minute falls to at most this number.
+// room returns the time at which the count over the last minute will have fallen to most or less.
 func (m *minute) room(now time.Time, most int, count func(*spent) int) time.Time {
 	m.forget(now)
 	sum := 0

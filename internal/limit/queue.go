@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// inRow is the maximum number of interactive requests that start in a row while others wait.
+// inRow is the maximum number of interactive requests that start in a row while other requests are waiting.
 const inRow = 3
 
 // next returns the waiter whose turn it is, or nil.
@@ -17,7 +17,7 @@ func (l *Limiter) next() *waiter {
 	return l.order[0].next(l.queues[0])
 }
 
-// advance lets in all requests that may start now, and sets the timer for the next one.
+// advance starts all requests that may start now, and sets the timer for the next one.
 func (l *Limiter) advance() {
 	if l.timer != nil {
 		l.timer.Stop()
@@ -26,7 +26,7 @@ func (l *Limiter) advance() {
 	for w := l.next(); w != nil; w = l.next() {
 		now := time.Now()
 		at, _ := l.mayStart(w.tokens, now, planned)
-		if at.IsZero() { // only after another request has ended
+		if at.IsZero() { // the next one may start only after another request has ended
 			return
 		}
 		if at.After(now) {
@@ -49,7 +49,7 @@ func (l *Limiter) wake(after time.Duration) {
 	})
 }
 
-// start lets the waiter in.
+// start starts the waiter's request.
 func (l *Limiter) start(w *waiter, now time.Time) {
 	l.order[w.class].start(l.queues[w.class], w)
 	l.drop(w)
@@ -68,7 +68,7 @@ func (l *Limiter) start(w *waiter, now time.Time) {
 	close(w.done)
 }
 
-// dismiss ends the wait of all requests whose patience is shorter than the server's pause.
+// dismiss removes all waiters whose patience is shorter than the server's pause.
 func (l *Limiter) dismiss() {
 	pause := time.Until(l.server.until)
 	if pause <= 0 {
@@ -89,16 +89,16 @@ func (l *Limiter) dismiss() {
 	}
 }
 
-// A view is the part of a limit that counts as used.
+// A view determines which part of a limit counts as used.
 type view bool
 
 const (
-	planned view = false // includes reservations of running requests
-	sure    view = true  // without reservations, which may be returned
+	planned view = false // counts the reservations of running requests
+	sure    view = true  // does not count reservations, because they may be returned
 )
 
-// mayStart returns the time at which a request with that many tokens may start if no other does: now, later, or the zero time if
-// another request must end first. The reason explains a delay.
+// mayStart returns the time at which a request with the given number of tokens may start, provided that no other request starts
+// before: now, a later time, or the zero time if a running request must end first. If there is a delay, the reason explains it.
 func (l *Limiter) mayStart(tokens int, now time.Time, used view) (at time.Time, reason string) {
 	at = now
 	later := func(t time.Time, why string) {
@@ -127,7 +127,7 @@ func (l *Limiter) mayStart(tokens int, now time.Time, used view) (at time.Time, 
 // ahead returns the number of requests before the waiter in its queue.
 func (l *Limiter) ahead(w *waiter) int { return max(slices.Index(l.queues[w.class], w), 0) }
 
-// earliest returns a time before which the waiter cannot start, with the reason.
+// earliest returns a time before which the waiter cannot start, and the reason.
 func (l *Limiter) earliest(w *waiter) (time.Time, string) {
 	now := time.Now()
 	at, reason := l.mayStart(w.tokens, now, sure)

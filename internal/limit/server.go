@@ -3,50 +3,50 @@ package limit
 import "time"
 
 const (
-	// maxPause is the longest time for which a server can stop all requests.
+	// maxPause is the maximum time for which a server can make all requests wait.
 	maxPause = 24 * time.Hour
-	// slowAnswer is the time after which a request counts as accepted: refusals are faster than answers.
+	// slowAnswer is the time after which a request without a response counts as accepted, because refusals arrive faster than
+	// answers.
 	slowAnswer = 5 * time.Second
 )
 
-// An Answer is a server's statement about its limits. The zero value states nothing.
+// An Answer contains what a server's response says about its limits. The zero Answer says nothing.
 type Answer struct {
-	// Refused says that the request was refused because of its rate. All requests wait for
-	// Pause.
+	// Refused means that the request was refused because the rate was too high. All requests then wait for Pause.
 	Refused bool
 	Pause   time.Duration
-	// Requests and Tokens are the amounts that the server accepts until it renews them.
+	// Requests and Tokens are the remaining quotas that the server accepts until it renews them.
 	Requests, Tokens Quota
 }
 
-// A Quota is the remainder of a limit until a time. It is unknown if Until is zero.
+// A Quota is the amount of a limit that is left until the limit is renewed. It is unknown if Until is zero.
 type Quota struct {
 	Left  int
 	Until time.Time
 }
 
-// server keeps a server's statement about its limits.
+// server records what a server has said about its limits.
 type server struct {
-	until            time.Time // nothing is sent before
-	reason           string    // of until
-	requests, tokens quota     // less the requests that it may not include
-	careful          bool      // after a pause, until a request is accepted
-	probe            *Place    // goes first while careful
-	others           time.Time // when others follow even without an answer to the probe
+	until            time.Time // no request is sent before this time
+	reason           string    // reason for until
+	requests, tokens quota     // remaining quotas, reduced by requests that the server may not have counted yet
+	careful          bool      // true after a pause, until a request has been accepted
+	probe            *Place    // the single request that is sent while careful
+	others           time.Time // when other requests follow even if the probe has no response yet
 
-	sent       uint64 // numbers the requests
-	latest     uint64 // the number of the latest request whose answer was heard
+	sent       uint64 // number of the last request that was sent
+	latest     uint64 // highest number of a request whose response has been recorded
 	unanswered struct{ requests, tokens int }
 }
 
-// A quota remembers whether it made a request wait.
+// A quota is a Quota that records whether a request had to wait for it.
 type quota struct {
 	Quota
 	blocked bool
 }
 
-// heard notes the answer to the request of a place. The answer to the latest request counts, less requests that the server may
-// not have counted yet.
+// heard records the response to a place's request. Only the response to the latest request counts. Its quotas are reduced by the
+// requests that the server may not have counted yet.
 func (s *server) heard(p *Place, a Answer, now time.Time) {
 	s.answered(p)
 	if p == s.probe {
@@ -74,7 +74,7 @@ func (s *server) heard(p *Place, a Answer, now time.Time) {
 	}
 }
 
-// stop lets no request start before a time, and then only one at first.
+// stop prevents requests from starting before until, and then lets only one start at first.
 func (s *server) stop(until time.Time, reason string, now time.Time) {
 	if latest := now.Add(maxPause); until.After(latest) {
 		until = latest
@@ -85,7 +85,7 @@ func (s *server) stop(until time.Time, reason string, now time.Time) {
 	}
 }
 
-// started notes that a request is sent.
+// started records that a request is being sent.
 func (s *server) started(p *Place, now time.Time) {
 	if s.careful {
 		s.probe, s.others = p, now.Add(slowAnswer)
@@ -98,7 +98,7 @@ func (s *server) started(p *Place, now time.Time) {
 	s.unanswered.tokens += p.tokens
 }
 
-// answered notes that a request has an answer or never will.
+// answered records that a request has a response, or will never have one.
 func (s *server) answered(p *Place) {
 	if p.answered {
 		return
@@ -108,8 +108,8 @@ func (s *server) answered(p *Place) {
 	s.unanswered.tokens -= p.tokens
 }
 
-// mayStart returns the earliest start of a request. After a quota that made requests wait, one request goes first, because the
-// new quota is unknown.
+// mayStart returns the earliest time at which a request may start. If requests had to wait for a quota to be renewed, a single
+// request is sent first, because the new quota is unknown.
 func (s *server) mayStart(tokens int, now time.Time, used view) (time.Time, string) {
 	at, reason := s.until, s.reason
 	if s.probe != nil && !s.others.After(now) {
@@ -121,11 +121,11 @@ func (s *server) mayStart(tokens int, now time.Time, used view) (time.Time, stri
 	for _, q := range []struct {
 		of     *quota
 		need   int
-		back   int // may not have been counted by the server
+		back   int // amount that the server may not have counted yet
 		reason string
 	}{{&s.requests, 1, s.unanswered.requests, "the server accepts no more requests"}, {&s.tokens, tokens, s.unanswered.tokens, "the server accepts fewer tokens than the request has"}} {
 		switch {
-		case !q.of.Until.After(now): // it was renewed
+		case !q.of.Until.After(now): // the quota has been renewed
 			s.careful = s.careful || q.of.blocked
 			q.of.blocked = false
 		case used == sure && q.of.Left+q.back >= q.need:

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// WithTimeout is like context.WithTimeoutCause, but does not count the time during which a request of the context waits for a
-// Limiter. The context has no deadline of its own.
+// WithTimeout is like context.WithTimeoutCause, but does not count the time during which a request with the context is waiting for
+// a Limiter. The new context has no deadline of its own.
 func WithTimeout(ctx context.Context, timeout time.Duration, cause error) (context.Context, context.CancelFunc) {
 	outer, _ := ctx.Value(clockKey{}).(*clock)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -24,18 +24,18 @@ func WithTimeout(ctx context.Context, timeout time.Duration, cause error) (conte
 
 type clockKey struct{}
 
-// A clock is a timeout that stops while requests wait.
+// A clock is a timeout that is paused while requests are waiting.
 type clock struct {
 	outer   *clock
 	mu      sync.Mutex
 	timer   *time.Timer
-	left    time.Duration // from since on
+	left    time.Duration // remaining time, measured from since
 	since   time.Time
 	waiting int
 	over    bool
 }
 
-// pause stops the timeouts of the context until the returned function is called.
+// pause pauses the timeouts of the context until the returned function is called.
 func pause(ctx context.Context) (resume func()) {
 	inner, _ := ctx.Value(clockKey{}).(*clock)
 	for c := inner; c != nil; c = c.outer {

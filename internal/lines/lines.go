@@ -10,22 +10,23 @@ import (
 )
 
 const (
-	Max        = 64 << 20  // bytes of a line
-	readBuffer = 256 << 10 // bytes
+	Max        = 64 << 20  // maximum size of a line in bytes
+	readBuffer = 256 << 10 // size in bytes
 )
 
 // A Line is one line of a file, without its newline. The text is valid until the next line is read.
 type Line struct {
-	Number int // from 1
+	Number int // line number, from 1
 	Text   []byte
-	Fault  string // why there is no text: the line is too long
+	Fault  string // why Text is missing: the line is too long
 }
 
-// Read yields the lines that are not blank, and finally the reader's error, if any. It keeps at most limit bytes of a line.
+// Read yields all lines that are not blank, and last the reader's error, if any. It reads at most limit bytes of a line into
+// memory.
 func Read(r io.Reader, limit int) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		br := bufio.NewReaderSize(r, readBuffer)
-		var long []byte // a line that does not fit br's buffer
+		var long []byte // buffer for lines that are too long for br's buffer
 		for n := 1; ; n++ {
 			text, err := br.ReadSlice('\n')
 			size := len(text)
@@ -53,8 +54,8 @@ func Read(r io.Reader, limit int) iter.Seq2[Line, error] {
 	}
 }
 
-// readLong reads the rest of a line that starts with head. It keeps at most limit bytes,
-// and returns the number of bytes of the line.
+// readLong reads the rest of a line that starts with head. It keeps at most limit bytes of the line, and returns the line's full
+// size.
 func readLong(br *bufio.Reader, head []byte, limit int) (text []byte, size int, err error) {
 	text, size, err = head, len(head), bufio.ErrBufferFull
 	for err == bufio.ErrBufferFull {

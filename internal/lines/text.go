@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// Cut returns the first n characters of s, followed by … if there are more.
+// Cut returns the first n characters of s, followed by "…" if s has more.
 func Cut(s string, n int) string {
 	for i := range s {
 		if n == 0 {
@@ -17,8 +17,7 @@ func Cut(s string, n int) string {
 	return s
 }
 
-// Printable returns s with every character escaped that would break the line or control
-// the terminal.
+// Printable returns s with all characters escaped that would break the line or control the terminal.
 func Printable(s string) string {
 	clean := func(r rune) bool { return r != unicode.ReplacementChar && strconv.IsPrint(r) }
 	if strings.IndexFunc(s, func(r rune) bool { return !clean(r) }) < 0 {
@@ -36,8 +35,8 @@ func Printable(s string) string {
 	return b.String()
 }
 
-// Preview returns the first n characters of s as one printable line, with runs
-// of white space as one space.
+// Preview returns the first n characters of s as one printable line, in which each run of white space is replaced by a single
+// space.
 func Preview(s string, n int) string {
 	var b strings.Builder
 	for word := range strings.FieldsSeq(s) {
@@ -45,7 +44,7 @@ func Preview(s string, n int) string {
 			b.WriteByte(' ')
 		}
 		b.WriteString(word)
-		if b.Len() > n*4 { // bytes: enough for n characters
+		if b.Len() > n*4 { // this many bytes are enough for n characters
 			break
 		}
 	}

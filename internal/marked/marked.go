@@ -1,5 +1,5 @@
-// Package marked lets agents, calls and configurations use a policy for marked text, such as one of package x/marks, without
-// linking it. Without a policy nothing has a mark.
+// Package marked lets agents, calls and configurations apply a policy for marked text, such as a policy of package x/marks,
+// without linking that package. Without a policy no text has a mark.
 package marked
 
 import (
@@ -15,36 +15,36 @@ type Policy = interface {
 	Narrow(ctx context.Context, granted []string) []string
 }
 
-// A Set is a set of marks of one policy.
+// A Set is a set of marks that a policy defines.
 type Set uint64
 
-// A Place has a policy's marks at the point where a body runs.
+// A Place represents the marks, according to a policy, at the point where a body runs.
 type Place interface {
-	// Check returns why the body must not run p.
+	// Check returns findings that explain why the body must not run p.
 	Check(ctx context.Context, p stone.Ashlar, g stone.Given) stone.Findings
-	// Brought returns the marks of a tool's or capability's results. Effects that are nil are unknown: then results have
-	// all marks. P is the pipeline that answers, if one does.
+	// Brought returns the marks of the results of a tool or capability. If effects is nil, the effects are unknown, so the results
+	// have all marks. P is the pipeline that produces the results, if there is one.
 	Brought(name string, effects []string, p stone.Ashlar) Set
-	// With returns a context in which the body also works with text that has the marks.
+	// With returns a context for a body that also works with text that has the given marks.
 	With(ctx context.Context, s Set) context.Context
-	// Admit returns the context in which a tool runs, and the reason why the tool must not get the text that the body works with,
-	// or "" if it may. Asks means that a person may allow the call anyway. Arguments is the schema of the tool's arguments. P is
-	// the pipeline that runs, if one does, and in the type of the node with its arguments.
+	// Admit returns the context in which a tool may run, and the reason why the tool must not receive the text that the body works
+	// with, or "" if it may receive it. Asks means that a person can allow the call anyway. Arguments is the schema of the tool's
+	// arguments. If the tool is a pipeline, p is the pipeline, and in is the type of the node that contains its arguments.
 	Admit(ctx context.Context, name string, effects []string, arguments json.RawMessage, p stone.Ashlar, in string) (within context.Context, refusal string, asks bool)
 }
 
 type key struct{}
 
-// At returns a context for the bodies at a place.
+// At returns a context for bodies that run at a place.
 func At(ctx context.Context, p Place) context.Context { return context.WithValue(ctx, key{}, p) }
 
-// In returns the place of ctx, or nil without a policy.
+// In returns the Place in ctx, or nil if there is no policy.
 func In(ctx context.Context) Place {
 	p, _ := ctx.Value(key{}).(Place)
 	return p
 }
 
-// Check calls the method of ctx's place.
+// Check calls the method of the Place in ctx.
 func Check(ctx context.Context, p stone.Ashlar, g stone.Given) stone.Findings {
 	if at := In(ctx); at != nil {
 		return at.Check(ctx, p, g)
@@ -52,7 +52,7 @@ func Check(ctx context.Context, p stone.Ashlar, g stone.Given) stone.Findings {
 	return nil
 }
 
-// Brought calls the method of ctx's place.
+// Brought calls the method of the Place in ctx.
 func Brought(ctx context.Context, name string, effects []string, p stone.Ashlar) Set {
 	if at := In(ctx); at != nil {
 		return at.Brought(name, effects, p)
@@ -60,7 +60,7 @@ func Brought(ctx context.Context, name string, effects []string, p stone.Ashlar)
 	return 0
 }
 
-// With calls the method of ctx's place.
+// With calls the method of the Place in ctx.
 func With(ctx context.Context, s Set) context.Context {
 	if at := In(ctx); at != nil && s != 0 {
 		return at.With(ctx, s)
@@ -68,7 +68,7 @@ func With(ctx context.Context, s Set) context.Context {
 	return ctx
 }
 
-// Admit calls the method of ctx's place.
+// Admit calls the method of the Place in ctx.
 func Admit(ctx context.Context, name string, effects []string, arguments json.RawMessage, p stone.Ashlar, in string) (within context.Context, refusal string, asks bool) {
 	if at := In(ctx); at != nil {
 		return at.Admit(ctx, name, effects, arguments, p, in)

@@ -1,4 +1,4 @@
-// Package money prints amounts of money in USD.
+// Package money formats amounts of money in USD.
 package money
 
 import (
@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// USD formats a cost; zero is "". "~" marks an estimate. A cost below a cent has two significant digits, since many calls cost so
-// little.
+// USD formats a cost. Zero is formatted as "", and an estimate is marked with "~". A cost below a cent is written with two
+// significant digits, because many calls cost so little.
 func USD(usd float64, estimated bool) string {
 	if math.Abs(usd) < least {
 		return ""
@@ -19,10 +19,10 @@ func USD(usd float64, estimated bool) string {
 	return text
 }
 
-// least is the smallest cost that is printed: a smaller amount is the rounding error of a sum.
+// least is the smallest cost that is printed. Smaller amounts are rounding errors of sums.
 const least = 1e-12
 
-// digits returns the number of digits after the point.
+// digits returns the number of digits to print after the decimal point.
 func digits(usd float64) int {
 	switch {
 	case usd >= 1:
@@ -33,7 +33,7 @@ func digits(usd float64) int {
 	return 1 - int(math.Floor(math.Log10(usd)))
 }
 
-// Signed prints the difference of two costs.
+// Signed formats the difference between two costs, with a sign.
 func Signed(usd float64) string {
 	text := USD(usd, false)
 	switch {
@@ -57,7 +57,7 @@ func Cost(usd float64, estimated bool, possible float64) string {
 	return known + ", possibly " + more + " more"
 }
 
-// Exact prints a configured amount, such as a limit or a price, without rounding.
+// Exact formats a configured amount, such as a limit or a price, without rounding.
 func Exact(usd float64) string { return strconv.FormatFloat(usd, 'f', -1, 64) }
 
 // Enough rounds an amount up to two significant digits.

@@ -1,5 +1,5 @@
-// Package owed describes data that a journal keeps for a run besides its records, until the run is removed: the batches in which
-// its requests wait, its receivers of notices, and the notices still to be sent.
+// Package owed describes data that a journal keeps for a run in addition to its records, until the run is removed: the batches
+// with the run's requests, the receivers of notices about the run, and the notices that are still to be sent.
 package owed
 
 import (
@@ -12,28 +12,29 @@ import (
 	"github.com/stonelayer/stone/budget"
 )
 
-// A Store is implemented by every journal of this module. Its methods may be called by several goroutines.
+// A Store is implemented by every journal in this module. Its methods are safe for concurrent use.
 type Store interface {
-	// Batches returns the batches of a run in the order in which they were noted.
+	// Batches returns the batches of a run in the order in which they were recorded.
 	Batches(ctx context.Context, run string) ([]Batch, error)
-	// PutBatch notes a batch of a run that this journal holds, or replaces the one with its number.
+	// PutBatch records a batch of a run that this journal holds, replacing any batch with the same number.
 	PutBatch(ctx context.Context, run string, b Batch) error
-	// Receivers returns the receivers of a run, by name.
+	// Receivers returns the receivers of a run, sorted by name.
 	Receivers(ctx context.Context, run string) ([]Receiver, error)
-	// PutReceiver adds a receiver of a run, or replaces the one with its name. If the run has ended or is waiting, the receiver
-	// is owed a notice about that at once. It returns ErrFull, or the error of an unknown run.
+	// PutReceiver adds a receiver of a run, replacing any receiver with the same name. If the run has ended or is waiting, a
+	// notice about that is immediately added for the receiver. The error is ErrFull, or the error for an unknown run.
 	PutReceiver(ctx context.Context, run string, r Receiver) error
-	// DropReceiver removes a receiver of a run with its notices.
+	// DropReceiver removes a receiver of a run together with its notices.
 	DropReceiver(ctx context.Context, run, name string) error
-	// Due returns up to most notices whose next attempt is due, longest waiting first, except for the receivers in but. A notice
-	// due later than LongestPause counts as due: the clock was set back.
+	// Due returns up to most notices whose next attempt is due, beginning with the one that has been due longest. It omits notices
+	// for the receivers in but. A notice that is due more than LongestPause in the future counts as due, because the clock must
+	// have been set back.
 	Due(ctx context.Context, at time.Time, but []string, most int) ([]Notice, error)
-	// PutNotice replaces a notice if it still has the given number of tries, and reports whether it had: of several servers, only
-	// one succeeds.
+	// PutNotice replaces a notice if it still has the given number of tries, and reports whether it did so. If several servers try
+	// to replace it, only one succeeds.
 	PutNotice(ctx context.Context, n Notice, tries int) (bool, error)
 }
 
-// ErrFull means that a run has MostReceivers.
+// ErrFull means that a run already has MostReceivers receivers.
 var ErrFull = errors.New("the run has as many receivers as it may have: remove one")
 
 const (
@@ -43,69 +44,69 @@ const (
 	LongestPause = time.Hour
 )
 
-// A Batch contains requests of a run at a provider.
+// A Batch is a batch at a provider that contains requests of a run.
 type Batch struct {
-	Number   int       `json:"n"` // from 1
+	Number   int       `json:"n"` // number of the batch in the run, from 1
 	Name     string    `json:"name"`
 	Provider string    `json:"provider"`
-	URL      string    `json:"url"` // where its requests would be sent
+	URL      string    `json:"url"` // URL that the requests would otherwise be sent to
 	Noted    time.Time `json:"noted"`
-	ID       string    `json:"id,omitempty"` // at the provider; empty if that is not known
+	ID       string    `json:"id,omitempty"` // ID at the provider; empty if not known
 	State    State     `json:"state"`
 	// Keys are the keys of the requests that the run still needs.
 	Keys []string `json:"keys,omitempty"`
-	// Lost are the requests without an answer, and Why is how the batch ended.
+	// Lost are the keys of the requests that have no answer, and Why says how the batch ended.
 	Lost []string `json:"lost,omitempty"`
 	Why  string   `json:"why,omitempty"`
-	// Dropped means that this program canceled the batch, Canceled that somebody else did, and Refused that the provider accepted
-	// the batch but processed none of its requests.
+	// Dropped means that this program canceled the batch, Canceled that it was canceled by someone else, and Refused that the
+	// provider accepted the batch but processed none of its requests.
 	Dropped  bool `json:"dropped,omitempty"`
 	Canceled bool `json:"canceled,omitempty"`
 	Refused  bool `json:"refused,omitempty"`
-	// Estimate is the highest cost of its requests, until their answers are read.
+	// Estimate is the maximum cost of the requests. It is zero once the answers have been read.
 	Estimate budget.Amount `json:"estimate,omitzero"`
 }
 
-// A State of a batch.
+// A State is the state of a batch.
 type State string
 
 // The states of a batch.
 const (
-	Making State = "making" // it may have been created
+	Making State = "making" // it may have been created at the provider
 	Made   State = "made"
-	Ended  State = "ended" // its answers were read, or it has none
+	Ended  State = "ended" // its answers have been read, or there are none
 )
 
-// A Receiver gets the notices about one run.
+// A Receiver receives the notices about one run.
 type Receiver struct {
-	Name  string `json:"name"`  // at its run
-	Bound string `json:"bound"` // receivers with the same Bound, such as one address, share connections and backoff
+	Name  string `json:"name"`  // name of the receiver, unique within the run
+	Bound string `json:"bound"` // receivers with the same Bound, such as the same address, share connections and backoff
 	Data  []byte `json:"data"`  // data for sending, including secrets
 }
 
-// A Notice is owed to a receiver, about one event of a run.
+// A Notice tells a receiver about an event of a run.
 type Notice struct {
-	Receiver string // the name of a webhook, or the Bound of a receiver of the run
+	Receiver string // name of a webhook, or Bound of a receiver of the run
 	Run      string
 	Event    string // see Stopped and Asked
-	Name     string // of the receiver at the run; empty for a webhook
+	Name     string // name of the receiver within the run; empty for a webhook
 	At       time.Time
-	Next     time.Time // zero if nothing is owed any more
+	Next     time.Time // time of the next attempt; zero if the notice need not be sent any more
 	Tries    int
-	Body     []byte // from the first attempt on
+	Body     []byte // set from the first attempt on
 }
 
-// Stopped is the event of a run that has ended in a state or is waiting.
+// Stopped returns the event for a run that has ended or is waiting, in the given state.
 func Stopped(state string, at time.Time) string {
 	return fmt.Sprintf("run.%s %d", state, at.UnixNano())
 }
 
-// Asked is a question's event; a new problem with the answer makes it a new event.
+// Asked returns the event for a question. If the answer is rejected with a new problem, this is a new event.
 func Asked(path, problem string, at time.Time) string {
 	return fmt.Sprintf("question.asked %d %q %q", at.UnixNano(), path, problem)
 }
 
-// Type is the event type of the notice, such as "run.done".
+// Type returns the event type of the notice, such as "run.done".
 func (n Notice) Type() string {
 	kind, _, _ := strings.Cut(n.Event, " ")
 	return kind

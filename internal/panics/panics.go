@@ -1,4 +1,4 @@
-// Package panics locates panics.
+// Package panics finds out where a panic occurred.
 package panics
 
 import (
@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// Place returns "file:line" of the code whose panic is being recovered, or "" if it is
-// unknown. Call it from the deferred function that recovers, or from a function that it
-// calls.
+// Place returns the "file:line" of the panic that is being recovered, or "" if it is unknown. It must be called by the deferred
+// function that recovers, or by a function called from there.
 func Place() string {
 	pcs := make([]uintptr, 32)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])

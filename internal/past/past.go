@@ -1,6 +1,6 @@
-// Package past lets a run reuse an earlier run's answers from models, capabilities, tools and people. A journal notes each step's
-// request in its record. If the context has an earlier run, a step with the same request ends before it sends the request, and
-// the journal records the earlier result instead.
+// Package past lets a run reuse the answers that models, capabilities, tools and people gave in an earlier run. A journal stores
+// each step's request in its record. If the context has an earlier run, a step that is about to send a request that is also
+// recorded there ends before it does so, and the journal records the earlier result instead.
 package past
 
 import (
@@ -23,46 +23,46 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Kinds of failure of a run that its earlier run cannot answer.
+// Failure kinds of a run that needs something that the earlier run does not contain.
 const (
-	NeedsPerson kind.Kind = "needs-person" // it asks a question that nobody has answered
-	NeedsEffect kind.Kind = "needs-effect" // it would have an effect that is not granted
+	NeedsPerson kind.Kind = "needs-person" // the run asks a question that has no earlier answer
+	NeedsEffect kind.Kind = "needs-effect" // the run would have an effect that is not granted
 )
 
 // A Source reads the records of an earlier run.
 type Source interface {
-	// Step returns the nth result, from 0, of a step that made the request; nil if there are fewer.
+	// Step returns the nth recorded result for a request, counted from 0, or nil if there are not as many.
 	Step(ctx context.Context, request string, nth int) (*step.Record, error)
-	// Leaf returns the node made by the leaf at a path if the digest of its inputs is the same; nil otherwise.
+	// Leaf returns the node created by the leaf at path, or nil if same reports that the leaf's inputs are different.
 	Leaf(ctx context.Context, path string, same func(dag.DAG) bool) (*dag.Node, error)
-	// Person returns the answer to a version of a question, and whether there is one.
+	// Person returns the answer to the question with the given version, and reports whether there is one.
 	Person(ctx context.Context, version string) (a ask.Answer, known bool, err error)
 }
 
-// A Run is an earlier run that answers what runs below a path.
+// A Run is an earlier run that answers the requests of steps below a path.
 type Run struct {
 	Source
 	ID    string
-	Under string   // this run's path that replaces the start of the earlier run's paths
-	Grant []string // effects that a step may have although no record answers it
+	Under string   // path in this run that corresponds to the root path of the earlier run
+	Grant []string // effects that a step may have if the earlier run has no answer for it
 
 	mu      sync.Mutex
-	taken   map[string]int // by request
+	taken   map[string]int // number of results taken so far, by request
 	counts  Counts
 	stopped error
 }
 
-// Counts are the requests of a run to models and capabilities.
+// Counts counts the requests of a run to models and capabilities.
 type Counts struct {
 	Requests int `json:"requests,omitempty"`
-	New      int `json:"new,omitempty"` // requests that the earlier run did not make
-	// USD is the earlier cost of the other requests.
+	New      int `json:"new,omitempty"` // requests that are not in the earlier run
+	// USD is what the other requests cost in the earlier run.
 	USD float64 `json:"usd,omitempty"`
 }
 
 type runKey struct{}
 
-// With returns a context with an earlier run.
+// With returns a context with the earlier run r.
 func With(ctx context.Context, r *Run) context.Context { return context.WithValue(ctx, runKey{}, r) }
 
 // Of returns the earlier run of a context, or nil.
@@ -71,7 +71,7 @@ func Of(ctx context.Context) *Run {
 	return r
 }
 
-// Counts returns the requests so far, and why the run cannot continue. A nil Run has none.
+// Counts returns the counts so far. The error says why the run cannot continue. For a nil Run, both are zero.
 func (r *Run) Counts() (Counts, error) {
 	if r == nil {
 		return Counts{}, nil
@@ -81,7 +81,7 @@ func (r *Run) Counts() (Counts, error) {
 	return r.counts, r.stopped
 }
 
-// An Exchange is a step's request. A journal puts it into the body's context.
+// An Exchange holds the request of a step. A journal puts it into the context of the step's body.
 type Exchange struct {
 	request string
 	found   *step.Record
@@ -89,16 +89,16 @@ type Exchange struct {
 
 type exchangeKey struct{}
 
-// Noting returns the context of a body that writes to the exchange.
+// Noting returns the context for a body whose request is to be recorded in the exchange.
 func Noting(ctx context.Context, x *Exchange) context.Context {
 	return context.WithValue(ctx, exchangeKey{}, x)
 }
 
-// errTaken ends a body whose result is taken from an earlier run.
+// errTaken is the error with which a body ends if its result is taken from an earlier run.
 var errTaken = errors.New("the answer is taken from an earlier run")
 
-// Ask must be called by the body of a step before it sends a request that costs something or has effects. The body must end with
-// its error.
+// Ask must be called by the body of a step before it sends a request that costs something or has effects. If Ask returns an error,
+// the body must end with that error.
 func Ask(ctx context.Context, effects []string, request ...any) error {
 	x, _ := ctx.Value(exchangeKey{}).(*Exchange)
 	if x == nil {
@@ -108,7 +108,7 @@ func Ask(ctx context.Context, effects []string, request ...any) error {
 	enc := json.NewEncoder(h)
 	for _, part := range request {
 		if err := enc.Encode(part); err != nil {
-			return nil // the request could not be recorded either
+			return nil // such a request could not be recorded either
 		}
 	}
 	x.request = hex.EncodeToString(h.Sum(nil)[:16])
@@ -126,18 +126,19 @@ func Ask(ctx context.Context, effects []string, request ...any) error {
 	return r.Allow(effects)
 }
 
-// Taken reports whether the result of the step whose body has the context is taken from an earlier run.
+// Taken reports whether the result of the current step is taken from an earlier run.
 func Taken(ctx context.Context) bool {
 	x, _ := ctx.Value(exchangeKey{}).(*Exchange)
 	return x != nil && x.found != nil
 }
 
-// take returns the next result of a request, or nil if there is none. Concurrent equal requests get different results.
+// take returns the next recorded result for a request, or nil if there is none. Equal requests receive different results, even if
+// they are concurrent.
 func (r *Run) take(ctx context.Context, request string) (*step.Record, error) {
 	return r.Step(ctx, request, r.note(request))
 }
 
-// note counts a request, and returns how often it was counted before.
+// note counts a request, and returns how many times it was counted before.
 func (r *Run) note(request string) (before int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,7 +150,7 @@ func (r *Run) note(request string) (before int) {
 	return before
 }
 
-// Allow returns an error if a step with the effects must not run. Reading files is always allowed.
+// Allow returns an error if a step with the given effects must not run. Reading files is always allowed.
 func (r *Run) Allow(effects []string) error {
 	if _, err := r.Counts(); err != nil {
 		return err
@@ -161,7 +162,7 @@ func (r *Run) Allow(effects []string) error {
 	return nil
 }
 
-// lacking is the error of a step that the earlier run cannot answer.
+// lacking is the error of a step for which the earlier run has no answer.
 type lacking struct {
 	kind kind.Kind
 	why  string
@@ -171,7 +172,8 @@ func (e *lacking) Error() string       { return e.why }
 func (e *lacking) FailureKind() string { return string(e.kind) }
 func (e *lacking) Retryable() bool     { return false }
 
-// Note adds a step's request to its record, or replaces the record by the earlier one and returns true.
+// Note adds the step's request to its record. If the result is taken from an earlier run, Note instead replaces the record with
+// the earlier one and returns true.
 func (x *Exchange) Note(rec *step.Record) (taken bool) {
 	if x.found != nil {
 		*rec = *x.found
@@ -186,7 +188,7 @@ func (x *Exchange) Note(rec *step.Record) (taken bool) {
 	return false
 }
 
-// Settle counts a step that has its result, whichever process computed it. Paid means that the step draws on an account.
+// Settle counts a step that has a result, whichever process computed it. Paid means that the step draws on an account.
 func Settle(ctx context.Context, rec step.Record, paid bool) {
 	request := rec.Meta[terms.Request]
 	lacks := rec.Failure != nil && (rec.Failure.Kind == NeedsPerson || rec.Failure.Kind == NeedsEffect)
@@ -218,7 +220,8 @@ func Settle(ctx context.Context, rec step.Record, paid bool) {
 	}
 }
 
-// LeafAt returns the node that a leaf with effects made from the same nodes, or nil if the leaf has to run. Path is in this run.
+// LeafAt returns the node that a leaf with effects created from the same nodes in the earlier run, or nil if the leaf must run.
+// The path is a path in this run.
 func (r *Run) LeafAt(ctx context.Context, path string, effects []string, same func(dag.DAG) bool) (*dag.Node, error) {
 	n, err := r.Leaf(ctx, strings.TrimPrefix(path, r.Under+"/"), same)
 	switch {
@@ -230,8 +233,8 @@ func (r *Run) LeafAt(ctx context.Context, path string, effects []string, same fu
 	return nil, r.Allow(effects)
 }
 
-// Asking returns a frontend that answers questions as people did in the context's earlier run, and passes other questions to
-// next. It returns next if the context has no recorded runs.
+// Asking returns a frontend that gives the same answers as people did in the context's earlier run, and passes all other questions
+// to next. It returns next if the context has no recorded runs.
 func Asking(ctx context.Context, next ask.Frontend) ask.Frontend {
 	if RunsOf(ctx) == nil {
 		return next

@@ -8,11 +8,11 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// Runs are recorded runs that become the cases of an evaluation.
+// Runs are recorded runs to be used as the cases of an evaluation.
 type Runs interface {
-	// Each yields the runs, the newest first. An error is yielded last.
+	// Each yields the runs, newest first. An error is yielded last.
 	Each(ctx context.Context) iter.Seq2[Case, error]
-	// Open returns the run that answers a case.
+	// Open returns the recorded run that answers the requests of a case.
 	Open(ctx context.Context, id string) (*Run, error)
 	// Result returns a run's result.
 	Result(ctx context.Context, id string) (Result, error)
@@ -21,14 +21,14 @@ type Runs interface {
 // A Case is a recorded run.
 type Case struct {
 	Run     string
-	Skipped string                                           // why it cannot be a case, or ""
-	Inputs  map[string][]json.RawMessage                     // contents by type
-	Column  func(name string) (json.RawMessage, bool, error) // the accepted result, a node or a label
+	Skipped string                                           // why the run cannot be a case, or ""
+	Inputs  map[string][]json.RawMessage                     // contents of the input's nodes, by type
+	Column  func(name string) (json.RawMessage, bool, error) // returns the accepted result, a node or a label
 }
 
-// A Result is a recorded run's input and result.
+// A Result contains the input and the result of a recorded run.
 type Result struct {
-	Input, DAG dag.DAG // of which the second extends the first
+	Input, DAG dag.DAG // DAG extends Input
 	USD        float64
 	Tokens     int
 	Seconds    float64

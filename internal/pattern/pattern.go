@@ -1,9 +1,9 @@
-// Package pattern matches regular expressions that come from plans, schemas and servers. Package regexp takes time proportional
-// to the size of the program times the length of the text, and cannot be interrupted. This package limits both, and a context can
-// end a match.
+// Package pattern matches regular expressions that come from plans, schemas and servers. Package regexp takes time proportional to
+// the size of the compiled pattern times the length of the text, and cannot be interrupted. This package limits that product, and
+// a match can be canceled with a context.
 //
-// Patterns of JSON Schema are ECMA-262. Patterns that package regexp cannot compile, such as look-ahead, are matched by a
-// backtracking engine with a time limit.
+// Patterns in JSON Schema are ECMA-262 regular expressions. Those that package regexp cannot compile, such as look-ahead, are
+// matched by a backtracking engine with a time limit.
 package pattern
 
 import (
@@ -20,21 +20,22 @@ import (
 )
 
 const (
-	// maxSize is the largest number of instructions of a compiled pattern.
+	// maxSize is the maximum number of instructions in a compiled pattern.
 	maxSize = 10_000
-	// maxWork limits the product of instructions and runes in one match: at worst, about half a minute on one core.
+	// maxWork limits the product of instructions and runes in one match. At worst, such a match takes about half a minute on one
+	// core.
 	maxWork = 1 << 30
-	// atOnce is the work done without checking the context.
+	// atOnce is the maximum work of a match that does not check the context.
 	atOnce = 1 << 20
 	// every is the number of runes after which a long match checks the context.
 	every = 1 << 8
 )
 
-// A Pattern is a regular expression, safe for concurrent use.
+// A Pattern is a compiled regular expression. It is safe for concurrent use.
 type Pattern struct {
 	compiled *regexp.Regexp
 	size     int
-	ecma     *regexp2.Regexp // in place of compiled
+	ecma     *regexp2.Regexp // used instead of compiled if set
 }
 
 // Compile compiles a pattern. A pattern with more than 10,000 instructions is an error.
@@ -57,22 +58,22 @@ func Compile(text string) (*Pattern, error) {
 	return &Pattern{compiled: compiled, size: len(prog.Inst)}, nil
 }
 
-// Limits for a pattern that needs the backtracking engine: the size of its text in bytes, the size of the text to match, and the
-// duration of a match.
+// Limits for a pattern that needs the backtracking engine: the size of the pattern's text and of the text to match, in bytes, and
+// the duration of a match.
 const (
 	maxECMA     = 4 << 10
 	maxECMAText = 1 << 20
 	maxECMATime = time.Second
 )
 
-// MaxBacktracking is the maximum time of a match that backtracks. Callers that match many texts of one value must limit their
-// total time.
+// MaxBacktracking is the maximum duration of a match by the backtracking engine. Callers that match many texts within one value
+// must limit the total time.
 const MaxBacktracking = maxECMATime
 
 // Backtracks reports whether a match may take exponential time.
 func (p *Pattern) Backtracks() bool { return p.ecma != nil }
 
-// CompileECMA compiles a pattern of ECMA-262. Package regexp matches all that it can compile.
+// CompileECMA compiles an ECMA-262 pattern. Patterns that package regexp can compile are matched by that package.
 func CompileECMA(text string) (*Pattern, error) {
 	p, err := Compile(text)
 	if _, ok := errors.AsType[*syntax.Error](err); !ok {
@@ -97,14 +98,13 @@ func (p *Pattern) String() string {
 	return p.compiled.String()
 }
 
-// MatchString is Match without a context. It returns false if the match takes too much
-// work.
+// MatchString is like Match, without a context. It returns false if the match would take too much work.
 func (p *Pattern) MatchString(text string) bool {
 	ok, err := p.Match(context.Background(), text)
 	return ok && err == nil
 }
 
-// Match reports whether the pattern matches somewhere in the text. It returns an error if ctx ends, or if the size of the pattern
+// Match reports whether text contains a match of the pattern. It returns an error if ctx is done, or if the size of the pattern
 // times the length of the text is too large.
 func (p *Pattern) Match(ctx context.Context, text string) (bool, error) {
 	if err := context.Cause(ctx); err != nil {
@@ -136,7 +136,7 @@ func (p *Pattern) backtrack(text string) (bool, error) {
 	return ok, nil
 }
 
-// A reader ends its text when its context ends.
+// A reader reads a text, which ends early if the context is done.
 type reader struct {
 	ctx  context.Context
 	text *strings.Reader

@@ -1,4 +1,4 @@
-// Package problems names the problem types in replies of the HTTP interface, as used in api.Problem.
+// Package problems declares the problem types in responses of the HTTP interface, which are used in api.Problem.
 package problems
 
 const (

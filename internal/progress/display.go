@@ -25,32 +25,31 @@ import (
 // Config sets where and how progress is shown. Out is required.
 type Config struct {
 	Out   io.Writer
-	Size  func() (columns, lines int) // size of the terminal; nil writes plain lines
+	Size  func() (columns, lines int) // returns the size of the terminal; if nil, plain lines are written
 	Color bool
-	Now   func() time.Time // nil is time.Now
+	Now   func() time.Time // nil means time.Now
 }
 
-// A Display shows the progress of one run. It is an event.Watcher and may be used
-// by several goroutines at once. Close it when the run has ended.
+// A Display shows the progress of one run. It is an event.Watcher and is safe for concurrent use. Close it when the run has ended.
 type Display struct {
 	cfg  Config
 	tree *Tree
 
-	money  sync.Mutex // guards the ledger and usd
+	money  sync.Mutex // protects ledger and usd
 	ledger Ledger
-	usd    float64 // that the run has spent
+	usd    float64 // spending of the run so far
 
-	out    sync.Mutex // guards the screen; locked before the tree's
+	out    sync.Mutex // protects the screen; must be locked before the tree's lock
 	drawn  []int      // widths of the lines on the screen
 	paused int
 	stop   chan struct{}
 	done   sync.WaitGroup
 }
 
-// redraw is the pause between two drawings.
+// redraw is the interval at which the picture is redrawn.
 const redraw = 100 * time.Millisecond
 
-// New starts a display of a run of p.
+// New starts a Display for a run of p.
 func New(p stone.Ashlar, cfg Config) *Display {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -64,7 +63,7 @@ func New(p stone.Ashlar, cfg Config) *Display {
 	return d
 }
 
-// remind writes a line about each slow step, because its end line may come late.
+// remind writes a line about each slow step, because it may take long until the step ends.
 func (d *Display) remind() {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -118,7 +117,7 @@ func (d *Display) animate() {
 	}
 }
 
-// Close draws the last picture and leaves it on the screen.
+// Close draws the final picture and leaves it on the screen.
 func (d *Display) Close() {
 	close(d.stop)
 	d.done.Wait()
@@ -128,8 +127,8 @@ func (d *Display) Close() {
 	d.drawn = nil
 }
 
-// Pause erases the picture until Resume, so that other code can write to the
-// terminal. Each Pause needs its Resume.
+// Pause erases the picture until Resume is called, so that other code can write to the terminal. Each call of Pause must be
+// followed by a call of Resume.
 func (d *Display) Pause() {
 	d.out.Lock()
 	defer d.out.Unlock()
@@ -147,7 +146,7 @@ func (d *Display) Resume() {
 	d.draw()
 }
 
-// Println writes a separate line above the picture.
+// Println writes a line above the picture.
 func (d *Display) Println(line string) {
 	d.Pause()
 	d.out.Lock()
@@ -159,14 +158,14 @@ func (d *Display) Println(line string) {
 	d.Resume()
 }
 
-// write drops errors: a run does not fail because its display cannot be written.
+// write ignores errors, because a run must not fail if its progress cannot be displayed.
 func (d *Display) write(b []byte) {
 	if len(b) > 0 {
 		_, _ = d.cfg.Out.Write(b)
 	}
 }
 
-// Wants implements event.Watcher: the display wants everything but pieces of text.
+// Wants implements event.Watcher. The display wants all events except pieces of text.
 func (d *Display) Wants(_ context.Context, level slog.Level) bool { return level > event.LevelDelta }
 
 // Watch implements event.Watcher.
@@ -182,7 +181,7 @@ func (d *Display) Watch(_ context.Context, e event.Event) {
 	}
 }
 
-// spent returns the cost of the run after a separator, or "" without a cost.
+// spent returns the cost of the run, preceded by a separator, or "" if there is no cost.
 func (d *Display) spent(before string) string {
 	d.money.Lock()
 	defer d.money.Unlock()
@@ -192,14 +191,14 @@ func (d *Display) spent(before string) string {
 	return before + "$" + money.USD(d.usd, false)
 }
 
-// Shown returns a path with lane labels, where known, instead of lane numbers.
+// Shown returns a path in which lane numbers are replaced by lane labels, where these are known.
 func (d *Display) Shown(path string) string {
 	d.tree.mu.Lock()
 	defer d.tree.mu.Unlock()
 	return d.tree.shown(path)
 }
 
-// Note applies an event to the tree and returns its line of a plain log, or "".
+// Note applies an event to the tree. It returns the event's line in a plain log, or "" if it has none.
 func (t *Tree) Note(e event.Event) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -239,10 +238,11 @@ func (t *Tree) Note(e event.Event) string {
 // maxAbout is the maximum width of a tool's arguments, in columns.
 const maxAbout = 60
 
-// maxTurns is the maximum number of lines about one visit of an agent.
+// maxTurns is the maximum number of lines about one visit to an agent.
 const maxTurns = 30
 
-// maxLines is the maximum number of lines of one sort for each place: loops and lanes would write very many.
+// maxLines is the maximum number of lines of the same kind for one place. Without a limit, loops and lanes would produce very many
+// lines.
 const maxLines = 10
 
 func (r *row) start(at time.Time) {
@@ -258,8 +258,8 @@ func (r *row) start(at time.Time) {
 	r.began = at
 }
 
-// agentOf returns the row of the agent whose turn or tool has the path, or nil if there is none. It adds no row for turns and
-// tools.
+// agentOf returns the row of the agent to which the turn or tool with the path belongs, or nil. It does not create rows for turns
+// and tools.
 func (t *Tree) agentOf(path string) *row {
 	r, first := t.root, true
 	for segment := range address.Segments(path) {
@@ -275,7 +275,7 @@ func (t *Tree) agentOf(path string) *row {
 	return r.agentAt()
 }
 
-// agentAt returns the row of the agent at a place or around it, or nil if there is none.
+// agentAt returns r or the closest row above it that belongs to an agent, or nil if there is none.
 func (r *row) agentAt() *row {
 	for ; r != nil; r = r.up {
 		if r.agent {
@@ -285,7 +285,7 @@ func (r *row) agentAt() *row {
 	return nil
 }
 
-// talks reports whether an agent's actions get lines: only the first turns of each visit outside lanes do.
+// talks reports whether lines are written for an agent's actions: only for the first turns of each visit, and only outside lanes.
 func (r *row) talks() bool {
 	if r == nil || r.inLane || r.visits > maxLines {
 		return false
@@ -294,19 +294,20 @@ func (r *row) talks() bool {
 	return r.turns <= maxTurns
 }
 
-// calls describes a model's turn. Because logs are kept, it omits the model's text, except a tool's file, command or address.
+// calls describes the tool calls in a model's turn. Because logs are kept, it includes only the file, command or URL of a call,
+// and none of the model's text.
 func calls(d event.ModelResponse) string {
 	if d.Reply == nil {
 		return "no answer"
 	}
 	var asked []llm.ToolCall
 	if data, err := json.Marshal(d.Reply.ToolCalls); err == nil {
-		_ = json.Unmarshal(data, &asked) // an event's contents are written by encoding/json
+		_ = json.Unmarshal(data, &asked) // cannot fail: an event's contents are written by encoding/json
 	}
 	var did []string
 	for _, c := range asked {
 		var on struct{ Path, File, Command, URL string }
-		_ = json.Unmarshal(c.Input, &on) // or it has other arguments
+		_ = json.Unmarshal(c.Input, &on) // the tool may have other arguments
 		about := cmp.Or(on.Path, on.File, on.Command, on.URL)
 		did = append(did, strings.TrimSpace(c.Name+" "+text.Cut(text.Line(strings.TrimSpace(about)), maxAbout)))
 	}
@@ -323,7 +324,7 @@ func (r *row) end(e event.StepDone, waits bool) string {
 	if !e.OK {
 		r.failed++
 		verb = "failed"
-		if waits { // the places around a question end with it
+		if waits { // the places around a waiting question also end
 			verb = "waits"
 		}
 	}
@@ -333,8 +334,8 @@ func (r *row) end(e event.StepDone, waits bool) string {
 	return r.line(verb, r.counts(), r.duration(), text.Line(e.Result))
 }
 
-// works reports whether a successful visit gets an end line: leaves and forms that count rounds or lanes do, other containers do
-// not.
+// works reports whether a line is written when a visit has ended successfully: for leaves, and for forms that count rounds or
+// lanes, but not for other containers.
 func (r *row) works() bool {
 	return r.up == nil || r.ashlar.IsZero() || r.fans() || slices.Contains([]string{"leaf", "loop"}, r.form())
 }
@@ -348,10 +349,10 @@ func (r *row) duration() string {
 	return Duration(r.spent)
 }
 
-// listed reports whether a visit gets lines: the first maxLines outside lanes and agents do.
+// listed reports whether lines are written for a visit: for the first maxLines visits, and only outside lanes and agents.
 func (r *row) listed() bool { return !r.inLane && r.visits <= maxLines && r.up.agentAt() == nil }
 
-// line returns the log line of a visit.
+// line returns the log line for a visit.
 func (r *row) line(verb string, details ...string) string {
 	if !r.listed() {
 		return ""
@@ -362,10 +363,10 @@ func (r *row) line(verb string, details ...string) string {
 	return plain(verb, r.path(), details...)
 }
 
-// laneNews is the pause between two plain lines about one fan-out.
+// laneNews is the minimum interval between two plain lines about the same fan-out.
 const laneNews = 5 * time.Second
 
-// namedLanes is the number of running lanes shown by name.
+// namedLanes is the maximum number of running lanes that are shown by label.
 const namedLanes = 3
 
 // names returns the labels of the first running lanes.
@@ -408,10 +409,10 @@ func (r *row) laneEnd(e event.LaneEnded, at time.Time) string {
 	return plain("lanes", r.path(), r.counts(), Duration(at.Sub(r.began)), r.left(at), running)
 }
 
-// maxBroken is the maximum number of failed lanes of one fan-out whose labels are kept.
+// maxBroken is the maximum number of failed lanes in a fan-out whose labels are kept.
 const maxBroken = 1000
 
-// replayed is the longest time that a lane takes if its results were already recorded.
+// replayed is the maximum duration of a lane whose results are already recorded.
 const replayed = 5 * time.Millisecond
 
 // left formats the rate of a map in lanes per second and the estimated time left, or "" if it is unknown or short.
@@ -441,7 +442,7 @@ func (r *row) failure(path string, e event.StepFailed) string {
 		details = append(details, "further failures here are only counted")
 	}
 	verb := "failure"
-	if r.up.agentAt() != nil { // which takes another turn
+	if r.up.agentAt() != nil { // the agent continues with another turn
 		verb = "rejects"
 	}
 	if e.Kind == string(kind.Waiting) {

@@ -6,12 +6,12 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 )
 
-// A Ledger adds up a run's costs while it runs. Models report each answer at once. Calls and leaves report sums later, which may
-// contain more: a program, for example, reports its usage only in its reply.
+// A Ledger adds up the costs of a run while it is running. Models report the cost of each answer immediately. Calls and leaves
+// report sums later, and these may include additional costs. For example, a program reports its usage only in its reply.
 type Ledger struct {
-	leaves  map[string]bool         // running, by path
-	claims  map[string]budget.Usage // of the attempts of running calls, by path
-	counted map[string]budget.Usage // within running leaves, by path
+	leaves  map[string]bool         // running leaves, by path
+	claims  map[string]budget.Usage // usage of the attempts of running calls, by path
+	counted map[string]budget.Usage // usage counted so far within running leaves, by path
 }
 
 // Note processes an event and returns the usage that no earlier event has reported.
@@ -40,7 +40,7 @@ func (l *Ledger) Note(e event.Event) budget.Usage {
 	return budget.Usage{}
 }
 
-// settle returns the part of a sum that was not counted at the path or below.
+// settle returns the part of a sum that has not yet been counted at the path or below it.
 func (l *Ledger) settle(path string, sum budget.Usage) budget.Usage {
 	var counted budget.Usage
 	for at, u := range l.counted {
@@ -57,7 +57,7 @@ func (l *Ledger) settle(path string, sum budget.Usage) budget.Usage {
 	return more
 }
 
-// done settles the sum of a leaf.
+// done settles the sum that a leaf has reported.
 func (l *Ledger) done(path string, d event.StepDone) (more budget.Usage) {
 	if !d.Replayed {
 		more = l.settle(path, d.Usage)

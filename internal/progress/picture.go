@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/internal/view"
 )
 
-// draw replaces the picture on the terminal. The caller holds out.
+// draw replaces the picture on the terminal. The caller must hold d.out.
 func (d *Display) draw() {
 	if d.paused > 0 || d.cfg.Size == nil {
 		return
@@ -46,8 +46,8 @@ const (
 // colors are dim, cyan, yellow, green and red.
 var colors = map[view.State]string{view.Pending: "\x1b[2m", view.Running: "\x1b[36m", view.Waiting: "\x1b[33m", view.Done: "\x1b[32m", view.Failed: "\x1b[31m"}
 
-// erase moves to the first line of the picture and clears from there. Terminals that have become narrower since then have wrapped
-// the lines.
+// erase moves to the first line of the picture and clears everything from there on. If the terminal has become narrower in the
+// meantime, it has wrapped the lines.
 func (d *Display) erase(frame *bytes.Buffer) {
 	if len(d.drawn) == 0 {
 		return
@@ -63,7 +63,7 @@ func (d *Display) erase(frame *bytes.Buffer) {
 
 var spinner = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 
-// Mark returns the character of a state at a time.
+// Mark returns the character that represents a state at a given time.
 func Mark(s view.State, now time.Time) string {
 	if s == view.Running {
 		return string(spinner[now.UnixMilli()/redraw.Milliseconds()%int64(len(spinner))])
@@ -71,15 +71,15 @@ func Mark(s view.State, now time.Time) string {
 	return view.Mark(string(s))
 }
 
-// A Line is one line of a tree's picture, without color.
+// A Line is a line in the picture of a tree, without color.
 type Line struct {
 	Text  string
 	State view.State
-	Path  string // of the place in the pipeline, "" for the line that counts others
+	Path  string // path of the place in the pipeline; "" for the line that counts the omitted rows
 }
 
-// Picture returns the tree as drawn in at most the given number of lines. If rows are left out for lack of space, the last line
-// counts them.
+// Picture returns a drawing of the tree with at most the given number of lines. If rows are omitted for lack of space, the last
+// line says how many.
 func (t *Tree) Picture(now time.Time, lines int) []Line {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -128,7 +128,7 @@ func (r *row) finished() int {
 	return n
 }
 
-// detail returns the text after the name.
+// detail returns the text that follows the name.
 func (r *row) detail(now time.Time) string {
 	if r.visits == 0 {
 		return ""
@@ -182,7 +182,7 @@ func (r *row) counts() string {
 	return strings.Join(parts, ", ")
 }
 
-// Duration formats a duration with the precision that a reader needs.
+// Duration formats a duration with a precision suitable for people.
 func Duration(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
@@ -197,9 +197,8 @@ func Duration(d time.Duration) string {
 	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// visible returns the rows for a screen of the given number of lines, and how many
-// it leaves out for lack of space. It leaves out the contents of finished and pending
-// steps first, then these steps themselves.
+// visible returns the rows to show on the given number of lines, and the number of rows omitted for lack of space. It first omits
+// the contents of finished and pending steps, and then these steps themselves.
 func (t *Tree) visible(lines int) (rows []*row, more int) {
 	ways := []func(*row) (show, enter bool){
 		func(*row) (bool, bool) { return true, true },
@@ -219,7 +218,7 @@ func (t *Tree) visible(lines int) (rows []*row, more int) {
 	return rows[:keep], len(rows) - keep
 }
 
-// list collects rows, and stops soon after the limit.
+// list appends the rows that way selects, and stops soon after the limit has been reached.
 func list(rows []*row, r *row, way func(*row) (show, enter bool), limit int) []*row {
 	show, enter := way(r)
 	if show {

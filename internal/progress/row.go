@@ -11,62 +11,62 @@ import (
 	"github.com/stonelayer/stone/internal/tree"
 )
 
-// A row is one place of the tree, with the state of its visits.
+// A row is a place in the tree, with the state of its visits.
 type row struct {
-	ashlar stone.Ashlar // zero if the place is known from events only
+	ashlar stone.Ashlar // zero if the place is known only from events
 	name   string
 	up     *row
 	depth  int
 	below  []*row
-	inLane bool // something above is a fan-out
+	inLane bool // the row is below a fan-out
 
-	visits   int // that started
+	visits   int // number of visits that have started
 	running  int
-	failed   int       // visits that failed
-	ok       bool      // the last visit to end did not fail
-	waits    bool      // it ended because the run waits for an answer
-	began    time.Time // of the latest visit
+	failed   int       // number of failed visits
+	ok       bool      // the last visit that ended did not fail
+	waits    bool      // the last visit ended because the run is waiting for an answer
+	began    time.Time // start of the latest visit
 	spent    time.Duration
-	replayed bool   // the result of the last visit to end was taken from the record
-	kind     string // of the last failure
-	round    int    // of a loop, from 1
+	replayed bool   // the result of the last visit that ended was taken from the record
+	kind     string // kind of the last failure
+	round    int    // for a loop: current round, from 1
 
-	lanes    int    // of a fan-out, 0 if unknown
-	ended    int    // lanes that ended
-	lost     int    // lanes that ended in a failure
-	worked   int    // ended lanes that took more than a replay does
-	active   []lane // running lanes with a label, by index; none if r is in a lane itself
-	broken   []lane // lanes with a label that failed
-	agent    bool   // an agent has started there
-	turns    int    // lines written about them
+	lanes    int    // for a fan-out: number of lanes, 0 if unknown
+	ended    int    // number of lanes that have ended
+	lost     int    // number of lanes that failed
+	worked   int    // number of ended lanes that took longer than a replay
+	active   []lane // running lanes with a label, by index; empty if the row is in a lane itself
+	broken   []lane // failed lanes with a label
+	agent    bool   // an agent has started at this place
+	turns    int    // number of lines written about turns
 	said     time.Time
-	failures int // lines written about them
+	failures int // number of lines written about failures
 }
 
-// A lane is one of a fan-out.
+// A lane is a lane of a fan-out.
 type lane struct {
 	index int
 	label string
 }
 
-// place identifies a row: below one row, names and occurrences are unique.
+// place identifies a row below its parent: the combination of name and occurrence is unique.
 type place struct {
 	up         *row
 	name       string
 	occurrence int
 }
 
-// A Tree collects the events of a run by the places of its pipeline. It may be used by several goroutines at once. Rows are
-// created when a run comes near, because a pipeline that reuses parts can have more places than fit in memory.
+// A Tree collects the events of a run for each place of its pipeline. It is safe for concurrent use. Rows are created only when
+// the run reaches their parents, because a pipeline that reuses parts can have more places than fit in memory.
 type Tree struct {
-	mu   sync.Mutex // guards the rows
+	mu   sync.Mutex // protects the rows
 	root *row
 	rows map[place]*row
 
-	waits bool // for an answer
+	waits bool // the run is waiting for an answer
 }
 
-// NewTree returns the tree of a run of p that has not started.
+// NewTree returns the tree for a run of p that has not started yet.
 func NewTree(p stone.Ashlar) *Tree {
 	t := &Tree{rows: map[place]*row{}}
 	t.root = &row{ashlar: tree.Body(p), name: p.Name()}
@@ -99,8 +99,8 @@ func (r *row) form() string {
 
 func (r *row) fans() bool { return r.form() == "map" || r.form() == "parallel" }
 
-// find returns the row of a path such as "review/loop[2]/lane[17]/draft". Rounds, lanes, branches and visits of one place share a
-// row.
+// find returns the row for a path such as "review/loop[2]/lane[17]/draft". All rounds, lanes, branches and visits of a place share
+// one row.
 func (t *Tree) find(path string) *row {
 	r := t.root
 	first := true
@@ -117,7 +117,7 @@ func (t *Tree) find(path string) *row {
 	return r
 }
 
-// shown returns a path with lane labels, where known, instead of lane numbers.
+// shown returns a path in which lane numbers are replaced by lane labels, where these are known.
 func (t *Tree) shown(path string) string {
 	var out []string
 	r := t.root
@@ -150,7 +150,7 @@ func (t *Tree) child(up *row, name string, occurrence int) *row {
 	return t.add(place{up, strings.Clone(name), occurrence}, stone.Ashlar{})
 }
 
-// path names the place of a row, without rounds and lanes.
+// path returns the path of the row's place, without rounds and lanes.
 func (r *row) path() string {
 	if r.up == nil {
 		return r.name

@@ -1,16 +1,16 @@
-// Package prompts replaces a run's adjustable prompts. The texts are data in a node of a reserved type, so they are recorded, are
-// part of keys, and cannot be sent from outside.
+// Package prompts replaces the adjustable prompts of a run. The texts are stored in a node with a reserved type, so they are
+// recorded and are part of keys, and clients cannot send them.
 package prompts
 
 import "github.com/stonelayer/stone/dag"
 
-// Type has the texts by the names of their prompts.
+// Type is the type of the node that contains the texts, by name of the prompt.
 var Type = dag.NewType[map[string]string]("stone/prompts")
 
-// Reader reads the texts; nil, for nearly all runs, if there are none.
+// Reader reads the texts. The result is nil if there are none, as in nearly all runs.
 var Reader = dag.Maybe(Type)
 
-// In returns the texts of d.
+// In returns the texts in d.
 func In(d dag.DAG) (map[string]string, error) {
 	texts, err := Reader.From(d)
 	if texts == nil {

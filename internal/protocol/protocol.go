@@ -1,5 +1,5 @@
-// Package protocol is the interface between a server and protocols in other packages: a package registers a Protocol and uses the
-// server as a Caller.
+// Package protocol is the interface between a server and protocols in other packages: a package registers a Protocol, and uses the
+// server through a Caller.
 package protocol
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// The roles of callers, as in package serve.
+// The roles of callers; see package serve.
 const (
 	Read   = "read"
 	Start  = "start"
@@ -34,50 +34,52 @@ const (
 	Act    = "act"
 )
 
-// A Protocol is registered by a program, as a part of the command or in serve.Config.
+// A Protocol is registered by a program, either as a part of the command or in serve.Config.
 type Protocol struct {
 	Routes []Route
-	// Pipelines returns the protocol's pipelines, in addition to the server's, by name. They have the Grant and the Limits of
-	// capability requests. The field may be nil, as may the fields below.
+	// Pipelines returns pipelines that the protocol adds to the server's, by name. They run with the Grant and the Limits of
+	// capability requests. This field and the fields below may be nil.
 	Pipelines func(app *call.Applicator) map[string]stone.Ashlar
-	// Token moves the token of a client's request to the header Authorization.
+	// Token moves the token in a client's request to the Authorization header.
 	Token func(r *http.Request) *http.Request
-	// Fail answers a request from the protocol's clients with an error, and returns false for other requests.
+	// Fail answers a request from one of the protocol's clients with an error. It returns false for all other requests.
 	Fail func(w http.ResponseWriter, r *http.Request, err error, problem func(error) *api.Problem) bool
 }
 
-// Part makes a Protocol a part of a program, see cli.Part.
+// Part makes a Protocol usable as a part of a program; see cli.Part.
 func (Protocol) Part() {}
 
-// Protocol distinguishes it from other parts.
+// Protocol distinguishes a Protocol from other parts.
 func (Protocol) Protocol() {}
 
 // A Route handles the requests of one pattern of http.ServeMux.
 type Route struct {
 	Pattern string
-	Role    string // that the caller needs; empty for every admitted caller
-	// Waits reports which requests take a place for each read. Other reading requests hold one place throughout. Nil means none.
+	Role    string // role that the caller must have; empty if every admitted caller may send the request
+	// Waits reports whether a request takes a place for each read. All other requests that read hold one place until they end. Nil
+	// means that no request takes a place for each read.
 	Waits func(r *http.Request) bool
 	Serve func(w http.ResponseWriter, r *http.Request, c Caller) error
 }
 
-// A Caller is a server as one caller sees it: the runs of the caller's tenant, or all runs without a tenant, under the caller's
-// names. Errors for the client are *api.Problem; for a run that the caller does not have, the error is journal.ErrNoRun.
+// A Caller gives access to a server as one caller sees it: the runs of the caller's tenant (all runs if the caller has no tenant),
+// with the names that the caller uses. Errors to be sent to the client are of type *api.Problem. For a run that the caller cannot
+// see, the error is journal.ErrNoRun.
 type Caller interface {
 	Tenant() string
-	By() string              // the caller's name with which its answers are recorded
-	Needs(role string) error // nil if the caller has the role
+	By() string              // name under which the caller's answers are recorded
+	Needs(role string) error // returns nil if the caller has the role
 
-	// Settings are the server's settings.
+	// Settings returns the server's settings.
 	Settings() Settings
 	Log() *slog.Logger
 	// Pipeline returns a published pipeline.
 	Pipeline(name string) (talk.Model, error)
-	// Models returns the published pipelines, and, for a caller with the role act, the models of protocols, by name.
+	// Models returns the published pipelines and, for a caller with the role act, the models of protocols, sorted by name.
 	Models() []talk.Model
-	// Journal has the runs, for reading.
+	// Journal returns the journal that contains the runs. It must only be read.
 	Journal() journal.Journal
-	// Runs yields the runs that a query selects, reading Limit of them at a time.
+	// Runs yields the runs that a query selects. It reads q.Limit runs at a time.
 	Runs(ctx context.Context, q journal.Query) iter.Seq2[journal.RunInfo, error]
 
 	// Describe describes a run for the caller.
@@ -89,71 +91,73 @@ type Caller interface {
 	Cancel(ctx context.Context, id string) error
 	Answer(ctx context.Context, id, by string, a api.Answer) error
 	Remove(ctx context.Context, id string) error
-	// Kept returns the Keep of a run.
+	// Kept returns the Keep with which a run was started.
 	Kept(ctx context.Context, id string) ([]byte, error)
 	// Watchers returns the watchers of a run in this process.
 	Watchers(id string) []event.Watcher
-	// Ask answers the envelope of a capability request, with the same limits and budgets as other requests.
+	// Ask answers a capability request, given as an envelope, with the same limits and budgets as for other requests.
 	Ask(r *http.Request, app *call.Applicator, envelope []byte) (call.Response, error)
-	// Withdraw answers a question of a run that will not continue, so that no answer resumes it.
+	// Withdraw answers a question of a run that will not continue, so that no other answer can resume the run.
 	Withdraw(ctx context.Context, id, path string) error
 
-	// Going reports whether a run continues without a person.
+	// Going reports whether a run will continue without a person.
 	Going(info journal.RunInfo) bool
-	// Settled returns a run once it has stopped or a moment has passed.
+	// Settled waits until a run has stopped, but only for a short time, and returns the run.
 	Settled(ctx context.Context, info journal.RunInfo) (journal.RunInfo, error)
-	// Await returns a run with its result once it has stopped, or as it is when ctx ends.
+	// Await waits until a run has stopped, and returns the run with its result. If ctx is done earlier, it returns the run in its
+	// current state.
 	Await(ctx context.Context, info journal.RunInfo) (api.Run, error)
-	// Watch calls tell with the parts of a run so far, whenever there are more, until the run stops. It then returns the
-	// run with all its parts. Wait waits for news, and returns false to end Watch with ErrLeft.
+	// Watch calls tell with all parts of a run so far, each time there are new ones, until the run has stopped. It then returns
+	// the run with all its parts. The function wait must wait for news. If it returns false, Watch ends with ErrLeft.
 	Watch(ctx context.Context, info journal.RunInfo, wait func(news <-chan struct{}) bool, tell func([]turn.Part)) (api.Run, []turn.Part, error)
-	// Said returns a run, its output so far, and the places where messages have answered its questions. It needs a Place.
+	// Said returns a run, its output so far, and the positions in the output where messages have answered questions. The caller
+	// must have taken a Place.
 	Said(ctx context.Context, info journal.RunInfo) (api.Run, []turn.Part, []turn.Cut, error)
 
 	// Drain is closed when the server shuts down.
 	Drain() <-chan struct{}
-	// Closing returns the error for requests that start something while the server is shutting down, else nil.
+	// Closing returns the error for requests that start something if the server is shutting down, and otherwise nil.
 	Closing() error
 	// Hold counts a waiting request as one of its caller's streams until leave is called.
 	Hold() (leave func(), err error)
-	// Place takes a place for reading, unless the request has one.
+	// Place takes a place for reading, unless the request already has one.
 	Place(ctx context.Context) (leave func(), err error)
-	// Stream starts a reply of server-sent events. Its caller has counted the stream.
+	// Stream starts a response with server-sent events. The caller must have counted the stream with Hold.
 	Stream(w http.ResponseWriter, r *http.Request) Stream
-	// Problem returns the part of an error that a caller may see.
+	// Problem converts an error to a problem that the caller may see.
 	Problem(r *http.Request, err error) *api.Problem
 }
 
 // Settings are the parts of a server's configuration that protocols read.
 type Settings struct {
 	Live        []string     // see serve.Config
-	IgnoreTools []string     // the same
-	Embedder    llm.Embedder // nil for none
+	IgnoreTools []string     // see serve.Config
+	Embedder    llm.Embedder // nil if there is none
 }
 
-// ErrLeft is the error of Caller.Watch when its wait function has ended it.
+// ErrLeft is returned by Caller.Watch if its wait function has returned false.
 var ErrLeft = errors.New("nobody waits")
 
 // A Run is a run that a protocol starts.
 type Run struct {
 	api.Start
-	Given talk.Given                                         // in addition to the input; clients cannot supply it
-	Chat  bool                                               // clients watch the run's output
-	Keep  []byte                                             // JSON, to describe the run later
-	Watch func(cancel context.CancelCauseFunc) event.Watcher // of the run, if this starts it; may be nil
+	Given talk.Given                                         // additional data, which clients cannot supply
+	Chat  bool                                               // whether clients watch the output of the run
+	Keep  []byte                                             // JSON with which the protocol can describe the run later
+	Watch func(cancel context.CancelCauseFunc) event.Watcher // returns a watcher for the run if this call starts it; may be nil
 }
 
-// A Stream is a reply of server-sent events.
+// A Stream is a response with server-sent events.
 type Stream interface {
 	// Send sends events in their wire format.
 	Send(events ...[]byte)
-	// Wait returns true after news or a while. It returns false if the stream must end: the client has gone or may no longer read
-	// it, or the server is closing.
+	// Wait waits for news, but not too long, and returns true. It returns false if the stream must end because the client has
+	// disconnected or may no longer read it, or because the server is shutting down.
 	Wait(news <-chan struct{}) bool
 	Close()
 }
 
-// IdempotencyKey is the header that chooses the run of a request.
+// IdempotencyKey is the header whose value determines the ID of a request's run.
 const IdempotencyKey = "Idempotency-Key"
 
 // KeyedID returns the run ID derived from an Idempotency-Key, preceded by a prefix.
@@ -162,8 +166,9 @@ func KeyedID(key, prefix string) string {
 	return prefix + hex.EncodeToString(sum[:16])
 }
 
-// WantType checks the content type of a body. The check is for browsers, in which a page from another origin can send a few
-// content types without a preflight; a request without a content type is not from a browser.
+// WantType checks the content type of a request body. This protects against pages of other origins, which can make a browser send
+// a few content types without a preflight request. A request without a content type is accepted, because it does not come from a
+// browser.
 func WantType(r *http.Request, types ...string) error {
 	text := r.Header.Get("Content-Type")
 	if kind, _, err := mime.ParseMediaType(text); text == "" || err == nil && slices.Contains(types, kind) {

@@ -1,10 +1,10 @@
-// Package reasons names the failures of calls and agents. Programs compare the Type of a call.Error, or the Kind of a
-// stone.Failure, with these strings; packages call and agent list them.
+// Package reasons declares the names of failures of calls and agents. Programs compare the Type of a call.Error, or the Kind of a
+// stone.Failure, with these strings, which are documented in packages call and agent.
 package reasons
 
 import "github.com/stonelayer/stone/kind"
 
-// Failures of a call. Capabilities may define further ones.
+// Failures of a call. Capabilities may define others.
 const (
 	SchemaInvalid   = "schema/invalid"
 	FormatDrift     = "format/drift"
@@ -19,14 +19,14 @@ const (
 	InvokeFailed    = "runtime/invoke-failed"
 	NoCandidate     = "dispatch/no-candidate"
 	BudgetExhausted = "budget/exhausted"
-	ForbiddenEffect = "auth/forbidden-effect" // the cause of a request refused for effects that are not granted
+	ForbiddenEffect = "auth/forbidden-effect" // cause of a refusal because effects are not granted
 	PlanInvalid     = "plan/invalid"
 	PlanTooDeep     = "plan/too-deep"
 	InvalidRequest  = "invalid-request"
 	InputRejected   = "input/rejected"
 	InputInvalid    = "input/schema-invalid"
-	Down            = "availability/down" // of a candidate
-	Unpriced        = "budget/unpriced"   // an account limits money, and a price is unknown
+	Down            = "availability/down" // a candidate is not available
+	Unpriced        = "budget/unpriced"   // an account limits money, but a price is unknown
 )
 
 // Failures of an agent.
@@ -40,6 +40,6 @@ const (
 	ModelFailed      kind.Kind = "llm-error"
 	Overflow         kind.Kind = "context-overflow"
 	HealingExhausted kind.Kind = "healing-exhausted"
-	NotAdmitted      kind.Kind = InputRejected // by Config.Admit
+	NotAdmitted      kind.Kind = InputRejected // input rejected by Config.Admit
 	Halted           kind.Kind = "halted"
 )

@@ -9,7 +9,7 @@ import (
 
 type attemptKey struct{}
 
-// Attempt returns the number of the attempt to which ctx belongs, or 1 if there is none.
+// Attempt returns the number of the attempt to which ctx belongs, or 1 if ctx does not belong to an attempt.
 func Attempt(ctx context.Context) int {
 	if n, ok := ctx.Value(attemptKey{}).(int); ok {
 		return n
@@ -17,10 +17,10 @@ func Attempt(ctx context.Context) int {
 	return 1
 }
 
-// WithAttempt returns the context of the n-th attempt at the work of a step.
+// WithAttempt returns the context for the n-th attempt at the work of a step.
 func WithAttempt(ctx context.Context, n int) context.Context {
 	if Declared(ctx) != (budget.Amount{}) {
-		ctx = declared.With(ctx, budget.Amount{}) // the declaration of the outer step does not apply
+		ctx = declared.With(ctx, budget.Amount{}) // what the outer step has declared does not apply
 	}
 	if is, _ := Child(ctx); is {
 		ctx = context.WithValue(ctx, childKey{}, nil)
@@ -36,8 +36,8 @@ func Declared(ctx context.Context) budget.Amount { return declared.In[budget.Amo
 
 type anewKey struct{}
 
-// Anew returns how often the step of ctx was repeated on purpose, see journal.Options.Again. Each repetition sends new requests
-// to other services.
+// Anew returns how many times the current step has been repeated on purpose (see journal.Options.Again). Each repetition sends new
+// requests to other services.
 func Anew(ctx context.Context) int {
 	n, _ := ctx.Value(anewKey{}).(int)
 	return n
@@ -53,25 +53,25 @@ func WithAnew(ctx context.Context, n int) context.Context {
 
 type beginsKey struct{}
 
-// WithBegin returns the context for Acquire and Begin of a caller that begins a new run at once: both are then one write, which
-// need not be durable before the next write.
+// WithBegin returns a context for the methods Acquire and Begin. It tells the journal that the caller will begin a new run
+// immediately, so that both need only one write, which need not be durable before the next write.
 func WithBegin(ctx context.Context) context.Context { return context.WithValue(ctx, beginsKey{}, true) }
 
-// Begins reports whether ctx is such a context.
+// Begins reports whether ctx was returned by WithBegin.
 func Begins(ctx context.Context) bool { return ctx.Value(beginsKey{}) != nil }
 
 type childKey struct{}
 
 type child struct{ goesOn bool }
 
-// WithChild returns the context of a step that waits for a run elsewhere. GoesOn means that an earlier process's attempt
-// continues here and is not counted again. The step's cost counts for its run but not for sums over several runs, which include
-// the run elsewhere.
+// WithChild returns the context for a step that waits for a child, a run elsewhere. GoesOn means that an earlier process's attempt
+// continues in this process, so it is not counted again. The step's cost counts for its own run, but not for the spending of
+// several runs, which already includes the child.
 func WithChild(ctx context.Context, goesOn bool) context.Context {
 	return context.WithValue(ctx, childKey{}, child{goesOn})
 }
 
-// Child reports whether ctx is the context of such a step, and whether its attempt continues.
+// Child reports whether ctx was returned by WithChild, and with which goesOn.
 func Child(ctx context.Context) (is, goesOn bool) {
 	c, is := ctx.Value(childKey{}).(child)
 	return is, c.goesOn
@@ -79,11 +79,11 @@ func Child(ctx context.Context) (is, goesOn bool) {
 
 type lookupKey struct{}
 
-// WithLookup returns the context for a Do that only looks up a record and does no work. Do returns the zero Record if there is
-// none.
+// WithLookup returns a context with which Do only looks up a record and does no work. If there is no record, Do returns the zero
+// Record.
 func WithLookup(ctx context.Context) context.Context {
 	return context.WithValue(ctx, lookupKey{}, true)
 }
 
-// Lookup reports whether ctx is such a context.
+// Lookup reports whether ctx was returned by WithLookup.
 func Lookup(ctx context.Context) bool { return ctx.Value(lookupKey{}) != nil }

@@ -1,3 +1,3 @@
-// Package record has types and rules for a step's record, such as attempts, cost and nodes. Implementations of journal.Journal
-// share them with package journal.
+// Package record contains types and rules for the records of steps, such as attempts, costs and nodes. They are shared by package
+// journal and the implementations of journal.Journal.
 package record

@@ -8,31 +8,31 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// A Half is an id or a digest, folded to half its length. It saves memory, since a run may have
-// millions of records. A collision is expected after about 2⁶⁴ records.
+// A Half is an ID or a digest, folded to half its length. This saves memory, because a run may have millions of records. A
+// collision is to be expected only after about 2⁶⁴ records.
 type Half [16]byte
 
-// HalfOf folds an id.
+// HalfOf folds an ID to a Half.
 func HalfOf(id dag.ID) (h Half) {
 	subtle.XORBytes(h[:], id[:len(h)], id[len(h):])
 	return h
 }
 
-// An Index has a number for each of many halves. It needs 23 bytes for each if their count is known in advance; a map needs up to
-// 48.
+// An Index maps halves to numbers. It needs 23 bytes for each half if the number of halves is known in advance, while a map needs
+// up to 48 bytes.
 type Index struct {
 	keys    []Half
-	numbers []uint32 // one more than the number, 0 for a free place
+	numbers []uint32 // the number plus 1, or 0 for a free place
 	used    int
 }
 
-// NewIndex returns an Index for about the given number of halves.
+// NewIndex returns an Index with room for about the given number of halves.
 func NewIndex(size int) *Index {
 	places := max(size, 0)*8/7 + 8
 	return &Index{keys: make([]Half, places), numbers: make([]uint32, places)}
 }
 
-// Get returns the number of a half, and whether it has one.
+// Get returns the number of a half, and reports whether there is one.
 func (x *Index) Get(h Half) (number uint32, known bool) {
 	at := x.place(h)
 	return x.numbers[at] - 1, x.numbers[at] > 0
@@ -51,7 +51,8 @@ func (x *Index) Put(h Half, number uint32) {
 	x.numbers[at] = number + 1
 }
 
-// place returns the place of a half, or a free place for it. Digests need no further hash.
+// place returns the place of a half, or a free place if it is not in the Index. Because halves are digests, no further hash is
+// needed.
 func (x *Index) place(h Half) int {
 	n := len(x.keys)
 	hi, _ := bits.Mul64(binary.LittleEndian.Uint64(h[:]), uint64(n))

@@ -6,10 +6,9 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// Reached returns the DAG of the heads and all their ancestors. Its order depends on the
-// heads alone. The DAG of an ended run is built from the Heads of its Outcome: a
-// step of a Flow is recorded with the node that it made, but the run commits that node in
-// another place under another id.
+// Reached returns the DAG that consists of the heads and all their ancestors. Its order depends only on the heads. The DAG of an
+// ended run is built in this way from the Heads of its Outcome, because a step in a Flow is recorded with the node that the step
+// created, but the run commits that node in a different place, with a different ID.
 func Reached(heads []*dag.Node) (dag.DAG, error) {
 	var nodes []*dag.Node
 	known := map[dag.ID]bool{}
@@ -23,7 +22,7 @@ func Reached(heads []*dag.Node) (dag.DAG, error) {
 	return dag.Extend(dag.DAG{}, nodes)
 }
 
-// HeadsOf returns a DAG's head ids, for Outcome.Heads.
+// HeadsOf returns the IDs of the heads of a DAG, for Outcome.Heads.
 func HeadsOf(d dag.DAG) []dag.ID {
 	var ids []dag.ID
 	for _, n := range d.Heads() {
@@ -32,19 +31,18 @@ func HeadsOf(d dag.DAG) []dag.ID {
 	return ids
 }
 
-// Missing returns the ancestors of n that are not known, parents first, ancestors of the
-// first parent before ancestors of the second. All ancestors of a known node are taken as
-// known.
+// Missing returns the ancestors of n that are not known, parents first. The ancestors of the first parent come before those of the
+// second. If a node is known, all its ancestors are assumed to be known, too.
 func Missing(n *dag.Node, known func(dag.ID) bool) []*dag.Node {
 	var found []*dag.Node
 	seen := map[dag.ID]bool{}
 	type visit struct {
 		node *dag.Node
-		done bool // its parents are found
+		done bool // the node's parents have been visited
 	}
 	var todo []visit
 	push := func(n *dag.Node) {
-		for _, parent := range slices.Backward(n.Parents()) { // the first one is on top
+		for _, parent := range slices.Backward(n.Parents()) { // so that the first one is on top of the stack
 			if id := parent.ID(); !known(id) && !seen[id] {
 				todo = append(todo, visit{node: parent})
 			}

@@ -12,10 +12,9 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Usage reads the usage of a step from its record: a budget.Usage in the field "usage"
-// of its content, or in the meta of its failure under "usage". It is only meant
-// for steps that have declared a cost, see Declared: in other contents the field
-// has another meaning.
+// Usage reads the usage of a step from its record: from the field "usage" of its content, or from the key "usage" in its failure's
+// meta. Call it only for steps that have declared a cost (see Declared), because in other contents the field may have a different
+// meaning.
 func Usage(rec step.Record) budget.Usage {
 	var found struct {
 		Usage budget.Usage `json:"usage"`
@@ -30,9 +29,9 @@ func Usage(rec step.Record) budget.Usage {
 	return found.Usage.Sane()
 }
 
-// Ended reports whether the cost of a step that ended with err, and without a result, is known: the account refused it, or the
-// error contains its usage, which Ended returns. Declared is the amount of the context of Do. Steps within a step that has
-// declared nothing are counted separately.
+// Ended reports whether the cost of a step that ended with err and without a result is known, because the account refused the step
+// or the error contains its usage. Ended returns that usage. Declared is the declared amount in the context of Do. If a step has
+// declared nothing, the steps within it are counted separately.
 func Ended(declared budget.Amount, err error) (used budget.Usage, ok bool) {
 	used, ok = budget.CostOf(err)
 	if declared == (budget.Amount{}) {
@@ -41,7 +40,7 @@ func Ended(declared budget.Amount, err error) (used budget.Usage, ok bool) {
 	return used, ok
 }
 
-// Refused reports whether err means that an account did not pay.
+// Refused reports whether err means that an account refused to pay.
 func Refused(err error) bool {
 	return errors.As(err, new(*budget.ExhaustedError)) || errors.As(err, new(*budget.UnpricedError))
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// IsDatabase reports whether a name is the address of a database on a server, not a file. A misspelled address such as
-// "postgres:/" counts too, since it may have a password.
+// IsDatabase reports whether a name is the address of a database on a server rather than the name of a file. A misspelled address
+// such as "postgres:/" counts too, because it may contain a password.
 func IsDatabase(name string) bool {
 	return strings.HasPrefix(name, "postgres:") || strings.HasPrefix(name, "postgresql:")
 }
@@ -32,7 +32,7 @@ func Database(address string) string {
 	return "postgres://"
 }
 
-// HasPassword reports whether an address may have a password.
+// HasPassword reports whether an address may contain a password.
 func HasPassword(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -42,8 +42,9 @@ func HasPassword(address string) bool {
 	return has || u.Query().Has("password") || u.Query().Has("sslpassword")
 }
 
-// FullDatabase returns an address with the password of an environment variable that has the same address. Any other address that
-// was found, rather than named by the user, gets no password, neither from PGPASSWORD nor from a password file.
+// FullDatabase returns an address, with the password added from an environment variable that contains the same address. If there
+// is no such variable and the address was found, rather than specified by the user, FullDatabase makes sure that no password is
+// used for it, neither from PGPASSWORD nor from a password file.
 func FullDatabase(address, variable string, found bool) string {
 	of := os.Getenv(variable)
 	if seen := Database(of); IsDatabase(of) && (seen == address || seen == Database(address)) {
@@ -55,7 +56,7 @@ func FullDatabase(address, variable string, found bool) string {
 	}
 	query := u.Query()
 	query.Set("password", "")
-	query.Set("passfile", "") // of the address itself, too
+	query.Set("passfile", "") // also replaces a passfile in the address itself
 	u.RawQuery = query.Encode()
 	return u.String()
 }

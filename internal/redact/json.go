@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// JSON returns JSON without secrets in its strings, numbers and names, and whether it had
-// any. JSON without secrets is returned unchanged.
+// JSON removes secrets from the strings, numbers and names in JSON text, and reports whether it found any. If it found none, it
+// returns the text unchanged.
 func (s *Set) JSON(raw []byte) (clean []byte, found bool, err error) {
 	if !s.Holds(string(raw)) {
 		return raw, false, nil
@@ -36,8 +36,8 @@ func (s *Set) JSON(raw []byte) (clean []byte, found bool, err error) {
 	return clean, hits > 0, nil
 }
 
-// Text is Clean for a text that may be JSON: JSON stays JSON. Use it on other programs' output before parsing, since errors quote
-// parts of invalid text.
+// Text is like Clean, for a text that may be JSON: valid JSON stays valid. Call it on the output of other programs before parsing,
+// because error messages quote parts of invalid text.
 func (s *Set) Text(text string) string {
 	if s.Empty() || !s.Holds(text) {
 		return text
@@ -50,11 +50,10 @@ func (s *Set) Text(text string) string {
 	return s.Clean(text)
 }
 
-// controls decodes the escapes that end in a letter, which could be mistaken for the
-// first letter of a secret.
+// controls decodes the escapes that end in a letter, because the letter could be mistaken for the first letter of a secret.
 var controls = strings.NewReplacer(`\\`, `\\`, `\n`, "\n", `\t`, "\t", `\r`, "\r", `\b`, "\b", `\f`, "\f")
 
-// tree removes secrets from a value, and counts them.
+// tree removes secrets from a decoded value, and adds their number to *hits.
 func (s *Set) tree(v any, hits *int) any {
 	switch v := v.(type) {
 	case string:

@@ -13,12 +13,12 @@ import (
 	"unicode/utf8"
 )
 
-// An index finds the spellings of secrets in texts. Each spelling is found in any
-// mixture of the escapes of JSON, JSON within JSON, URLs and HTML.
+// An index finds the spellings of secrets in texts. It finds a spelling even if its characters are escaped in any mixture as in
+// JSON, JSON within JSON, URLs and HTML.
 type index struct {
 	all   []string
-	first [256][]string // by their first byte
-	odd   []string      // whose first character may have a backslash before it
+	first [256][]string // spellings by their first byte
+	odd   []string      // spellings whose first character may be preceded by a backslash
 }
 
 func newIndex(values []string) *index {
@@ -39,9 +39,9 @@ func newIndex(values []string) *index {
 	return x
 }
 
-// spellings returns the texts to search for: the value itself and escaped, each of these in base64, at every offset in a longer
-// text, and the value in hexadecimal digits. Base64 of base64 is not among them: its 36 spellings begin with so many different
-// letters that a stream would hold back the ends of ordinary sentences.
+// spellings returns the texts to search for: the value itself, the value with escapes, the base64 of each of these at every offset
+// in a longer text, and the value in hexadecimal digits. It does not include base64 of base64, whose 36 spellings begin with so
+// many different letters that a stream would hold back the ends of ordinary sentences.
 func spellings(value string) []string {
 	forms := []string{value, url.QueryEscape(value), url.PathEscape(value), html.EscapeString(value), named(value)}
 	for _, text := range []string{value, asJSON(value, true), asJSON(value, false)} {
@@ -60,25 +60,25 @@ func spellings(value string) []string {
 	return texts
 }
 
-// named escapes for HTML with the names of quotes, as languages other than Go do.
+// named escapes a text for HTML with named references for quotes, as languages other than Go do.
 func named(text string) string {
 	return strings.NewReplacer("&#34;", "&quot;", "&#39;", "&apos;").Replace(html.EscapeString(text))
 }
 
-// asJSON returns the text inside a JSON string, with or without HTML escapes. Invalid UTF-8 is lost, as in all JSON.
+// asJSON returns a text as it is written inside a JSON string, with or without HTML escapes. Invalid UTF-8 is replaced, as in any
+// JSON.
 func asJSON(text string, html bool) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(html)
 	if err := enc.Encode(text); err != nil {
-		return text // a string can always be encoded
+		return text // cannot happen: a string can always be encoded
 	}
 	return b.String()[1 : b.Len()-2]
 }
 
-// within64 returns the base64 of a value inside the base64 of a longer text, in which offset
-// bytes, modulo 3, precede the value. It leaves out digits that also contain bits of
-// adjacent bytes.
+// within64 returns the part of a longer text's base64 that encodes only the value. Offset is the number of bytes before the value,
+// modulo 3. Digits that also encode adjacent bytes are omitted.
 func within64(encoding *base64.Encoding, value string, offset int) string {
 	digits := encoding.EncodeToString([]byte(strings.Repeat("\x00", offset) + value))
 	first := (offset*8 + 5) / 6
@@ -86,8 +86,8 @@ func within64(encoding *base64.Encoding, value string, offset int) string {
 	return digits[first:last]
 }
 
-// find returns the places of spellings in the text, and the first place where an
-// incomplete spelling may begin at its end: the length of the text if there is none.
+// find returns the places of all spellings in the text. Open is the first place where a spelling may begin that continues after
+// the end of the text; it is the length of the text if there is no such place.
 func (x *index) find(text string) (found []span, open int) {
 	open = len(text)
 	for at := range len(text) {
@@ -104,12 +104,12 @@ func (x *index) find(text string) (found []span, open int) {
 	return found, open
 }
 
-// candidates returns the spellings that may begin at a place.
+// candidates returns the spellings that may begin at the given place.
 func (x *index) candidates(text string, at int) []string {
 	switch c := text[at]; c {
 	case '\\':
 		if at > 0 && text[at-1] == '\\' {
-			return nil // a match has all the backslashes
+			return nil // a match would include all of the backslashes
 		}
 		switch rest := strings.TrimLeft(text[at:], `\`); {
 		case rest == "" || rest[0] == 'u' || rest[0] == 'x':
@@ -135,8 +135,8 @@ func (x *index) candidates(text string, at int) []string {
 	}
 }
 
-// tail returns the length of the longest end of a spelling, of at least MinLength bytes,
-// with which the text begins.
+// tail returns the number of bytes at the beginning of text that are the end of a spelling. It finds the longest such end, which
+// must have at least MinLength bytes.
 func (x *index) tail(text string) (longest int) {
 	for _, s := range x.all {
 		for from := 1; from <= len(s)-MinLength; from++ {
@@ -149,8 +149,8 @@ func (x *index) tail(text string) (longest int) {
 	return longest
 }
 
-// match returns how many bytes at the beginning of text spell want, or -1. Undecided
-// means that the text ends too early to tell.
+// match returns the number of bytes at the beginning of text that spell want, or -1. Undecided means that the text ends too early
+// to be certain.
 func match(text, want string) (n int, undecided bool) {
 	at := 0
 	for want != "" {
@@ -188,13 +188,13 @@ func plus(n, at int) int {
 	return n + at
 }
 
-// matchPercent matches a text that begins with a percent sign: an escape, which may
-// be escaped again, or the sign itself.
+// matchPercent matches a text that begins with a percent sign. The sign begins an escape, which may be escaped itself, or stands
+// for itself.
 func matchPercent(text, want string) (n int, undecided bool) {
 	digits := 1
 	for {
 		if len(text) < digits+2 {
-			undecided = true // the digits may follow
+			undecided = true // the digits may still follow
 			break
 		}
 		code, err := strconv.ParseUint(text[digits:digits+2], 16, 8)
@@ -220,11 +220,11 @@ func matchPercent(text, want string) (n int, undecided bool) {
 	return -1, undecided
 }
 
-// mostReference is the maximum number of characters of a reference that may be escaped itself. References to ASCII characters are
-// shorter.
+// mostReference is the maximum number of characters in a reference whose characters may be escaped themselves. References to ASCII
+// characters are shorter than that.
 const mostReference = 24
 
-// matchReference matches a text that begins with an HTML character reference, which may be escaped again.
+// matchReference matches a text that begins with an HTML character reference, which may be escaped itself.
 func matchReference(text, want string) (n int, undecided bool) {
 	all, undecided := references(text)
 	for _, r := range all {
@@ -243,11 +243,12 @@ func matchReference(text, want string) (n int, undecided bool) {
 // A reference is an escape at the beginning of a text.
 type reference struct {
 	of   string
-	size int // bytes of the text
+	size int // number of bytes in the text
 }
 
-// references reads the reference at the beginning of a text, whose characters may be escaped as in JSON and URLs: "&amp;lt;"
-// stands for an ampersand, and for "<". It reports whether more may follow.
+// references parses the reference at the beginning of a text, whose characters may be escaped as in JSON and URLs. It returns all
+// possible meanings: "&amp;lt;" may stand for an ampersand or for "<". Cut means that the reference may continue after the end of
+// the text.
 func references(text string) (all []reference, cut bool) {
 	if text[0] != '&' && !strings.HasPrefix(strings.ReplaceAll(text[:min(len(text), mostReference)], "25", ""), "%26") &&
 		!strings.HasPrefix(strings.TrimLeft(text, `\`), "u0026") {
@@ -257,7 +258,7 @@ func references(text string) (all []reference, cut bool) {
 	if plain == "" || plain[0] != '&' {
 		return nil, false
 	}
-	for at := 1; ; { // of the name or number
+	for at := 1; ; { // start of the name or number
 		end := at
 		for end < len(plain) && (plain[end] == '#' || plain[end] < utf8.RuneSelf && alphanumeric(plain[end])) {
 			end++
@@ -273,7 +274,7 @@ func references(text string) (all []reference, cut bool) {
 		case plain[end] == ';':
 			end++
 			of = html.UnescapeString(of + ";")
-		case plain[at] == '#': // a number may lack it
+		case plain[at] == '#': // the semicolon is optional after a number
 			of = html.UnescapeString(of + ";")
 		}
 		if of[0] == '&' && of != "&" {
@@ -287,8 +288,8 @@ func references(text string) (all []reference, cut bool) {
 	}
 }
 
-// unescaped returns up to mostReference characters of a text without the escapes of URLs and JSON, where each ends, and
-// whether more may follow.
+// unescaped returns up to mostReference characters of a text, without URL and JSON escapes, and the offset at which each ends. Cut
+// means that more may follow.
 func unescaped(text string) (plain string, ends []int, cut bool) {
 	var b strings.Builder
 	for at := 0; at < len(text) && b.Len() < mostReference; {
@@ -322,8 +323,8 @@ func unescaped(text string) (plain string, ends []int, cut bool) {
 	return b.String(), ends, b.Len() < mostReference
 }
 
-// matchBackslash matches where text or want begins with backslashes: each further
-// encoding as JSON doubles them, and puts one before other characters.
+// matchBackslash matches if text or want begins with backslashes. Each time a text is encoded as JSON, its backslashes are
+// doubled, and a backslash is put before some other characters.
 func matchBackslash(text, want string) (n int, undecided bool) {
 	wanted := len(want) - len(strings.TrimLeft(want, `\`))
 	run := len(text) - len(strings.TrimLeft(text, `\`))
@@ -364,7 +365,7 @@ func matchBackslash(text, want string) (n int, undecided bool) {
 			undecided = undecided || more
 		}
 	}
-	if text[0] == '%' || text[0] == '&' && text[0] != want[0] { // escaped again, as for a page
+	if text[0] == '%' || text[0] == '&' && text[0] != want[0] { // escaped once more, for example for a web page
 		n, more := match(text, want)
 		if n >= 0 {
 			return n + run, more
@@ -378,10 +379,10 @@ func matchBackslash(text, want string) (n int, undecided bool) {
 	return -1, undecided
 }
 
-// sizes are the numbers of bytes of an escape on both sides.
+// sizes are the sizes of an escape in the text and of what it stands for in want.
 type sizes struct{ text, want int }
 
-// escaped reads the text after a backslash, if that is the beginning of want.
+// escaped parses the escape that follows a backslash in text, if it stands for the beginning of want.
 func escaped(text, want string) (size sizes, undecided bool) {
 	digits := map[byte]int{'u': 4, 'x': 2}[text[0]]
 	if digits == 0 {

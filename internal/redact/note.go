@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// Note adds values that are long enough for secrets, and ignores shorter ones.
+// Note adds secrets. It ignores values that are too short to be secrets.
 func (s *Set) Note(values ...string) { s.add(values...) }
 
 // Join adds the secrets of another set.
@@ -24,8 +24,8 @@ func (s *Set) Join(other *Set) {
 	s.add(values...)
 }
 
-// NoteHeader adds the values of a header and their fields, so that the token of
-// "Bearer token" is found alone, and the password in "Basic digits".
+// NoteHeader adds the values of a header and their parts, so that the token in "Bearer token" is also found alone, and so is the
+// password encoded in a "Basic" header.
 func (s *Set) NoteHeader(values ...string) {
 	for _, v := range values {
 		fields := strings.Fields(v)
@@ -43,14 +43,14 @@ func (s *Set) NoteHeader(values ...string) {
 	}
 }
 
-// mediaTypes are in headers of every request.
+// mediaTypes are not secret: they occur in the headers of every request.
 var mediaTypes = []string{"application/json", "text/event-stream"}
 
-// NoteURL adds the secrets of an address: the password and the values of the query.
+// NoteURL adds the secrets in a URL: the password and the values of the query.
 func (s *Set) NoteURL(address string) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return // unreadable, so no one else can use it either
+		return // if it cannot be parsed, no other program can use it either
 	}
 	if password, ok := u.User.Password(); ok {
 		s.add(password, u.User.String())
@@ -60,9 +60,8 @@ func (s *Set) NoteURL(address string) {
 	}
 }
 
-// NoteVariable adds the value of a variable that a program is given. Unless the name
-// suggests a secret, public values are ignored: words, paths, and settings of the terminal
-// and the language.
+// NoteVariable adds the value of an environment variable that is passed to a program. Unless the name suggests a secret, it
+// ignores values that are probably public: words, paths, and settings for the terminal and the language.
 func (s *Set) NoteVariable(name, value string) {
 	if !Secretive(name) && (harmless(name) || isWord(value) || isPaths(value)) {
 		return
@@ -85,10 +84,10 @@ func (s *Set) NoteEnv(env []string) {
 	}
 }
 
-// secretParts are parts of names that the names of public values do not contain.
+// secretParts are parts of names that suggest a secret. Names of public values do not contain them.
 var secretParts = []string{"key", "token", "secret", "password", "passwd", "auth", "credential"}
 
-// Secretive reports whether a name looks like the name of a secret.
+// Secretive reports whether a name suggests that the value is a secret.
 func Secretive(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc(secretParts, func(s string) bool { return strings.Contains(name, s) })
@@ -98,13 +97,13 @@ func harmless(name string) bool {
 	return strings.HasPrefix(name, "LC_") || slices.Contains([]string{"LANG", "LANGUAGE", "TERM", "COLORTERM", "TZ"}, name)
 }
 
-// isWord reports whether a value is one word, such as production.
+// isWord reports whether a value is a single word, such as "production".
 func isWord(value string) bool {
 	return !strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsLetter(r) }) &&
 		(value == strings.ToLower(value) || value == strings.ToUpper(value))
 }
 
-// isPaths reports whether a value is the path of a file, or a list of paths.
+// isPaths reports whether a value is a file path or a list of file paths.
 func isPaths(value string) bool {
 	list := filepath.SplitList(value)
 	if len(list) == 1 {

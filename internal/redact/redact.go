@@ -1,8 +1,8 @@
 // Package redact removes secrets from everything that leaves a run: records, failures,
 // events, traces, errors and printed text.
 //
-// A [Set] knows the secrets. The set of a run is in its context: code that uses a secret adds it there, see [From]. [Mark]
-// replaces a secret. It is the same for every secret, because a digest would let a weak secret be guessed.
+// A [Set] contains the secrets. Each run has a set in its context, and code that uses a secret adds it there (see [From]). Secrets
+// are replaced with [Mark]. It is the same for every secret, because a weak secret could be guessed from its digest.
 package redact
 
 import (
@@ -14,21 +14,20 @@ import (
 	"sync/atomic"
 )
 
-// MinLength is the minimum number of bytes of a secret: a shorter secret would be found in innocent text.
+// MinLength is the minimum length of a secret in bytes. A shorter secret would also be found in harmless text.
 const MinLength = 8
 
 // Mark replaces a secret.
 const Mark = "[redacted]"
 
-// A Set holds secrets. The zero Set, like a nil one, is empty. Its methods may be
-// called by several goroutines at once.
+// A Set contains secrets. A zero Set and a nil *Set are empty. It is safe for concurrent use.
 type Set struct {
 	mu     sync.Mutex
 	values []string
-	index  atomic.Pointer[index] // of all spellings; nil if there are none
+	index  atomic.Pointer[index] // index of all spellings; nil if there are none
 }
 
-// New returns the set of the values, or the error of Add.
+// New returns a set that contains the values. It returns an error if Add would.
 func New(values ...string) (*Set, error) {
 	s := new(Set)
 	for _, v := range values {
@@ -41,7 +40,7 @@ func New(values ...string) (*Set, error) {
 
 type setKey struct{}
 
-// With returns a context in which s is the set of the run.
+// With returns a context for a run whose set is s.
 func With(ctx context.Context, s *Set) context.Context { return context.WithValue(ctx, setKey{}, s) }
 
 // From returns the set of the run to which ctx belongs, or nil if it has none.
@@ -50,7 +49,7 @@ func From(ctx context.Context) *Set {
 	return s
 }
 
-// Add adds a secret. A value of less than MinLength bytes is an error.
+// Add adds a secret. It returns an error if the value is shorter than MinLength bytes.
 func (s *Set) Add(value string) error {
 	if len(value) < MinLength {
 		return fmt.Errorf("a secret has %d bytes: want at least %d, a shorter one would be found in innocent text", len(value), MinLength)
@@ -77,11 +76,11 @@ func (s *Set) add(values ...string) {
 	}
 }
 
-// Empty reports whether the set has no secrets.
+// Empty reports whether the set contains no secrets.
 func (s *Set) Empty() bool { return s == nil || s.index.Load() == nil }
 
-// Clean returns text without secrets. It finds them in plain text, in JSON, in JSON within JSON, in URLs, in hexadecimal digits
-// and in base64.
+// Clean replaces all secrets in a text. It finds secrets in plain text, in JSON, in JSON within JSON, in URLs, in hexadecimal
+// digits and in base64.
 func (s *Set) Clean(text string) string {
 	if s.Empty() {
 		return text
@@ -90,8 +89,8 @@ func (s *Set) Clean(text string) string {
 	return replace(text, found)
 }
 
-// CleanCut is Clean for a text that was cut out of a longer one: it also removes a possible end of a secret at its beginning, and
-// a possible beginning of a secret at its end, if they have at least MinLength bytes.
+// CleanCut is like Clean, for a text that was cut out of a longer one. It also replaces a possible end of a secret at the
+// beginning of the text, and a possible beginning of a secret at the end of the text, if these are at least MinLength bytes long.
 func (s *Set) CleanCut(text string) string {
 	if s.Empty() {
 		return text
@@ -116,14 +115,14 @@ func (s *Set) Holds(text string) bool {
 	return len(found) > 0
 }
 
-// Open returns how many bytes at the end of a text may belong to a secret whose rest follows. Callers that pass on a text in
-// pieces hold these bytes back.
+// Open returns the number of bytes at the end of a text that may be the beginning of a secret. Callers that pass on a text in
+// pieces must hold these bytes back.
 func (s *Set) Open(text string) int {
 	if s.Empty() {
 		return 0
 	}
 	found, open := s.index.Load().find(text)
-	for _, f := range merged(found) { // do not cut a secret where another one may begin
+	for _, f := range merged(found) { // do not split a secret in which another one may begin
 		if f.from < open && open < f.to {
 			open = f.from
 		}
@@ -134,7 +133,7 @@ func (s *Set) Open(text string) int {
 // A span is a part of a text.
 type span struct{ from, to int }
 
-// merged returns spans in their order; overlapping or touching spans become one.
+// merged sorts spans, and merges spans that overlap or touch.
 func merged(all []span) (out []span) {
 	slices.SortFunc(all, func(a, b span) int { return a.from - b.from })
 	for _, s := range all {
@@ -147,7 +146,7 @@ func merged(all []span) (out []span) {
 	return out
 }
 
-// replace puts Mark in place of the spans.
+// replace replaces the spans in a text with Mark.
 func replace(text string, found []span) string {
 	if len(found) == 0 {
 		return text

@@ -1,5 +1,5 @@
-// Package regular reads untrusted files, such as those in a checkout. It refuses devices, pipes and endless files before reading
-// anything.
+// Package regular reads untrusted files, such as files in a checkout. It refuses devices, pipes and files that are too large
+// before it reads anything.
 package regular
 
 import (
@@ -11,14 +11,14 @@ import (
 	"syscall"
 )
 
-// Sizes of files, in bytes.
+// Maximum sizes of files in bytes.
 const (
-	Config = 8 << 20   // of files read as a whole: configurations, plans, tokens, secrets
-	Source = 256 << 20 // of files that are only digested
+	Config = 8 << 20   // for files that are read into memory: configurations, plans, tokens, secrets
+	Source = 256 << 20 // for files of which only a digest is computed
 )
 
-// Open opens a regular file of at most limit bytes. It follows symbolic links and never
-// waits for a writer. The error is a *fs.PathError.
+// Open opens a regular file that has at most limit bytes. It follows symbolic links, and never waits for a writer. Errors are of
+// type *fs.PathError.
 func Open(path string, limit int64) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -37,7 +37,7 @@ func Open(path string, limit int64) (*os.File, error) {
 	return nil, errors.Join(wrap(path, err), f.Close())
 }
 
-// Read reads a file as Open opens it. A file that grows beyond the limit is an error too.
+// Read opens a file like Open, and reads it. It also returns an error if the file grows beyond the limit.
 func Read(path string, limit int64) ([]byte, error) {
 	f, err := Open(path, limit)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package remote cancels a run's tasks at other services if no process executes the run: such tasks continue by themselves. The
-// code that starts a task records it in a step named Step, whose result is a Task.
+// Package remote cancels the tasks that a run has started at other services. This is needed if no process is executing the run,
+// because such tasks continue by themselves. Code that starts a task records it in a step with the name Step, whose result is a
+// Task.
 package remote
 
 import (
@@ -22,16 +23,16 @@ import (
 // Step is the name of the step that starts a task.
 const Step = "send"
 
-// A Task is the result of such a step.
+// A Task is the result of a step that starts a task.
 type Task struct {
 	ID    string          `json:"task,omitempty"`
-	Ended json.RawMessage `json:"ended,omitempty"` // set if it had ended by then
+	Ended json.RawMessage `json:"ended,omitempty"` // set if the task had already ended when it was recorded
 }
 
-// patience is the maximum time of a visit: services that do not answer must not keep a run from being canceled.
+// patience is the maximum duration of a visit, because a service that does not respond must not prevent a run from being canceled.
 const patience = 15 * time.Second
 
-// Tasks returns the paths of the steps that started the tasks for which a run is still waiting.
+// Tasks returns the paths of the steps that started tasks for which a run is still waiting.
 func Tasks(ctx context.Context, j journal.Journal, run string) (paths []string, err error) {
 	unfinished := map[string]bool{}
 	var sent []string
@@ -61,8 +62,8 @@ func Tasks(ctx context.Context, j journal.Journal, run string) (paths []string, 
 	return paths, nil
 }
 
-// Cancel cancels such tasks. To reach them, it visits the pipeline with a recorder over the journal and the options keep.
-// The visit starts only the steps that the tasks are part of. The run waits afterwards.
+// Cancel cancels the tasks for which a run is still waiting. To reach them, it visits the pipeline: it runs the pipeline with a
+// recorder that starts only the steps that the tasks are part of. Afterwards the run is waiting.
 func Cancel(ctx context.Context, p stone.Ashlar, run stone.Config, keep journal.Options, j journal.Journal) error {
 	paths, err := Tasks(ctx, j, run.RunID)
 	if err != nil || len(paths) == 0 {
@@ -83,17 +84,18 @@ func Cancel(ctx context.Context, p stone.Ashlar, run stone.Config, keep journal.
 	return nil
 }
 
-// A visit knows how many tasks are left.
+// A visit counts the tasks that are left to cancel.
 type visit struct {
 	mu   sync.Mutex
 	left int
-	err  error // of a step whose task was not reached
+	err  error // error of a step whose task was not reached
 	over chan struct{}
 }
 
 type visitKey struct{}
 
-// Canceling calls cancel if ctx belongs to a visit that cancels tasks, and returns the error with which the call then ends.
+// Canceling calls cancel if ctx belongs to a visit that cancels tasks. It then returns the error with which the caller must end,
+// and otherwise nil.
 func Canceling(ctx context.Context, cancel func(context.Context)) error {
 	v, _ := ctx.Value(visitKey{}).(*visit)
 	if v == nil {
@@ -108,7 +110,7 @@ func Canceling(ctx context.Context, cancel func(context.Context)) error {
 	return notStarted{}
 }
 
-// only records nothing of a visit: the run stays as it was.
+// only is like Only, but records nothing, so that a visit does not change the run.
 type only struct {
 	Only
 	*visit
@@ -133,8 +135,8 @@ func (j only) Do(ctx context.Context, key step.Key, work func(context.Context) (
 	})
 }
 
-// Only is a journal that starts only values and the allowed steps. Other steps wait until soon, so other lanes can catch up; then
-// their error ends the visit.
+// Only is a journal that starts only values and the allowed steps. All other steps wait until soon, so that other lanes can catch
+// up, and then return an error that ends the visit.
 type Only struct {
 	journal.Journal
 	May  func(key step.Key) bool
@@ -155,7 +157,7 @@ func (j Only) Do(ctx context.Context, key step.Key, work func(context.Context) (
 	return j.Journal.Do(ctx, key, work)
 }
 
-// notStarted is the error of a step that must not start.
+// notStarted is the error of a step that was not allowed to start.
 type notStarted struct{}
 
 func (notStarted) Error() string        { return "the run is being canceled" }

@@ -1,5 +1,5 @@
-// Package respond answers requests for the command act and the server. A run keeps the answer to each request, and a Stream shows
-// the answer as it arrives.
+// Package respond answers requests, for the command act and for the server. The answer to each request is recorded in a run, and a
+// Stream shows the answer as it arrives.
 package respond
 
 import (
@@ -18,22 +18,22 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Source is kept with the run of a request instead of a command line.
+// Source is recorded with the run of a request, in place of a command line.
 type Source struct {
-	Request string `json:"request-digest"` // of the envelope
+	Request string `json:"request-digest"` // digest of the envelope
 }
 
-// Keep configures the run that keeps the answer to a request.
+// Keep configures the run in which the answer to a request is recorded.
 type Keep struct {
 	Journal journal.Journal
 	Run     string
-	Clean   func(string) string // removes secrets, because a digest would help to guess them
-	Options journal.Options     // to which Keep adds the source
-	Used    string              // the message of a run that answers another request
+	Clean   func(string) string // removes secrets, which could otherwise be guessed with the help of the digest
+	Options journal.Options     // options of the run; Keep sets the Source
+	Used    string              // message of the error if the run answers another request
 }
 
-// Recorder returns the recorder of a run that answers the request, or returns the recorded answer without a call, as recorded
-// reports. The error is a *call.Error if the run answers another request.
+// Recorder returns a recorder for the run that answers the request. If recorded is true, the answer is already recorded, and the
+// recorder returns it without a call. If the run answers another request, the error is a *call.Error.
 func (k Keep) Recorder(ctx context.Context, data []byte) (r step.Recorder, recorded bool, err error) {
 	digest, err := k.digest(data)
 	if err != nil {
@@ -46,7 +46,7 @@ func (k Keep) Recorder(ctx context.Context, data []byte) (r step.Recorder, recor
 	return journal.Keep(k.Journal, k.Options), recorded, err
 }
 
-// digest is the digest of an envelope, the same in both notations.
+// digest returns the digest of an envelope. It is the same for EDN and JSON.
 func (k Keep) digest(data []byte) (string, error) {
 	v, err := edn.ReadEither(data, edn.Limits{Bytes: call.MaxEnvelope})
 	if err != nil {
@@ -60,12 +60,13 @@ func (k Keep) digest(data []byte) (string, error) {
 	return hex.EncodeToString(sum[:]), err
 }
 
-// same reports whether the run has answered the request. The error means that it answers another request.
+// same reports whether the run answers the request with the given digest. If the run answers another request, same returns an
+// error.
 func (k Keep) same(ctx context.Context, digest string) (recorded bool, err error) {
 	before, err := k.Journal.Find(ctx, k.Run)
 	switch {
 	case errors.Is(err, journal.ErrNoRun) || errors.As(err, new(*journal.AmbiguousError)) || err == nil && before.ID != k.Run:
-		return false, nil // no run has exactly this id
+		return false, nil // no run has exactly this ID
 	case err != nil:
 		return false, err
 	}
@@ -76,7 +77,7 @@ func (k Keep) same(ctx context.Context, digest string) (recorded bool, err error
 	return false, &call.Error{Type: reasons.InvalidRequest, Where: "trace", Message: IDUsed + ": " + k.Used}
 }
 
-// IDUsed begins the message of an error about a run that answers another request.
+// IDUsed is the beginning of the error message if a run answers another request.
 const IDUsed = "trace/id-used"
 
 var beginsAsJSON = regexp.MustCompile(`^\s*\{\s*(}|"(\\.|[^"\\])*"\s*:)`)
@@ -84,9 +85,9 @@ var beginsAsJSON = regexp.MustCompile(`^\s*\{\s*(}|"(\\.|[^"\\])*"\s*:)`)
 // IsJSON reports whether a request is JSON, even if it cannot be read.
 func IsJSON(data []byte) bool { return beginsAsJSON.Match(data) }
 
-// TraceIn returns a refused request's trace, if it has one.
+// TraceIn returns the trace in a refused request, or a zero Trace if there is none.
 func TraceIn(data []byte) (t call.Trace) {
-	// an unreadable request has no trace
+	// An unreadable request has no trace.
 	v, _ := edn.ReadEither(data, edn.Limits{Bytes: call.MaxEnvelope})
 	trace, _ := v.Field("trace")
 	if id, _ := trace.Field("id"); id.Kind() == edn.KindString {

@@ -14,26 +14,25 @@ import (
 	"github.com/stonelayer/stone/internal/edn"
 )
 
-// A Stream writes the pieces of the answers in a run as they arrive, each in one line of
-// JSON or EDN. It is the watcher of one run.
+// A Stream is the watcher of one run. It writes the pieces of answers as they arrive, each as a line of JSON or EDN.
 type Stream struct {
-	W   io.Writer // gets each line with one call
+	W   io.Writer // each line is written with a single call
 	EDN bool
 
 	mu     sync.Mutex
-	err    error         // of the first line that could not be written
-	voices []voice       // whose text is not retracted
-	values event.Watcher // writes partial values; nil for none
-	over   bool          // the run has ended: output of an abandoned capability is dropped
+	err    error         // error of the first line that could not be written
+	voices []voice       // voices whose text has not been retracted
+	values event.Watcher // writes partial values; nil if they are not wanted
+	over   bool          // the run has ended; output of abandoned capabilities is dropped
 }
 
 // A voice is a model or capability that has produced output at a path.
 type voice struct{ path, source string }
 
-// WithValues makes the stream also print the partial values of answers.
+// WithValues makes the stream also write the partial values of answers.
 func (s *Stream) WithValues() {
 	s.values = event.Partials("", func(p event.Partial[json.RawMessage]) {
-		if p.Retracted == "" { // else a line is written anyway
+		if p.Retracted == "" { // otherwise a line about the retraction is written anyway
 			s.line("partial", voice{p.Path, p.Source}, "value", p.Value)
 		}
 	})
@@ -44,8 +43,8 @@ func (s *Stream) Wants(_ context.Context, level slog.Level) bool {
 	return level == event.LevelDelta || level == slog.LevelInfo
 }
 
-// Watch writes a piece of an answer, a notice that the pieces of a voice so far are void,
-// or the progress that a server reports.
+// Watch writes a line for a piece of an answer, for the retraction of a voice's pieces so far, or for progress that a server
+// reports.
 func (s *Stream) Watch(ctx context.Context, e event.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +76,7 @@ func (s *Stream) Watch(ctx context.Context, e event.Event) {
 	}
 }
 
-// void returns the voices whose text is retracted.
+// void removes and returns the voices whose text is retracted.
 func (s *Stream) void(path string, d event.Retracted) (gone []voice) {
 	s.voices = slices.DeleteFunc(s.voices, func(v voice) bool {
 		void := (d.Source == "" || d.Source == v.source) && event.Retracted{}.Covers(path, v.path, "", 0)
@@ -89,7 +88,7 @@ func (s *Stream) void(path string, d event.Retracted) (gone []voice) {
 	return gone
 }
 
-// line writes one line. The source may be "". The value is a string or JSON.
+// line writes one line. The voice's source may be empty. The value is a string or JSON.
 func (s *Stream) line(kind string, from voice, key string, value any) {
 	if s.EDN {
 		source, shown := "", edn.Value{}
@@ -102,27 +101,27 @@ func (s *Stream) line(kind string, from voice, key string, value any) {
 		case json.RawMessage:
 			var err error
 			if shown, err = edn.FromJSON(value, edn.Limits{}); err != nil {
-				return // such as too deep, of which the response may tell
+				return // the value is too deep, for example; the response reports it
 			}
 		}
-		_ = s.write(fmt.Appendf(nil, "{:type :%s, :path %s%s, :%s %s}", kind, edn.String(from.path), source, key, shown), nil) // Respond returns the error
+		_ = s.write(fmt.Appendf(nil, "{:type :%s, :path %s%s, :%s %s}", kind, edn.String(from.path), source, key, shown), nil) // Respond will return the error
 		return
 	}
 	all := map[string]any{"type": kind, "path": from.path, key: value}
 	if from.source != "" {
 		all["source"] = from.source
 	}
-	_ = s.write(json.Marshal(all)) // as above
+	_ = s.write(json.Marshal(all)) // Respond will return the error
 }
 
-// Close returns the first error of all.
+// Close returns the first error that occurred.
 func (s *Stream) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
 }
 
-// write writes a line. It returns the first error of all.
+// write writes a line, unless err is set. It returns the first error that has occurred in the stream.
 func (s *Stream) write(line []byte, err error) error {
 	if err == nil && s.err == nil {
 		if n := len(line); n == 0 || line[n-1] != '\n' {
@@ -136,7 +135,7 @@ func (s *Stream) write(line []byte, err error) error {
 	return s.err
 }
 
-// Respond writes the response, as the last line.
+// Respond writes the response as the last line.
 func (s *Stream) Respond(resp call.Response) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

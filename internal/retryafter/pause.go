@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Pause returns the time to wait after attempt n, counted from 1. The backoff is first, doubled with each further attempt, at
-// most most. Pause picks a random duration between half of the backoff and all of it, so that clients that failed together do not
-// retry together. It returns at least asked, the wait that the server requested; 0 means none.
+// Pause returns the time to wait after attempt n, counted from 1. The backoff begins with first, is doubled with each attempt, and
+// is at most most. To keep clients that failed together from retrying together, Pause returns a random duration between half of
+// the backoff and the full backoff. It returns at least asked, the delay that the server requested (0 if it did not).
 func Pause(n int, first, most, asked time.Duration) time.Duration {
 	wait := max(0, min(first, most))
 	for ; n > 1 && 0 < wait && wait < most; n-- {
@@ -17,7 +17,7 @@ func Pause(n int, first, most, asked time.Duration) time.Duration {
 	return max(wait/2+rand.N(wait/2+1), asked)
 }
 
-// Sleep waits until the time has passed or ctx is done; then it returns ctx's cause.
+// Sleep waits for the given duration. If ctx is done earlier, it returns the cause of ctx.
 func Sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return context.Cause(ctx)

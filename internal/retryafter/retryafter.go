@@ -1,4 +1,4 @@
-// Package retryafter computes the pause before a retry, and reads the wait that a server requests.
+// Package retryafter computes the delay before a retry, and parses the delay that a server requests.
 package retryafter
 
 import (
@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Most is the longest wait that Read returns.
+// Most is the maximum delay that Read returns.
 const Most = 24 * time.Hour
 
-// Read returns the wait in the header: Retry-After-Ms in milliseconds, or Retry-After in
-// seconds or as a date. It returns 0 for a missing or invalid header, and at most Most.
+// Read returns the delay specified in a header: by Retry-After-Ms in milliseconds, or by Retry-After in seconds or as a date. It
+// returns 0 for a missing or invalid header, and never more than Most.
 func Read(h http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
 		return seconds(ms / 1e3)
@@ -28,8 +28,8 @@ func Read(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// ReadBody returns the wait in the JSON body of a Google API error: the RetryInfo in its
-// details. It returns 0 if there is none. The body may be a list of one error.
+// ReadBody returns the delay specified by a RetryInfo in the JSON body of a Google API error. It returns 0 if there is none. The
+// body may be a list with a single error.
 func ReadBody(body []byte) time.Duration {
 	var fault struct {
 		Error struct {
@@ -51,7 +51,7 @@ func ReadBody(body []byte) time.Duration {
 	return 0
 }
 
-// seconds returns a duration of at least 0. A NaN is 0.
+// seconds converts seconds to a duration of at least 0. NaN is converted to 0.
 func seconds(s float64) time.Duration {
 	if !(s > 0) {
 		return 0

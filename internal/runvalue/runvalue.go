@@ -1,4 +1,4 @@
-// Package runvalue keeps values for the lifetime of a run, for packages that do not create the run's context.
+// Package runvalue lets packages that do not create a run's context keep values for the lifetime of the run.
 package runvalue
 
 import (
@@ -12,8 +12,8 @@ type Values struct{ values sync.Map }
 // Key is the context key of the *Values of a run.
 type Key struct{}
 
-// Of returns the value of a key in the run of ctx. The first call creates the value. Outside a run, each call creates a new
-// value. Of may be called concurrently.
+// Of returns the value for a key in the run to which ctx belongs. The first call creates the value with fresh. Outside a run, each
+// call creates a new value. Of is safe for concurrent use.
 func Of[T any](ctx context.Context, key any, fresh func() *T) *T {
 	run, ok := ctx.Value(Key{}).(*Values)
 	if !ok {

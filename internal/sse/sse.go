@@ -1,8 +1,8 @@
 // Package sse reads server-sent events (the text/event-stream format of the HTML
 // standard) from pieces of a body as they arrive.
 //
-// The caller feeds it the bytes, and so can wait for other things as well. An event that
-// is complete within one piece is not copied.
+// The caller feeds the pieces to a [Reader], so the caller can also wait for other things. An event that is complete within one
+// piece is not copied.
 package sse
 
 import (
@@ -16,26 +16,26 @@ const MaxEvent = 16 << 20
 // ErrTooLong is returned for an event longer than MaxEvent.
 var ErrTooLong = errors.New("sse: an event is longer than 16 MiB")
 
-// Event is one event. Data is valid until the next call of a Reader's method.
+// Event is a server-sent event. Data is valid until the next call of a method of the Reader.
 type Event struct {
-	Name string // "" if the stream sent none
+	Name string // "" if the stream has not set one
 	Data []byte // the data lines, joined by line feeds
 }
 
-// Reader splits a stream into events. The zero value is ready.
+// Reader splits a stream into events. The zero Reader is ready to use.
 type Reader struct {
-	chunk []byte // the rest of the piece fed last
-	line  []byte // the beginning of an incomplete line
-	data  []byte // data of the event so far; may lie in chunk
-	owned []byte // the buffer that data is copied to when it must outlive chunk
+	chunk []byte // unread rest of the last piece
+	line  []byte // beginning of an incomplete line
+	data  []byte // data of the current event so far; may point into chunk
+	owned []byte // buffer for data that must outlive chunk
 
 	name    string
-	named   string // the name given last: most events of a stream share one
-	id      string // of the event so far, or of an earlier one
+	named   string // last name; kept because most events of a stream have the same name
+	id      string // ID set by the current or an earlier event
 	lastID  string
 	hasData bool
-	skipLF  bool // the last piece ended in CR: an LF that follows belongs to it
-	started bool // a byte order mark is skipped only at the start
+	skipLF  bool // the last piece ended with CR, so an LF that follows belongs to it
+	started bool // a byte order mark is skipped only at the start of the stream
 }
 
 // Feed passes the next piece to the Reader. The piece must not change until Next has returned false.
@@ -70,8 +70,8 @@ func (r *Reader) Next() (Event, bool, error) {
 	}
 }
 
-// Flush returns the last event of a stream that ends without a blank line. The standard
-// drops it, but many servers end their last event that way.
+// Flush returns the last event of a stream that does not end with a blank line. According to the standard such an event is
+// dropped, but many servers send no blank line after the last event.
 func (r *Reader) Flush() (Event, bool) {
 	if len(r.line) > 0 {
 		line := bytes.Clone(r.line)
@@ -81,7 +81,7 @@ func (r *Reader) Flush() (Event, bool) {
 	return r.dispatch()
 }
 
-// nextLine returns the next line without its end: CR, LF or CRLF.
+// nextLine returns the next line without its terminator: CR, LF or CRLF.
 func (r *Reader) nextLine() ([]byte, bool) {
 	end := bytes.IndexByte(r.chunk, '\n')
 	next := end + 1
@@ -142,11 +142,11 @@ func (r *Reader) field(line []byte) {
 	}
 }
 
-// LastID returns the id that a client sends as Last-Event-ID to continue the stream, or "" if the stream sent none. A stream may
-// send an id without an event.
+// LastID returns the ID that a client sends as Last-Event-ID to continue the stream, or "" if the stream has sent none. A stream
+// may send an ID without an event.
 func (r *Reader) LastID() string { return r.lastID }
 
-// dispatch ends the event at a blank line. An event without data is dropped.
+// dispatch ends the current event at a blank line. It drops an event without data.
 func (r *Reader) dispatch() (Event, bool) {
 	r.lastID = r.id
 	ev := Event{Name: r.name, Data: r.data}

@@ -1,4 +1,4 @@
-// Package stores describes database servers' journals for package cli, which opens them without linking them.
+// Package stores declares the interface of journals on database servers, so that package cli can open them without linking them.
 package stores
 
 import (
@@ -8,31 +8,31 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Store is a journal as commands use it.
+// Store is a journal with the additional methods that commands need.
 type Store interface {
 	journal.Journal
-	// Abandoned yields runs whose process died, as it finds them.
+	// Abandoned yields runs whose process has died, as soon as it finds them.
 	Abandoned(ctx context.Context) iter.Seq2[journal.RunInfo, error]
-	// Check reads everything, calls found with each damage, and counts runs and records.
+	// Check reads the whole journal, calls found for each damaged or missing record, and returns the number of runs and records.
 	Check(ctx context.Context, found func(*journal.DamageError)) (runs, records int, err error)
 	// Probe commits an empty transaction, and returns the version of the tables.
 	Probe(ctx context.Context) (schema int, err error)
 	Close() error
 }
 
-// Server is a kind of database that an address names.
+// Server is a kind of database that is opened by its address.
 type Server struct {
-	// Open opens a database. Listen is its address for notifications, or "".
+	// Open opens a database. Listen is the address for notifications, or "".
 	Open func(ctx context.Context, address, listen string) (Store, error)
-	// Secret returns the password that goes with an address, wherever it is kept.
+	// Secret returns the password for an address, wherever it is stored.
 	Secret func(address string) string
 }
 
-// Part makes a Server a part of a program, see cli.Part.
+// Part makes a Server usable as a part of a program; see cli.Part.
 func (Server) Part() {}
 
-// Imported is a part that its package registers when it is imported.
+// Imported is the type of a part that is registered when its package is imported.
 type Imported struct{}
 
-// Part makes an Imported a part of a program, see cli.Part.
+// Part makes an Imported usable as a part of a program; see cli.Part.
 func (Imported) Part() {}

@@ -10,12 +10,13 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// A Dialect is the part of JSON Schema that a provider enforces on answers and accepts in tools. Of 1,000 generated types, OpenAI
-// and Anthropic enforce 991 and Gemini all (TestProviders). Without projection they enforce 819, 591 and 912.
+// A Dialect is the subset of JSON Schema that a provider enforces in answers and accepts in tools. Of 1,000 generated types,
+// OpenAI and Anthropic can enforce 991, and Gemini all of them (TestProviders). Without projection they can enforce 819, 591 and
+// 912, respectively.
 type Dialect struct{ subset schema.Subset }
 
-// OpenAI is the dialect of strict structured outputs, in Chat Completions and Responses. Source:
-// OpenAI, guide "Structured model outputs", section "Supported schemas".
+// OpenAI is the dialect of strict structured outputs in Chat Completions and Responses. Source: OpenAI, guide "Structured model
+// outputs", section "Supported schemas".
 var OpenAI = &Dialect{schema.Subset{
 	AllRequired: true,
 	Encode:      true,
@@ -34,9 +35,8 @@ var OpenAI = &Dialect{schema.Subset{
 	},
 }}
 
-// Anthropic is the dialect of output_config.format in Messages. Source: Anthropic, guide
-// "Structured outputs", sections "JSON Schema limitations" and "Schema complexity limits". The
-// names of properties are limited as in the schemas of tools.
+// Anthropic is the dialect of output_config.format in Messages. Source: Anthropic, guide "Structured outputs", sections "JSON
+// Schema limitations" and "Schema complexity limits". Property names are limited as in tool schemas.
 var Anthropic = &Dialect{schema.Subset{
 	Encode: true,
 	Name:   anthropicName.MatchString,
@@ -72,14 +72,14 @@ var Gemini = &Dialect{schema.Subset{
 	},
 }}
 
-// formats are the formats of strings that OpenAI and Anthropic both know.
+// formats are the string formats that both OpenAI and Anthropic support.
 var formats = []any{"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 
-// maxRepeat is the maximum count in a pattern: Anthropic refuses "large ranges" without a number.
+// maxRepeat is the maximum repetition count in a pattern. Anthropic refuses "large ranges", but does not say how large.
 const maxRepeat = 100
 
 // simple reports whether a pattern uses only features that the providers' engines are documented to support: no assertions other
-// than ^ and $, no references, and no classes but \d, \w and \s.
+// than ^ and $, no references, and no classes other than \d, \w and \s.
 func simple(pattern any) bool {
 	text, _ := pattern.(string)
 	parsed, err := syntax.Parse(text, syntax.Perl)
@@ -104,8 +104,8 @@ func repeats(r *syntax.Regexp) bool {
 	return r.Min <= maxRepeat && r.Max <= maxRepeat && !slices.ContainsFunc(r.Sub, func(below *syntax.Regexp) bool { return !repeats(below) })
 }
 
-// Schema returns the schema of a format as the provider enforces it, in JSON. It returns nil if the
-// provider cannot enforce it, and for a nil format.
+// Schema returns the JSON of a format's schema, in the form that the provider enforces. It returns nil if the provider cannot
+// enforce the format, and for a nil format.
 func (d *Dialect) Schema(f *llm.Format) json.RawMessage {
 	if f == nil {
 		return nil
@@ -117,8 +117,8 @@ func (d *Dialect) Schema(f *llm.Format) json.RawMessage {
 	return projected
 }
 
-// System returns the system text of a request with this response format. It describes the schema to the model, unless there is no
-// format, or the provider enforces the format and describes it itself.
+// System returns the system text for a request with the given response format. The text describes the schema to the model, unless
+// there is no format, or the provider enforces the format and describes it to the model itself.
 func System(text string, f *llm.Format, enforced bool) string {
 	if enforced || f == nil {
 		return text

@@ -17,30 +17,30 @@ import (
 // A Form describes an answer: JSON that matches a schema, or text. It is immutable and safe for concurrent use.
 type Form struct {
 	name    string
-	schema  *schema.Schema // nil is text
+	schema  *schema.Schema // nil if the answer is text
 	format  *llm.Format
 	wrapped bool // the answer is the property "value" of an object
 }
 
-// Of returns the form of answers that match a schema. The name identifies the schema to the provider, the model and the reader of
-// an error. With a nil schema, answers are text.
+// Of returns the form for answers that match a schema. The name identifies the schema for the provider and the model, and in error
+// messages. If the schema is nil, answers are text.
 func Of(name string, s *schema.Schema) *Form {
 	f := &Form{name: name, schema: s}
 	if s == nil {
 		return f
 	}
 	text := s.Ordered()
-	if f.wrapped = !s.Object(); f.wrapped { // providers require the schema of an object
+	if f.wrapped = !s.Object(); f.wrapped { // providers require an object schema
 		text = wrap(text)
 	}
 	f.format = &llm.Format{Name: Name(name), Schema: text}
 	return f
 }
 
-// Format returns the response format of requests, or nil for text.
+// Format returns the response format for requests, or nil for text.
 func (f *Form) Format() *llm.Format { return f.format }
 
-// Name returns a name with each character that providers refuse replaced by "_", cut to 64 bytes.
+// Name replaces each character of a name that providers refuse with "_", and truncates the name to 64 bytes.
 func Name(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
@@ -53,17 +53,17 @@ func Name(name string) string {
 
 // A Misfit is an answer that does not match its form.
 type Misfit struct {
-	// Tell is the message to the model, which may answer again.
+	// Tell is the message to send to the model, which can then answer again.
 	Tell string
-	// Cut reports whether the token limit ended the answer.
+	// Cut is set if the answer was cut off by the token limit.
 	Cut bool
-	// Err describes the misfit. It may quote the answer.
+	// Err describes the problem. It may quote the answer.
 	Err error
-	// Where is a short description without words from the answer, such as ", first at items[3]". It may be empty.
+	// Where is a short description that contains no text from the answer, such as ", first at items[3]". It may be empty.
 	Where string
 }
 
-// Read returns the JSON of an answer, or its text if the form is text.
+// Read returns the JSON in an answer, or the answer's text if the form is text.
 func (f *Form) Read(ctx context.Context, r *llm.Reply) ([]byte, *Misfit) {
 	cut := r.Cut()
 	if f.schema == nil {
@@ -87,8 +87,8 @@ func (f *Form) Read(ctx context.Context, r *llm.Reply) ([]byte, *Misfit) {
 	return nil, misfit
 }
 
-// Answered returns the text of an answer to a request with a response format: JSON that matches it. For an answer with tool
-// calls, and for a refusal, it is the unchanged text.
+// Answered returns the text of an answer to a request with a response format: JSON that matches the format. If the answer contains
+// tool calls or is a refusal, Answered returns the text unchanged.
 func Answered(ctx context.Context, f *llm.Format, r *llm.Reply) (string, error) {
 	if f == nil || len(r.ToolCalls) > 0 || r.Refused() {
 		return r.Text, nil
@@ -129,7 +129,7 @@ func (f *Form) check(ctx context.Context, data []byte) ([]byte, error) {
 	return data, err
 }
 
-// closer reports whether one value has fewer problems than another, or a deeper one.
+// closer reports whether a is the error of a value with fewer problems than b, or with a deeper problem.
 func closer(a, b error) bool {
 	one, ok := errors.AsType[*schema.ValidationError](a)
 	other, both := errors.AsType[*schema.ValidationError](b)
@@ -139,7 +139,8 @@ func closer(a, b error) bool {
 	return problems(a) < problems(b)
 }
 
-// problems counts the problems in an error. An error that no value causes, such as the end of the context, counts more.
+// problems returns the number of problems in an error. An error that is not caused by a value, such as a canceled context, counts
+// as more than any number of problems.
 func problems(err error) int {
 	if err == nil {
 		return 0
@@ -150,8 +151,7 @@ func problems(err error) int {
 	return math.MaxInt
 }
 
-// Misfit returns the misfit of an answer with this error, of the schema or of the caller's own
-// decoding.
+// Misfit returns the Misfit for an answer with the given error, which comes from the schema or from the caller's own decoding.
 func (f *Form) Misfit(err error) *Misfit {
 	m := &Misfit{Err: fmt.Errorf("the answer does not fit %s: %w", f.name, err)}
 	tell := err.Error()
@@ -167,7 +167,7 @@ var (
 	missing = regexp.MustCompile(`^property ".*" is required, but missing$`)
 )
 
-// unquoted describes the problem without the words of the answer.
+// unquoted describes a problem without quoting the answer.
 func unquoted(p schema.Problem) string {
 	if p.Path != "" {
 		return ", first at " + p.Path
@@ -181,7 +181,7 @@ func unquoted(p schema.Problem) string {
 	return ""
 }
 
-// grows reports whether JSON may be the beginning of another value, as 12 is of 120.
+// grows reports whether JSON may be the beginning of a longer value, as 12 is the beginning of 120.
 func grows(data []byte) bool {
 	data = bytes.TrimSpace(data)
 	return len(data) > 0 && data[len(data)-1] >= '0' && data[len(data)-1] <= '9'

@@ -15,12 +15,12 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Media extracts the media from JSON that a model will read. It returns the JSON with a line such as "[media 1: a.png, image/png,
-// 34 KB]" in place of each, and the media in the order of the numbers.
+// Media extracts the media from JSON that a model will read. It replaces each of them with a line such as "[media 1: a.png,
+// image/png, 34 KB]", and returns the resulting JSON and the media, in the order of their numbers.
 //
-// The schema says what is media: an object of type llm.Media, or a string with contentEncoding base64 and a contentMediaType,
-// which may end in an asterisk. The error names the field of media that has no content, is not base64 or is too large. JSON
-// without media is returned unchanged.
+// The schema determines what is media: an object of type llm.Media, or a string with contentEncoding base64 and a
+// contentMediaType, which may end in an asterisk. If media have no content, are not base64 or are too large, the error names the
+// field. JSON without media is returned unchanged.
 func Media(data []byte, s *schema.Schema) (text []byte, media []*llm.Media, err error) {
 	if s == nil || !bytes.Contains(s.JSON(), []byte(`"contentEncoding"`)) {
 		return data, nil, nil
@@ -42,8 +42,7 @@ func Media(data []byte, s *schema.Schema) (text []byte, media []*llm.Media, err 
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), found, err
 }
 
-// MediaTypes returns the media types that a schema marks, such as "image/*". Media without a type
-// is "*/*".
+// MediaTypes returns the media types in a schema, such as "image/*". For media without a type it returns "*/*".
 func MediaTypes(s *schema.Schema) (types []string) {
 	var whole any
 	if s == nil || json.Unmarshal(s.JSON(), &whole) != nil {
@@ -54,7 +53,7 @@ func MediaTypes(s *schema.Schema) (types []string) {
 		switch v := v.(type) {
 		case map[string]any:
 			if v["contentEncoding"] == "base64" {
-				marked, _ := v["contentMediaType"].(string) // an llm.Media has none
+				marked, _ := v["contentMediaType"].(string) // empty for an llm.Media
 				types = append(types, cmp.Or(marked, "*/*"))
 			}
 			for _, name := range slices.Sorted(maps.Keys(v)) {
@@ -70,13 +69,13 @@ func MediaTypes(s *schema.Schema) (types []string) {
 	return types
 }
 
-// MediaLine is the line that replaces media number n, from 1.
+// MediaLine returns the line that replaces media number n, counted from 1.
 func MediaLine(n int, m *llm.Media) string { return fmt.Sprintf("[media %d: %s]", n, m) }
 
-// shown is the media of a value.
+// shown is the list of media extracted from a value.
 type shown []*llm.Media
 
-// walk replaces the media within a value.
+// walk replaces the media within a value, and appends them to the list.
 func (list *shown) walk(v any, s *schema.Schema, where string) (any, error) {
 	if s == nil {
 		return v, nil
@@ -108,8 +107,8 @@ func (list *shown) walk(v any, s *schema.Schema, where string) (any, error) {
 	return v, nil
 }
 
-// mediaOf returns the llm.Media that an object represents, or nil. The schema of such an object has base64 in data, beside a
-// type.
+// mediaOf returns the llm.Media that an object represents, or nil if it represents none. The schema of such an object has a
+// property "data" in base64, and a property "type".
 func mediaOf(fields map[string]any, s *schema.Schema) *llm.Media {
 	data, _ := s.At("data")
 	if encoding, mediaType := data.Encoding(); encoding != "base64" || mediaType != "" || !slices.Contains(s.Properties(), "type") {
@@ -128,7 +127,8 @@ func mediaOf(fields map[string]any, s *schema.Schema) *llm.Media {
 	return m
 }
 
-// decode returns media from a text in base64. If the media type ends in an asterisk, such as image/*, the data determines it.
+// decode decodes base64 media, and returns the line that replaces them. If the media type ends in an asterisk, such as image/*,
+// the actual type is determined from the data.
 func (list *shown) decode(text, mediaType, where string) (any, error) {
 	data, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// An Offer is a tool in the form that a provider accepts.
+// An Offer is a tool in a form that a provider accepts.
 type Offer struct {
 	Description string
 	Schema      json.RawMessage
@@ -18,35 +18,35 @@ type Offer struct {
 	Strict bool
 }
 
-// toolDialect is the part of JSON Schema that a provider accepts in the schemas of tools.
+// toolDialect is the subset of JSON Schema that a provider accepts in tool schemas.
 type toolDialect struct {
 	loose  schema.Subset
-	strict *schema.Subset // nil: the provider enforces nothing
-	// The limits of all strict tools of a request. Zero means unlimited.
+	strict *schema.Subset // nil if the provider enforces nothing
+	// Limits on all strict tools in a request together. Zero means unlimited.
 	maxStrict, maxOptional, maxUnions int
 
 	mu    sync.Mutex
-	known map[string]projected // by the text of the schema
+	known map[string]projected // projected schemas, by text of the schema
 }
 
-// projected is a schema in the dialect.
+// projected is a schema that was projected onto the dialect.
 type projected struct {
 	loose, strict    json.RawMessage // strict is nil if the schema cannot be enforced
 	told             string
-	optional, unions int // of strict
+	optional, unions int // numbers of optional properties and unions in strict
 }
 
-// maxKnown is the maximum number of projected schemas kept.
+// maxKnown is the maximum number of projected schemas to keep.
 const maxKnown = 4096
 
-// exactly is the subset for schemas that keep their meaning.
+// exactly returns the subset in which a projection does not change the meaning of a schema.
 func exactly(s schema.Subset) *schema.Subset {
 	s.Exact, s.Encode = true, false
 	return &s
 }
 
-// looseKeywords are the constraints and annotations that OpenAI and Anthropic accept in tools that are not strict. Patterns that
-// are not simple may be refused as invalid regular expressions.
+// looseKeywords reports whether OpenAI and Anthropic accept a constraint or annotation in tools that are not strict. A pattern
+// that is not simple might be refused as an invalid regular expression.
 func looseKeywords(keyword string, value any) bool {
 	return keyword != "pattern" || simple(value)
 }
@@ -79,9 +79,10 @@ var geminiTools = &toolDialect{
 
 var toolDialects = map[*Dialect]*toolDialect{OpenAI: openAITools, Anthropic: anthropicTools, Gemini: geminiTools}
 
-// Tools returns tools in the form that the provider accepts. Alternatives at the top of a schema are folded into properties, and
-// keywords that the provider lacks are left out and described in the description instead. The caller checks the arguments against
-// the schema of the tool. If enforce is true, the tools are strict where the provider can enforce exactly their schema.
+// Tools returns tools in a form that the provider accepts. Alternatives at the top level of a schema are merged into properties.
+// Keywords that the provider does not support are omitted, and the description mentions them instead. The caller must check the
+// arguments against the original schema of the tool. If enforce is true, a tool is strict if the provider can enforce its exact
+// schema.
 func (d *Dialect) Tools(list []llm.Tool, enforce bool) []Offer {
 	out := make([]Offer, len(list))
 	strict, optional, unions := 0, 0, 0
@@ -100,7 +101,7 @@ func (d *Dialect) Tools(list []llm.Tool, enforce bool) []Offer {
 	return out
 }
 
-// project projects the schema of a tool, once.
+// project projects the schema of a tool, or returns the cached result.
 func (t *toolDialect) project(text json.RawMessage) projected {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -113,7 +114,7 @@ func (t *toolDialect) project(text json.RawMessage) projected {
 	}
 	var err error
 	if p.loose, p.told, err = t.loose.Loose(text); err != nil {
-		p.loose = json.RawMessage(`{"type":"object","properties":{}}`) // whoever runs the tool checks its arguments
+		p.loose = json.RawMessage(`{"type":"object","properties":{}}`) // the arguments are checked before the tool runs
 	}
 	if t.strict != nil {
 		if enforced, err := t.strict.Project(text); err == nil {

@@ -4,9 +4,9 @@ import "strings"
 
 const fence = "```"
 
-// Unfence returns the content of the code block of an answer if the answer has exactly one, otherwise the answer itself, without
-// the space around it. Many models put JSON in a code block regardless of instructions. An answer that starts with a bracket is
-// data, whose strings may contain code blocks.
+// Unfence returns the content of the code block in an answer that has exactly one, and otherwise the answer itself, without
+// surrounding white space. Many models put JSON in a code block, whatever they are told. An answer that begins with a bracket is
+// returned as it is, because code blocks in it are parts of strings.
 func Unfence(answer string) string {
 	answer = strings.TrimSpace(answer)
 	if strings.HasPrefix(answer, "{") || strings.HasPrefix(answer, "[") {
@@ -17,7 +17,7 @@ func Unfence(answer string) string {
 	if !opened || !closed || strings.Contains(after, fence) {
 		return answer
 	}
-	if _, body, ok := strings.Cut(inside, "\n"); ok { // the first line names the language
+	if _, body, ok := strings.Cut(inside, "\n"); ok { // the rest of the first line is the language
 		inside = body
 	}
 	return strings.TrimSpace(inside)

@@ -5,20 +5,19 @@ import (
 	"regexp"
 )
 
-// toRoot matches a reference in the ordered text of a schema. Within a string of the text, the
-// quotes would be escaped.
+// toRoot matches a reference in the ordered text of a schema. It cannot match within a string, where the quotes would be escaped.
 var toRoot = regexp.MustCompile(`"\$ref":"#([^"]*)"`)
 
-// toDefs matches a reference to a definition at the top.
+// toDefs matches a reference to a definition at the top level.
 var toDefs = regexp.MustCompile(`^/(\$defs|definitions)/`)
 
-// wrap returns the schema of an object whose property "value" matches the schema. Definitions stay at the top, and other
-// references lead to the definition of the value.
+// wrap returns the schema of an object whose property "value" matches the given schema. Definitions stay at the top level, and all
+// other references are changed to refer to the definition of the value.
 func wrap(text []byte) json.RawMessage {
 	var top struct {
 		Defs map[string]json.RawMessage `json:"$defs"`
 	}
-	_ = json.Unmarshal(text, &top) // true and false have none
+	_ = json.Unmarshal(text, &top) // the schemas true and false have no members
 	name := "answer"
 	for top.Defs[name] != nil {
 		name += "_"
@@ -49,7 +48,7 @@ func wrap(text []byte) json.RawMessage {
 	}
 	if recursive {
 		defs := map[string]json.RawMessage{}
-		_ = json.Unmarshal(out["$defs"], &defs) // nil without definitions
+		_ = json.Unmarshal(out["$defs"], &defs) // nil if there are no definitions
 		defs[name], out["$defs"] = object(value), nil
 		out["$defs"], value = object(defs), map[string]json.RawMessage{"$ref": object("#/$defs/" + name)}
 	}
@@ -57,7 +56,7 @@ func wrap(text []byte) json.RawMessage {
 	return object(out)
 }
 
-// object returns the JSON of strings, maps and JSON, which can always be marshaled.
+// object returns the JSON of v, which consists only of strings, maps and JSON, and so can always be marshaled.
 func object(v any) json.RawMessage {
 	data, err := json.Marshal(v)
 	if err != nil {

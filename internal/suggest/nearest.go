@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Nearest returns the candidate that shares the most bytes at both ends with a text, because long texts mostly differ in one
-// place. It also returns their first difference with some text around it. Among equally near candidates it returns the smallest.
-// It returns "" if there are no candidates.
+// Nearest returns the candidate that has the most bytes at both ends in common with a text, because long texts usually differ in
+// one place. It also returns the difference between the two, with some surrounding text. If several candidates are equally near,
+// it returns the smallest. It returns "" if there are no candidates.
 func Nearest(text string, candidates iter.Seq[string]) (nearest, differs string) {
 	best, front, back := -1, 0, 0
 	for c := range candidates {
@@ -23,7 +23,7 @@ func Nearest(text string, candidates iter.Seq[string]) (nearest, differs string)
 	return nearest, fmt.Sprintf("at byte %d: got %s, recorded %s", front, around(text, front, back), around(nearest, front, back))
 }
 
-// common returns how many bytes two texts share at the front and at the back.
+// common returns the number of bytes that two texts have in common at the front and at the back.
 func common(a, b string) (front, back int) {
 	n := min(len(a), len(b))
 	for front < n && a[front] == b[front] {
@@ -35,7 +35,7 @@ func common(a, b string) (front, back int) {
 	return front, back
 }
 
-// around quotes the difference, with some text around it.
+// around quotes the part of s that differs, with some surrounding text.
 func around(s string, front, back int) string {
 	const limit = 200
 	part := s[max(0, front-20):min(len(s), len(s)-back+10)]

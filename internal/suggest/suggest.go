@@ -1,4 +1,4 @@
-// Package suggest finds the name that was probably meant by one that does not exist.
+// Package suggest finds the name that was probably meant when an unknown name was used.
 package suggest
 
 import (
@@ -7,9 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Closest returns the candidate that was probably meant by name, or "" if none is close.
-// Case is ignored, and one letter in three may be wrong. A name of three letters or more may also be the beginning of one
-// candidate.
+// Closest returns the candidate that was probably meant by name, or "" if none is close. It ignores case, and allows one wrong
+// letter in three. A name of at least three letters may also be the beginning of a single candidate.
 func Closest(name string, candidates iter.Seq[string]) string {
 	runes := []rune(name)
 	best, bound := "", max(1, len(runes)/3)+1
@@ -42,8 +41,8 @@ func Hint(name string, candidates iter.Seq[string]) string {
 	return ""
 }
 
-// distance returns how many letters must be inserted, removed, changed or swapped with their neighbour to turn a into b, or bound
-// if it is not below bound.
+// distance returns the number of letters that must be inserted, removed, changed or swapped with their neighbour to turn a into
+// text. If that is not less than bound, it returns bound.
 func distance(a []rune, text string, bound int) int {
 	if n := utf8.RuneCountInString(text); max(len(a)-n, n-len(a)) >= bound {
 		return bound

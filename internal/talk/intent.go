@@ -20,11 +20,11 @@ var (
 	answerType  = dag.NewType[call.JSON]("answer")
 )
 
-// Intent returns a pipeline that answers like a call of the intent: the Applicator chooses a capability, checks its answer, and
-// continues with the next capability if the answer is not good enough.
+// Intent returns a pipeline that calls an intent: the Applicator selects a capability, checks its answer, and continues with the
+// next capability if the answer is not good enough.
 //
-// If the intent states no in-schema, its capabilities are called for turns, see call.Model. If the in-schema is "req/text", the
-// input is the text of the conversation; for any other schema, it is the JSON of one message.
+// If the intent has no in-schema, each turn calls its capabilities (see call.Model). If the in-schema is "req/text", the input is
+// the text of the conversation. For any other schema, the input is the JSON in a single message.
 func Intent(app *call.Applicator, intent string) stone.Ashlar {
 	switch app.Intents[intent].In {
 	case "", terms.AnyRequest:
@@ -42,12 +42,12 @@ func Intent(app *call.Applicator, intent string) stone.Ashlar {
 	return asking(app, intent, call.From(inputType))
 }
 
-// onlySteps tells package stone that all effects of a leaf are effects of its call.
+// onlySteps tells package stone that a leaf has no effects except those of its call.
 type onlySteps struct{}
 
 func (onlySteps) OnlySteps() bool { return true }
 
-// heard is a model that repeats its answers to a voice, so that watchers receive them.
+// heard is a model that also sends its answers to a voice, so that watchers receive them.
 type heard struct {
 	llm.Model
 	voice *event.Voice

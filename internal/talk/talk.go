@@ -1,4 +1,5 @@
-// Package talk maps conversations to the inputs and answers of pipelines, for the protocols in which clients talk to pipelines.
+// Package talk converts between conversations and the inputs and answers of pipelines, for protocols with which clients talk to
+// pipelines.
 package talk
 
 import (
@@ -21,26 +22,26 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// Prefix begins the ids of models.
+// Prefix is the prefix of model IDs.
 const Prefix = "stone/"
 
-// Model is the pipeline or intent behind a model name.
+// Model is a pipeline or intent that clients use as a model.
 type Model struct {
-	Name   string // without Prefix
+	Name   string // name without Prefix
 	Ashlar stone.Ashlar
-	Format *llm.Format // format of its answers that the client requests; may be nil
+	Format *llm.Format // answer format that the client requests; may be nil
 }
 
-// ID is the name by which clients request the model.
+// ID returns the name with which clients request the model.
 func (m Model) ID() string { return Prefix + m.Name }
 
-// Given holds, by type, a run's contents besides its input: the conversation so far and the client's tools.
+// Given contains, by type, the data that a run receives in addition to its input: the conversation so far and the client's tools.
 type Given map[string]json.RawMessage
 
 // An Error explains why a model cannot handle a client's message, or why its answer is invalid.
 type Error struct {
 	Param, Code, Message string
-	Paid                 bool // the run has ended
+	Paid                 bool // the run has ended, and may have cost money
 }
 
 // Error returns the message.
@@ -57,10 +58,10 @@ const (
 	other form = iota
 	asRequest
 	asMessages
-	asHistory // a result of an agent
+	asHistory // an agent's result, which contains the conversation
 	asText
-	asMedia // of the newest message
-	asTools // of the client, which executes their calls
+	asMedia // media of the newest message
+	asTools // tools of the client, which executes the calls
 )
 
 var (
@@ -76,7 +77,7 @@ var (
 func ordered[T any]() []byte {
 	s, err := schema.For[T]()
 	if err != nil {
-		panic(err) // its type is from this module
+		panic(err) // cannot happen: the type is declared in this module
 	}
 	return s.Ordered()
 }
@@ -102,13 +103,13 @@ func formOf(in tree.Input) form {
 	return other
 }
 
-// inputs returns the names of the inputs by their form, and whether the model accepts nothing else.
+// inputs returns the names of the model's inputs by form. Known is true if every required input has a form.
 func (m Model) inputs() (names map[form]string, known bool) {
 	names = map[form]string{}
 	for _, in := range tree.Inputs(m.Ashlar) {
 		f := formOf(in)
 		if f == other && in.Optional {
-			continue // it does without
+			continue // the input is optional
 		}
 		if _, twice := names[f]; f == other || twice {
 			return nil, false
@@ -118,31 +119,31 @@ func (m Model) inputs() (names map[form]string, known bool) {
 	return names, true
 }
 
-// Talks reports whether the model accepts chat messages. Other models read one message as JSON.
+// Talks reports whether the model accepts chat messages. All other models read a single message as JSON.
 func (m Model) Talks() bool {
 	names, known := m.inputs()
 	return known && names[asRequest]+names[asMessages]+names[asText] != ""
 }
 
-// TakesRequest reports whether the model accepts a request with its settings and tools.
+// TakesRequest reports whether the model accepts a whole request, including its settings and tools.
 func (m Model) TakesRequest() bool {
 	names, ok := m.inputs()
 	return ok && len(names) == 1 && names[asRequest] != ""
 }
 
-// TakesTools reports whether the model accepts its clients' tools.
+// TakesTools reports whether the model accepts tools of the client.
 func (m Model) TakesTools() bool {
 	names, _ := m.inputs()
 	return m.TakesRequest() || names[asTools] != ""
 }
 
-// Remembers reports whether the model gets its earlier answers with their tool calls.
+// Remembers reports whether the model receives its earlier answers, including their tool calls.
 func (m Model) Remembers() bool {
 	names, _ := m.inputs()
 	return names[asHistory] != ""
 }
 
-// Input returns a run's input, and the contents given besides it, from a request.
+// Input converts a request to the input of a run and the data given in addition to it.
 func (m Model) Input(req *llm.Request) (input json.RawMessage, given Given, err error) {
 	names, known := m.inputs()
 	if m.TakesRequest() {
@@ -201,7 +202,7 @@ func (m Model) Input(req *llm.Request) (input json.RawMessage, given Given, err 
 	return json.RawMessage(whole), given, nil
 }
 
-// said returns an input with the text of messages and, if the pipeline accepts media, the newest message's media.
+// said returns an input with the text of the messages and, if the pipeline accepts media, with the media of the newest message.
 func said(all []llm.Message, text, media string, object map[string]any) (json.RawMessage, error) {
 	newest := all[len(all)-1]
 	if shown := newest.Media(); media != "" && len(shown) > 0 {
@@ -220,13 +221,13 @@ func said(all []llm.Message, text, media string, object map[string]any) (json.Ra
 	return json.Marshal(object)
 }
 
-// MediaInput names a pipeline's input for a message's media, or is "" if there is none.
+// MediaInput returns the name of the pipeline's input for the media of a message, or "" if there is none.
 func MediaInput(p stone.Ashlar) string {
 	names, _ := Model{Ashlar: p}.inputs()
 	return names[asMedia]
 }
 
-// transcript returns the text of one message, or the texts of several messages, each below its role.
+// transcript returns the text of a single message, or the texts of several messages, each preceded by its role.
 func transcript(all []llm.Message) (string, error) {
 	var texts []string
 	for i := range all {
@@ -246,13 +247,13 @@ func transcript(all []llm.Message) (string, error) {
 	return strings.Join(texts, "\n\n"), nil
 }
 
-// Answer reads the result of a run. If the client requests a format, the answer's text has no code block around it.
+// Answer converts the result of a run to a reply. If the client requests a format, a code block around the text is removed.
 func (m Model) Answer(ctx context.Context, run api.Run) (*llm.Reply, error) {
 	reply, err := m.result(run)
 	if err != nil || m.Format == nil {
 		return reply, err
 	}
-	if reply.Text, err = structured.Answered(ctx, m.Format, reply); err != nil { // a pipeline has not checked it
+	if reply.Text, err = structured.Answered(ctx, m.Format, reply); err != nil { // the pipeline has not checked the format
 		return nil, &Error{Code: reasons.SchemaInvalid, Message: err.Error(), Paid: true}
 	}
 	return reply, nil
@@ -268,7 +269,7 @@ func (m Model) result(run api.Run) (*llm.Reply, error) {
 		err := json.Unmarshal(content, reply)
 		for i, call := range reply.ToolCalls {
 			if string(call.Input) == "null" {
-				reply.ToolCalls[i].Input = nil // it was cut off
+				reply.ToolCalls[i].Input = nil // the call was cut off
 			}
 		}
 		return reply, err
@@ -279,7 +280,7 @@ func (m Model) result(run api.Run) (*llm.Reply, error) {
 	}
 	var object map[string]json.RawMessage
 	if json.Unmarshal(content, &object) == nil && object != nil {
-		delete(object, "conversation") // of an agent
+		delete(object, "conversation") // in an agent's result
 		if json.Unmarshal(object["text"], &text) == nil {
 			return &llm.Reply{Text: text}, nil
 		}
@@ -291,7 +292,7 @@ func (m Model) result(run api.Run) (*llm.Reply, error) {
 	return &llm.Reply{Text: string(content)}, nil
 }
 
-// Speaks reports whether values of a type are texts, so that an answer of that type can be shown as it is written.
+// Speaks reports whether values of a type are texts, so that an answer of that type can be shown while it is being written.
 func Speaks(t dag.AnyType) bool {
 	if t == nil || t.Err() != nil {
 		return false
@@ -300,9 +301,9 @@ func Speaks(t dag.AnyType) bool {
 	return bytes.Equal(s, textSchema) || bytes.Equal(s, historySchema) || bytes.Equal(s, replySchema)
 }
 
-// Conversation returns the messages of a run that is done, including its answer. It returns false if the model gets no
-// conversation. As in OpenAI's service, they exclude an llm.Request's system text; a pipeline that reads messages got it as a
-// message.
+// Conversation returns the messages of a run that is done, including its answer. It returns false if the model does not receive
+// conversations. As in OpenAI's service, the messages do not include the system text of an llm.Request; a pipeline that reads
+// messages received that text as a message.
 func (m Model) Conversation(ctx context.Context, from journal.Journal, run api.Run) (said []llm.Message, ok bool, err error) {
 	read := func(name string, to any) {
 		var d dag.DAG
@@ -328,7 +329,7 @@ func (m Model) Conversation(ctx context.Context, from journal.Journal, run api.R
 			Conversation []llm.Message `json:"conversation"`
 		}
 		err = json.Unmarshal(run.Result.Content, &result)
-		return result.Conversation, true, err // with the answer
+		return result.Conversation, true, err // includes the answer
 	case names[asMessages] != "":
 		read(names[asMessages], &said)
 		if names[asText] != "" {
@@ -349,12 +350,12 @@ func (m Model) Conversation(ctx context.Context, from journal.Journal, run api.R
 	return append(said, answer.Message()), true, nil
 }
 
-// Message returns the newest user message, from which the run's input was made.
+// Message returns the newest user message, from which the run's input was created.
 func (m Model) Message(input dag.DAG) []llm.Part {
 	names, known := m.inputs()
 	read := func(f form, to any) {
 		if n, err := input.Nearest(names[f]); names[f] != "" && err == nil {
-			_ = json.Unmarshal([]byte(n.JSON()), to) // it fits the schema
+			_ = json.Unmarshal([]byte(n.JSON()), to) // cannot fail: the node matches its schema
 		}
 	}
 	var req llm.Request
@@ -365,14 +366,14 @@ func (m Model) Message(input dag.DAG) []llm.Part {
 	read(asRequest, &req)
 	read(asText, &text)
 	switch last := len(req.Messages) - 1; {
-	case !known: // the message was the JSON of it
+	case !known: // the message was the JSON of the input
 		object, said := map[string]json.RawMessage{}, []byte{}
 		for n := range input.Nodes() {
 			said = []byte(n.JSON())
 			object[n.Type()] = said
 		}
 		if len(object) > 1 {
-			said, _ = json.Marshal(object) // it was read from JSON
+			said, _ = json.Marshal(object) // cannot fail: object was read from JSON
 		}
 		return []llm.Part{{Text: string(said)}}
 	case names[asText] == "" && last >= 0:

@@ -12,24 +12,24 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// block is the part of a content block received so far.
+// block is the part of a content block that has been received so far.
 type block struct {
 	index  int
 	kind   string
-	fields map[string]json.RawMessage // as it began
-	call   int                        // number of the client's tool call
+	fields map[string]json.RawMessage // the fields at its start
+	call   int                        // the number of the client's tool call
 	ended  bool
 
-	text      []byte // for text, thinking and other kinds that grow
+	text      []byte // the text so far, for text, thinking and other kinds that grow
 	input     []byte
 	signature string
 	citations []json.RawMessage
 }
 
-// grows names the field that holds a block's text.
+// grows maps kinds of blocks that grow to the field that contains their text.
 var grows = map[string]string{"text": "text", "thinking": "thinking", "compaction": "content"}
 
-// blockDelta holds the fields that are read from all kinds of deltas.
+// blockDelta contains all fields that are read from deltas of any kind.
 type blockDelta struct {
 	Type        string          `json:"type"`
 	Text        string          `json:"text"`
@@ -37,10 +37,10 @@ type blockDelta struct {
 	PartialJSON string          `json:"partial_json"`
 	Signature   string          `json:"signature"`
 	Citation    json.RawMessage `json:"citation"`
-	Content     json.RawMessage `json:"content"` // of a compaction
+	Content     json.RawMessage `json:"content"` // the content of a compaction
 }
 
-// wants maps a kind of delta to the kind of block that it extends, if only one kind is allowed.
+// wants maps a kind of delta to the only kind of block that it may extend.
 var wants = map[string]string{"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "thinking"}
 
 func (d *decoder) block(index int) *block {
@@ -83,7 +83,7 @@ func (d *decoder) beginBlock(out []llm.Delta, index int, raw json.RawMessage) ([
 		b.call = d.calls
 		d.calls++
 		if head.ID == "" {
-			head.ID = d.ids.Next() // the result must name the call that it answers
+			head.ID = d.ids.Next() // the result must name the call to which it belongs
 			b.fields["id"] = wire.JSON(head.ID)
 		}
 		out = append(out, llm.Delta{Kind: llm.ToolCallStart, Index: b.call, Call: &llm.ToolCall{ID: head.ID, Name: head.Name}})
@@ -132,7 +132,7 @@ func (d *decoder) blockDelta(out []llm.Delta, e *event) ([]llm.Delta, error) {
 	return out, nil
 }
 
-// grow adds text to a block.
+// grow appends text to a block.
 func (d *decoder) grow(out []llm.Delta, b *block, kind llm.Kind, text string) []llm.Delta {
 	if text == "" {
 		return out
@@ -146,8 +146,8 @@ func (d *decoder) grow(out []llm.Delta, b *block, kind llm.Kind, text string) []
 	return append(out, llm.Delta{Kind: kind, Text: text})
 }
 
-// finishBlocks converts tool_use blocks to tool calls. It keeps all blocks for the next
-// turn if any is neither text nor a call.
+// finishBlocks converts tool_use blocks to tool calls. It keeps all blocks for the next turn if any block is neither text nor a
+// call.
 func (d *decoder) finishBlocks() {
 	r := &d.reply
 	special := false
@@ -170,23 +170,23 @@ func (d *decoder) finishBlocks() {
 	kept := make([]map[string]json.RawMessage, 0, len(d.blocks))
 	for _, b := range d.blocks {
 		if b.kind == "text" && len(b.text) == 0 {
-			continue // received, but rejected when sent
+			continue // the provider sends such blocks but rejects them in requests
 		}
 		kept = append(kept, b.whole())
 	}
 	r.Metadata = map[string]json.RawMessage{contentKey: wire.JSON(kept)}
 }
 
-// sources returns the citations of a block of text.
+// sources returns the citations in a text block.
 func (b *block) sources() (out []llm.Source) {
 	list := b.citations
 	if len(list) == 0 {
-		_ = jsonv2.UnmarshalLenient(b.fields["citations"], &list) // in an answer that is not a stream
+		_ = jsonv2.UnmarshalLenient(b.fields["citations"], &list) // present in an answer that is not a stream
 	}
 	for _, raw := range list {
 		var c struct {
 			URL      string `json:"url"`
-			Source   string `json:"source"` // in a result supplied by the client
+			Source   string `json:"source"` // present in a result that the client supplied
 			Title    string `json:"title"`
 			Document string `json:"document_title"`
 			File     string `json:"file_id"`
@@ -201,14 +201,14 @@ func (b *block) sources() (out []llm.Source) {
 
 func (b *block) toolCall(ended bool) llm.ToolCall {
 	var id, name string
-	// A field that is not a string stays empty: beginBlock has rejected it.
+	// The id is a string, because beginBlock has rejected anything else.
 	_ = jsonv2.UnmarshalLenient(b.fields["id"], &id)
 	_ = jsonv2.UnmarshalLenient(b.fields["name"], &name)
 	return wire.ToolCall(id, name, b.arguments(), ended)
 }
 
-// arguments returns the input received in deltas, or else the initial input of the block.
-// An initial empty object is a placeholder and does not count.
+// arguments returns the input that was received in deltas, or else the initial input of the block. An initial empty object is
+// only a placeholder.
 func (b *block) arguments() []byte {
 	start := b.fields["input"]
 	if len(b.input) > 0 || string(start) == "{}" || string(start) == "null" {
@@ -231,15 +231,15 @@ func (b *block) whole() map[string]json.RawMessage {
 	if _, ok := b.fields["input"]; ok {
 		input := wire.ToolCall("", "", b.arguments(), true).Input
 		if input == nil {
-			input = json.RawMessage("{}") // cut off; the protocol requires an object
+			input = json.RawMessage("{}") // the input was cut off, but the protocol requires an object
 		}
 		b.fields["input"] = input
 	}
 	return b.fields
 }
 
-// media are the media of Messages, in user messages and in tool results. Source: Anthropic, API reference, "Create a Message",
-// image and document blocks.
+// media returns an error for media that the Messages protocol does not support in user messages and tool results. Source:
+// Anthropic, API reference, "Create a Message", image and document blocks.
 func media(role llm.Role, m *llm.Media) error {
 	switch {
 	case role == llm.RoleAssistant:

@@ -9,12 +9,12 @@ import (
 
 // maxMarks is the maximum number of blocks with cache_control in a request. This and the following rules come from the page
 // "Prompt caching" of Anthropic's documentation: the server caches the prefix that ends with a marked block, in the order tools,
-// system, messages. For each mark it looks for a cached prefix at most 20 blocks back.
+// system, messages. For each mark, it looks for a cached prefix at most 20 blocks back.
 const maxMarks = 4
 
-// mark puts marks on the blocks up to which the next request of a conversation will have the same prefix: the system text, the
-// last tool and the user's last block. Another mark stands where the previous request ended: otherwise a turn with many tool
-// calls would be longer than the server looks back. The caller's marks are counted first.
+// mark marks the blocks up to which the next request of a conversation will have the same prefix: the system text, the last tool
+// and the user's last block. Another mark is set where the previous request ended, because a turn with many tool calls can be
+// longer than the server looks back. The caller's own marks count first.
 func mark(body object, req *llm.Request, turns []turnBlocks) {
 	left := maxMarks
 	for _, m := range req.Messages {

@@ -19,14 +19,13 @@ type Config struct {
 	// ends in /messages. Default: ANTHROPIC_BASE_URL from the environment, or else
 	// https://api.anthropic.com.
 	URL string
-	// Key is sent as x-api-key. Default: ANTHROPIC_API_KEY from the environment, if URL is
-	// empty or on api.anthropic.com; other servers get only a key that is set here.
-	// llm.NoKey sends none in any case.
+	// Key is sent as x-api-key. Default: ANTHROPIC_API_KEY from the environment, if URL is empty or on api.anthropic.com; other
+	// servers receive only a key that is set here. With llm.NoKey, no key is ever sent.
 	Key llm.Secret
 	// KeyFunc replaces Key for keys that change. It is called again before the key expires, and when the server rejects it.
 	KeyFunc llm.KeyFunc
 	// Edit changes or signs each request, including repeated ones, before it is sent: headers, address and, with GetBody, the
-	// body. If Edit is set, no key from the environment is sent. Errors are not cleaned of the secrets that it adds.
+	// body. If Edit is set, no key from the environment is sent. Secrets that Edit adds are not removed from errors.
 	Edit func(*http.Request) error
 	// Header is added to every request and replaces the package's own headers, such as
 	// anthropic-version.
@@ -43,16 +42,16 @@ type Config struct {
 
 	// Repetition creates the watcher for each channel of an attempt; nil disables watching. See llm.Guard.
 	Repetition func() *llm.Watcher
-	// MaxRetries limits the retries after a model got stuck in a loop. 0 means 3, and a negative value means none.
+	// MaxRetries limits the retries after a model gets stuck in a loop. 0 means 3, and a negative value means none.
 	MaxRetries int
 
 	Timeouts         llm.Timeouts
 	Retry            llm.Retry
-	ProgressInterval time.Duration // between two Progress deltas; default llm.ProgressInterval
+	ProgressInterval time.Duration // the time between two Progress deltas; default llm.ProgressInterval
 	// Limiter restricts the requests, tokens and concurrency of all models that share it. Nil means a Limiter for this Model
 	// alone, with only the server's limits.
 	Limiter    *llm.Limiter
-	HTTPClient *http.Client // default: one with a transport shared by all models
+	HTTPClient *http.Client // default: a client with a transport that all models share
 }
 
 const defaultMax = 16384
@@ -65,7 +64,7 @@ var reserved = []string{"model", "system", "messages", "max_tokens", "tools", "r
 type Model struct {
 	common
 	config Config
-	loose  atomic.Bool // the provider has rejected strict tools
+	loose  atomic.Bool // whether the provider has rejected strict tools
 }
 
 type common = wire.Model

@@ -29,7 +29,7 @@ func (c caller) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delt
 	}
 }
 
-// turn is an answer of one or more parts.
+// turn is an answer that consists of one or more parts.
 type turn struct {
 	caller caller
 	req    *llm.Request
@@ -83,7 +83,7 @@ func (t *turn) pass(d llm.Delta, err error) bool {
 		if !t.yield(d, nil) {
 			return false
 		}
-		// Only this part is void, not the earlier parts.
+		// Only this part is void, so the earlier parts are yielded again.
 		for _, d := range t.reply.Deltas() {
 			if !t.yield(d, nil) {
 				return false
@@ -94,7 +94,7 @@ func (t *turn) pass(d llm.Delta, err error) bool {
 	return t.yield(d, err)
 }
 
-// join returns the parts so far and the next as one reply.
+// join returns one reply that contains the parts so far and the next part.
 func (t *turn) join(next *llm.Reply) *llm.Reply {
 	if t.reply == nil {
 		return next
@@ -107,7 +107,7 @@ func (t *turn) join(next *llm.Reply) *llm.Reply {
 	sum.Sources = append(t.reply.Sources[:len(t.reply.Sources):len(t.reply.Sources)], next.Sources...)
 	sum.Usage = t.reply.Usage.Add(next.Usage)
 	blocks := append(assistantBlocks(t.reply.Message()), assistantBlocks(next.Message())...)
-	if raw, err := json.Marshal(blocks); err == nil { // they were decoded from JSON
+	if raw, err := json.Marshal(blocks); err == nil { // they have been decoded from JSON
 		sum.Metadata = maps.Clone(next.Metadata)
 		if sum.Metadata == nil {
 			sum.Metadata = map[string]json.RawMessage{}

@@ -56,7 +56,7 @@ func (m *Model) fields(req *llm.Request, model string, way wire.Way) (object, er
 		delete(body, "thinking")
 	}
 	if format != nil {
-		// Extra may hold other output settings, such as the effort.
+		// Extra may contain other output settings, such as the effort.
 		output := object{}
 		if own, ok := body["output_config"].(object); ok {
 			maps.Copy(output, own)
@@ -67,9 +67,9 @@ func (m *Model) fields(req *llm.Request, model string, way wire.Way) (object, er
 	return body, nil
 }
 
-// thought reports whether each answer since the last user message begins with thinking. The protocol requires this where thinking
-// is enabled and tools are in use; an answer from another model, before a fallback, does not begin with thinking. Source:
-// Anthropic, guide "Extended thinking", section "Toggling thinking modes in conversations"; reports of 2025.
+// thought reports whether each answer since the last user message begins with thinking. The protocol requires this if thinking is
+// enabled and tools are in use. An answer from another model, before a fallback, does not begin with thinking. Source: Anthropic,
+// guide "Extended thinking", section "Toggling thinking modes in conversations"; reports of 2025.
 func thought(turns []turnBlocks) bool {
 	for i := len(turns) - 1; i >= 0; i-- {
 		first := turns[i].Content[0]
@@ -88,8 +88,7 @@ func thought(turns []turnBlocks) bool {
 	return true
 }
 
-// conversation returns turns that alternate, as the protocol requires: the results of all tool calls of a turn form one user
-// turn.
+// conversation returns alternating turns, as the protocol requires. The results of all tool calls of a turn form one user turn.
 func conversation(req *llm.Request) (system string, turns []turnBlocks, err error) {
 	instructions := []string{}
 	if req.System != "" {
@@ -102,7 +101,7 @@ func conversation(req *llm.Request) (system string, turns []turnBlocks, err erro
 		}
 		role, blocks := message(m)
 		if len(blocks) == 0 {
-			continue // the protocol has no empty turns
+			continue // the protocol does not allow empty turns
 		}
 		if err := cache(m, blocks); err != nil {
 			return "", nil, fmt.Errorf("message %d: %w", i, err)
@@ -125,7 +124,7 @@ func message(m llm.Message) (role string, blocks []any) {
 		content := contentBlocks(m.Content)
 		if m.IsError {
 			result["is_error"] = true
-			if len(content) == 0 { // reported to be rejected
+			if len(content) == 0 { // users report that this is rejected
 				content = []any{object{"type": "text", "text": "The call failed without a message."}}
 			}
 		}
@@ -161,15 +160,15 @@ func contentBlocks(parts []llm.Part) (blocks []any) {
 	for _, p := range parts {
 		if p.Media != nil {
 			blocks = append(blocks, mediaBlock(p.Media))
-		} else if text := p.Text + string(p.Value); strings.TrimSpace(text) != "" { // blank texts are reported to be rejected
+		} else if text := p.Text + string(p.Value); strings.TrimSpace(text) != "" { // users report that blank texts are rejected
 			blocks = append(blocks, object{"type": "text", "text": text})
 		}
 	}
 	return blocks
 }
 
-// assistantBlocks returns the received blocks of a message if they are kept and the message
-// is unchanged. If it was changed, only the thinking is kept, before everything else.
+// assistantBlocks returns the blocks that were received for a message, if the metadata contains them and the message is
+// unchanged. If the message was changed, only the thinking is kept, before everything else.
 func assistantBlocks(m llm.Message) []any {
 	var blocks []any
 	if raw := received(m); raw != nil {
@@ -200,7 +199,7 @@ func assistantBlocks(m llm.Message) []any {
 	return blocks
 }
 
-// receivedBlock is a block that is kept verbatim.
+// receivedBlock is a block that is sent again verbatim.
 type receivedBlock struct {
 	Type string `json:"type"`
 	Text string `json:"text"`
@@ -238,8 +237,8 @@ func unchanged(m llm.Message, blocks []receivedBlock) bool {
 		slices.EqualFunc(calls, m.ToolCalls, func(id string, c llm.ToolCall) bool { return id == c.ID })
 }
 
-// params follow the page "Messages" of Anthropic's API reference, and "Effort" of its guide. Messages has no seed. Its metadata
-// holds the user id.
+// params follow the page "Messages" of Anthropic's API reference, and "Effort" of its guide. Messages does not support a seed.
+// Its metadata contains the user id.
 var params = wire.ParamRules{
 	"temperature":  wire.Put("temperature"),
 	"top_p":        wire.Put("top_p"),
@@ -268,13 +267,13 @@ var params = wire.ParamRules{
 	},
 }
 
-// strictRefusals are parts of the messages with which the provider rejects strict tools: it does not know the field, or it
-// compiles them into one grammar of limited, unpublished size. Source: Anthropic, guide "Structured outputs", section "Additional
-// internal limits"; anthropic-sdk-python issue 1185.
+// strictRefusals are parts of the messages with which a provider rejects strict tools, either because it does not know the field
+// or because all strict tools are compiled into one grammar, whose size limit is not published. Source: Anthropic, guide
+// "Structured outputs", section "Additional internal limits"; anthropic-sdk-python issue 1185.
 var strictRefusals = []string{"strict", "too complex for compilation", "compiled grammar is too large"}
 
-// strict reports whether tools are strict where possible. Other servers of the protocol, and older models, may not know the
-// field.
+// strict reports whether tools are strict where possible. Other servers that implement the protocol, and older models, may not
+// know the field.
 func (m *Model) strict() bool { return m.Own() && !m.loose.Load() }
 
 // refusesStrict reports whether the provider rejected a request because of its strict tools.

@@ -15,7 +15,7 @@ func (d *decoder) read(data []byte) (*event, error) {
 const blockDeltaEvent = "content_block_delta"
 
 // scan decodes an event into d.scanned as UnmarshalLenient would, at half the cost. If it returns false, the event must be
-// unmarshalled.
+// decoded with UnmarshalLenient.
 func (d *decoder) scan(data []byte) bool {
 	s, e := &d.scanner, &d.scanned
 	*e = event{}

@@ -18,7 +18,7 @@ type event struct {
 	Message      *answer         `json:"message"`
 	ContentBlock json.RawMessage `json:"content_block"`
 	Delta        json.RawMessage `json:"delta"`
-	piece        *blockDelta     // the delta, if already decoded
+	piece        *blockDelta     // the delta, if it has already been decoded
 	Usage        json.RawMessage `json:"usage"`
 	Error        json.RawMessage `json:"error"`
 	RequestID    string          `json:"request_id"`
@@ -46,8 +46,8 @@ type decoder struct {
 	reply     llm.Reply
 	text      strings.Builder
 	reasoning strings.Builder
-	blocks    []*block // in the order in which they began
-	calls     int      // blocks that are tool calls of the client
+	blocks    []*block // the blocks, in the order in which they started
+	calls     int      // the number of blocks that are tool calls for the client
 	usage     wire.Counts
 	ids       wire.MadeIDs
 	started   bool
@@ -55,18 +55,18 @@ type decoder struct {
 
 	scanner jsonv2.Scanner
 	scanned event      // the last event that the scanner read
-	piece   blockDelta // its delta
+	piece   blockDelta // the delta of that event
 }
 
 func newDecoder(requestID string) *decoder {
 	return &decoder{reply: llm.Reply{RequestID: requestID}}
 }
 
-// Event handles one event. Its type is in the data; the name repeats it.
+// Event handles one event. The data contains the event's type, which the name repeats.
 func (d *decoder) Event(out []llm.Delta, name string, data []byte) ([]llm.Delta, bool, error) {
 	data = bytes.TrimSpace(data)
 	if len(data) == 0 || string(data) == "[DONE]" {
-		return out, false, nil // not of this protocol, but some proxies add it
+		return out, false, nil // not part of this protocol, but some proxies add it
 	}
 	if wire.Ping(data) && name != "error" {
 		return out, false, nil // a ping, or null
@@ -77,7 +77,7 @@ func (d *decoder) Event(out []llm.Delta, name string, data []byte) ([]llm.Delta,
 			return out, false, &llm.ProviderError{Message: string(data), RequestID: d.reply.RequestID}
 		}
 		if name != "" && name != "ping" && !strings.HasPrefix(name, "message") && !strings.HasPrefix(name, "content_block") {
-			return out, false, nil // of the server's own
+			return out, false, nil // an event of the server's own
 		}
 		return out, false, d.protocol("an event that is not an object: %v", err)
 	}
@@ -190,7 +190,7 @@ func (d *decoder) start(out []llm.Delta, m *answer) ([]llm.Delta, error) {
 	return out, nil
 }
 
-// end handles the end of the answer. Only the end contains the explanation of a refusal.
+// end handles the end of the answer. Only the end contains the explanation for a refusal.
 func (d *decoder) end(out []llm.Delta, e ending) []llm.Delta {
 	if e.StopReason != "" {
 		d.reply.StopReason = e.StopReason
@@ -202,8 +202,7 @@ func (d *decoder) end(out []llm.Delta, e ending) []llm.Delta {
 	return append(out, llm.Delta{Kind: llm.Refusal, Text: d.reply.Refusal})
 }
 
-// addUsage overwrites the fields of an older usage with the newer values. It ignores zeros, which some servers send at the
-// end.
+// addUsage overwrites the fields of the usage so far with newer values. It ignores zeros, which some servers send at the end.
 func (d *decoder) addUsage(raw json.RawMessage) {
 	usage := wire.ReadCounts(raw)
 	for name, value := range usage {
@@ -224,7 +223,7 @@ func (d *decoder) finishUsage() {
 	}
 	raw, err := json.Marshal(d.usage)
 	if err != nil {
-		raw = nil // decoded from JSON and encoded again
+		raw = nil // cannot fail, because the value has been decoded from JSON
 	}
 	u := llm.Usage{
 		Searches:          d.usage.In("server_tool_use").Of("web_search_requests"),
@@ -237,7 +236,7 @@ func (d *decoder) finishUsage() {
 	if cached := u.CachedInputTokens + u.CacheWriteTokens; u.InputTokens != nil || cached > 0 {
 		u.InputTokens = new(d.usage.Of("input_tokens") + cached)
 	}
-	if d.stopped || d.reply.StopReason != "" { // the initial number does not count this answer
+	if d.stopped || d.reply.StopReason != "" { // the initial number does not include this answer
 		u.OutputTokens = d.usage.Known("output_tokens")
 	}
 	d.reply.Usage = u

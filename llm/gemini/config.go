@@ -23,38 +23,38 @@ type Config struct {
 	// Vertex AI. Default: GEMINI_BASE_URL from the environment, or else
 	// https://generativelanguage.googleapis.com.
 	URL string
-	// Key is sent as x-goog-api-key. Default: GEMINI_API_KEY from the environment, if URL is
-	// empty or on generativelanguage.googleapis.com; other servers get only a key that is set
-	// here. llm.NoKey sends none in any case.
+	// Key is sent as x-goog-api-key. Default: GEMINI_API_KEY from the environment, if URL is empty or on
+	// generativelanguage.googleapis.com; other servers receive only a key that is set here. With llm.NoKey, no key is ever sent.
 	Key llm.Secret
 	// KeyFunc replaces Key for keys that change. It is called again before the key expires, and when the server rejects it. At
-	// Vertex AI it is sent as a bearer token.
+	// Vertex AI, the key is sent as a bearer token.
 	KeyFunc llm.KeyFunc
 	// Edit changes or signs each request, including repeated ones, before it is sent: headers, address and, with GetBody, the
-	// body. If Edit is set, no key from the environment is sent. Errors are not cleaned of the secrets that it adds.
+	// body. If Edit is set, no key from the environment is sent. Secrets that Edit adds are not removed from errors.
 	Edit func(*http.Request) error
 	// Header is added to every request and replaces the package's own headers.
 	Header map[string]llm.Secret
 	// Extra is merged into the body of every request, at the top level; nil removes a field. The fields of generationConfig are
 	// added to the package's own, which take precedence. The fields contents, systemInstruction and tools are rejected.
 	Extra map[string]any
-	// MaxTokens limits answers for which the request sets no limit. 0 leaves it to the server. Thinking counts too.
+	// MaxTokens limits the length of answers for which the request does not set a limit. 0 leaves the limit to the server.
+	// Thinking counts too.
 	MaxTokens int
 	// NoStream requests each answer in one piece, for servers that cannot stream.
 	NoStream bool
 
 	// Repetition creates the watcher for each channel of an attempt; nil disables watching. See llm.Guard.
 	Repetition func() *llm.Watcher
-	// MaxRetries limits the retries after a model got stuck in a loop. 0 means 3, and a negative value means none.
+	// MaxRetries limits the retries after a model gets stuck in a loop. 0 means 3, and a negative value means none.
 	MaxRetries int
 
 	Timeouts         llm.Timeouts
 	Retry            llm.Retry
-	ProgressInterval time.Duration // between two Progress deltas; default llm.ProgressInterval
+	ProgressInterval time.Duration // the time between two Progress deltas; default llm.ProgressInterval
 	// Limiter restricts the requests, tokens and concurrency of all models that share it. Nil means a Limiter for this Model
 	// alone, with only the server's limits.
 	Limiter    *llm.Limiter
-	HTTPClient *http.Client // default: one with a transport shared by all models
+	HTTPClient *http.Client // default: a client with a transport that all models share
 }
 
 // reserved are the fields that Extra must not set.
@@ -80,7 +80,7 @@ func New(c Config) *Model {
 	return m
 }
 
-// setup returns the settings shared by the clients of all methods.
+// setup returns the settings that the clients of all methods share.
 func (c *Config) setup() wire.Setup {
 	s := wire.Setup{
 		Provider: "gemini", Env: "GEMINI", DefaultURL: "https://generativelanguage.googleapis.com", Version: "v1beta", Endpoint: "/models",
@@ -114,7 +114,7 @@ func (c caller) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delt
 	}
 }
 
-// at returns a client for one method of a model. The protocol puts the model into the address.
+// at returns a client for one method of a model. In this protocol, the model is part of the address.
 func (c caller) at(model string) *wire.Client {
 	model = url.PathEscape(strings.TrimPrefix(model, "models/"))
 	if c.config.NoStream {

@@ -18,26 +18,27 @@
 //	Extra: map[string]any{"generationConfig": map[string]any{"thinkingConfig": map[string]any{"includeThoughts": true}}}
 //
 // Models sign parts of their answers, and newer models reject a conversation whose tool calls lack the signature. The reply's
-// metadata keeps the parts under "gemini/content". They are sent again verbatim as long as the message's text and tool calls
-// still equal the reply's. Tool calls that another provider made get the signature that Google documents for them.
+// metadata contains the parts under "gemini/content". They are sent again verbatim as long as the message's text and tool calls
+// still equal the reply's. Tool calls from another provider's model are sent with the signature that Google documents for this
+// case.
 //
 // The effort of llm.Params is the thinking level of Gemini 3. For Gemini 2.5 it is a thinking budget of 0 (none), 1,024 (minimal,
-// low), 8,192 (medium) or 24,576 tokens (high). Older models reject it.
+// low), 8,192 (medium) or 24,576 tokens (high). Older models reject an effort.
 //
 // # Formats
 //
 // The provider enforces the part of a response format's schema that it supports; descriptions express the rest. Models before
-// Gemini 3 cannot have tools and a format in one request: their system text then contains the schema.
+// Gemini 3 do not support tools and a format in one request; in that case, their system text contains the schema.
 //
 // # Tool calls
 //
-// Not every model gives its calls an ID. The package adds missing unique IDs but does not send them.
+// Not every model gives its calls an ID. The package adds unique IDs where they are missing, but does not send them.
 //
 // # Media
 //
 // A request may contain images (PNG, JPEG, WebP, HEIC, HEIF) and media of any other kind, which the model may reject. In a tool
-// result, Gemini 3 accepts images (PNG, JPEG, WebP), PDF and text. Other media, and all media for older models, follow the turn's
-// results, and a text identifies them. Pictures and sounds in an answer become Reply.Media.
+// result, Gemini 3 accepts images (PNG, JPEG, WebP), PDF documents and text. Other media, and all media for older models, follow
+// the turn's results, where a text identifies them. Pictures and sounds in an answer become Reply.Media.
 //
 // # Blocked answers
 //

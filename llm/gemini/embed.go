@@ -12,11 +12,11 @@ import (
 )
 
 // NewEmbedder returns a client of the method batchEmbedContents. It uses the fields of Config that concern the connection, and
-// rejects the others. Extra is merged into the request for each text: {"outputDimensionality": 768}. The result is also an
+// rejects all others. Extra is merged into the request for each text: {"outputDimensionality": 768}. The result is also an
 // llm.Checker. NewEmbedder does not use the network and does not fail: Check, and the first use, report an invalid configuration.
 //
-// Questions have the task type RETRIEVAL_QUERY, and documents RETRIEVAL_DOCUMENT; {"taskType": nil} in Extra sends none. If the
-// server reports no tokens, their number is estimated.
+// Questions have the task type RETRIEVAL_QUERY, and documents RETRIEVAL_DOCUMENT; with {"taskType": nil} in Extra, no task type
+// is sent. If the server does not report the number of tokens, it is estimated.
 //
 // Source: Google, Gemini API reference, "Embeddings".
 func NewEmbedder(c Config) llm.Embedder {

@@ -11,9 +11,9 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 )
 
-// A tool call and its result. The reply's own message returns the signature of the thinking.
+// The model calls a tool and receives its result. The reply's own message sends back the signature of the thinking.
 func Example() {
-	server := httptest.NewServer(script.New( // leave URL and Key out to ask Google
+	server := httptest.NewServer(script.New( // leave out URL and Key to call Google's server
 		script.Answer{Reply: llm.Reply{ToolCalls: []llm.ToolCall{{ID: "c1", Name: "country", Input: json.RawMessage(`{}`)}}}},
 		script.Text("The capital is Mexico City."),
 	))

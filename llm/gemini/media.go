@@ -10,8 +10,8 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// media lists the media of the protocol, which leaves all but pictures to the model. Source: Google, Gemini API guide "Image
-// understanding", section "Supported image formats".
+// media returns an error for media that the protocol does not support. It restricts only pictures and leaves all other media to
+// the model. Source: Google, Gemini API guide "Image understanding", section "Supported image formats".
 func media(role llm.Role, m *llm.Media) error {
 	switch {
 	case role == llm.RoleAssistant && m.URL != "":
@@ -23,8 +23,9 @@ func media(role llm.Role, m *llm.Media) error {
 	return nil
 }
 
-// inResult reports whether a tool result can contain the media. Other media follow it in a user part. Source: Google, Gemini API
-// guide "Function calling", section "Multimodal function responses"; API reference, "FunctionResponsePart", which has no URL.
+// inResult returns a function that reports whether a tool result can contain the media. Other media follow the result in a user
+// part. Source: Google, Gemini API guide "Function calling", section "Multimodal function responses"; API reference,
+// "FunctionResponsePart", which has no URL.
 func inResult(model string) func(*llm.Media) bool {
 	return func(m *llm.Media) bool {
 		return !before3(model) && m.URL == "" &&
@@ -33,7 +34,7 @@ func inResult(model string) func(*llm.Media) bool {
 }
 
 func mediaPart(m *llm.Media) object {
-	if m.Type == llm.AnyImage { // mimeType is optional
+	if m.Type == llm.AnyImage { // the type is omitted, because mimeType is optional
 		return object{"fileData": object{"fileUri": m.URL}}
 	}
 	if m.URL != "" {
@@ -42,16 +43,16 @@ func mediaPart(m *llm.Media) object {
 	return object{"inlineData": object{"mimeType": m.Type, "data": m.Data}}
 }
 
-// inlineData are the bytes of an answer part.
+// inlineData holds the bytes of an answer part.
 type inlineData struct {
 	Type string `json:"mimeType"`
 	Data string `json:"data"`
 }
 
-// standIn is the field that replaces bytes in a kept part. The message has them as media.
+// standIn is the field that replaces the bytes in a kept part. The message contains the bytes as media.
 const standIn = "stone/media"
 
-// media handles a picture or a sound of the answer. The kept part does not repeat its bytes.
+// media handles a picture or a sound of the answer. The kept part does not contain the bytes.
 func (d *decoder) media(k keptPart) error {
 	data, err := base64.StdEncoding.DecodeString(strings.NewReplacer("-", "+", "_", "/").Replace(k.Inline.Data))
 	m := &llm.Media{Type: k.Inline.Type, Data: data}
@@ -75,7 +76,7 @@ func (d *decoder) media(k keptPart) error {
 	return nil
 }
 
-// verbatim returns the kept parts with the bytes of the message's media.
+// verbatim returns the kept parts, with the bytes of the message's media added.
 func verbatim(m llm.Message, kept []keptPart) []any {
 	media := m.Media()
 	parts := make([]any, len(kept))
@@ -85,7 +86,7 @@ func verbatim(m llm.Message, kept []keptPart) []any {
 			continue
 		}
 		fields := object{}
-		if json.Unmarshal(k.raw, &fields) == nil { // which received has read
+		if json.Unmarshal(k.raw, &fields) == nil { // cannot fail, because received has decoded it
 			delete(fields, standIn)
 			fields["inlineData"] = object{"mimeType": media[0].Type, "data": media[0].Data}
 			parts[i], media = fields, media[1:]

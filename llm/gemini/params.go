@@ -13,8 +13,8 @@ func calling(body object, value any) error {
 	return wire.Put("toolConfig", "functionCallingConfig")(body, value)
 }
 
-// params follow the pages "Generating content" and "Function calling" of Google's Gemini API
-// documentation. The protocol cannot forbid parallel calls, and has no service tier.
+// params follow the pages "Generating content" and "Function calling" of Google's Gemini API documentation. The protocol cannot
+// forbid parallel calls, and does not support a service tier.
 var params = wire.ParamRules{
 	"temperature": wire.Put("generationConfig", "temperature"),
 	"top_p":       wire.Put("generationConfig", "topP"),
@@ -26,7 +26,7 @@ var params = wire.ParamRules{
 	}, func(name string) any { return object{"mode": "ANY", "allowedFunctionNames": []string{name}} }),
 }
 
-// params25 are the settings of Gemini 2.5, which has a token budget in place of a level.
+// params25 are the settings for Gemini 2.5, which has a token budget in place of a thinking level.
 var params25 = with("effort", func(body object, effort any) error {
 	budget, ok := budgets[effort.(string)]
 	if !ok {
@@ -35,10 +35,10 @@ var params25 = with("effort", func(body object, effort any) error {
 	return wire.Put("generationConfig", "thinkingConfig", "thinkingBudget")(body, budget)
 })
 
-// budgets are the token budgets of the levels. Source: Google, Gemini API guide "OpenAI compatibility", section "Thinking".
+// budgets maps thinking levels to token budgets. Source: Google, Gemini API guide "OpenAI compatibility", section "Thinking".
 var budgets = map[string]int{"none": 0, "minimal": 1024, "low": 1024, "medium": 8192, "high": 24576}
 
-// paramsBefore25 are the settings of models that do not think.
+// paramsBefore25 are the settings for models that do not think.
 var paramsBefore25 = with("effort", nil)
 
 func with(name string, rule func(object, any) error) wire.ParamRules {

@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// contentKey is the key of Message.Metadata for the parts of an answer.
+// contentKey is the key under which Message.Metadata contains the parts of an answer.
 const contentKey = "gemini/content"
 
 // part holds the fields of a part that are read.
@@ -33,7 +33,7 @@ type functionCall struct {
 // keptPart is a received part.
 type keptPart struct {
 	part
-	id   string // of the tool call
+	id   string // the id of the tool call
 	raw  json.RawMessage
 	text []byte // unsigned text, which arrives in pieces
 }
@@ -50,7 +50,7 @@ func (d *decoder) add(out []llm.Delta, raw json.RawMessage) ([]llm.Delta, error)
 	case k.Inline != nil && !k.Thought:
 		return out, d.media(k)
 	case k.Text == nil:
-		d.parts = append(d.parts, k) // from a provider's tool, or a picture in a thought
+		d.parts = append(d.parts, k) // part of a provider's tool, or a picture in a thought
 		return out, nil
 	}
 	out = d.said(out, *k.Text, k.Thought)
@@ -104,7 +104,7 @@ func (d *decoder) call(out []llm.Delta, k keptPart) ([]llm.Delta, error) {
 	return out, nil
 }
 
-// keep returns the parts for the next turn, or nil if all are text without a signature.
+// keep returns the parts for the next turn, or nil if all parts are text without a signature.
 func (d *decoder) keep() (map[string]json.RawMessage, error) {
 	if !slices.ContainsFunc(d.parts, func(k keptPart) bool { return k.text == nil }) {
 		return nil, nil
@@ -142,7 +142,7 @@ func received(m llm.Message) []keptPart {
 		parts[i].raw = raw
 		if call := parts[i].Call; call != nil {
 			if parts[i].id = call.ID; call.ID == "" && calls < len(m.ToolCalls) {
-				parts[i].id = m.ToolCalls[calls].ID // it was made up
+				parts[i].id = m.ToolCalls[calls].ID // the server did not send an id, so one was made up
 			}
 			calls++
 		}
@@ -150,7 +150,7 @@ func received(m llm.Message) []keptPart {
 	return parts
 }
 
-// unchanged reports whether a message has the text and the tool calls of these parts.
+// unchanged reports whether a message still has the text and the tool calls of these parts.
 func unchanged(m llm.Message, parts []keptPart) bool {
 	var text strings.Builder
 	var calls []string

@@ -76,7 +76,7 @@ func before3(model string) bool {
 	return strings.HasPrefix(model, "gemini-1") || strings.HasPrefix(model, "gemini-2")
 }
 
-// conversation returns turns that alternate: the results of all tool calls of a turn form one user turn.
+// conversation returns alternating turns. The results of all tool calls of a turn form one user turn.
 func conversation(messages []llm.Message, instruction string) (system string, turns []content, err error) {
 	instructions := []string{}
 	if instruction != "" {
@@ -106,7 +106,7 @@ func conversation(messages []llm.Message, instruction string) (system string, tu
 			parts = []any{object{"text": ""}} // a tool call must follow a user turn
 		}
 		switch {
-		case len(parts) == 0: // the protocol has no turns without parts
+		case len(parts) == 0: // the protocol does not allow turns without parts
 		case joins:
 			turns[n-1].Parts = append(turns[n-1].Parts, parts...)
 		default:
@@ -128,7 +128,8 @@ func contentParts(list []llm.Part) []any {
 	return parts
 }
 
-// resultPart returns the result of a tool call. The protocol requires an object, and knows the names output and error.
+// resultPart returns the result of a tool call. The protocol requires an object, in which the names output and error have a
+// meaning.
 func resultPart(m llm.Message, call functionCall) object {
 	field := "output"
 	if m.IsError {
@@ -154,12 +155,14 @@ func resultPart(m llm.Message, call functionCall) object {
 	return object{"functionResponse": result}
 }
 
-// substitute is the signature of a tool call that has none. Without a signature, newer models reject the calls of other models.
-// It is base64 of "skip_thought_signature_validator"; source: Google, Gemini API guide "Thought signatures", FAQ.
+// substitute is the signature that is sent for a tool call without a signature. Without a signature, newer models reject the
+// calls of other models. It is base64 of "skip_thought_signature_validator"; source: Google, Gemini API guide "Thought
+// signatures", FAQ.
 const substitute = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
 
-// modelParts returns the parts of a model message, and notes its tool calls. They are the received parts if these are kept and
-// the message is unchanged. If it was changed, only the received parts of its tool calls are used.
+// modelParts returns the parts of a model message, and adds its tool calls to asked. They are the parts that were received, if
+// the metadata contains them and the message is unchanged. If the message was changed, only the received parts of its tool calls
+// are used.
 func modelParts(m llm.Message, asked map[string]functionCall) []any {
 	kept := received(m)
 	calls := map[string]*keptPart{}

@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// chunk holds the fields of an answer's chunk that are used. A whole answer has the same form.
+// chunk contains those fields of a chunk of an answer that are used. A complete answer has the same form.
 type chunk struct {
 	Candidates []candidate `json:"candidates"`
 	Prompt     struct {
@@ -26,7 +26,7 @@ type chunk struct {
 	Error json.RawMessage `json:"error"`
 }
 
-// candidate is part of the answer: requests ask for one.
+// candidate is an alternative answer. Requests ask for only one.
 type candidate struct {
 	Content struct {
 		Parts []json.RawMessage `json:"parts"`
@@ -47,28 +47,27 @@ type decoder struct {
 	reasoning strings.Builder
 	parts     []keptPart
 	ids       wire.MadeIDs
-	usage     json.RawMessage // the last report
-	larger    json.RawMessage // an earlier one that may contain more
-	grounding json.RawMessage // the last one, which covers the whole answer
+	usage     json.RawMessage // the last report of the usage
+	larger    json.RawMessage // an earlier report that may contain more
+	grounding json.RawMessage // the last report of sources, which covers the whole answer
 	message   string          // the provider's message about the stop reason
-	filters   []string        // that blocked the answer
-	blocked   bool            // the prompt was blocked, not the answer
-	whole     bool            // the answer was one document
+	filters   []string        // the filters that blocked the answer
+	blocked   bool            // whether the prompt was blocked rather than the answer
+	whole     bool            // whether the answer was a single document
 }
 
 func newDecoder(requestID string) *decoder {
 	return &decoder{reply: llm.Reply{RequestID: requestID}}
 }
 
-// Event handles one event. The stream has no event for its end: it is closed after the chunk with
-// the finish reason.
+// Event handles one event. There is no event for the end of the stream: it is closed after the chunk with the finish reason.
 func (d *decoder) Event(out []llm.Delta, name string, data []byte) ([]llm.Delta, bool, error) {
 	data = bytes.TrimSpace(data)
 	if len(data) == 0 {
 		return out, false, nil
 	}
 	if string(data) == "[DONE]" {
-		return out, true, nil // not of this protocol, but some proxies add it
+		return out, true, nil // not part of this protocol, but some proxies add it
 	}
 	if wire.Ping(data) && name != "error" {
 		return out, false, nil // a ping, or null
@@ -115,7 +114,7 @@ func (d *decoder) chunk(out []llm.Delta, name string, data []byte) ([]llm.Delta,
 	}
 	if present(c.Usage) {
 		if len(c.Usage) < len(d.usage) {
-			d.larger = d.usage // zeros are shorter, and servers may end with them
+			d.larger = d.usage // a report with zeros is shorter, and may be the last one
 		}
 		d.usage = bytes.Clone(c.Usage)
 	}
@@ -181,7 +180,7 @@ func (d *decoder) End(out []llm.Delta) ([]llm.Delta, error) {
 	return out, nil
 }
 
-// explain returns the provider's own words on the stop reason, or else the package's.
+// explain returns the provider's own message about the stop reason, or else what.
 func (d *decoder) explain(what string) string {
 	if d.message != "" {
 		return d.message
@@ -193,7 +192,7 @@ func (d *decoder) explain(what string) string {
 func (d *decoder) Reply() *llm.Reply { return &d.reply }
 
 // finishUsage reads the last usage. The protocol counts thinking separately from the answer, and the prompts of the provider's
-// own tools separately from the prompt. It omits zeros.
+// own tools separately from the prompt. Zeros are omitted.
 func (d *decoder) finishUsage() {
 	if d.usage == nil {
 		return
@@ -217,7 +216,7 @@ func (d *decoder) readUsage(raw json.RawMessage) llm.Usage {
 	return u
 }
 
-// sources reads the citations of an answer, with and without a passage.
+// sources reads the citations of an answer, which may or may not refer to a passage.
 func sources(grounding json.RawMessage) (out []llm.Source) {
 	type place struct {
 		URI   string `json:"uri"`
@@ -261,8 +260,7 @@ func sources(grounding json.RawMessage) (out []llm.Source) {
 	return out
 }
 
-// failure converts an error of the provider to an error. Source: Google Cloud API design guide,
-// "Errors".
+// failure converts a provider's error to a Go error. Source: Google Cloud API design guide, "Errors".
 func (d *decoder) failure(data []byte) error {
 	e := &llm.ProviderError{Message: string(data), RequestID: d.reply.RequestID}
 	var outer struct {

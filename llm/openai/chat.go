@@ -20,7 +20,7 @@ const (
 	reasoningKey = "openai/reasoning_content"
 )
 
-// kept are the keys that only the server that sent them understands.
+// kept are the keys of metadata that only the server which sent it understands.
 var kept = []string{detailsKey, reasoningKey, outputKey, responseKey}
 
 var chatDialect = dialect{
@@ -33,8 +33,8 @@ var chatDialect = dialect{
 	decoder:  func(m *Model, id string) wire.Decoder { return newChatDecoder(&m.config, id) },
 }
 
-// maxTokensField returns the field's name for the host. OpenAI's newer models reject the old name; other servers may not know the
-// new one.
+// maxTokensField returns the name of the field for the answer limit, depending on the host. OpenAI's newer models reject the old
+// name; other servers may not know the new one.
 func maxTokensField(url string) string {
 	host, _, _ := strings.Cut(strings.TrimPrefix(url, "https://"), "/")
 	if host == "api.openai.com" || strings.HasSuffix(host, ".openai.azure.com") {
@@ -51,7 +51,7 @@ func (m *Model) chatBody(req *llm.Request, model string, way wire.Way) (object, 
 	if system != "" {
 		messages = append(messages, object{"role": "system", "content": system})
 	}
-	// Tool results are text. Source: API reference, "Create chat completion", tool message.
+	// Tool results can only be text. Source: API reference, "Create chat completion", tool message.
 	for _, msg := range wire.AfterResults(req.Messages, func(*llm.Media) bool { return false }) {
 		messages = together(messages, m.message(msg))
 	}
@@ -97,8 +97,8 @@ func (m *Model) routed(body object, req *llm.Request) {
 	body["prompt_cache_key"] = hex.EncodeToString(sum[:16])
 }
 
-// together adds a message, or joins it with the preceding user message: templates of open models expect users and assistants to
-// alternate. Reported error: "Conversation roles must alternate user/assistant/user/assistant/...".
+// together adds a message, or joins it with the preceding user message, because the templates of open models expect user and
+// assistant to alternate. Reported error: "Conversation roles must alternate user/assistant/user/assistant/...".
 func together(messages []object, next object) []object {
 	n := len(messages)
 	if n == 0 || messages[n-1]["role"] != llm.RoleUser || next["role"] != llm.RoleUser {
@@ -142,7 +142,7 @@ func (model *Model) message(m llm.Message) object {
 	return wired
 }
 
-// calls renders earlier tool calls.
+// calls returns earlier tool calls in the form of the protocol.
 func calls(list []llm.ToolCall) []object {
 	wired := make([]object, len(list))
 	for i, call := range list {
@@ -154,8 +154,7 @@ func calls(list []llm.ToolCall) []object {
 	return wired
 }
 
-// sentArguments returns the arguments of an earlier call. Servers parse them again, so
-// truncated ones are sent as {}.
+// sentArguments returns the arguments of an earlier call. Servers parse arguments again, so truncated arguments are sent as {}.
 func sentArguments(call llm.ToolCall) string {
 	if call.Input == nil {
 		return "{}"
@@ -174,7 +173,7 @@ func chatTools(list []llm.Tool, strict bool) []object {
 // jsonMode requests JSON without a schema, in both protocols.
 var jsonMode = object{"type": "json_object"}
 
-// jsonSchema returns the description of an answer for both protocols, in strict mode if the schema can be enforced.
+// jsonSchema returns a response format with a schema, for both protocols. It is strict if the schema can be enforced.
 func jsonSchema(f *llm.Format, strict json.RawMessage) object {
 	schema := object{"name": cmp.Or(f.Name, "answer"), "schema": f.Schema}
 	if strict != nil {

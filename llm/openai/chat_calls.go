@@ -6,9 +6,9 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// call is the part of a tool call received so far.
+// call is the part of a tool call that has been received so far.
 type call struct {
-	index    int    // the server's number, -1 when it gave none
+	index    int    // the server's index of the call; -1 if there is none
 	given    string // the server's id, "" when it gave none
 	id, name string
 	args     []byte
@@ -31,7 +31,7 @@ func (d *chatDecoder) toolCall(out []llm.Delta, in *callDelta, whole bool) []llm
 			c.index = *in.Index
 		}
 		if c.id == "" || d.last(func(other *call) bool { return other.id == c.id }) >= 0 {
-			c.id = d.ids.Next() // the result must name the call that it answers
+			c.id = d.ids.Next() // the result must name the call to which it belongs
 		}
 		d.calls = append(d.calls, c)
 		out = append(out, llm.Delta{Kind: llm.ToolCallStart, Index: at, Call: &llm.ToolCall{ID: c.id, Name: c.name}})
@@ -47,9 +47,10 @@ func (d *chatDecoder) toolCall(out []llm.Delta, in *callDelta, whole bool) []llm
 	return append(out, llm.Delta{Kind: llm.ToolInput, Index: at, Text: args})
 }
 
-// findCall returns the call that a piece continues, or -1 if it starts one. Calls are identified by id, else by index, else by
-// order: servers may omit the index, count from one, give all calls the same index or the same id, or send empty or repeated ids
-// and names with every piece. It also reports whether the piece repeats a received call, as some servers do at the end.
+// findCall returns the index of the call that a piece continues, or -1 if the piece starts a call. Calls are identified by id, or
+// else by index, or else by order, because servers may omit the index, count from one, use the same index or the same id for all
+// calls, or send empty or repeated ids and names with every piece. Again means that the piece repeats a call that has been
+// received, as some servers do at the end.
 func (d *chatDecoder) findCall(in *callDelta, args string) (at int, again bool) {
 	numbered := func(c *call) bool { return in.Index == nil || c.index == *in.Index }
 	at = d.last(func(c *call) bool { return in.ID != "" && c.given == in.ID && (numbered(c) || c.index < 0) })
@@ -64,7 +65,7 @@ func (d *chatDecoder) findCall(in *callDelta, args string) (at int, again bool) 
 	switch c := d.calls[at]; {
 	case !known && in.ID != "" && c.given != "":
 		return -1, false
-	case !json.Valid(c.args): // its arguments are not complete
+	case !json.Valid(c.args): // its arguments are incomplete
 	case known && name == c.name && args == string(c.args):
 		return at, true
 	case args != "" || name != c.name:
@@ -83,7 +84,7 @@ func (d *chatDecoder) last(fits func(*call) bool) int {
 	return -1
 }
 
-// arguments returns a piece of the arguments, which are a string of JSON or, from some servers, the JSON itself.
+// arguments returns a piece of the arguments, which are a string that contains JSON or, from some servers, the JSON itself.
 func arguments(raw json.RawMessage) string {
 	if s, ok := str(raw); ok {
 		return s

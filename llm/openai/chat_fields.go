@@ -8,8 +8,8 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// reasoningText returns the readable reasoning of a delta. Servers repeat the same text in
-// several fields; the first non-empty one counts.
+// reasoningText returns the readable reasoning of a delta. Some servers repeat the same text in several fields, of which the
+// first non-empty field counts.
 func (d *chatDecoder) reasoningText(in *delta) string {
 	details := d.addDetails(in.ReasoningDetails)
 	if s, ok := str(in.ReasoningContent); ok && s != "" {
@@ -22,8 +22,7 @@ func (d *chatDecoder) reasoningText(in *delta) string {
 	return details
 }
 
-// addDetails keeps reasoning details, which must be sent again in the next turn, and
-// returns their readable text.
+// addDetails stores reasoning details, which must be sent again in the next turn, and returns their readable text.
 func (d *chatDecoder) addDetails(raw json.RawMessage) string {
 	if len(raw) == 0 || raw[0] != '[' {
 		return ""
@@ -42,7 +41,7 @@ func (d *chatDecoder) addDetails(raw json.RawMessage) string {
 	return text.String()
 }
 
-// addDetail appends a detail, or extends the last one by its next piece.
+// addDetail appends a detail, or extends the last detail with its next piece.
 func (d *chatDecoder) addDetail(detail map[string]any) {
 	if n := len(d.details); n > 0 && detail["type"] != "reasoning.encrypted" {
 		last := d.details[n-1]
@@ -68,7 +67,7 @@ func (d *chatDecoder) keepMetadata() {
 	keep := func(key string, value any) {
 		raw, err := json.Marshal(value)
 		if err != nil {
-			return // decoded from JSON and encoded again
+			return // cannot fail, because the value has been decoded from JSON
 		}
 		if d.reply.Metadata == nil {
 			d.reply.Metadata = map[string]json.RawMessage{}
@@ -78,13 +77,13 @@ func (d *chatDecoder) keepMetadata() {
 	if d.details != nil {
 		keep(detailsKey, d.details)
 	}
-	if d.thought && d.details == nil { // the details have the same text
+	if d.thought && d.details == nil { // the details contain the same text
 		keep(reasoningKey, d.reply.Reasoning)
 	}
 }
 
-// usage reads the usage object under the different names of the vendors. Proxies for other protocols count cached tokens
-// separately from the prompt: then the cached tokens exceed the prompt, or the total includes both.
+// usage reads the usage object, whose fields have different names at different vendors. Proxies for other protocols count cached
+// tokens separately from the prompt, in which case the cached tokens exceed the prompt, or the total includes both.
 func usage(raw json.RawMessage) (llm.Usage, bool) {
 	v := wire.ReadCounts(raw)
 	if v == nil {
@@ -110,7 +109,7 @@ func usage(raw json.RawMessage) (llm.Usage, bool) {
 	return u, true
 }
 
-// vendorUsage keeps the usage from a vendor's own field, for answers without the standard one.
+// vendorUsage stores the usage from a vendor's own field, for answers without the standard field.
 func (d *chatDecoder) vendorUsage(c *chunk) {
 	if c.Groq != nil {
 		if u, ok := usage(c.Groq.Usage); ok {
@@ -125,7 +124,7 @@ func (d *chatDecoder) vendorUsage(c *chunk) {
 	}
 	if len(c.Timings) > 0 && json.Unmarshal(c.Timings, &t) == nil && t.Predicted != nil {
 		if t.Prompt != nil {
-			*t.Prompt += t.Cached // prompt_n counts only what was not in the cache
+			*t.Prompt += t.Cached // prompt_n does not include cached tokens
 		}
 		d.vendor = llm.Usage{
 			InputTokens: whole(t.Prompt), OutputTokens: whole(t.Predicted),
@@ -143,8 +142,8 @@ func (d *chatDecoder) chunkError(name string, data []byte, c *chunk) error {
 	return nil
 }
 
-// Sources: OpenAI, API reference, "Create chat completion" and "Create a model response". Responses
-// has neither stop nor seed.
+// Sources: OpenAI, API reference, "Create chat completion" and "Create a model response". Responses supports neither stop nor
+// seed.
 
 var modes = map[string]any{"auto": "auto", "none": "none", "required": "required"}
 

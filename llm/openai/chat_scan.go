@@ -12,7 +12,7 @@ func (d *chatDecoder) read(data []byte) (*chunk, error) {
 }
 
 // scan decodes an event into d.scanned as UnmarshalLenient would, at half the cost. If it returns false, the event must be
-// unmarshalled.
+// decoded with UnmarshalLenient.
 func (d *chatDecoder) scan(data []byte) bool {
 	s, c := &d.scanner, &d.scanned
 	*c = chunk{Choices: c.Choices[:0]}
@@ -79,7 +79,7 @@ func scanChoice(s *jsonv2.Scanner, c *choice) {
 	}
 }
 
-// scanDelta decodes a delta. A repeated member extends the first, as UnmarshalLenient does.
+// scanDelta decodes a delta. A repeated member extends the first one, as with UnmarshalLenient.
 func scanDelta(s *jsonv2.Scanner, in *delta) {
 	s.Enter('{')
 	for name := s.Member(); name != nil; name = s.Member() {

@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// chunk holds the fields of an event that are read. Fields whose type differs between servers are decoded later.
+// chunk contains those fields of an event that are read. Fields whose type differs between servers are decoded later.
 type chunk struct {
 	ID      string          `json:"id"`
 	Model   string          `json:"model"`
@@ -20,19 +20,20 @@ type chunk struct {
 	Groq    *struct {
 		Usage json.RawMessage `json:"usage"`
 	} `json:"x_groq"`
-	Timings json.RawMessage `json:"timings"` // llama.cpp
+	Timings json.RawMessage `json:"timings"` // sent by llama.cpp
 
 	Error   json.RawMessage `json:"error"`
-	Message json.RawMessage `json:"message"` // of a bare error
+	Message json.RawMessage `json:"message"` // the message of an error without an enclosing object
 	Detail  json.RawMessage `json:"detail"`
 	Object  string          `json:"object"`
 }
 
 // choices are parts of one answer, since requests ask for only one: some servers put the text in one choice and the calls in
-// another. They are read one by one, and only some are kept, because a server can send millions in one document.
+// another. Choices are read one by one, and only the first few are kept, because a server can send millions of them in one
+// document.
 type choices []choice
 
-// UnmarshalJSONFrom keeps the first choices.
+// UnmarshalJSONFrom keeps the first maxChoices choices.
 func (c *choices) UnmarshalJSONFrom(in *jsonv2.Decoder) error {
 	*c = nil
 	if in.PeekKind() != '[' {
@@ -58,17 +59,17 @@ func (c *choices) UnmarshalJSONFrom(in *jsonv2.Decoder) error {
 	return err
 }
 
-// maxChoices is the maximum number of choices in one event. Requests ask for one.
+// maxChoices is the maximum number of choices that are kept of one event. Requests ask for only one.
 const maxChoices = 8
 
 type choice struct {
 	Delta        delta  `json:"delta"`
-	Message      *delta `json:"message"` // of an answer that is not a stream
+	Message      *delta `json:"message"` // present in an answer that is not a stream
 	FinishReason string `json:"finish_reason"`
 }
 
 type delta struct {
-	text             string          // content that is a string, when Content is empty
+	text             string          // the content if it is a string; Content is then empty
 	Content          json.RawMessage `json:"content"`
 	ReasoningContent json.RawMessage `json:"reasoning_content"`
 	Reasoning        json.RawMessage `json:"reasoning"`
@@ -99,10 +100,10 @@ type chatDecoder struct {
 	calls     []*call
 	ids       wire.MadeIDs
 	details   []map[string]any
-	thought   bool // the reasoning came as reasoning_content
+	thought   bool // whether the reasoning arrived as reasoning_content
 	cited     []json.RawMessage
-	vendor    llm.Usage // from the vendor's own field
-	finished  bool      // the server has sent a finish reason or [DONE]
+	vendor    llm.Usage // the usage from the vendor's own field
+	finished  bool      // whether the server has sent a finish reason or [DONE]
 
 	scanner jsonv2.Scanner
 	scanned chunk // the last event that the scanner read
@@ -120,7 +121,7 @@ var doneMark = []byte("[DONE]")
 func (d *chatDecoder) Event(out []llm.Delta, name string, data []byte) ([]llm.Delta, bool, error) {
 	done, err := false, error(nil)
 	if bytes.IndexByte(data, '\n') >= 0 && !json.Valid(data) {
-		// Some servers leave out the blank lines between events.
+		// Some servers omit the blank lines between events.
 		for line := range bytes.Lines(data) {
 			if out, done, err = d.full(out, name, line); done || err != nil {
 				break
@@ -191,7 +192,7 @@ func (d *chatDecoder) End(out []llm.Delta) ([]llm.Delta, error) {
 	r.Text, r.Reasoning, r.Refusal = d.text.String(), d.reasoning.String(), d.refusal.String()
 	whole := rules.EndingOf(r.StopReason) == rules.Whole
 	for i, c := range d.calls {
-		// The last call without arguments may have been cut off before they started.
+		// If the last call has no arguments, it may have been cut off before they started.
 		ended := d.finished && (whole || i < len(d.calls)-1)
 		r.ToolCalls = append(r.ToolCalls, wire.ToolCall(c.id, c.name, c.args, ended))
 	}
@@ -259,7 +260,7 @@ func (d *chatDecoder) delta(out []llm.Delta, in *delta, whole bool) ([]llm.Delta
 	return out, nil
 }
 
-// content handles a piece of the content, which may have thinking between tags.
+// content handles a piece of the content, which may contain thinking between tags.
 func (d *chatDecoder) content(out []llm.Delta, p piece) []llm.Delta {
 	if p.kind != llm.Text || d.think.past {
 		return d.emit(out, p.kind, p.text)
@@ -289,7 +290,7 @@ func (d *chatDecoder) protocol(reason string) error {
 	return &llm.ProtocolError{Reason: reason, RequestID: d.reply.RequestID}
 }
 
-// piece is a text and its channel.
+// piece is a piece of text and its channel.
 type piece struct {
 	kind llm.Kind
 	text string

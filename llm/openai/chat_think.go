@@ -14,9 +14,9 @@ const (
 // thinkReader separates thinking between tags from the text that follows it. A tag may be
 // split over several pieces.
 type thinkReader struct {
-	past   bool   // in the text, where no tag is expected
-	inside bool   // between the tags
-	held   string // possibly the beginning of a tag
+	past   bool   // whether the text has started, where no tag is expected
+	inside bool   // whether the reader is between the tags
+	held   string // text that may be the beginning of a tag
 }
 
 func (t *thinkReader) init(mode string) {
@@ -59,7 +59,7 @@ func (t *thinkReader) add(s string) []piece {
 	return out
 }
 
-// end returns the held text.
+// end returns the text that was held back.
 func (t *thinkReader) end() []piece {
 	s := t.held
 	t.held = ""
@@ -69,7 +69,7 @@ func (t *thinkReader) end() []piece {
 	return []piece{{llm.Text, s}}
 }
 
-// partial returns the length of the longest end of s with which tag begins.
+// partial returns the length of the longest suffix of s that is a prefix of tag.
 func partial(s, tag string) int {
 	for n := min(len(tag)-1, len(s)); n > 0; n-- {
 		if strings.HasSuffix(s, tag[:n]) {

@@ -27,18 +27,17 @@ type Config struct {
 	// /chat/completions or /responses. Default: OPENAI_BASE_URL from the environment, or else
 	// https://api.openai.com.
 	URL string
-	// Protocol is the server's protocol. Default: the protocol whose path URL ends in, or else Responses for OpenAI's own servers
-	// and ChatCompletions for all others.
+	// Protocol is the server's protocol. Default: the protocol in whose path URL ends, or else Responses for OpenAI's own servers
+	// and ChatCompletions for all other servers.
 	Protocol Protocol
-	// Key is sent as a bearer token. Default: OPENAI_API_KEY from the environment, if URL is
-	// empty or on api.openai.com; other servers get only a key that is set here.
-	// llm.NoKey sends none in any case.
+	// Key is sent as a bearer token. Default: OPENAI_API_KEY from the environment, if URL is empty or on api.openai.com; other
+	// servers receive only a key that is set here. With llm.NoKey, no key is ever sent.
 	Key llm.Secret
 	// KeyFunc replaces Key for keys that change. It is called again before the key expires, and when the server rejects it. For
 	// Azure, it can return Microsoft Entra tokens.
 	KeyFunc llm.KeyFunc
 	// Edit changes or signs each request, including repeated ones, before it is sent: headers, address and, with GetBody, the
-	// body. If Edit is set, no key from the environment is sent. Errors are not cleaned of the secrets that it adds.
+	// body. If Edit is set, no key from the environment is sent. Secrets that Edit adds are not removed from errors.
 	Edit func(*http.Request) error
 	// Header is added to every request and replaces the package's own headers.
 	Header map[string]llm.Secret
@@ -47,36 +46,36 @@ type Config struct {
 	// max_tokens, tools, response_format and stream; with Responses, model, input, instructions, max_output_tokens,
 	// previous_response_id, tools and stream.
 	Extra map[string]any
-	// MaxTokens limits answers for which the request sets no limit. 0 leaves it to the server.
+	// MaxTokens limits the length of answers for which the request does not set a limit. 0 leaves the limit to the server.
 	MaxTokens int
 
-	// The following two are for Chat Completions only.
+	// The following two fields are for Chat Completions only.
 
-	// MaxTokensField is the name under which the limit is sent: "max_tokens", or
-	// "max_completion_tokens", which is the default for OpenAI's and Azure's own hosts.
+	// MaxTokensField is the name of the field in which the limit is sent: "max_tokens", or "max_completion_tokens", which is the
+	// default for OpenAI's and Azure's own hosts.
 	MaxTokensField string
 	// ThinkTags determines how thinking between <think> and </think> in the text is handled. By default, thinking before the text
-	// is reasoning; tags within the text stay, since the text may be about them. "open" is for servers whose template contains
-	// the opening tag: answers start within the thinking. "keep" leaves all tags in the text.
+	// becomes reasoning, whereas tags within the text stay, since the text may be about them. Use "open" for servers whose
+	// template contains the opening tag, so that answers start within the thinking. With "keep", all tags stay in the text.
 	ThinkTags string
 
 	// Stateful is for Responses only. The server then stores each response, and a request names the previous response and
-	// contains only the messages after it. Later changes to older messages have no effect. By default nothing is stored, and each
-	// request contains the whole conversation.
+	// contains only the messages after it. Later changes to older messages have no effect. By default, nothing is stored, and
+	// each request contains the whole conversation.
 	Stateful bool
 
 	// Repetition creates the watcher for each channel of an attempt; nil disables watching. See llm.Guard.
 	Repetition func() *llm.Watcher
-	// MaxRetries limits the retries after a model got stuck in a loop. 0 means 3, and a negative value means none.
+	// MaxRetries limits the retries after a model gets stuck in a loop. 0 means 3, and a negative value means none.
 	MaxRetries int
 
 	Timeouts         llm.Timeouts
 	Retry            llm.Retry
-	ProgressInterval time.Duration // between two Progress deltas; default llm.ProgressInterval
+	ProgressInterval time.Duration // the time between two Progress deltas; default llm.ProgressInterval
 	// Limiter restricts the requests, tokens and concurrency of all models that share it. Nil means a Limiter for this Model
 	// alone, with only the server's limits.
 	Limiter    *llm.Limiter
-	HTTPClient *http.Client // default: one with a transport shared by all models
+	HTTPClient *http.Client // default: a client with a transport that all models share
 }
 
 // Protocol is a protocol that OpenAI defined.
@@ -88,11 +87,11 @@ const (
 	Responses       Protocol = "responses"
 )
 
-// dialect holds the differences between the protocols.
+// dialect describes how a protocol differs from the other.
 type dialect struct {
-	protocol string // in package rules
+	protocol string // the protocol's name in package rules
 	endpoint string
-	reserved []string // fields of the body that Extra must not set
+	reserved []string // the fields of the body that Extra must not set
 	params   wire.ParamRules
 	media    wire.MediaRule
 	body     func(m *Model, req *llm.Request, model string, way wire.Way) (object, error)
@@ -110,7 +109,7 @@ type Model struct {
 	config  Config
 	dialect *dialect
 	echo    echo
-	renamed atomic.Bool   // the server expects the other name of the answer limit
+	renamed atomic.Bool   // whether the server expects the other name for the answer limit
 	dropped atomic.Uint32 // one bit for each optional field that the server rejects
 }
 
@@ -134,7 +133,7 @@ func New(c Config) *Model {
 	return m
 }
 
-// setup returns the settings shared by the clients of all endpoints.
+// setup returns the settings that the clients of all endpoints share.
 func (c *Config) setup() wire.Setup {
 	return wire.Setup{
 		Provider: "openai", Env: "OPENAI", DefaultURL: "https://api.openai.com", JSONMode: true,
@@ -149,7 +148,7 @@ func (c *Config) setup() wire.Setup {
 
 // choose returns the dialect, and reports configuration fields that do not apply to it.
 func (c *Config) choose(s *wire.Setup) (*dialect, error) {
-	var named Protocol // by the URL
+	var named Protocol // the protocol that the URL indicates
 	for p, d := range dialects {
 		if s.Names(d.endpoint) {
 			named = p
@@ -195,10 +194,10 @@ func (m *Model) learn(err error) bool {
 	return rules.OtherField(refused.Body) && m.renamed.CompareAndSwap(false, true)
 }
 
-// optional are the fields that the caller did not set and that a request can omit.
+// optional lists the fields that a request can omit if the caller has not set them.
 var optional = []string{"stream_options", "prompt_cache_key"}
 
-// maxField is the name of the answer limit.
+// maxField returns the name of the field for the answer limit.
 func (m *Model) maxField() string {
 	switch name := m.config.MaxTokensField; {
 	case !m.renamed.Load():

@@ -9,22 +9,21 @@
 //		Extra: map[string]any{"chat_template_kwargs": map[string]any{"enable_thinking": false}},
 //	})
 //
-// [Config.Protocol] chooses the protocol, and so does a URL that ends in /responses or
-// /chat/completions. Fields beyond the protocol go into Config.Extra. A pipeline that needs two
-// settings needs two models.
+// [Config.Protocol] selects the protocol, as does a URL that ends in /responses or /chat/completions. Fields that this package
+// does not know go into Config.Extra. A pipeline that needs two settings needs two models.
 //
 // # Responses
 //
-// A request contains the whole conversation, and the server stores nothing. The model's reasoning comes back encrypted. It is
-// kept in the reply's metadata and sent back to the same server with the tool results, so the model can continue its reasoning.
-// If the model summarizes its reasoning, the summary arrives as llm.Reasoning:
+// A request contains the whole conversation, and the server stores nothing. The model's reasoning is returned in encrypted form.
+// It is stored in the reply's metadata and sent back to the same server with the tool results, so the model can continue its
+// reasoning. If the model summarizes its reasoning, the summary arrives as llm.Reasoning:
 //
 //	thinking := openai.New(openai.Config{
 //		Model: "gpt-5-mini",
 //		Extra: map[string]any{"reasoning": map[string]any{"effort": "high", "summary": "auto"}},
 //	})
 //
-// With [Config.Stateful] the server stores the conversation, and requests contain only new messages.
+// With [Config.Stateful], the server stores the conversation, and requests contain only new messages.
 //
 // User messages and tool results may contain images and documents, also by URL, but no audio.
 //
@@ -46,13 +45,13 @@
 // they send a finish reason, and how they send thinking. This package reads all of these
 // forms.
 //
-// User messages may contain images, documents, and audio as WAV and MP3; only images may be URLs. Tool results are text, so their
-// media follows them in a user message.
+// User messages may contain images, documents, and audio as WAV and MP3; only images may be URLs. Tool results can only be text,
+// so their media follow them in a user message.
 //
 // Only the first choice of an answer is read; further choices requested in Extra are
 // billed and ignored.
 //
-// Azure needs the full URL of the deployment, and the key in its own header:
+// Azure requires the full URL of the deployment, and the key in a header of its own:
 //
 //	openai.Config{
 //		Model:  "gpt-4o",

@@ -9,9 +9,10 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// echo determines in which messages a Chat Completions server expects its thinking back as reasoning_content. By default these
-// are the messages that came with reasoning_content: DeepSeek, Moonshot, Qwen and others reject a conversation with tools without
-// it. Older models reject the field, and some expect it in every message of the model, even from another server.
+// echo determines in which messages a Chat Completions server expects its thinking to be sent back as reasoning_content. By
+// default, these are the messages that arrived with reasoning_content: without it, DeepSeek, Moonshot, Qwen and others reject a
+// conversation with tools. Older models reject the field, and some expect it in every message of the model, even from another
+// server.
 type echo struct{ mode atomic.Int32 }
 
 const (
@@ -20,7 +21,7 @@ const (
 	echoAll
 )
 
-// put adds the field to a message of the model.
+// put adds the field to a message of the model, if the server expects it.
 func (e *echo) put(wired object, m llm.Message) {
 	reasoning := m.Metadata[reasoningKey]
 	switch e.mode.Load() {
@@ -36,7 +37,7 @@ func (e *echo) put(wired object, m llm.Message) {
 }
 
 // learn reports whether a server rejected a request because of the field, and changes what is sent. According to reports, a
-// server that expects the field says that it is missing or required; any other rejection means it must be omitted.
+// server that expects the field says that it is missing or required; any other rejection means that the field must be omitted.
 func (e *echo) learn(err error) bool {
 	refused, ok := errors.AsType[*llm.HTTPError](err)
 	if !ok || refused.Status != http.StatusBadRequest && refused.Status != http.StatusUnprocessableEntity || !strings.Contains(refused.Body, "reasoning_content") {

@@ -13,9 +13,9 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// NewEmbedder returns a client of the endpoint /embeddings, which most compatible servers have. It uses the fields of Config that
-// concern the connection, and rejects the others; URL may also end in /embeddings, or in the path of another endpoint, which is
-// replaced. Fewer dimensions are requested with Extra: {"dimensions": 512}. The result is also an llm.Checker. NewEmbedder does
+// NewEmbedder returns a client of the endpoint /embeddings, which most compatible servers provide. It uses the fields of Config
+// that concern the connection, and rejects all others. URL may also end in /embeddings, or in the path of another endpoint, which
+// is replaced. To request fewer dimensions, set Extra to {"dimensions": 512}. The result is also an llm.Checker. NewEmbedder does
 // not use the network and does not fail: Check, and the first use, report an invalid configuration.
 //
 // Source: OpenAI, API reference, "Create embeddings": at most 2,048 texts of 8,192 tokens each, together
@@ -33,7 +33,7 @@ func NewEmbedder(c Config) llm.Embedder {
 	own := s.Own()
 	return wire.NewEmbedder(s, []string{"Authorization"}, func(req *llm.EmbedRequest) object {
 		body := object{"model": c.Model, "input": req.Texts}
-		if own { // a quarter of the size of a list, but not all servers support it
+		if own { // base64 has a quarter of the size of a list, but not all servers support it
 			body["encoding_format"] = "base64"
 		}
 		wire.Merge(body, c.Extra)
@@ -73,7 +73,7 @@ func readVectors(data []byte) (v wire.Vectors, err error) {
 	return v, nil
 }
 
-// vector is a list of numbers, or their bytes in base64, lowest byte first.
+// vector is decoded from a list of numbers, or from their bytes in base64, lowest byte first.
 type vector []float32
 
 func (v *vector) UnmarshalJSON(data []byte) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 )
 
-// The model thinks, calls a tool, and continues its thought with the result.
+// The model thinks, calls a tool, and continues thinking with the result.
 func Example_responses() {
 	server := httptest.NewServer(script.New(
 		script.Answer{Reply: llm.Reply{Reasoning: "Which time zone?", ToolCalls: []llm.ToolCall{{ID: "1", Name: "now", Input: json.RawMessage(`{}`)}}}},
@@ -34,7 +34,7 @@ func Example_responses() {
 		if len(reply.ToolCalls) == 0 {
 			return
 		}
-		req.Messages = append(req.Messages, reply.Message()) // with the encrypted reasoning
+		req.Messages = append(req.Messages, reply.Message()) // contains the encrypted reasoning
 		for _, call := range reply.ToolCalls {
 			req.Messages = append(req.Messages, llm.ToolResult(call.ID, "23:59"))
 		}

@@ -14,7 +14,7 @@ import (
 // requirements".
 var images = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-// chatMedia are the media of Chat Completions. Source: OpenAI, API reference, "Create chat
+// chatMedia returns an error for media that Chat Completions does not support. Source: OpenAI, API reference, "Create chat
 // completion", content parts of a user message.
 func chatMedia(role llm.Role, m *llm.Media) error {
 	switch kind, _, _ := strings.Cut(m.Type, "/"); {
@@ -35,7 +35,7 @@ var audioFormats = map[string]string{
 	"audio/mpeg": "mp3", "audio/mp3": "mp3",
 }
 
-// responsesMedia are the media of Responses. Source: OpenAI, API reference, "Create a model
+// responsesMedia returns an error for media that Responses does not support. Source: OpenAI, API reference, "Create a model
 // response", input content and function tool call output.
 func responsesMedia(role llm.Role, m *llm.Media) error {
 	switch {
@@ -50,8 +50,8 @@ func responsesMedia(role llm.Role, m *llm.Media) error {
 	return nil
 }
 
-// content returns a string, or a list of parts if the message has more than text: texts of the given type, and the results of
-// media for the rest.
+// content returns a string, or a list of parts if the message contains more than text. Text parts have the given type, and the
+// function media makes all other parts.
 func content(m llm.Message, text string, media func(*llm.Media) object) any {
 	if m.Media() == nil {
 		return m.Text()
@@ -67,7 +67,7 @@ func content(m llm.Message, text string, media func(*llm.Media) object) any {
 	return parts
 }
 
-// mediaPart returns the part of a message of Chat Completions.
+// mediaPart returns the media as part of a Chat Completions message.
 func mediaPart(m *llm.Media) object {
 	if format := audioFormats[m.Type]; format != "" {
 		return object{"type": "input_audio", "input_audio": object{"data": m.Data, "format": format}}
@@ -78,7 +78,7 @@ func mediaPart(m *llm.Media) object {
 	return object{"type": "file", "file": object{"filename": cmp.Or(m.Name, "file"), "file_data": address(m)}}
 }
 
-// inputMedia returns the media part of a Responses message or tool result.
+// inputMedia returns the media as part of a Responses message or tool result.
 func inputMedia(m *llm.Media) object {
 	switch {
 	case strings.HasPrefix(m.Type, "image/"):
@@ -89,7 +89,7 @@ func inputMedia(m *llm.Media) object {
 	return object{"type": "input_file", "filename": cmp.Or(m.Name, "file"), "file_data": address(m)}
 }
 
-// address returns the URL of a medium, or a data URL.
+// address returns the URL of the media, or a data URL with their bytes.
 func address(m *llm.Media) string {
 	if m.URL != "" {
 		return m.URL

@@ -69,7 +69,7 @@ func (m *Model) responsesBody(req *llm.Request, model string, way wire.Way) (obj
 	m.routed(body, req)
 	wire.Merge(body, c.Extra)
 	if f := req.ResponseFormat; f != nil && way != wire.Told {
-		// Extra may hold other settings of the text, such as the verbosity.
+		// Extra may contain other settings of the text, such as the verbosity.
 		text := object{}
 		if own, ok := body["text"].(object); ok {
 			maps.Copy(text, own)
@@ -96,7 +96,7 @@ func reasons(model string) bool {
 
 // stored returns the id of the last response that the server has stored, and the messages after it.
 func stored(messages []llm.Message) (id string, rest []llm.Message) {
-	for i := len(messages) - 2; i >= 0; i-- { // something must follow it
+	for i := len(messages) - 2; i >= 0; i-- { // at least one message must follow it
 		if id, ok := str(messages[i].Metadata[responseKey]); ok {
 			return id, messages[i+1:]
 		}
@@ -104,7 +104,7 @@ func stored(messages []llm.Message) (id string, rest []llm.Message) {
 	return "", messages
 }
 
-// inputItems returns the items of a message.
+// inputItems returns a message as input items.
 func inputItems(m llm.Message) []any {
 	switch m.Role {
 	case llm.RoleAssistant:
@@ -115,8 +115,8 @@ func inputItems(m llm.Message) []any {
 	return []any{object{"type": "message", "role": m.Role, "content": content(m, "input_text", inputMedia)}}
 }
 
-// assistantItems returns the received items of a message if it is unchanged. Reasoning belongs to the items after it, so a
-// changed message is sent without it.
+// assistantItems returns the items that were received for a message, if the message is unchanged. Reasoning belongs to the items
+// that follow it, so a changed message is sent without reasoning.
 func assistantItems(m llm.Message) []any {
 	if items := keptItems(m); items != nil {
 		return items
@@ -131,8 +131,8 @@ func assistantItems(m llm.Message) []any {
 	return items
 }
 
-// keptItems returns the received items of an unchanged message. Reasoning without encrypted content cannot be sent again: the
-// server would look for its id but has stored nothing. The ids of dependent items cannot be sent either.
+// keptItems returns the items that were received for an unchanged message. Reasoning without encrypted content cannot be sent
+// again, because the server would look for its id but has not stored it. The ids of dependent items cannot be sent either.
 func keptItems(m llm.Message) []any {
 	var list []map[string]json.RawMessage
 	if json.Unmarshal(m.Metadata[outputKey], &list) != nil {
@@ -177,7 +177,7 @@ func responsesTools(list []llm.Tool, strict bool) []object {
 	for _, tool := range wired {
 		tool["type"] = "function"
 		if tool["strict"] == nil {
-			tool["strict"] = false // the default is true, which rejects most schemas
+			tool["strict"] = false // by default, strict is true and most schemas are rejected
 		}
 	}
 	return wired

@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// outputItem holds the fields of a response item that are used.
+// outputItem contains those fields of a response item that are used.
 type outputItem struct {
 	Type      string     `json:"type"`
 	ID        string     `json:"id"`
@@ -25,7 +25,7 @@ type outputItem struct {
 	Arguments string     `json:"arguments"`
 }
 
-// itemPart is a part of a message, of reasoning or of its summary.
+// itemPart is a part of a message, of reasoning or of a summary of reasoning.
 type itemPart struct {
 	Type    string `json:"type"`
 	Text    string `json:"text"`
@@ -58,8 +58,8 @@ func itemFields(raw json.RawMessage) (map[string]json.RawMessage, error) {
 	return fields, jsonv2.UnmarshalLenient(raw, &fields)
 }
 
-// readItem reads the fields that an item of its type has. Items of the server's own tools have
-// fields of the same names with other content.
+// readItem reads the fields that belong to the item's type. Items of the server's own tools have fields with the same names but
+// other content.
 func readItem(fields map[string]json.RawMessage) outputItem {
 	var in outputItem
 	read := func(key string, to any) {
@@ -85,8 +85,8 @@ func readItem(fields map[string]json.RawMessage) outputItem {
 	return in
 }
 
-// sentFields are the fields of an item that are sent again. Items of other types are sent as they were received. The server
-// rejects the status and content of reasoning.
+// sentFields lists the fields of an item that are sent again, by type. Items of other types are sent as they were received. The
+// server rejects the status and content of reasoning.
 var sentFields = map[string][]string{
 	"message":       {"type", "id", "role", "status", "content", "phase"},
 	"reasoning":     {"type", "id", "summary", "encrypted_content"},
@@ -105,16 +105,16 @@ func keepItem(kind string, fields map[string]json.RawMessage) {
 // maxItems is the maximum number of items in a response.
 const maxItems = 10_000
 
-// item is the part of an output item received so far.
+// item is the part of an output item that has been received so far.
 type item struct {
 	index    int
 	kind, id string
-	call     int    // the number of the tool call, -1 for others
-	callID   string // of a tool call
+	call     int    // the number of the tool call; -1 for other items
+	callID   string // the id of a tool call
 	name     string
 	said     [llm.ToolInput + 1][]byte // the text of each kind
-	summary  bool                      // the reasoning comes from the summary
-	whole    bool                      // the model has finished it
+	summary  bool                      // whether the reasoning comes from the summary
+	whole    bool                      // whether the model has finished the item
 	fields   map[string]json.RawMessage
 }
 
@@ -128,7 +128,7 @@ func (d *responsesDecoder) at(index int) *item {
 	return it
 }
 
-// find returns the last item that fits, or nil.
+// find returns the last item for which fits returns true, or nil.
 func (d *responsesDecoder) find(fits func(*item) bool) *item {
 	for _, it := range slices.Backward(d.items) {
 		if fits(it) {
@@ -152,8 +152,8 @@ func (d *responsesDecoder) item(out []llm.Delta, index int, raw json.RawMessage,
 	return out, nil
 }
 
-// outcome handles an item of the response at its end. Most have been received before, but some servers send only these or number
-// them differently.
+// outcome handles an item of the response at its end. Most items have been received before, but some servers send only these, or
+// number them differently.
 func (d *responsesDecoder) outcome(out []llm.Delta, index int, raw json.RawMessage) ([]llm.Delta, error) {
 	fields, err := itemFields(raw)
 	if err != nil {
@@ -179,17 +179,17 @@ func (d *responsesDecoder) begin(out []llm.Delta, it *item, in *outputItem) []ll
 	it.call = d.calls
 	d.calls++
 	if it.callID = cmp.Or(in.CallID, in.ID); it.callID == "" {
-		it.callID = d.ids.Next() // the result must name the call
+		it.callID = d.ids.Next() // the result must name the call to which it belongs
 	}
 	return append(out, llm.Delta{Kind: llm.ToolCallStart, Index: it.call, Call: &llm.ToolCall{ID: it.callID, Name: it.name}})
 }
 
-// finish handles a whole item. It returns the text that no event has sent.
+// finish handles a complete item. It emits the text that has not arrived in an event.
 func (d *responsesDecoder) finish(out []llm.Delta, it *item, in *outputItem, fields map[string]json.RawMessage) []llm.Delta {
 	it.whole = in.Status == "" || in.Status == "completed"
 	if in.Type == "function_call" {
 		if !json.Valid([]byte(in.Arguments)) {
-			fields["arguments"] = json.RawMessage(`"{}"`) // cut off; servers parse it again
+			fields["arguments"] = json.RawMessage(`"{}"`) // the arguments were cut off, and servers parse them again
 		}
 		if in.CallID == "" {
 			fields["call_id"] = wire.JSON(it.callID)
@@ -218,7 +218,7 @@ func (d *responsesDecoder) finish(out []llm.Delta, it *item, in *outputItem, fie
 	return out
 }
 
-// thought handles a piece of reasoning, or of its summary. If an item has both, the first counts.
+// thought handles a piece of reasoning or of a summary. If an item has both, the one that arrives first counts.
 func (d *responsesDecoder) thought(out []llm.Delta, it *item, summary bool, text string) []llm.Delta {
 	if len(it.said[llm.Reasoning]) == 0 {
 		it.summary = summary

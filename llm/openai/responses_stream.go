@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// event holds the fields of an event that are read. Some fields have different types in different events.
+// event contains those fields of an event that are read. Some fields have different types in different events.
 type event struct {
 	Type     string          `json:"type"`
 	Index    json.RawMessage `json:"output_index"`
@@ -24,7 +24,7 @@ type event struct {
 	Response json.RawMessage `json:"response"`
 }
 
-// response is a response, complete or not.
+// response is a response, which may be incomplete.
 type response struct {
 	ID         string            `json:"id"`
 	Object     string            `json:"object"`
@@ -44,19 +44,19 @@ type responsesDecoder struct {
 	stateful   bool
 	reply      llm.Reply
 	said       [llm.Refusal + 1]strings.Builder
-	items      []*item // in the order in which they began
+	items      []*item // the items, in the order in which they started
 	calls      int
 	ids        wire.MadeIDs
-	finished   bool   // the server has sent the end of the response
-	waiting    bool   // the server answered before the response ended
-	background string // the id of a response that the server makes even without a listener
+	finished   bool   // whether the server has sent the end of the response
+	waiting    bool   // whether the server answered before the response ended
+	background string // the id of a response that the server continues in the background
 }
 
-// Event handles one event. Its type is in the data; the name repeats it.
+// Event handles one event. The data contains the event's type, which the name repeats.
 func (d *responsesDecoder) Event(out []llm.Delta, name string, data []byte) ([]llm.Delta, bool, error) {
 	data = bytes.TrimSpace(data)
 	if len(data) == 0 || bytes.Equal(data, doneMark) {
-		return out, false, nil // not of this protocol, but some servers add it
+		return out, false, nil // not part of this protocol, but some servers add it
 	}
 	if wire.Ping(data) && name != "error" {
 		return out, false, nil // a ping, or null
@@ -98,7 +98,7 @@ func (d *responsesDecoder) Event(out []llm.Delta, name string, data []byte) ([]l
 	return out, d.finished, err
 }
 
-// index returns the number of the item, or 0 if the server gave none.
+// index returns the number of the item, or 0 if the server did not send one.
 func (e *event) index() int {
 	n, err := strconv.Atoi(string(e.Index))
 	if err != nil {
@@ -112,7 +112,7 @@ func (e *event) text() string {
 	return s
 }
 
-// Whole handles a response that is not a stream, or the rest of one whose stream was cut.
+// Whole handles a response that is not a stream, or the complete response after a stream was cut off.
 func (d *responsesDecoder) Whole(out []llm.Delta, data []byte) ([]llm.Delta, error) {
 	var r response
 	if err := jsonv2.UnmarshalLenient(data, &r); err != nil {
@@ -209,7 +209,7 @@ func (d *responsesDecoder) response(out []llm.Delta, raw json.RawMessage, status
 	return out, nil
 }
 
-// failure converts the provider's error, whose type is sometimes only the event's.
+// failure converts the provider's error. Sometimes only the event states the error's type.
 func (d *responsesDecoder) failure(data []byte) *llm.ProviderError {
 	e := failure(data, d.reply.RequestID)
 	if e.Type == "error" {
@@ -226,8 +226,8 @@ func (d *responsesDecoder) protocol(format string, args ...any) error {
 	return &llm.ProtocolError{Reason: fmt.Sprintf(format, args...), RequestID: d.reply.RequestID}
 }
 
-// keepMetadata keeps the values that the next turn must send again: the id of a stored response, and the items if they are more
-// than plain messages and calls. An incompletely received item would not match the text.
+// keepMetadata stores the values that the next turn must send again: the id of a stored response, and the items if there are
+// others than plain messages and calls. Incomplete items are not stored, because they would not match the text.
 func (d *responsesDecoder) keepMetadata() {
 	special := false
 	kept := make([]map[string]json.RawMessage, 0, len(d.items))

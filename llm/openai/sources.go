@@ -8,14 +8,14 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// annotation is a citation, whose places count the characters of the text. Chat Completions nests the fields of a URL in an
-// object.
+// annotation is a citation, whose positions are counted in characters of the text. Chat Completions nests the fields of a URL in
+// an object.
 type annotation struct {
 	URL   string      `json:"url"`
 	Title string      `json:"title"`
 	File  string      `json:"file_id"`
 	Name  string      `json:"filename"`
-	Quote string      `json:"content"` // of some servers
+	Quote string      `json:"content"` // sent by some servers
 	Start *int        `json:"start_index"`
 	End   *int        `json:"end_index"`
 	Chat  *annotation `json:"url_citation"`

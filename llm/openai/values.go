@@ -16,7 +16,7 @@ func str(raw json.RawMessage) (string, bool) {
 	return string(s), err == nil
 }
 
-// whole returns a number of tokens, which some servers write as a fraction.
+// whole returns a number of tokens as an int, because some servers write it as a fraction.
 func whole(f *float64) *int {
 	if f == nil {
 		return nil
@@ -25,8 +25,8 @@ func whole(f *float64) *int {
 	return &n
 }
 
-// failure converts a provider's error to an error: an object or a string in "error", the
-// object itself, or plain text.
+// failure converts a provider's error to a Go error. The provider's error is an object or a string in "error", the object itself,
+// or plain text.
 func failure(data []byte, requestID string) *llm.ProviderError {
 	e := &llm.ProviderError{Message: string(data), RequestID: requestID}
 	var outer struct {

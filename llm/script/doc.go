@@ -5,13 +5,14 @@
 //		script.Text("The module is called stone."),
 //	)
 //
-// A script answers in process, like any llm.Model, and over HTTP: Model is also an http.Handler for Chat Completions and
-// Messages. It keeps all requests; Requests returns them. Embedder does the same for vectors.
+// A script answers in process, like any llm.Model, and over HTTP: Model is also an http.Handler for the protocols of all
+// providers. It stores all requests, and Requests returns them. Embedder does the same for vectors.
 //
 // # Recordings
 //
-// A test written against a real model runs without one on a recording. A [Recorder] is the transport of a model's HTTP client. It
-// forwards each request and writes the exchange to a file as a line of JSON, with the pieces of the answer and when each arrived:
+// With a recording, a test that was written against a real model runs without the model. A [Recorder] is the transport of a
+// model's HTTP client. It forwards each request and writes the exchange to a file as a line of JSON, with each piece of the
+// answer and the time at which it arrived:
 //
 //	rec, err := script.Record("testdata/session.jsonl", nil)
 //	model := openai.New(openai.Config{Model: "gpt-5-mini", HTTPClient: rec.Client()})
@@ -19,9 +20,9 @@
 //	err = rec.Close()
 //
 // A [Player] is the transport that answers from such a file. It identifies requests by method, path and body, and calls (package
-// call/rest) by the task and its input, without the run's ids. A repeated request receives the next answer, or the last one when
-// none is left. A request that was not recorded is an error that shows the nearest recorded one.
+// call/rest) by the task and its input, without the run's ids. A repeated request receives the next answer, or the last answer
+// again if none is left. For a request that was not recorded, it returns an error that shows the most similar recorded request.
 //
 // A recording contains the few answer headers that models read, such as the type and the id. It omits the headers and the query
-// of requests, so no key is written to the file.
+// of requests, so keys are not written to the file.
 package script

@@ -17,13 +17,13 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// An Embedder builds vectors from a text's words: texts that share words are near each other. The same text always has the same
-// vector. Each word counts as a token. An Embedder answers in process, and over HTTP in OpenAI's and Gemini's protocols. The zero
-// value is ready. It is safe for concurrent use.
+// An Embedder builds vectors from a text's words, so texts that share words have similar vectors. The same text always has the
+// same vector. Each word counts as a token. An Embedder answers in process, and over HTTP in OpenAI's and Gemini's protocols. The
+// zero value is ready to use. An Embedder is safe for concurrent use.
 type Embedder struct {
-	Dimensions int // length of the vectors; 0 means 256
-	// Fail returns an error in place of the n-th answer, counted from 0; if Fail is nil, no answer fails. Over HTTP an
-	// *llm.HTTPError is sent, and any other error as status 500.
+	Dimensions int // the length of the vectors; 0 means 256
+	// Fail returns an error in place of the n-th answer, counted from 0; if Fail is nil, no answer fails. Over HTTP, an
+	// *llm.HTTPError is sent as it is, and any other error is sent with status 500.
 	Fail func(n int, req *llm.EmbedRequest) error
 
 	mu       sync.Mutex
@@ -37,7 +37,7 @@ func (e *Embedder) Requests() []*llm.EmbedRequest {
 	return slices.Clone(e.requests)
 }
 
-// Info names the embedder.
+// Info returns the provider and the model of the embedder.
 func (e *Embedder) Info() llm.Info {
 	return llm.Info{Provider: "script", Model: "script", Mode: llm.Mock}
 }
@@ -86,7 +86,7 @@ func (e *Embedder) vector(text string) (v []float32, words int) {
 	for word := range strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }) {
 		words++
 		h := fnv.New32a()
-		io.WriteString(h, word) // which never fails
+		io.WriteString(h, word) // never fails
 		v[h.Sum32()%uint32(len(v))]++
 	}
 	sum := 0.0
@@ -140,5 +140,5 @@ func (e *Embedder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if gemini {
 		answer = object{"embeddings": all}
 	}
-	_ = json.NewEncoder(w).Encode(answer) // the client notices truncation
+	_ = json.NewEncoder(w).Encode(answer) // if this fails, the client notices that the answer is truncated
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// geminiModel returns the model at the end of the path of a Gemini API request, NAME:METHOD.
+// geminiModel returns the model's name from the end of the path of a Gemini API request, NAME:METHOD.
 func geminiModel(endpoint string) (name string, ok bool) {
 	name, method, _ := strings.Cut(endpoint, ":")
 	return name, method == "generateContent" || method == "streamGenerateContent"
 }
 
-// geminiRequest holds the fields of a Gemini API request that are read.
+// geminiRequest contains those fields of a Gemini API request that are read.
 type geminiRequest struct {
 	System   geminiContent   `json:"systemInstruction"`
 	Contents []geminiContent `json:"contents"`
@@ -49,8 +49,7 @@ type geminiContent struct {
 	} `json:"parts"`
 }
 
-// parseGemini reads a request to the Gemini API. Media is left out. Calls and results without an ID
-// are numbered.
+// parseGemini reads a request to the Gemini API. Media are left out. Calls and results without an ID are numbered.
 func parseGemini(body []byte, model string) (*llm.Request, error) {
 	var w geminiRequest
 	if err := json.Unmarshal(body, &w); err != nil {
@@ -83,7 +82,7 @@ func (c geminiContent) text() string {
 	return b.String()
 }
 
-// turns reads a turn, which has tool results as parts.
+// turns reads a turn, in which tool results are parts.
 func (c geminiContent) turns() []llm.Message {
 	var results []llm.Message
 	rest := llm.Message{Role: llm.RoleUser}
@@ -137,7 +136,7 @@ func (s *stream) gemini(a *Answer) {
 	}
 	for _, call := range r.ToolCalls {
 		var args any = call.Input
-		if call.Input == nil { // cut-off arguments, as servers that use strings send them
+		if call.Input == nil { // the arguments were cut off; servers that send strings send them like this
 			args = call.InputText
 		}
 		part(object{"functionCall": object{"id": call.ID, "name": call.Name, "args": args}})
@@ -156,7 +155,7 @@ func (s *stream) gemini(a *Answer) {
 	var usage object
 	if u := r.Usage; u.InputTokens != nil || u.OutputTokens != nil {
 		output := u.OutputTokens
-		if output != nil { // the Gemini API counts it without thinking
+		if output != nil { // in the Gemini API, this number does not include thinking
 			output = new(*output - u.ReasoningTokens)
 		}
 		usage = object{"promptTokenCount": u.InputTokens, "candidatesTokenCount": output,

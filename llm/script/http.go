@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// maxBody is the maximum size of a request in bytes.
+// maxBody is the maximum size of a request, in bytes.
 const maxBody = 64 << 20
 
 // ServeHTTP answers a request of any protocol: Messages if the path ends in /messages,
@@ -55,7 +55,7 @@ func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(h.RetryAfter.Seconds()))))
 		}
 		w.WriteHeader(h.Status)
-		io.WriteString(w, h.Body) // the client notices truncation
+		io.WriteString(w, h.Body) // if this fails, the client notices that the answer is truncated
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -73,11 +73,11 @@ func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stream writes an answer's events.
+// stream writes the events of an answer.
 type stream struct {
 	w     io.Writer
 	model string
-	index int // of the content block
+	index int // the index of the content block
 }
 
 type object = map[string]any
@@ -163,7 +163,7 @@ func (s *stream) messages(a *Answer) {
 	usage := object{}
 	if u := r.Usage; u.InputTokens != nil || u.OutputTokens != nil {
 		input := u.InputTokens
-		if input != nil { // Messages counts it without cached tokens
+		if input != nil { // in Messages, this number does not include cached tokens
 			input = new(*input - u.CachedInputTokens - u.CacheWriteTokens)
 		}
 		usage = object{"input_tokens": input, "output_tokens": u.OutputTokens,
@@ -182,7 +182,7 @@ func (s *stream) block(start object, delta, field, text string) {
 	s.index++
 }
 
-// fail sends a provider's error; any other error ends the stream.
+// fail sends a provider's error. For any other error, it cuts off the stream.
 func (s *stream) fail(name string, err error) {
 	var p *llm.ProviderError
 	if errors.As(err, &p) {
@@ -190,7 +190,7 @@ func (s *stream) fail(name string, err error) {
 	}
 }
 
-// pieces cuts a text into pieces of a few bytes, as a model streams it.
+// pieces cuts a text into pieces of a few bytes, like the pieces that a model streams.
 func pieces(text string) []string {
 	const size = 12
 	var out []string

@@ -7,7 +7,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// wireRequest holds the fields that are read from a request of any protocol.
+// wireRequest contains the fields that are read from a request of any protocol.
 type wireRequest struct {
 	Model           string          `json:"model"`
 	System          json.RawMessage `json:"system"`
@@ -22,7 +22,7 @@ type wireRequest struct {
 		Format *llm.Format `json:"format"`
 	} `json:"output_config"`
 
-	// Of Responses.
+	// Fields of the Responses protocol.
 	Instructions string          `json:"instructions"`
 	Input        json.RawMessage `json:"input"`
 	OutputLimit  int             `json:"max_output_tokens"`
@@ -66,7 +66,7 @@ type wireBlock struct {
 	IsError   bool            `json:"is_error"`
 }
 
-// parse reads a request to an endpoint, the last word of the path. Media is left out.
+// parse reads a request to an endpoint, which is the last element of the path. Media are left out.
 func parse(body []byte, endpoint string) (*llm.Request, error) {
 	var w wireRequest
 	if err := json.Unmarshal(body, &w); err != nil {
@@ -121,7 +121,7 @@ func (m wireMessage) message() llm.Message {
 	return out
 }
 
-// turns reads a message of Messages, which has tool results as parts.
+// turns reads a message of the Messages protocol, in which tool results are parts.
 func (m wireMessage) turns() []llm.Message {
 	var results []llm.Message
 	rest := llm.Message{Role: m.Role}

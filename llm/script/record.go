@@ -23,18 +23,18 @@ type exchange struct {
 	Status int               `json:"status"`
 	Header map[string]string `json:"header,omitempty"`
 	Pieces []piece           `json:"pieces"`
-	// Error is the reason why the answer ended, "" for a regular end.
+	// Error is the reason why the answer ended, or "" for a regular end.
 	Error string `json:"error,omitempty"`
 }
 
-// piece is a part of an answer, read at once.
+// piece is a part of an answer that was read at once.
 type piece struct {
-	After int64  `json:"ms"` // milliseconds since the request was sent
+	After int64  `json:"ms"` // the time since the request was sent, in milliseconds
 	Text  string `json:"text,omitempty"`
-	Bytes []byte `json:"bytes,omitempty"` // replaces Text in a piece that is not UTF-8
+	Bytes []byte `json:"bytes,omitempty"` // replaces Text if the piece is not valid UTF-8
 }
 
-// keptHeaders are the answer headers that models read.
+// keptHeaders are the response headers that models read.
 var keptHeaders = []string{"Content-Type", "Retry-After", "X-Request-Id", "Request-Id"}
 
 // Recorder is an http.RoundTripper that records each exchange. It is safe for concurrent
@@ -46,8 +46,8 @@ type Recorder struct {
 	err  error // the first write error
 }
 
-// Record creates the file, or truncates it, and returns a Recorder that sends requests
-// through next, or through http.DefaultTransport if next is nil.
+// Record creates or truncates the file, and returns a Recorder that sends requests through next, or through http.DefaultTransport
+// if next is nil.
 func Record(name string, next http.RoundTripper) (*Recorder, error) {
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -62,7 +62,8 @@ func Record(name string, next http.RoundTripper) (*Recorder, error) {
 // Client returns an HTTP client whose exchanges are recorded.
 func (r *Recorder) Client() *http.Client { return &http.Client{Transport: r} }
 
-// Close closes the file and returns the first write error. Before Close, all answers must have been read to their end or closed.
+// Close closes the file and returns the first write error. Before Close is called, all answers must have been read completely or
+// closed.
 func (r *Recorder) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,8 +160,7 @@ func (t *tape) finish() {
 		for _, p := range x.Pieces {
 			all = append(all, p.data()...)
 		}
-		// A server may repeat the key, and it may be cut anywhere: such an answer becomes
-		// one piece.
+		// A server may repeat the key in its answer, where it may be cut anywhere. Such an answer becomes one piece.
 		if cleaned := t.secrets.Clean(string(all)); cleaned != string(all) {
 			x.Pieces = []piece{newPiece(time.Since(t.begin), []byte(cleaned))}
 		}
@@ -200,7 +200,7 @@ func canonical(body []byte) json.RawMessage {
 	}
 	raw, err := json.Marshal(v)
 	if err != nil {
-		return json.RawMessage("null") // it was decoded from JSON
+		return json.RawMessage("null") // cannot fail, because the value has been decoded from JSON
 	}
 	return raw
 }

@@ -23,12 +23,12 @@ import (
 
 // NotRecordedError reports a request without a recorded answer.
 type NotRecordedError struct {
-	Request string // method, path and body of the request
+	Request string // the method, path and body of the request
 	Nearest string // the most similar recorded request, "" if none was recorded
 	Differs string // the first difference, with some context
 }
 
-// Error returns the difference from the nearest recorded request.
+// Error describes the difference from the most similar recorded request.
 func (e *NotRecordedError) Error() string {
 	if e.Nearest == "" {
 		return "replay: this request was not recorded, and neither was any other: " + text.Cut(e.Request, 200)
@@ -36,20 +36,20 @@ func (e *NotRecordedError) Error() string {
 	return "replay: this request was not recorded; the nearest recorded one differs " + e.Differs
 }
 
-// FailureKind returns "runtime/not-recorded", the failure kind of a call with such a request.
+// FailureKind returns "runtime/not-recorded", which is the failure kind of a call with such a request.
 func (e *NotRecordedError) FailureKind() string { return "runtime/not-recorded" }
 
-// Retryable returns false: the recording does not change.
+// Retryable returns false, because the recording does not change.
 func (e *NotRecordedError) Retryable() bool { return false }
 
 // Player is an http.RoundTripper that answers from a recording. It is safe for concurrent
 // use.
 type Player struct {
-	// Speed is the factor by which pieces arrive faster than recorded; 0 means at once.
+	// Speed is the factor by which pieces arrive faster than they were recorded. Zero means that they arrive at once.
 	Speed float64
 
 	mu      sync.Mutex
-	answers map[string][]*exchange // by request
+	answers map[string][]*exchange // the answers by request
 	order   []string
 }
 
@@ -87,7 +87,7 @@ func Replay(name string) (*Player, error) {
 // Client returns an HTTP client that replays the recording.
 func (p *Player) Client() *http.Client { return &http.Client{Transport: p} }
 
-// Mode returns llm.Replay, which llm.Info reports for a model with this transport.
+// Mode returns llm.Replay, which becomes the Mode in the Info of a model with this transport.
 func (p *Player) Mode() string { return llm.Replay }
 
 // RoundTrip answers a request.
@@ -129,7 +129,7 @@ func (p *Player) find(k string) (*exchange, error) {
 	return list[0], nil
 }
 
-// play writes the pieces at their times.
+// play writes the pieces at the times at which they were recorded.
 func (p *Player) play(ctx context.Context, w io.Writer, x *exchange) error {
 	begin := time.Now()
 	for _, piece := range x.Pieces {

@@ -106,7 +106,7 @@ func (w *responses) event(name string, fields object) {
 	w.send(name, fields)
 }
 
-// end writes the end of the response. A stop reason other than "completed" means that it is incomplete.
+// end writes the end of the response. A stop reason other than "completed" means that the response is incomplete.
 func (w *responses) end(r *llm.Reply) {
 	name := "response.completed"
 	w.response["status"], w.response["output"] = "completed", w.output
@@ -124,7 +124,7 @@ func (w *responses) end(r *llm.Reply) {
 	w.event(name, object{"response": w.response})
 }
 
-// item writes an item: its start, the output of deltas, and its end with the changed fields.
+// item writes an item: its start, what deltas writes, and its end with the changed fields.
 func (w *responses) item(start, end object, deltas func(at object)) {
 	index := len(w.output)
 	w.event("response.output_item.added", object{"output_index": index, "item": start})
@@ -137,7 +137,7 @@ func (w *responses) item(start, end object, deltas func(at object)) {
 func (w *responses) reasoning(text string) {
 	summary := object{"type": "summary_text", "text": text}
 	start := object{"type": "reasoning", "id": w.id("rs"), "summary": []object{}}
-	// A test does not depend on the encrypted content, only on its return.
+	// A test cannot depend on the encrypted content, but only on its being sent back.
 	w.item(start, object{"summary": []object{summary}, "encrypted_content": "script"}, func(at object) {
 		at["summary_index"] = 0
 		w.event("response.reasoning_summary_part.added", merged(at, object{"part": object{"type": "summary_text", "text": ""}}))
@@ -149,7 +149,7 @@ func (w *responses) reasoning(text string) {
 	})
 }
 
-// message writes a message of one part, whose text is in field.
+// message writes a message with one part, whose text is in field.
 func (w *responses) message(part object, field, event, text string) {
 	start := object{"type": "message", "id": w.id("msg"), "role": "assistant", "status": "in_progress", "content": []object{}}
 	whole := merged(part, object{field: text})
@@ -185,7 +185,7 @@ func (w *responses) call(call llm.ToolCall) {
 // id returns the id of the next item.
 func (w *responses) id(kind string) string { return fmt.Sprintf("%s_script_%d", kind, len(w.output)) }
 
-// merged returns an object with the fields of all of them.
+// merged returns an object with the fields of all the objects.
 func merged(list ...object) object {
 	all := object{}
 	for _, o := range list {

@@ -20,26 +20,26 @@ type Answer struct {
 	// Err ends the answer after the reply. An *llm.HTTPError replaces the reply. Over
 	// HTTP, an *llm.ProviderError is sent, and other errors cut the stream.
 	Err error
-	// Wait is the delay before the answer begins.
+	// Wait is the delay before the answer starts.
 	Wait time.Duration
 }
 
-// Text answers with text.
+// Text is an answer with text.
 func Text(text string) Answer {
 	return Answer{Reply: llm.Reply{Text: text}}
 }
 
-// Call answers with a tool call. The call's ID is derived from the number of the answer.
+// Call is an answer with a tool call. The call's ID is derived from the number of the answer.
 func Call(name, input string) Answer {
 	return Calls(llm.ToolCall{Name: name, Input: json.RawMessage(input)})
 }
 
-// Calls answers with several tool calls.
+// Calls is an answer with several tool calls.
 func Calls(calls ...llm.ToolCall) Answer {
 	return Answer{Reply: llm.Reply{ToolCalls: calls}}
 }
 
-// JSON answers with a value as JSON text.
+// JSON is an answer with a value as JSON text.
 func JSON(v any) Answer {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -48,10 +48,10 @@ func JSON(v any) Answer {
 	return Text(string(raw))
 }
 
-// Fail answers with an error.
+// Fail is an answer that ends with an error.
 func Fail(err error) Answer { return Answer{Err: err} }
 
-// Status answers with an HTTP status and body.
+// Status is an answer with an HTTP status and a body.
 func Status(status int, body string) Answer {
 	return Fail(&llm.HTTPError{Status: status, Body: body})
 }
@@ -63,8 +63,7 @@ type Model struct {
 	requests []*llm.Request
 }
 
-// New returns a Model that returns these answers, one after the other, and then an
-// error.
+// New returns a Model that returns these answers one after the other, and after the last answer an error.
 func New(answers ...Answer) *Model {
 	return Func(func(n int, _ *llm.Request) Answer {
 		if n >= len(answers) {
@@ -74,7 +73,8 @@ func New(answers ...Answer) *Model {
 	})
 }
 
-// Func returns a Model that calls f for its answers. n counts the requests from 0. f is never called by two goroutines at once.
+// Func returns a Model that calls f for each answer. N is the number of the request, counted from 0. F is never called by two
+// goroutines at once.
 func Func(f func(n int, req *llm.Request) Answer) *Model { return &Model{next: f} }
 
 // Requests returns the requests so far, in order.
@@ -84,7 +84,7 @@ func (m *Model) Requests() []*llm.Request {
 	return slices.Clone(m.requests)
 }
 
-// Info names the model.
+// Info returns the provider and the model of the script.
 func (m *Model) Info() llm.Info { return llm.Info{Provider: "script", Model: "script", Mode: llm.Mock} }
 
 // Stream yields the next answer; see llm.Model.
@@ -121,7 +121,7 @@ func (m *Model) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delt
 	}
 }
 
-// answer notes a request and returns its answer, with ids for calls that have none.
+// answer stores a request and returns its answer, in which calls without an id receive one.
 func (m *Model) answer(req *llm.Request) Answer {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// Part gives programs with the part of package cli/serve the command acp:
+// Part adds the command acp to programs that contain the part of package cli/serve:
 //
 //	func main() { cli.Main(Pipeline, serve.Part, acp.Part) }
 var Part = inside.Protocol{Command: "acp", Client: func(ctx context.Context, of *serve.Server, o inside.Options, in io.Reader, out io.Writer) error {
@@ -33,18 +33,18 @@ var Part = inside.Protocol{Command: "acp", Client: func(ctx context.Context, of 
 // Labels of a session's runs.
 const (
 	sessionLabel = "acp-session"
-	turnLabel    = "acp-turn"   // the number of the turn, from 1
-	editorLabel  = "acp-editor" // the connection that started it
+	turnLabel    = "acp-turn"   // number of the turn, from 1
+	editorLabel  = "acp-editor" // connection that started the turn
 	folderLabel  = "acp-cwd"
-	promptLabel  = "acp-prompt" // the beginning of the prompt
-	tenantLabel  = "tenant"     // set by a server with tenants
+	promptLabel  = "acp-prompt" // beginning of the prompt
+	tenantLabel  = "tenant"     // set by servers with tenants
 )
 
-// maxPrompt is the maximum size in bytes of a prompt's part that is kept as a label.
+// maxPrompt is the maximum size, in bytes, of the beginning of a prompt that is kept as a label.
 const maxPrompt = 500
 
-// Serve serves the pipelines to one editor, who may do everything, until it ends or ctx is done. Answers are recorded as given by
-// by, such as "user ada". When Serve returns, a read of in may still be in progress.
+// Serve serves the pipelines to one editor until the editor ends or ctx is done. The editor may do everything. Answers are
+// recorded as given by the user named by, such as "user ada". When Serve returns, a read of in may still be in progress.
 func Serve(ctx context.Context, of *serve.Server, by string, in io.Reader, out io.Writer) error {
 	all, err := of.Pipelines()
 	if err != nil {
@@ -64,8 +64,8 @@ func Serve(ctx context.Context, of *serve.Server, by string, in io.Reader, out i
 	from, to := io.Pipe() // unlike in, a pipe can be closed during a read
 	defer from.Close()
 	a.editor = sdk.NewAgentSideConnection(a, out, from)
-	a.editor.SetLogger(slog.New(slog.DiscardHandler)) // it would write to the editor's standard error
-	go func() {                                       // no request is served before a.editor is set
+	a.editor.SetLogger(slog.New(slog.DiscardHandler)) // otherwise it would write to the editor's standard error
+	go func() {                                       // no request is handled before a.editor is set
 		_, err := io.Copy(to, in)
 		to.CloseWithError(err)
 	}()
@@ -76,23 +76,23 @@ func Serve(ctx context.Context, of *serve.Server, by string, in io.Reader, out i
 	return nil
 }
 
-// A pipeline is a published pipeline, offered as a session mode.
+// A pipeline is a published pipeline, which is offered as a session mode.
 type pipeline struct {
 	api.Pipeline
 	inside.Shape
 }
 
-// A session is a session open in this process.
+// A session is a session that is open in this process.
 type session struct {
 	folder string
 	mode   string
-	turn   sync.Mutex // held during a prompt
-	voice  voice      // held for a turn; only its holder sends updates
+	turn   sync.Mutex // locked while a prompt is being handled
+	voice  voice      // locked for a turn; only its holder sends updates
 }
 
-// agent implements sdk.Agent over a server's API.
+// An agent implements sdk.Agent with the API of a server.
 type agent struct {
-	name      string // of the connection
+	name      string // name of the connection
 	api       inside.Client
 	editor    *sdk.AgentSideConnection
 	pipelines []pipeline
@@ -135,7 +135,7 @@ func (a *agent) NewSession(_ context.Context, req sdk.NewSessionRequest) (sdk.Ne
 	return sdk.NewSessionResponse{SessionId: id, Modes: a.modes(s)}, nil
 }
 
-// open opens a session, unless it is open.
+// open opens a session, unless it is already open.
 func (a *agent) open(id sdk.SessionId, folder, mode string) *session {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -193,11 +193,11 @@ func (a *agent) CloseSession(ctx context.Context, req sdk.CloseSessionRequest) (
 	if err != nil || len(turns) == 0 || turns[0].Over() || turns[0].State == journal.Waiting && turns[0].Labels[editorLabel] != a.name {
 		return sdk.CloseSessionResponse{}, err
 	}
-	_, _ = a.api.Cancel(ctx, turns[0].ID) // it may have ended, or another process runs it
+	_, _ = a.api.Cancel(ctx, turns[0].ID) // an error means that the run has ended or belongs to another process
 	return sdk.CloseSessionResponse{}, nil
 }
 
-// Cancel implements sdk.Agent. The connection has cancelled the context of the prompt.
+// Cancel implements sdk.Agent. It does nothing, because the connection has already cancelled the context of the prompt.
 func (a *agent) Cancel(context.Context, sdk.CancelNotification) error { return nil }
 
 // wrong returns an error for the editor to show.
@@ -205,8 +205,8 @@ func wrong(format string, args ...any) error {
 	return sdk.NewInvalidParams(map[string]any{"error": fmt.Sprintf(format, args...)})
 }
 
-// turns returns a session's newest runs that match a query, newest first. It omits tenants' runs: the editor sees all runs in the
-// database, and whoever starts a run chooses its labels.
+// turns returns a session's newest runs that match a query, newest first. Runs of tenants are omitted: the editor can see all
+// runs of the database, and anyone who starts a run chooses its labels.
 func (a *agent) turns(ctx context.Context, id sdk.SessionId, most int, more url.Values) (turns []api.Run, err error) {
 	query := url.Values{"label." + sessionLabel: {string(id)}, "limit": {fmt.Sprint(most)}}
 	maps.Copy(query, more)
@@ -227,10 +227,10 @@ func (a *agent) turns(ctx context.Context, id sdk.SessionId, most int, more url.
 	}
 }
 
-// maxListed is the maximum number of runs read to list sessions, and of turns in a loaded history.
+// maxListed is the maximum number of runs that are read to list sessions, and of turns in the history of a loaded session.
 const maxListed = 1000
 
-// ListSessions implements sdk.Agent. It lists the sessions of the newest runs.
+// ListSessions implements sdk.Agent. It lists the sessions to which the newest runs belong.
 func (a *agent) ListSessions(ctx context.Context, req sdk.ListSessionsRequest) (sdk.ListSessionsResponse, error) {
 	out := sdk.ListSessionsResponse{Sessions: []sdk.SessionInfo{}}
 	page, err := a.api.Runs(ctx, url.Values{"limit": {fmt.Sprint(maxListed)}})
@@ -244,7 +244,7 @@ func (a *agent) ListSessions(ctx context.Context, req sdk.ListSessionsRequest) (
 			continue
 		}
 		title := sdk.Ptr(run.Labels[promptLabel])
-		if i, seen := at[id]; seen { // of an older run
+		if i, seen := at[id]; seen { // an older run of the same session
 			out.Sessions[i].Title = title
 			continue
 		}
@@ -279,7 +279,7 @@ func (a *agent) ResumeSession(ctx context.Context, req sdk.ResumeSessionRequest)
 	return sdk.ResumeSessionResponse{Modes: a.modes(s)}, nil
 }
 
-// reopen opens a session that has turns.
+// reopen opens a session that already has turns.
 func (a *agent) reopen(ctx context.Context, id sdk.SessionId, folder string) (*session, []api.Run, error) {
 	turns, err := a.turns(ctx, id, maxListed, nil)
 	if err != nil {
@@ -291,7 +291,7 @@ func (a *agent) reopen(ctx context.Context, id sdk.SessionId, folder string) (*s
 	return a.open(id, cmp.Or(folder, turns[0].Labels[folderLabel]), turns[0].Pipeline), turns, nil
 }
 
-// replay sends a session's history.
+// replay sends the history of a session.
 func (a *agent) replay(ctx context.Context, s *session, turns []api.Run) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -306,7 +306,7 @@ func (a *agent) replay(ctx context.Context, s *session, turns []api.Run) error {
 			return err
 		}
 		if run.Result != nil {
-			whole, err := a.api.Node(ctx, run.ID, run.Result.ID.String()) // the listed result lacks the conversation
+			whole, err := a.api.Node(ctx, run.ID, run.Result.ID.String()) // the result in the list lacks the conversation
 			if err != nil {
 				return err
 			}
@@ -317,7 +317,7 @@ func (a *agent) replay(ctx context.Context, s *session, turns []api.Run) error {
 			for _, m := range told {
 				v.message(ctx, m, calls)
 			}
-			rest = i // what is newer
+			rest = i // only newer turns remain
 		}
 		break
 	}

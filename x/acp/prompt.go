@@ -74,14 +74,14 @@ func (a *agent) Prompt(ctx context.Context, req sdk.PromptRequest) (sdk.PromptRe
 	if err != nil {
 		return sdk.PromptResponse{}, err
 	}
-	s.turn.Lock() // the editor has cancelled the previous turn
+	s.turn.Lock() // the editor cancelled the previous turn before
 	defer s.turn.Unlock()
 	s.voice.text = ""
 	reason, err := a.take(ctx, s, &s.voice, text, media)
 	switch {
 	case ctx.Err() == nil:
 	case a.gone():
-		err = context.Cause(ctx) // the run continues: the turn was not cancelled
+		err = context.Cause(ctx) // the turn was not cancelled, so the run continues
 	default:
 		reason, err = sdk.StopReasonCancelled, nil
 	}
@@ -94,8 +94,8 @@ func (a *agent) Prompt(ctx context.Context, req sdk.PromptRequest) (sdk.PromptRe
 	return sdk.PromptResponse{StopReason: reason}, nil
 }
 
-// take starts a turn after the previous one has ended. Other processes may start turns too: a turn's run is named by its number,
-// so only one process starts it.
+// take starts a turn after the previous turn has ended. Other processes may start turns of the same session. The run of a turn is
+// named after the turn's number, so only one process can start it.
 func (a *agent) take(ctx context.Context, s *session, v *voice, text string, media []*llm.Media) (sdk.StopReason, error) {
 	tried, until := 0, time.Time{}
 	for {
@@ -109,7 +109,7 @@ func (a *agent) take(ctx context.Context, s *session, v *voice, text string, med
 			number = n + 1
 		}
 		if len(turns) > 0 && !turns[0].Over() && turns[0].State != journal.Refused {
-			run, err := a.stopped(ctx, v, turns[0]) // a turn of another process, or one with a question
+			run, err := a.stopped(ctx, v, turns[0]) // another process's turn, or a turn with a question
 			if err != nil {
 				return "", err
 			}
@@ -121,7 +121,7 @@ func (a *agent) take(ctx context.Context, s *session, v *voice, text string, med
 			if answered || err != nil || reason != sdk.StopReasonEndTurn {
 				return reason, err
 			}
-			if run, err = a.api.Run(ctx, run.ID); err != nil || !run.Over() { // it asks another question, which is the reply
+			if run, err = a.api.Run(ctx, run.ID); err != nil || !run.Over() { // the run asks another question, which is the reply
 				return reason, err
 			}
 		}
@@ -131,7 +131,7 @@ func (a *agent) take(ctx context.Context, s *session, v *voice, text string, med
 				tried, until = number, time.Now().Add(shownTime)
 			}
 			if time.Now().Before(until) && retryafter.Sleep(ctx, shownTime/100) == nil {
-				continue // follows the turn that another process has started
+				continue // start the turn after the one that another process has started
 			}
 		}
 		if err != nil {
@@ -141,10 +141,10 @@ func (a *agent) take(ctx context.Context, s *session, v *voice, text string, med
 	}
 }
 
-// shownTime is the maximum wait until another process's run is listed.
+// shownTime is the maximum time to wait until a run that another process has started is listed.
 const shownTime = 5 * time.Second
 
-// start starts a turn's run.
+// start starts the run of a turn.
 func (a *agent) start(ctx context.Context, s *session, id sdk.SessionId, number int, text string, media []*llm.Media) (api.Run, error) {
 	a.mu.Lock()
 	mode, folder := s.mode, s.folder
@@ -175,7 +175,7 @@ func (a *agent) start(ctx context.Context, s *session, id sdk.SessionId, number 
 	return api.Run{}, wrong("there is no mode %q", mode)
 }
 
-// follow streams a run to its end, and asks its questions.
+// follow streams a run until it ends, and asks its questions.
 func (a *agent) follow(ctx context.Context, v *voice, run api.Run) (sdk.StopReason, error) {
 	for {
 		run, err := a.stopped(ctx, v, run)
@@ -190,7 +190,7 @@ func (a *agent) follow(ctx context.Context, v *voice, run api.Run) (sdk.StopReas
 		if err != nil {
 			return "", err
 		}
-		if len(open) == 0 { // it waits for something else, or was answered just now
+		if len(open) == 0 { // the run waits for something else, or was answered just now
 			_ = retryafter.Sleep(ctx, askEvery)
 		}
 		for _, q := range open {
@@ -200,7 +200,7 @@ func (a *agent) follow(ctx context.Context, v *voice, run api.Run) (sdk.StopReas
 			}
 			if !asked {
 				v.paragraph(ctx, messageOf(q))
-				return sdk.StopReasonEndTurn, nil // the next prompt answers it
+				return sdk.StopReasonEndTurn, nil // the next prompt answers the question
 			}
 		}
 	}
@@ -213,8 +213,8 @@ func reasonOf(run api.Run) sdk.StopReason {
 	return sdk.StopReasonEndTurn
 }
 
-// stopped sends a run's updates and returns the run once it has stopped. If the editor cancels the turn, the run is cancelled; if
-// the editor goes away, it is not.
+// stopped sends the updates of a run and returns the run once it has stopped. The run is cancelled if the editor cancels the
+// turn, but not if the editor disconnects.
 func (a *agent) stopped(ctx context.Context, v *voice, run api.Run) (api.Run, error) {
 	listening := turn.Listen(ctx, func(parts []turn.Part) { v.tell(ctx, run.ID, parts) })
 	for {
@@ -238,10 +238,10 @@ func (a *agent) abandon(ctx context.Context, run string) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	_, _ = a.api.Cancel(ctx, run) // it has ended, or the server closes
+	_, _ = a.api.Cancel(ctx, run) // an error means that the run has ended or the server is closing
 }
 
-// gone reports whether the connection has ended, which happens before its requests' contexts end.
+// gone reports whether the connection has ended. The connection ends before the contexts of its requests.
 func (a *agent) gone() bool {
 	select {
 	case <-a.editor.Done():
@@ -251,7 +251,7 @@ func (a *agent) gone() bool {
 	}
 }
 
-// permit asks the editor's user a question with choices. It returns false for other questions.
+// permit asks the editor's user a question that has choices. It returns false for other questions.
 func (a *agent) permit(ctx context.Context, v *voice, run api.Run, q api.Question) (bool, error) {
 	options, responses := choices(q)
 	if len(options) == 0 {
@@ -274,18 +274,18 @@ func (a *agent) permit(ctx context.Context, v *voice, run api.Run, q api.Questio
 		}
 		return true, errors.Join(err, context.Cause(ctx))
 	}
-	if res.Outcome.Selected == nil { // the turn is cancelled with its question
+	if res.Outcome.Selected == nil { // the question was cancelled together with the turn
 		_, err := a.api.Cancel(context.WithoutCancel(ctx), run.ID)
 		return true, err
 	}
 	err = a.api.Answer(ctx, run.ID, api.Answer{Question: q.Path, Response: responses[res.Outcome.Selected.OptionId], Version: q.Version})
 	if p, ok := errors.AsType[*api.Problem](err); ok && p.Type == problems.Conflict {
-		err = nil // someone else has answered
+		err = nil // someone else has already answered
 	}
 	return true, err
 }
 
-// withdraw calls stop when someone else has answered a question: on a page, or in another editor.
+// withdraw calls stop once someone else has answered a question, for example on a page or in another editor.
 func (a *agent) withdraw(ctx context.Context, stop func(), run string, q api.Question) {
 	for retryafter.Sleep(ctx, askEvery) == nil {
 		open, err := a.api.Questions(ctx, run)
@@ -295,11 +295,11 @@ func (a *agent) withdraw(ctx context.Context, stop func(), run string, q api.Que
 	}
 }
 
-// askEvery is how often withdraw looks.
+// askEvery is the interval at which withdraw checks a question.
 const askEvery = 500 * time.Millisecond
 
-// choices returns the options for a question and the answer of each. A choice with a blank can only refuse. The first word of a
-// choice decides its kind.
+// choices returns the options for a question, and the answer that each option gives. A choice with a blank can only be used to
+// refuse. The kind of an option is determined by the first word of its choice.
 func choices(q api.Question) (options []sdk.PermissionOption, responses map[sdk.PermissionOptionId]string) {
 	responses = map[sdk.PermissionOptionId]string{}
 	for i, choice := range q.Choices {
@@ -333,7 +333,7 @@ func messageOf(q api.Question) string {
 	return q.Text
 }
 
-// answer answers the question asked in the previous turn's reply, if there is one.
+// answer answers the question in the previous turn's reply, if there is one.
 func (a *agent) answer(ctx context.Context, run api.Run, text string, media []*llm.Media) (answered bool, err error) {
 	if run.State != journal.Waiting {
 		return false, nil

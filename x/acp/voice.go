@@ -19,24 +19,24 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// A voice sends the events of a session's turns to the editor. Its methods are not called concurrently.
+// A voice sends the events of a session's turns to the editor. Its methods must not be called concurrently.
 type voice struct {
 	a    *agent
 	id   sdk.SessionId
-	run  string // whose parts are told
+	run  string // run whose parts are being sent
 	sent turn.Progress[sent]
-	text string // that was said last
-	told int    // calls of loaded histories
+	text string // text that was sent last
+	told int    // number of tool calls sent from loaded histories
 }
 
-// sent records how much of a part was sent.
+// sent records how much of a part has been sent.
 type sent struct {
 	id   sdk.ToolCallId // set once the part is shown as a tool call
 	text int
 	over bool
 }
 
-// update sends an update. Errors are ignored: if the editor has gone, the turn notices it.
+// update sends an update. Errors are ignored: if the editor is gone, the turn will notice it.
 func (v *voice) update(ctx context.Context, u sdk.SessionUpdate) {
 	_ = v.a.editor.SessionUpdate(context.WithoutCancel(ctx), sdk.SessionNotification{SessionId: v.id, Update: u})
 }
@@ -57,7 +57,7 @@ func (v *voice) paragraph(ctx context.Context, text string) {
 	v.say(ctx, text)
 }
 
-// tell sends the new text of a run's parts. Text that was sent cannot be retracted.
+// tell sends the new text of a run's parts. Text that has been sent cannot be retracted.
 func (v *voice) tell(ctx context.Context, run string, parts []turn.Part) {
 	if v.run != run {
 		v.run, v.sent = run, turn.Progress[sent]{}
@@ -76,7 +76,7 @@ func (v *voice) tell(ctx context.Context, run string, parts []turn.Part) {
 	})
 }
 
-// said sends a text, unless it was retracted before any of it was sent.
+// said sends a text, unless the text was retracted before any of it was sent.
 func (v *voice) said(ctx context.Context, p *turn.Part, at *sent) {
 	more := p.After(at.text)
 	if more == "" || p.State == turn.Void {
@@ -97,7 +97,7 @@ func (v *voice) said(ctx context.Context, p *turn.Part, at *sent) {
 	}
 }
 
-// toolCall returns a part's id as a tool call. Each attempt has its own.
+// toolCall returns the tool call id for a part. Each attempt has its own id.
 func toolCall(run string, p *turn.Part, nth int) sdk.ToolCallId {
 	id := turn.ID(run, p.ID)
 	if nth > 1 {
@@ -106,7 +106,7 @@ func toolCall(run string, p *turn.Part, nth int) sdk.ToolCallId {
 	return sdk.ToolCallId(id)
 }
 
-// step shows a leaf below the pipeline as a tool call.
+// step shows a leaf of the pipeline as a tool call.
 func (v *voice) step(ctx context.Context, p *turn.Part, at *sent, nth int) {
 	if !strings.Contains(p.ID, "/") || at.over {
 		return
@@ -128,7 +128,7 @@ func statusOf(failed bool) sdk.ToolCallStatus {
 	return sdk.ToolCallStatusCompleted
 }
 
-// call shows the call of a tool: its arguments as the model writes them, and its result.
+// call shows a tool call: its arguments, as the model writes them, and its result.
 func (v *voice) call(ctx context.Context, p *turn.Part, at *sent, nth int) {
 	if at.over || at.id == "" && (p.Tool == "" || p.State == turn.Void) {
 		return
@@ -137,7 +137,7 @@ func (v *voice) call(ctx context.Context, p *turn.Part, at *sent, nth int) {
 		at.id = toolCall(v.run, p, nth)
 		v.update(ctx, sdk.StartToolCall(at.id, p.Tool, sdk.WithStartKind(kindOf(p.Tool)), sdk.WithStartStatus(sdk.ToolCallStatusPending)))
 	}
-	const complete = 1 << 62 // all arguments were sent; otherwise the length of the sent part
+	const complete = 1 << 62 // means that all arguments were sent; other values are the length of the part that was sent
 	switch {
 	case at.text == complete:
 	case p.Input != nil:
@@ -157,10 +157,10 @@ func (v *voice) call(ctx context.Context, p *turn.Part, at *sent, nth int) {
 	}
 }
 
-// raw returns a text as a call's input or output. Older editors drop updates in which that is not an object.
+// raw returns a text as the input or output of a call. Older editors ignore updates in which this is not an object.
 func raw(text string) map[string]any { return map[string]any{"text": text} }
 
-// kinds maps Stone's tools to the kinds by which editors choose an icon.
+// kinds maps Stone's tools to the kinds from which editors choose an icon.
 var kinds = map[string]sdk.ToolKind{
 	"read_file": sdk.ToolKindRead, "view_file": sdk.ToolKindRead, "list_directory": sdk.ToolKindRead, "file_exists": sdk.ToolKindRead,
 	"write_file": sdk.ToolKindEdit, "edit_file": sdk.ToolKindEdit, "mkdir": sdk.ToolKindEdit, "delete_file": sdk.ToolKindDelete,
@@ -184,7 +184,7 @@ func (v *voice) end(ctx context.Context, run api.Run) {
 		if text, data = inside.Plain(run.Result); data != nil {
 			text = "```json\n" + string(data) + "\n```"
 		}
-	case run.State == journal.Canceled: // the stop reason says it
+	case run.State == journal.Canceled: // the stop reason already reports this
 	case run.Failure != nil:
 		text = fmt.Sprintf("%s: %s (at %s)", run.Failure.Kind, run.Failure.Reason, run.Failure.Path)
 	case run.Over() || run.State == journal.Refused:
@@ -195,7 +195,7 @@ func (v *voice) end(ctx context.Context, run api.Run) {
 	}
 }
 
-// conversation returns the messages kept with an agent's answer.
+// conversation returns the messages that are stored with an agent's answer.
 func conversation(n *api.Node) []llm.Message {
 	var content struct {
 		Conversation []llm.Message `json:"conversation"`
@@ -206,8 +206,8 @@ func conversation(n *api.Node) []llm.Message {
 	return content.Conversation
 }
 
-// message sends a message of the history with its calls. Models may repeat call ids: calls maps them to the ids sent to the
-// editor.
+// message sends a message of the history with its tool calls. Models may use the same call id twice; calls maps these ids to the
+// ids that were sent to the editor.
 func (v *voice) message(ctx context.Context, m llm.Message, calls map[string]sdk.ToolCallId) {
 	switch text := m.Text(); {
 	case m.Role == llm.RoleTool:
@@ -227,7 +227,7 @@ func (v *voice) message(ctx context.Context, m llm.Message, calls map[string]sdk
 	}
 }
 
-// title returns a call's title.
+// title returns the title of a tool call.
 func title(tool string, input json.RawMessage) string {
 	if about := view.Argument(llm.ToolCall{Name: tool, Input: input}); about != "" {
 		return tool + ": " + about
@@ -235,7 +235,7 @@ func title(tool string, input json.RawMessage) string {
 	return tool
 }
 
-// result sends a call's result.
+// result sends the result of a tool call.
 func (v *voice) result(ctx context.Context, id sdk.ToolCallId, text string, failed bool) {
 	v.update(ctx, sdk.UpdateToolCall(id, sdk.WithUpdateStatus(statusOf(failed)), sdk.WithUpdateRawOutput(raw(text)), sdk.WithUpdateContent([]sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(text))})))
 }
@@ -251,7 +251,7 @@ func (v *voice) heard(ctx context.Context, text string, media ...*llm.Media) {
 	}
 }
 
-// block is the inverse of contentOf for media.
+// block returns a content block for media. It is the inverse of contentOf.
 func block(m *llm.Media) sdk.ContentBlock {
 	data := base64.StdEncoding.EncodeToString(m.Data)
 	switch {

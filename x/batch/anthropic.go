@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// anthropic makes Message Batches. Source: Anthropic, API reference, "Message Batches".
+// anthropic creates Message Batches. Source: Anthropic, API reference, "Message Batches".
 type anthropic struct{}
 
 func (anthropic) name() string               { return "anthropic" }
@@ -66,7 +66,7 @@ func (b messageBatch) done() int {
 	return b.Counts.Succeeded + b.Counts.Errored + b.Counts.Canceled + b.Counts.Expired
 }
 
-// find looks for a batch. Batches have no name, so its answers identify it once it has ended.
+// find looks for a batch. Batches have no names, so a batch can be identified only by its answers once it has ended.
 func (p anthropic) find(ctx context.Context, to endpoint, b *made, known map[string]bool) (string, bool, error) {
 	sure := true
 	for after := ""; ; {
@@ -106,7 +106,7 @@ func (p anthropic) find(ctx context.Context, to endpoint, b *made, known map[str
 	}
 }
 
-// errEnough stops the reading of results.
+// errEnough stops reading results.
 var errEnough = errors.New("enough was read")
 
 func (anthropic) state(ctx context.Context, to endpoint, id string) (Status, end, error) {
@@ -133,7 +133,7 @@ func (anthropic) results(ctx context.Context, to endpoint, id string, each func(
 				Message json.RawMessage
 				Error   struct {
 					fault
-					Error *fault // within the body of an error reply
+					Error *fault // present within the body of an error reply
 				}
 			}
 		}](line)

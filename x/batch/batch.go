@@ -22,15 +22,15 @@ import (
 type Config struct {
 	// Journal stores the batches with the run. It must be the journal of the run's Recorder.
 	Journal journal.Journal
-	// NoWait makes Run return once the batches are sent, with an error that is kind.Waiting and describes their progress. A later
-	// Run continues.
+	// NoWait makes Run return once the batches have been sent, with an error that is kind.Waiting and describes their progress. A
+	// later call of Run continues.
 	NoWait bool
-	// Most limits the requests of a batch, in addition to the provider's limits; 0 means no further limit.
+	// Most limits the number of requests in a batch, in addition to the provider's limits; 0 means no further limit.
 	Most int
-	// Every is the pause before a batch is first polled; 0 means 1 s. Pauses grow to 60 times Every, or to a minute if that is
-	// longer.
+	// Every is the pause before a batch is first polled; 0 means 1 s. Later pauses grow to 60 times Every or to one minute,
+	// whichever is longer.
 	Every time.Duration
-	// Closing Drain ends the waiting but no running step. It may be nil.
+	// When Drain is closed, Run stops waiting, but running steps finish. It may be nil.
 	Drain <-chan struct{}
 	// Watch receives the progress of the batches after each poll; it may be nil.
 	Watch func([]Status)
@@ -39,11 +39,11 @@ type Config struct {
 // A Status is the progress of a batch.
 type Status struct {
 	Provider string    // "openai", "anthropic" or "gemini"
-	ID       string    // at the provider
-	Done     int       // answered and failed requests
-	Total    int       // requests, or texts in a Gemini batch of vectors
+	ID       string    // the batch's id at the provider
+	Done     int       // the number of answered and failed requests
+	Total    int       // the number of requests, or of texts in a Gemini batch of vectors
 	Expires  time.Time // zero if unknown
-	Why      string    // how it ended, if some requests had no answer and are sent again
+	Why      string    // how the batch ended, if some requests were not answered and are sent again
 }
 
 // String returns the status on one line: "batch b_1 of openai: 312 of 1000 done, expires in 21h".
@@ -67,9 +67,9 @@ func rounded(d time.Duration) string {
 }
 
 // Run runs a pipeline, or resumes its run, and calls its models in batches; see the package comment. It returns the result of
-// stone.Run once no batch is left to wait for. If it returns earlier, the providers continue with the batches. The error is then
-// a *WaitingError or a provider's rejection, and the run waits with the question [Question], whose text is that error; the next
-// Run answers the question. If ctx ends while steps run, the run and its batches are canceled.
+// stone.Run once there are no batches left to wait for. If it returns earlier, the providers continue to process the batches. The
+// error is then a *WaitingError or a provider's rejection, and the run waits with the question [Question], whose text is that
+// error; the next call of Run answers the question. If ctx ends while steps are running, the run and its batches are cancelled.
 //
 // A process holds the run's lease while steps run and while it creates batches, and releases the lease while it waits for them.
 func Run(ctx context.Context, p stone.Ashlar, run stone.Config, cfg Config) (stone.Result, error) {
@@ -83,10 +83,10 @@ func Run(ctx context.Context, p stone.Ashlar, run stone.Config, cfg Config) (sto
 		if errors.Is(err, journal.ErrDrained) || errors.As(err, new(*journal.HeldError)) { // another process continues
 			return result, err
 		}
-		if err != nil && (ctx.Err() != nil || errors.Is(err, kind.Canceled)) { // even if the run was waiting when canceled
+		if err != nil && (ctx.Err() != nil || errors.Is(err, kind.Canceled)) { // even if the run was waiting when it was cancelled
 			return result, errors.Join(err, s.abandon(ctx))
 		}
-		if !errors.Is(err, kind.Waiting) || !s.waits() { // it has ended, or waits only for a person
+		if !errors.Is(err, kind.Waiting) || !s.waits() { // the run has ended, or is waiting only for a person
 			if len(s.made) > 0 && !errors.Is(err, kind.Waiting) {
 				noted := s.hold(context.WithoutCancel(ctx), func(ctx context.Context) error { return s.settle(ctx, err) })
 				if noted != nil {
@@ -116,16 +116,16 @@ func Run(ctx context.Context, p stone.Ashlar, run stone.Config, cfg Config) (sto
 		switch info, err := s.Journal.Find(ctx, s.id); {
 		case err != nil:
 			return result, err
-		case info.State == journal.Canceled: // canceled meanwhile: it does not continue by itself
+		case info.State == journal.Canceled: // the run was cancelled meanwhile and does not continue by itself
 			return result, stone.Fail(kind.Canceled, "the run was canceled while it waited for its batches")
 		}
 	}
 }
 
-// Question is the name of the question of a run waiting for batches.
+// Question is the name of the question of a run that is waiting for batches.
 const Question = batches.Question
 
-// A WaitingError reports batches that have not ended. It is kind.Waiting.
+// A WaitingError reports batches that have not ended yet. It is kind.Waiting.
 type WaitingError struct {
 	Batches []Status
 }
@@ -139,7 +139,7 @@ func (e *WaitingError) Error() string {
 	return strings.Join(lines, "; ")
 }
 
-// Is reports that the error is kind.Waiting.
+// Is reports whether target is kind.Waiting.
 func (e *WaitingError) Is(target error) bool { return target == kind.Waiting }
 
 // open reads the batches of a run.
@@ -167,7 +167,7 @@ func (s *session) context(ctx context.Context) context.Context {
 }
 
 // await polls the batches of the run until one has ended, or only once with NoWait. If again is set, it polls only once, so that
-// batches that end at once without an answer are not sent again and again.
+// batches which end at once without an answer are not sent over and over.
 func (s *session) await(ctx context.Context, again bool) error {
 	for n := 1; ; n++ {
 		states, ended, err := s.look(ctx)
@@ -185,7 +185,7 @@ func (s *session) await(ctx context.Context, again bool) error {
 	}
 }
 
-// rest waits after the n-th poll. It returns false if no other should follow.
+// rest waits after the n-th poll. It returns false if no further poll should follow.
 func (s *session) rest(ctx context.Context, n int) bool {
 	if s.NoWait {
 		return false

@@ -13,9 +13,9 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Cancel cancels the batches of a run at their providers, which bill the requests answered so far. To find the waiting requests,
-// it visits the pipeline like Run, with a recorder over cfg.Journal and the options keep. The visit creates no batches and starts
-// no new step. The run still waits afterwards.
+// Cancel cancels the batches of a run at their providers, which bill the requests that have been answered so far. To find the
+// waiting requests, it visits the pipeline like Run, with a recorder over cfg.Journal and the options keep. The visit creates no
+// batches and starts no new step. Afterwards, the run is still waiting.
 func Cancel(ctx context.Context, p stone.Ashlar, run stone.Config, keep journal.Options, cfg Config) error {
 	s, err := open(ctx, &run, cfg)
 	if err != nil {
@@ -25,7 +25,7 @@ func Cancel(ctx context.Context, p stone.Ashlar, run stone.Config, keep journal.
 	if err != nil {
 		return err
 	}
-	// Time for the other lanes to make their requests after one lane has reached a new step.
+	// After one lane has reached a new step, the other lanes have some time to make their requests.
 	soon := sync.OnceValue(func() <-chan struct{} {
 		over := make(chan struct{})
 		time.AfterFunc(time.Second, func() { close(over) })
@@ -43,7 +43,7 @@ func Cancel(ctx context.Context, p stone.Ashlar, run stone.Config, keep journal.
 		return err
 	}
 	if err := s.hold(ctx, s.cancel); err != nil {
-		return err // the run still waits for them, so it can be canceled again
+		return err // the run is still waiting for them, so it can be cancelled again
 	}
 	return s.wake(ctx)
 }

@@ -15,18 +15,19 @@
 // # Nothing is paid twice
 //
 // The journal records each batch before it is created, and its id afterwards. If the process dies in between, the next process
-// finds the batch at the provider: OpenAI and Gemini keep its name; at Anthropic the batch is identified by its time, number of
-// requests and answers. Answers are recorded like any others, so Run with the same id continues after a kill at any point. The
-// run's lease protects visits and the creation of batches. While the run waits, no process holds the lease: several may poll, and
-// a person may answer or cancel the run. The notes are removed with the run.
+// finds the batch at the provider: OpenAI and Gemini store its name; at Anthropic, the batch is identified by its time, its
+// number of requests and its answers. Answers are recorded like any other answers, so Run with the same id continues after the
+// process is killed at any point. The run's lease protects visits and the creation of batches. While the run is waiting, no
+// process holds the lease: several processes may poll, and a person may answer or cancel the run. The records of the batches are
+// removed with the run.
 //
 // # Batches that end without an answer
 //
 // A request that expired, or whose batch failed or disappeared, is sent again in the next batch, at most three times in all. Then
-// it fails with an error that names the last batch and how it ended. If somebody canceled the batch at the provider, the request
-// fails at once. If a batch is rejected as a whole, for example because of a limit on queued tokens, Run pauses and creates
-// batches of half the size. A request that the provider could not answer fails with the same error as a direct one. A failed run
-// that is resumed sends its requests again.
+// it fails with an error that names the last batch and how it ended. If somebody has cancelled the batch at the provider, the
+// request fails at once. If a batch is rejected as a whole, for example because of a limit on queued tokens, Run pauses and
+// creates batches of half the size. A request that the provider could not answer fails with the same error as a direct request. A
+// failed run that is resumed sends its requests again.
 //
 // # Money
 //
@@ -36,11 +37,11 @@
 //
 // # Limits
 //
-// A batch has at most 50,000 requests or 190 MB for OpenAI, 100,000 requests or 240 MB for Anthropic, and 19 MB for Gemini; more
-// requests are split into several batches. The answers of a batch are held in memory until the run has recorded them. For a
-// server without a batch API, run without this package.
+// A batch contains at most 50,000 requests or 190 MB for OpenAI, 100,000 requests or 240 MB for Anthropic, and 19 MB for Gemini.
+// If there are more requests, they are split into several batches. The answers of a batch are held in memory until the run has
+// recorded them. For a server without a batch API, run without this package.
 //
 // # Ending a run
 //
-// [Cancel] cancels a run's batches. [Made] reports whether it has any; if not, journal.Cancel is enough.
+// [Cancel] cancels a run's batches. [Made] reports whether a run has batches; if not, journal.Cancel is sufficient.
 package batch

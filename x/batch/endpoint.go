@@ -17,26 +17,26 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A provider implements the batch protocol of one provider.
+// A provider implements the batch protocol of one model provider.
 type provider interface {
 	name() string
-	// bounds returns the maximum inputs and bytes of a batch.
+	// bounds returns the maximum number of inputs in a batch, and its maximum size in bytes.
 	bounds() (inputs, bytes int)
-	// inputs returns the number of inputs in a request: one, except for requests with many texts.
+	// inputs returns the number of inputs in a request, which is one except for requests with several texts.
 	inputs(line json.RawMessage) int
-	// speaks reports whether a request to one of its paths calls a model.
+	// speaks reports whether a request to one of the provider's paths calls a model.
 	speaks(h http.Header, body fields) bool
-	// line returns the body of a request in a batch, and the part that identifies it, without fields that depend on the remaining
-	// budget.
+	// line returns the body of a request in a batch, and the part of it that identifies the request, without fields that depend
+	// on the remaining budget.
 	line(body fields) (line, same json.RawMessage, err error)
 	model(line json.RawMessage) string
 	// make creates a batch and returns its id. An *llm.HTTPError below 500 means that no batch was created.
 	make(ctx context.Context, to endpoint, name string, group []*request) (id string, err error)
-	// find looks for a batch that may have been made and is not among the known ones. The result is uncertain while an unfinished
-	// batch may be the one.
+	// find looks for a batch that may have been created and is not among the known batches. The result is uncertain as long as an
+	// unfinished batch may be the one.
 	find(ctx context.Context, to endpoint, b *made, known map[string]bool) (id string, sure bool, err error)
 	state(ctx context.Context, to endpoint, id string) (Status, end, error)
-	// answers calls each for every request that was answered or failed on its own.
+	// answers calls each for every request that was answered or that failed individually.
 	answers(ctx context.Context, to endpoint, id string, each func(key string, a answer)) error
 	cancel(ctx context.Context, to endpoint, id string) error
 }
@@ -44,21 +44,21 @@ type provider interface {
 // An end describes whether and how a batch has ended.
 type end struct {
 	over     bool
-	canceled bool   // canceled by somebody
-	refused  bool   // none of its requests was processed
+	canceled bool   // whether somebody cancelled the batch
+	refused  bool   // whether none of its requests was processed
 	how      string // such as "it has expired"
 }
 
-// An endpoint is the destination of a request, with its keys.
+// An endpoint is the destination of a request, including the keys.
 type endpoint struct {
 	provider provider
-	url      string // without query
+	url      string // the URL without the query
 	header   http.Header
-	query    string // the query, which may carry a key
+	query    string // the query, which may contain a key
 	next     http.RoundTripper
 }
 
-// endpointOf returns the endpoint of a request to a model, if it is one.
+// endpointOf returns the endpoint of a request, and whether the request may call a model.
 func endpointOf(req *http.Request, next http.RoundTripper) (to endpoint, ok bool) {
 	if req.Method != http.MethodPost || req.Body == nil {
 		return to, false
@@ -92,11 +92,12 @@ func endpointOf(req *http.Request, next http.RoundTripper) (to endpoint, ok bool
 // base returns the URL without its last part.
 func (to endpoint) base(last string) string { return strings.TrimSuffix(to.url, last) }
 
-// tries is the maximum number of attempts of a request after temporary rejections.
+// tries is the maximum number of attempts at a request that is temporarily rejected.
 const tries = 5
 
-// do sends a request with the keys of the endpoint and returns the body of its answer, at most 64 MB. It retries errors that
-// llm.Retryable allows; without safe, it retries only rate limits, because the provider may have carried out any other request.
+// do sends a request with the keys of the endpoint and returns the body of its answer, at most 64 MB. It retries errors for which
+// llm.Retryable returns true. If safe is not set, it retries only after rate limits, because the provider may have carried out
+// any other request.
 func (to endpoint) do(ctx context.Context, method, url, contentType string, body []byte, safe bool) ([]byte, error) {
 	resp, err := to.open(ctx, method, url, contentType, body, safe)
 	if err != nil {
@@ -111,7 +112,7 @@ func (to endpoint) do(ctx context.Context, method, url, contentType string, body
 	return data, err
 }
 
-// open is like do, for an answer of any length.
+// open is like do, but for an answer of any length.
 func (to endpoint) open(ctx context.Context, method, url, contentType string, body []byte, safe bool) (io.ReadCloser, error) {
 	for try := 1; ; try++ {
 		answer, err := to.try(ctx, method, url, contentType, body)
@@ -156,8 +157,8 @@ func (to endpoint) try(ctx context.Context, method, url, contentType string, bod
 	}
 	defer resp.Body.Close()
 	const most = 4 << 10
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, most)) // part of it suffices
-	keys := new(redact.Set)                                // a server may echo the request
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, most)) // a part of the body suffices
+	keys := new(redact.Set)                                // a server may repeat the request in its answer
 	for _, values := range to.header {
 		keys.NoteHeader(values...)
 	}
@@ -165,7 +166,7 @@ func (to endpoint) try(ctx context.Context, method, url, contentType string, bod
 	return nil, &llm.HTTPError{Status: resp.StatusCode, Body: strings.ToValidUTF8(keys.CleanCut(string(text)), "\uFFFD"), RetryAfter: retryafter.Read(resp.Header, time.Now())}
 }
 
-// get is like do and decodes JSON.
+// get requests a URL like do and decodes the JSON of the answer.
 func get[T any](ctx context.Context, to endpoint, url string) (v T, err error) {
 	data, err := to.do(ctx, http.MethodGet, url, "", nil, true)
 	if err != nil {
@@ -174,7 +175,7 @@ func get[T any](ctx context.Context, to endpoint, url string) (v T, err error) {
 	return decode[T](data)
 }
 
-// lines calls each with the lines of a file.
+// lines calls each for every line of a file.
 func lines(from io.Reader, each func(line []byte) error) error {
 	d := json.NewDecoder(from)
 	for {
@@ -193,7 +194,7 @@ func lines(from io.Reader, each func(line []byte) error) error {
 // fields are the members of a JSON object by name.
 type fields map[string]json.RawMessage
 
-// without returns JSON without some fields.
+// without returns the JSON of the object without the named fields.
 func (f fields) without(names ...string) (json.RawMessage, error) {
 	other := fields{}
 	for name, value := range f {

@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/x/batch"
 )
 
-// A run waits for its batches for an hour. Started again, it continues.
+// A run waits up to an hour for its batches. If it is started again, it continues.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()

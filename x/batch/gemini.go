@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// gemini creates batches of GenerateContent, or of EmbedContent for vectors, with the requests inline. A request for the vectors
-// of many texts becomes one batch request per text. Source: Gemini API reference, "Batch API".
+// gemini creates batches of GenerateContent requests, or of EmbedContent requests for vectors. The requests are part of the
+// batch. A request for the vectors of many texts becomes one batch request per text. Source: Gemini API reference, "Batch API".
 type gemini struct{ vectors bool }
 
-// embeds is the method for the vectors of many texts.
+// embeds is the method that returns vectors for several texts.
 const embeds = ":batchEmbedContents"
 
 func (gemini) name() string       { return "gemini" }
@@ -51,10 +51,10 @@ func (gemini) line(f fields) (line, same json.RawMessage, err error) {
 	return line, same, err
 }
 
-// model returns "", because the endpoint names it.
+// model returns "", because the endpoint names the model.
 func (gemini) model(json.RawMessage) string { return "" }
 
-// root is the URL above the batches, such as https://generativelanguage.googleapis.com/v1beta.
+// root returns the URL above the batches, such as https://generativelanguage.googleapis.com/v1beta.
 func (gemini) root(to endpoint) string {
 	root, _, _ := strings.Cut(to.url, "/models/")
 	return root
@@ -97,7 +97,7 @@ func (g gemini) make(ctx context.Context, to endpoint, name string, group []*req
 	return made.Name, err
 }
 
-// An operation is a batch. Numbers of 64 bits are strings in its JSON.
+// An operation represents a batch. In its JSON, 64-bit numbers are strings.
 type operation struct {
 	Name     string
 	Done     bool
@@ -160,7 +160,7 @@ func (g gemini) state(ctx context.Context, to endpoint, id string) (s Status, e 
 	if err != nil {
 		return s, e, err
 	}
-	done, _ := strconv.Atoi(b.Metadata.BatchStats.SuccessfulRequestCount) // missing is 0
+	done, _ := strconv.Atoi(b.Metadata.BatchStats.SuccessfulRequestCount) // a missing number counts as 0
 	failed, _ := strconv.Atoi(b.Metadata.BatchStats.FailedRequestCount)
 	s.Total, _ = strconv.Atoi(b.Metadata.BatchStats.RequestCount)
 	if s.Done = done + failed; !b.Metadata.CreateTime.IsZero() {
@@ -200,7 +200,7 @@ func (g gemini) answers(ctx context.Context, to endpoint, id string, each func(s
 			if before := lists[key]; before == nil || before.all != nil {
 				each(key, refusal(cmp.Or(statusOf[one.Error.Code], http.StatusInternalServerError), one.Error.Status, one.Error.Message))
 			}
-			lists[key] = &vectors{} // the other texts of the request are useless
+			lists[key] = &vectors{} // the vectors of the other texts of the request are useless
 		case one.Response != nil && !g.vectors:
 			each(key, answer{http.StatusOK, one.Response})
 		case one.Response != nil:
@@ -225,7 +225,7 @@ type vectors struct {
 	all     map[int]json.RawMessage
 	most    int
 	tokens  int
-	counted bool // the provider has counted all tokens
+	counted bool // whether the provider has counted all tokens
 }
 
 // add adds the answer to a text, such as "0/64".
@@ -236,16 +236,16 @@ func (v *vectors) add(text string, data json.RawMessage) error {
 	}
 	one, err := decode[struct {
 		Embedding  json.RawMessage
-		TokenCount json.Number // a string, as all numbers of 64 bits
+		TokenCount json.Number // a string, like all 64-bit numbers
 	}](data)
 	if err == nil && v.all != nil {
-		n, _ := one.TokenCount.Int64() // missing is 0
+		n, _ := one.TokenCount.Int64() // a missing number counts as 0
 		v.all[at], v.tokens, v.counted = one.Embedding, v.tokens+int(n), v.counted && n > 0
 	}
 	return err
 }
 
-// body returns the answer in the form of a direct one, or nil while a text has no answer.
+// body returns the answer in the form of a direct answer, or nil as long as the answer to a text is missing.
 func (v *vectors) body() json.RawMessage {
 	if v.most == 0 || len(v.all) != v.most {
 		return nil
@@ -265,7 +265,7 @@ func (v *vectors) body() json.RawMessage {
 	return body
 }
 
-// statusOf maps codes of google.rpc.Code that blame the request to HTTP statuses.
+// statusOf maps those values of google.rpc.Code that mean an invalid request to HTTP statuses.
 var statusOf = map[int]int{3: http.StatusBadRequest, 5: http.StatusNotFound, 7: http.StatusForbidden, 8: http.StatusTooManyRequests, 9: http.StatusBadRequest}
 
 func (g gemini) cancel(ctx context.Context, to endpoint, id string) error {

@@ -15,37 +15,38 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// A made batch has a note in the journal with its tries, its lost requests and its end, for any process that continues the run.
+// A made is a batch that was created. Its note in the journal contains its tries, its lost requests and its end, for any process
+// that continues the run.
 type made struct {
 	owed.Batch
-	endpoint endpoint // zero if the run makes none of its requests
-	changed  bool     // since it was noted
+	endpoint endpoint // zero if the run makes none of the batch's requests
+	changed  bool     // whether the batch has changed since it was noted
 }
 
 // attempts is the maximum number of times that an unanswered request is sent.
 const attempts = 3
 
-// Made reports whether batches were made for a run, perhaps by another process. If not, journal.Cancel cancels it.
+// Made reports whether batches have been created for a run, perhaps by another process. If not, journal.Cancel cancels the run.
 func Made(ctx context.Context, j journal.Journal, run string) (bool, error) {
 	return batches.Made(ctx, j, run)
 }
 
-// hold calls work while this process holds the run.
+// hold calls work while this process holds the run's lease.
 func (s *session) hold(ctx context.Context, work func(context.Context) error) error {
 	info, err := s.Journal.Acquire(ctx, s.id)
 	if err != nil {
 		return err
 	}
 	if info.Started.IsZero() {
-		err = fmt.Errorf("run %q: %w", s.id, journal.ErrNoRun) // it was removed meanwhile
+		err = fmt.Errorf("run %q: %w", s.id, journal.ErrNoRun) // the run was removed meanwhile
 	} else if err = s.load(ctx); err == nil {
 		err = work(ctx)
 	}
 	return errors.Join(err, s.Journal.Release(s.id))
 }
 
-// load reads the notes, which another process may have changed. It keeps batch ends that this process has learned of but not yet
-// recorded.
+// load reads the notes, which another process may have changed. It keeps the ends of batches that this process knows of but has
+// not recorded yet.
 func (s *session) load(ctx context.Context) error {
 	all, err := s.notes.Batches(ctx, s.id)
 	if err != nil {
@@ -72,7 +73,7 @@ func (s *session) load(ctx context.Context) error {
 	return nil
 }
 
-// index finds the batches of requests. The caller has s.mu.
+// index computes which batches contain each request. The caller holds s.mu.
 func (s *session) index() {
 	s.batches, s.lost = map[string]*made{}, map[string][]*made{}
 	for _, b := range s.made {
@@ -83,7 +84,7 @@ func (s *session) index() {
 	}
 }
 
-// add records that a batch answers its keys. The caller has s.mu.
+// add records that a batch contains the requests with its keys. The caller holds s.mu.
 func (s *session) add(b *made) {
 	for _, key := range b.Keys {
 		s.batches[key] = b
@@ -93,15 +94,16 @@ func (s *session) add(b *made) {
 	}
 }
 
-// note notes a batch.
+// note writes the note of a batch to the journal.
 func (s *session) note(ctx context.Context, b *made) error {
 	b.changed = false
 	return s.notes.PutBatch(ctx, s.id, b.Batch)
 }
 
-// settle notes, after a visit, which requests are done and how batches ended. If the visit was complete, answers that it did not
-// request are recorded by now. Answers that it received are recorded if the run has ended, even with a failure: repeated later,
-// they are new requests. A waiting visit may combine several answers, and requests them again.
+// settle notes, after a visit, which requests are done and how batches have ended. If the visit was complete, answers that it did
+// not request have already been recorded. Answers that it did receive have been recorded if the run has ended, even with a
+// failure; if their requests are repeated later, they count as new requests. A waiting visit may combine several answers, which
+// the next visit requests again.
 func (s *session) settle(ctx context.Context, ended error) error {
 	s.mu.Lock()
 	over := func(key string) bool {
@@ -129,7 +131,7 @@ func (s *session) settle(ctx context.Context, ended error) error {
 	return err
 }
 
-// end notes how a batch ended: unanswered requests are lost and free for the next batch.
+// end notes how a batch ended. Its unanswered requests are lost and can be part of the next batch.
 func (s *session) end(b *made, e end) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,15 +143,15 @@ func (s *session) end(b *made, e end) {
 			continue
 		}
 		delete(s.batches, key)
-		if !b.Dropped { // canceled by this program: a repeated request starts afresh
+		if !b.Dropped { // if this program cancelled the batch, a repeated request starts afresh
 			b.Lost, s.lost[key] = append(b.Lost, key), append(s.lost[key], b)
 		}
 	}
 	b.Keys, b.Why, b.Canceled, b.Refused = answered, e.how, e.canceled, e.refused
 }
 
-// spent returns the reason why a request is not sent again: its batches had no answer, or somebody canceled the last one. The
-// caller has s.mu.
+// spent returns the reason why a request is not sent again, or "": its batches did not answer it, or somebody cancelled the last
+// batch. The caller holds s.mu.
 func (s *session) spent(key string) string {
 	all := s.lost[key]
 	if len(all) == 0 {
@@ -164,8 +166,8 @@ func (s *session) spent(key string) string {
 	return ""
 }
 
-// fewer returns the maximum size of a request's next batch after one was rejected as a whole; 0 means unlimited. The caller has
-// s.mu.
+// fewer returns the maximum size of a request's next batch after a batch was rejected as a whole; 0 means unlimited. The caller
+// holds s.mu.
 func (s *session) fewer(key string) (most int) {
 	for _, b := range s.lost[key] {
 		if b.Refused {
@@ -175,8 +177,8 @@ func (s *session) fewer(key string) (most int) {
 	return most
 }
 
-// refused returns how often waiting requests without a current batch were in batches rejected as a whole. The cause may be
-// temporary, such as a limit on queued tokens, so the next batch has to wait.
+// refused returns how often waiting requests without a current batch were in batches that were rejected as a whole. Because the
+// cause may be temporary, such as a limit on queued tokens, the next batch has to wait.
 func (s *session) refused() (most int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,7 +199,7 @@ func (s *session) refused() (most int) {
 // park makes the run wait for its batches, with a visible question.
 func (s *session) park(why error) error {
 	if errors.As(why, new(*journal.HeldError)) || errors.Is(why, journal.ErrNoRun) {
-		return nil // the current owner does so, or the run was removed
+		return nil // the current owner of the lease does this, or the run was removed
 	}
 	ctx := context.Background() // the run's context may have ended
 	all, err := s.Journal.Questions(ctx, s.id)
@@ -216,14 +218,14 @@ func (s *session) park(why error) error {
 	return err
 }
 
-// wake answers the question of a parked run.
+// wake answers the question that park has put.
 func (s *session) wake(ctx context.Context) error {
 	all, err := s.Journal.Questions(ctx, s.id)
 	for _, q := range all {
 		if q.Name != Question || !q.Open() {
 			continue
 		}
-		if failed := s.Journal.Answer(ctx, s.id, q.Path, ask.Answer{Response: q.Choices[0], By: "batch"}); !errors.Is(failed, journal.ErrNoQuestion) { // or somebody else did
+		if failed := s.Journal.Answer(ctx, s.id, q.Path, ask.Answer{Response: q.Choices[0], By: "batch"}); !errors.Is(failed, journal.ErrNoQuestion) { // or it is answered already
 			err = errors.Join(err, failed)
 		}
 	}

@@ -20,7 +20,8 @@ type openAI struct{ path string }
 func (openAI) name() string       { return "openai" }
 func (openAI) bounds() (int, int) { return 50_000, 190 << 20 }
 
-// inputs counts the texts of a request for vectors, of which a batch has at most as many as requests of other endpoints.
+// inputs returns the number of texts in a request for vectors. The limit on the number of requests in a batch applies to texts
+// there.
 func (o openAI) inputs(line json.RawMessage) int {
 	var body struct{ Input []json.RawMessage }
 	if o.path != "/embeddings" || json.Unmarshal(line, &body) != nil {
@@ -45,7 +46,7 @@ func (openAI) model(line json.RawMessage) string { return modelOf(line) }
 // modelOf returns the model named in a body.
 func modelOf(line json.RawMessage) string {
 	var body struct{ Model string }
-	_ = json.Unmarshal(line, &body) // it was decoded before
+	_ = json.Unmarshal(line, &body) // it has been decoded before
 	return body.Model
 }
 
@@ -79,7 +80,7 @@ func (o openAI) upload(ctx context.Context, to endpoint, name string, group []*r
 		text.Write(append(line, '\n'))
 	}
 	form := multipart.NewWriter(&body)
-	_ = form.WriteField("purpose", "batch") // it is written to memory
+	_ = form.WriteField("purpose", "batch") // cannot fail, because it is written to memory
 	part, err := form.CreateFormFile("file", name+".jsonl")
 	if err == nil {
 		_, err = io.Copy(part, &text)
@@ -211,10 +212,10 @@ func (o openAI) answers(ctx context.Context, to endpoint, id string, each func(s
 	return nil
 }
 
-// refusal returns the answer to a request that failed individually.
+// refusal returns the answer for a request that failed individually.
 func refusal(status int, code, message string) answer {
 	body, err := json.Marshal(map[string]any{"error": map[string]string{"type": code, "code": code, "message": message}})
-	if err != nil { // it has only text
+	if err != nil { // the body is plain text
 		panic(err)
 	}
 	return answer{status, body}

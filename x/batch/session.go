@@ -26,18 +26,18 @@ import (
 // A session holds the requests and batches of a run during Run.
 type session struct {
 	Config
-	id    string // id of the run
+	id    string // the id of the run
 	notes owed.Store
 
 	mu      sync.Mutex
-	seen    map[string]int      // the number of times each request was made in this visit
-	asked   map[string]*request // unanswered requests of this visit, by key
-	given   map[string]bool     // answered in this visit
-	held    []hold              // their estimated costs
-	answers map[string]answer   // answers of ended batches, by key
+	seen    map[string]int      // how often each request was made in this visit
+	asked   map[string]*request // the unanswered requests of this visit, by key
+	given   map[string]bool     // the keys of requests that were answered in this visit
+	held    []hold              // the estimated costs of the unanswered requests
+	answers map[string]answer   // the answers of ended batches, by key
 	batches map[string]*made    // the newest batch of each key
 	lost    map[string][]*made  // the batches without an answer for each key
-	made    []*made             // in order
+	made    []*made             // all batches, in the order in which they were created
 }
 
 // A request is a held-back request.
@@ -45,7 +45,7 @@ type request struct {
 	key  string
 	line json.RawMessage // its body, without the fields that ask for a stream
 	to   endpoint
-	cost budget.Amount // estimated
+	cost budget.Amount // the estimated cost
 }
 
 // An answer is the status and the body that a request receives.
@@ -54,20 +54,21 @@ type answer struct {
 	body   json.RawMessage
 }
 
-// A hold is an amount that is returned to its account after the visit. A waiting request has made no round trip.
+// A hold is an amount that is returned to its account after the visit. It includes no round trip, because a waiting request has
+// not made one.
 type hold struct {
 	account *budget.Account
 	amount  budget.Amount
 }
 
-// begin forgets the requests of the last visit.
+// begin discards the requests of the last visit.
 func (s *session) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen, s.asked, s.given = map[string]int{}, map[string]*request{}, map[string]bool{}
 }
 
-// release refunds the amounts held during a visit. The next visit reserves them again for its requests.
+// release refunds the amounts that were held during a visit. The next visit reserves them again for its requests.
 func (s *session) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +93,7 @@ type holding struct {
 	next http.RoundTripper
 }
 
-// maxRequest is the largest body of a request in bytes.
+// maxRequest is the maximum size of a request's body, in bytes.
 const maxRequest = 200 << 20
 
 // RoundTrip answers a request from a batch that has ended, or holds it back.
@@ -109,7 +110,7 @@ func (h holding) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	var f fields
-	if json.Unmarshal(body, &f) != nil || !to.provider.speaks(req.Header, f) { // another server has the same path
+	if json.Unmarshal(body, &f) != nil || !to.provider.speaks(req.Header, f) { // another kind of server with the same path
 		other := req.Clone(req.Context())
 		other.Body = io.NopCloser(bytes.NewReader(body))
 		return h.next.RoundTrip(other)
@@ -119,7 +120,7 @@ func (h holding) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if err := req.Context().Err(); err != nil {
-		return nil, err // a canceled run does not wait
+		return nil, err // a cancelled run does not wait
 	}
 	a, ok, sent := h.ask(req.Context(), to, line, same)
 	if !ok {
@@ -132,7 +133,7 @@ func (h holding) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// held is the error of a held-back request. Sent means that a batch has it.
+// held is the error for a request that is held back. Sent means that a batch contains the request.
 type held struct{ sent bool }
 
 func (held) Error() string        { return "the request waits for a batch" }
@@ -141,8 +142,8 @@ func (held) Is(target error) bool { return target == kind.Waiting }
 func (held) Retryable() bool      { return false }
 func (h held) Sent() bool         { return h.sent }
 
-// ask returns the answer to a request, or notes the request. Same identifies it at its place in the run; equal ones there are
-// distinguished by their order. Sent means that a batch contains the request.
+// ask returns the answer to a request, or stores the request. Same identifies the request at its place in the run; equal requests
+// at one place are distinguished by their order. Sent means that a batch contains the request.
 func (s *session) ask(ctx context.Context, to endpoint, line, same json.RawMessage) (_ answer, ok, sent bool) {
 	body := stone.In(ctx)
 	sum := sha256.New()
@@ -158,14 +159,14 @@ func (s *session) ask(ctx context.Context, to endpoint, line, same json.RawMessa
 		a, ok = refusal(http.StatusFailedDependency, "batch_ended", why), true
 	}
 	if ok {
-		delete(s.answers, key) // if it is not recorded, it is read again
+		delete(s.answers, key) // if the answer is not recorded, it will be read again
 		s.given[key] = true
 		return a, true, true
 	}
 	amount, known := declared.Held[budget.Amount](ctx)
 	s.asked[key] = &request{key, line, to, amount}
 	account, back := budget.From(ctx), budget.Amount{Roundtrips: declared.Claimed[budget.Quote](ctx).Most.Roundtrips}
-	if amount.Roundtrips = 0; known { // the step has taken the answers
+	if amount.Roundtrips = 0; known { // the step has received the answers
 		account.Charge(amount)
 		back.USD, back.Tokens = amount.USD, amount.Tokens
 	}
@@ -178,7 +179,7 @@ func (s *session) groups() (all [][]*request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	type group struct {
-		at     int // in all
+		at     int // the index among all requests
 		inputs int
 		bytes  int
 	}
@@ -193,7 +194,7 @@ func (s *session) groups() (all [][]*request) {
 		where := fmt.Sprint(r.to.url, "\n", r.to.provider.model(r.line), "\n", fewer)
 		inputs := r.to.provider.inputs(r.line)
 		g, ok := open[where]
-		length := len(r.line) + 200 // with its key
+		length := len(r.line) + 200 // includes the key
 		if !ok || g.inputs+inputs > most || s.Most > 0 && len(all[g.at]) == s.Most || fewer > 0 && len(all[g.at]) == fewer || g.bytes+length > size {
 			g = group{at: len(all)}
 			all = append(all, nil)

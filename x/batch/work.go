@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// send creates batches of the waiting requests and returns their number.
+// send creates batches from the waiting requests and returns the number of batches.
 func (s *session) send(ctx context.Context) (n int, err error) {
 	for _, group := range s.groups() {
 		if err := s.make(ctx, group); err != nil {
@@ -28,8 +28,8 @@ func (s *session) send(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// make records a batch, creates it, and records its id. If it is uncertain whether the provider made the batch, the note stays
-// unchanged: the next poll finds it.
+// make records a batch, creates it, and records its id. If it is uncertain whether the provider has created the batch, the note
+// stays unchanged, and the next poll looks for the batch.
 func (s *session) make(ctx context.Context, group []*request) error {
 	to := group[0].to
 	b := &made{Batch: owed.Batch{Number: 1, Provider: to.provider.name(), URL: to.url, Noted: time.Now(), State: owed.Making}}
@@ -69,7 +69,7 @@ func uncertain(err error) bool {
 	return !ok || refused.Status >= 500 || refused.Status == http.StatusRequestTimeout
 }
 
-// free notes that a batch was not made.
+// free notes that a batch was not created.
 func (s *session) free(b *made) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +81,7 @@ func (s *session) free(b *made) {
 	b.Keys, b.State, b.Estimate, b.changed = nil, owed.Ended, budget.Amount{}, true
 }
 
-// find looks for a batch that may have been made. The result is uncertain while an unfinished batch may be the one.
+// find looks for a batch that may have been created. The result is uncertain as long as an unfinished batch may be the one.
 func (s *session) find(ctx context.Context, b *made) (sure bool, err error) {
 	if b.State != owed.Making {
 		return true, nil
@@ -120,7 +120,7 @@ func (s *session) wanted() (all []*made) {
 	return all
 }
 
-// look polls the batches and reads the answers of ended ones. It returns the errors of batches that cannot be read.
+// look polls the batches and reads the answers of batches that have ended. It returns the errors for batches that cannot be read.
 func (s *session) look(ctx context.Context) (states []Status, ended bool, err error) {
 	for _, b := range s.wanted() {
 		state, over, failed := s.lookAt(ctx, b)
@@ -150,7 +150,7 @@ func (s *session) lookAt(ctx context.Context, b *made) (state Status, over bool,
 		err = b.endpoint.provider.answers(ctx, b.endpoint, b.ID, func(key string, a answer) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if a.status == http.StatusTooManyRequests || a.status >= 500 { // a temporary error: its requests are sent again in the next batch
+			if a.status == http.StatusTooManyRequests || a.status >= 500 { // a temporary error: sent again in the next batch
 				how.how = bounds.Cut(fmt.Sprintf("status %d: %s", a.status, a.body), 500)
 			} else if s.batches[key] == b {
 				s.answers[key] = a
@@ -174,7 +174,7 @@ func (s *session) lookAt(ctx context.Context, b *made) (state Status, over bool,
 func (s *session) cancel(ctx context.Context) (err error) {
 	for _, b := range s.wanted() {
 		if b.Dropped {
-			continue // before
+			continue // already cancelled
 		}
 		err = errors.Join(err, s.drop(ctx, b))
 		if b.changed {
@@ -199,7 +199,7 @@ func (s *session) drop(ctx context.Context, b *made) error {
 		_, how, unread := b.endpoint.provider.state(ctx, b.endpoint, b.ID)
 		gone, _ := errors.AsType[*llm.HTTPError](unread)
 		if unread == nil && how.over || gone != nil && (gone.Status == http.StatusNotFound || gone.Status == http.StatusGone) {
-			return nil // it has ended
+			return nil // the batch has ended
 		}
 	}
 	if err != nil {
@@ -209,7 +209,7 @@ func (s *session) drop(ctx context.Context, b *made) error {
 	return nil
 }
 
-// abandon cancels the batches of a canceled run whose requests occurred in this visit.
+// abandon cancels, for a cancelled run, the batches whose requests were made in this visit.
 func (s *session) abandon(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()

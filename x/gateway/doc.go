@@ -1,4 +1,4 @@
-// Package gateway serves pipelines and intents as models to unchanged clients of OpenAI and Anthropic:
+// Package gateway offers pipelines and intents as models. Clients of OpenAI and Anthropic can use them without changes:
 //
 //	s, err := serve.New(serve.Config{Journal: db, Applicator: app, Protocols: []serve.Protocol{gateway.Part}})
 //
@@ -8,6 +8,6 @@
 //	GET  /v1/models              the pipelines and intents, as stone/NAME
 //	POST /v1/messages            Anthropic's Messages, with count_tokens
 //
-// The checks of an intent or a pipeline apply between these clients and the real models. An answer is sent once it is accepted
-// or, for the names in serve.Config.Live, as it is written.
+// Checks of an intent or a pipeline are applied between these clients and the real models. An answer is sent once it has been
+// accepted. For the names in serve.Config.Live, it is sent as it is written.
 package gateway

@@ -20,10 +20,11 @@ import (
 	"github.com/stonelayer/stone/x/gateway/internal/openai"
 )
 
-// embedIntent is the intent of requests for vectors.
+// embedIntent is the intent of requests for embedding vectors.
 const embedIntent = "text/embed"
 
-// embedding answers requests for vectors with an embedder, under the limits and budgets of other calls. Nil answers none.
+// embedding returns an applicator that answers requests for vectors with an embedder, under the same limits and budgets as other
+// calls. It returns nil if the embedder is nil.
 func embedding(e llm.Embedder) *call.Applicator {
 	if e == nil {
 		return nil
@@ -57,7 +58,7 @@ func embedding(e llm.Embedder) *call.Applicator {
 	})}
 }
 
-// postEmbeddings answers in OpenAI's format.
+// postEmbeddings replies to a request for vectors in OpenAI's format.
 func postEmbeddings(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
 	if err := protocol.WantType(r, "application/json"); err != nil {
 		return err

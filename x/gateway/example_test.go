@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/x/gateway"
 )
 
-// A pipeline is a model of OpenAI's clients.
+// OpenAI's clients see a pipeline as a model.
 func Example() {
 	text, answer := dag.NewType[string]("text"), dag.NewType[string]("answer")
 	echo := stone.Func("echo", text, answer, func(_ context.Context, s string) (string, error) { return "You said: " + s, nil })

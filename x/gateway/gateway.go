@@ -17,10 +17,10 @@ import (
 	"github.com/stonelayer/stone/x/gateway/internal/openai"
 )
 
-// Part serves the protocols, as a part of the command or in serve.Config.
+// Part serves the protocols. It can be a part of the command, or an element of serve.Config.Protocols.
 var Part = protocol.Protocol{Routes: routes(), Pipelines: intents, Token: anthropic.Token, Fail: fail}
 
-// intents returns the intents of an Applicator as pipelines, without the intents of judges.
+// intents returns the intents of an applicator as pipelines, except those of judges.
 func intents(app *call.Applicator) map[string]stone.Ashlar {
 	all := map[string]stone.Ashlar{}
 	if app == nil || app.Registry == nil {
@@ -40,12 +40,12 @@ func intents(app *call.Applicator) map[string]stone.Ashlar {
 	return all
 }
 
-// routes are the routes of the model protocols.
+// routes returns the routes of the model protocols.
 func routes() (out []protocol.Route) {
 	for _, r := range anthropic.Routes(openai.Routes()) {
 		role := protocol.Read
 		if r.Starts {
-			role = "" // checked per model: an intent needs a different role than a pipeline
+			role = "" // checked for each model: an intent requires a different role than a pipeline
 		}
 		route := protocol.Route{Pattern: r.Pattern, Role: role, Serve: func(w http.ResponseWriter, req *http.Request, c protocol.Caller) error {
 			if err := protocol.WantType(req, "application/json"); err != nil {
@@ -68,7 +68,7 @@ func routes() (out []protocol.Route) {
 	return append(out, protocol.Route{Pattern: "POST /v1/embeddings", Role: protocol.Act, Serve: postEmbeddings})
 }
 
-// fail answers with an error in the format of the client's protocol. It returns false for other clients.
+// fail replies with an error in the format of the client's protocol. It returns false for other clients.
 func fail(w http.ResponseWriter, r *http.Request, err error, problem func(error) *api.Problem) bool {
 	messages := anthropic.Serves(r)
 	if !messages && !openai.Serves(r.URL.Path) {
@@ -86,7 +86,7 @@ func fail(w http.ResponseWriter, r *http.Request, err error, problem func(error)
 	return true
 }
 
-// gateway is the server for one caller of the gateway.
+// A gateway is the server as seen by one caller.
 type gateway struct{ protocol.Caller }
 
 // Models returns the published pipelines, and the intents that the caller may call.
@@ -98,7 +98,7 @@ func (g gateway) Models() (all []openai.Model) {
 	return all
 }
 
-// Live returns the text of a run of this process, or nil.
+// Live returns the live text of a run of this process, or nil.
 func (g gateway) Live(id string) *openai.Live {
 	for _, w := range g.Watchers(id) {
 		if live, ok := w.(*openai.Live); ok {
@@ -108,12 +108,12 @@ func (g gateway) Live(id string) *openai.Live {
 	return nil
 }
 
-// IgnoresTool reports whether the configuration removes tools of a type.
+// IgnoresTool reports whether tools of this type are removed from requests according to the configuration.
 func (g gateway) IgnoresTool(kind string) bool {
 	return slices.Contains(g.Settings().IgnoreTools, kind)
 }
 
-// permit checks that the caller may start, cancel and remove a pipeline's runs.
+// permit checks that the caller may start, cancel and remove runs of a pipeline.
 func (g gateway) permit(name string) error {
 	if _, err := g.Pipeline(name); err != nil {
 		return g.Needs(protocol.Act)
@@ -143,7 +143,7 @@ func (g gateway) Wait(ctx context.Context, id string) (out api.Run, err error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() { // another server resumes the run
+	go func() { // when the server is drained, stop waiting: another server resumes the run
 		select {
 		case <-g.Drain():
 			cancel()
@@ -167,7 +167,7 @@ func (g gateway) Cancel(ctx context.Context, id string) error {
 	}
 	err := g.Caller.Cancel(ctx, id)
 	if err != nil {
-		g.Log().Warn("a run could not be canceled", "run", id, "error", err) // the client may have gone
+		g.Log().Warn("a run could not be canceled", "run", id, "error", err) // the client may be gone, so log the error
 	}
 	return err
 }

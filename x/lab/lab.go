@@ -1,5 +1,5 @@
-// Package lab turns recorded runs into cases: their input, the accepted result, and the answers that a changed pipeline need not
-// pay for again.
+// Package lab makes recorded runs usable as cases of an evaluation: their input, their accepted result, and the recorded answers,
+// for which a changed pipeline need not pay again.
 package lab
 
 import (
@@ -23,18 +23,18 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Part lets stone eval take recorded runs as cases, see cli.Part.
+// Part allows stone eval to use recorded runs as cases; see cli.Part.
 var Part = cases.Of(func(j journal.Journal, q journal.Query, grant []string) past.Runs { return &runs{j, q, grant} })
 
-// runs implements past.Runs over a journal.
+// runs implements past.Runs with a journal.
 type runs struct {
 	Journal journal.Journal
 	Query   journal.Query
-	Grant   []string // effects that cases may repeat
+	Grant   []string // effects that may be repeated for a case
 }
 
-// Each yields the runs that the query selects. Runs that ended after Query.Until are left out, so that an
-// evaluation can be resumed with the same cases.
+// Each yields the runs that the query selects. Runs that ended after Query.Until are skipped, so that a resumed evaluation has
+// the same cases.
 func (r *runs) Each(ctx context.Context) iter.Seq2[past.Case, error] {
 	return func(yield func(past.Case, error) bool) {
 		for q := r.Query; ; {
@@ -105,7 +105,7 @@ func (r *runs) caseOf(ctx context.Context, info journal.RunInfo) (past.Case, err
 	return c, nil
 }
 
-// result returns the node that a run has ended with; of a plan, what it emits.
+// result returns the last node of a run or, if the run's pipeline is a plan, the value that the plan emitted.
 func result(d dag.DAG, info journal.RunInfo) *dag.Node {
 	if n, err := d.Nearest(terms.Emit); err == nil && n != nil {
 		return n
@@ -113,7 +113,7 @@ func result(d dag.DAG, info journal.RunInfo) *dag.Node {
 	return d.Node(info.Node)
 }
 
-// Result returns a run's result.
+// Result returns the result of a run.
 func (r *runs) Result(ctx context.Context, id string) (past.Result, error) {
 	out := past.Result{}
 	info, err := r.Journal.Find(ctx, id)
@@ -141,14 +141,15 @@ func (r *runs) Result(ctx context.Context, id string) (past.Result, error) {
 	return out, err
 }
 
-// Open returns the run that answers a case. It keeps the locations of answers, not the answers.
+// Open opens the run from which a case is answered. It remembers where the answers are recorded, not the answers themselves.
 func (r *runs) Open(ctx context.Context, id string) (*past.Run, error) {
 	o := &origin{journal: r.Journal, id: id, requests: map[string][]place{}, leaves: map[string]dag.ID{}}
 	o.dag = sync.OnceValues(func() (dag.DAG, error) { return r.Journal.DAG(ctx, id) })
 	return &past.Run{Source: o, ID: id, Grant: r.Grant}, o.read(ctx, id, "")
 }
 
-// read notes the answers of a run within a path. The steps of a leaf that a fork has copied are in the run that it was forked from.
+// read records where the answers below a path of a run are. If a fork has copied a leaf, the leaf's steps are in the run from
+// which it was forked.
 func (o *origin) read(ctx context.Context, run, path string) error {
 	var steps []journal.Step
 	for s, err := range o.journal.EachStep(ctx, run) {
@@ -177,19 +178,19 @@ func (o *origin) read(ctx context.Context, run, path string) error {
 	return nil
 }
 
-// place is where a step is recorded.
+// A place identifies a recorded step.
 type place struct{ run, path string }
 
-// origin implements past.Source.
+// origin implements past.Source for one recorded run.
 type origin struct {
 	journal  journal.Journal
 	id       string
-	requests map[string][]place // by request
-	leaves   map[string]dag.ID  // by path
+	requests map[string][]place // recorded answers, by request
+	leaves   map[string]dag.ID  // nodes of leaves, by path
 	dag      func() (dag.DAG, error)
 
 	mu      sync.Mutex
-	answers map[string]ask.Answer // by version; nil until they are read
+	answers map[string]ask.Answer // answers to questions, by version; nil until they are read
 }
 
 func (o *origin) Step(ctx context.Context, request string, nth int) (*step.Record, error) {
@@ -198,12 +199,12 @@ func (o *origin) Step(ctx context.Context, request string, nth int) (*step.Recor
 		return nil, nil
 	}
 	rec, err := o.journal.Record(ctx, places[nth].run, places[nth].path, "step")
-	if err != nil || rec.Kept != nil { // nodes that it kept have parents in that run
+	if err != nil || rec.Kept != nil { // nodes that the leaf kept have parents in the recorded run
 		return nil, err
 	}
 	rec = rec.ReusedFrom(o.id)
 	var fields map[string]json.RawMessage
-	if json.Unmarshal(rec.Content, &fields) == nil && fields["usage"] != nil { // it costs nothing again
+	if json.Unmarshal(rec.Content, &fields) == nil && fields["usage"] != nil { // reusing the answer costs nothing
 		rec.Meta[terms.UsageNote] = string(fields["usage"])
 		delete(fields, "usage")
 		rec.Content, err = canon.Append(nil, fields)
@@ -217,7 +218,7 @@ func (o *origin) Leaf(_ context.Context, path string, same func(dag.DAG) bool) (
 	if err != nil {
 		return nil, err
 	}
-	n := d.Node(o.leaves[path]) // not of a flow, which commits another node
+	n := d.Node(o.leaves[path]) // not for a leaf in a flow, which commits another node
 	if n == nil {
 		return nil, nil
 	}
@@ -237,9 +238,9 @@ func (o *origin) Person(ctx context.Context, version string) (ask.Answer, bool, 
 			return ask.Answer{}, false, err
 		}
 		o.answers = map[string]ask.Answer{}
-		for _, q := range slices.Backward(all) { // the first answer to a version counts
-			if !q.Open() && !strings.HasPrefix(q.By, "the run,") { // which withdraws a question
-				version, _, _ := strings.Cut(q.Version, "-") // followed by the count of repetitions
+		for _, q := range slices.Backward(all) { // the first answer to a version of a question counts
+			if !q.Open() && !strings.HasPrefix(q.By, "the run,") { // "the run" means that the run has withdrawn the question
+				version, _, _ := strings.Cut(q.Version, "-") // a count of repetitions follows
 				o.answers[version] = ask.Answer{Response: q.Response, By: q.By, Given: q.Answered}
 			}
 		}

@@ -1,5 +1,5 @@
-// Package marks controls where text comes from and where it may go: text from strangers, such as a web page or an email, has a
-// mark, and steps that read it may have only the effects that the mark allows.
+// Package marks controls where text may go, depending on where it comes from. Text from strangers, such as a web page or an
+// email, has a mark, and steps that read the text may have only the effects that its mark allows.
 //
 //	policy := marks.Policy{"web": {
 //		From: []string{effect.Net},         // what steps and tools with this effect return
@@ -10,36 +10,40 @@
 //
 // # How marks travel
 //
-// A step reads only the types that it declares, so marks follow from the pipeline alone: a step's output has the marks of its
-// inputs and of its own effects. Nothing is recorded, and a resumed, forked or cached run has the same marks. If a marked type
-// reaches an effect that its mark does not allow, stone.Validate refuses the pipeline and shows the text's path.
+// A step reads only the types that it declares, so marks can be derived from the pipeline alone: a step's output has the marks of
+// its inputs and of its own effects. No marks are recorded, and a resumed, forked or cached run has the same marks. If a node
+// type with a mark reaches an effect that the mark does not allow, stone.Validate rejects the pipeline and shows the path of the
+// text.
 //
-// Some things are known only during the run:
+// Some marks are known only during the run:
 //
-//   - The marks limit a call's grant: capabilities that need more are not tried.
-//   - An agent's conversation has the marks of the agent's inputs, and of every tool that it has called. A call of a tool that
-//     needs other effects is refused, and the model is told why. A pipeline that is a tool is checked with the marks of the
-//     conversation. A tool that declares no effects gets no marked text, and its results have all marks.
-//   - A tool that the model's provider runs acts before the agent knows. Validate refuses it unless all marks that the
-//     conversation may get allow the effect net.
-//   - A plan is checked with the marks of its inputs, and the model that wrote it is told which of its nodes the text must not
-//     reach. If the planner has read marked text, all nodes of the plan have its marks.
-//   - A child in another process gets the grant of the leaf that starts it.
+//   - Marks limit the effects granted to a call: capabilities that need other effects are not tried.
+//   - An agent's conversation has the marks of the agent's inputs and of every tool that the agent has called. A call of a tool
+//     that needs effects which these marks do not allow is refused, and the model is told why. A pipeline used as a tool is
+//     checked with the marks of the conversation. A tool that declares no effects is not called with marked text, and its results
+//     have all marks.
+//   - A tool that the model's provider runs acts before the agent knows of it. Validate rejects such a tool unless all marks that
+//     the conversation can have allow the effect net.
+//   - A plan is checked with the marks of its inputs, and the model that wrote the plan is told which of the plan's nodes the
+//     text must not reach. If the planner has read marked text, all nodes of the plan have the marks of this text.
+//   - A child run in another process has the same grant as the leaf that starts it.
 //
 // # What lifts a mark
 //
-//   - A person, if Lift has "ask". An answer has no marks. A step that reads the answer, or is in a branch of a Match over it,
-//     may use the text that the question was made from. An agent asks before a call that would be refused.
-//   - A step or an Ask, by its name in Lift. A guard, such as call.Admit, lifts the marks of its input.
-//   - A check, by its name in Lift, for the answer of a call that must pass it.
-//   - A closed set, if Lift has "closed": a type, or the arguments of a tool, that can only be one of the values that
-//     its schema lists. A stranger can still choose among them.
+//   - A person, if Lift contains "ask". Answers of people have no marks. A step that reads the answer, or is in a branch of a
+//     Match on the answer, may use the text from which the question was made. An agent asks a person before a call that would
+//     otherwise be refused.
+//   - A step or an Ask whose name is in Lift. A guard, such as call.Admit, lifts the marks of its input.
+//   - A check whose name is in Lift, for the answer of a call that must pass the check.
+//   - A closed set, if Lift contains "closed": a type, or the arguments of a tool, whose value must be one of those that its
+//     schema lists. A stranger can still influence which of these values is chosen.
 //
 // # What it does not see
 //
-// Go code is trusted: steps have only the effects they declare, middleware passes nothing on, and programs obey the answers that
-// they request. A Match's choice of branch has no mark. Sending text to a model's own server does not count as an effect. Text
-// that one run stores and another reads has the mark of the effect that reads it.
+// Go code is trusted: steps are assumed to have only the effects that they declare, middlewares are assumed not to pass text on,
+// and programs may act on the answers that they request. The choice of a branch by a Match has no mark. Sending text to a model's
+// own server does not count as an effect. If one run stores text and another reads it, the text has the mark of the effect that
+// reads it.
 package marks
 
 import (
@@ -59,19 +63,19 @@ import (
 // A Policy maps names to marks, at most 64. Set it as stone.Config.Policy.
 type Policy map[string]Mark
 
-// A Mark describes a kind of text and which effects the text may reach.
+// A Mark describes a kind of text and the effects that the text may reach.
 type Mark struct {
-	// From lists effects, such as "net", ids of capabilities, names of tools, and node types.
+	// From lists where the text comes from: effects, such as "net", ids of capabilities, names of tools, and node types.
 	From []string `json:"from"`
-	// May lists the effects that steps and tools may have that read the text.
+	// May lists the effects that steps and tools which read the text may have.
 	May []string `json:"may"`
-	// Lift lists ways to lift the mark: "ask", "closed", and names of steps and checks.
+	// Lift lists what lifts the mark: "ask", "closed", and names of steps and checks.
 	Lift []string `json:"lift"`
 }
 
 type set = marked.Set
 
-// policy is a Policy with numbered marks.
+// policy is a Policy whose marks are numbered.
 type policy struct {
 	names []string
 	marks []Mark
@@ -86,7 +90,7 @@ func (p Policy) numbered() *policy {
 	return n
 }
 
-// where returns the marks for which is holds.
+// where returns the marks for which is returns true.
 func (p *policy) where(is func(*Mark) bool) (s set) {
 	for i := range p.marks {
 		if is(&p.marks[i]) {
@@ -98,7 +102,7 @@ func (p *policy) where(is func(*Mark) bool) (s set) {
 
 func (p *policy) all() set { return p.where(func(*Mark) bool { return true }) }
 
-// from returns the marks of what a step, tool or capability returns.
+// from returns the marks of text that comes from a step, tool or capability.
 func (p *policy) from(name string, effects []string) set {
 	return p.where(func(m *Mark) bool {
 		return slices.Contains(m.From, name) || slices.ContainsFunc(effects, func(e string) bool {
@@ -107,14 +111,14 @@ func (p *policy) from(name string, effects []string) set {
 	})
 }
 
-// lifted returns the marks that any of the names lifts.
+// lifted returns the marks that at least one of the names lifts.
 func (p *policy) lifted(names ...string) set {
 	return p.where(func(m *Mark) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(m.Lift, name) })
 	})
 }
 
-// may returns the effects that text with the marks may reach; nil means all.
+// may returns the effects that text with these marks may reach. Nil means all effects.
 func (p *policy) may(s set) (grant []string) {
 	for ; s != 0; s &= s - 1 {
 		grant = grants.Narrow(grant, append([]string{}, p.marks[bits.TrailingZeros64(uint64(s))].May...))
@@ -135,7 +139,7 @@ func (p *policy) named(s set) (names []string) {
 	return names
 }
 
-// mistakes returns a policy's faults.
+// mistakes returns the faults of a policy.
 func (p Policy) mistakes() (found stone.Findings) {
 	if len(p) > 64 {
 		found = append(found, stone.Finding{Type: "bad-policy", Message: "the policy has more than 64 marks"})
@@ -150,7 +154,7 @@ func (p Policy) mistakes() (found stone.Findings) {
 	return found
 }
 
-// closedSet reports whether a value of the schema is one of finitely many that the schema lists.
+// closedSet reports whether the schema lists all values that match it.
 func closedSet(text json.RawMessage) bool {
 	var s struct {
 		Type       string
@@ -176,8 +180,8 @@ func closedSet(text json.RawMessage) bool {
 	return true
 }
 
-// closedType is closedSet for the content of a node. The answer of a call may have fields that its schema does not list; Go
-// values have none.
+// closedType is like closedSet, for the content of a node. The answer of a call may have fields that its schema does not list; Go
+// values may not.
 func closedType(s *schema.Schema, call bool) bool {
 	if s == nil {
 		return false
@@ -188,19 +192,19 @@ func closedType(s *schema.Schema, call bool) bool {
 	return closedSet(s.JSON())
 }
 
-// The entries of Lift for people and for closed sets.
+// Entries of Lift for people and for closed sets.
 const (
 	byPerson = effect.Ask
 	byList   = "closed"
 )
 
-// place has a run's marks at the point where a body runs.
+// A place holds a run's marks at the point where a body is executed.
 type place struct {
 	*policy
-	reads map[stone.Ashlar]set // what each leaf reads
-	types map[string]set       // what each type may have
-	now   *set                 // marks of the text that the body works with, if declared
-	given string               // the type of the node that the body makes of it for a pipeline
+	reads map[stone.Ashlar]set // marks of the text that each leaf reads
+	types map[string]set       // marks that nodes of each type may have
+	now   *set                 // marks of the text with which the body works, if they are declared
+	given string               // type of the node in which the body passes this text to a pipeline
 }
 
 func placeIn(ctx context.Context) *place {
@@ -208,7 +212,7 @@ func placeIn(ctx context.Context) *place {
 	return pl
 }
 
-// here returns the marks of the text that the body of ctx works with.
+// here returns the marks of the text with which the body of ctx works.
 func (pl *place) here(ctx context.Context) set {
 	if pl.now != nil {
 		return *pl.now
@@ -219,7 +223,7 @@ func (pl *place) here(ctx context.Context) set {
 	return pl.all()
 }
 
-// with returns a context in which the body works with text that has exactly the marks.
+// with returns a context in which the body works with text that has exactly these marks.
 func (pl *place) with(ctx context.Context, s set) context.Context {
 	at := *pl
 	at.now = &s
@@ -232,7 +236,7 @@ func (p Policy) Enter(ctx context.Context, a stone.Ashlar, g stone.Given) (conte
 	return marked.At(ctx, &place{policy: w.policy, reads: w.reads, types: w.types}), append(p.mistakes(), w.found...)
 }
 
-// walk walks the pipeline that a run, or the body of ctx, runs.
+// walk walks the pipeline that a run, or the body of ctx, executes.
 func (p *policy) walk(ctx context.Context, a stone.Ashlar, g stone.Given) *walker {
 	w := newWalker(p)
 	if up := placeIn(ctx); up != nil {

@@ -15,14 +15,14 @@ import (
 	"github.com/stonelayer/stone/internal/grants"
 )
 
-// state has the marks known at a point of a pipeline.
+// A state holds the marks that are known at a point of a pipeline.
 type state struct {
-	near, ever map[string]set // of the nearest node of each type, and of all its nodes
-	// shown maps the type of an answer to the types shown in its question and the marks that the answer lifts.
+	near, ever map[string]set // marks of the nearest node of each type, and of all nodes of each type
+	// shown maps the type of an answer to the types that its question shows, and to the marks that the answer lifts.
 	shown map[string]map[reading]set
 }
 
-// reading is one way to read a type.
+// A reading is one way to read a type.
 type reading struct {
 	typ string
 	all bool
@@ -58,19 +58,19 @@ func union(to, from map[string]set) {
 	}
 }
 
-// walker walks a pipeline as a run does, over the marks of types in place of nodes.
+// A walker walks a pipeline as a run does, but with the marks of types instead of nodes.
 type walker struct {
 	*policy
 	state
-	base    set                  // of a plan: of the text that it was made from
-	unknown set                  // of types that the pipeline does not make
-	deps    []string             // types that the enclosing branches depend on
-	flows   int                  // number of enclosing flows, whose steps do not wait for each other
-	quiet   int                  // number of enclosing agents, whose tools are checked when called
-	reads   map[stone.Ashlar]set // see place
+	base    set                  // for a plan: marks of the text from which the plan was made
+	unknown set                  // marks of types that the pipeline does not produce
+	deps    []string             // types on which the enclosing branches depend
+	flows   int                  // number of enclosing flows; their steps do not wait for each other
+	quiet   int                  // number of enclosing agents; their tools are checked when called
+	reads   map[stone.Ashlar]set // as in place
 	types   map[string]set
 	failing map[string]set            // marks of types within the body of a rescue
-	ways    map[string]map[int]string // by type and mark: the steps that the text came through
+	ways    map[string]map[int]string // steps through which the text came, by type and mark
 	found   stone.Findings
 }
 
@@ -78,8 +78,8 @@ func newWalker(p *policy) *walker {
 	return &walker{policy: p, state: state{map[string]set{}, map[string]set{}, map[string]map[reading]set{}}, reads: map[stone.Ashlar]set{}, types: map[string]set{}, failing: map[string]set{}, ways: map[string]map[int]string{}}
 }
 
-// within prepares the walk of a pipeline that a body runs. A pipeline of the program gets marked text as its input; one
-// that was made during the run is itself such text.
+// within prepares the walk of a pipeline that a body executes. If the pipeline belongs to the program, marked text is only its
+// input. If it was made during the run, the pipeline itself is such text.
 func (w *walker) within(ctx context.Context, up *place, p stone.Ashlar) {
 	here := up.here(ctx)
 	w.unknown = here
@@ -102,7 +102,7 @@ func (w *walker) within(ctx context.Context, up *place, p stone.Ashlar) {
 // typed returns the marks that the policy gives to a type.
 func (w *walker) typed(name string) set { return w.from(name, nil) }
 
-// of returns the marks of the text that a reader of a type gets.
+// of returns the marks of the text that is read with a reading.
 func (w *walker) of(r reading) set {
 	marks := w.near
 	if r.all {
@@ -118,7 +118,7 @@ func (w *walker) of(r reading) set {
 	return s | w.base
 }
 
-// readings returns the types that are read. A query without a type reads all.
+// readings returns the types that queries read. A query without a type reads all types.
 func (w *walker) readings(queries []dag.Query) (out []reading) {
 	for _, q := range queries {
 		if t := q.Type(); t != nil {
@@ -135,7 +135,8 @@ func (w *walker) readings(queries []dag.Query) (out []reading) {
 	return out
 }
 
-// talk is the name for the marks of the conversation that an agent's node has beside its content.
+// talk returns the name under which the marks of an agent's conversation are stored. The conversation is part of the agent's
+// node, in addition to its content.
 func talk(name string) string { return name + " conversation" }
 
 func (w *walker) read(readings []reading) set {
@@ -146,7 +147,7 @@ func (w *walker) read(readings []reading) set {
 	return s
 }
 
-// write notes that a step produces a node.
+// write records that a step produces a node.
 func (w *walker) write(name string, s set, way string) {
 	w.near[name] = s
 	w.ever[name] |= s
@@ -167,14 +168,14 @@ func (w *walker) write(name string, s set, way string) {
 	}
 }
 
-// add is write for a node that may not be produced.
+// add is like write, for a node that is possibly not produced.
 func (w *walker) add(name string, s set, way string) {
 	before := w.near[name]
 	w.write(name, s, way)
 	w.near[name] |= before
 }
 
-// way returns how text with a mark of s came to a step that reads the types, and the step.
+// way describes how text with a mark in s came to a step that reads the types. It ends with the name of the step.
 func (w *walker) way(s set, readings []reading, name string) string {
 	for _, r := range readings {
 		for rest := s & w.of(r); rest != 0; rest &= rest - 1 {
@@ -186,8 +187,8 @@ func (w *walker) way(s set, readings []reading, name string) string {
 	return name
 }
 
-// acting is the Detail of an agent, whose tools act during the run. Tools hosted by its provider act within a turn, before the
-// agent is told.
+// acting is the Detail of an agent, whose tools act during the run. Tools that its provider hosts act within a turn, before the
+// agent is notified.
 type acting interface {
 	Acts(yield func(name string, effects []string) bool)
 	Hosted() bool
@@ -199,7 +200,7 @@ type calling interface {
 	Checks() []string
 }
 
-// sources returns the marks of the text that p itself brings in.
+// sources returns the marks of the text that an ashlar itself brings in.
 func (p *policy) sources(a stone.Ashlar) (s set) {
 	if a.Form() == "leaf" {
 		s = p.from(a.Name(), a.Effects())
@@ -253,8 +254,8 @@ func (w *walker) leaf(a stone.Ashlar, path string) {
 	}
 }
 
-// produce notes a leaf's node and the marks that the leaf lifts. Text that a plan was made from stays marked, because the plan
-// chooses its names.
+// produce records a leaf's node and the marks that the leaf lifts. Text from which a plan was made remains marked, because the
+// plan chooses the names in it.
 func (w *walker) produce(a stone.Ashlar, out dag.AnyType, s set, readings []reading, way string) {
 	names := []string{a.Name()}
 	if d, ok := a.Detail().Value.(calling); ok {
@@ -296,7 +297,8 @@ func (w *walker) lift(readings []reading, s set) {
 	}
 }
 
-// check reports effects of a leaf that the marks of its inputs do not allow. An agent's tools are checked when they are called.
+// check reports effects of a leaf that the marks of its inputs do not allow. The tools of an agent are checked when they are
+// called.
 func (w *walker) check(a stone.Ashlar, path string, s set, readings []reading) {
 	agent, _ := a.Detail().Value.(acting)
 	var missing []string
@@ -329,7 +331,7 @@ func (w *walker) check(a stone.Ashlar, path string, s set, readings []reading) {
 
 func list(names []string) string { return strings.Join(names, ", ") }
 
-// pathOf returns the path of a below another, as Validate writes it.
+// pathOf returns the path of an ashlar below another, in the notation of Validate.
 func pathOf(up string, a stone.Ashlar, nth int) string {
 	if up == "" {
 		return address.Escape(a.Name())

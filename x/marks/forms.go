@@ -57,7 +57,7 @@ func (w *walker) child(a stone.Ashlar, children []stone.Ashlar, path string, i i
 	w.visit(c, pathOf(path, c, nth))
 }
 
-// depending notes that the following steps depend on a's decision. The function that it returns ends that.
+// depending records that the following steps depend on the decision of an ashlar, until end is called.
 func (w *walker) depending(a stone.Ashlar) (end func()) {
 	outer := w.deps
 	for _, q := range a.Queries() {
@@ -68,7 +68,7 @@ func (w *walker) depending(a stone.Ashlar) (end func()) {
 	return func() { w.deps = outer }
 }
 
-// loop walks the body of a loop until nothing changes.
+// loop walks the body of a loop repeatedly until the marks no longer change.
 func (w *walker) loop(a stone.Ashlar, path string) {
 	for start := w.clone(); ; w.state = start.clone() {
 		w.children(a, path)
@@ -78,7 +78,7 @@ func (w *walker) loop(a stone.Ashlar, path string) {
 		}
 		start = next
 	}
-	// The loop ends by an answer that it reads.
+	// The loop's end depends on an answer that the loop reads.
 	for _, q := range a.Queries() {
 		if t := q.Type(); t != nil && w.flows == 0 {
 			for r, s := range w.shown[t.Name()] {
@@ -88,7 +88,7 @@ func (w *walker) loop(a stone.Ashlar, path string) {
 	}
 }
 
-// branches walks the branches of a match, the lanes of a parallel, or the lanes of a map, which may have none.
+// branches walks the branches of a match, the lanes of a parallel, or the lanes of a map. A map may have no lanes.
 func (w *walker) branches(a stone.Ashlar, path string) {
 	defer w.depending(a)()
 	start := w.clone()
@@ -97,7 +97,7 @@ func (w *walker) branches(a stone.Ashlar, path string) {
 		w.state = start.clone()
 		if a.Form() == "map" {
 			readings := w.readings(a.Queries())
-			if all := a.ProducesAll(); len(all) > 0 { // the first is the type of the items
+			if all := a.ProducesAll(); len(all) > 0 { // the first type is that of the items
 				s := w.read(readings) | w.typed(all[0].Name())
 				w.write(all[0].Name(), s, w.way(s, readings, a.Name()))
 			}
@@ -112,7 +112,7 @@ func (w *walker) branches(a stone.Ashlar, path string) {
 	w.state = end
 }
 
-// rescue walks the body and the handler, which sees the nodes that the body had produced when it failed.
+// rescue walks the body and the handler. The handler sees the nodes that the body produced before it failed.
 func (w *walker) rescue(a stone.Ashlar, path string) {
 	start, outer := w.clone(), w.failing
 	w.failing = map[string]set{}
@@ -132,8 +132,8 @@ func (w *walker) rescue(a stone.Ashlar, path string) {
 	w.failing = outer
 }
 
-// inside walks the children of a body, in any order and any number of times. The body works with text that has the marks s. The
-// tools of an agent are checked when they are called; its judges always run.
+// inside walks the children of a body, which may be executed in any order and any number of times. The body works with text that
+// has the marks s. The tools of an agent are checked when they are called; its judges are always executed.
 func (w *walker) inside(a stone.Ashlar, path string, s set) {
 	_, agent := a.Detail().Value.(acting)
 	own := a.ProducesAll()

@@ -6,7 +6,7 @@ import (
 	"github.com/stonelayer/stone/internal/kinds"
 )
 
-// Part gives programs the section marks of their configuration, see cli.Part.
+// Part adds the section marks to the configuration of a program; see cli.Part.
 var Part = kinds.Kind{Name: "marks", Section: "marks", ReadSection: read}
 
 // read reads the section of a configuration.

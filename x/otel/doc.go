@@ -1,6 +1,5 @@
-// Package otel sends the events of runs to OpenTelemetry as spans, while the runs are
-// running. It is a separate module, so that programs that do not need it do not download
-// the OpenTelemetry SDK.
+// Package otel sends the events of runs to OpenTelemetry as spans while the runs are in progress. It is a separate module, so
+// that programs that do not need it do not download the OpenTelemetry SDK.
 //
 //	provider, err := otel.NewProvider(ctx, "support") // endpoint from OTEL_EXPORTER_OTLP_ENDPOINT
 //	if err != nil {
@@ -11,20 +10,19 @@
 //
 // # Spans
 //
-// A run is a span below the span in the context of stone.Run, if it has one. Below it, each visit of an ashlar, lane, model turn,
-// tool call and attempt of a call is a span. Other events are events of the span to which they belong. A span that failed has the
-// status error and the kind of the failure under error.type.
+// A run is a span below the span in the context passed to stone.Run, if there is one. Below the run, each visit of an ashlar,
+// each lane, model turn, tool call and attempt of a call is a span. Other events are events of the span to which they belong. A
+// span that failed has the status error, and the kind of the failure as error.type.
 //
-// Names follow the semantic conventions for generative AI, version 1.41. Attributes without a
-// conventional name begin with "stone.". The command stone export --as otlp sends existing trace files to a
-// collector, as the same spans.
+// Names follow the semantic conventions for generative AI, version 1.41. Attributes for which the conventions have no name begin
+// with "stone.". The command stone export --as otlp sends existing trace files to a collector as the same spans.
 //
-// Contents stay in the process: prompts, answers, and inputs and results of tools are not
-// exported. Reasons of failures, questions, answers of people, labels of lanes and the attributes of
-// custom events are exported; event.Clean removes secrets from them.
+// Contents stay in the process: prompts, answers, and inputs and results of tools are not exported. Reasons of failures,
+// questions and people's answers, labels of lanes and the attributes of custom events are exported; event.Clean removes secrets
+// from these.
 //
 // # Cost
 //
-// Ending a span puts it into the queue of the SDK's batch processor, which drops
-// spans when it is full: a run does not wait for the collector.
+// When a span ends, it is put into the queue of the SDK's batch processor, which drops spans when the queue is full. So a run
+// never waits for the collector.
 package otel

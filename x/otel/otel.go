@@ -18,8 +18,8 @@ import (
 	"github.com/stonelayer/stone/x/internal/spans"
 )
 
-// NewProvider returns a provider that sends spans to a collector over OTLP/HTTP in batches. OpenTelemetry's environment variables
-// and the options configure it. Its Shutdown sends the queued spans.
+// NewProvider returns a provider that sends spans to a collector in batches over OTLP/HTTP. It is configured by OpenTelemetry's
+// environment variables and by the options. Its Shutdown sends the spans that are still in the queue.
 func NewProvider(ctx context.Context, service string, opts ...otlptracehttp.Option) (*sdk.TracerProvider, error) {
 	exporter, err := otlptracehttp.New(ctx, opts...)
 	if err != nil {
@@ -29,7 +29,7 @@ func NewProvider(ctx context.Context, service string, opts ...otlptracehttp.Opti
 	return sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about)), nil
 }
 
-// Watch returns a Watcher that turns the events of runs into spans. It may watch any number of runs at once.
+// Watch returns a Watcher that converts the events of runs to spans. It can watch any number of runs at once.
 func Watch(p trace.TracerProvider) event.Watcher {
 	w := &watcher{tracer: p.Tracer("github.com/stonelayer/stone", trace.WithSchemaURL(spans.SchemaURL))}
 	w.maker = spans.New(w)
@@ -41,7 +41,7 @@ type watcher struct {
 
 	mu    sync.Mutex
 	maker *spans.Maker
-	ctx   context.Context // of the run whose event is handled
+	ctx   context.Context // context of the run whose event is being handled
 }
 
 // Wants implements event.Watcher: pieces of text do not become spans.
@@ -56,7 +56,7 @@ func (w *watcher) Watch(ctx context.Context, e event.Event) {
 	w.ctx = nil
 }
 
-// Start implements spans.Emitter. Roots are below the span around the run.
+// Start implements spans.Emitter. Root spans are children of the span around the run.
 func (w *watcher) Start(up spans.Span, name string, client bool, at time.Time, _ event.Event) spans.Span {
 	ctx, kind := w.ctx, trace.SpanKindInternal
 	if up, ok := up.(span); ok {

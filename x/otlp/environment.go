@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// FromEnv returns a Config from OpenTelemetry's environment variables: the exporter's endpoint, headers and protocol, with or
-// without TRACES_ in their names, and the service's name. The Config has no URL if the variables name no collector or switch
-// exporters off.
+// FromEnv returns a Config based on OpenTelemetry's environment variables for the endpoint, headers and protocol of the exporter
+// (with or without TRACES_ in their names) and for the service name. The Config has no URL if the variables do not specify a
+// collector or disable exporters.
 func FromEnv(getenv func(string) string) (cfg Config, err error) {
 	either := func(name string) (value, from string) {
 		for _, from := range []string{"OTEL_EXPORTER_OTLP_TRACES_" + name, "OTEL_EXPORTER_OTLP_" + name} {
@@ -26,7 +26,7 @@ func FromEnv(getenv func(string) string) (cfg Config, err error) {
 	cfg.Service = getenv("OTEL_SERVICE_NAME")
 	for pair := range strings.SplitSeq(getenv("OTEL_RESOURCE_ATTRIBUTES"), ",") {
 		if name, ok := strings.CutPrefix(strings.TrimSpace(pair), "service.name="); ok && cfg.Service == "" {
-			cfg.Service, _ = url.PathUnescape(name) // "" is the default
+			cfg.Service, _ = url.PathUnescape(name) // "" means the default
 		}
 	}
 	cfg.Messages = strings.EqualFold(getenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"), "true")
@@ -45,8 +45,8 @@ func FromEnv(getenv func(string) string) (cfg Config, err error) {
 	return cfg, nil
 }
 
-// parseHeaders reads headers in the format of OTEL_EXPORTER_OTLP_HEADERS: comma-separated pairs key=value, with values escaped as
-// in a URL. The error names the wrong key, but no value.
+// parseHeaders parses headers in the format of OTEL_EXPORTER_OTLP_HEADERS: comma-separated key=value pairs, with values escaped as
+// in a URL. An error contains the invalid key, but no value.
 func parseHeaders(s string) (http.Header, error) {
 	h := http.Header{}
 	for i, pair := range strings.Split(s, ",") {

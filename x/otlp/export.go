@@ -17,45 +17,47 @@ import (
 
 // Config configures an export.
 type Config struct {
-	// URL of the collector, such as http://127.0.0.1:4318. The endpoint's path,
-	// /v1/traces, is added unless it is present or the URL is Exact.
+	// URL is the URL of the collector, such as http://127.0.0.1:4318. The path of the endpoint, /v1/traces, is appended unless it
+	// is present or Exact is set.
 	URL   string
 	Exact bool
 
-	// JSON sends JSON from the start. The default is protobuf, with JSON for a collector that does not accept protobuf.
+	// JSON selects JSON from the start. Otherwise protobuf is sent first, and JSON if the collector does not accept protobuf.
 	JSON bool
 
 	// Header is added to every request. Its values never appear in an error.
 	Header http.Header
 
-	Service string // the service.name; default "stone"
+	Service string // value of service.name; default "stone"
 
-	// Messages includes requests to models and their answers, which a trace file contains only at level debug.
+	// Messages includes the requests to models and the answers, which a trace file contains only at level debug.
 	Messages bool
 
-	// Patience is how long to retry one batch while the collector is busy (status 429, 502, 503 or 504). Zero means 1 min; a
-	// negative value means no retries. A longer Retry-After ends the export.
+	// Patience is how long a batch is retried while the collector is busy (status 429, 502, 503 or 504). Zero means 1 minute; a
+	// negative value means no retries. A Retry-After longer than Patience ends the export.
 	Patience time.Duration
 
-	// Skipped is called with each [*event.LineError] in the file, and with each warning from the collector. Nil drops them.
+	// Skipped is called with each [*event.LineError] in the file, and with each warning from the collector. If it is nil, they are
+	// ignored.
 	Skipped func(error)
 
-	// Client sends the requests. The default client gives up after 30 s and follows no redirects, which would carry the headers
-	// elsewhere.
+	// Client sends the requests. The default client has a timeout of 30 s and does not follow redirects, which would send the
+	// headers elsewhere.
 	Client *http.Client
 }
 
 // A Report is the result of an export.
 type Report struct {
-	Sent     int // spans that the collector accepted
-	Rejected int // spans that it rejected
+	Sent     int // number of spans that the collector accepted
+	Rejected int // number of spans that it rejected
 }
 
-// Export sends the trace in r. It returns when everything is sent, a batch cannot be sent or ctx is done; the report then counts
-// the spans so far. If the collector was never reached, the export fails at once: usually the collector is not running. Rejected
-// spans do not stop the export, but make it return an error. Unusable lines are skipped.
+// Export sends the trace in r. It returns when everything has been sent, a batch cannot be sent, or ctx is done. The report counts
+// the spans up to that point. If the collector cannot be reached at the first attempt, the export fails immediately, because the
+// collector is probably not running. Rejected spans do not stop the export, but make it return an error. Unusable lines are
+// skipped.
 //
-// Exporting the same trace again sends the same spans with the same ids.
+// Exporting the same trace again sends the same spans with the same IDs.
 func Export(ctx context.Context, r io.Reader, cfg Config) (Report, error) {
 	out, err := newSender(cfg)
 	if err != nil {
@@ -97,13 +99,13 @@ func export(ctx context.Context, r io.Reader, out *sender) error {
 	return out.flush(ctx)
 }
 
-// Batches end at these limits. Collectors accept requests of 20 MiB by default, some of 1 MB.
+// Limits on a batch. By default, collectors accept requests of up to 20 MiB, but some accept only 1 MB.
 const (
 	maxSpans = 512
 	maxBatch = 1 << 20 // bytes
 )
 
-// add puts a span into the batch, and sends the batch when it is full.
+// add adds a span to the batch, and sends the batch when it is full.
 func (s *sender) add(ctx context.Context, sp *span) error {
 	if len(s.batch) > 0 && s.size+sp.size > maxBatch {
 		if err := s.flush(ctx); err != nil {
@@ -117,7 +119,7 @@ func (s *sender) add(ctx context.Context, sp *span) error {
 	return s.flush(ctx)
 }
 
-// flush sends the batch, unless it is empty. The next batch is empty, whatever happens.
+// flush sends the batch, unless it is empty. Afterwards the batch is empty, even after an error.
 func (s *sender) flush(ctx context.Context) error {
 	if len(s.batch) == 0 {
 		return nil
@@ -128,12 +130,12 @@ func (s *sender) flush(ctx context.Context) error {
 	return err
 }
 
-// endpoint returns the URL to which spans are sent.
+// endpoint returns the URL that spans are sent to.
 func endpoint(base string, exact bool) (*url.URL, error) {
 	const path, want = "/v1/traces", "want the URL of a collector, such as http://127.0.0.1:4318"
 	u, err := url.Parse(base)
 	if err != nil {
-		return nil, errors.New("the URL cannot be read: " + want) // err would show the rest of the URL
+		return nil, errors.New("the URL cannot be read: " + want) // err would show the whole URL
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("%q is not a URL of a collector: %s", plain(u), want)

@@ -15,17 +15,17 @@ import (
 	"github.com/stonelayer/stone/x/internal/spans"
 )
 
-// Bounds of a Live.
+// Limits of a Live.
 const (
-	maxQueue = 8192     // spans waiting to be sent
-	maxHeld  = 32 << 20 // approximate bytes of open and waiting spans
+	maxQueue = 8192     // number of spans waiting to be sent
+	maxHeld  = 32 << 20 // approximate size of open and waiting spans in bytes
 	oldest   = time.Second
-	lastTime = 5 * time.Second // time to send the rest on Close
+	lastTime = 5 * time.Second // maximum time that Close spends on sending the rest
 )
 
-// A Live sends the spans of runs while they are running. It is an event.Watcher for any number of runs. A run never waits for it:
-// spans that the collector does not accept in time are dropped. With the OpenTelemetry SDK, a program with cli.Main would link 35
-// modules instead of 15.
+// A Live sends spans while their runs are running. It is an event.Watcher for any number of runs. A run never waits for it: spans
+// that the collector does not accept in time are dropped. It does not use the OpenTelemetry SDK, with which every program that
+// calls cli.Main would link 35 modules instead of 15.
 type Live struct {
 	out   *sender
 	say   func(string)
@@ -37,8 +37,8 @@ type Live struct {
 	maker  *spans.Maker
 	closed bool
 
-	hurry   context.CancelFunc      // ends the pauses between two tries
-	stop    context.CancelCauseFunc // ends requests
+	hurry   context.CancelFunc      // ends the pauses between attempts
+	stop    context.CancelCauseFunc // cancels requests
 	dropped atomic.Int64
 	why     atomic.Pointer[error] // why the first spans were dropped
 }
@@ -134,7 +134,7 @@ func (l *Live) flush(ctx context.Context) {
 	l.drop(n, err)
 }
 
-// Close ends all spans, and returns once they are sent or dropped: after at most 5 s.
+// Close ends all spans, and returns when they have been sent or dropped, after at most 5 s.
 func (l *Live) Close() {
 	l.mu.Lock()
 	if l.closed {

@@ -8,11 +8,12 @@ import (
 	"github.com/stonelayer/stone/x/internal/spans"
 )
 
-// A proto is a protobuf message that is being written. Its methods leave out zero values, as the protocol does. Field numbers
-// follow opentelemetry-proto 1. The protobuf module would be linked into every program with cli.Main, for these few messages.
+// A proto is a protobuf message that is being written. Its methods omit zero values, as the protocol specifies. Field numbers
+// follow opentelemetry-proto 1. Package otlp does not use the protobuf module, because every program that calls cli.Main would
+// link that module just for these few messages.
 type proto []byte
 
-// How a field is written.
+// The wire types of fields.
 const (
 	asVarint = 0
 	asFixed  = 1
@@ -57,7 +58,7 @@ func (m *proto) attributes(field int, attrs attributes) {
 	}
 }
 
-// request is an ExportTraceServiceRequest.
+// request returns an ExportTraceServiceRequest.
 func request(resource attributes, all []*span) []byte {
 	var req, of, about, under, by proto
 	about.attributes(1, resource)
@@ -101,7 +102,7 @@ func (sp *span) protobuf() (m proto) {
 	return m
 }
 
-// protobuf writes a value. It also writes zero, because the field states the value's type.
+// protobuf returns the message for a value. It includes a zero value, because the field indicates the type of the value.
 func (v value) protobuf() (m proto) {
 	switch {
 	case v.String != nil:
@@ -122,7 +123,7 @@ func (v value) protobuf() (m proto) {
 	return m
 }
 
-// readResponse reads an ExportTraceServiceResponse.
+// readResponse parses an ExportTraceServiceResponse.
 func readResponse(b []byte) (rejected int, message string, err error) {
 	err = fields(b, func(field int, part []byte, _ uint64) error {
 		if field != 1 {
@@ -157,7 +158,7 @@ func statusMessage(b []byte) (message string) {
 
 var errProtobuf = errors.New("it is not protobuf")
 
-// fields calls visit with the fields of a message: with the bytes, or with the number.
+// fields calls visit for each field of a message, with either the field's bytes or its number.
 func fields(b []byte, visit func(field int, part []byte, n uint64) error) error {
 	for len(b) > 0 {
 		tag, size := binary.Uvarint(b)

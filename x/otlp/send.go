@@ -22,9 +22,9 @@ import (
 
 const (
 	firstWait   = time.Second
-	maxWait     = 30 * time.Second // between two tries, unless the collector sets it
+	maxWait     = 30 * time.Second // maximum pause between attempts, unless the collector specifies one
 	requestTime = 30 * time.Second
-	maxReply    = 64 << 10 // bytes read of a response
+	maxReply    = 64 << 10 // maximum number of bytes to read of a response
 )
 
 // A sender sends spans in batches.
@@ -37,11 +37,11 @@ type sender struct {
 	json     bool
 	resource attributes
 	messages bool
-	waiting  func(context.Context, time.Duration) error // between two tries
-	stubborn bool                                       // also retries before anything was accepted
+	waiting  func(context.Context, time.Duration) error // waits between attempts
+	stubborn bool                                       // also retry before the collector has accepted anything
 
 	batch []*span
-	size  int // of the batch, about
+	size  int // approximate size of the batch in bytes
 
 	report    Report
 	rejection string // the collector's reason for rejecting spans
@@ -66,7 +66,7 @@ func newSender(cfg Config) (*sender, error) {
 	return s, nil
 }
 
-// body returns the body of a request with spans.
+// body returns the body of a request that contains the spans.
 func (s *sender) body(all []*span) ([]byte, error) {
 	var body bytes.Buffer
 	z, err := gzip.NewWriterLevel(&body, gzip.BestSpeed)
@@ -88,8 +88,8 @@ func (s *sender) body(all []*span) ([]byte, error) {
 	return body.Bytes(), nil
 }
 
-// send sends spans until the collector has answered for each. It halves batches that are too large, and sends JSON to a collector
-// that does not accept protobuf.
+// send sends all spans, in several requests if necessary: it halves batches that are too large. It switches to JSON if the
+// collector does not accept protobuf.
 func (s *sender) send(ctx context.Context, all []*span) error {
 	body, err := s.body(all)
 	if err != nil {
@@ -124,8 +124,8 @@ func (s *sender) send(ctx context.Context, all []*span) error {
 	return nil
 }
 
-// post sends a body until the collector has answered and is not busy. A connection may break between two requests; only before
-// the first request does that mean that nobody is listening.
+// post sends a body, and retries until the collector responds and is not busy. It also retries after a lost connection, but not
+// before the first response, because then the collector is probably not running.
 func (s *sender) post(ctx context.Context, body []byte) (reply, error) {
 	var waited time.Duration
 	for try := 1; ; try++ {
@@ -155,12 +155,12 @@ func (s *sender) post(ctx context.Context, body []byte) (reply, error) {
 
 type reply struct {
 	status     int
-	retryAfter time.Duration // 0 without a Retry-After
+	retryAfter time.Duration // 0 if there is no Retry-After
 	protobuf   bool
 	body       []byte
 }
 
-// busy reports whether the same request may succeed later, by the protocol's list.
+// busy reports whether the protocol says that the same request may succeed later.
 func (r reply) busy() bool {
 	switch r.status {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -201,12 +201,12 @@ func (s *sender) unreachable(ctx context.Context, err error) error {
 	}
 	var outer *url.Error
 	if errors.As(err, &outer) {
-		err = outer.Err // outer would show the whole URL, with its secret parts
+		err = outer.Err // outer would show the whole URL, including its secret parts
 	}
 	return fmt.Errorf("the collector at %s cannot be reached: %w", plain(s.url), err)
 }
 
-// taken reads the response to spans that were accepted, completely or in part.
+// taken parses the response to a request whose spans were accepted completely or partly.
 func (s *sender) taken(r reply) (rejected int, err error) {
 	var answer struct {
 		PartialSuccess struct {
@@ -242,7 +242,7 @@ func (s *sender) taken(r reply) (rejected int, err error) {
 	return rejected, nil
 }
 
-// refused returns the error of a batch that the collector did not accept.
+// refused returns the error for a batch that the collector did not accept.
 func (s *sender) refused(r reply, more string) error {
 	var answer struct {
 		Message string `json:"message"`
@@ -260,8 +260,8 @@ func (s *sender) refused(r reply, more string) error {
 		http.StatusText(r.status), message, more)
 }
 
-// quiet prepares a collector's message for use in an error: one short line, without the secrets in our headers and in its
-// address.
+// quiet makes a collector's message suitable for an error: it becomes one short line, without the secrets in the headers and the
+// URL.
 func (s *sender) quiet(message string) string {
 	secrets := new(redact.Set)
 	for _, values := range s.header {

@@ -10,14 +10,14 @@ import (
 	"github.com/stonelayer/stone/x/internal/spans"
 )
 
-// An emitter is a [spans.Emitter] that hands each span to emit when it has ended.
+// An emitter is a [spans.Emitter] that passes each ended span to emit.
 type emitter struct {
 	emit func(*span)
-	held *atomic.Int64 // bytes of spans in memory; nil does not count
+	held *atomic.Int64 // size in bytes of all spans in memory; if nil, the size is not counted
 }
 
-// Start implements spans.Emitter. The id is a hash of the whole event, including its number and time, because turns and attempts
-// of one ashlar share the ids in the file.
+// Start implements spans.Emitter. The span ID is a hash of the whole event, including its number and time, because the turns and
+// attempts of an ashlar have the same IDs in the file.
 func (m emitter) Start(up spans.Span, name string, client bool, at time.Time, first event.Event) spans.Span {
 	trace, id := sha256.Sum256([]byte("stone\x00"+first.Run)), sha256.Sum256(first.Line(true))
 	sp := &span{TraceID: trace[:16], SpanID: id[:8], Name: name, Kind: internalKind, Start: since1970(at), emitter: m}
@@ -54,7 +54,7 @@ func (sp *span) Happened(name string, at time.Time, attrs []slog.Attr) {
 	sp.Events = append(sp.Events, h)
 }
 
-// grow adds to the span's bytes.
+// grow adds n bytes to the size of the span.
 func (sp *span) grow(n int) {
 	sp.size += n
 	if sp.held != nil {
@@ -62,7 +62,7 @@ func (sp *span) grow(n int) {
 	}
 }
 
-// full reports whether the spans in memory take more bytes than allowed.
+// full reports whether the spans in memory exceed the limit.
 func (sp *span) full() bool { return sp.held != nil && sp.held.Load() > maxHeld }
 
 // End implements spans.Span.
@@ -74,7 +74,7 @@ func (sp *span) End(at time.Time, kind, reason string) {
 	sp.emit(sp)
 }
 
-// since1970 is 0 for earlier times and for the zero time.
+// since1970 returns the nanoseconds since 1970, or 0 for earlier times and for the zero time.
 func since1970(t time.Time) integer {
 	if t.IsZero() {
 		return 0

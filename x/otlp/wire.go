@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/x/internal/spans"
 )
 
-// Kinds of spans and codes of states in the protocol.
+// Span kinds and status codes of the protocol.
 const (
 	internalKind = 1
 	clientKind   = 3
@@ -19,13 +19,13 @@ const (
 )
 
 const (
-	maxText   = 8 << 10 // bytes of a text in an attribute
-	maxEvents = 128     // of a span; OpenTelemetry's SDKs have the same limit
+	maxText   = 8 << 10 // maximum size in bytes of a text in an attribute
+	maxEvents = 128     // maximum number of events in a span, as in OpenTelemetry's SDKs
 
-	spanSize, attrSize = 256, 64 // bytes in memory besides texts, about
+	spanSize, attrSize = 256, 64 // approximate size in memory without texts, in bytes
 )
 
-// A span is a span of the protocol, completed while it is open.
+// A span is a span as the protocol defines it. Its fields are set while the span is open.
 type span struct {
 	TraceID      id          `json:"traceId"`
 	SpanID       id          `json:"spanId"`
@@ -41,7 +41,7 @@ type span struct {
 	Status       *status     `json:"status,omitempty"`
 
 	emitter
-	size int // bytes, about
+	size int // approximate size in bytes
 }
 
 type happening struct {
@@ -50,7 +50,7 @@ type happening struct {
 	Attrs attributes `json:"attributes,omitempty"`
 }
 
-// An id is written in hexadecimal digits.
+// An id is an ID, which JSON represents in hexadecimal digits.
 type id []byte
 
 func (i id) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, i), nil }
@@ -60,7 +60,7 @@ type status struct {
 	Message string `json:"message,omitempty"`
 }
 
-// An integer is written as a string, since numbers in JSON lose digits. Times are nanoseconds since 1970.
+// An integer is represented in JSON as a string, because JSON numbers lose digits. Times are in nanoseconds since 1970.
 type integer int64
 
 func (n integer) MarshalJSON() ([]byte, error) {
@@ -74,7 +74,7 @@ type attribute struct {
 	Value value  `json:"value"`
 }
 
-// Exactly one field of a value is set.
+// A value is the value of an attribute. Exactly one of its fields is set.
 type value struct {
 	String *string  `json:"stringValue,omitempty"`
 	Bool   *bool    `json:"boolValue,omitempty"`
@@ -87,7 +87,7 @@ type texts struct {
 	Values []value `json:"values"`
 }
 
-// set sets the attribute; the last value counts.
+// set sets an attribute. It replaces an earlier value.
 func (a *attributes) set(key string, v value) {
 	for i := range *a {
 		if (*a)[i].Key == key {
@@ -98,7 +98,7 @@ func (a *attributes) set(key string, v value) {
 	*a = append(*a, attribute{key, v})
 }
 
-// add returns about how many bytes it has added.
+// add adds attributes, and returns the approximate number of bytes added.
 func (a *attributes) add(attrs []slog.Attr) (size int) {
 	for _, attr := range attrs {
 		v := valueOf(attr.Value)
@@ -111,7 +111,7 @@ func (a *attributes) add(attrs []slog.Attr) (size int) {
 	return size
 }
 
-// valueOf converts an attribute's value. Values other than scalars and lists of strings become JSON.
+// valueOf converts the value of an attribute. Values other than scalars and lists of strings are converted to JSON.
 func valueOf(v slog.Value) value {
 	switch v.Kind() {
 	case slog.KindString:
@@ -151,10 +151,10 @@ func text(s string) value {
 // cut limits the length of a text; a truncated text ends in "…".
 func cut(s string) string { return bounds.Cut(strings.ToValidUTF8(s, "\uFFFD"), maxText) }
 
-// scope names the library that created the spans.
+// scope is the name of the library that created the spans.
 const scope = "github.com/stonelayer/stone"
 
-// requestJSON is request in JSON.
+// requestJSON is like request, but returns JSON.
 func requestJSON(resource attributes, all []*span) ([]byte, error) {
 	type object map[string]any
 	return json.Marshal(object{"resourceSpans": []object{{

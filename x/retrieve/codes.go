@@ -13,19 +13,20 @@ import (
 	"sync/atomic"
 )
 
-// A code is the distance of a vector from the centre of all, in 2 bits a number, after two numbers of 4 bytes: a factor and the
-// product of centre and distance. A search estimates with the codes which vectors may be near, and compares these exactly.
-// 200,000 vectors of 1,536 numbers are 1.2 GB to read; their codes are 80 MB and fit into memory.
+// A code is the difference between a vector and the centre of all vectors, with 2 bits for each number. It starts with two
+// numbers of 4 bytes: a factor, and the dot product of the centre and the difference. A search uses the codes to estimate which
+// vectors may be near, and then compares these vectors exactly. Reading 200,000 vectors of 1,536 numbers means reading 1.2 GB;
+// their codes take 80 MB and fit into memory.
 //
 // The four values of a number are -3, -1, 1 and 3 halves of the step with which a normal distribution loses least (Max,
 // "Quantizing for minimum distortion", IRE Transactions on Information Theory 6, 1960, doi:10.1109/TIT.1960.1057548). The factor
-// makes the product of a code with its own distance right, as in RaBitQ (Gao and Long, SIGMOD 2024, doi:10.1145/3654970), so that
-// estimates have no bias. Embedders produce vectors with much in common, which the centre removes: without it, 3 of the 10
-// nearest were found where TestRecall now finds all.
+// makes the product of a code with its own difference exact, as in RaBitQ (Gao and Long, SIGMOD 2024, doi:10.1145/3654970), so
+// that estimates have no bias. Vectors from an embedder have much in common, and subtracting the centre removes it: otherwise
+// only 3 of the 10 nearest vectors were found where TestRecall now finds all.
 
 const step = 0.9957 // in standard deviations
 
-const head = 8 // bytes before a code's numbers
+const head = 8 // number of bytes before a code's numbers
 
 func widthOf(dimensions int) int { return head + (dimensions+3)/4 }
 
@@ -40,7 +41,7 @@ func centreOf(all [][]float32) []float32 {
 	return mean
 }
 
-// codeOf returns the code of a vector with length 1.
+// codeOf returns the code of a vector of length 1.
 func codeOf(v, centre []float32) []byte {
 	code := make([]byte, widthOf(len(v)))
 	distance, square, common := make([]float64, len(v)), 0.0, 0.0
@@ -52,7 +53,7 @@ func codeOf(v, centre []float32) []byte {
 	if square == 0 {
 		return code
 	}
-	scale, product := math.Sqrt(float64(len(v))/square)/step, 0.0 // 1 over a step
+	scale, product := math.Sqrt(float64(len(v))/square)/step, 0.0 // inverse of the step
 	for i, x := range distance {
 		level := int(min(max(math.Floor(x*scale)+2, 0), 3))
 		product += x * float64(2*level-3)
@@ -63,11 +64,11 @@ func codeOf(v, centre []float32) []byte {
 	return code
 }
 
-// An estimator has the products of a question with each byte of a code.
+// An estimator holds the products of a question with every possible byte of a code.
 type estimator []float32
 
 func estimate(q, centre []float32) estimator {
-	e := make(estimator, 256*((len(q)+15)/16*4)) // of whole words
+	e := make(estimator, 256*((len(q)+15)/16*4)) // rounded up to whole words
 	for i, x := range q {
 		part := e[i/4*256:][:256]
 		for b := range part {
@@ -77,7 +78,7 @@ func estimate(q, centre []float32) estimator {
 	return e
 }
 
-// of estimates the cosine of question and vector, less a constant.
+// of estimates the cosine of question and vector, up to a constant.
 func (e estimator) of(code []byte) float32 {
 	var a, b, c, d float32
 	factor := math.Float32frombits(binary.LittleEndian.Uint32(code))
@@ -96,7 +97,7 @@ func (e estimator) of(code []byte) float32 {
 	return factor*(a+b+c+d) + common
 }
 
-// A key is a digest in bytes.
+// A key is a digest as bytes.
 type key [16]byte
 
 func keyOf(digest []byte) (k key, err error) {
@@ -106,7 +107,7 @@ func keyOf(digest []byte) (k key, err error) {
 	return k, nil
 }
 
-// An estimated vector may be near.
+// An estimated vector is one that may be near, with its estimated cosine.
 type estimated struct {
 	key
 	near float32
@@ -116,7 +117,7 @@ type estimated struct {
 type candidates struct {
 	most int
 	all  []estimated
-	low  float32 // lowest kept estimate once there are most; -Inf before
+	low  float32 // lowest estimate kept, once the maximum number is kept; -Inf before
 }
 
 func (c *candidates) add(k key, near float32) {
@@ -146,7 +147,7 @@ func (c *candidates) cut() {
 // rewritten.
 type block struct {
 	id          int64
-	keys, codes []byte // one after the other
+	keys, codes []byte // keys and codes of all texts, concatenated
 }
 
 func (b *block) len() int { return len(b.keys) / len(key{}) }
@@ -156,7 +157,7 @@ func (b *block) add(k key, code []byte) {
 	b.keys, b.codes = append(b.keys, k[:]...), append(b.codes, code...)
 }
 
-// each visits the codes.
+// each calls visit for each code.
 func (b *block) each(visit func(key, []byte)) {
 	width := len(b.codes) / max(b.len(), 1)
 	for i := range b.len() {
@@ -164,7 +165,7 @@ func (b *block) each(visit func(key, []byte)) {
 	}
 }
 
-// sound checks the lengths of a block, whose codes may be of vectors with another number of dimensions.
+// sound checks the lengths in a block. The codes may belong to vectors with a different number of dimensions.
 func (b *block) sound(width int) error {
 	if len(b.keys)%len(key{}) != 0 || len(b.codes) != b.len()*width {
 		return fmt.Errorf("damaged: the block %d of codes has another length: index the documents again with --rebuild", b.id)
@@ -173,20 +174,20 @@ func (b *block) sound(width int) error {
 }
 
 const (
-	blockSize  = 64 // codes of a block, as many as a request for vectors has texts
+	blockSize  = 64 // codes per block; equals the number of texts in a request for vectors
 	smallBlock = blockSize / 2
-	mostSmall  = 32 // small blocks that an index may have
+	mostSmall  = 32 // maximum number of small blocks in an index
 )
 
 // codes keeps the codes of a store in memory.
 type codes struct {
-	room int           // for codes in bytes; larger ones are read at each search
-	turn chan struct{} // held by the goroutine that reads the field now, or reads the database for it
+	room int           // maximum size of the codes in memory, in bytes; larger codes are read for each search
+	turn chan struct{} // held by the goroutine that reads the field now, or that reads the database to set it
 	now  *coded        // nil before the first search
 	read atomic.Int64  // number of codes read, for tests
 }
 
-// coded are the codes of a state. Searches share it.
+// coded holds the codes of one state of the index. Searches share it.
 type coded struct {
 	version, centre string
 	blocks          []block // in the order of their ids
@@ -196,7 +197,7 @@ type coded struct {
 // mostCodes is the maximum size of the codes in memory: 1.3 million codes of vectors with 1,536 numbers.
 const mostCodes = 512 << 20
 
-// estimates returns the vectors that may be nearest to a question, among the given ones if there are any.
+// estimates returns the vectors that may be nearest to a question. If some vectors are given, only these are considered.
 func (s *Store) estimates(ctx context.Context, st *State, q []float32, among map[key]bool, most int) ([]estimated, error) {
 	centre, err := st.centre()
 	if err != nil {
@@ -223,7 +224,7 @@ func (s *Store) estimates(ctx context.Context, st *State, q []float32, among map
 	return found.all, nil
 }
 
-// coded returns the codes of a state. It reads the codes that are not in memory.
+// coded returns the codes of a state. Codes that are not in memory are read from the database.
 func (s *Store) coded(ctx context.Context, st *State) (*coded, error) {
 	select {
 	case s.codes.turn <- struct{}{}:
@@ -250,7 +251,7 @@ func (s *Store) coded(ctx context.Context, st *State) (*coded, error) {
 			newest = known[len(known)-1].id
 		}
 		err := s.eachBlock(ctx, st, newest, func(b block) {
-			for len(known) > 0 && known[0].id < b.id { // it has gone
+			for len(known) > 0 && known[0].id < b.id { // the block no longer exists
 				known = known[1:]
 			}
 			if b.keys == nil && len(known) > 0 {
@@ -259,14 +260,15 @@ func (s *Store) coded(ctx context.Context, st *State) (*coded, error) {
 			c.blocks = append(c.blocks, b)
 		})
 		if err != nil {
-			return nil, err // the old codes still fit their version
+			return nil, err // the old codes are still valid for their version
 		}
 	}
 	s.codes.now = c
 	return c, nil
 }
 
-// eachBlock visits all blocks in the order of their ids. Blocks up to newest have no content, because the caller has it.
+// eachBlock calls visit for each block in the order of ids. Blocks up to newest are passed without content, because the caller
+// already has it.
 func (s *Store) eachBlock(ctx context.Context, st *State, newest int64, visit func(block)) error {
 	width := widthOf(st.Dimensions)
 	return s.each(ctx, func(rows *sql.Rows) error {
@@ -283,7 +285,7 @@ func (s *Store) eachBlock(ctx context.Context, st *State, newest int64, visit fu
 	}, `SELECT id, CASE WHEN id > ? THEN keys END, CASE WHEN id > ? THEN codes END FROM blocks ORDER BY id`, newest, newest)
 }
 
-// store writes a block, if there is anything in it.
+// store writes a block unless it is empty.
 func (b *block) store(ctx context.Context, s *Store, tx *sql.Tx) error {
 	if b.len() == 0 {
 		return nil
@@ -292,7 +294,7 @@ func (b *block) store(ctx context.Context, s *Store, tx *sql.Tx) error {
 	return err
 }
 
-// compact rewrites blocks with codes of removed vectors, and merges small blocks.
+// compact rewrites blocks that contain codes of removed vectors, and merges small blocks.
 func (s *Store) compact(ctx context.Context, tx *sql.Tx, gone map[key]bool) error {
 	ids, small, err := s.untidy(ctx, tx, gone)
 	if err != nil || len(ids) == small && small <= mostSmall {
@@ -307,7 +309,7 @@ func (s *Store) compact(ctx context.Context, tx *sql.Tx, gone map[key]bool) erro
 		b := block{id: id}
 		err := tx.QueryRowContext(ctx, s.bind(`DELETE FROM blocks WHERE id = ? RETURNING keys, codes`), id).Scan(&b.keys, &b.codes)
 		if err == nil {
-			err = b.sound(widthOf(st.Dimensions)) // else the damage would spread
+			err = b.sound(widthOf(st.Dimensions)) // otherwise the damage would spread
 		}
 		if err != nil {
 			return err
@@ -326,7 +328,7 @@ func (s *Store) compact(ctx context.Context, tx *sql.Tx, gone map[key]bool) erro
 	return next.store(ctx, s, tx)
 }
 
-// untidy returns the blocks for compact, and how many of them are included only because they are small.
+// untidy returns the blocks to be compacted, and how many of them are included only because they are small.
 func (s *Store) untidy(ctx context.Context, tx *sql.Tx, gone map[key]bool) (ids []int64, small int, err error) {
 	rows, err := tx.QueryContext(ctx, `SELECT id, keys FROM blocks ORDER BY id`)
 	if err != nil {
@@ -359,7 +361,7 @@ func (st *State) centre() ([]float32, error) {
 	return decode(raw), nil
 }
 
-// decode returns the vector of bytes.
+// decode converts bytes to a vector.
 func decode(raw []byte) []float32 {
 	v := make([]float32, len(raw)/4)
 	for i := range v {

@@ -1,4 +1,4 @@
-// Package retrieve finds passages of documents by words and by meaning, with the file and lines of each.
+// Package retrieve finds passages of documents by words and by meaning. For each passage, it reports the file and the lines.
 //
 //	store, err := sqlite.Open("docs.db")
 //	…
@@ -15,31 +15,32 @@
 //
 // # Documents
 //
-// A [Reader] splits a file into blocks: headings and paragraphs with their lines. This package reads plain text,
-// Markdown and HTML, package x/retrieve/pdf reads PDF. The blocks of a section are joined into pieces of at most
-// Index.Size bytes, which overlap by at most Index.Overlap bytes. A longer paragraph is split at its lines, sentences
-// or words. The headings above a piece are stored, searched and embedded with it.
+// A [Reader] splits a file into blocks: headings and paragraphs with their lines. This package reads plain text, Markdown and
+// HTML; package x/retrieve/pdf reads PDF. The blocks of a section are joined into pieces of at most Index.Size bytes, which
+// overlap by at most Index.Overlap bytes. A paragraph longer than a piece is split between lines, sentences or words. The
+// headings above a piece are stored, searched and embedded together with it.
 //
-// Hidden files and folders, symbolic links, node_modules, binary files and files of more than 16 MiB are skipped.
+// Hidden files and folders, symbolic links, node_modules, binary files and files larger than 16 MiB are skipped.
 //
 // # Nothing is computed twice
 //
-// Documents and pieces are addressed by their content. A document with the same bytes is not read again, and a piece with a
-// vector is not embedded again, even if it moved to another file. A second run over a changed folder therefore pays only for the
-// changes, a moved file costs nothing, and deleted files are removed. A folder without any file is refused, since it may not be
-// mounted. A vector is stored before its request counts as done. A killed run, whether resumed or started again, repeats at most
-// the requests that were in flight, which the provider may have billed.
+// Documents and pieces are identified by their content. A document with the same bytes is not read again, and a piece that
+// already has a vector is not embedded again, even if it has moved to another file. A second run on a folder therefore pays only
+// for what has changed: moved files cost nothing, and deleted files are removed from the index. A folder without files is
+// refused, because it may be a volume that is not mounted. A vector is stored before its request counts as done. When a run that
+// was killed is resumed or started again, it repeats at most the requests that were in progress, which the provider may have
+// billed.
 //
 // # Ranks
 //
-// Without an Embedder a search ranks by words alone and costs nothing. With one, passages are ranked by
-// words (BM25 in SQLite, ts_rank_cd in PostgreSQL) and by the cosine between passage and question.
-// Reciprocal rank fusion joins both: a passage gets 1/(60+rank) from each ranking
-// (Cormack, Clarke and Büttcher, "Reciprocal rank fusion outperforms Condorcet and individual rank learning
-// methods", SIGIR 2009, doi:10.1145/1571941.1572114). [Index.Rerank] may reorder the best passages.
+// Without an Embedder, a search ranks only by words and costs nothing. With an Embedder, passages are ranked by words (BM25 in
+// SQLite, ts_rank_cd in PostgreSQL) and by the cosine between passage and question. Reciprocal rank fusion combines both
+// rankings: each ranking contributes 1/(60+rank) to a passage's score (Cormack, Clarke and Büttcher, "Reciprocal rank fusion
+// outperforms Condorcet and individual rank learning methods", SIGIR 2009, doi:10.1145/1571941.1572114). [Index.Rerank] can then
+// reorder the best passages.
 //
-// A search first estimates all cosines from codes of 2 bits a number, and then computes the cosines of the 1,000 best candidates
-// exactly. docs/how-to/passages.md states its recall and duration. A graph of neighbours answers sooner, but it finds only 1 to
-// 67 % of the ten nearest unless building it takes ten times as long, keeps all vectors in memory and supports no filter
-// (internal/bench/vectors).
+// A search first estimates all cosines from codes with 2 bits per number, and then computes the exact cosines of the 1,000 best
+// candidates. docs/how-to/passages.md states recall and duration. A graph of neighbours answers faster, but finds only 1 to 67 %
+// of the ten nearest vectors unless building it takes ten times as long. It also keeps all vectors in memory and does not support
+// filters (internal/bench/vectors).
 package retrieve

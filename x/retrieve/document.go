@@ -11,29 +11,29 @@ import (
 type Block struct {
 	Text  string
 	Level int // 1 to 6 for a heading, 0 for text
-	// From and To are its first and last line, counted from 1. Page is its page, in files without lines. Zero
-	// is unknown.
+	// From and To are the first and last line of the block, counted from 1. Page is its page, in files without lines. Zero means
+	// unknown.
 	From, To, Page int
 }
 
-// A Reader splits a file into blocks. Meta describes the whole document, such as its title. A Reader must be safe for
-// concurrent use. If it fails or panics, the file is skipped and reported.
+// A Reader splits a file into blocks. Meta describes the whole document; for example, it may contain a title. A Reader must be
+// safe for concurrent use. If it returns an error or panics, the file is skipped and reported.
 type Reader func(data []byte) (blocks []Block, meta map[string]string, err error)
 
 // A Passage is a piece of a document.
 type Passage struct {
 	File string `json:"file"`
-	// From and To are its lines, and Page its page in a file without lines; 0 if unknown.
+	// From and To are the first and last line of the passage, and Page is its page in a file without lines. Zero means unknown.
 	From int `json:"from,omitempty"`
 	To   int `json:"to,omitempty"`
 	Page int `json:"page,omitempty"`
-	// Heading has the headings above it, from the outermost: "Guide > Install".
+	// Heading contains the headings above the passage, outermost first: "Guide > Install".
 	Heading string            `json:"heading,omitempty"`
 	Text    string            `json:"text"`
-	Meta    map[string]string `json:"meta,omitempty"` // of its document
+	Meta    map[string]string `json:"meta,omitempty"` // metadata of the document
 }
 
-// Source says where the passage is: "guide.md:12-20", or "guide.pdf, page 3".
+// Source returns where the passage is: "guide.md:12-20" or "guide.pdf, page 3".
 func (p *Passage) Source() string {
 	switch {
 	case p.Page > 0:
@@ -56,13 +56,13 @@ func (p *Passage) embedded() string {
 
 func (p *Passage) digest() string { return digest([]byte(p.Heading), []byte(p.Text)) }
 
-// clean removes the bytes that a database refuses.
+// clean removes bytes that a database does not accept.
 func clean(s string) string { return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "") }
 
-// document is a document with its pieces.
+// A document is a document with its pieces.
 type document struct {
 	name   string
-	digest string // of its bytes, and of how it was split
+	digest string // digest of the document's bytes and of the settings with which it was split
 	meta   map[string]string
 	pieces []Passage
 }

@@ -13,16 +13,16 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// embedding computes vectors. It remembers what its runs have learned about the embedder and the store.
+// An embedding computes vectors. It remembers what its runs have learned about the embedder and the store.
 type embedding struct {
 	*Index
 	mu      sync.Mutex
-	most    int      // maximum texts in a request to the embedder; 0 if it is not known to be smaller than a batch
+	most    int      // maximum number of texts in a request to the embedder; 0 if no maximum smaller than a batch is known
 	able    bool     // the embedder has answered
-	unsaved []change // vectors that were paid for and could not be stored: until they can, no more are paid for
+	unsaved []change // vectors that were paid for but could not be stored; until they are stored, no more are paid for
 }
 
-// refusal is a text that the embedder refuses.
+// A refusal is a text that the embedder has refused.
 type refusal struct {
 	Digest string `json:"digest"`
 	Why    string `json:"why"`
@@ -35,7 +35,7 @@ func (e *embedding) embed(ctx context.Context, b batch) (done embedded, err erro
 		return done, err
 	}
 	return paid(ctx, "embed", b, llm.QuoteEmbed(ctx, e.Embedder, &llm.EmbedRequest{Texts: texts}), func(ctx context.Context) (done embedded, err error) {
-		if err := e.save(ctx); err != nil || len(digests) == 0 { // a process that died computed them, and its record contains the usage
+		if err := e.save(ctx); err != nil || len(digests) == 0 { // a process that died has computed them, and its record contains the usage
 			return done, err
 		}
 		err = e.vectors(ctx, digests, texts, &done)
@@ -46,7 +46,8 @@ func (e *embedding) embed(ctx context.Context, b batch) (done embedded, err erro
 	}, func(e embedded) budget.Usage { return e.Usage })
 }
 
-// save stores vectors that could not be stored before. While that fails, as on a full disk, no more are paid for.
+// save stores vectors that could not be stored before. As long as this fails, for example on a full disk, no more vectors are
+// paid for.
 func (e *embedding) save(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -59,8 +60,8 @@ func (e *embedding) save(ctx context.Context) error {
 	return nil
 }
 
-// vectors computes and stores vectors, in as many requests as the embedder needs. A refused request is halved until the embedder
-// accepts it or one text is left.
+// vectors computes and stores vectors, with as many requests as the embedder requires. A refused request is halved until the
+// embedder accepts it or only one text is left.
 func (e *embedding) vectors(ctx context.Context, digests, texts []string, done *embedded) error {
 	e.mu.Lock()
 	most := e.most
@@ -103,20 +104,20 @@ func (e *embedding) vectors(ctx context.Context, digests, texts []string, done *
 	return err
 }
 
-// refused reports whether a server refuses a request for its content.
+// refused reports whether a server has refused a request because of its content.
 func refused(err error) bool {
 	h, is := errors.AsType[*llm.HTTPError](err)
 	return is && slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, h.Status)
 }
 
-// halve computes the vectors of refused texts in two requests. If both succeed, the request had too many texts, and later
-// requests have fewer.
+// halve computes the vectors of refused texts in two requests. If both succeed, the first request had too many texts, and later
+// requests will have fewer.
 func (e *embedding) halve(ctx context.Context, digests, texts []string, why error, done *embedded) error {
 	if len(texts) == 1 {
 		e.mu.Lock()
 		able := e.able
 		e.mu.Unlock()
-		if !able { // a wrong model or address is refused for any text
+		if !able { // with a wrong model or address, every text is refused
 			got, err := e.Embedder.Embed(ctx, &llm.EmbedRequest{Texts: []string{"test"}})
 			if err != nil {
 				return why
@@ -144,7 +145,7 @@ func (e *embedding) halve(ctx context.Context, digests, texts []string, why erro
 	return err
 }
 
-// places adds the places of a refused text.
+// places adds the places where a refused text occurs.
 func (s *Store) places(ctx context.Context, all []Skipped, r refusal) ([]Skipped, error) {
 	err := s.each(ctx, func(rows *sql.Rows) error {
 		var file string

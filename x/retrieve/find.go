@@ -15,8 +15,8 @@ import (
 	"unicode"
 )
 
-// words returns at most 64 distinct words of a question, as indexable writes them. It omits English function words, unless the question has no
-// others.
+// words returns at most 64 distinct words of a question, in the form in which indexable writes them. English function words are
+// omitted, unless the question consists only of such words.
 func words(question string) (all []string) {
 	const most = 64
 	var common []string
@@ -35,7 +35,7 @@ func words(question string) (all []string) {
 	return all
 }
 
-// function are function words of English.
+// function lists the function words of English.
 var function = strings.Fields(`a about an and any are as at be been but by can could did do does for from had has have how i if in into is it its me my no not
 	of on or our should so some than that the their them then there these they this those to was we were what when where which who why will with would you your`)
 
@@ -43,7 +43,7 @@ func isWord(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.Is(unicode.M, r)
 }
 
-// place is a piece in a ranking. Pieces with equal scores share a rank.
+// A place is the position of a piece in a ranking. Pieces with equal scores have the same rank.
 type place struct {
 	id   int64
 	rank int // from 1
@@ -60,7 +60,7 @@ func (s *Store) filter(q *Query) (text string, args []any) {
 	return text, args
 }
 
-// byWords ranks pieces by the words of a question. Strong counts the pieces whose score is at least a fifth of the best
+// byWords ranks pieces by the words of a question. Strong is the number of pieces whose score is at least a fifth of the best
 // score.
 func (s *Store) byWords(ctx context.Context, q *Query, n int) (ranking []place, strong int, err error) {
 	all := words(q.Text)
@@ -103,17 +103,17 @@ func (s *Store) byWords(ctx context.Context, q *Query, n int) (ranking []place, 
 	return ranking, strong, nil
 }
 
-// nothing is an upper limit for the score of words that most pieces have: SQLite's BM25 gives them a millionth.
+// nothing is an upper limit for the score of words that occur in most pieces: SQLite's BM25 gives them a millionth.
 const nothing = 1e-4
 
-// near is the digest of a vector, and its cosine with the question.
+// A near is the digest of a vector with its cosine to the question.
 type near struct {
 	digest string
 	cosine float32
 }
 
-// byVector ranks the n pieces nearest to v, a vector of the embedder. All vectors that it compares are of one state of the
-// index, which another process may rebuild meanwhile.
+// byVector ranks the n pieces nearest to v, a vector computed by the embedder. All vectors that it compares belong to the same
+// state of the index, even if another process rebuilds the index meanwhile.
 func (s *Store) byVector(ctx context.Context, q *Query, embedder string, v []float32, n int) ([]place, error) {
 	st, err := s.made(ctx, s.db)
 	for range 3 {
@@ -142,7 +142,7 @@ func (rebuildingError) Error() string { return "it is being rebuilt: search agai
 // Retryable returns true.
 func (rebuildingError) Retryable() bool { return true }
 
-// compare ranks the n pieces nearest to v. Codes select the candidates; their cosines are exact.
+// compare ranks the n pieces nearest to v. Candidates are selected by their codes; their cosines are exact.
 func (s *Store) compare(ctx context.Context, q *Query, st *State, v []float32, n int) ([]place, error) {
 	where, args := s.filter(q)
 	among, err := s.among(ctx, where, args)
@@ -170,7 +170,7 @@ func (s *Store) compare(ctx context.Context, q *Query, st *State, v []float32, n
 	return s.withDigests(ctx, best, where, args, n)
 }
 
-// among returns the texts of documents that match a filter; nil without a filter.
+// among returns the texts of documents that match a filter. Without a filter, it returns nil.
 func (s *Store) among(ctx context.Context, where string, args []any) (map[key]bool, error) {
 	if where == "" {
 		return nil, nil
@@ -219,7 +219,7 @@ func (s *Store) nearest(ctx context.Context, v []float32, digests []any, n int) 
 	return best, err
 }
 
-// withDigests ranks the pieces with these texts. A text may be in several files.
+// withDigests ranks the pieces that have these texts. A text may occur in several files.
 func (s *Store) withDigests(ctx context.Context, best []near, where string, args []any, n int) (ranking []place, err error) {
 	found, given := map[string][]int64{}, []any{}
 	for _, b := range best {
@@ -264,7 +264,7 @@ func (s *Store) passages(ctx context.Context, ids []int64) (map[int64]Passage, e
 	return found, s.explain(err)
 }
 
-// encode scales a vector to length 1, so that a product is a cosine, and returns it as bytes and as numbers.
+// encode scales a vector to length 1, so that dot products are cosines. It returns the vector as bytes and as numbers.
 func encode(v []float32) (data []byte, unit []float32) {
 	sum := 0.0
 	for _, x := range v {
@@ -288,8 +288,8 @@ func appendFloats(data []byte, v []float32) []byte {
 	return data
 }
 
-// dot returns the product of a vector and the bytes of another one of the same length. Four sums let the
-// processor work on them at the same time.
+// dot returns the dot product of a vector and another one of the same length, given as bytes. It uses four sums, on which the
+// processor can work at the same time.
 func dot(v []float32, data []byte) float32 {
 	var a, b, c, d float32
 	for ; len(v) >= 4 && len(data) >= 16; v, data = v[4:], data[16:] {

@@ -22,38 +22,38 @@ import (
 // for concurrent use.
 type Index struct {
 	Store *Store
-	// Embedder computes the vectors of pieces and questions. Nil ranks by words alone.
+	// Embedder computes the vectors of pieces and questions. If nil, passages are ranked only by words.
 	Embedder llm.Embedder
-	// Readers maps extensions, such as ".pdf", to readers. They override the built-in readers for Markdown and HTML.
-	// Files with other extensions are read as plain text.
+	// Readers maps file extensions, such as ".pdf", to readers. They take precedence over the built-in readers for Markdown and
+	// HTML. Files with other extensions are read as plain text.
 	Readers map[string]Reader
-	// Size is the maximum length of a piece in bytes, and Overlap how many of them the next piece may repeat, at most
+	// Size is the maximum length of a piece in bytes. Overlap is the maximum number of bytes that the next piece repeats, at most
 	// half of Size. Zero means 1,600 and 200. A negative Overlap means none.
 	Size, Overlap int
-	// Meta returns metadata of a file for Query.Where. It is called when the file is read. Nil adds none.
+	// Meta returns metadata of a file, to be used by Query.Where. It is called when the file is read. Nil adds none.
 	Meta func(name string) map[string]string
-	// Folder identifies the indexed folder. A store with documents of another folder is refused, because Pipeline would
-	// remove them. "" is not checked.
+	// Folder identifies the folder that is indexed. A store that contains documents of another folder is refused, because
+	// Pipeline would remove them. If Folder is "", this is not checked.
 	Folder string
-	// Rebuild replaces all vectors when the embedder has changed, after a test request to the new one.
+	// Rebuild replaces all vectors if the embedder has changed. The new embedder is tested with a request first.
 	Rebuild bool
-	// Rerank orders the 50 best passages of a search, or Query.K if that is more. It returns their positions in hits, best first.
-	// It may leave some out, and may set Relevance in hits. Nil keeps the order.
+	// Rerank orders the 50 best passages of a search, or the best Query.K if that is more. It returns their positions in hits,
+	// best first. It may omit some, and may set Relevance in hits. Nil keeps the order.
 	Rerank func(ctx context.Context, question string, hits []Hit) ([]int, error)
 }
 
 const (
 	maxFile   = 16 << 20  // bytes
-	maxPieces = 100_000   // per document: more than a text of that size can have
-	batchSize = 64        // texts of a request for vectors; with 1,600 bytes each about 26,000 tokens
-	batchText = 256 << 10 // maximum size of the texts in bytes, without headings: OpenAI accepts 300,000 tokens
-	splitting = "1"       // version of readers and split; changing it splits all documents again
+	maxPieces = 100_000   // maximum number of pieces per document; no text of the maximum size has more
+	batchSize = 64        // texts per request for vectors; with 1,600 bytes each, about 26,000 tokens
+	batchText = 256 << 10 // maximum total size of the texts in bytes, not counting headings: OpenAI accepts 300,000 tokens
+	splitting = "1"       // version of the readers and of split; changing it makes all documents be split again
 )
 
 func (x *Index) size() int    { return max(cmp.Or(x.Size, 1600), 64) }
 func (x *Index) overlap() int { return min(max(cmp.Or(x.Overlap, 200), 0), x.size()/2) }
 
-// name is the provider and model of the vectors.
+// name returns the provider and the model that compute the vectors.
 func (x *Index) name() string {
 	if x.Embedder == nil {
 		return ""
@@ -62,26 +62,26 @@ func (x *Index) name() string {
 	return info.Provider + "/" + info.Model
 }
 
-// address returns the digest of a document: its bytes, and the settings that shape its pieces.
+// address returns the digest of a document: of its bytes, and of the settings that affect its pieces.
 func (x *Index) address(name string, data []byte) string {
 	_, kind := x.reader(name)
 	return digest([]byte(splitting), fmt.Append(nil, x.size(), " ", x.overlap(), " ", kind), data)
 }
 
-// A Report counts what a run of Index.Pipeline did.
+// A Report contains counts of what a run of Index.Pipeline has done.
 type Report struct {
 	State
-	New     int `json:"new"`     // documents that are new
-	Changed int `json:"changed"` // documents that have changed
-	Same    int `json:"same"`    // documents that have not
-	Removed int `json:"removed"` // documents whose files were deleted
-	// Embedded counts the texts embedded in this run. Usage is their cost.
+	New     int `json:"new"`     // new documents
+	Changed int `json:"changed"` // changed documents
+	Same    int `json:"same"`    // unchanged documents
+	Removed int `json:"removed"` // documents whose files no longer exist
+	// Embedded is the number of texts embedded in this run. Usage is their cost.
 	Embedded int          `json:"embedded"`
 	Usage    budget.Usage `json:"usage,omitzero"`
 	Skipped  []Skipped    `json:"skipped,omitempty"`
 }
 
-// Skipped is a file that was left out, or a part of it that has no vector.
+// Skipped is a file that was skipped, or a part of a file that has no vector.
 type Skipped struct {
 	File string `json:"file"`
 	Why  string `json:"why"`
@@ -90,30 +90,30 @@ type Skipped struct {
 // Indexed is the type of the node that Index.Pipeline produces.
 var Indexed = dag.NewType[Report]("retrieve/indexed")
 
-// survey is the work of a run.
+// A survey is what a run has to do.
 type survey struct {
-	Files   []task    `json:"files,omitempty"` // that are new or have changed
+	Files   []task    `json:"files,omitempty"` // new and changed files
 	Same    int       `json:"same"`
 	Removed []string  `json:"removed,omitempty"`
 	Skipped []Skipped `json:"skipped,omitempty"`
 }
 
-// task is a document to read.
+// A task is a document to be read.
 type task struct {
 	File string `json:"file"`
 	New  bool   `json:"new,omitempty"`
 }
 
-// entered is a document that was read.
+// entered is a document that has been read.
 type entered struct {
 	task
-	Why string `json:"why,omitempty"` // it was left out
+	Why string `json:"why,omitempty"` // reason why the document was skipped
 }
 
-// batch has the digests of texts for one request.
+// A batch contains the digests of the texts of one request.
 type batch []string
 
-// embedded is a batch whose vectors are in the store.
+// embedded is a batch whose vectors have been stored.
 type embedded struct {
 	Texts   int          `json:"texts"`
 	Usage   budget.Usage `json:"usage,omitzero"`
@@ -130,9 +130,10 @@ var (
 )
 
 // Pipeline returns a pipeline that synchronises the store with a folder: it reads new and changed documents, embeds texts without
-// a vector, and removes deleted documents. It produces a node of type Indexed. Requests draw on the account of the run.
-// Unreadable files are skipped. So are texts that the embedder refuses; searches still find their words, and later runs try them
-// again. Any other failure ends the run, which can be resumed or started again: see the package comment.
+// a vector, and removes deleted documents. It produces a node of type Indexed. The cost of requests is charged to the account of
+// the run. Files that cannot be read are skipped. Texts that the embedder refuses are skipped, too; searches can still find their
+// words, and later runs try to embed them again. Any other failure ends the run, which can be resumed or started again; see the
+// package comment.
 func (x *Index) Pipeline(name string, files fs.FS) stone.Ashlar {
 	if x.Store == nil {
 		fault := stone.Fail("retrieve/config", "Index.Store is nil: open one with package x/retrieve/sqlite or x/retrieve/postgres")
@@ -172,8 +173,8 @@ func (x *Index) Pipeline(name string, files fs.FS) stone.Ashlar {
 	)
 }
 
-// Check returns the error with which Pipeline would refuse the store because it has vectors from another embedder, or documents
-// from another folder.
+// Check returns the error with which Pipeline would refuse the store: its vectors were computed by another embedder, or its
+// documents belong to another folder.
 func (x *Index) Check(ctx context.Context) error {
 	state, err := x.Store.State(ctx)
 	switch name := x.name(); {
@@ -220,9 +221,9 @@ func (x *Index) survey(ctx context.Context, files fs.FS) (s survey, err error) {
 	return s, x.Store.change(ctx, change{reset: reset, folder: x.Folder})
 }
 
-// probe sends the embedder one word, so that a rebuild with a broken embedder does not remove the existing vectors.
+// probe sends one word to the embedder, so that rebuilding with a broken embedder does not remove the existing vectors.
 func (x *Index) probe(ctx context.Context) error {
-	req := &llm.EmbedRequest{Texts: []string{"test"}, Query: true} // questions never wait for a batch
+	req := &llm.EmbedRequest{Texts: []string{"test"}, Query: true} // questions are never sent in batches
 	_, err := paid(ctx, "test", x.name(), llm.QuoteEmbed(ctx, x.Embedder, req), func(ctx context.Context) (done embedded, err error) {
 		got, err := x.Embedder.Embed(ctx, req)
 		if err == nil {
@@ -233,13 +234,13 @@ func (x *Index) probe(ctx context.Context) error {
 	return err
 }
 
-// walk is a walk through a folder.
+// A walk is one walk through a folder.
 type walk struct {
 	*Index
 	files fs.FS
 	*survey
 	known map[string]string
-	gone  map[string]bool // documents that were not met yet
+	gone  map[string]bool // documents that have not been encountered yet
 }
 
 func (w *walk) visit(name string, e fs.DirEntry, err error) error {
@@ -249,7 +250,7 @@ func (w *walk) visit(name string, e fs.DirEntry, err error) error {
 		return err
 	case err != nil && !hidden:
 		w.skip(name, err)
-		for doc := range w.gone { // the files below it may still exist
+		for doc := range w.gone { // a folder that cannot be read may still contain its files
 			if strings.HasPrefix(doc, name+"/") {
 				delete(w.gone, doc)
 			}
@@ -266,7 +267,7 @@ func (w *walk) visit(name string, e fs.DirEntry, err error) error {
 	return nil
 }
 
-// skip leaves a file out. A file that cannot be read now keeps its pieces in the index.
+// skip records a file as skipped. A file that currently cannot be read keeps its pieces in the index.
 func (w *walk) skip(name string, err error) {
 	w.Skipped = append(w.Skipped, Skipped{clean(name), why(err)})
 	if errors.As(err, new(*fs.PathError)) {
@@ -297,7 +298,7 @@ var (
 	errPieces = fmt.Errorf("more than %d pieces: split the file", maxPieces)
 )
 
-// why returns an error without the path.
+// why returns the text of an error without the path.
 func why(err error) string {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err
@@ -318,7 +319,7 @@ func read(files fs.FS, name string) ([]byte, error) {
 	return data, err
 }
 
-// batches removes deleted documents, and groups the texts without a vector into requests.
+// batches removes deleted documents and groups the texts that have no vector into requests.
 func (x *Index) batches(ctx context.Context, s survey, _ []entered) (all []batch, err error) {
 	if err := x.Store.change(ctx, change{remove: s.Removed}); err != nil || x.Embedder == nil {
 		return []batch{}, err
@@ -331,7 +332,7 @@ func (x *Index) batches(ctx context.Context, s survey, _ []entered) (all []batch
 	return all, err
 }
 
-// report removes unused vectors and counts what was done.
+// report removes vectors that are no longer used, and returns the counts.
 func (x *Index) report(ctx context.Context, s survey, docs []entered, made []embedded) (r Report, err error) {
 	if err := x.Store.change(ctx, change{sweep: true}); err != nil {
 		return r, err

@@ -11,17 +11,18 @@ import (
 // ErrNone matches the error of Open for an index that does not exist.
 var ErrNone = errors.New("no index")
 
-// An Opener opens the index at an address. If there is none, it creates the index, or returns an error that matches ErrNone.
+// An Opener opens the index at an address. If the index does not exist, the opener creates it if make is set; otherwise it
+// returns an error that matches ErrNone.
 type Opener func(ctx context.Context, address string, make bool) (*Store, error)
 
 var openers = map[string]Opener{}
 
-// Register makes a kind of index known to Open, by the scheme of its addresses; "" is the scheme of files. Packages
-// with stores call it from init.
+// Register registers an Opener for addresses with a scheme; "" is the scheme of files. Packages that implement a store call it
+// from init.
 func Register(scheme string, o Opener) { openers[scheme] = o }
 
-// Open opens the index in a file, or at an address such as "postgres://stone@db.example.com/docs". The program must
-// import the package of its kind: x/retrieve/sqlite for files, or x/retrieve/postgres.
+// Open opens the index in a file, or at an address such as "postgres://stone@db.example.com/docs". The program must import the
+// package that implements the store: x/retrieve/sqlite for files, or x/retrieve/postgres.
 func Open(ctx context.Context, address string, make bool) (*Store, error) {
 	scheme, kind := "", "sqlite"
 	if redact.IsDatabase(address) {
@@ -34,8 +35,8 @@ func Open(ctx context.Context, address string, make bool) (*Store, error) {
 	return o(ctx, address, make)
 }
 
-// Claim keeps other processes from building the index, which would pay for the same vectors, until release is called.
-// The error says that another process builds it.
+// Claim keeps other processes from building the index until release is called; otherwise they would pay for the same vectors. It
+// returns an error if another process is building the index.
 func (s *Store) Claim(ctx context.Context) (release func() error, err error) {
 	if s.dialect.Claim == nil {
 		return func() error { return nil }, nil

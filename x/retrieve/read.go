@@ -17,12 +17,12 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// readers are the readers of this package, by the extensions of files. All other files are plain text.
+// readers maps file extensions to the readers of this package. Files with other extensions are plain text.
 var readers = map[string]Reader{
 	".md": Markdown, ".markdown": Markdown, ".html": HTML, ".htm": HTML, ".xhtml": HTML,
 }
 
-// reader returns the reader of a file, and the type of its document.
+// reader returns the reader for a file, and the document's type.
 func (x *Index) reader(name string) (Reader, string) {
 	ext := strings.ToLower(path.Ext(name))
 	if r := x.Readers[ext]; r != nil {
@@ -38,13 +38,13 @@ func (x *Index) reader(name string) (Reader, string) {
 	}
 }
 
-// known are the extensions of formats that need their own reader.
+// known maps the extensions of formats that need a reader of their own to its package.
 var known = map[string]string{".pdf": "x/retrieve/pdf"}
 
-// errBinary is the reason why a file is left out.
+// errBinary is the reason why a binary file is skipped.
 var errBinary = errors.New("binary or not UTF-8")
 
-// unreadable returns why a file cannot be read, or nil.
+// unreadable returns the reason why a file cannot be read, or nil.
 func (x *Index) unreadable(name string, data []byte) error {
 	ext := strings.ToLower(path.Ext(name))
 	switch {
@@ -84,7 +84,7 @@ func (x *Index) document(name string, data []byte) (d document, err error) {
 	for i := range blocks {
 		blocks[i].Text = clean(blocks[i].Text)
 	}
-	blocks = slices.DeleteFunc(blocks, func(b Block) bool { return b.Level == 0 && strings.TrimSpace(b.Text) == "" }) // no embedder takes them
+	blocks = slices.DeleteFunc(blocks, func(b Block) bool { return b.Level == 0 && strings.TrimSpace(b.Text) == "" }) // embedders do not accept empty texts
 	d = document{name: name, digest: x.address(name, data), meta: cleaned}
 	pieces := split(blocks, x.size(), x.overlap())
 	if len(pieces) > maxPieces {
@@ -112,12 +112,12 @@ func safely(read Reader, data []byte) (blocks []Block, meta map[string]string, e
 	return blocks, meta, err
 }
 
-// Text reads plain text: paragraphs between blank lines.
+// Text reads plain text, in which blank lines separate paragraphs.
 func Text(data []byte) ([]Block, map[string]string, error) {
 	return paragraphs(lines(data), 1), nil, nil
 }
 
-// lines returns the lines of a text, without a byte order mark and carriage returns.
+// lines returns the lines of a text, without a byte order mark or carriage returns.
 func lines(data []byte) []string {
 	text := strings.TrimPrefix(string(data), "\ufeff")
 	all := strings.Split(text, "\n")
@@ -127,7 +127,7 @@ func lines(data []byte) []string {
 	return all
 }
 
-// paragraphs returns the blocks between blank lines. The first line has the number from.
+// paragraphs returns the blocks between blank lines. From is the number of the first line.
 func paragraphs(all []string, from int) (blocks []Block) {
 	start := -1
 	for i := 0; i <= len(all); i++ {
@@ -145,19 +145,19 @@ func paragraphs(all []string, from int) (blocks []Block) {
 var (
 	heading   = regexp.MustCompile(`^ {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$`)
 	underline = regexp.MustCompile(`^ {0,3}(=+|-+)[ \t]*$`)
-	item      = regexp.MustCompile(`^ {0,3}(>|([-+*]|\d{1,9}[.)])[ \t])`) // of a quotation or list
+	item      = regexp.MustCompile(`^ {0,3}(>|([-+*]|\d{1,9}[.)])[ \t])`) // start of a quotation or a list item
 	fence     = regexp.MustCompile("^ {0,3}(?:(`{3,})[^`]*|(~{3,}).*)$")  // CommonMark 4.5
 )
 
-// Markdown reads Markdown: headings, paragraphs, and blocks of code between fences, which are kept whole. The first
-// heading is the title of the document.
+// Markdown reads Markdown: headings, paragraphs and fenced code blocks, which are not split. The first heading is the title of
+// the document.
 func Markdown(data []byte) (blocks []Block, meta map[string]string, err error) {
 	all := lines(data)
-	start := 0 // of the lines that are not in a block
+	start := 0 // first of the lines that are not in a block yet
 	flush := func(end int) {
 		blocks = append(blocks, paragraphs(all[start:end], start+1)...)
 	}
-	if len(all) > 0 && strings.TrimRight(all[0], " \t") == "---" { // metadata in YAML, which has no sections
+	if len(all) > 0 && strings.TrimRight(all[0], " \t") == "---" { // YAML metadata, which has no sections
 		end := slices.IndexFunc(all[1:], func(line string) bool {
 			line = strings.TrimRight(line, " \t")
 			return line == "---" || line == "..."
@@ -202,8 +202,8 @@ func Markdown(data []byte) (blocks []Block, meta map[string]string, err error) {
 	return blocks, nil, nil
 }
 
-// underlines reports whether a line of marks below the lines turns the last one into a heading. Below a list or a quotation it is
-// a rule.
+// underlines reports whether a line of marks below these lines turns the last one into a heading. Below a list or a quotation,
+// such a line is a rule.
 func underlines(above []string) bool {
 	first := len(above)
 	for first > 0 && strings.TrimSpace(above[first-1]) != "" {
@@ -212,13 +212,13 @@ func underlines(above []string) bool {
 	return first < len(above) && !slices.ContainsFunc(above[first:], item.MatchString)
 }
 
-// closes reports whether a line ends a block of code: a fence of the same mark, at least as long, with nothing after it.
+// closes reports whether a line ends a code block: a fence of the same character, at least as long, with nothing after it.
 func closes(line, open string) bool {
 	inner := strings.TrimLeft(line, " ")
 	return len(line)-len(inner) <= 3 && strings.HasPrefix(inner, open) && strings.Trim(inner, open[:1]+" \t") == ""
 }
 
-// hidden are elements whose text is not shown. inline ones do not end a paragraph.
+// hidden contains the elements whose text is not shown, inline the elements that do not end a paragraph.
 var (
 	hidden = []atom.Atom{atom.Script, atom.Style, atom.Noscript, atom.Template, atom.Svg, atom.Title}
 	inline = []atom.Atom{atom.A, atom.Abbr, atom.B, atom.Bdi, atom.Bdo, atom.Cite, atom.Code, atom.Data, atom.Del, atom.Dfn, atom.Em, atom.Font, atom.I,
@@ -226,7 +226,7 @@ var (
 		atom.Tt, atom.U, atom.Var, atom.Wbr}
 )
 
-// HTML reads HTML: headings, and the text of other elements. Scripts and styles are left out.
+// HTML reads HTML: headings, and the text of other elements. Scripts and styles are omitted.
 func HTML(data []byte) (blocks []Block, meta map[string]string, err error) {
 	p := htmlPage{line: 1, meta: map[string]string{}}
 	for z := html.NewTokenizer(bytes.NewReader(data)); ; {
@@ -237,23 +237,23 @@ func HTML(data []byte) (blocks []Block, meta map[string]string, err error) {
 			}
 			return p.blocks, p.meta, nil
 		}
-		rows := bytes.Count(z.Raw(), []byte("\n")) // before Token, which changes it
+		rows := bytes.Count(z.Raw(), []byte("\n")) // this precedes Token, which changes the text
 		p.last = p.line + rows
 		p.token(kind, z.Token())
 		p.line = p.last
 	}
 }
 
-// htmlPage is a page that is read.
+// An htmlPage is a page that is being read.
 type htmlPage struct {
 	blocks []Block
 	meta   map[string]string
-	line   int // at which the token begins
-	last   int // at which it ends; the text of a token may have more lines, as entities
+	line   int // line on which the token begins
+	last   int // line on which the token ends; entities may add lines to the token's text
 	text   strings.Builder
-	block  Block     // that is open
-	hiding atom.Atom // the hidden element
-	depth  int       // of elements of that name
+	block  Block     // block that is open
+	hiding atom.Atom // hidden element that is open
+	depth  int       // number of open elements with the name of the hidden one
 	pre    int
 }
 
@@ -288,7 +288,7 @@ func (p *htmlPage) token(kind html.TokenType, t html.Token) {
 	}
 }
 
-// tag begins or ends a block.
+// tag starts or ends a block.
 func (p *htmlPage) tag(kind html.TokenType, name string, a atom.Atom) {
 	switch {
 	case slices.Contains(inline, a):

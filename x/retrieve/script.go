@@ -8,17 +8,17 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// unspaced are scripts whose words have no spaces between them, or, as in Korean, endings without one.
+// unspaced contains the scripts that do not separate words by spaces or, as Korean, do not separate endings from words.
 var unspaced = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar}
 
-// isUnspaced reports whether a letter belongs to such a script. The long vowel of Katakana has no script of its own.
+// isUnspaced reports whether a letter belongs to such a script. The prolonged sound mark of Katakana belongs to no script.
 func isUnspaced(r rune) bool { return r > 0x0dff && (r == 'ー' || unicode.In(r, unspaced...)) }
 
-// indexable returns a text whose words a store can find. It is in lower case, because some database locales cannot convert case.
-// Each pair of neighbouring letters of an unspaced script becomes a word, so that a question of two letters or more finds them
-// wherever a word begins. Such words are written with the numbers of their letters, because databases separate marks and letters
-// differently, depending on version and locale. The first letter of a Korean word is a word too, as the nouns of one syllable
-// have endings.
+// indexable returns a text in a form whose words a store can find. The text is in lower case, because some database locales
+// cannot convert case. Each pair of neighbouring letters of an unspaced script becomes a word, so that a question of at least two
+// letters finds them wherever a word begins. Such words are written with the code points of their letters, because databases
+// separate marks and letters differently, depending on version and locale. The first letter of a Korean word also becomes a word,
+// because nouns of one syllable have endings.
 func indexable(text string) string { return pairs(strings.ToLower(text), true) }
 
 func pairs(text string, korean bool) string {

@@ -21,12 +21,12 @@ type Query struct {
 	Text string `json:"text"`
 	// K is the maximum number of passages: 1 to 100; 0 means 10.
 	K int `json:"k,omitempty"`
-	// Where selects documents whose metadata has all of these values. Each has a "type": "text", "markdown", "html" or
-	// the extension of its reader; and a "title" if there is one.
+	// Where selects documents whose metadata contains all of these values. Each document has a "type": "text", "markdown", "html"
+	// or the extension of its reader; and a "title" if it has one.
 	Where map[string]string `json:"where,omitempty"`
-	// Under selects the documents below a folder, or one document.
+	// Under selects the documents below a folder, or a single document.
 	Under string `json:"under,omitempty"`
-	// Words ranks by words alone, which costs nothing.
+	// Words ranks only by words, which costs nothing.
 	Words bool `json:"words,omitempty"`
 }
 
@@ -39,7 +39,7 @@ func (q *Query) Check() error {
 		return fmt.Errorf("a question of %d bytes: want at most 8 KiB", len(q.Text))
 	case q.K < 0 || q.K > 100:
 		return fmt.Errorf("%d passages: want 1 to 100", q.K)
-	case len(q.Where) > 32: // each is a condition of the statement
+	case len(q.Where) > 32: // each value adds a condition to the statement
 		return fmt.Errorf("where has %d names: want at most 32", len(q.Where))
 	case len(q.Under) > 4<<10:
 		return fmt.Errorf("under has %d bytes: want at most 4 KiB", len(q.Under))
@@ -52,7 +52,7 @@ func (q *Query) Check() error {
 	return nil
 }
 
-// folderOf returns a folder in the form used in document names; "" means the whole index.
+// folderOf returns a folder in the form that document names have; "" means the whole index.
 func folderOf(under string) string {
 	if under = path.Join(".", under); under == "." {
 		return ""
@@ -67,12 +67,12 @@ type Hit struct {
 	Passage
 	// Score is the sum of 1/(60+rank) over the ranks by words and by vectors.
 	Score float64 `json:"score"`
-	// WordRank and VectorRank count from 1. Zero means not found by words, or by vectors.
+	// WordRank and VectorRank are the ranks by words and by vectors, counted from 1. Zero means not found.
 	WordRank   int `json:"word-rank,omitempty"`
 	VectorRank int `json:"vector-rank,omitempty"`
-	// FusedRank is the rank by Score, from 1, of a passage that Index.Rerank has placed.
+	// FusedRank is the rank by Score, counted from 1, of a passage that Index.Rerank has reordered.
 	FusedRank int `json:"fused-rank,omitempty"`
-	// Relevance is the score that Index.Rerank gave it, if any.
+	// Relevance is the score that Index.Rerank has given to the passage, if any.
 	Relevance *float64 `json:"relevance,omitempty"`
 }
 
@@ -81,7 +81,7 @@ type Answer struct {
 	Hits []Hit `json:"hits"`
 	// By names the rankings: "words", or "words and vectors".
 	By    string       `json:"by"`
-	Usage budget.Usage `json:"usage,omitzero"` // of embedding the question
+	Usage budget.Usage `json:"usage,omitzero"` // cost of embedding the question
 }
 
 const (
@@ -89,8 +89,8 @@ const (
 	byBoth  = "words and vectors"
 )
 
-// Search answers a question. Within a run, the account of the run pays for the question's vector, and the hits are
-// recorded as a step, which a resumed run replays.
+// Search answers a question. Within a run, the question's vector is charged to the account of the run, and the hits are recorded
+// as a step, which a resumed run replays.
 func (x *Index) Search(ctx context.Context, q Query) (Answer, error) {
 	a, err := paid(ctx, "search", q, x.Quote(ctx, q), func(ctx context.Context) (Answer, error) { return x.find(ctx, q) },
 		func(a Answer) budget.Usage { return a.Usage })
@@ -100,7 +100,7 @@ func (x *Index) Search(ctx context.Context, q Query) (Answer, error) {
 	return a, x.rerank(ctx, &q, &a)
 }
 
-// paid does work as a recorded step, for which the run's account pays. Outside a run it only does the work.
+// paid does work as a recorded step that is charged to the run's account. Outside a run, it only does the work.
 func paid[A, T any](ctx context.Context, name string, in A, quote budget.Quote, work func(context.Context) (T, error), cost func(T) budget.Usage) (v T, err error) {
 	if stone.In(ctx).Path() == "" {
 		return work(ctx)
@@ -124,7 +124,7 @@ func paid[A, T any](ctx context.Context, name string, in A, quote budget.Quote, 
 	return v, err
 }
 
-// Effects returns the effects of searches within a query: reading the store, and calling the embedder.
+// Effects returns the effects that searches within a query have: reading the store, and calling the embedder.
 func (x *Index) Effects(q Query) []string {
 	remote := x.Store != nil && x.Store.dialect.Remote
 	asks := x.Embedder != nil && !q.Words && x.Embedder.Info().Mode != llm.Mock
@@ -137,7 +137,7 @@ func (x *Index) Effects(q Query) []string {
 	return []string{effect.FSRead}
 }
 
-// Quote estimates the cost of a Lookup.
+// Quote returns an estimate of the cost of a Lookup.
 func (x *Index) Quote(ctx context.Context, q Query) budget.Quote {
 	if x.Embedder == nil || q.Words {
 		return budget.Quote{}
@@ -145,8 +145,8 @@ func (x *Index) Quote(ctx context.Context, q Query) budget.Quote {
 	return llm.QuoteEmbed(ctx, x.Embedder, &llm.EmbedRequest{Texts: []string{q.Text}, Query: true})
 }
 
-// Lookup is Search for callers that pay and record themselves, as the applicator does for a capability. The answer or the error
-// contains the cost.
+// Lookup is like Search, for callers that charge and record the search themselves, as the applicator does for a capability. The
+// answer or the error contains the cost.
 func (x *Index) Lookup(ctx context.Context, q Query) (Answer, error) {
 	a, err := x.find(ctx, q)
 	if err != nil {
@@ -160,7 +160,7 @@ func (x *Index) find(ctx context.Context, q Query) (a Answer, err error) {
 	if err := q.Check(); err != nil {
 		return a, err
 	}
-	n := max(5*q.most(), 50) // candidates of each ranking
+	n := max(5*q.most(), 50) // number of candidates in each ranking
 	words, strong, err := x.Store.byWords(ctx, &q, n)
 	if err != nil {
 		return a, err
@@ -169,7 +169,7 @@ func (x *Index) find(ctx context.Context, q Query) (a Answer, err error) {
 	if err != nil {
 		return a, budget.Costly(err, a.Usage)
 	}
-	if len(vectors) > 0 { // a passage low in both rankings must not beat the best of one
+	if len(vectors) > 0 { // a passage that is low in both rankings must not beat the best of one ranking
 		words = words[:strong]
 	}
 	if err := x.fuse(ctx, &q, words, vectors, &a); err != nil {
@@ -178,7 +178,7 @@ func (x *Index) find(ctx context.Context, q Query) (a Answer, err error) {
 	return a, nil
 }
 
-// nearest ranks by the vector of the question, if the index has vectors.
+// nearest ranks by the question's vector, if the index has vectors.
 func (x *Index) nearest(ctx context.Context, q *Query, n int, a *Answer) ([]place, error) {
 	a.By = byWords
 	if x.Embedder == nil || q.Words {
@@ -204,10 +204,10 @@ func (x *Index) nearest(ctx context.Context, q *Query, n int, a *Answer) ([]plac
 	return x.Store.byVector(ctx, q, st.Embedder, got.Vectors[0], n)
 }
 
-// rrf is the constant of reciprocal rank fusion that its authors propose.
+// rrf is the constant that the authors of reciprocal rank fusion propose.
 const rrf = 60
 
-// fuse joins two rankings.
+// fuse combines two rankings.
 func (x *Index) fuse(ctx context.Context, q *Query, words, vectors []place, a *Answer) error {
 	ranked := map[int64]*Hit{}
 	var ids []int64
@@ -226,7 +226,7 @@ func (x *Index) fuse(ctx context.Context, q *Query, words, vectors []place, a *A
 			}
 		}
 	}
-	slices.SortFunc(ids, func(i, j int64) int { // of equal ones, the ranking by words comes first
+	slices.SortFunc(ids, func(i, j int64) int { // if scores are equal, the ranking by words decides
 		a, b := ranked[i], ranked[j]
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(min(b.WordRank, 1), min(a.WordRank, 1)), cmp.Compare(i, j))
 	})
@@ -241,7 +241,7 @@ func (x *Index) fuse(ctx context.Context, q *Query, words, vectors []place, a *A
 	}
 	a.Hits = []Hit{}
 	for _, id := range ids {
-		if p, ok := found[id]; ok { // it may just have been removed
+		if p, ok := found[id]; ok { // the passage may just have been removed
 			h := ranked[id]
 			h.Passage = p
 			a.Hits = append(a.Hits, *h)
@@ -250,7 +250,7 @@ func (x *Index) fuse(ctx context.Context, q *Query, words, vectors []place, a *A
 	return nil
 }
 
-// rerank reorders the candidates and keeps as many as the query wants.
+// rerank reorders the candidates and keeps as many as the query requests.
 func (x *Index) rerank(ctx context.Context, q *Query, a *Answer) error {
 	if x.Rerank == nil || len(a.Hits) == 0 {
 		return nil
@@ -275,11 +275,11 @@ func (x *Index) rerank(ctx context.Context, q *Query, a *Answer) error {
 	return nil
 }
 
-// nowhere is a folder that no document is in.
+// nowhere is a folder that contains no document.
 const nowhere = ".."
 
-// Within restricts q to base: K of base is the default and the maximum, its Where is added, its Under confines q.Under,
-// and its Words disables vectors. A q whose Where contradicts the Where of base finds nothing.
+// Within returns q restricted by base. K of base is the default and the maximum of q.K, Where of base is added, q.Under is
+// confined to Under of base, and Words of base disables vectors. If Where of q contradicts Where of base, nothing is found.
 func (q Query) Within(base Query) Query {
 	if base.K > 0 {
 		q.K = min(cmp.Or(max(q.K, 0), base.K), base.K)

@@ -11,7 +11,7 @@ import (
 // A unit is a part of a block that is never split, unless it is longer than a piece.
 type unit struct {
 	text     string
-	sep      string // between it and the unit before
+	sep      string // separator between this unit and the one before
 	from, to int
 	page     int
 }
@@ -19,12 +19,13 @@ type unit struct {
 // maxLevel is the deepest level of a heading.
 const maxLevel = 6
 
-// split joins the blocks of each section into pieces of at most size bytes. A piece repeats the last units of the
-// previous piece, up to overlap bytes, if both are in the same section and page. It ends when there are more than maxPieces.
+// split joins the blocks of each section into pieces of at most size bytes. A piece repeats the last units of the previous piece,
+// up to overlap bytes, if both pieces are in the same section and on the same page. Splitting ends when there are more than
+// maxPieces.
 func split(blocks []Block, size, overlap int) (pieces []Passage) {
 	var path [maxLevel]string
 	var units []unit
-	var alone *Block // a heading that has no text yet
+	var alone *Block // a heading below which there is no text yet
 	flush := func(level int) {
 		if alone != nil && level <= alone.Level {
 			text := Block{Text: short(alone.Text), From: alone.From, To: alone.To, Page: alone.Page}
@@ -69,18 +70,18 @@ func short(heading string) string {
 	return heading[:n] + "…"
 }
 
-// headings joins the headings above a piece.
+// headings returns the joined headings above a piece.
 func headings(path []string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(path), func(h string) bool { return h == "" }), " > ")
 }
 
-// unitsOf returns a block as one unit, or if it is too long its lines, or the sentences or words of a line.
+// unitsOf returns a block as one unit. If the block is too long, it returns its lines, or the sentences or words of a line.
 func unitsOf(b Block, size int) (units []unit) {
 	if len(b.Text) <= size {
 		return []unit{{b.Text, "\n\n", b.From, b.To, b.Page}}
 	}
 	sep, rows := "\n\n", strings.Split(b.Text, "\n")
-	numbered := b.From > 0 && b.To-b.From == len(rows)-1 // one line of the file for each of the block
+	numbered := b.From > 0 && b.To-b.From == len(rows)-1 // each line of the block is one line of the file
 	for i, row := range rows {
 		from, to := b.From, b.To
 		if numbered {
@@ -90,7 +91,7 @@ func unitsOf(b Block, size int) (units []unit) {
 			n := cut(row, size)
 			if text := strings.TrimRight(row[:n], " \t"); text != "" {
 				units = append(units, unit{text, sep, from, to, b.Page})
-				if sep = " "; len(text) == n { // within a word
+				if sep = " "; len(text) == n { // cut within a word
 					sep = ""
 				}
 			}
@@ -101,8 +102,8 @@ func unitsOf(b Block, size int) (units []unit) {
 	return units
 }
 
-// cut returns the length of the next unit of a line. A line longer than size is cut within a quarter of size, after a
-// sentence, else after a word, else after a character.
+// cut returns the length of the next unit of a line. If the line is longer than size, the unit is at most a quarter of size long,
+// and ends after a sentence, or else after a word, or else after a character.
 func cut(row string, size int) int {
 	if len(row) <= size {
 		return len(row)
@@ -124,7 +125,7 @@ func cut(row string, size int) int {
 	return cmp.Or(sentence, word, char)
 }
 
-// pack joins units to pieces.
+// pack joins units into pieces.
 func pack(units []unit, heading string, size, overlap int) (pieces []Passage) {
 	for i := 0; i < len(units); {
 		p, length := Passage{Heading: heading, Page: units[i].page}, 0
@@ -153,7 +154,7 @@ func pack(units []unit, heading string, size, overlap int) (pieces []Passage) {
 	return pieces
 }
 
-// back returns how many of the last units fit into overlap and room, in bytes.
+// back returns how many of the last units fit into overlap and into room, both in bytes.
 func back(units []unit, overlap, room int) (n int) {
 	left := min(overlap, room)
 	for n < len(units) {

@@ -13,16 +13,16 @@ type State struct {
 	Pieces    int `json:"pieces"`
 	// Bare is the number of texts without a vector.
 	Bare int `json:"bare"`
-	// Embedder is the provider and model of the vectors, "" if there are none; Dimensions is their length.
+	// Embedder is the provider and model that computed the vectors, or "" if there are none. Dimensions is the vectors' length.
 	Embedder   string `json:"embedder,omitempty"`
 	Dimensions int    `json:"dimensions,omitempty"`
 	Folder     string `json:"folder,omitempty"` // see Index.Folder
 
-	version string // changes with the vectors
-	about   string // the centre of the codes, as base64 of its bytes
+	version string // changes whenever the vectors change
+	about   string // centre of the codes, as base64
 }
 
-// State returns what the store contains.
+// State returns a description of what the store contains.
 func (s *Store) State(ctx context.Context) (st State, err error) {
 	row := s.db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM pieces),
 		(SELECT count(DISTINCT p.digest) FROM pieces p WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.digest = p.digest))`)
@@ -38,7 +38,7 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// made returns the facts stored about an index.
+// made returns the facts that are stored about an index.
 func (s *Store) made(ctx context.Context, q querier) (st State, err error) {
 	rows, err := q.QueryContext(ctx, `SELECT name, value FROM about`)
 	if err != nil {
@@ -74,7 +74,7 @@ type EmbedderError struct {
 	Built, Asked string
 }
 
-// Error says what to do.
+// Error returns what is wrong and what to do.
 func (e *EmbedderError) Error() string {
 	return fmt.Sprintf("the index has vectors of %s, and the embedder is %s: vectors of two models cannot be compared; use the embedder of the index, or rebuild the vectors", e.Built, e.Asked)
 }
@@ -82,7 +82,7 @@ func (e *EmbedderError) Error() string {
 // FailureKind returns "retrieve/embedder".
 func (e *EmbedderError) FailureKind() string { return "retrieve/embedder" }
 
-// folderError reports an index of another folder.
+// folderError reports that the index belongs to another folder.
 type folderError struct{ built, asked string }
 
 func (e *folderError) Error() string {

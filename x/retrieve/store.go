@@ -14,8 +14,8 @@ import (
 	"sync"
 )
 
-// A Store keeps documents, their pieces and the pieces' vectors. Packages x/retrieve/sqlite and x/retrieve/postgres open one. It
-// is safe for concurrent use, also by several processes. Close it after use.
+// A Store contains documents, their pieces and the pieces' vectors. Packages x/retrieve/sqlite and x/retrieve/postgres open
+// stores. A Store is safe for concurrent use, even by several processes. Close it after use.
 type Store struct {
 	db      *sql.DB
 	dialect Dialect
@@ -29,38 +29,39 @@ type Store struct {
 // A Dialect describes a database to NewStore, for packages that open a Store. Queries write parameters as ?.
 type Dialect struct {
 	Name string // for errors
-	// Schema creates the tables about, documents, pieces, vectors and blocks, unless they exist. Nil means that they exist.
+	// Schema creates the tables about, documents, pieces, vectors and blocks, unless they exist. Nil means that the tables exist.
 	Schema []string
-	// Numbered means that parameters are written as $1.
+	// Numbered means that the database requires parameters in the form $1.
 	Numbered bool
-	// Lock makes a transaction wait for others that change the store.
+	// Lock is a statement that makes a transaction wait for other transactions that change the store.
 	Lock string
-	// PutWords adds the words of a piece. Its parameters are the id, and heading and text with words that the database can
-	// tell apart.
+	// PutWords adds the words of a piece. Its parameters are the id, and the heading and the text in a form whose words the
+	// database can distinguish.
 	PutWords string
 	// Remote means that the database is reached over the network.
 	Remote bool
-	// Claim implements Store.Claim. Ours reports whether the index was claimed. Nil claims nothing.
+	// Claim implements Store.Claim. Ours reports whether the claim succeeded. If nil, nothing is claimed.
 	Claim func(ctx context.Context, db *sql.DB) (release func() error, ours bool, err error)
-	// Words selects ids and scores of pieces that match a text, best first. %s stands for Among, or nothing. Its parameters
-	// are the text, for each %s the parameters of the conditions, and the number of rows.
+	// Words selects the ids and scores of pieces that match a text, best first. Each %s is replaced by Among, or by nothing. The
+	// parameters are the text, for each %s the parameters of its conditions, and the number of rows.
 	Words string
-	// Among is the condition, preceded by AND, that a piece is of a document d. %s stands for conditions on d, each preceded by AND.
+	// Among is a condition, preceded by AND, that a piece belongs to a document d. Its %s is replaced by conditions on d, each
+	// preceded by AND.
 	Among string
-	// Meta is the condition that d.meta, a JSON object, has a value. Its parameters are the key and the value.
+	// Meta is a condition that d.meta, a JSON object, contains a value. Its parameters are the key and the value.
 	Meta string
-	// Choose returns texts for Words that match any of the words, which consist of letters, digits and marks. Each may leave out
-	// pieces: those with scores up to least, or those that are too many to be ranked. The first one that finds n pieces with
-	// scores of least or more is used, or else the last.
+	// Choose returns texts for Words that match any of the words. Words consist of letters, digits and marks. A text may leave
+	// out pieces: pieces with scores up to least, or pieces that are too many to be ranked. The first text that finds n pieces
+	// with scores of at least least is used, or else the last text.
 	Choose func(ctx context.Context, db *sql.DB, words []string, n int) (texts []string, least float64, err error)
 }
 
-// mostConnections limits the database connections of concurrent searches, and with SQLite their memory.
+// mostConnections is the maximum number of database connections of concurrent searches. With SQLite, it also limits their memory.
 const mostConnections = 16
 
-// NewStore returns a Store over a database, and creates missing tables. Close closes db.
+// NewStore returns a Store that uses a database, and creates missing tables. Close closes db.
 func NewStore(ctx context.Context, db *sql.DB, d Dialect) (*Store, error) {
-	db.SetMaxOpenConns(mostConnections) // no operation holds one while it waits for another
+	db.SetMaxOpenConns(mostConnections) // no operation waits for a second connection while it holds one
 	s := &Store{db: db, dialect: d, codes: codes{room: mostCodes, turn: make(chan struct{}, 1)}}
 	if len(d.Schema) == 0 {
 		return s, nil
@@ -101,8 +102,8 @@ func (s *Store) documents(ctx context.Context) (map[string]string, error) {
 	return all, s.explain(err)
 }
 
-// bare returns the sorted digests of texts without a vector. Given some digests, it considers only those and returns their
-// texts, too.
+// bare returns the sorted digests of texts that have no vector. If among is given, only these digests are considered, and their
+// texts are returned, too.
 func (s *Store) bare(ctx context.Context, among []string) (digests, texts []string, err error) {
 	query := `SELECT DISTINCT p.digest, '', '' FROM pieces p`
 	if among != nil {
@@ -125,12 +126,12 @@ func (s *Store) bare(ctx context.Context, among []string) (digests, texts []stri
 // change is an idempotent change of a store.
 type change struct {
 	reset    bool       // first remove all vectors
-	folder   string     // "" leaves it as it is
-	put      []document // replaces documents of these names
-	remove   []string   // names of documents
+	folder   string     // "" means that the folder does not change
+	put      []document // documents to add; they replace documents of the same names
+	remove   []string   // names of documents to remove
 	embedder string
-	vectors  map[string][]float32 // by the digests of their texts
-	sweep    bool                 // at last remove vectors without a piece
+	vectors  map[string][]float32 // vectors to add, by the digests of their texts
+	sweep    bool                 // finally, remove vectors without a piece
 }
 
 type waiting struct {
@@ -138,7 +139,7 @@ type waiting struct {
 	done chan error
 }
 
-// change makes a change durable. Concurrent changes share a transaction, because each transaction costs a write to disk.
+// change makes a change durable. Concurrent changes share a transaction, because each transaction requires a write to disk.
 func (s *Store) change(ctx context.Context, c change) error {
 	w := &waiting{c, make(chan error, 1)}
 	s.mu.Lock()
@@ -157,7 +158,7 @@ func (s *Store) change(ctx context.Context, c change) error {
 }
 
 func (s *Store) drain() {
-	ctx := context.Background() // a change that nobody is waiting for any more does no harm
+	ctx := context.Background() // a change for which nobody is waiting any more does no harm
 	for {
 		s.mu.Lock()
 		all := s.queue
@@ -168,7 +169,7 @@ func (s *Store) drain() {
 		}
 		err := s.apply(ctx, all)
 		for _, w := range all {
-			if errors.As(err, new(*EmbedderError)) { // of one of them
+			if errors.As(err, new(*EmbedderError)) { // one of the changes caused the error
 				w.done <- s.apply(ctx, []*waiting{w})
 			} else {
 				w.done <- err
@@ -193,7 +194,7 @@ func (s *Store) transact(ctx context.Context, work func(*sql.Tx) error) error {
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() // which does nothing after Commit
+	defer tx.Rollback() // does nothing after Commit
 	if s.dialect.Lock != "" {
 		if _, err := tx.ExecContext(ctx, s.dialect.Lock); err != nil {
 			return err
@@ -205,7 +206,7 @@ func (s *Store) transact(ctx context.Context, work func(*sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// note keeps a fact about the index.
+// note stores a fact about the index.
 const note = `INSERT INTO about (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value`
 
 func (s *Store) write(ctx context.Context, tx *sql.Tx, c *change) (err error) {
@@ -361,7 +362,7 @@ func (s *Store) sweep(ctx context.Context, tx *sql.Tx) (changed bool, err error)
 	return len(gone) > 0, s.compact(ctx, tx, gone)
 }
 
-// bind writes the parameters of a query in the database's notation.
+// bind converts the parameters of a query to the database's notation.
 func (s *Store) bind(query string) string {
 	if !s.dialect.Numbered {
 		return query

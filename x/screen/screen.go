@@ -1,5 +1,5 @@
-// Package screen provides the command's screen: with its part, cli.Main shows the pipeline on the full terminal when it is called
-// without a command.
+// Package screen provides the screen of the command. With its part, a program that is called without a command shows its pipeline
+// on the full terminal.
 //
 //	func main() { cli.Main(Pipeline, screen.Part) }
 package screen
@@ -9,5 +9,5 @@ import (
 	"github.com/stonelayer/stone/x/screen/internal/tui"
 )
 
-// Part is the screen.
+// Part adds the screen to a program.
 var Part = display.Screen(tui.Run)

@@ -1,6 +1,6 @@
-// Package rules lists the known messages, requirements and limits of providers. It is data: another wording is a new row. Each
-// row has its source and the month in which it was read. "Report" means an error text quoted in a public issue, where the
-// provider has no page about it.
+// Package rules lists the known messages, requirements and limits of providers. The package consists of data: to add a wording,
+// add a row. Each row names its source and the month in which it was read. "Report" means an error text quoted in a public issue,
+// where the provider has no page about it.
 package rules
 
 import (
@@ -21,15 +21,15 @@ type Ending uint8
 
 // The endings.
 const (
-	Cut     Ending = iota // ended by a limit, or for an unknown reason
+	Cut     Ending = iota // the answer was ended by a limit or for an unknown reason
 	Whole                 // the model has finished
 	Paused                // the provider continues if it receives the same messages again
-	Refused               // refused by the model or a filter
+	Refused               // the model or a filter refused to answer
 	Failed                // the provider could not complete the answer
-	Retry                 // failed, but may succeed next time
+	Retry                 // the answer failed, but may succeed next time
 )
 
-// endings are the known stop reasons in lower case. Protocols do not contradict each other.
+// endings maps the known stop reasons, in lower case, to their meanings. The protocols do not contradict each other.
 var endings = map[string]Ending{}
 
 func init() {
@@ -70,7 +70,7 @@ var reasons = []struct {
 	{Gemini, "UNEXPECTED_TOOL_CALL TOO_MANY_TOOL_CALLS MISSING_THOUGHT_SIGNATURE LANGUAGE NO_IMAGE IMAGE_OTHER OTHER", Failed, "Gemini API reference, FinishReason, 2026-11"},
 }
 
-// EndingOf returns the meaning of a stop reason. Without one, the answer is complete when its stream ends.
+// EndingOf returns the meaning of a stop reason. If there is none, the answer is complete when its stream ends.
 func EndingOf(reason string) Ending {
 	if reason == "" {
 		return Whole
@@ -78,15 +78,15 @@ func EndingOf(reason string) Ending {
 	return endings[strings.ToLower(reason)]
 }
 
-// A Naming is a server's rule for tool call ids and tool names.
+// A Naming describes which tool call ids and tool names a server accepts.
 type Naming struct {
 	ID, Name *regexp.Regexp
 	MaxName  int
-	OneModel bool // signatures are valid only for the model that made them
+	OneModel bool // whether signatures are valid only for the model that made them
 }
 
 var namings = []struct {
-	protocol, host string // an empty host means any other
+	protocol, host string // an empty host means any other host
 	id, name       string
 	maxName        int
 	oneModel       bool
@@ -107,7 +107,7 @@ func init() {
 	}
 }
 
-// NamingOf returns the rule of a server, or nil for an unknown protocol.
+// NamingOf returns the Naming of a server, or nil for an unknown protocol.
 func NamingOf(protocol, host string) *Naming {
 	if n := namingOf[[2]string{protocol, host}]; n != nil {
 		return n
@@ -115,7 +115,7 @@ func NamingOf(protocol, host string) *Naming {
 	return namingOf[[2]string{protocol, ""}]
 }
 
-// Named returns the nearest acceptable name to one that the server rejects.
+// Named returns an acceptable name that is as close as possible to a name which the server rejects.
 func (n *Naming) Named(name string) string {
 	plain := strings.Map(func(r rune) rune {
 		if r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
@@ -129,15 +129,15 @@ func (n *Naming) Named(name string) string {
 	return "_" + plain[:min(len(plain), n.MaxName-1)]
 }
 
-// A Picture is a protocol's rule for pictures.
+// A Picture describes which pictures a protocol accepts.
 type Picture struct {
-	MaxBytes int // of the base64 form
-	MaxSide  int // pixels
+	MaxBytes int // the maximum size in base64, in bytes
+	MaxSide  int // the maximum width and height, in pixels
 	Types    []string
 	Source   string
 }
 
-// Pictures are the rules of the protocols. Zero is no limit of its own.
+// Pictures maps protocols to their rules. Zero means that the protocol has no limit of its own.
 var Pictures = map[string]Picture{
 	Chat:      {0, 0, []string{"image/png", "image/jpeg", "image/gif", "image/webp"}, "OpenAI, guide \"Images and vision\", 2026-11"},
 	Responses: {0, 0, []string{"image/png", "image/jpeg", "image/gif", "image/webp"}, "OpenAI, guide \"Images and vision\", 2026-11"},
@@ -145,12 +145,13 @@ var Pictures = map[string]Picture{
 	Gemini:    {0, 0, []string{"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}, "Google, guide \"Image understanding\", 2026-11"},
 }
 
-// otherField lists rejections of a name of the answer limit, whose other name the server accepts.
+// otherField lists the wordings of rejections of one name for the answer limit, where the server accepts the other name.
 var otherField = alternatives([]wording{
 	{`'?max_(completion_)?tokens'? is not supported with this model`, "OpenAI and proxies before it, report, 2026-11"},
 	{`extra_forbidden.{0,60}max_(completion_)?tokens`, "vLLM, Mistral, report, 2026-11"},
 	{`(unknown|unrecognized|unsupported) (parameter|field|argument)[^.]{0,20}max_(completion_)?tokens`, "compatible servers, reports, 2026-11"},
 })
 
-// OtherField reports whether a server rejects the name of the answer limit: max_tokens or max_completion_tokens.
+// OtherField reports whether a server rejects the name used for the answer limit, max_tokens or max_completion_tokens, but
+// accepts the other.
 func OtherField(said string) bool { return otherField.MatchString(said) }

@@ -23,15 +23,15 @@ type Options struct {
 	URL              string
 	Header           http.Header
 	HTTP             *http.Client
-	KeyFunc          llm.KeyFunc // sets KeyHeader of each request; nil if there is none
+	KeyFunc          llm.KeyFunc // returns the key for KeyHeader of each request; nil if there is none
 	KeyHeader        string      // the header that carries the key
-	KeyPrefix        string      // text before the key
+	KeyPrefix        string      // the text before the key
 	Edit             func(*http.Request) error
 	Timeouts         llm.Timeouts
 	Retry            llm.Retry
 	ProgressInterval time.Duration
 	Limiter          *limit.Limiter // nil means no limits
-	FreeCache        bool           // tokens read from a cache do not count towards limits
+	FreeCache        bool           // whether tokens read from a cache do not count towards limits
 }
 
 // Client sends requests to one endpoint. It is safe for concurrent use.
@@ -41,8 +41,8 @@ type Client struct {
 	http      *http.Client
 	timeouts  llm.Timeouts
 	retry     llm.Retry
-	progress  time.Duration // between two Progress deltas
-	own       *redact.Set   // its secrets
+	progress  time.Duration // the time between two Progress deltas
+	own       *redact.Set   // the client's secrets
 	keys      *keys         // nil if the key never changes
 	carry     [2]string     // the key's header and the text before the key in it
 	edit      func(*http.Request) error
@@ -84,7 +84,7 @@ func (c *Client) Endpoint() string {
 	return (&url.URL{Scheme: c.url.Scheme, Host: c.url.Host, Path: c.url.Path}).String()
 }
 
-// Mode returns where the answers come from, as reported by the transport, or else llm.Live.
+// Mode returns the origin of the answers, as reported by the transport, or else llm.Live.
 func (c *Client) Mode() string {
 	if t, ok := c.http.Transport.(interface{ Mode() string }); ok {
 		return t.Mode()
@@ -92,8 +92,8 @@ func (c *Client) Mode() string {
 	return llm.Live
 }
 
-// Below returns a client of an address below the endpoint, with these parameters added to its
-// query. It shares the limits of c.
+// Below returns a client for an address below the endpoint, with parameters added to the query. The client shares the limits of
+// c.
 func (c *Client) Below(element string, query url.Values) *Client {
 	below := *c
 	below.url = c.url.JoinPath(element)
@@ -103,8 +103,8 @@ func (c *Client) Below(element string, query url.Values) *Client {
 	return &below
 }
 
-// shared is the transport of all clients without their own, so that they share connections. Its buffers are small because
-// thousands of streams may be open at once.
+// shared is the transport of all clients for which none is configured, so that they share connections. Its buffers are small,
+// because thousands of streams may be open at once.
 var shared = sharedTransport(&net.Dialer{KeepAlive: 30 * time.Second})
 
 func sharedTransport(dialer *net.Dialer) *http.Transport {
@@ -126,8 +126,7 @@ func sharedTransport(dialer *net.Dialer) *http.Transport {
 // connectLimit is the context key of Timeouts.Connect.
 type connectLimit struct{}
 
-// httpClient returns a client that follows no redirect: one would carry the key to
-// another host.
+// httpClient returns a client that does not follow redirects, because a redirect would send the key to another host.
 func httpClient(own *http.Client) *http.Client {
 	var c http.Client
 	if own != nil {
@@ -140,7 +139,7 @@ func httpClient(own *http.Client) *http.Client {
 	return &c
 }
 
-// harmless are headers without secrets.
+// harmless lists headers that never contain secrets.
 var harmless = []string{"Content-Type", "Accept", "Anthropic-Version", "Anthropic-Beta", "User-Agent"}
 
 // secretsIn returns the secrets in the headers and the URL of a request.
@@ -183,8 +182,8 @@ func (c *Client) redact(ctx context.Context, err error) error {
 // Unfinished is a Decoder for a protocol in which a server can answer before the model has finished.
 type Unfinished interface {
 	Decoder
-	// Rest returns the path, below the endpoint, of the whole answer as one document, or "" if all of it was received. It is
-	// called after End. The Decoder then handles that document, and End is called again.
+	// Rest returns the path, below the endpoint, from which the whole answer can be read as one document, or "" if all of it has
+	// been received. It is called after End. The Decoder then handles that document, and End is called again.
 	Rest() string
 }
 

@@ -18,8 +18,8 @@ import (
 
 var versioned = regexp.MustCompile(`/v\d`)
 
-// CompleteURL returns the full address of an endpoint. The base URL may have the version in its path, or already be complete;
-// otherwise the given version is added.
+// CompleteURL returns the full address of an endpoint. The base URL may contain the version in its path, or already be complete;
+// otherwise, the given version is added.
 func CompleteURL(base, version, endpoint string) string {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -71,7 +71,7 @@ func OneLine(err error) error {
 	return errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
 }
 
-// Merge sets extra fields in the body; nil removes one.
+// Merge sets extra fields in the body. The value nil removes a field.
 func Merge(body, extra map[string]any) {
 	for key, value := range extra {
 		if value == nil {
@@ -82,8 +82,8 @@ func Merge(body, extra map[string]any) {
 	}
 }
 
-// Hosted separates the functions among the tools from the provider's own tools. It returns the provider tools' objects for the
-// protocol, or an error if one has none.
+// Hosted separates the functions among the tools from the provider's own tools. For the provider's tools, it returns the objects
+// that represent them in the protocol, or an error if a tool has no such object.
 func Hosted(protocol string, list []llm.Tool) (functions []llm.Tool, hosted []map[string]any, err error) {
 	for _, tool := range list {
 		if tool.Provider == nil {
@@ -108,8 +108,8 @@ func Hosted(protocol string, list []llm.Tool) (functions []llm.Tool, hosted []ma
 	return functions, hosted, nil
 }
 
-// Tools returns the tools in the form that most protocols use: name, description, and the schema of the input in the field of
-// that name. Strict lists the functions whose schema the provider can enforce.
+// Tools returns the tools in the form that most protocols use: name, description, and the schema of the input, in the field that
+// schema names. Strict lists the functions whose schema the provider can enforce.
 func Tools(d *structured.Dialect, list []llm.Tool, schema string, strict bool) []map[string]any {
 	wired := make([]map[string]any, len(list))
 	for i, offer := range d.Tools(list, strict) {
@@ -124,8 +124,8 @@ func Tools(d *structured.Dialect, list []llm.Tool, schema string, strict bool) [
 	return wired
 }
 
-// ToolCall returns a tool call with the arguments received. They are complete if they are
-// JSON, or if they are empty and the model finished the call.
+// ToolCall returns a tool call with the arguments received. The arguments are complete if they are valid JSON, or if they are
+// empty and the model has finished the call.
 func ToolCall(id, name string, args []byte, ended bool) llm.ToolCall {
 	call := llm.ToolCall{ID: id, Name: name}
 	trimmed := bytes.TrimSpace(args)
@@ -140,7 +140,7 @@ func ToolCall(id, name string, args []byte, ended bool) llm.ToolCall {
 	return call
 }
 
-// Says reports whether the field of an error has a value: some servers send empty fields.
+// Says reports whether the field of an error has a value, because some servers send empty fields.
 func Says(raw json.RawMessage) bool {
 	switch string(raw) {
 	case "", "null", "{}", "[]", `""`, "false", "0":
@@ -149,6 +149,5 @@ func Says(raw json.RawMessage) bool {
 	return true
 }
 
-// Ping reports whether the data of an event is neither an object nor a page: a word or null that keeps a
-// stream alive.
+// Ping reports whether the data of an event is neither an object nor an HTML page, but a word or null that keeps a stream alive.
 func Ping(data []byte) bool { return data[0] != '{' && data[0] != '<' }

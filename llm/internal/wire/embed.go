@@ -19,19 +19,19 @@ import (
 type Embedder struct {
 	model  Model
 	body   func(req *llm.EmbedRequest) map[string]any
-	client func() *Client // of the endpoint
+	client func() *Client // returns a client for the endpoint
 	read   func(data []byte) (Vectors, error)
-	most   atomic.Int32 // most texts that the server accepts; 0 means unknown
+	most   atomic.Int32 // the maximum number of texts that the server accepts; 0 means unknown
 }
 
 // Vectors is a provider's answer.
 type Vectors struct {
 	Vectors [][]float32
 	Model   string
-	Tokens  *int // tokens of the input; nil if the server does not say
+	Tokens  *int // the number of input tokens; nil if the server does not report it
 }
 
-// NewEmbedder returns an Embedder for a Setup that has its Defaults. Body builds the body of a request, and read reads its
+// NewEmbedder returns an Embedder for a Setup whose Defaults have been set. Body builds the body of a request, and read reads the
 // answer. Below returns the client of the method; nil means the endpoint itself.
 func NewEmbedder(s Setup, keyed []string, body func(*llm.EmbedRequest) map[string]any, read func([]byte) (Vectors, error), below func(*Client) *Client) *Embedder {
 	e := &Embedder{body: body, read: read}
@@ -48,8 +48,8 @@ func NewEmbedder(s Setup, keyed []string, body func(*llm.EmbedRequest) map[strin
 	return e
 }
 
-// Embed implements llm.Embedder. Servers accept 10, 32 or 2,048 texts at once, and a limited number of bytes: a rejected request
-// is split in half, and the accepted number is remembered.
+// Embed implements llm.Embedder. Servers accept 10, 32 or 2,048 texts at once, and a limited number of bytes. A rejected request
+// is therefore split in half, and the accepted number of texts is remembered.
 func (e *Embedder) Embed(ctx context.Context, req *llm.EmbedRequest) (*llm.Embedding, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (e *Embedder) Embed(ctx context.Context, req *llm.EmbedRequest) (*llm.Embed
 	return sum, nil
 }
 
-// all embeds texts of a request, and adds the vectors to the sum.
+// all embeds some texts of a request, and adds the vectors and the usage to sum.
 func (e *Embedder) all(ctx context.Context, req *llm.EmbedRequest, texts []string, sum *llm.Embedding) error {
 	for len(texts) > 0 {
 		n := len(texts)
@@ -91,7 +91,7 @@ func (e *Embedder) all(ctx context.Context, req *llm.EmbedRequest, texts []strin
 					return err
 				}
 			}
-			if most := e.most.Load(); most == 0 || most > int32(half) { // it took both halves
+			if most := e.most.Load(); most == 0 || most > int32(half) { // the server has accepted both halves
 				e.most.Store(int32(half))
 			}
 		}
@@ -121,7 +121,7 @@ func (e *Embedder) once(ctx context.Context, req *llm.EmbedRequest) (*llm.Embedd
 	}
 	tokens, _ := req.AsRequest().Tokens()
 	meter := llm.NewEmbedMeter(ctx, e, req)
-	var got *vectorDecoder // of the last attempt
+	var got *vectorDecoder // the decoder of the last attempt
 	var failure error
 	var part *llm.Reply
 	reply := e.client().Stream(ctx, Body{data, tokens, body, false}, func(id string) Decoder {
@@ -141,7 +141,7 @@ func (e *Embedder) once(ctx context.Context, req *llm.EmbedRequest) (*llm.Embedd
 // vectorDecoder reads an answer, which is one document.
 type vectorDecoder struct {
 	read  func([]byte) (Vectors, error)
-	n     int // texts
+	n     int // the number of texts
 	got   Vectors
 	reply llm.Reply
 }
@@ -179,7 +179,7 @@ func (d *vectorDecoder) Reply() *llm.Reply { return &d.reply }
 // Check returns all faults of the configuration on one line, or nil.
 func (e *Embedder) Check() error { return e.model.Check() }
 
-// Info names the model.
+// Info returns the model's Info.
 func (e *Embedder) Info() llm.Info { return e.model.Info() }
 
 // String returns the model and its address, for every verb of package fmt.

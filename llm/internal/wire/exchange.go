@@ -35,19 +35,19 @@ type question struct {
 	method string
 	url    *url.URL
 	body   []byte
-	tokens int  // estimated
-	answer bool // the request calls a model; an empty answer is retried once
+	tokens int  // the estimated number of tokens
+	answer bool // whether the request calls a model; an empty answer is then retried once
 }
 
-// exchange is one request and its answer. Its own goroutine sends and reads, so that the
-// consumer can also wait for timeouts and cancellation.
+// exchange is one request and its answer. A separate goroutine sends and reads, so that the consumer can also wait for timeouts
+// and cancellation.
 type exchange struct {
 	head    chan head
-	pieces  chan []byte // closed at the body's end; a piece is valid until the next
-	err     error       // why the body ended, nil at its regular end; set before pieces is closed
+	pieces  chan []byte // closed at the body's end; a piece is valid until the next piece
+	err     error       // why the body ended, or nil at its regular end; set before pieces is closed
 	done    chan struct{}
 	cancel  context.CancelCauseFunc
-	buffers *[2][pieceSize]byte // one is read into while the other is consumed
+	buffers *[2][pieceSize]byte // one buffer is filled while the other is consumed
 }
 
 // head is the beginning of an answer.
@@ -55,7 +55,7 @@ type head struct {
 	status    int
 	mediaType string
 	requestID string
-	quota     limit.Answer // the server's statement about its limits
+	quota     limit.Answer // what the server states about its limits
 	err       error
 }
 
@@ -73,8 +73,8 @@ func (c *Client) begin(ctx context.Context, q question) *exchange {
 	return x
 }
 
-// end stops the exchange and waits for its goroutines. After a regular end it leaves the
-// server a moment to finish the body, so that the connection can be reused.
+// end stops the exchange and waits for its goroutines. After a regular end, it gives the server a moment to finish the body, so
+// that the connection can be reused.
 func (x *exchange) end(regular bool) {
 	if regular {
 		select {
@@ -85,12 +85,12 @@ func (x *exchange) end(regular bool) {
 	x.cancel(nil)
 	<-x.done
 	if x.buffers != nil {
-		buffers.Put(x.buffers) // not before the consumer has released the last piece
+		buffers.Put(x.buffers) // only after the consumer has released the last piece
 	}
 }
 
-// run sends the request. The answer is read by a goroutine of its own: while it waits,
-// which is most of the time, it needs a small stack, and sending needs a large one.
+// run sends the request. A separate goroutine reads the answer: it waits most of the time and needs only a small stack, whereas
+// sending needs a large stack.
 func (x *exchange) run(ctx context.Context, c *Client, q question) {
 	answer, h := c.open(ctx, q)
 	x.head <- h
@@ -150,7 +150,7 @@ func (c *Client) send(ctx context.Context, q question) (*http.Response, error) {
 	return c.keyed(ctx, func(key llm.Secret) (*http.Response, error) { return c.try(ctx, q, key) })
 }
 
-// try sends the request once, with a key if it is not empty.
+// try sends the request once, with the key if it is not empty.
 func (c *Client) try(ctx context.Context, q question, key llm.Secret) (*http.Response, error) {
 	ctx = context.WithValue(ctx, connectLimit{}, c.timeouts.Connect)
 	req, err := http.NewRequestWithContext(ctx, q.method, q.url.String(), bytes.NewReader(q.body))
@@ -170,11 +170,11 @@ func (c *Client) try(ctx context.Context, q question, key llm.Secret) (*http.Res
 	if err == nil {
 		return resp, nil
 	}
-	// The error of http.Client quotes the URL, with any secret in it.
+	// The error of http.Client quotes the URL, including any secrets in it.
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err
 	}
-	if errors.Is(err, kind.Waiting) { // the transport of a run holds the request back
+	if errors.Is(err, kind.Waiting) { // the transport of a run is holding the request back
 		return nil, err
 	}
 	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op == "dial" && e.Timeout() {
@@ -185,7 +185,7 @@ func (c *Client) try(ctx context.Context, q question, key llm.Secret) (*http.Res
 
 func (c *Client) httpError(ctx context.Context, resp *http.Response, id string) error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // a partial body suffices
-	// The cut may be within a secret.
+	// The body may have been cut within a secret.
 	text := redact.From(ctx).CleanCut(c.keys.secrets().CleanCut(c.own.CleanCut(string(body))))
 	return &llm.HTTPError{
 		Status:     resp.StatusCode,
@@ -205,7 +205,7 @@ func exhausted(body []byte) bool {
 	return json.Unmarshal(body, &e) == nil && slices.Contains([]string{e.Error.Code, e.Error.Type}, "insufficient_quota")
 }
 
-// requestID finds the id in the headers that the providers use for it.
+// requestID returns the request id from the headers that providers use for it.
 func requestID(h http.Header) string {
 	for _, name := range []string{"X-Request-Id", "Request-Id", "Apim-Request-Id", "X-Amzn-Requestid", "X-Trace-Id", "Cf-Ray"} {
 		if id := h.Get(name); id != "" {

@@ -14,16 +14,16 @@ import (
 	"github.com/stonelayer/stone/llm/internal/rules"
 )
 
-// serverKey is the key of Message.Metadata for the address of the server that sent the other metadata, with the model if only
-// that can read it. Another server, such as a fallback's, does not receive this metadata: it has neither the keys nor the
-// signatures.
+// serverKey is the key under which Message.Metadata contains the address of the server that sent the other metadata, followed by
+// the model if only that model can read it. Another server, such as a fallback's, does not receive this metadata, because it has
+// neither the keys nor the signatures.
 const serverKey = "stone/server"
 
 // fitted is a request in the form that the server accepts.
 type fitted struct {
 	req    *llm.Request
 	server string            // the server whose metadata is kept
-	back   map[string]string // tool names by the names sent to the server; nil if all are equal
+	back   map[string]string // maps the tool names sent to the server to the original names; nil if all are equal
 }
 
 // fit returns the request with call ids, tool names and media that the server accepts, and without fields that only another
@@ -54,7 +54,7 @@ func (m *Model) fit(req *llm.Request) fitted {
 				f.calls(i)[j].Name = name
 			}
 			if string(msg.ToolCalls[j].Input) == "null" {
-				f.calls(i)[j].Input = nil // it was cut off before a round trip through JSON
+				f.calls(i)[j].Input = nil // the input was cut off before a round trip through JSON
 			}
 		}
 	}
@@ -62,7 +62,7 @@ func (m *Model) fit(req *llm.Request) fitted {
 	return f
 }
 
-// without returns metadata without the fields that only their own server understands.
+// without returns metadata without the fields that only the server which sent them understands.
 func (m *Model) without(metadata map[string]json.RawMessage) map[string]json.RawMessage {
 	kept := maps.Clone(metadata)
 	for _, key := range m.setup.Kept {
@@ -77,9 +77,9 @@ func (f *fitted) message(i int) *llm.Message {
 	return &f.req.Messages[i]
 }
 
-// own copies the messages, so that they may be changed.
+// own copies the messages so that they can be modified.
 func (f *fitted) own() {
-	if f.back == nil { // the mark of a copy
+	if f.back == nil { // marks the request as a copy
 		req := *f.req
 		req.Messages = slices.Clone(req.Messages)
 		f.req, f.back = &req, map[string]string{}
@@ -93,7 +93,7 @@ func (f *fitted) calls(i int) []llm.ToolCall {
 	return msg.ToolCalls
 }
 
-// names replaces tool names that the server rejects, and returns the new names by old name.
+// names replaces tool names that the server rejects, and returns the new names by the old names.
 func (f *fitted) names(n *rules.Naming) map[string]string {
 	var names map[string]string
 	for i := range f.req.Tools {
@@ -122,12 +122,12 @@ func (f *fitted) taken(name string) bool {
 	return slices.ContainsFunc(f.req.Tools, func(t llm.Tool) bool { return t.Name == name })
 }
 
-// ids replaces call ids that the server rejects and repeated ids: servers that number the calls of each answer repeat ids.
-// Results follow their calls.
+// ids replaces call ids that the server rejects, and repeated ids, which occur with servers that number the calls of each answer.
+// The ids of results change with those of their calls.
 func (f *fitted) ids(n *rules.Naming) {
 	seen := map[string]bool{}
 	var turn []llm.ToolCall // the calls of the last turn, unchanged
-	var now []string        // their ids
+	var now []string        // the current ids of these calls
 	for i := range f.req.Messages {
 		msg := &f.req.Messages[i]
 		switch {
@@ -153,14 +153,14 @@ func (f *fitted) ids(n *rules.Naming) {
 				f.message(i).CallID = now[at]
 			}
 			if again := slices.IndexFunc(turn[at+1:], func(c llm.ToolCall) bool { return c.ID == turn[at].ID }); again >= 0 {
-				turn[at].ID = "\x00" // the next result belongs to the next call with the id
+				turn[at].ID = "\x00" // the next result belongs to the next call with this id
 			}
 		}
 	}
 }
 
-// media corrects the type of media from its bytes. Media of a tool result that the server does not accept become a text, because
-// the result may belong to a record that every request repeats.
+// media corrects the type of media according to the bytes. Media in a tool result that the server does not accept are replaced
+// with a text, because the result may be part of a record that every request repeats.
 func (f *fitted) media(m *Model, i, j int, media *llm.Media) {
 	role := f.req.Messages[i].Role
 	right := sniffed(media)
@@ -175,7 +175,8 @@ func (f *fitted) media(m *Model, i, j int, media *llm.Media) {
 	msg.Content[j] = part
 }
 
-// sniffed returns the media, or a copy with the type found in its bytes if it is declared as another picture type.
+// sniffed returns the media, or a copy with the type detected from the bytes if the media are declared as a picture of another
+// type.
 func sniffed(media *llm.Media) *llm.Media {
 	kind := media.Kind()
 	if kind == "" || kind == media.Type || !strings.HasPrefix(media.Type, "image/") {
@@ -186,7 +187,7 @@ func sniffed(media *llm.Media) *llm.Media {
 	return &right
 }
 
-// reply restores the caller's tool names in a reply and records which server its metadata belongs to.
+// reply restores the caller's tool names in a reply and records to which server its metadata belongs.
 func (f *fitted) reply(r *llm.Reply) *llm.Reply {
 	if r == nil {
 		return nil
@@ -207,7 +208,7 @@ func (f *fitted) delta(d *llm.Delta) {
 	}
 }
 
-// hostOf returns the host of a URL, or "" if it has none.
+// hostOf returns the host of a URL, or "" if there is none.
 func hostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

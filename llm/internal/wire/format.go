@@ -25,11 +25,11 @@ const (
 	Told                // only the system text contains the schema
 )
 
-// formatKey is the context key of the Way that the table of models permits.
+// formatKey is the context key for the Way that the table of models permits.
 type formatKey struct{}
 
-// Schema returns the schema of a response format that the provider enforces, or nil, and the system text, which contains the
-// schema unless the provider's own server adds it.
+// Schema returns the schema of a response format for the provider to enforce, or nil. It also returns the system text, which
+// contains the schema unless the provider's own server adds it.
 func (m *Model) Schema(d *structured.Dialect, f *llm.Format, way Way, system string) (json.RawMessage, string) {
 	if way > Enforced {
 		return nil, structured.System(system, f, false)
@@ -43,12 +43,12 @@ type Question struct {
 	Fields  func(req *llm.Request, model string, way Way) (map[string]any, error)
 	Decoder func(requestID string) Decoder
 	Client  func(model string) *Client // nil means the Model's client
-	// Relax reports whether the next Fields omit the field that the server rejected with the error; nil never does.
+	// Relax reports whether the next Fields omit the field that the server rejected with the error. A nil Relax counts as false.
 	Relax func(error) bool
 }
 
 // Ask streams the answer to a request, as Client.Stream does. If the server rejects the response format, the request is repeated
-// in the next way. The model remembers the accepted way, and likewise a rejected answer limit.
+// in the next way. The model remembers the accepted way. It treats a rejected answer limit in the same manner.
 func (m *Model) Ask(ctx context.Context, req *llm.Request, q Question, yield func(llm.Delta, error) bool) *llm.Reply {
 	if m.err != nil {
 		yield(llm.Delta{Reply: &llm.Reply{}}, m.err)
@@ -84,8 +84,8 @@ func (m *Model) Ask(ctx context.Context, req *llm.Request, q Question, yield fun
 	}
 }
 
-// next returns the first way from this one that exists. JSON mode is not used for requests with tools: some servers reject the
-// combination, and others then do not let the model call tools.
+// next returns the first available way, starting with the given way. JSON mode is not used for requests with tools: some servers
+// reject the combination, and others then do not let the model call tools.
 func (m *Model) next(way Way, req *llm.Request) Way {
 	if way == JSONMode && (!m.setup.JSONMode || len(req.Tools) > 0) {
 		return Told
@@ -99,18 +99,18 @@ type asking struct {
 	name    string
 	format  *llm.Format
 	way     Way
-	earlier error // the reason why the previous way was rejected
+	earlier error // why the previous way was rejected
 	yield   func(llm.Delta, error) bool
 	relax   func(error) bool
 	fit     *fitted
 	body    map[string]any
-	said    bool // a piece of the answer was handed on
+	said    bool // whether a piece of the answer was passed on
 	relaxed bool
 	refused error // the server's rejection of all these ways
 }
 
-// pass hands on a delta, unless it reports that the format was rejected. If the client repeats the request after the status of
-// the rejection, the rejection is in a Restart.
+// pass passes on a delta, unless it reports that the format was rejected. If the client repeats requests with that status, the
+// rejection is in a Restart.
 func (a *asking) pass(d llm.Delta, err error) bool {
 	failed := cmp.Or(err, d.Err)
 	if failed != nil && !a.said {
@@ -141,18 +141,18 @@ func (w Way) String() string {
 	return [...]string{"enforced", "asked for in JSON mode", "told in the system text"}[w]
 }
 
-// aboutFormat matches servers' names for the response format in rejections. The sources are the answers of DeepSeek, OpenAI,
-// Azure, Groq, LM Studio, llama.cpp, vLLM, Gemini and Anthropic in public issues of clients.
+// aboutFormat matches the names that servers use for the response format in rejections. The sources are answers of DeepSeek,
+// OpenAI, Azure, Groq, LM Studio, llama.cpp, vLLM, Gemini and Anthropic that are quoted in public issues of clients.
 var aboutFormat = regexp.MustCompile(`(?i)response.?format|json.?(schema|object|mode)|text\.format|output.?(config|format)|` +
 	`structured.?output|response.?(json.?)?schema|response.?mime.?type|guided.?(json|decoding)|grammar`)
 
-// aboutSchema matches rejections of one schema, which say nothing about other schemas. Anthropic compiles a schema into a
-// grammar, whose size has limits that are not published.
+// aboutSchema matches rejections of one particular schema, which say nothing about other schemas. Anthropic compiles a schema
+// into a grammar, whose size limits are not published.
 var aboutSchema = regexp.MustCompile(`(?i)too complex|grammar|too many states|(invalid|bad|unsupported).{0,10}schema\b|schema conversion|` +
 	`features not supported|format\.schema|schema.{0,20}(is invalid|not valid)`)
 
 // refusesFormat reports whether the server rejected a request because of its response format. Old versions of llama.cpp answer
-// with status 500, and proxies with an error in a stream.
+// with status 500, and proxies answer with an error within a stream.
 func refusesFormat(err error) bool {
 	if said, ok := errors.AsType[*llm.ProviderError](err); ok {
 		return aboutFormat.MatchString(said.Message)
@@ -170,16 +170,16 @@ func refusesFormat(err error) bool {
 	return false
 }
 
-// maxWays is the maximum number of ways to remember.
+// maxWays is the maximum number of ways that are remembered.
 const maxWays = 100
 
-// ways remembers the way that a server accepts, unless it is the first one.
+// ways remembers the ways that a server accepts, except where the first way is accepted.
 type ways struct {
 	mu    sync.Mutex
 	known map[asked]Way
 }
 
-// asked is a model of the server and a schema, or "" for all schemas.
+// asked identifies a model of the server and a schema, or all schemas if schema is "".
 type asked struct{ model, schema string }
 
 func (w *ways) of(model string, f *llm.Format) Way {
@@ -191,7 +191,7 @@ func (w *ways) of(model string, f *llm.Format) Way {
 	return max(w.known[asked{model, ""}], w.known[asked{model, string(f.Schema)}])
 }
 
-// learn remembers the way after a rejection, and forgets all others if there are too many.
+// learn remembers the way that was accepted after a rejection. If there are too many, it forgets all others.
 func (w *ways) learn(model string, f *llm.Format, way Way, refused error) {
 	key := asked{model: model}
 	if aboutSchema.MatchString(refused.Error()) {

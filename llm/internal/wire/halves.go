@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// halves joins characters whose two halves arrive in two events: a server that cuts its text by UTF-16 units ends one piece with
-// the first half and begins the next piece with the second.
+// halves joins characters whose two halves arrive in two events. A server that cuts its text by UTF-16 units ends one piece with
+// the first half and begins the next piece with the second half.
 type halves struct{ first []byte }
 
 var (
@@ -19,9 +19,9 @@ var (
 	secondHalf = regexp.MustCompile(`"\\u[dD][c-fC-F][0-9a-fA-F]{2}`)
 )
 
-const halfSize = 6 // \ud83d
+const halfSize = 6 // the length of an escape such as \ud83d
 
-// join returns the event with the first half of an earlier one, and without a half at the end of a text.
+// join returns the event with the first half from an earlier event added, and without a first half at the end of a text.
 func (h *halves) join(data []byte) []byte {
 	if !bytes.Contains(data, escape) {
 		return data
@@ -47,7 +47,7 @@ func (h *halves) join(data []byte) []byte {
 	}
 }
 
-// escaped reports whether the backslash at a place is itself escaped.
+// escaped reports whether the backslash at the given index is itself escaped.
 func escaped(data []byte, at int) bool {
 	n := 0
 	for at > n && data[at-1-n] == '\\' {
@@ -56,7 +56,7 @@ func escaped(data []byte, at int) bool {
 	return n%2 == 1
 }
 
-// MadeIDs makes the tool call ids for an answer whose server gives none. They are unique among all answers.
+// MadeIDs makes tool call ids for an answer whose server does not provide any. The ids are unique among all answers.
 type MadeIDs struct {
 	prefix string
 	n      int

@@ -12,13 +12,13 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// keys holds the key of requests from a KeyFunc.
+// keys holds the key for requests, which comes from a KeyFunc.
 type keys struct {
 	read llm.KeyFunc
 	busy chan struct{} // a lock whose waiters respect their contexts
 	key  llm.Secret
-	end  time.Time // when it is read again; zero means after it is rejected
-	// secret holds the key and the previous one, which a late error may quote.
+	end  time.Time // when the key is read again; zero means only after it is rejected
+	// secret holds the key and the previous key, which a late error may quote.
 	secret atomic.Pointer[redact.Set]
 }
 
@@ -29,10 +29,11 @@ func newKeys(read llm.KeyFunc) *keys {
 	return &keys{read: read, busy: make(chan struct{}, 1)}
 }
 
-// early is how long before its expiry a key is read again, or a tenth of its lifetime if that is shorter.
+// early is how long before its expiry a key is read again. If a tenth of the key's lifetime is shorter, that applies instead.
 const early = time.Minute
 
-// get returns the key, and reads it if there is none, if it is about to expire, or if the server rejected it.
+// get returns the key. It reads the key again if there is none yet, if the key is about to expire, or if the server has rejected
+// it.
 func (k *keys) get(ctx context.Context, refused llm.Secret) (llm.Secret, error) {
 	select {
 	case k.busy <- struct{}{}:
@@ -87,7 +88,7 @@ func (c *Client) keyed(ctx context.Context, send func(key llm.Secret) (*http.Res
 	return send(renewed)
 }
 
-// key returns the key and makes it a secret of the run.
+// key returns the key and registers it as a secret of the run.
 func (c *Client) key(ctx context.Context, refused llm.Secret) (llm.Secret, error) {
 	key, err := c.keys.get(ctx, refused)
 	if err == nil {
@@ -96,7 +97,7 @@ func (c *Client) key(ctx context.Context, refused llm.Secret) (llm.Secret, error
 	return key, err
 }
 
-// secrets returns the keys to redact; nil if there are none.
+// secrets returns the keys to redact, or nil if there are none.
 func (k *keys) secrets() *redact.Set {
 	if k == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/llm/internal/rules"
 )
 
-// limits holds the answer limits learnt from rejections, by model. A negative limit means that requests set none.
+// limits holds the answer limits learned from rejections, by model. A negative limit means that requests do not set a limit.
 type limits struct {
 	mu    sync.Mutex
 	known map[string]int
@@ -29,8 +29,8 @@ func (l *limits) within(model string, req *llm.Request) *llm.Request {
 	return &bounded
 }
 
-// learn reports whether err rejects the limit that a request had, and remembers a lower limit, or no limit unless the protocol
-// requires one.
+// learn reports whether err rejects the limit of a request. If so, it remembers a lower limit or, unless the protocol requires a
+// limit, that no limit should be set.
 func (l *limits) learn(model string, sent int, required bool, err error) bool {
 	refused, ok := errors.AsType[*llm.HTTPError](err)
 	if !ok || sent == 0 || !slices.Contains([]int{http.StatusBadRequest, http.StatusPaymentRequired, http.StatusUnprocessableEntity}, refused.Status) {
@@ -41,7 +41,7 @@ func (l *limits) learn(model string, sent int, required bool, err error) bool {
 		return false
 	}
 	if !any && !required {
-		most = -1 // the server knows the rest of the window
+		most = -1 // the server itself knows how much of the window remains
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,7 +52,7 @@ func (l *limits) learn(model string, sent int, required bool, err error) bool {
 	return true
 }
 
-// limit returns the answer limit in a body, or 0 if it has none.
+// limit returns the answer limit in a body, or 0 if there is none.
 func (s *Setup) limit(body map[string]any) int {
 	var at any = body
 	for _, name := range s.MostField {

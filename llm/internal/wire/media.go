@@ -6,7 +6,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"image"
-	_ "image/gif"  // for a picture's size, which is in its header
+	_ "image/gif"  // to read a picture's size from its header
 	_ "image/jpeg" // likewise
 	_ "image/png"  // likewise
 	"slices"
@@ -16,8 +16,8 @@ import (
 	"github.com/stonelayer/stone/llm/internal/rules"
 )
 
-// MediaRule returns the reason why a protocol cannot express media in messages of a role, or nil. It is never called for the
-// system role.
+// MediaRule returns the reason why a protocol does not support media in messages of a role, or nil if it does. It is never called
+// for the system role.
 type MediaRule func(role llm.Role, m *llm.Media) error
 
 // CheckMedia returns an error for media that the provider does not accept in messages of a role.
@@ -80,8 +80,8 @@ func (m *Model) checkMessages(messages []llm.Message) error {
 	return nil
 }
 
-// AfterResults returns the messages of a request with media moved out of tool results that cannot contain it, into a user message
-// after the turn's results. Both messages identify the media.
+// AfterResults returns the messages of a request with media moved out of tool results that cannot contain them, into a user
+// message after the turn's results. A text in both messages identifies the media.
 func AfterResults(messages []llm.Message, fits func(*llm.Media) bool) []llm.Message {
 	for i := range messages {
 		for j := range messages[i].Content {

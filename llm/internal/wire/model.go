@@ -15,21 +15,21 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Setup is the common part of the providers' Configs, together with provider-specific names.
+// Setup is the common part of the providers' Configs, together with names that are specific to a provider.
 type Setup struct {
 	Provider   string // the package, such as "openai"
-	Env        string // prefix of environment variables: _API_KEY, _BASE_URL
+	Env        string // the prefix of the environment variables …_API_KEY and …_BASE_URL
 	DefaultURL string
 	Version    string   // version of the API for base URLs without one; default "v1"
-	Endpoint   string   // the path behind the base URL
+	Endpoint   string   // the path after the base URL
 	Reserved   []string // fields of the body that Extra must not set
 	Params     ParamRules
 	ParamsOf   func(model string) ParamRules // replaces Params if they depend on the model
 	Media      MediaRule
-	Protocol   string   // its name in package rules
-	Kept       []string // keys of metadata that only the server that sent them understands
+	Protocol   string   // the protocol's name in package rules
+	Kept       []string // the keys of metadata that only the server which sent it understands
 	MostField  []string // the path of the answer limit in the body
-	JSONMode   bool     // the protocol can request JSON without a schema
+	JSONMode   bool     // whether the protocol can request JSON without a schema
 
 	Model      string
 	Key        llm.Secret
@@ -37,14 +37,14 @@ type Setup struct {
 	Extra      map[string]any
 	Repetition func() *llm.Watcher
 	MaxRetries int
-	MaxTokens  int   // the configured answer limit, 0 for none
-	DefaultMax int   // the answer limit if nothing else is known, 0 for none
+	MaxTokens  int   // the configured answer limit; 0 means none
+	DefaultMax int   // the answer limit if nothing else is known; 0 means none
 	Fault      error // a fault in the provider's own fields
-	keyless    bool  // the Key is llm.NoKey
+	keyless    bool  // whether the Key is llm.NoKey
 	Options          // URL is the base; Header is set by Init
 }
 
-// Defaults sets the URL and the key from the environment. That key goes only to the provider's own servers and to the server
+// Defaults sets the URL and the key from the environment. That key is sent only to the provider's own servers and to the server
 // named in the environment.
 func (s *Setup) Defaults() {
 	environment := s.URL == ""
@@ -75,8 +75,7 @@ func (s *Setup) Names(endpoint string) bool {
 	return err == nil && strings.HasSuffix(strings.TrimRight(u.Path, "/"), endpoint)
 }
 
-// ownHost reports whether an address has the scheme of a provider's own URL, and its host
-// or one below it.
+// ownHost reports whether an address has the scheme of a provider's own URL, and the same host or a subdomain of it.
 func ownHost(address, own string) bool {
 	a, err := url.Parse(address)
 	b, errOwn := url.Parse(own)
@@ -90,14 +89,14 @@ func (m *Model) Own() bool { return ownHost(m.setup.URL, m.setup.DefaultURL) }
 type Model struct {
 	Client *Client // nil if the configuration is invalid
 	setup  Setup
-	err    error     // of the configuration
-	asked  llm.Model // with a guard if one is configured
+	err    error     // the fault in the configuration
+	asked  llm.Model // the model with its guard, if one is configured
 	ways   ways
 	limits limits
 }
 
-// Init initializes the model from a Setup that has its Defaults. Provider holds the provider's own headers. Keyed lists the
-// headers that may carry a key. Caller streams a request without a guard.
+// Init initializes the model from a Setup whose Defaults have been set. Provider contains the provider's own headers. Keyed lists
+// the headers that may carry a key. Caller streams a request without a guard.
 func (m *Model) Init(s Setup, provider map[string]string, keyed []string, caller llm.Model) {
 	header := Header(s.Header, provider)
 	if s.Key != "" && header.Get(s.KeyHeader) == "" {
@@ -130,8 +129,8 @@ func (m *Model) Init(s Setup, provider map[string]string, keyed []string, caller
 type Body struct {
 	json   []byte
 	tokens int
-	fields map[string]any // of json
-	answer bool           // the request calls a model
+	fields map[string]any // the fields that json encodes
+	answer bool           // whether the request calls a model
 }
 
 // Body returns the body of a request; build adds the provider's own fields.
@@ -168,7 +167,7 @@ func (m *Model) Body(req *llm.Request, build func(model string) (map[string]any,
 // Check returns all faults of the configuration on one line, or nil.
 func (m *Model) Check() error { return m.err }
 
-// Info names the model.
+// Info returns the facts about the model that the configuration states.
 func (m *Model) Info() llm.Info {
 	info := llm.Info{Provider: m.setup.Provider, Model: m.setup.Model}
 	if m.Client != nil {
@@ -177,10 +176,10 @@ func (m *Model) Info() llm.Info {
 	return info
 }
 
-// Longest returns the configured answer limit, or 0 for none.
+// Longest returns the configured answer limit, or 0 if there is none.
 func (m *Model) Longest() int { return m.setup.MaxTokens }
 
-// Asks returns the most requests that are made if answers repeat themselves.
+// Asks returns the maximum number of requests that are made if answers repeat themselves.
 func (m *Model) Asks() int {
 	if m.setup.Repetition == nil {
 		return 1
@@ -203,7 +202,8 @@ func (m *Model) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delt
 	return m.asked.Stream(ctx, spec.Within(m.bounded(req, spec)))
 }
 
-// bounded returns the request with the smallest of three answer limits: its own, the configured one and the model's.
+// bounded returns the request with the smallest of three answer limits: that of the request, of the configuration and of the
+// model.
 func (m *Model) bounded(req *llm.Request, spec llm.Spec) *llm.Request {
 	most := least(least(req.MaxTokens, m.setup.MaxTokens), spec.Output)
 	if most == 0 && spec.Window > 0 {

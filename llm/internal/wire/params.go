@@ -12,8 +12,7 @@ import (
 // ParamRules puts each setting of llm.Params into the body of a request. A setting without a rule is rejected.
 type ParamRules map[string]func(body map[string]any, value any) error
 
-// Put returns the rule that sets the field at the path. Objects on the way, which may be those
-// of Extra, are copied.
+// Put returns a rule that sets the field at the path. Objects along the path, which may belong to Extra, are copied.
 func Put(path ...string) func(map[string]any, any) error {
 	return func(body map[string]any, value any) error {
 		for _, name := range path[:len(path)-1] {
@@ -30,8 +29,8 @@ func Put(path ...string) func(map[string]any, any) error {
 	}
 }
 
-// Choice returns the rule of tool_choice: modes are the provider's values for auto, none and
-// required, tool is its value for a named tool.
+// Choice returns the rule for tool_choice. Modes contains the provider's values for auto, none and required, and tool returns its
+// value for a named tool.
 func Choice(put func(map[string]any, any) error, modes map[string]any, tool func(name string) any) func(map[string]any, any) error {
 	return func(body map[string]any, value any) error {
 		name := value.(string)
@@ -42,7 +41,7 @@ func Choice(put func(map[string]any, any) error, modes map[string]any, tool func
 	}
 }
 
-// rules are the rules of a model.
+// rules returns the rules for a model.
 func (m *Model) rules(model string) ParamRules {
 	if m.setup.ParamsOf != nil {
 		return m.setup.ParamsOf(model)
@@ -50,7 +49,7 @@ func (m *Model) rules(model string) ParamRules {
 	return m.setup.Params
 }
 
-// CheckParams returns an error for settings that the provider does not have for its model.
+// CheckParams returns an error for settings that the provider does not support for the model.
 func (m *Model) CheckParams(p llm.Params) error { return m.checkParams(p, m.rules(m.setup.Model)) }
 
 func (m *Model) checkParams(p llm.Params, rules ParamRules) error {
@@ -65,8 +64,8 @@ func (m *Model) checkParams(p llm.Params, rules ParamRules) error {
 	return nil
 }
 
-// SetParams puts the settings of a request into its body, which already has the fields of Extra. Tool settings are left out of a
-// request without tools.
+// SetParams adds the settings of a request to its body, which already contains the fields of Extra. In a request without tools,
+// tool settings are left out.
 func (m *Model) SetParams(body map[string]any, model string, req *llm.Request) error {
 	rules := m.rules(model)
 	if err := m.checkParams(req.Params, rules); err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// limiterKey is the context key of the Limiter of models that were made without one.
+// limiterKey is the context key for the Limiter of models that were made without a Limiter.
 type limiterKey struct{}
 
-// limits returns the Limiter of a request.
+// limits returns the Limiter for a request.
 func (c *Client) limits(ctx context.Context) *limit.Limiter {
 	if shared, ok := ctx.Value(limiterKey{}).(*limit.Limiter); ok && !c.ownLimits {
 		return shared
@@ -23,7 +23,7 @@ func (c *Client) limits(ctx context.Context) *limit.Limiter {
 	return c.limiter
 }
 
-// enter waits for a place in the limiter, and tells the consumer the reason for the wait.
+// enter waits for a place in the limiter, and reports the reason for the wait to the consumer.
 func (s *session) enter(ctx context.Context, tokens int) error {
 	if transport.Batched(ctx) {
 		return nil
@@ -39,7 +39,7 @@ func (s *session) enter(ctx context.Context, tokens int) error {
 		},
 	})
 	switch {
-	case err == nil && waiting.Err() != nil: // the context ended as the request was admitted
+	case err == nil && waiting.Err() != nil: // the context ended just as the request was admitted
 		place.Leave(0)
 		err = context.Cause(waiting)
 	case err == nil:
@@ -55,8 +55,8 @@ func (s *session) enter(ctx context.Context, tokens int) error {
 	return fmt.Errorf("llm: %w", err)
 }
 
-// leave returns the place, with the server's statements in its error and the reported usage. Wait is the time until the next
-// attempt, 0 if there is none.
+// leave returns the place to the limiter. It passes on what the server stated in its error, and the reported usage. Wait is the
+// time until the next attempt, or 0 if there is none.
 func (s *session) leave(err error, wait time.Duration) {
 	if s.place == nil { // no limiter admitted the request
 		return
@@ -64,7 +64,7 @@ func (s *session) leave(err error, wait time.Duration) {
 	if refused(err) {
 		after := llm.RetryAfter(err)
 		if after > 0 {
-			// Retry-After says when to retry; the other headers say when everything is renewed.
+			// Retry-After says when to retry, whereas the other headers say when a limit is fully restored.
 			s.quota = limit.Answer{}
 		}
 		s.quota.Refused, s.quota.Pause = true, cmp.Or(after, wait, s.client.retry.Wait)

@@ -27,7 +27,8 @@ func quotaOf(h http.Header, now time.Time) (a limit.Answer) {
 	return a
 }
 
-// fewest returns the quota with the least left among pairs of headers: the remaining amount and its renewal.
+// fewest returns the quota with the smallest remaining amount. Each pair names the headers of a remaining amount and of its
+// renewal.
 func fewest(h http.Header, now time.Time, pairs ...[2]string) (least limit.Quota) {
 	for _, pair := range pairs {
 		left, err := strconv.Atoi(h.Get(pair[0]))
@@ -59,7 +60,7 @@ func renewal(text string, now time.Time) time.Time {
 	return now.Add(min(wait, retryafter.Most))
 }
 
-// refused reports whether the server rejected a request because of its rate, or requested a pause.
+// refused reports whether the server rejected a request because of a rate limit, or requested a pause.
 func refused(err error) bool {
 	if e, ok := errors.AsType[*llm.HTTPError](err); ok {
 		return e.Status == http.StatusTooManyRequests || e.Status >= 500 && e.RetryAfter > 0

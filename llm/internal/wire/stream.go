@@ -25,8 +25,7 @@ type Decoder interface {
 	Event(out []llm.Delta, name string, data []byte) ([]llm.Delta, bool, error)
 	// Whole handles an answer that the server sent as one JSON document.
 	Whole(out []llm.Delta, data []byte) ([]llm.Delta, error)
-	// End ends the answer, after the last event or before an error. It returns an
-	// error when the answer is not complete.
+	// End ends the answer, after the last event or before an error. It returns an error if the answer is not complete.
 	End(out []llm.Delta) ([]llm.Delta, error)
 	// Reply returns the reply received so far. It is called after End.
 	Reply() *llm.Reply
@@ -35,17 +34,17 @@ type Decoder interface {
 const (
 	// maxWhole is the maximum size of an answer that is one JSON document, in bytes.
 	maxWhole = 64 << 20
-	// maxSaid is the maximum total size of text, reasoning and arguments of a streamed answer, in bytes.
+	// maxSaid is the maximum total size of the text, reasoning and arguments of a streamed answer, in bytes.
 	maxSaid = 32 << 20
 	// maxStream is the maximum total size of the events of a streamed answer, in bytes; most of it is not text.
 	maxStream = 512 << 20
 )
 
-// errStopped means that the consumer has stopped.
+// errStopped means that the consumer has stopped ranging over the deltas.
 var errStopped = errors.New("stopped")
 
 // Stream posts the body and yields the deltas, with as many attempts as the client's settings allow. The function decoder returns
-// a fresh Decoder for each attempt. Stream returns the reply on success. It returns nil after it has yielded an error or the
+// a new Decoder for each attempt. On success, Stream returns the reply. It returns nil after it has yielded an error or the
 // consumer has stopped.
 func (c *Client) Stream(ctx context.Context, body Body, decoder func(requestID string) Decoder, yield func(llm.Delta, error) bool) *llm.Reply {
 	if total := c.timeouts.Total; total > 0 {
@@ -56,7 +55,7 @@ func (c *Client) Stream(ctx context.Context, body Body, decoder func(requestID s
 	redact.From(ctx).Join(c.own)
 	start := time.Now()
 	q := question{http.MethodPost, c.url, body.json, body.tokens, body.answer}
-	var rest Decoder // the decoder of an answer whose rest is requested
+	var rest Decoder // the decoder of an answer whose missing part is requested
 	for attempt := 1; ; attempt++ {
 		s := &session{client: c, decoder: decoder, rest: rest, yield: yield, start: start, reply: &llm.Reply{}}
 		o := s.attempt(ctx, q, attempt)
@@ -68,14 +67,14 @@ func (c *Client) Stream(ctx context.Context, body Body, decoder func(requestID s
 		}
 		if o.path != "" {
 			q, rest = question{http.MethodGet, c.url.JoinPath(o.path), nil, 0, false}, s.decoded
-			if o.err == nil { // the model has not finished
+			if o.err == nil { // the model has not finished yet
 				attempt = 0
 			}
 		}
 	}
 }
 
-// follows waits as the outcome requires and reports whether another attempt follows. If not, the consumer has stopped or has
+// follows waits as the outcome requires and reports whether another attempt follows. If not, the consumer has either stopped or
 // received the error. It is a separate function to keep the stack of a waiting request small.
 func (s *session) follows(ctx context.Context, o *outcome, attempt int) bool {
 	switch {
@@ -92,7 +91,7 @@ func (s *session) follows(ctx context.Context, o *outcome, attempt int) bool {
 		return false
 	}
 	if refused(o.err) {
-		return true // it waits for a place like other requests
+		return true // the attempt waits for a place like other requests
 	}
 	err := s.sleep(ctx, o.wait)
 	if err != nil && err != errStopped {
@@ -106,22 +105,22 @@ type outcome struct {
 	err   error
 	path  string // where to request the missing part of the answer, or "" if none is missing
 	wait  time.Duration
-	again bool // another attempt follows after wait
+	again bool // whether another attempt follows after wait
 }
 
-// attempt makes the n-th attempt, in a place in the limiter.
+// attempt makes the n-th attempt, occupying a place in the limiter.
 func (s *session) attempt(ctx context.Context, q question, n int) (o outcome) {
 	if err := s.enter(ctx, q.tokens); err != nil {
 		return outcome{err: err}
 	}
 	defer func() { s.leave(o.err, o.wait) }()
 	o.err = s.client.redact(ctx, s.run(ctx, q))
-	if o.path = s.path(o.err); o.path != "" && (o.err == nil || n <= s.client.retry.Max) { // the model continues without us
+	if o.path = s.path(o.err); o.path != "" && (o.err == nil || n <= s.client.retry.Max) { // the model continues in the background
 		o.wait, o.again = restEvery, true
 		return o
 	}
 	if o.err == nil && o.path == "" && q.answer && n == 1 && s.client.retry.Max > 0 && rules.EndingOf(s.reply.StopReason) == rules.Whole {
-		if o.err = s.reply.CheckContent(); o.err != nil { // reported once in a few hundred turns, not twice in a row
+		if o.err = s.reply.CheckContent(); o.err != nil { // reported to happen once in a few hundred turns, but not twice in a row
 			o.wait, o.again = retryafter.Pause(n, s.client.retry.Wait, s.client.retry.MaxWait, 0), true
 			return o
 		}
@@ -131,7 +130,7 @@ func (s *session) attempt(ctx context.Context, q question, n int) (o outcome) {
 	return o
 }
 
-// again reports whether to retry the request, and how long to wait before.
+// again reports whether to retry the request, and returns how long to wait before that.
 func (c *Client) again(ctx context.Context, attempt int, s *session, err error) (time.Duration, bool) {
 	if attempt > c.retry.Max || ctx.Err() != nil || !llm.Retryable(err) {
 		return 0, false
@@ -140,7 +139,7 @@ func (c *Client) again(ctx context.Context, attempt int, s *session, err error) 
 		return 0, false // the model failed in the background
 	}
 	if e, ok := errors.AsType[*llm.TimeoutError](err); ok && e.Phase != "connect" && !s.handed {
-		return 0, false // the server may be working on it, and will bill it
+		return 0, false // the server may be working on the request and will bill it
 	}
 	if wait := llm.RetryAfter(err); wait > 0 {
 		return wait, wait <= c.retry.MaxWait
@@ -158,20 +157,20 @@ type session struct {
 	start   time.Time
 
 	place     *limit.Place
-	quota     limit.Answer // the server's limits, until passed to the place
+	quota     limit.Answer // the server's limits, until they are passed to the place
 	x         *exchange
 	progress  *time.Ticker
 	quiet     *time.Timer // expires when the current phase takes too long
 	phase     string      // the current phase, as in TimeoutError
 	limit     time.Duration
 	requestID string
-	handed    bool      // the consumer has received part of the answer: text, reasoning, a refusal or a call
-	spoke     time.Time // time of the last progress of the answer
-	went      bool      // it progressed since spoke
+	handed    bool      // whether the consumer has received part of the answer: text, reasoning, a refusal or a call
+	spoke     time.Time // when the answer last made progress
+	went      bool      // whether the answer has made progress since spoke
 	deltas    []llm.Delta
 	halves    halves
-	said      int        // bytes of text and arguments
-	streamed  int        // bytes of events
+	said      int        // the number of bytes of text and arguments
+	streamed  int        // the number of bytes of events
 	reply     *llm.Reply // never nil
 }
 
@@ -196,8 +195,8 @@ func (s *session) run(ctx context.Context, q question) error {
 	return err
 }
 
-// body decodes the body. Its first byte identifies it, because media types of proxies are often wrong: an object or a list is a
-// document, even if a stream was requested.
+// body decodes the body. The first byte determines its form, because proxies often send wrong media types: an object or a list is
+// a document, even if a stream was requested.
 func (s *session) body(ctx context.Context, d Decoder, mediaType string) error {
 	var first []byte
 	for len(first) == 0 {
@@ -263,7 +262,7 @@ func (s *session) events(ctx context.Context, d Decoder, first []byte) error {
 				return s.finish(d, err)
 			}
 		}
-		if s.went { // the clock is read once per piece, which has many events
+		if s.went { // the clock is read once per piece, which contains many events
 			s.spoke, s.went = time.Now(), false
 		}
 		next, ok, err := s.await(ctx)
@@ -280,7 +279,7 @@ func (s *session) events(ctx context.Context, d Decoder, first []byte) error {
 		if complete, err := s.event(d, ev); complete {
 			return s.finish(d, nil)
 		} else if e, ok := errors.AsType[*llm.ProtocolError](err); ok {
-			// Half an event is an effect of the broken connection, not a fault of the server.
+			// An incomplete event results from the broken connection and is not a fault of the server.
 			cut = errors.New(e.Reason)
 		} else if err != nil {
 			return s.finish(d, err)
@@ -306,7 +305,7 @@ func (s *session) event(d Decoder, ev sse.Event) (bool, error) {
 	return complete, err
 }
 
-// count counts the bytes of an event and its text, against a server that never stops.
+// count counts the bytes of an event and of its text, and fails if a server never stops.
 func (s *session) count(event int) error {
 	s.streamed += event
 	for i := range s.deltas {
@@ -366,14 +365,13 @@ func documents(body []byte) (docs [][]byte) {
 		}
 		rest := bytes.TrimSpace(body[in.InputOffset():])
 		if len(docs) == 0 || len(rest) > 0 && !bytes.HasPrefix(rest, []byte("data:")) {
-			return [][]byte{body} // for the decoder's error
+			return [][]byte{body} // so that the decoder reports the error
 		}
 		return docs
 	}
 }
 
-// finish ends the decoder and keeps its reply. A cause takes precedence over the
-// decoder's own error.
+// finish ends the decoder and stores its reply. A cause takes precedence over the decoder's own error.
 func (s *session) finish(d Decoder, cause error) error {
 	if errors.Is(cause, errStopped) {
 		return cause
@@ -420,11 +418,11 @@ func (s *session) expect(phase string, limit time.Duration) {
 	s.quiet.Reset(limit)
 }
 
-// pings is how many times Silence an answer may make no progress while the server sends keep-alives: a model with hidden thinking
-// sends nothing else, and a broken one may send them forever.
+// pings is the number of Silences for which an answer may make no progress while the server sends keep-alives. A model with
+// hidden thinking sends nothing else, and a broken server may send them forever.
 const pings = 5
 
-// alive starts the wait for the next piece.
+// alive restarts the timer for the next piece.
 func (s *session) alive() {
 	limit := s.client.timeouts.Silence
 	if limit == 0 {
@@ -514,7 +512,7 @@ func (s *session) timeout() error {
 	return &llm.TimeoutError{Phase: s.phase, Limit: s.limit, RequestID: s.requestID}
 }
 
-// ended returns the reason why the context ended: the total timeout or the caller's.
+// ended returns the reason why the context ended: the total timeout or the caller's cause.
 func (s *session) ended(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if e, ok := errors.AsType[*llm.TimeoutError](cause); ok {

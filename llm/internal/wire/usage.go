@@ -11,9 +11,9 @@ import (
 // Counts is an object of numbers, such as an answer's usage. A malformed field does not affect the others.
 type Counts map[string]json.RawMessage
 
-// ReadCounts reads an object of numbers; for anything else it returns no counts.
+// ReadCounts reads an object of numbers. For anything else, it returns no counts.
 func ReadCounts(raw json.RawMessage) Counts {
-	if len(raw) == 0 || raw[0] != '{' { // most events have none
+	if len(raw) == 0 || raw[0] != '{' { // most events contain no usage
 		return nil
 	}
 	var c Counts
@@ -23,7 +23,7 @@ func ReadCounts(raw json.RawMessage) Counts {
 	return c
 }
 
-// In returns the object in the field.
+// In returns the object in the named field.
 func (c Counts) In(name string) Counts { return ReadCounts(c[name]) }
 
 // Known returns the number in a field, or nil. Some servers write token counts as fractions.
@@ -39,7 +39,7 @@ func (c Counts) Known(name string) *int {
 	return new(int(f))
 }
 
-// Of returns the largest number in the fields.
+// Of returns the largest number in the named fields.
 func (c Counts) Of(names ...string) (most int) {
 	for _, name := range names {
 		if n := c.Known(name); n != nil {
@@ -49,7 +49,7 @@ func (c Counts) Of(names ...string) (most int) {
 	return most
 }
 
-// Larger returns the larger numbers of two reports about one answer: a server may end with zeros.
+// Larger returns the larger numbers of two reports about one answer, because the last report of a server may contain zeros.
 func Larger(a, b llm.Usage) llm.Usage {
 	b.InputTokens, b.OutputTokens = larger(a.InputTokens, b.InputTokens), larger(a.OutputTokens, b.OutputTokens)
 	b.CachedInputTokens, b.CacheWriteTokens = max(a.CachedInputTokens, b.CachedInputTokens), max(a.CacheWriteTokens, b.CacheWriteTokens)

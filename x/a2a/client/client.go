@@ -25,39 +25,39 @@ import (
 	"github.com/stonelayer/stone/x/a2a/internal/parts"
 )
 
-// Config names an agent. The zero value fails with "runtime/unavailable".
+// Config configures the connection to an agent. Calls with the zero value fail with "runtime/unavailable".
 type Config struct {
-	// URL is the address of the agent, whose card is at /.well-known/agent-card.json below it, or of the
-	// card itself if it ends in ".json". It has no user and no query.
+	// URL is the address of the agent, below which its card is at /.well-known/agent-card.json. If the URL ends in ".json", it is
+	// the address of the card itself. It must not contain a user or a query.
 	URL   string
-	Skill string // sent as "skill" in the metadata of messages; may be empty
-	// Header is sent with every request to the server of the URL.
+	Skill string // sent as "skill" in the metadata of messages; optional
+	// Header is sent with every request to the server named by URL.
 	Header map[string]rest.Value
-	// Client sends the requests; by default a client with http.DefaultTransport. Its CheckRedirect is replaced.
+	// Client sends the requests. The default is a client with http.DefaultTransport. Its CheckRedirect is replaced.
 	Client *http.Client
-	Scope  call.Scope // limits which servers the card, its interfaces and redirects may name; with a nil Net, only the URL's server
+	Scope  call.Scope // limits which servers the card, its interfaces and redirects may name; if its Net is nil, only the server named by URL
 	// MaxBody is the maximum size of an answer in bytes; 8 MiB by default.
 	MaxBody int
-	// Poll is the interval for polling a task when the agent cannot stream or its stream broke; 2 s by default.
+	// Poll is the interval at which a task is polled when the agent cannot stream or its stream broke. The default is 2 s.
 	Poll time.Duration
 }
 
 const (
 	defaultBody = 8 << 20
 	defaultPoll = 2 * time.Second
-	// maxLost is how many reads of a task may fail in a row before the client gives up.
+	// maxLost is the number of consecutive failed reads of a task after which the client gives up.
 	maxLost = 5
-	// cancelTime is the maximum time to cancel a task.
+	// cancelTime is the time limit for cancelling a task.
 	cancelTime = 5 * time.Second
-	// maxTasks is the maximum number of attempts for a request; each one is a task.
+	// maxTasks is the maximum number of attempts for a request, each of which is a task.
 	maxTasks = 100
 )
 
-// Check returns an error if the configuration is invalid. Variables and files are read only when the agent is called.
+// Check returns an error if the configuration is invalid. Environment variables and files are read only when the agent is called.
 func (c Config) Check() error {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" {
-		return errors.New("a2a: URL is not an http or https URL with a host, without user and query") // url.Parse's error would show the URL
+		return errors.New("a2a: URL is not an http or https URL with a host, without user and query") // the error of url.Parse would reveal the URL
 	}
 	if c.MaxBody < 0 || c.Poll < 0 {
 		return errors.New("a2a: MaxBody or Poll is negative: want zero for the default")
@@ -76,7 +76,7 @@ func (c Config) Check() error {
 	return errors.Join(c.Scope.Check(), c.Scope.Net.Check(u))
 }
 
-// New returns a capability of kind a2a. Its id defaults to the host. It needs the effect net.
+// New returns a capability of the kind a2a. By default, its id is the host of the URL. It needs the effect net.
 func New(m call.Metadata, c Config) call.Capability {
 	m = m.Needing(effect.Net)
 	m.Kind = cmp.Or(m.Kind, "a2a")
@@ -143,7 +143,7 @@ func goesOn(why error) bool {
 	return errors.Is(why, journal.ErrDrained) || errors.Is(why, kind.Recorder)
 }
 
-// failure returns an error without the URL, which the errors of package http show.
+// failure returns an error without the URL, which is part of net/http's errors.
 func (c Config) failure(own *secrets, what string, err error) error {
 	if errors.As(err, new(*call.Error)) {
 		return err
@@ -162,12 +162,12 @@ func (c Config) failure(own *secrets, what string, err error) error {
 	return unavailable(what, errors.New(own.clean(err.Error())))
 }
 
-// anyInput is the default input schema. As in an answer, "media" contains files.
+// anyInput is the default input schema. Files are in "media", as in an answer.
 var anyInput, _ = schema.For[struct {
 	Media []*llm.Media `json:"media,omitempty"`
 }]()
 
-// partsOf returns an input as the parts of a message.
+// partsOf converts an input to the parts of a message.
 func partsOf(req *call.Request) (sdk.ContentParts, error) {
 	input := json.RawMessage(req.Input)
 	if len(input) == 0 {
@@ -196,7 +196,7 @@ func partsOf(req *call.Request) (sdk.ContentParts, error) {
 	return files, nil
 }
 
-// readKind reads a configured capability.
+// readKind reads a capability from the configuration.
 func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
 	c := Config{Header: map[string]rest.Value{}}
 	m.Need("url")
@@ -212,5 +212,5 @@ func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
 	return func(meta call.Metadata) (call.Capability, error) { return New(meta, c), c.Check() }
 }
 
-// Part gives programs the kind a2a.
+// Part adds the kind a2a to a program.
 var Part = kinds.Kind{Name: "a2a", Read: readKind}

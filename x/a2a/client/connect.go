@@ -26,10 +26,10 @@ import (
 	"github.com/stonelayer/stone/internal/transport"
 )
 
-// secrets returns the secrets of a request and of its run.
+// secrets holds the secrets of a request and of its run.
 type secrets struct {
 	own *redact.Set
-	run *redact.Set // nil for none
+	run *redact.Set // nil if there are none
 }
 
 func newSecrets(ctx context.Context) *secrets {
@@ -38,10 +38,10 @@ func newSecrets(ctx context.Context) *secrets {
 	return s
 }
 
-// clean returns a text without the secrets.
+// clean returns a text with the secrets removed.
 func (s *secrets) clean(text string) string { return s.run.Text(s.own.Text(text)) }
 
-// header reads the values of Header.
+// header returns the header with the current values of its secrets.
 func (c Config) header(own *secrets) (http.Header, error) {
 	values := map[string]kinds.Value{}
 	for name, v := range c.Header {
@@ -64,14 +64,14 @@ func (c Config) header(own *secrets) (http.Header, error) {
 	return out, nil
 }
 
-// http returns the HTTP client for a request. It sends the header to the URL's server only, stays within the scope, and bounds
-// response bodies.
+// http returns the HTTP client for a request. It sends the header only to the server named by URL, stays within the scope, and
+// limits the size of response bodies.
 func (c Config) http(ctx context.Context, header http.Header) *http.Client {
 	client := &http.Client{}
 	if c.Client != nil {
 		*client = *c.Client
 	}
-	first, _ := url.Parse(c.URL) // Check has
+	first, _ := url.Parse(c.URL) // Check has parsed it before
 	client.CheckRedirect = func(r *http.Request, via []*http.Request) error {
 		const most = 5
 		if len(via) > most {
@@ -89,7 +89,7 @@ func (c Config) http(ctx context.Context, header http.Header) *http.Client {
 	return &out
 }
 
-// A door is a request's transport.
+// A door is the transport of a request. It checks every address.
 type door struct {
 	next   http.RoundTripper
 	first  *url.URL
@@ -132,18 +132,18 @@ func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// Variables for tests.
+// Variables, so that tests can shorten them.
 var (
-	// replyTime is the maximum time of a request without a stream. It is long because an agent may do all its work before it
+	// replyTime is the time limit of a request that is not streamed. It is long because an agent may do all of its work before it
 	// replies.
 	replyTime = 5 * time.Minute
-	// silence is how long a stream may send nothing, not even keep-alive comments.
+	// silence is the time after which a stream that sends nothing, not even keep-alive comments, counts as broken.
 	silence = time.Minute
 )
 
 var errSilent = errors.New("the agent has said nothing for too long")
 
-// bounded is a body that fails if it is too long or takes too long.
+// bounded is a body that returns an error if it is too long or takes too long.
 type bounded struct {
 	io.ReadCloser
 	left, most int64
@@ -153,7 +153,7 @@ type bounded struct {
 	over       *time.Timer // cancels the request
 }
 
-// end releases the request, and returns why it failed.
+// end releases the request, and returns the reason why it failed.
 func (b *bounded) end(err error) error {
 	if context.Cause(b.ctx) == errSilent {
 		err = errSilent
@@ -194,7 +194,7 @@ func (c Config) connect(ctx context.Context, client *http.Client) (*a2aclient.Cl
 	if err != nil {
 		return nil, nil, err
 	}
-	first, _ := url.Parse(c.URL) // Check has
+	first, _ := url.Parse(c.URL) // Check has parsed it before
 	var reached []*sdk.AgentInterface
 	var refused error
 	for _, i := range card.SupportedInterfaces {
@@ -223,8 +223,8 @@ func (c Config) connect(ctx context.Context, client *http.Client) (*a2aclient.Cl
 
 type a2aVersion = sdk.ProtocolVersion
 
-// readCard reads cards of all versions. A 0.3 card without a transport means JSON-RPC, the only one in 0.2. Several transports
-// may share an address.
+// readCard reads a card of any version. A 0.3 card without a transport means JSON-RPC, the only transport of version 0.2. Several
+// transports may share an address.
 func readCard(raw []byte) (*sdk.AgentCard, error) {
 	card, err := a2av0.NewAgentCardParser()(raw)
 	if err != nil {
@@ -252,8 +252,8 @@ func readCard(raw []byte) (*sdk.AgentCard, error) {
 	return card, nil
 }
 
-// wrapData turns an error's data into a list of objects. Before 1.0 it could be anything, but the library reads only lists and
-// would lose the error's code.
+// wrapData converts the data of an error to a list of objects. Before version 1.0, the data could have any form, but the library
+// reads only lists and would otherwise lose the error's code.
 func wrapData(body []byte) []byte {
 	var reply, failure map[string]json.RawMessage
 	if json.Unmarshal(body, &reply) != nil || json.Unmarshal(reply["error"], &failure) != nil {

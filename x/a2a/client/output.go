@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/x/a2a/internal/parts"
 )
 
-// An output collects the artifacts of a task while they are streamed.
+// An output collects the artifacts of a task as they are streamed.
 type output struct {
 	voice     *event.Voice
 	artifacts []*sdk.Artifact
@@ -23,7 +23,7 @@ type output struct {
 	last      *sdk.Artifact // the artifact whose text was streamed last
 }
 
-// begin starts with the artifacts that a task already has.
+// begin starts an output with the artifacts that a task already has.
 func (o *output) begin(all []*sdk.Artifact) {
 	o.artifacts, o.size = nil, 0
 	for _, a := range all {
@@ -33,7 +33,7 @@ func (o *output) begin(all []*sdk.Artifact) {
 	o.speak()
 }
 
-// update takes a chunk.
+// update adds a chunk of an artifact.
 func (o *output) update(e *sdk.TaskArtifactUpdateEvent) {
 	if e.Artifact == nil {
 		return
@@ -53,7 +53,7 @@ func (o *output) update(e *sdk.TaskArtifactUpdateEvent) {
 		to.Parts = nil
 	}
 	to.Parts, o.size = append(to.Parts, e.Artifact.Parts...), o.size+sizeOf("", e.Artifact.Parts)
-	if e.Append && to == o.last { // an answer may come in many small chunks
+	if e.Append && to == o.last { // only the new text, because an answer may consist of many small chunks
 		o.say(textOf(&sdk.Message{Parts: e.Artifact.Parts}))
 	} else {
 		o.speak()
@@ -67,7 +67,7 @@ func sizeOf(id string, parts sdk.ContentParts) int {
 		const header = 64
 		size += header + len(p.Text()) + len(p.Raw()) + len(p.URL()) + len(p.Filename) + len(p.MediaType)
 		if p.Data() != nil {
-			text, _ := json.Marshal(p.Data()) // it was read from JSON
+			text, _ := json.Marshal(p.Data()) // cannot fail: the data was read from JSON
 			size += len(text)
 		}
 	}
@@ -80,7 +80,7 @@ func (o *output) say(text string) {
 	}
 }
 
-// speak streams new text. If the text no longer continues the old one, it retracts the old text first.
+// speak streams new text. If the text no longer continues the text streamed before, that text is retracted first.
 func (o *output) speak() {
 	text := textIn(o.artifacts)
 	more, follows := strings.CutPrefix(text, o.spoken.String())
@@ -98,12 +98,12 @@ func (o *output) speak() {
 	}
 }
 
-// message returns the answer of an agent that creates no task.
+// message returns the answer of an agent that replies without creating a task.
 func (o *output) message(m *sdk.Message) (*call.Reply, error) {
 	return o.reply([]*sdk.Artifact{{Parts: m.Parts}})
 }
 
-// task returns a completed task's answer: its artifacts, or else the agent's last message.
+// task returns the answer of a completed task: its artifacts or, if there are none, the agent's last message.
 func (o *output) task(t *sdk.Task) (*call.Reply, error) {
 	blank := func(p *sdk.Part) bool {
 		text, ok := p.Content.(sdk.Text)
@@ -161,7 +161,7 @@ func (o *output) reply(all []*sdk.Artifact) (*call.Reply, error) {
 	return &call.Reply{Type: call.Value, Out: text}, nil
 }
 
-// textIn joins the text of artifacts.
+// textIn returns the joined text of artifacts.
 func textIn(all []*sdk.Artifact) string {
 	var texts []string
 	for _, a := range all {

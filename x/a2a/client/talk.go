@@ -22,10 +22,10 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// names has a request's ids.
+// names holds the ids of a request.
 type names struct {
 	key   string
-	known bool // the next process derives the same ids
+	known bool // another process derives the same ids
 }
 
 func namesOf(key string) names {
@@ -36,23 +36,24 @@ func namesOf(key string) names {
 	return names{"stone-" + hex.EncodeToString(sum[:16]), true}
 }
 
-// A talk is a request while the agent works on it.
+// A talk is a request on which the agent is working.
 type talk struct {
 	cfg     Config
-	id      string // of the capability
+	id      string // id of the capability
 	agent   *a2aclient.Client
 	streams bool
 	req     *call.Request
 	names   names
 	secrets *secrets
 	out     output
-	task    sdk.TaskID // empty until there is one
-	told    string     // the question that was answered last
-	stale   int        // how often in a row the task has asked it since
-	seen    *sdk.Task  // the task as the stream last reported it
+	task    sdk.TaskID // id of the task; empty until it is known
+	told    string     // the question that was last answered
+	stale   int        // how many times in a row the task has asked that question again
+	seen    *sdk.Task  // the task as last reported by the stream
 }
 
-// started is the agent's reply to a message: a new task's id, an ended task, or the answer itself. It is a remote.Task too.
+// started is the agent's reply to a message: the id of a new task, a task that has ended, or the answer itself. It is also a
+// remote.Task.
 type started struct {
 	Task    sdk.TaskID   `json:"task,omitempty"`
 	Ended   *sdk.Task    `json:"ended,omitempty"`
@@ -86,20 +87,20 @@ func (t *talk) run(ctx context.Context, parts sdk.ContentParts) (*call.Reply, er
 			reply, err = t.follow(ctx)
 		}
 		if gone := (*goneError)(nil); !fresh && errors.As(err, &gone) {
-			continue // the run was resumed: try again
+			continue // the run has been resumed, so try again
 		}
 		return reply, err
 	}
 	return nil, failed("%d tasks of the agent have failed", maxTasks)
 }
 
-// A goneError means that the task cannot be continued, only replaced.
+// A goneError means that the task cannot be continued. A new task can replace it.
 type goneError struct{ err *call.Error }
 
 func (e *goneError) Error() string { return e.err.Error() }
 func (e *goneError) Unwrap() error { return e.err }
 
-// send sends the message unless it already has a task.
+// send sends the message, unless the request already has a task.
 func (t *talk) send(ctx context.Context, id string, parts sdk.ContentParts) (started, error) {
 	if t.names.known {
 		if task := t.find(ctx); task != "" {
@@ -110,7 +111,7 @@ func (t *talk) send(ctx context.Context, id string, parts sdk.ContentParts) (sta
 	if t.cfg.Skill != "" {
 		m.SetMeta("skill", t.cfg.Skill)
 	}
-	result, err := t.agent.SendMessage(ctx, &sdk.SendMessageRequest{Message: m, Config: &sdk.SendMessageConfig{ReturnImmediately: true}}) // any output mode is accepted
+	result, err := t.agent.SendMessage(ctx, &sdk.SendMessageRequest{Message: m, Config: &sdk.SendMessageConfig{ReturnImmediately: true}}) // every output mode is accepted
 	if err != nil {
 		return started{}, t.cfg.failure(t.secrets, "the message cannot be sent: ", err)
 	}
@@ -118,7 +119,7 @@ func (t *talk) send(ctx context.Context, id string, parts sdk.ContentParts) (sta
 	case *sdk.Message:
 		return started{Message: result}, nil
 	case *sdk.Task:
-		t.task = result.ID // to cancel it
+		t.task = result.ID // kept so that the task can be cancelled
 		if result.Status.State.Terminal() {
 			return started{Task: result.ID, Ended: result}, nil
 		}
@@ -127,8 +128,8 @@ func (t *talk) send(ctx context.Context, id string, parts sdk.ContentParts) (sta
 	return started{}, failed("the agent answers with %T: want a task or a message", result)
 }
 
-// find returns the request's task unless it has failed. It finds none if the agent lists no tasks; such an agent may still
-// recognise the message.
+// find returns the request's task, unless that task has failed. If the agent cannot list tasks, no task is found; such an agent
+// may still recognize the message.
 func (t *talk) find(ctx context.Context) sdk.TaskID {
 	list, err := t.agent.ListTasks(ctx, &sdk.ListTasksRequest{ContextID: t.names.key, PageSize: 100})
 	for i := 0; err == nil && i < len(list.Tasks); i++ {
@@ -143,7 +144,7 @@ func lost(s sdk.TaskState) bool {
 	return s == sdk.TaskStateFailed || s == sdk.TaskStateCanceled || s == sdk.TaskStateRejected
 }
 
-// follow waits for the end of the task, and answers its questions.
+// follow waits until the task ends, and answers its questions.
 func (t *talk) follow(ctx context.Context) (*call.Reply, error) {
 	misses := 0
 	for {
@@ -212,14 +213,15 @@ func (t *talk) settle(ctx context.Context, task *sdk.Task) (reply *call.Reply, s
 	return nil, false, nil
 }
 
-// question is the data of a question from an agent of package server.
+// question is the data of a question as sent by an agent of package server.
 type question struct {
 	Question string   `json:"question"`
 	Version  string   `json:"version"`
 	Choices  []string `json:"choices"`
 }
 
-// asked identifies a question. If a task repeats it, the time or id makes it a new one.
+// asked returns a text that identifies a question. If a task repeats a question with a new time or id, it counts as a new
+// question.
 func asked(task *sdk.Task) string {
 	about := []string{string(task.ID), textOf(task.Status.Message)}
 	if m := task.Status.Message; m != nil {
@@ -231,8 +233,8 @@ func asked(task *sdk.Task) string {
 	return strings.Join(about, "\n")
 }
 
-// unread reports whether a task still shows the question just answered. Without times or ids, the agent may really be asking
-// again.
+// unread reports whether a task still shows the question that was just answered. If there are no times or ids, the agent may in
+// fact be asking again.
 func (t *talk) unread(task *sdk.Task) bool {
 	if asked(task) != t.told {
 		return false
@@ -241,21 +243,22 @@ func (t *talk) unread(task *sdk.Task) bool {
 	return t.stale <= maxLost
 }
 
-// ask puts the question of a task to the people of the run, and sends their answer.
+// ask asks the people of the run the task's question, and sends their answer.
 func (t *talk) ask(ctx context.Context, task *sdk.Task) error {
 	text := t.secrets.clean(textOf(task.Status.Message))
 	var q question
 	if m := task.Status.Message; m != nil {
 		for _, part := range m.Parts {
 			if data, err := json.Marshal(part.Data()); err == nil && part.Data() != nil {
-				_ = json.Unmarshal(data, &q) // other agents may send anything
+				_ = json.Unmarshal(data, &q) // data of other agents can have any form
 			}
 		}
 	}
 	about := asked(task)
 	sum := sha256.Sum256([]byte(about))
 	digest := hex.EncodeToString(sum[:8])
-	// Named by the question, because a process that resumes does not see answered questions.
+	// The step is named after the question, because a process that resumes the run does not see questions that have been
+	// answered.
 	answer, err := stone.Step(ctx, "input-"+digest, about, func(ctx context.Context, _ string) (string, error) {
 		return stone.In(ctx).Ask(ask.Question{Name: t.id, Text: text, Choices: q.Choices})
 	})
@@ -282,8 +285,8 @@ func (t *talk) ask(ctx context.Context, task *sdk.Task) error {
 	return nil
 }
 
-// listen streams the agent's text until the task stops, the stream ends or is silent for too long. It fails only if the agent has
-// sent too much.
+// listen streams the agent's text until the task stops, the stream ends, or the stream is silent for too long. It returns an
+// error only if the agent has sent too much.
 func (t *talk) listen(ctx context.Context) error {
 	for event, err := range t.agent.SubscribeToTask(ctx, &sdk.SubscribeToTaskRequest{ID: t.task}) {
 		if err != nil {
@@ -312,15 +315,15 @@ func (t *talk) listen(ctx context.Context) error {
 	return nil
 }
 
-// cancel cancels the task, although the request is over.
+// cancel cancels the task after the request has ended.
 func (t *talk) cancel(ctx context.Context) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
 	defer stop()
-	if t.task == "" { // the reply with its id may have been lost
+	if t.task == "" { // the reply that contains its id may have been lost
 		t.task = t.find(ctx)
 	}
 	if t.task == "" {
 		return
 	}
-	_, _ = t.agent.CancelTask(ctx, &sdk.CancelTaskRequest{ID: t.task}) // the task has ended or cannot be reached
+	_, _ = t.agent.CancelTask(ctx, &sdk.CancelTaskRequest{ID: t.task}) // an error means that the task has ended or cannot be reached
 }

@@ -15,10 +15,11 @@ import (
 	"github.com/stonelayer/stone/serve"
 )
 
-// Schemas is the URI of a card extension. Its parameters have two JSON Schemas for each skill: "input" and, if known, "output".
+// Schemas is the URI of a card extension. Its parameters contain two JSON Schemas for each skill: "input" and, if it is known,
+// "output".
 const Schemas = "https://github.com/stonelayer/stone/tree/main/x/a2a#schemas"
 
-// card describes the agent, with its skills if the caller may see them.
+// card returns the card of the agent. It includes the skills if the caller may see them.
 func (a *agent) card(base string, skills bool) *sdk.AgentCard {
 	name, about := "stone", fmt.Sprintf("Pipelines: %s. Each is an agent of its own, too: see %s/NAME%s", strings.Join(a.names(), ", "), base+a.at, a2asrv.WellKnownAgentCardPath)
 	if len(a.skills) == 1 {
@@ -63,7 +64,7 @@ func (a *agent) card(base string, skills bool) *sdk.AgentCard {
 	return card
 }
 
-// before has a card's fields for versions 0.3 and 1.0; the card from the SDK's adapter lacks the latter.
+// before is a card with the fields of versions 0.3 and 1.0. The card from the SDK's adapter lacks the fields of 1.0.
 type before struct {
 	*sdk.AgentCard
 	Version         sdk.ProtocolVersion       `json:"protocolVersion"`
@@ -75,13 +76,13 @@ type before struct {
 	SecuritySchemes map[string]map[string]any `json:"securitySchemes"`
 }
 
-// serveCard serves a card that clients of both versions read.
+// serveCard serves a card that clients of both versions can read.
 func (a *agent) serveCard(w http.ResponseWriter, r *http.Request) {
 	card := a.card(r.Context().Value(baseKey{}).(string), reads(callerOf(r.Context()).who))
 	url, bearer := card.SupportedInterfaces[0].URL, card.SecuritySchemes["token"].(sdk.HTTPAuthSecurityScheme)
 	w.Header().Set("Content-Type", jsonMode)
 	w.Header().Set("Vary", "Authorization")
-	_ = json.NewEncoder(w).Encode(before{ // the client may have gone
+	_ = json.NewEncoder(w).Encode(before{ // an error means that the client is gone
 		AgentCard: card, Version: "0.3.0", URL: url, Preferred: sdk.TransportProtocolJSONRPC, Extended: true,
 		Additional:      []map[string]string{{"url": url, "transport": string(sdk.TransportProtocolHTTPJSON)}},
 		Security:        []map[string][]string{{"token": {}}},

@@ -9,39 +9,44 @@
 //
 // # The agents
 //
-// Each pipeline is an agent at /a2a/NAME, with a card at /a2a/NAME/.well-known/agent-card.json. The agent at /a2a, whose card is
-// at /.well-known/agent-card.json, has each pipeline as a skill of the same name. Callers with access see the skills in the card
-// and the extended card, with input and result schemas in the extension [Schemas]; others see only how to send a token.
+// Each pipeline is an agent at /a2a/NAME, with a card at /a2a/NAME/.well-known/agent-card.json. An additional agent at /a2a,
+// whose card is at /.well-known/agent-card.json, has one skill for each pipeline, with the pipeline's name. Callers with access
+// see the skills in the card and in the extended card; the extension [Schemas] adds the schemas of inputs and results. Other
+// callers see only how to send a token.
 //
 // # Messages
 //
 // A message without a task starts a durable run of the skill named by "skill" in its metadata; an agent with one skill needs no
-// name. A data part is the pipeline's input. Text is the input if that is a string, or else becomes its only required string. A
-// file part is the field of the input that takes files: an llm.Media, a list of them, or a base64 string with a contentMediaType.
-// If several do, "field" in the metadata of the part names one. URLs of files are passed on and never fetched. Files in the
-// result are file parts of the artifact.
+// name. A data part is the pipeline's input. A text is the input if the input is a string; otherwise it becomes the only required
+// string of the input. A file part becomes the field of the input that accepts files: an llm.Media, a list of them, or a base64
+// string with a contentMediaType. If several fields accept files, "field" in the metadata of the part names one. URLs of files
+// are passed on and never fetched. Files in the result are sent as file parts of the artifact.
 //
-// Sending a message again, with the same id, sender and content, starts no second run. If a pipeline reads earlier results, as an
-// agent with agent.ConversationOf does, a message in the context of earlier tasks gives it the last result.
+// Sending a message again, with the same id, sender and content, does not start a second run. If a pipeline reads earlier
+// results, as an agent with agent.ConversationOf does, and a message is in the context of earlier tasks, the run receives the
+// last result of these tasks.
 //
-// A caller needs the roles Start and Read to send a message, because the reply is the task, and Answer to answer.
+// To send a message, a caller needs the roles Start and Read, because the reply contains the task. To answer a question, it needs
+// the role Answer.
 //
 // # Tasks
 //
-// A task is a run with the same id, so it outlives the server and every route knows it. Its artifact "result" is the run's
-// result. A stream also sends the models' answers as they are written, as chunks of this artifact; a chunk without append
-// replaces the earlier chunks.
+// A task is a run with the same id, so it survives the server, and all routes of the API can be used with its id. Its artifact
+// "result" is the result of the run. A stream also contains the answers that models are writing, as chunks of this artifact. A
+// chunk without append replaces the earlier chunks.
 //
-// A task that waits for an answer is input-required. Its status contains the text of the oldest open question, and data with
-// "question", "choices", "schema" and "version". The task's next message answers this question, or the one named by "question" in
-// its metadata; "version" there ensures that the question has not changed. A repeated message answers nothing else.
+// A task that waits for an answer has the state input-required. Its status contains the text of the oldest open question, and
+// data with "question", "choices", "schema" and "version". The next message of the task answers this question, or the question
+// named by "question" in the message's metadata. With "version", the answer is refused if the question has changed. Repeating a
+// message does not answer another question.
 //
-// Cancelling a task cancels its run. A task's history has its questions and answers. A list of several pages has no total. A page
-// is at most about 4 MiB.
+// Cancelling a task cancels its run. The history of a task contains its questions and answers. A list with several pages has no
+// total. A page has at most about 4 MiB.
 //
 // # Notifications
 //
-// Push notifications are sent when a task waits, ends or cannot continue, as [serve.Receivers] promises. The token of a
-// configuration is sent in the header A2A-Notification-Token, and signs the notification if it begins with "whsec_".
-// Notifications are in the format of version 1.0. Tokens and credentials are kept in the journal, and no request returns them.
+// Push notifications are sent when a task waits, ends or cannot continue, with the guarantees of [serve.Receivers]. The token of
+// a configuration is sent in the header A2A-Notification-Token. If the token begins with "whsec_", it is also used to sign the
+// notification. Notifications have the format of version 1.0. Tokens and credentials are stored in the journal, and no request
+// returns them.
 package server

@@ -24,7 +24,7 @@ const (
 	jsonMode = "application/json"
 )
 
-// A skill is a published pipeline.
+// A skill is a published pipeline as clients see it.
 type skill struct {
 	api.Pipeline
 	inside.Shape
@@ -59,13 +59,14 @@ func (s skill) modes() []string {
 	case s.Text != "":
 		modes = []string{textMode, jsonMode}
 	}
-	if s.Media != "" { // its models may accept fewer types than the schema
+	if s.Media != "" { // the pipeline's models may accept fewer types than its schema
 		return append(modes, s.Files...)
 	}
 	return append(modes, s.files.Types...)
 }
 
-// outputModes returns the card's modes and the media types of files in results. Nil means only the card's modes.
+// outputModes returns the modes of the card and the media types of files in results. It returns nil if there are only the card's
+// modes.
 func (s skill) outputModes() []string {
 	if files := parts.TypesOf(s.output); files != nil {
 		return append([]string{textMode, jsonMode}, files...)
@@ -73,7 +74,7 @@ func (s skill) outputModes() []string {
 	return nil
 }
 
-// skillFor returns the skill that a message is for.
+// skillFor returns the skill to which a message is addressed.
 func (a *agent) skillFor(req *sdk.SendMessageRequest) (skill, error) {
 	name := cmp.Or(named(req.Message.Metadata, "skill"), named(req.Metadata, "skill"))
 	if name == "" && len(a.skills) == 1 {
@@ -94,13 +95,13 @@ func (a *agent) skillFor(req *sdk.SendMessageRequest) (skill, error) {
 	return skill{}, invalid(fmt.Sprintf("the agent has no skill %q%s: it has %s", name, hint, strings.Join(a.names(), ", ")))
 }
 
-// named returns a text in metadata.
+// named returns a text from metadata.
 func named(meta map[string]any, key string) string {
 	text, _ := meta[key].(string)
 	return text
 }
 
-// said returns a message's text, data and files, nil if it has none.
+// said returns the text, the data and the files of a message. They are empty or nil if the message has none.
 func said(m *sdk.Message) (text string, data json.RawMessage, files sdk.ContentParts, err error) {
 	var texts []string
 	for i, part := range m.Parts {
@@ -123,7 +124,7 @@ func said(m *sdk.Message) (text string, data json.RawMessage, files sdk.ContentP
 	return strings.Join(texts, "\n"), data, files, nil
 }
 
-// input makes a run's input from a message. The API refuses an input that does not fit.
+// input returns the input of a run from a message. The API refuses an input that does not match the schema.
 func (s skill) input(m *sdk.Message) (json.RawMessage, error) {
 	text, data, files, err := said(m)
 	if err != nil {
@@ -144,9 +145,9 @@ func (s skill) input(m *sdk.Message) (json.RawMessage, error) {
 	return input, nil
 }
 
-// digest identifies a caller's message by its content.
+// digest returns a text that identifies a caller's message by its content.
 func digest(c caller, m *sdk.Message, skill string) string {
-	parts, _ := json.Marshal(m.Parts) // they were read from JSON
+	parts, _ := json.Marshal(m.Parts) // cannot fail: the parts were read from JSON
 	h := sha256.New()
 	for _, text := range []string{c.who.Name, m.ID, m.ContextID, skill, string(bytes.TrimSpace(parts))} {
 		fmt.Fprintf(h, "%d:%s", len(text), text)

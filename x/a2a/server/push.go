@@ -13,10 +13,10 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// tokenHeader carries a configuration's token.
+// tokenHeader is the header in which the token of a configuration is sent.
 const tokenHeader = "A2A-Notification-Token"
 
-// receiver returns a configuration as a receiver. Without an id, it gets one from its URL.
+// receiver converts a configuration to a receiver. If the configuration has no id, the id is derived from its URL.
 func receiver(p *sdk.PushConfig) serve.Receiver {
 	r := serve.Receiver{ID: p.ID, URL: p.URL, Header: map[string]string{}, Secret: p.Token}
 	if r.ID == "" {
@@ -32,7 +32,7 @@ func receiver(p *sdk.PushConfig) serve.Receiver {
 	return r
 }
 
-// config returns a receiver's configuration without its secrets.
+// config returns the configuration of a receiver, without its secrets.
 func config(run string, r serve.Receiver) *sdk.PushConfig {
 	out := &sdk.PushConfig{TaskID: sdk.TaskID(run), ID: r.ID, URL: r.URL}
 	if scheme, _, ok := strings.Cut(r.Header["Authorization"], " "); ok {
@@ -41,7 +41,7 @@ func config(run string, r serve.Receiver) *sdk.PushConfig {
 	return out
 }
 
-// notice returns the notification about a stopped run.
+// notice returns the notification about a run that has stopped.
 func (a *agent) notice(ctx context.Context, who serve.Principal, run api.Run) ([]byte, error) {
 	c := a.as(who)
 	run, err := c.Result(ctx, run.ID, 0)
@@ -73,7 +73,7 @@ func (a *agent) ListTaskPushConfigs(ctx context.Context, req *sdk.ListTaskPushCo
 		return nil, err
 	}
 	all, err := a.push.List(ctx, callerOf(ctx).who, string(req.TaskID))
-	out := &sdk.ListTaskPushConfigResponse{Configs: []*sdk.PushConfig{}} // a run has few
+	out := &sdk.ListTaskPushConfigResponse{Configs: []*sdk.PushConfig{}} // no paging: a run has few receivers
 	for _, r := range all {
 		out.Configs = append(out.Configs, config(string(req.TaskID), r))
 	}

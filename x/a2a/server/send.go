@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// accept handles a message: it starts a run or answers a run's question.
+// accept handles a message, which either starts a run or answers a run's question.
 func (a *agent) accept(ctx context.Context, req *sdk.SendMessageRequest) (run api.Run, err error) {
 	switch {
 	case req == nil || req.Message == nil:
@@ -47,7 +47,7 @@ func (a *agent) accept(ctx context.Context, req *sdk.SendMessageRequest) (run ap
 	return run, err
 }
 
-// start starts a run for a message, or returns the run that it has already started.
+// start starts the run of a message. If the same message has already started a run, it returns that run.
 func (a *agent) start(ctx context.Context, req *sdk.SendMessageRequest) (run api.Run, err error) {
 	m, c := req.Message, callerOf(ctx)
 	s, err := a.skillFor(req)
@@ -61,7 +61,7 @@ func (a *agent) start(ctx context.Context, req *sdk.SendMessageRequest) (run api
 	key := digest(c, m, s.Name)
 	id, group := "task-"+key, cmp.Or(m.ContextID, "context-"+key)
 	if run, err = c.Result(ctx, id, 0); err == nil {
-		return run, nil // even if the context has changed since
+		return run, nil // returned even if the context has changed since
 	} else if p, ok := errors.AsType[*api.Problem](err); !ok || p.Type != problems.NotFound {
 		return run, failure(err)
 	}
@@ -71,16 +71,17 @@ func (a *agent) start(ctx context.Context, req *sdk.SendMessageRequest) (run api
 			return run, failure(err)
 		}
 	}
-	// Continue if the client has gone: it may send the message again and find the task. Viewers may come at any time.
+	// Continue even if the client is gone: it may send the message again and find the task. Other clients may watch the task at
+	// any time.
 	ctx = turn.Listen(context.WithoutCancel(ctx), func([]turn.Part) {})
 	run, err = c.Put(ctx, id, api.Start{Pipeline: s.Name, Input: input, After: after, Labels: map[string]string{contextLabel: group}})
-	if again, found := c.Result(ctx, id, 0); err != nil && found == nil { // the message was sent twice at once, and the other one started the run
+	if again, found := c.Result(ctx, id, 0); err != nil && found == nil { // the message was sent twice at the same time, and the other request started the run
 		return again, nil
 	}
 	return run, failure(err)
 }
 
-// answer answers the question that a message is about.
+// answer answers the question to which a message refers.
 func (a *agent) answer(ctx context.Context, m *sdk.Message) (run api.Run, err error) {
 	if run, err = a.known(ctx, m.TaskID); err != nil {
 		return run, err
@@ -94,7 +95,7 @@ func (a *agent) answer(ctx context.Context, m *sdk.Message) (run api.Run, err er
 		return run, failure(err)
 	}
 	for _, q := range asked {
-		if turn.In(q.By, m.ID) { // it is sent again
+		if turn.In(q.By, m.ID) { // the message was sent again
 			return run, nil
 		}
 	}
@@ -136,7 +137,7 @@ func (a *agent) answer(ctx context.Context, m *sdk.Message) (run api.Run, err er
 	return run, failure(err)
 }
 
-// await waits until a run has stopped and returns it with its result.
+// await waits until a run has stopped, and returns the run with its result.
 func await(ctx context.Context, c caller, run api.Run) (api.Run, error) {
 	for {
 		var err error

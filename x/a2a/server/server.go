@@ -22,29 +22,29 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// Config describes the agent. Its zero value is usable.
+// Config describes the agent to clients. Its zero value is usable.
 type Config struct {
-	Name        string // empty means the name of the only pipeline, or "stone"
-	Description string // empty means the description of the only pipeline, or a list of all
-	Version     string // "1" by default
-	// URL is the server's public address, without a path. If empty, the card uses the request's host, with https if a proxy sets
-	// X-Forwarded-Proto.
+	Name        string // name of the agent; empty means the name of the only pipeline, or "stone"
+	Description string // description of the agent; empty means the description of the only pipeline, or a list of all pipelines
+	Version     string // version of the agent; empty means "1"
+	// URL is the public address of the server, without a path. If it is empty, the card contains the host of the request, with
+	// https if a proxy has set X-Forwarded-Proto.
 	URL string
-	// Private lets receivers of notifications be outside the public Internet, and use http.
+	// Private allows receivers of notifications to be outside the public Internet and to use http.
 	Private bool
 }
 
 // at is the path of the agent.
 const at = "/a2a"
 
-// beat is the interval of comments on an idle stream.
+// beat is the interval between comments on an idle stream.
 const beat = 15 * time.Second
 
-// Mounts returns the mounts of an agent for one server.
+// Mounts returns the mounts of the agents for one server.
 func Mounts(cfg Config) map[string]serve.Mount {
 	var h *house
 	made := func(of *serve.Server) (serve.Handler, error) {
-		if h == nil || h.of != of { // the first of the mounts
+		if h == nil || h.of != of { // this is the first of the mounts
 			var err error
 			if h, err = newHouse(of, cfg); err != nil {
 				return nil, err
@@ -56,13 +56,14 @@ func Mounts(cfg Config) map[string]serve.Mount {
 	return map[string]serve.Mount{"GET " + card: made, "GET " + at + "/{name}" + card: made, "POST " + at: made, at + "/": made}
 }
 
-// A house has one agent with all pipelines, and one for each pipeline. They share the notification receivers.
+// A house contains one agent with all pipelines, and one agent for each pipeline. All of them share the receivers of
+// notifications.
 type house struct {
 	*agent
-	each map[string]*agent // by pipeline name
+	each map[string]*agent // agents by pipeline name
 }
 
-// taken has the path segments that the shared agent uses: a pipeline with such a name gets no agent.
+// taken contains the path segments that the common agent uses: a pipeline with such a name gets no agent of its own.
 var taken = map[string]bool{"tasks": true, "extendedAgentCard": true, "v1": true}
 
 func newHouse(of *serve.Server, cfg Config) (*house, error) {
@@ -89,17 +90,17 @@ func newHouse(of *serve.Server, cfg Config) (*house, error) {
 	return h, nil
 }
 
-// below returns the agent of one pipeline.
+// below returns the agent of a single pipeline.
 func (h *house) below(name string, skills ...skill) *agent {
 	one := *h.agent
 	one.skills, one.at = skills, at+"/"+name
 	if len(h.skills) > 1 {
-		one.cfg.Name, one.cfg.Description = "", "" // these describe all pipelines
+		one.cfg.Name, one.cfg.Description = "", "" // the configured texts describe all pipelines
 	}
 	return &one
 }
 
-// serve serves the agent that the path of a request names.
+// serve handles a request to the agent that the path names.
 func (h *house) serve(w http.ResponseWriter, r *http.Request, who serve.Principal) {
 	path := strings.TrimPrefix(r.URL.Path, at)
 	name, below, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
@@ -113,12 +114,12 @@ func (h *house) serve(w http.ResponseWriter, r *http.Request, who serve.Principa
 		a = h.agent
 	}
 	body, err := io.ReadAll(r.Body)
-	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) { // the SDK would call it a parse error
+	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) { // the SDK would report a parse error
 		refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is too large: want at most %d bytes, and the URLs of large files", large.Limit))
 		return
 	}
-	// A page from another origin can send a few content types without a preflight. A request without a type is not from a
-	// browser.
+	// A page of another origin can send requests with a few content types without a preflight. A request without a content type
+	// does not come from a browser.
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); len(body) > 0 && (err != nil && r.Header.Get("Content-Type") != "" || err == nil && kind != jsonMode && kind != "application/a2a+json") {
 		refuse(w, http.StatusUnsupportedMediaType, fmt.Sprintf("the body is of type %q: want %s", r.Header.Get("Content-Type"), jsonMode))
 		return
@@ -130,7 +131,7 @@ func (h *house) serve(w http.ResponseWriter, r *http.Request, who serve.Principa
 	a.handler(path, body).ServeHTTP(flusher{w}, r)
 }
 
-// handler chooses the handler for a request. Clients of version 0.3 use methods with a slash or paths below /v1.
+// handler returns the handler for a request. Clients of version 0.3 use methods that contain a slash, or paths below /v1.
 func (a *agent) handler(path string, body []byte) http.Handler {
 	alive := a2asrv.WithTransportKeepAlive(beat)
 	if path == a2asrv.WellKnownAgentCardPath {
@@ -151,22 +152,22 @@ func (a *agent) handler(path string, body []byte) http.Handler {
 	return a2asrv.NewJSONRPCHandler(a, alive)
 }
 
-// refuse replies with a protocol error over REST.
+// refuse replies with an error of the REST protocol.
 func refuse(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", jsonMode)
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"code": status, "status": "INVALID_ARGUMENT", "message": text}}) // an error means that the client is gone
 }
 
-// flusher turns a writer that unwraps to an http.Flusher into one, as the SDK requires.
+// flusher makes an http.Flusher of a writer that unwraps to one, because the SDK requires it.
 type flusher struct{ http.ResponseWriter }
 
 func (f flusher) Unwrap() http.ResponseWriter { return f.ResponseWriter }
 func (f flusher) Flush()                      { _ = http.NewResponseController(f.ResponseWriter).Flush() } // an error means that the client is gone
 
-// An agent implements a2asrv.RequestHandler over the API of a server, which keeps everything.
+// An agent implements a2asrv.RequestHandler with the API of a server. All of its state is stored by the server.
 type agent struct {
-	at     string // its path
+	at     string // path of the agent
 	of     *serve.Server
 	cfg    Config
 	skills []skill
@@ -188,7 +189,7 @@ type callerKey struct{}
 
 func callerOf(ctx context.Context) caller { return ctx.Value(callerKey{}).(caller) }
 
-// failure translates an API error to the protocol.
+// failure converts an API error to an error of the protocol.
 func failure(err error) error {
 	p, ok := errors.AsType[*api.Problem](err)
 	if !ok {
@@ -216,7 +217,7 @@ func failure(err error) error {
 
 func invalid(text string) error { return sdk.NewError(sdk.ErrInvalidParams, text) }
 
-// baseOf returns the server's address as the sender of a request sees it.
+// baseOf returns the address at which the sender of a request has reached the server.
 func (a *agent) baseOf(r *http.Request) string {
 	if a.cfg.URL != "" {
 		return strings.TrimSuffix(a.cfg.URL, "/")

@@ -42,7 +42,7 @@ func (a *agent) SubscribeToTask(ctx context.Context, req *sdk.SubscribeToTaskReq
 	}
 }
 
-// stream yields a task, the text that its models write, and its final status.
+// stream yields a task, the text that its models are writing, and its final status.
 func stream(ctx context.Context, c caller, run api.Run, yield func(sdk.Event, error) bool) {
 	first, err := task(ctx, c, run, nil)
 	if !yield(first, err) || err != nil || stopped(run) {
@@ -57,7 +57,7 @@ func stream(ctx context.Context, c caller, run api.Run, yield func(sdk.Event, er
 		}
 	}), c, run)
 	switch {
-	case ctx.Err() != nil: // nobody listens
+	case ctx.Err() != nil: // nobody is listening any more
 	case err != nil:
 		yield(nil, err)
 	default:
@@ -65,7 +65,7 @@ func stream(ctx context.Context, c caller, run api.Run, yield func(sdk.Event, er
 	}
 }
 
-// finish yields the result of a run that has stopped, and its status.
+// finish yields the result and the status of a run that has stopped.
 func finish(ctx context.Context, c caller, run api.Run, d *draft, yield func(sdk.Event, error) bool) {
 	t, err := task(ctx, c, run, nil)
 	if err != nil {
@@ -80,13 +80,13 @@ func finish(ctx context.Context, c caller, run api.Run, d *draft, yield func(sdk
 	yield(&sdk.TaskStatusUpdateEvent{TaskID: d.of.TaskID, ContextID: d.of.ContextID, Status: t.Status, Metadata: t.Metadata}, nil)
 }
 
-// A draft is the part of a result that a client has received.
+// A draft is the part of a result that a client has already received.
 type draft struct {
 	of   sdk.TaskInfo
 	text string
 }
 
-// add returns an event with the run's new text, or nil. It follows the newest answer.
+// add returns an event with the new text of the run, or nil if there is none. The text is that of the newest answer.
 func (d *draft) add(parts []turn.Part) sdk.Event {
 	for _, p := range slices.Backward(parts) {
 		if p.Kind != turn.Text || p.State == turn.Void {
@@ -107,7 +107,8 @@ func (d *draft) event(text string, add bool) *sdk.TaskArtifactUpdateEvent {
 	return &sdk.TaskArtifactUpdateEvent{TaskID: d.of.TaskID, ContextID: d.of.ContextID, Append: add, Artifact: &sdk.Artifact{ID: resultID, Parts: sdk.ContentParts{sdk.NewTextPart(text)}}}
 }
 
-// end returns the event for the result: the text after the draft, or the whole result if it differs.
+// end returns the event for the result. It contains the text that follows the draft, or the whole result if the result does not
+// start with the draft.
 func (d *draft) end(result *sdk.Artifact) *sdk.TaskArtifactUpdateEvent {
 	e := &sdk.TaskArtifactUpdateEvent{TaskID: d.of.TaskID, ContextID: d.of.ContextID, Artifact: result, LastChunk: true}
 	if text := result.Parts[0].Text(); d.text != "" && strings.HasPrefix(text, d.text) {

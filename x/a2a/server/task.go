@@ -22,13 +22,13 @@ import (
 	"github.com/stonelayer/stone/x/a2a/internal/parts"
 )
 
-// contextLabel is the label for a run's context.
+// contextLabel is the label that contains the context of a run.
 const contextLabel = "a2a-context"
 
-// resultID is the result artifact's id.
+// resultID is the id of the artifact that contains the result.
 const resultID = "result"
 
-// states maps the states of runs to task states.
+// states maps the states of runs to the states of tasks.
 var states = map[journal.State]sdk.TaskState{
 	journal.Running: sdk.TaskStateWorking, journal.Drained: sdk.TaskStateWorking, journal.Interrupted: sdk.TaskStateWorking, journal.Answered: sdk.TaskStateWorking,
 	journal.Waiting: sdk.TaskStateInputRequired, journal.Done: sdk.TaskStateCompleted, journal.Canceled: sdk.TaskStateCanceled,
@@ -41,7 +41,7 @@ func infoOf(run api.Run) sdk.TaskInfo {
 	return sdk.TaskInfo{TaskID: sdk.TaskID(run.ID), ContextID: cmp.Or(run.Labels[contextLabel], run.ID)}
 }
 
-// task describes a run with its result. It has the most recent messages, at most most, or all if most is nil.
+// task returns a run and its result as a task. The task contains at most the newest *most messages, or all if most is nil.
 func task(ctx context.Context, c caller, run api.Run, most *int) (*sdk.Task, error) {
 	of := infoOf(run)
 	t := &sdk.Task{ID: of.TaskID, ContextID: of.ContextID, Metadata: map[string]any{"skill": run.Pipeline}}
@@ -65,7 +65,7 @@ func task(ctx context.Context, c caller, run api.Run, most *int) (*sdk.Task, err
 	return t, nil
 }
 
-// status returns the status of a run with these questions.
+// status returns the task status of a run that has asked these questions.
 func status(run api.Run, asked []api.Question) sdk.TaskStatus {
 	when := run.Started
 	if stopped(run) && !run.Ended.IsZero() {
@@ -79,7 +79,7 @@ func status(run api.Run, asked []api.Question) sdk.TaskStatus {
 	switch q, open := oldest(asked); {
 	case s.State == sdk.TaskStateInputRequired && open:
 		s.Message = question(of, q)
-	case s.State == sdk.TaskStateInputRequired: // the question was just answered
+	case s.State == sdk.TaskStateInputRequired: // the question has just been answered
 		s.State = sdk.TaskStateWorking
 	case s.State == sdk.TaskStateFailed && run.Failure != nil:
 		say(fmt.Sprintf("%s: %s (at %s)", run.Failure.Kind, run.Failure.Reason, run.Failure.Path))
@@ -99,7 +99,7 @@ func oldest(asked []api.Question) (first api.Question, open bool) {
 	return first, open
 }
 
-// question returns a question as a message.
+// question returns a question as a message of the agent.
 func question(of sdk.TaskInfo, q api.Question) *sdk.Message {
 	text := q.Text
 	if q.Problem != "" {
@@ -122,7 +122,7 @@ func question(of sdk.TaskInfo, q api.Question) *sdk.Message {
 	return &sdk.Message{ID: id, Role: sdk.MessageRoleAgent, TaskID: of.TaskID, ContextID: of.ContextID, Parts: sdk.ContentParts{sdk.NewTextPart(text), sdk.NewDataPart(data)}}
 }
 
-// parts returns a result as parts, files last. Files that are invalid or too large are sent as data.
+// parts returns a result as parts, with files last. Files that are invalid or too large are sent as data.
 func (c caller) parts(pipeline string, n *api.Node) sdk.ContentParts {
 	var output *schema.Schema
 	for _, s := range c.skills {
@@ -147,7 +147,7 @@ func (c caller) parts(pipeline string, n *api.Node) sdk.ContentParts {
 	return append(sdk.ContentParts{first}, files...)
 }
 
-// known returns a task's run with its result.
+// known returns the run of a task, with its result.
 func (a *agent) known(ctx context.Context, id sdk.TaskID) (api.Run, error) {
 	if id == "" {
 		return api.Run{}, invalid("the request names no task")
@@ -187,7 +187,7 @@ func (a *agent) CancelTask(ctx context.Context, req *sdk.CancelTaskRequest) (*sd
 	return task(ctx, c, run, nil)
 }
 
-// pageBytes is the maximum size of the JSON on a page of tasks, except that a page has at least one task.
+// pageBytes is the maximum size of the JSON on a page of tasks. A page always has at least one task.
 const pageBytes = 4 << 20
 
 // ListTasks implements a2asrv.RequestHandler.
@@ -231,7 +231,7 @@ func (a *agent) ListTasks(ctx context.Context, req *sdk.ListTasksRequest) (*sdk.
 		}
 		if req.IncludeArtifacts {
 			if run, err = c.Result(ctx, run.ID, 0); err != nil {
-				continue // it was removed meanwhile
+				continue // the run was removed meanwhile
 			}
 		}
 		most := req.HistoryLength
@@ -244,7 +244,7 @@ func (a *agent) ListTasks(ctx context.Context, req *sdk.ListTasksRequest) (*sdk.
 		}
 		if text, err := json.Marshal(t); err != nil {
 			return nil, err
-		} else if left -= len(text); left < 0 && len(out.Tasks) > 0 { // the next page begins with this run
+		} else if left -= len(text); left < 0 && len(out.Tasks) > 0 { // the next page will begin with this run
 			page.Next = last
 			break
 		}

@@ -23,10 +23,10 @@ import (
 	"github.com/stonelayer/stone/sandbox"
 )
 
-// maxFile is the maximum size in bytes of a file that the program reads through the protocol.
+// maxFile is the maximum size, in bytes, of a file that the program can read through the protocol.
 const maxFile = 8 << 20
 
-// RequestPermission implements sdk.Client. It asks the run's people; a canceled question denies the permission.
+// RequestPermission implements sdk.Client. It asks the people of the run. If the question is canceled, permission is denied.
 func (t *turn) RequestPermission(_ context.Context, r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
 	id, err := t.allowed(r), error(nil)
 	if id == "" {
@@ -41,7 +41,7 @@ func (t *turn) RequestPermission(_ context.Context, r sdk.RequestPermissionReque
 	return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeSelected(id)}, nil
 }
 
-// ask returns the option that a person chooses. For a canceled question it returns the option that rejects once.
+// ask returns the option that a person chooses. If the question is canceled, it returns the option that rejects once.
 func (t *turn) ask(r sdk.RequestPermissionRequest) (sdk.PermissionOptionId, error) {
 	title, what := "a tool", "tool"
 	if r.ToolCall.Title != nil {
@@ -53,7 +53,7 @@ func (t *turn) ask(r sdk.RequestPermissionRequest) (sdk.PermissionOptionId, erro
 	options := map[string]sdk.PermissionOptionId{}
 	var choices []string
 	for _, o := range r.Options {
-		name := strings.TrimSpace(strings.ReplaceAll(o.Name, "…", "...")) // a choice with … has a blank
+		name := strings.TrimSpace(strings.ReplaceAll(o.Name, "…", "...")) // a choice that contains "…" would have a blank
 		if _, twice := options[name]; twice || name == "" {
 			name = fmt.Sprintf("%s (%s)", name, o.OptionId)
 		}
@@ -74,7 +74,7 @@ func (t *turn) ask(r sdk.RequestPermissionRequest) (sdk.PermissionOptionId, erro
 	sum := sha256.Sum256([]byte(about))
 	t.asking.Lock()
 	defer t.asking.Unlock()
-	// Named by the question, so a restarted program gets the recorded answer.
+	// The step is named after the question, so that a restarted program receives the recorded answer.
 	answer, err := stone.Step(t.ctx, "permission-"+hex.EncodeToString(sum[:8]), about, func(ctx context.Context, _ string) (string, error) {
 		response, err := stone.In(ctx).Ask(q)
 		if fault.Kind(err) == string(kind.Declined) {
@@ -88,7 +88,7 @@ func (t *turn) ask(r sdk.RequestPermissionRequest) (sdk.PermissionOptionId, erro
 	return options[answer], err
 }
 
-// relative replaces the clone's path in all strings of v, because each clone has a different path.
+// relative replaces the path of the clone in all strings of v, because the path differs between clones.
 func (t *turn) relative(v any) any {
 	switch v := v.(type) {
 	case string:
@@ -105,7 +105,7 @@ func (t *turn) relative(v any) any {
 	return v
 }
 
-// inside opens the clone and returns the path of a file in it. Links cannot lead outside.
+// inside opens the clone's directory and returns the path of a file relative to it. Symbolic links cannot lead outside.
 func (t *turn) inside(path string) (*os.Root, string, error) {
 	rel, err := filepath.Rel(t.clone.dir, path)
 	if err != nil || !filepath.IsLocal(rel) || !filepath.IsAbs(path) {
@@ -167,7 +167,7 @@ func (t *turn) WriteTextFile(_ context.Context, r sdk.WriteTextFileRequest) (res
 	return res, errors.Join(err, f.Close())
 }
 
-// openRegular opens a regular file, and never waits for the other end of a pipe.
+// openRegular opens a regular file. If the file is a pipe, it does not wait for the other end.
 func openRegular(root *os.Root, path string, flag int) (*os.File, error) {
 	f, err := root.OpenFile(path, flag|syscall.O_NONBLOCK, 0o666)
 	if err != nil {
@@ -183,7 +183,7 @@ func openRegular(root *os.Root, path string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// The terminal methods are not offered.
+// The client does not offer terminals, so the following methods are never called.
 
 // CreateTerminal implements sdk.Client.
 func (*turn) CreateTerminal(context.Context, sdk.CreateTerminalRequest) (r sdk.CreateTerminalResponse, err error) {

@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// A clone is a working copy that shares only objects with a repository: the program sees neither its configuration nor its
-// remotes, and leaves no trace in it.
+// A clone is a working copy of a repository that shares only the repository's objects. The program in the clone sees neither the
+// configuration nor the remotes of the repository, and does not change it.
 type clone struct {
-	dir     string // without symbolic links
-	objects string // of the repository
-	base    string // the commit
+	dir     string // path without symbolic links
+	objects string // directory of the repository's objects
+	base    string // commit on which the clone is based
 }
 
-// newClone clones the commit HEAD, or the base of an earlier answer with its edits.
+// newClone clones the commit HEAD or, to repair an answer, the answer's base with its edits.
 func newClone(ctx context.Context, repo string, before *answer) (_ *clone, err error) {
 	c := &clone{}
 	if c.dir, err = os.MkdirTemp("", "stone-harness-"); err != nil {
@@ -60,7 +60,7 @@ func newClone(ctx context.Context, repo string, before *answer) (_ *clone, err e
 
 func (c *clone) remove() { _ = os.RemoveAll(c.dir) }
 
-// diff returns the edits. Files that the repository ignores are left out.
+// diff returns the edits in the clone. Files that the repository ignores are omitted.
 func (c *clone) diff(ctx context.Context) (string, error) {
 	if _, err := git(ctx, c.dir, nil, "add", "--all"); err != nil {
 		return "", err
@@ -69,7 +69,7 @@ func (c *clone) diff(ctx context.Context) (string, error) {
 		"--ignore-submodules=all", "--src-prefix=a/", "--dst-prefix=b/", c.base, "--")
 }
 
-// git runs git without hooks and without variables that point to another repository.
+// git runs git without hooks, and without environment variables that refer to another repository.
 func git(ctx context.Context, dir string, input []byte, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", append([]string{"-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false"}, args...)...)
 	cmd.Dir, cmd.Stdin = dir, bytes.NewReader(input)
@@ -85,7 +85,7 @@ func git(ctx context.Context, dir string, input []byte, args ...string) (string,
 	return out.String(), out.err
 }
 
-// bounded keeps at most maxAnswer bytes.
+// bounded is a buffer that keeps at most maxAnswer bytes.
 type bounded struct {
 	bytes.Buffer
 	err error

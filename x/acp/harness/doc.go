@@ -1,23 +1,24 @@
 // Package harness runs a coding agent as a capability: a program that speaks the Agent Client Protocol, such as Claude Code,
 // Codex, Gemini CLI or stone acp, and edits a git repository.
 //
-// Each invocation clones the repository into a temporary directory and runs the program there, in a sandbox. The program gets the
-// field "prompt" of the input, or else the whole input as JSON. The answer has its text, and its edits as a diff for git apply:
+// Each invocation clones the repository into a temporary directory and runs the program there, in a sandbox. The prompt is the
+// field "prompt" of the input, or else the whole input as JSON. The answer contains the program's text, and its edits as a diff
+// for git apply:
 //
 //	{"text": "…", "base": "4f0c…", "diff": "diff --git a/…", "tests": {"passed": true, "output": "…"}}
 //
 // The diff applies to the commit base. Tests contains the result of Config.Test; the check tests-pass rejects an answer whose
-// tests failed. If the call repairs a rejected answer, the program starts from its earlier edits and is told why they were
-// rejected.
+// tests failed. If the call repairs a rejected answer, the program starts from its earlier edits, and the prompt states why they
+// were rejected.
 //
 // # People
 //
 // When the program asks for permission, the run asks its people. In a run without a frontend, the program is stopped while the
-// run waits. After the answer it starts again and gets the recorded answer to the same question.
+// run waits. After the answer, the program is started again, and receives the recorded answer when it asks the same question.
 //
 // # Reach
 //
-// The program can write to its clone, and read and write what Config.Sandbox grants. It cannot write to .git, so it cannot
-// commit. The protocol's file requests reach only the clone. Terminals are not offered. When the context is done, the turn is
-// cancelled, and the program and all its child processes are stopped.
+// The program can write to its clone, and can read and write what Config.Sandbox permits. It cannot write to .git, so it cannot
+// commit. The protocol's file requests reach only the clone, and terminals are not offered. When the context is done, the turn is
+// cancelled, and the program is stopped with all its child processes.
 package harness

@@ -17,21 +17,21 @@ import (
 	"github.com/stonelayer/stone/sandbox"
 )
 
-// Config configures the program. With the zero value, calls fail with "runtime/unavailable".
+// Config configures the program. Calls with the zero value fail with "runtime/unavailable".
 type Config struct {
-	// Command is the absolute path of the program, and its arguments.
+	// Command is the absolute path of the program, followed by its arguments.
 	Command []string
 	// Dir is the absolute path of a directory in a git repository. The program works on a clone of its commit HEAD.
 	Dir string
-	// Mode is the session mode; "" means the program's default.
+	// Mode is the session mode. "" means the program's default.
 	Mode string
-	// Env are the names of further environment variables to pass on, such as ANTHROPIC_API_KEY. HOME is a temporary
+	// Env lists the names of additional environment variables to pass on, such as ANTHROPIC_API_KEY. HOME is set to a temporary
 	// directory.
 	Env []string
-	// Sandbox grants files and network in addition to the clone.
+	// Sandbox grants access to files and the network, in addition to the clone.
 	Sandbox sandbox.Policy
-	// Allow lists kinds of tool calls, such as "read" or "edit", that need no permission. The program itself states a call's
-	// kind.
+	// Allow lists the kinds of tool calls, such as "read" or "edit", that are permitted without asking. The kind of a call is
+	// stated by the program itself.
 	Allow []string
 	// Test is a command that runs in the clone after the turn, in the same sandbox, such as ["go", "test", "./..."].
 	Test []string
@@ -48,8 +48,8 @@ func (c Config) Check() error {
 	return nil
 }
 
-// New returns a capability of kind acp, whose id is by default the name of the program. It needs the effect process, and
-// net if Sandbox has a network.
+// New returns a capability of the kind acp. By default, its id is the name of the program. It needs the effect process and, if
+// Sandbox permits network access, net.
 func New(m call.Metadata, c Config) call.Capability {
 	m = m.Needing(effect.Process)
 	if c.Sandbox.Network || c.Sandbox.Method == sandbox.Unconfined {
@@ -68,7 +68,7 @@ func New(m call.Metadata, c Config) call.Capability {
 	}}
 }
 
-// An answer is a reply's out.
+// An answer is the output of a reply.
 type answer struct {
 	Text  string   `json:"text"`
 	Base  string   `json:"base"`
@@ -81,7 +81,7 @@ type verdict struct {
 	Output string `json:"output"`
 }
 
-// Bounds in bytes. Text and diff must fit in an envelope.
+// Maximum sizes in bytes. Text and diff must fit into an envelope.
 const (
 	maxAnswer = call.MaxEnvelope / 4
 	maxTests  = 16 << 10
@@ -120,7 +120,7 @@ func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, err
 	if len(c.Test) > 0 {
 		if a.Tests, err = c.test(ctx, policy, cl.dir); err != nil {
 			if e, ok := errors.AsType[*call.Error](err); ok {
-				e.Usage = usage // the turn was paid
+				e.Usage = usage // the turn has been paid for
 			}
 			return nil, err
 		}
@@ -160,7 +160,7 @@ func (c Config) test(ctx context.Context, policy sandbox.Policy, dir string) (*v
 	return &verdict{Passed: err == nil, Output: output}, nil
 }
 
-// TestsPass is the check tests-pass, which requires that the answer's tests have passed.
+// TestsPass is the check tests-pass. It accepts an answer only if the answer's tests have passed.
 func TestsPass(_ context.Context, s call.Subject) error {
 	var a answer
 	switch err := json.Unmarshal(s.Out, &a); {
@@ -172,7 +172,7 @@ func TestsPass(_ context.Context, s call.Subject) error {
 	return nil
 }
 
-// promptOf returns a request's prompt and the rejected answer to repair.
+// promptOf returns the prompt of a request and, if the request repairs an answer, the rejected answer.
 func promptOf(req *call.Request) (text string, before *answer, err error) {
 	var input struct {
 		Prompt string `json:"prompt"`

@@ -6,7 +6,7 @@ import (
 	"github.com/stonelayer/stone/internal/kinds"
 )
 
-// Part gives programs the kind acp and the check tests-pass.
+// Part adds the kind acp and the check tests-pass to a program.
 var Part = kinds.Kind{Name: "acp", Read: readKind, Checks: map[string]call.Check{"tests-pass": TestsPass}}
 
 func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {

@@ -25,18 +25,18 @@ import (
 type turn struct {
 	cfg     Config
 	req     *call.Request
-	ctx     context.Context // of the invocation
+	ctx     context.Context // context of the invocation
 	secrets *redact.Set
 	clone   *clone
-	end     func() // ends the program
+	end     func() // stops the program
 	session sdk.SessionId
 
-	asking sync.Mutex // held during a question, because programs may ask several at once
+	asking sync.Mutex // held while a question is asked, because a program may ask several at once
 
-	mu    sync.Mutex // of the fields below
+	mu    sync.Mutex // protects the fields below
 	text  strings.Builder
 	usage call.Usage
-	err   error // why the turn was ended
+	err   error // reason why the turn was ended
 }
 
 // fail ends the turn. Only the first error is kept.
@@ -78,7 +78,7 @@ func (t *turn) run(policy sandbox.Policy, prompt string) error {
 	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = t.clone.dir, t.cfg.Env, input, stdout, stderr
 	conn := sdk.NewClientSideConnection(t, stdin, output)
 	conn.SetLogger(slog.New(slog.DiscardHandler))
-	go func() { // or a program that breaks the protocol would block
+	go func() { // otherwise a program that breaks the protocol would block
 		<-conn.Done()
 		output.Close()
 	}()
@@ -86,7 +86,7 @@ func (t *turn) run(policy sandbox.Policy, prompt string) error {
 	go func() {
 		exit := cmd.Run()
 		stdout.Close()
-		input.Close() // or a program that reads nothing would block the requests
+		input.Close() // otherwise a program that reads nothing would block the requests
 		exited <- exit
 	}()
 	err = t.talk(running, conn, prompt)
@@ -111,7 +111,7 @@ func (t *turn) run(policy sandbox.Policy, prompt string) error {
 	return &call.Error{Type: reasons.InvokeFailed, Message: fmt.Sprintf("the program failed under %s: %s%s", policy.Method, t.secrets.Text(reason(err)), said), Cause: err}
 }
 
-// reason returns the message and data of a protocol error, or the text of another error.
+// reason returns the message and the data of a protocol error, or else the text of the error.
 func reason(err error) string {
 	if e, ok := errors.AsType[*sdk.RequestError](err); ok {
 		text := e.Message
@@ -146,7 +146,7 @@ func (t *turn) talk(ctx context.Context, conn *sdk.ClientSideConnection, prompt 
 			return err
 		}
 	}
-	res, err := conn.Prompt(ctx, sdk.PromptRequest{SessionId: t.session, Prompt: []sdk.ContentBlock{sdk.TextBlock(prompt)}}) // sends session/cancel if ctx ends
+	res, err := conn.Prompt(ctx, sdk.PromptRequest{SessionId: t.session, Prompt: []sdk.ContentBlock{sdk.TextBlock(prompt)}}) // Prompt sends session/cancel if ctx ends
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func value(n *int) int {
 	return *n
 }
 
-// SessionUpdate implements sdk.Client. It streams text and reports tool calls as progress.
+// SessionUpdate implements sdk.Client. It streams text, and reports tool calls as progress.
 func (t *turn) SessionUpdate(_ context.Context, n sdk.SessionNotification) error {
 	switch u := n.Update; {
 	case u.AgentMessageChunk != nil && u.AgentMessageChunk.Content.Text != nil:
@@ -198,7 +198,7 @@ func (t *turn) SessionUpdate(_ context.Context, n sdk.SessionNotification) error
 	return nil
 }
 
-// allowed returns the option that permits a call once without asking, or "".
+// allowed returns the option that permits a call once, if the call is permitted without asking. Otherwise it returns "".
 func (t *turn) allowed(r sdk.RequestPermissionRequest) sdk.PermissionOptionId {
 	if r.ToolCall.Kind == nil || !slices.Contains(t.cfg.Allow, string(*r.ToolCall.Kind)) {
 		return ""

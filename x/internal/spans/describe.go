@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/event"
 )
 
-// title returns the name of the span that an event starts or ends, and its operation in the
-// conventions, if it has one.
+// title returns the name of the span that an event starts or ends, and the span's operation in the semantic conventions, or "" if
+// it has none.
 func title(e event.Event) (name, operation string) {
 	of := e.Name
 	switch d := e.Data.(type) {
@@ -42,7 +42,7 @@ func title(e event.Event) (name, operation string) {
 	return strings.TrimSpace(operation + " " + of), operation
 }
 
-// describe adds an event's fields and the conventional attributes to the span.
+// describe adds the fields of an event and the conventional attributes to the span.
 func (sp *span) describe(e event.Event, more ...slog.Attr) {
 	known := more
 	name, operation := title(e)
@@ -64,10 +64,10 @@ func (sp *span) describe(e event.Event, more ...slog.Attr) {
 	sp.Set(append(known, attributes(e, sp.genAI, timing)...))
 }
 
-// timing are the fields that a span already contains in another form.
+// timing lists the fields that a span already contains in another form.
 var timing = []string{"elapsed", "latency", "ok", "conversation", "provider", "server"}
 
-// providers are the conventional names of protocols whose own names differ.
+// providers maps protocols to their names in the conventions, where these differ.
 var providers = map[string]string{"gemini": "gcp.gemini"}
 
 // asked returns the attributes of the server that a request is sent to.
@@ -88,7 +88,7 @@ func asked(d event.ModelRequest) (attrs []slog.Attr) {
 	return attrs
 }
 
-// attributes returns the event's fields that are not empty, except those in without, under the names of attributes.
+// attributes returns the non-empty fields of an event, except those in without, as attributes with conventional names.
 func attributes(e event.Event, genAI bool, without []string) []slog.Attr {
 	var attrs []slog.Attr
 	if e.Request != "" {

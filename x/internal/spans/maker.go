@@ -14,36 +14,36 @@ import (
 
 // An Emitter starts spans.
 type Emitter interface {
-	// Start starts a span with the name below up, which is nil at a root. First is the event with which it starts, and at is the
-	// time.
+	// Start starts a span with the given name below up, which is nil for a root span. First is the event that starts the span, and
+	// at is its time.
 	Start(up Span, name string, client bool, at time.Time, first event.Event) Span
 }
 
-// A Span is a span that has started.
+// A Span is a started span.
 type Span interface {
 	SetName(name string)
 	// Set sets attributes: strings, booleans, int64, float64, lists of strings and anything else that encoding/json can write. If
-	// a key is set twice, the last value counts.
+	// a key is set twice, the last value is used.
 	Set(attrs []slog.Attr)
 	Happened(name string, at time.Time, attrs []slog.Attr)
-	// End ends the span. A kind means that it failed.
+	// End ends the span. If kind is not empty, the span has failed.
 	End(at time.Time, kind, reason string)
 }
 
-// A Maker turns events into spans. Only one goroutine may use it at a time.
+// A Maker converts events to spans. It must be used by only one goroutine at a time.
 type Maker struct {
-	// Messages puts the texts of models and tools into attributes.
+	// Messages adds the texts of models and tools as attributes.
 	Messages bool
 
 	out  Emitter
-	runs map[string]*run // those with open spans, by their ids
-	now  time.Time       // of the last event with a time
+	runs map[string]*run // runs with open spans, by run ID
+	now  time.Time       // time of the last event that has one
 }
 
-// New returns a Maker that starts its spans with the emitter.
+// New returns a Maker that starts spans with the given emitter.
 func New(out Emitter) *Maker { return &Maker{out: out, runs: map[string]*run{}} }
 
-// A run holds the open spans of a run.
+// A run contains the open spans of one run.
 type run struct {
 	*Maker
 	conversation string
@@ -56,17 +56,17 @@ type run struct {
 
 type span struct {
 	Span
-	key          string // unique among the open spans of its run
-	up           *span  // the open span around it; nil for a root
+	key          string // key of the span, unique among the open spans of its run
+	up           *span  // the open span around the span; nil for a root span
 	of           activity
-	seq          int       // number among the spans of its run
-	start        time.Time // of the span
-	ended        time.Time // of an agent that waits for the reason of its failure
-	kind, reason string    // of the last failure
-	genAI        bool      // its attributes have conventional names
+	seq          int       // number of the span in its run
+	start        time.Time // start of the span
+	ended        time.Time // end of a failed agent whose failure reason is not known yet
+	kind, reason string    // kind and reason of the last failure
+	genAI        bool      // attributes have conventional names
 }
 
-// An activity has a span: a run, a step, a lane, a model request or a tool call.
+// An activity is something that has a span: a run, a step, a lane, a model request or a tool call.
 type activity int
 
 const (
@@ -99,7 +99,7 @@ func starts(d event.Data) activity {
 	return none
 }
 
-// ends returns the activity that ends with the event, whether it succeeded, and how long it lasted.
+// ends returns the activity that ends with the event, whether it succeeded, and its duration.
 func ends(d event.Data) (of activity, ok bool, lasted time.Duration) {
 	switch d := d.(type) {
 	case event.RunEnded:
@@ -147,7 +147,7 @@ func (m *Maker) Add(e event.Event) {
 	}
 }
 
-// Finish ends all open spans: no more events follow.
+// Finish ends all open spans. It must be called after the last event.
 func (m *Maker) Finish() {
 	for _, id := range slices.Sorted(maps.Keys(m.runs)) {
 		m.runs[id].abandon()
@@ -179,19 +179,19 @@ func (r *run) take(e event.Event, at time.Time) {
 	}
 }
 
-// begin starts a span, or adds the event to the span to which it belongs.
+// begin starts a span, or adds the event to an open span that it belongs to.
 func (r *run) begin(e event.Event, of activity, at time.Time) {
-	if started, ok := e.Data.(event.RunStarted); ok { // spans left open by a process that died; the run was then resumed
+	if started, ok := e.Data.(event.RunStarted); ok { // the run was resumed: end the spans that a dead process has left open
 		r.abandon()
 		r.conversation = started.Conversation
 	}
 	key := keyOf(e)
 	old := r.open[key]
-	if old != nil && old.of == aRun && of == anAgent { // the pipeline is an agent
+	if old != nil && old.of == aRun && of == anAgent { // the pipeline itself is an agent
 		key += agentKey
 		old = r.open[key]
 	}
-	if old != nil && old.of != of { // an agent starts after its leaf
+	if old != nil && old.of != of { // an agent and its leaf share a span; the leaf starts first
 		r.describe(old, e)
 		return
 	}
@@ -206,13 +206,13 @@ func (r *run) begin(e event.Event, of activity, at time.Time) {
 	}
 }
 
-// conclude processes an event that ends a span. Without its start, it is the whole span.
+// conclude processes an event that ends a span. If the start is missing, the event alone becomes a span.
 func (r *run) conclude(e event.Event, of activity, ok bool, at time.Time, lasted time.Duration) {
 	sp := r.open[keyOf(e)]
 	if of == anAgent && sp != nil && sp.of == aRun {
 		sp = r.open[keyOf(e)+agentKey]
 	}
-	if of == aRun { // a body that was abandoned may still work
+	if of == aRun { // an abandoned body may still be working
 		if sp != nil && sp.of == aRun {
 			delete(r.open, sp.key)
 		} else {
@@ -224,20 +224,20 @@ func (r *run) conclude(e event.Event, of activity, ok bool, at time.Time, lasted
 	case sp == nil:
 		sp = r.span(e, of, at.Add(-max(lasted, 0)))
 		sp.fail(failure(e.Data))
-	case sp.of != of: // an agent ends before its leaf
+	case sp.of != of: // an agent and its leaf share a span; the agent ends first
 		r.describe(sp, e)
 		return
 	default:
 		r.describe(sp, e)
 		if of == anAgent && !ok {
-			sp.ended = at // the event with the reason follows
+			sp.ended = at // the event with the failure's reason follows
 			return
 		}
 	}
 	r.end(sp, ok, at)
 }
 
-// end ends a span. The span around it may fail for the same reason.
+// end ends a span. If the span has failed, the span around it may fail for the same reason.
 func (r *run) end(sp *span, ok bool, at time.Time) {
 	if at.Before(sp.start) {
 		at = sp.start
@@ -259,7 +259,7 @@ func (r *run) end(sp *span, ok bool, at time.Time) {
 	sp.End(at, kind, reason)
 }
 
-// leave ends a span whose end, or the reason for it, is missing.
+// leave ends a span whose end event, or whose failure reason, is missing.
 func (r *run) leave(sp *span) {
 	if !sp.ended.IsZero() {
 		r.end(sp, false, sp.ended)
@@ -269,14 +269,15 @@ func (r *run) leave(sp *span) {
 	r.end(sp, false, r.last)
 }
 
-// abandon leaves all spans of a run, the innermost first.
+// abandon calls leave for all open spans of a run, innermost first.
 func (r *run) abandon() {
 	for _, sp := range slices.SortedFunc(maps.Values(r.open), func(a, b *span) int { return b.seq - a.seq }) {
 		r.leave(sp)
 	}
 }
 
-// around returns the first of those spans that is open, else the root, or nil.
+// around returns the open span with the first possible key. If there is none, it returns the root span, or nil if that is not
+// open.
 func (r *run) around(keys ...string) *span {
 	for _, k := range keys {
 		if sp := r.open[k]; sp != nil {
@@ -292,7 +293,7 @@ func (r *run) span(e event.Event, of activity, at time.Time) *span {
 	sp := &span{of: of, seq: r.seq, start: at}
 	switch of {
 	case aRun:
-	case aTurn, aTool, anAttempt: // a part of its ashlar
+	case aTurn, aTool, anAttempt: // the ashlar's span is around it
 		sp.up = r.around(e.Span+agentKey, e.Span)
 	case anAgent:
 		sp.up = r.around(e.Span, e.Parent)
@@ -309,10 +310,10 @@ func (r *run) span(e event.Event, of activity, at time.Time) *span {
 	return sp
 }
 
-// agentKey distinguishes the span of an agent from the span of its run.
+// agentKey distinguishes an agent's span from the span of its run if the pipeline itself is an agent.
 const agentKey = "\x00agent"
 
-// describe adds the data of the event and its run to the span.
+// describe adds the data of the event and of its run to the span.
 func (r *run) describe(sp *span, e event.Event) {
 	var more []slog.Attr
 	if request, ok := e.Data.(event.ModelRequest); ok {
@@ -327,7 +328,7 @@ func (r *run) describe(sp *span, e event.Event) {
 	sp.describe(e, more...)
 }
 
-// keyOf distinguishes turns and tool calls of an ashlar from the ashlar.
+// keyOf returns the key of an event's span. It distinguishes the turns and tool calls of an ashlar from the ashlar itself.
 func keyOf(e event.Event) string {
 	turn := -1
 	switch d := e.Data.(type) {
@@ -354,8 +355,8 @@ func toolKey(e event.Event, c event.ToolCall) string {
 	return fmt.Sprintf("%s\x00%s\x00%d\x00%d", e.Span, e.Path, c.Turn, c.Position)
 }
 
-// failure returns an event's failure: a kind, the same for equal failures, and a reason. A failed call has "kind" or "kind:
-// reason".
+// failure returns the kind and the reason of an event's failure. The kind is the same for equal failures. In a failed call, both
+// are in one text: "kind" or "kind: reason".
 func failure(d event.Data) (kind, reason string) {
 	switch d := d.(type) {
 	case event.StepFailed:
@@ -370,7 +371,7 @@ func failure(d event.Data) (kind, reason string) {
 	return kind, reason
 }
 
-// fail keeps a failure, unless the kind is empty.
+// fail records a failure of the span, unless the kind is empty.
 func (sp *span) fail(kind, reason string) {
 	if kind != "" {
 		sp.kind, sp.reason = kind, reason

@@ -8,16 +8,16 @@ import (
 	"github.com/stonelayer/stone/internal/bounds"
 )
 
-// JSON is the value of an attribute, which is sent whole.
+// JSON is the value of an attribute that is sent without truncation.
 type JSON string
 
 // Limits on models' texts in attributes.
 const (
-	maxPart     = 16 << 10  // bytes of a part
-	maxMessages = 128 << 10 // bytes of all messages: the oldest are left out
+	maxPart     = 16 << 10  // maximum size of a part in bytes
+	maxMessages = 128 << 10 // maximum size of all messages in bytes; the oldest are omitted
 )
 
-// A message is a message as the conventions write it.
+// A message is a message in the format of the conventions.
 type message struct {
 	Role         string `json:"role"`
 	Parts        []part `json:"parts"`
@@ -37,7 +37,7 @@ func text(kind, content string) part {
 	return part{Type: kind, Content: bounds.Cut(content, maxPart)}
 }
 
-// A said is a message as package llm writes it.
+// A said is a message in the format of package llm.
 type said struct {
 	Role    string `json:"role"`
 	Content []struct {
@@ -54,14 +54,14 @@ type toolCall struct {
 	Input json.RawMessage `json:"input"`
 }
 
-// decode reads an event's data, a value or JSON, into a type of this package.
+// decode converts the data of an event, a Go value or JSON, to a type of this package.
 func decode(v, to any) {
 	if data, err := json.Marshal(v); err == nil {
-		_ = json.Unmarshal(data, to) // an event of another version: without its messages
+		_ = json.Unmarshal(data, to) // an event of a different version may not match; its messages are omitted
 	}
 }
 
-// contents returns the attributes with the texts of an event.
+// contents returns the attributes that contain the texts of an event.
 func contents(d event.Data) (attrs []slog.Attr) {
 	add := func(key string, v any) {
 		if data, err := json.Marshal(v); err == nil && string(data) != "null" && string(data) != "[]" {
@@ -99,7 +99,7 @@ func contents(d event.Data) (attrs []slog.Attr) {
 	return attrs
 }
 
-// newest returns the last messages, as many as fit.
+// newest returns as many of the last messages as the limits allow.
 func newest(all []said) (out []message) {
 	left := maxMessages
 	for i := len(all) - 1; i >= 0 && left > 0; i-- {

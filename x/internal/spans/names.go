@@ -2,8 +2,7 @@ package spans
 
 import "strings"
 
-// Names of the semantic conventions for generative AI at version 1.41.0, the last version
-// whose packages have them.
+// Names in the semantic conventions for generative AI, version 1.41.0, the last version whose packages contain them.
 const (
 	SchemaURL = "https://opentelemetry.io/schemas/1.41.0"
 
@@ -46,7 +45,7 @@ const (
 	InvokeWorkflow = "invoke_workflow" // a run
 )
 
-// Values of ErrorType that are not kinds of failures.
+// Values of ErrorType that are not failure kinds.
 const (
 	otherError = "_OTHER" // the conventions' value for other errors
 	unfinished = "unfinished"
@@ -69,8 +68,8 @@ var conventional = map[string]string{
 	"tool-name":          ToolName,
 }
 
-// attribute returns the name of the attribute for a field of an event. Only fields of an agent, a
-// turn, a tool call or an attempt have conventional names.
+// attribute returns the attribute name for a field of an event. Only fields of agents, turns, tool calls and attempts have
+// conventional names.
 func attribute(field string, genAI bool) string {
 	if name := conventional[field]; genAI && name != "" {
 		return name

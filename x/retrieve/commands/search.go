@@ -1,4 +1,4 @@
-// Package commands has the commands index and search, for text, Markdown, HTML and PDF:
+// Package commands provides the commands index and search for a program. They read text, Markdown, HTML and PDF:
 //
 //	func main() { cli.Main(Pipeline, commands.Part) }
 package commands
@@ -23,13 +23,13 @@ import (
 	"github.com/stonelayer/stone/x/retrieve"
 	"github.com/stonelayer/stone/x/retrieve/pdf"
 	"github.com/stonelayer/stone/x/retrieve/search"
-	_ "github.com/stonelayer/stone/x/retrieve/sqlite" // indexes in files
+	_ "github.com/stonelayer/stone/x/retrieve/sqlite" // for indexes in files
 )
 
 // Part provides the commands.
 var Part = &library.Library{Open: open}
 
-// open opens an index. One that is to be built is claimed until it is closed.
+// open opens an index. An index that is to be built is claimed until it is closed.
 func open(ctx context.Context, c library.Config) (*library.Index, error) {
 	store, err := retrieve.Open(ctx, c.Index, c.Make)
 	if errors.Is(err, retrieve.ErrNone) {
@@ -52,7 +52,7 @@ func open(ctx context.Context, c library.Config) (*library.Index, error) {
 	return x, nil
 }
 
-// opened describes an open index, which closed closes.
+// opened returns a description of an open index. Its method Close calls closed.
 func opened(ctx context.Context, c library.Config, store *retrieve.Store, closed func() error) (*library.Index, error) {
 	state, err := store.State(ctx)
 	if err != nil {
@@ -78,7 +78,8 @@ func opened(ctx context.Context, c library.Config, store *retrieve.Store, closed
 	}, nil
 }
 
-// own returns the name, within the folder, of an index that is in the folder of its documents, or "".
+// own returns the name of the index file relative to the folder of the documents, if the file is in that folder. Otherwise it
+// returns "".
 func own(c library.Config) string {
 	name, err := filepath.Rel(filepath.FromSlash(c.Folder), filepath.Base(c.Index))
 	if err != nil || redact.IsDatabase(c.Index) || !filepath.IsLocal(name) {
@@ -87,7 +88,7 @@ func own(c library.Config) string {
 	return filepath.ToSlash(name)
 }
 
-// without is a folder without the files of an index in it.
+// without is a folder without the index files in it.
 type without struct {
 	fs.FS
 	index string
@@ -153,7 +154,8 @@ func report(result stone.Result) (out library.Report, err error) {
 
 var found = dag.NewType[retrieve.Answer]("search/found")
 
-// find answers a question in a run, so that the vector of the question and the calls of a reranker are within its budget.
+// find answers a question within a run, so that the cost of the question's vector and of a reranker's calls is limited by the
+// run's budget.
 func find(ctx context.Context, x *retrieve.Index, state retrieve.State, q library.Query, cfg stone.Config, shown func(string) string) (out library.Answer, err error) {
 	query := retrieve.Query{Text: q.Text, K: q.K, Where: q.Where, Under: q.Under, Words: q.Words}
 	if err := query.Check(); err != nil {

@@ -14,29 +14,30 @@ import (
 	"github.com/ledongthuc/pdf"
 )
 
-// Limits on the memory that a file may need. The library reads a stream piece by piece, but keeps the decoded objects.
+// Limits on the memory that reading a file may require. The library reads a stream piece by piece, but keeps the decoded objects.
 const (
-	maxInflated = 64 << 20 // bytes read from a file's streams, counted at each read
-	maxOfPage   = 8 << 20  // bytes of the streams of a page
-	maxLetters  = 1 << 20  // of a page
-	maxKept     = 1 << 10  // states that q keeps
-	someOps     = 1 << 12  // operators between checks of the time
+	maxInflated = 64 << 20 // maximum bytes read from the streams of a file; every read counts
+	maxOfPage   = 8 << 20  // maximum bytes of the streams of a page
+	maxLetters  = 1 << 20  // maximum letters of a page
+	maxKept     = 1 << 10  // maximum number of states saved by q
+	someOps     = 1 << 12  // number of operators between checks of the time
 )
 
-// A tooLarge is the error of a file that expands too much.
+// A tooLarge is the error for a file that expands to too many bytes.
 type tooLarge string
 
 func (e tooLarge) Error() string { return string(e) }
 
 var errInflated = tooLarge(fmt.Sprintf("the PDF expands to more than %d MiB", maxInflated>>20))
 
-// allowance is the number of bytes to which the streams of a file may still expand.
+// An allowance is the number of bytes to which the streams of a file may still expand.
 type allowance struct {
 	left  int64
 	until time.Time
 }
 
-// take counts the bytes of a stream, or of the streams of an array, which the library reads next. It panics if they are too many.
+// take counts the bytes of a stream, or of the streams of an array, which the library reads next. It panics if there are too
+// many.
 func (w *writing) take(v pdf.Value) {
 	if v.Kind() == pdf.Array {
 		for i := range v.Len() {
@@ -56,7 +57,7 @@ func (w *writing) take(v pdf.Value) {
 	}
 }
 
-// tick counts an operator. It panics if the time is over: nobody waits for the result.
+// tick counts an operator. It panics if the time has elapsed, because nobody is waiting for the result any more.
 func (w *writing) tick() {
 	if w.ops++; w.ops%someOps == 0 && time.Now().After(w.until) {
 		panic(tooLarge("the time is over"))
@@ -65,16 +66,16 @@ func (w *writing) tick() {
 
 var (
 	indirect = regexp.MustCompile(`/(Type|Filter)\s*\d`)
-	escaped  = regexp.MustCompile(`#[0-9A-Fa-f]{2}`) // in a name
-	encoded  = []byte("85")                          // in the name of ASCII85Decode
+	escaped  = regexp.MustCompile(`#[0-9A-Fa-f]{2}`) // escape sequence in a name
+	encoded  = []byte("85")                          // part of the name ASCII85Decode
 	// The library allocates tables of these sizes before it reads their contents. A file has at most 8,388,607 objects.
 	huge    = regexp.MustCompile(`/(Size|Columns)\s*[+0]*[1-9]\d{7}|/(Index|W)\s*\[[^\]]*[1-9]\d{7}`)
-	hugeRow = regexp.MustCompile(`(?m)^\s*0*[1-9]\d{7,}[ \t]+\d+\s*$`) // of a table of objects: no offset, which a letter follows
+	hugeRow = regexp.MustCompile(`(?m)^\s*0*[1-9]\d{7,}[ \t]+\d+\s*$`) // entry of a table of objects; in an offset, a letter follows
 )
 
-// objectStreams returns how many bytes the streams of objects and of the table of objects have, which the library reads on its
-// own, more than maxInflated also if the table itself would be too large. A stream whose type the file does not state in plain
-// text counts, too. The streams of an encrypted file cannot be read here.
+// objectStreams returns the size in bytes of the streams that contain objects and the table of objects, because the library reads
+// these itself. It returns more than maxInflated if the table itself would be too large. A stream counts, too, if its type is not
+// stated in plain text. The streams of an encrypted file cannot be read here.
 func objectStreams(data []byte) (sum int64) {
 	const word, most = "stream", 4 << 10
 	if hugeRow.Match(data) {
@@ -115,8 +116,8 @@ func objectStreams(data []byte) (sum int64) {
 	return sum
 }
 
-// inflated returns how many bytes a compressed stream has, at most a few more than most; 0 if it is not compressed. It may be compressed
-// several times.
+// inflated returns the size in bytes to which a compressed stream expands, counting only slightly beyond most. It returns 0 if
+// the stream is not compressed. A stream may be compressed several times.
 func inflated(r io.Reader, most int64) int64 {
 	layers := 0
 	for b := bufio.NewReader(r); ; layers++ {

@@ -7,47 +7,48 @@ import (
 	"github.com/ledongthuc/pdf"
 )
 
-// letter is a letter of a page, at its place along the line and across the lines, whatever the direction of the text is.
+// A letter is a letter of a page, with its position along its line and across the lines, whatever the direction of the text.
 type letter struct {
 	text          string
 	along, across float64
 	width, size   float64
 }
 
-// matrix maps a point: x' = a·x + c·y + e, y' = b·x + d·y + f.
+// A matrix maps points: x' = a·x + c·y + e, y' = b·x + d·y + f.
 type matrix struct{ a, b, c, d, e, f float64 }
 
 var same = matrix{a: 1, d: 1}
 
-// times returns the matrix that maps by m, then by n.
+// times returns the matrix that applies m and then n.
 func (m matrix) times(n matrix) matrix {
 	return matrix{m.a*n.a + m.b*n.c, m.a*n.b + m.b*n.d, m.c*n.a + m.d*n.c, m.c*n.b + m.d*n.d, m.e*n.a + m.f*n.c + n.e, m.e*n.b + m.f*n.d + n.f}
 }
 
-// state is the state of graphics that q keeps and Q restores.
+// state is the graphics state that the operator q saves and Q restores.
 type state struct {
-	page                      matrix // of the page or form
+	page                      matrix // matrix of the page or form
 	font                      *pdf.Font
 	size, spacing, scale      float64
 	leading, rise, wordSpaces float64
 }
 
-// Limits on the forms within a page: a form may contain itself, or each may contain the next one twice.
+// Limits on the forms within a page. They are needed because a form can contain itself, and each form can contain the next one
+// twice.
 const (
 	maxForms   = 10_000
 	deepestUse = 16
 )
 
-// writing collects the letters of a page and of the forms in it: what is stamped, merged or imposed is one.
+// A writing collects the letters of a page and of the forms in it. Stamped, merged or imposed contents are in forms.
 type writing struct {
 	*allowance
-	ofPage  int64 // bytes that its streams may still expand to
+	ofPage  int64 // number of bytes to which its streams may still expand
 	ops     int
 	letters []letter
 	forms   int
 }
 
-// page reads a page. After damage, the rest of the page is lost.
+// page reads a page. If the page is damaged, the part after the damage is lost.
 func (w *writing) page(p pdf.Page) (err error) {
 	defer func() {
 		switch cause := recover().(type) {
@@ -64,7 +65,7 @@ func (w *writing) page(p pdf.Page) (err error) {
 	return nil
 }
 
-// stream reads the contents of a page or form.
+// stream reads the content streams of a page or form.
 func (w *writing) stream(contents, resources pdf.Value, s state, depth int) {
 	fonts := map[string]*pdf.Font{}
 	var kept []state
@@ -80,7 +81,7 @@ func (w *writing) stream(contents, resources pdf.Value, s state, depth int) {
 		for i := len(args) - 1; i >= 0; i-- {
 			args[i] = stack.Pop()
 		}
-		number := func(i int) float64 { // a missing one is 0
+		number := func(i int) float64 { // a missing number is 0
 			if i < len(args) {
 				return args[i].Float64()
 			}
@@ -101,7 +102,7 @@ func (w *writing) stream(contents, resources pdf.Value, s state, depth int) {
 				panic("too many states within each other")
 			}
 		case "Q":
-			if n := len(kept) - 1; n >= 0 { // files have one too many
+			if n := len(kept) - 1; n >= 0 { // some files have one Q too many
 				s, kept = kept[n], kept[:n]
 			}
 		case "cm":
@@ -160,7 +161,7 @@ func (w *writing) stream(contents, resources pdf.Value, s state, depth int) {
 	})
 }
 
-// form reads a form, which has its own resources or uses its page's.
+// form reads a form, which uses its own resources or those of its page.
 func (w *writing) form(x, around pdf.Value, s state, depth int) {
 	if x.Key("Subtype").Name() != "Form" || depth == deepestUse || w.forms == maxForms {
 		return
@@ -176,7 +177,7 @@ func (w *writing) form(x, around pdf.Value, s state, depth int) {
 	w.stream(x, own, s, depth+1)
 }
 
-// show adds the letters of a string and moves past them.
+// show adds the letters of a string and advances the position past them.
 func (w *writing) show(s *state, text *matrix, raw string) {
 	if s.font == nil || s.font.Encoder() == nil {
 		return
@@ -192,7 +193,7 @@ func (w *writing) show(s *state, text *matrix, raw string) {
 		n++
 		at := matrix{s.size * s.scale, 0, 0, s.size, 0, s.rise}.times(*text).times(s.page)
 		size := math.Hypot(at.a, at.b)
-		x, y := 1.0, 0.0 // the direction
+		x, y := 1.0, 0.0 // direction of the text
 		if size > 0 {
 			x, y = at.a/size, at.b/size
 		}

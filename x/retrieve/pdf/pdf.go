@@ -2,11 +2,12 @@
 //
 //	index.Readers = map[string]retrieve.Reader{".pdf": pdf.Read}
 //
-// It finds text that the file contains as text. Scanned pages contain none and are left out.
+// It finds only text that the file contains as text. Scanned pages contain no text and are skipped.
 //
-// It uses github.com/ledongthuc/pdf, which is pure Go without dependencies and gives the place of every letter, from
-// which lines and spaces are found. github.com/klippa-app/go-pdfium reads more damaged files and more fonts, and
-// adds PDFium in WebAssembly and its runtime to every program; github.com/pdfcpu/pdfcpu extracts no plain text.
+// It uses github.com/ledongthuc/pdf, which is written in pure Go without dependencies, and reports the position of every letter,
+// from which lines and spaces are derived. Two alternatives were rejected: github.com/klippa-app/go-pdfium can read more damaged
+// files and more fonts, but adds PDFium in WebAssembly and a runtime for it to every program; github.com/pdfcpu/pdfcpu cannot
+// extract plain text.
 package pdf
 
 import (
@@ -25,13 +26,13 @@ import (
 )
 
 const (
-	maxTime  = 30 * time.Second // a file can be made so that reading it never ends
+	maxTime  = 30 * time.Second // a malicious file could take forever to read
 	maxPages = 10_000
-	maxDepth = 64 // of the tree of pages
+	maxDepth = 64 // maximum depth of the page tree
 )
 
-// Read is a retrieve.Reader. Each page becomes one or more blocks with its page number. Read gives up after 30 seconds, or if the
-// file expands to more than 64 MiB, not counting the object streams of an encrypted file.
+// Read is a retrieve.Reader. Each page becomes one or more blocks with the number of the page. Read returns an error after 30
+// seconds, or if the file expands to more than 64 MiB, not counting the object streams of an encrypted file.
 func Read(data []byte) ([]retrieve.Block, map[string]string, error) {
 	type result struct {
 		blocks []retrieve.Block
@@ -79,7 +80,7 @@ func read(data []byte) (blocks []retrieve.Block, meta map[string]string, err err
 		if errors.As(failed, new(tooLarge)) {
 			return nil, nil, failed
 		}
-		err = cmp.Or(err, failed) // other pages are not lost with it
+		err = cmp.Or(err, failed) // a damaged page does not affect other pages
 		for _, text := range paragraphs(w.letters) {
 			blocks = append(blocks, retrieve.Block{Text: text, Page: i + 1})
 		}
@@ -93,8 +94,8 @@ func read(data []byte) (blocks []retrieve.Block, meta map[string]string, err err
 	return blocks, meta, nil
 }
 
-// bare returns a file from its header to its end, marked as version 1.7: the library knows no later version, and their text is
-// the same.
+// bare returns a file from its header to its end, marked as version 1.7, because the library rejects later versions, whose text
+// is encoded in the same way.
 func bare(data []byte) []byte {
 	if start := bytes.Index(data[:min(len(data), 1024)], []byte("%PDF-")); start > 0 {
 		data = data[start:]
@@ -109,7 +110,7 @@ func bare(data []byte) []byte {
 	return data
 }
 
-// pagesOf returns the pages below a node of the tree of pages. The library would follow a loop in it forever.
+// pagesOf returns the pages below a node of the page tree. The library itself would loop forever if the tree contained a cycle.
 func pagesOf(v pdf.Value, pages []pdf.Page, depth int) ([]pdf.Page, error) {
 	if depth > maxDepth || len(pages) > maxPages {
 		return nil, fmt.Errorf("PDF with more than %d pages, or a loop of pages", maxPages)
@@ -157,7 +158,7 @@ func paragraphs(letters []letter) (all []string) {
 				text.WriteByte(' ')
 			}
 		}
-		text.WriteString(norm.NFKC.String(strings.ToValidUTF8(strings.ReplaceAll(l.text, "\x00", ""), ""))) // ligatures are letters
+		text.WriteString(norm.NFKC.String(strings.ToValidUTF8(strings.ReplaceAll(l.text, "\x00", ""), ""))) // normalization resolves ligatures
 		before = l
 	}
 	flush()

@@ -1,9 +1,9 @@
-// Package postgres keeps an index of package retrieve in a PostgreSQL database, version 14 or later, that several
-// servers can share.
+// Package postgres stores an index of package retrieve in a PostgreSQL database, version 14 or later, which several servers can
+// share.
 //
-// It needs no extension. PostgreSQL ranks the words as English: all pieces with rare words, and at most 5,000 pieces with
-// frequent words, namely those that contain as many of the frequent words as possible. Vectors are compared in this process. The
-// first search reads their codes: 80 MB for 200,000 vectors of 1,536 numbers.
+// It needs no extension. PostgreSQL ranks the words as English. It ranks all pieces that contain rare words, and at most 5,000
+// pieces that contain only frequent words, preferring those that contain the most of them. Vectors are compared in this process.
+// The first search reads their codes: 80 MB for 200,000 vectors of 1,536 numbers.
 package postgres
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/stonelayer/stone/x/retrieve"
 )
 
-// schema is the name of the schema with the tables of an index.
+// schema is the name of the database schema that contains the tables of an index.
 const schema = "stone_index"
 
-// format is the version of the tables that this program knows.
+// format is the version of the tables that this program supports.
 const format = 1
 
 var tables = []string{
@@ -37,17 +37,17 @@ var tables = []string{
 	`CREATE INDEX IF NOT EXISTS pieces_words ON pieces USING gin (words)`,
 	`CREATE TABLE IF NOT EXISTS vectors (digest text PRIMARY KEY, vector bytea NOT NULL)`,
 	`CREATE TABLE IF NOT EXISTS blocks (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, keys bytea NOT NULL, codes bytea NOT NULL)`,
-	`ALTER TABLE blocks ALTER COLUMN codes SET STORAGE EXTERNAL`, // they cannot be compressed
+	`ALTER TABLE blocks ALTER COLUMN codes SET STORAGE EXTERNAL`, // codes cannot be compressed
 	fmt.Sprintf(`INSERT INTO about (name, value) VALUES ('format', '%[1]d') ON CONFLICT (name) DO UPDATE SET value = '%[1]d'`, format),
 }
 
-// Open opens the index in a database, such as "postgres://stone@db.example.com/docs", and creates its tables in a schema
-// stone_index if there are none.
+// Open opens the index in a database, such as "postgres://stone@db.example.com/docs". If the schema stone_index has no tables
+// yet, they are created.
 func Open(ctx context.Context, address string) (*retrieve.Store, error) {
 	return open(ctx, address, true)
 }
 
-// Part lets the commands of a program, and its capabilities of kind search, use indexes in PostgreSQL.
+// Part allows the commands of a program, and its capabilities of the kind search, to use indexes in PostgreSQL.
 var Part = stores.Imported{}
 
 func init() { retrieve.Register("postgres", open) }
@@ -55,7 +55,7 @@ func init() { retrieve.Register("postgres", open) }
 func open(ctx context.Context, address string, make bool) (*retrieve.Store, error) {
 	cfg, err := pgx.ParseConfig(address)
 	if err != nil {
-		return nil, errors.New("the address of the database cannot be read: want postgres://USER@HOST/NAME") // the error quotes it
+		return nil, errors.New("the address of the database cannot be read: want postgres://USER@HOST/NAME") // the error contains the address
 	}
 	cfg.RuntimeParams["search_path"] = schema
 	db := stdlib.OpenDB(*cfg)
@@ -80,12 +80,12 @@ func open(ctx context.Context, address string, make bool) (*retrieve.Store, erro
 		return nil, errors.Join(err, db.Close())
 	}
 	missing := tables
-	if there || !make { // a role that only searches may not create a schema, even if it exists
+	if there || !make { // a role that may only search cannot create a schema, even if it exists
 		missing = nil
 	}
 	d := retrieve.Dialect{
 		Name: name, Schema: missing, Numbered: true, Remote: true, Claim: claim, PutWords: putWords, Words: fewWords.query(), Choose: fewWords.choose, Among: ` AND p.document IN (SELECT d.id FROM documents d WHERE true %s)`, Meta: `d.meta ->> ?::text = ?`,
-		Lock: `SELECT pg_advisory_xact_lock(7310034)`, // one writer, as in SQLite
+		Lock: `SELECT pg_advisory_xact_lock(7310034)`, // one writer at a time, as in SQLite
 	}
 	s, err := retrieve.NewStore(ctx, db, d)
 	if err != nil {
@@ -94,11 +94,11 @@ func open(ctx context.Context, address string, make bool) (*retrieve.Store, erro
 	return s, nil
 }
 
-// putWords puts the words of a heading before the words of the text.
+// putWords stores the words of the heading before the words of the text.
 const putWords = `WITH new (id, heading, text) AS (VALUES (?::bigint, ?::text, ?::text)) UPDATE pieces SET words =
 	setweight(to_tsvector('english', new.heading), 'A') || setweight(to_tsvector('english', new.text), 'B') FROM new WHERE pieces.id = new.id`
 
-// known refuses an index with other tables.
+// known returns an error if the index has other tables.
 func known(ctx context.Context, db *sql.DB) error {
 	made := 0
 	err := db.QueryRowContext(ctx, `SELECT coalesce(max(value::int), 0) FROM about WHERE name = 'format'`).Scan(&made)
@@ -108,7 +108,7 @@ func known(ctx context.Context, db *sql.DB) error {
 	return err
 }
 
-// claim takes a lock of a connection, which the server releases if this process dies.
+// claim acquires a lock of the connection, which the server releases if this process dies.
 func claim(ctx context.Context, db *sql.DB) (release func() error, ours bool, err error) {
 	const key = "7310035"
 	conn, err := db.Conn(ctx)

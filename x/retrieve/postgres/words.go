@@ -9,17 +9,19 @@ import (
 	"strings"
 )
 
-// words limits the ranked pieces of a question. Ranking a piece takes 7 µs, and frequent words are in most pieces. All pieces
-// with a rare word are ranked, and of those with frequent words the first that have as many of them as possible.
-type words struct{ few int } // the most pieces of rare words, and of frequent ones
+// words limits the number of pieces that are ranked for a question. Ranking a piece takes 7 µs, and frequent words occur in most
+// pieces. All pieces with a rare word are ranked. Of the pieces with only frequent words, those that contain the most of them are
+// ranked, up to a maximum.
+type words struct{ few int } // maximum number of pieces with rare words, and of pieces with only frequent ones
 
 var fewWords = words{few: 5000}
 
 // mostFrequent is the maximum number of frequent words searched for together.
 const mostFrequent = 8
 
-// query ranks by ts_rank_cd. A word of a heading counts 2.5 times. The text has four parts: rare words, frequent words, all
-// words, and the operator between frequent ones. Words have no operators, so that the ones between them can be replaced.
+// query returns a query that ranks by ts_rank_cd. A word in a heading counts 2.5 times. The text has four parts: rare words,
+// frequent words, all words, and the operator between frequent words. Words contain no operators, so the operators between words
+// can be replaced.
 func (w words) query() string {
 	of := func(part int, operator string) string {
 		return fmt.Sprintf(`replace(plainto_tsquery('english', split_part(t, '/', %d))::text, '&', %s)::tsquery`, part, operator)
@@ -43,7 +45,7 @@ func (w words) choose(ctx context.Context, db *sql.DB, all []string, n int) (tex
 	}
 	sorted := slices.Clone(all)
 	slices.SortStableFunc(sorted, func(a, b string) int { return cmp.Compare(pieces[a], pieces[b]) })
-	rare := 0 // the number of rare words
+	rare := 0 // number of rare words
 	for sum := 0; rare < len(sorted) && sum+pieces[sorted[rare]] <= w.few; rare++ {
 		sum += pieces[sorted[rare]]
 	}
@@ -68,7 +70,7 @@ func (w words) choose(ctx context.Context, db *sql.DB, all []string, n int) (tex
 	return []string{text(together, "&"), text(frequent, "|")}, 0, nil
 }
 
-// count returns how many pieces have all words of each text, at most n.
+// count returns, for each text, the number of pieces that contain all of its words, at most n.
 func count(ctx context.Context, db *sql.DB, texts []string, n int) (found []int, err error) {
 	var each []string
 	var args, to []any

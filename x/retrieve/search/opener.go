@@ -14,8 +14,8 @@ import (
 	"github.com/stonelayer/stone/x/retrieve"
 )
 
-// share returns the opener of an index. All capabilities of a configuration get the same opener, so that they share an open index
-// and its codes in memory. The configuration closes it.
+// share returns the opener of an index. All capabilities of a configuration get the same opener, so that they share the open
+// index and its codes in memory. The configuration closes the opener.
 func share(r *kinds.Reader, index string) *opener {
 	all, _ := r.Parts["search"].(map[string]*opener)
 	if all == nil {
@@ -32,15 +32,16 @@ func share(r *kinds.Reader, index string) *opener {
 	return o
 }
 
-// opener opens an index for searches: at the first one, after a failure, and when the file was replaced. Searches that need
-// it wait for one attempt, each as long as it likes. A replaced file is closed after the last search that uses it.
+// An opener opens an index for searches: at the first search, after a failure, and when the file has been replaced. Searches that
+// need the index wait for the same attempt, each as long as its context allows. A file that was replaced is closed after the last
+// search that uses it.
 type opener struct {
-	index   string // its file, or the address of its database
-	address string // with the password
+	index   string // file of the index, or address of its database
+	address string // address including the password
 
 	mu    sync.Mutex
 	now   *opened
-	next  *attempt // nil if none is under way
+	next  *attempt // current attempt to open the index, or nil
 	ended bool
 }
 
@@ -49,15 +50,15 @@ type opened struct {
 	*retrieve.Store
 	info  os.FileInfo
 	users int
-	old   bool // closed when the last user has gone
+	old   bool // closed when the last search that uses it has ended
 }
 
-// attempt opens an index.
+// An attempt is an attempt to open an index.
 type attempt struct {
-	waiting int // searches; the last one that gives up cancels it
+	waiting int // number of waiting searches; the last one that gives up cancels the attempt
 	cancel  context.CancelFunc
 	done    chan struct{}
-	err     error // once it is done
+	err     error // error of the attempt, once it is done
 }
 
 var errClosed = errors.New("the index was closed")
@@ -87,7 +88,7 @@ func (o *opener) open(ctx context.Context) (*retrieve.Store, func() error, error
 		case <-ctx.Done():
 		}
 		o.mu.Lock()
-		if a.waiting--; a.waiting == 0 && o.next == a { // nobody is waiting for it any more
+		if a.waiting--; a.waiting == 0 && o.next == a { // nobody is waiting for the attempt any more
 			a.cancel()
 			o.next = nil
 		}
@@ -105,11 +106,11 @@ func (o *opener) stat() os.FileInfo {
 	if redact.IsDatabase(o.index) {
 		return nil
 	}
-	info, _ := os.Stat(o.index) // nil if there is none
+	info, _ := os.Stat(o.index) // nil if the file does not exist
 	return info
 }
 
-// begin starts to open the index. The caller holds the lock.
+// begin starts an attempt to open the index. The caller holds the lock.
 func (o *opener) begin(ctx context.Context, info os.FileInfo) *attempt {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	a := &attempt{cancel: cancel, done: make(chan struct{})}
@@ -147,7 +148,7 @@ func (o *opener) release(used *opened) error {
 	return used.Close()
 }
 
-// retire closes the open file, now or after its last search.
+// retire closes the open file, either now or after the last search that uses it.
 func (o *opener) retire() error {
 	if o.now == nil {
 		return nil
@@ -170,7 +171,7 @@ func (o *opener) close() error {
 	return o.retire()
 }
 
-// say writes an error without the place of the index, which callers must not see.
+// say returns the text of an error without the location of the index, which callers must not see.
 func (o *opener) say(err error) string {
 	text, name := err.Error(), o.index
 	if redact.IsDatabase(o.index) {

@@ -1,11 +1,11 @@
-// Package search provides capabilities that search an index of package retrieve. In a configuration their kind is search:
+// Package search provides capabilities that search an index of package retrieve. In a configuration, their kind is search:
 //
 //	{:search {:embedder {:provider :openai, :model "text-embedding-3-small"}}
 //	 :capabilities {:docs/search {:cap/kind :search, :k 5, :under "guide"}}}
 //
-// The input is a question as text, or a [retrieve.Query] in JSON: {"text": "how is a run resumed?", "k": 3}. The answer
-// is a [retrieve.Answer]: hits with their file, lines, headings and text, best first. Where and Under of the
-// configuration restrict every request.
+// The input is a question as text, or a [retrieve.Query] in JSON: {"text": "how is a run resumed?", "k": 3}. The answer is a
+// [retrieve.Answer]: hits, best first, with file, lines, headings and text. Where and Under in the configuration restrict every
+// request.
 package search
 
 import (
@@ -27,10 +27,10 @@ import (
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/x/retrieve"
-	_ "github.com/stonelayer/stone/x/retrieve/sqlite" // indexes in files
+	_ "github.com/stonelayer/stone/x/retrieve/sqlite" // for indexes in files
 )
 
-// Part gives programs the kind search.
+// Part adds the kind search to a program.
 var Part = kinds.Kind{Name: "search", Read: readKind}
 
 func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
@@ -57,7 +57,7 @@ func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
 	return func(meta call.Metadata) (call.Capability, error) {
 		like := &retrieve.Index{Embedder: embedder}
 		needs := like.Effects(base)
-		if redact.IsDatabase(index) { // no file is read
+		if redact.IsDatabase(index) { // an index in a database is not a file
 			needs = []string{effect.Net}
 		}
 		meta = meta.Needing(needs...)
@@ -76,8 +76,8 @@ func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
 	}
 }
 
-// New returns a capability of kind search over an index. Its id defaults to "search". Base
-// restricts every request, see retrieve.Query.Within. If x.Rerank needs effects, add them to m.Needs.
+// New returns a capability of the kind search for an index. Its id defaults to "search". Base restricts every request; see
+// retrieve.Query.Within. If x.Rerank needs effects, add them to m.Needs.
 func New(m call.Metadata, x *retrieve.Index, base retrieve.Query) call.Capability {
 	say := func(err error) string { return err.Error() }
 	return capability(m.Needing(x.Effects(base)...), x, base, say, func(context.Context, *call.Request) (*retrieve.Index, func() error, error) {
@@ -88,8 +88,8 @@ func New(m call.Metadata, x *retrieve.Index, base retrieve.Query) call.Capabilit
 	})
 }
 
-// capability returns a capability for the indexes that open returns. Say writes an index's error for callers that may be far
-// away.
+// capability returns a capability that searches the index returned by open. Say converts an error of the index to a text that
+// callers elsewhere may see.
 func capability(m call.Metadata, like *retrieve.Index, base retrieve.Query, say func(error) string, open func(context.Context, *call.Request) (x *retrieve.Index, leave func() error, err error)) call.Capability {
 	m.ID, m.Kind = cmp.Or(m.ID, "search"), cmp.Or(m.Kind, "search")
 	quote := func(ctx context.Context, req *call.Request) budget.Quote {
@@ -125,7 +125,7 @@ func capability(m call.Metadata, like *retrieve.Index, base retrieve.Query, say 
 	}}
 }
 
-// read reads the input of a request within the limits of base.
+// read decodes the input of a request and restricts it by base.
 func read(input call.JSON, base retrieve.Query) (q retrieve.Query, err error) {
 	if json.Unmarshal(input, &q.Text) != nil {
 		d := json.NewDecoder(bytes.NewReader(input))
@@ -161,7 +161,7 @@ type reranked struct {
 	Passages []string `json:"passages"`
 }
 
-// order is its answer.
+// order is the answer of a reranking call.
 type order struct {
 	Order  []int     `json:"order"`
 	Scores []float64 `json:"scores,omitempty"`
@@ -172,13 +172,14 @@ var (
 	ordered    = dag.NewType[order]("search/order")
 )
 
-// Rerank returns a retrieve.Index.Rerank that makes a call, whose Intent is "search/rerank" unless spec has one. Its input is
-// {"question": …, "passages": [text, …]}, and its answer {"order": [2, 0]}: the positions of the best passages. The answer may
-// add the "scores" of these, in the same order. It works in the body of a run, which records and pays for the call.
+// Rerank returns a function for retrieve.Index.Rerank that makes a call. The call's Intent is "search/rerank" unless spec has
+// one. The input is {"question": …, "passages": [text, …]}, and the answer is {"order": [2, 0]}: the positions of the best
+// passages. The answer may also contain their "scores", in the same order. The function must be called in the body of a run,
+// which records and pays for the call.
 func Rerank(spec call.Spec) func(ctx context.Context, question string, hits []retrieve.Hit) ([]int, error) {
 	spec.Intent = cmp.Or(spec.Intent, kinds.Rerank)
 	spec.Input = dag.Derive(candidates, func(r reranked) any { return r })
-	grant := spec.Effects // effects of the search; stated in the call, they would refuse a capability that needs less
+	grant := spec.Effects // effects of the search; if they were stated in the call, a capability that needs fewer would be refused
 	spec.Effects = nil
 	asked := call.New("rerank", ordered, spec)
 	return func(ctx context.Context, question string, hits []retrieve.Hit) ([]int, error) {

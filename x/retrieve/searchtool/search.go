@@ -16,8 +16,8 @@ type input struct {
 	K     int    `json:"k,omitempty" jsonschema:"how many passages to return, at most 20; 5 without it"`
 }
 
-// Tool returns the tool search_documents. Its result has passages with file and lines, which the model can cite. Base
-// restricts every call, see retrieve.Query.Within. The account of the run pays for the vectors of questions.
+// Tool returns the tool search_documents. Its result contains passages with file and lines, which the model can cite. Base
+// restricts every call; see retrieve.Query.Within. The vectors of questions are charged to the account of the run.
 func Tool(x *retrieve.Index, base retrieve.Query) agent.Middleware {
 	return tool.Func("search_documents", "Searches documents for passages about a question. Each passage has its source: the file and its lines.",
 		func(ctx context.Context, in input) (agent.Result, error) {
@@ -34,7 +34,7 @@ func Tool(x *retrieve.Index, base retrieve.Query) agent.Middleware {
 		}, tool.Parallel(), tool.Effects(x.Effects(base)...))
 }
 
-// shown formats an answer for a model.
+// shown formats an answer for the model.
 func shown(a *retrieve.Answer) agent.Result {
 	if len(a.Hits) == 0 {
 		return agent.Result{Text: "No passage was found. Try other words."}

@@ -1,4 +1,4 @@
-// Package sqlite keeps an index of package retrieve in a file.
+// Package sqlite stores an index of package retrieve in a file.
 package sqlite
 
 import (
@@ -11,14 +11,13 @@ import (
 	"os"
 	"path/filepath"
 
-	_ "modernc.org/sqlite" // the driver
+	_ "modernc.org/sqlite" // database driver
 
 	"github.com/stonelayer/stone/internal/flock"
 	"github.com/stonelayer/stone/x/retrieve"
 )
 
-// schema has the tables. Words are kept without the text, which is in pieces, and their endings are cut
-// off as in English (porter).
+// schema creates the tables. Words are stored without the text, which is in pieces, and are stemmed as English (porter).
 var schema = []string{
 	`CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL)`,
 	`CREATE TABLE IF NOT EXISTS documents (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, digest TEXT NOT NULL, meta TEXT NOT NULL)`,
@@ -36,13 +35,13 @@ var schema = []string{
 
 const (
 	application = 0x73746e69 // "stni" marks the file as an index
-	version     = 1          // of the tables
+	version     = 1          // version of the tables
 )
 
-// query ranks by BM25. A word of a heading counts twice.
+// query ranks by BM25. A word in a heading counts twice.
 const query = `SELECT rowid, -bm25(words, 2.0, 1.0) FROM words WHERE words MATCH ? %s ORDER BY 2 DESC, 1 LIMIT ?`
 
-// among has a plus, since SQLite would otherwise search the words once for each piece.
+// among contains a plus, because SQLite would otherwise search for the words again for each piece.
 const among = ` AND +rowid IN (SELECT p.id FROM pieces p JOIN documents d ON d.id = p.document WHERE true %s)`
 
 // ErrNone matches the error of Read for a file that does not exist.
@@ -59,14 +58,14 @@ func init() {
 
 // Open opens the index in a file, and creates the file if it does not exist.
 func Open(file string) (*retrieve.Store, error) {
-	// It contains the text of documents that others may not be allowed to read.
+	// Only the owner may read the file, because it contains the text of documents.
 	if made, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil {
 		made.Close()
 	}
 	return open(file, true)
 }
 
-// Read opens the index in a file that exists.
+// Read opens the index in an existing file.
 func Read(file string) (*retrieve.Store, error) {
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w in %s", ErrNone, file)
@@ -79,7 +78,7 @@ func open(file string, change bool) (*retrieve.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if path = filepath.ToSlash(path); path[0] != '/' { // a Windows drive
+	if path = filepath.ToSlash(path); path[0] != '/' { // a path with a Windows drive
 		path = "/" + path
 	}
 	options := url.Values{"_txlock": {"immediate"}, "_pragma": {"busy_timeout(20000)", "synchronous(FULL)", "cache_size(-16384)", "page_size(8192)"}}
@@ -111,7 +110,7 @@ func open(file string, change bool) (*retrieve.Store, error) {
 	return s, nil
 }
 
-// check refuses other programs' files and files with other tables. It reports whether the file has none.
+// check returns an error for a file of another program or with other tables. It reports whether the file is empty.
 func check(db *sql.DB) (empty bool, err error) {
 	var tables, app, made int
 	err = db.QueryRow(`SELECT (SELECT count(*) FROM sqlite_schema), (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version)`).
@@ -129,7 +128,7 @@ func check(db *sql.DB) (empty bool, err error) {
 	return tables == 0, err
 }
 
-// claim locks a file of its own, since closing the index would release the locks of its database.
+// claim locks a separate file, because closing the index would release locks on its database.
 func claim(file string) (release func() error, ours bool, err error) {
 	f, err := os.OpenFile(file+".lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// words writes expressions of FTS5. Ranking a piece takes a microsecond, and common words are in most pieces. So the rare
-// words of a question select the pieces, and all its words rank them. Pieces with common words alone are ranked only if they
-// could be among the best.
-type words struct{ few int } // the number of pieces from which this pays off
+// words returns search expressions for FTS5. Ranking a piece takes a microsecond, and common words occur in most pieces. So
+// pieces are selected by the rare words of a question, and ranked by all of its words. Pieces that contain only common words are
+// ranked only if they could be among the best.
+type words struct{ few int } // minimum number of pieces for which this is faster
 
 // choose implements retrieve.Dialect.
 func (w words) choose(ctx context.Context, db *sql.DB, all []string, most int) (texts []string, least float64, err error) {
@@ -22,7 +22,7 @@ func (w words) choose(ctx context.Context, db *sql.DB, all []string, most int) (
 	}
 	type counted struct {
 		word   string
-		pieces int // that have it, at most one more than half
+		pieces int // number of pieces that contain the word, counted only up to one more than half
 	}
 	var list []counted
 	for _, word := range all {
@@ -34,7 +34,8 @@ func (w words) choose(ctx context.Context, db *sql.DB, all []string, most int) (
 		list = append(list, c)
 	}
 	slices.SortStableFunc(list, func(a, b counted) int { return cmp.Compare(a.pieces, b.pieces) })
-	// A word of more than half of all pieces weighs a millionth. It counts only in questions of such words.
+	// A word that occurs in more than half of all pieces has a millionth of the usual weight. It is used only if the question
+	// consists of such words.
 	n := slices.IndexFunc(list, func(c counted) bool { return c.pieces > pieces/2 })
 	if n >= 0 {
 		list = list[:max(n, 1)]
@@ -47,8 +48,8 @@ func (w words) choose(ctx context.Context, db *sql.DB, all []string, most int) (
 			chosen, selected = append(chosen, c.word), selected+c.pieces
 			continue
 		}
-		others = append(others, c.word, c.word) // twice, since the chosen ones count twice
-		// BM25 of FTS5 has k1 = 1.2: a piece gets less than 2.2 times the weight of the word.
+		others = append(others, c.word, c.word) // twice, because the selecting words count twice
+		// FTS5 uses BM25 with k1 = 1.2: a piece's score is less than 2.2 times the weight of the word.
 		least += 2 * 2.2 * math.Log((float64(pieces-c.pieces)+0.5)/(float64(c.pieces)+0.5))
 	}
 	if len(others) > 0 {

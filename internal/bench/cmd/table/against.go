@@ -13,15 +13,15 @@ import (
 
 const (
 	worse = 1.15 // a row may cost at most this multiple
-	sure  = 0.05 // a difference counts below this p
+	sure  = 0.05 // a difference counts only if its p-value is below this
 )
 
-// errWorse means that a row of Stone got worse.
+// errWorse means that one of Stone's rows has become worse.
 var errWorse = errors.New("worse")
 
-// against compares Stone's rows in two files of benchmark output. It prints the medians of each row, their
-// ratio and the p of a Mann-Whitney test, and fails if a row is worse, as the constants define it, or is
-// missing from after. In all units of the benchmarks, less is better.
+// against compares Stone's rows in two files of benchmark output. For each row it prints both medians, their ratio and the p-value
+// of a Mann-Whitney test. It fails if a row is worse, as defined by the constants above, or is missing from after. Lower values
+// are better in all units.
 func against(before, after string, out io.Writer) error {
 	was, err := readFile(before)
 	if err != nil {

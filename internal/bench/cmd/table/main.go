@@ -1,19 +1,16 @@
-// Command table reads the output of go test -bench in this module and prints one table:
-// Stone, the floor, the best peer, the bound and whether it is met. Several rounds may be
-// concatenated; see the Makefile.
+// Command table reads the output of go test -bench in this module and prints a table with Stone, the floor, the best peer, the
+// bound, and whether the bound is met. Several rounds may be concatenated; see the Makefile.
 //
 //	go test -run '^$' -bench . | go run ./cmd/table
 //
-// Progress goes to standard error. A missed figure is a word in the table, not
-// a failure: the exit status is 1 only when a benchmark failed or a row has no
-// figure.
+// Progress is written to standard error. A missed bound is only shown in the table: the exit status is 1 only if a benchmark
+// failed or a row has no value.
 //
-// With two files it compares Stone's rows in them, for make bench-against, and fails
-// if one got worse:
+// With two files, it compares Stone's rows in the files and fails if one has become worse ("make bench-against"):
 //
 //	go run ./cmd/table before.txt after.txt
 //
-// With the word "medians" it prints all figures without bounds, for make fleet.
+// With the argument "medians", it prints the medians of all benchmarks, without bounds ("make fleet").
 package main
 
 import (

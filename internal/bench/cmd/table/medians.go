@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// medians prints the medians of all benchmarks in a table with a column for each unit, for rows without bounds.
+// medians prints the medians of all benchmarks in a table that has a column for each unit and no bounds.
 func medians(in io.Reader, out, progress io.Writer) error {
 	m, err := read(in, progress)
 	if err != nil {

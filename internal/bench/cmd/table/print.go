@@ -52,8 +52,7 @@ func (m *measured) line(r row) (line []string, met bool) {
 	}
 	line[10] = times(spread)
 
-	// A row that is compared with another row of Stone measures growth: floor and peers
-	// are in the rows that it compares.
+	// A row that is compared with another of Stone's rows measures growth. The floor and the peers are shown in the compared rows.
 	against, known := 1.0, true
 	switch r.hold.of {
 	case "", floor:
@@ -76,8 +75,8 @@ func (m *measured) line(r row) (line []string, met bool) {
 	return line, met
 }
 
-// compare fills in floor and best peer and returns the figure of which the bound of the
-// row is a multiple: the floor, or one unit.
+// compare adds the floor and the best peer to line. It returns the value that the row's bound is a multiple of: the floor, or one
+// unit.
 func (m *measured) compare(line []string, stone float64, r row) (against float64, known bool) {
 	beside := cmp.Or(r.beside, r.path)
 	bare, hasFloor := m.median(beside+"/"+floor, r.unit)
@@ -93,7 +92,7 @@ func (m *measured) compare(line []string, stone float64, r row) (against float64
 	return 1, true
 }
 
-// missing returns an error that names the first row without a figure.
+// missing returns an error that names the first row without a value.
 func (m *measured) missing(rows []row) error {
 	for _, r := range rows {
 		if line, _ := m.line(r); line[9] == noFigure {
@@ -122,7 +121,7 @@ func figure(v float64, unit string) string {
 
 func times(v float64) string { return strconv.FormatFloat(v, 'g', 3, 64) + " ×" }
 
-// align pads cells to columns: words to the left, figures to the right.
+// align pads cells to form columns, with words aligned left and numbers aligned right.
 func align(cells [][]string) string {
 	right := map[int]bool{0: true, 2: true, 3: true, 4: true, 6: true, 7: true, 10: true}
 	widths := make([]int, len(cells[0]))

@@ -10,18 +10,18 @@ import (
 	"strings"
 )
 
-// measured is the output of go test -bench.
+// measured holds the parsed output of go test -bench.
 type measured struct {
 	machine  []string // goos, goarch and cpu
 	samples  map[string][]float64
-	order    []string // paths in the order of the run
+	order    []string // paths of the benchmarks in the order in which they ran
 	failures []string
 }
 
 var cpus = regexp.MustCompile(`-\d+$`)
 
-// read reads the samples from the output of one or several runs of go test -bench, and
-// copies the output to progress, so that a person sees the progress.
+// read reads the samples from the output of one or several runs of go test -bench. It copies the output to progress, to show how
+// far the benchmarks are.
 func read(in io.Reader, progress io.Writer) (*measured, error) {
 	m := &measured{samples: map[string][]float64{}}
 	lines := bufio.NewScanner(in)
@@ -34,7 +34,7 @@ func read(in io.Reader, progress io.Writer) (*measured, error) {
 		case len(fields) == 0:
 		case strings.HasPrefix(line, "goos:"), strings.HasPrefix(line, "goarch:"), strings.HasPrefix(line, "cpu:"):
 			_, value, _ := strings.Cut(line, ": ")
-			if !slices.Contains(m.machine, value) { // repeated in each round
+			if !slices.Contains(m.machine, value) { // each round repeats these lines
 				m.machine = append(m.machine, value)
 			}
 		case strings.HasPrefix(line, "--- FAIL: "):
@@ -50,7 +50,7 @@ func read(in io.Reader, progress io.Writer) (*measured, error) {
 	return m, lines.Err()
 }
 
-// add takes one line of results: name, repetitions, then value and unit in turn.
+// add parses a line of results: the name, the number of iterations, and then pairs of value and unit.
 func (m *measured) add(fields []string) error {
 	path := strings.TrimPrefix(cpus.ReplaceAllString(fields[0], ""), "Benchmark")
 	for pair := range slices.Chunk(fields[2:], 2) {
@@ -70,7 +70,7 @@ func (m *measured) add(fields []string) error {
 	return nil
 }
 
-// median returns the median of a benchmark's figures in a unit.
+// median returns the median of a benchmark's samples in a unit.
 func (m *measured) median(path, unit string) (float64, bool) {
 	s := slices.Sorted(slices.Values(m.samples[path+" "+unit]))
 	if len(s) == 0 {
@@ -79,7 +79,7 @@ func (m *measured) median(path, unit string) (float64, bool) {
 	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2, true
 }
 
-// spread returns the largest sample over the smallest, 1 without any difference.
+// spread returns the ratio of the largest sample to the smallest. It is 1 if all samples are equal.
 func (m *measured) spread(path, unit string) float64 {
 	s := m.samples[path+" "+unit]
 	if len(s) == 0 || slices.Max(s) == slices.Min(s) {
@@ -104,7 +104,7 @@ func (m *measured) best(path, unit string) (name string, figure float64, ok bool
 	return name, figure, ok
 }
 
-// repetitions returns the smallest and the largest number of samples.
+// repetitions returns the smallest and the largest number of samples that any benchmark has.
 func (m *measured) repetitions() (least, most int) {
 	for _, s := range m.samples {
 		if least == 0 || len(s) < least {

@@ -1,20 +1,19 @@
 package main
 
-// A row is one figure with a bound for Stone. It has the number of its row in the table
-// in the design.
+// A row is a measurement of Stone that has a bound. Its number is that of the corresponding row in the design document's table.
 type row struct {
 	number int
 	title  string
-	path   string // the benchmark without its last element, the library
+	path   string // path of the benchmark, without its last element (the library)
 	unit   string
-	beside string // path of floor and peers, if other than path
+	beside string // path of the floor and the peers, if different from path
 	hold   hold
 }
 
-// A hold is the bound of a row: a number of units, or a multiple of another figure.
+// A hold is the bound of a row: a number of units, or a multiple of another measurement.
 type hold struct {
 	atMost float64
-	of     string // "" for units, floor, smallStep, eventOf1KB, or the path of another row of Stone
+	of     string // "" for units, or floor, smallStep, eventOf1KB or the path of another of Stone's rows
 	words  string
 }
 
@@ -27,15 +26,14 @@ const (
 	passes = "elapsed-ns/step"
 	called = "cpu-ns/call"
 
-	floor = "floor" // the work in bare Go
+	floor = "floor" // the same work in plain Go
 
-	// The floors for figures without a floor of their own.
+	// The floors used for measurements that have no floor of their own.
 	smallStep  = "Sequence/small/100/floor"
 	eventOf1KB = "Sequence/1KB-nested/100/floor"
 )
 
-// Where the design requires "flat" the bound is 1.5 times, as it specifies for the
-// million lanes.
+// Where the design requires "flat", the bound is 1.5 times, as the design specifies for the fan-out with a million lanes.
 var rows = []row{
 	{1, "sequential step, small, 100 steps", "Sequence/small/100", step, "", timesFloor(1.5)},
 	{1, "sequential step, small, 100,000 steps", "Sequence/small/100000", step, "", timesFloor(1.5)},
@@ -87,8 +85,8 @@ var rows = []row{
 
 func units(n float64, words string) hold { return hold{atMost: n, words: "≤ " + words} }
 
-// timesSmall is for figures without a floor of their own. Machines differ, so the bound
-// is a multiple of the small step's floor in the same run.
+// timesSmall returns the bound of a measurement that has no floor of its own. Because machines differ, the bound is a multiple of
+// the floor of a small step, measured in the same run.
 func timesSmall(n float64) hold { return hold{n, smallStep, "≤ " + times(n) + " small step"} }
 
 func timesFloor(n float64) hold { return hold{n, floor, "≤ " + times(n) + " floor"} }

@@ -1,5 +1,5 @@
-// Package parts translates between the values of pipelines and the parts of A2A messages. A file is an llm.Media, or a
-// string in base64 whose schema has a contentMediaType.
+// Package parts converts between values of pipelines and the parts of A2A messages. In a value, a file is an llm.Media or a
+// base64 string whose schema has a contentMediaType.
 package parts
 
 import (
@@ -19,11 +19,12 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Field is a key in a part's metadata. Its value names the property that holds the file.
+// Field is the metadata key of a part that names the property for the part's file.
 const Field = "field"
 
-// Take removes the files from a value. Rest lacks the properties that were files, and is nil if nothing is left. In rest, a line
-// with a number replaces a file deeper inside the value, as for a model. There are at most llm.MaxMedia files.
+// Take removes the files from a value. Rest is the value without the properties that were files; it is nil if nothing is left. A
+// file deeper inside the value is replaced by a line with a number, as in a message to a model. A value can contain at most
+// llm.MaxMedia files.
 func Take(value json.RawMessage, s *schema.Schema) (rest json.RawMessage, files sdk.ContentParts, err error) {
 	shown, media, err := structured.Media(value, s)
 	if err != nil || len(media) == 0 {
@@ -41,7 +42,7 @@ func Take(value json.RawMessage, s *schema.Schema) (rest json.RawMessage, files 
 		files, lines[structured.MediaLine(i+1, m)] = append(files, p), p
 	}
 	var object map[string]json.RawMessage
-	if json.Unmarshal(shown, &object) != nil { // the value is a file, or a list
+	if json.Unmarshal(shown, &object) != nil { // the value itself is a file, or a list of files
 		if taken(shown, "", lines) {
 			return nil, files, nil
 		}
@@ -55,7 +56,7 @@ func Take(value json.RawMessage, s *schema.Schema) (rest json.RawMessage, files 
 	return rest, files, err
 }
 
-// taken reports whether a value is a file's line, or a list of such lines, and marks the files with the field.
+// taken reports whether a value is the line of a file, or a list of such lines, and marks these files with the field.
 func taken(value json.RawMessage, field string, lines map[string]*sdk.Part) bool {
 	var line string
 	list := []string{}
@@ -76,7 +77,7 @@ func taken(value json.RawMessage, field string, lines map[string]*sdk.Part) bool
 	return len(list) > 0
 }
 
-// Media returns the file of a part, nil for a part of text or data. The URL of a file is not fetched.
+// Media returns the file of a part. It returns nil for a part that contains text or data. The URL of a file is not fetched.
 func Media(p *sdk.Part) (*llm.Media, error) {
 	var m *llm.Media
 	var err error
@@ -99,26 +100,27 @@ func Media(p *sdk.Part) (*llm.Media, error) {
 
 const unknown = "application/octet-stream"
 
-// A Place describes where a value accepts files. The zero Place accepts none.
+// A Place describes where a value can contain files. The zero Place accepts none.
 type Place struct {
 	Types  []string // see TypesOf
 	fields map[string]form
 }
 
-// form is how a field writes a file.
+// form is the form of the files in a field.
 type form struct {
 	list bool
-	kind string // the contentMediaType of a string in base64; empty for an llm.Media
+	kind string // contentMediaType of a base64 string; empty for an llm.Media
 }
 
-// TypesOf returns the media types of the files in values of a schema, such as "image/*", each once; nil for none.
+// TypesOf returns the media types of the files that values of a schema can contain, such as "image/*", each once. It returns nil
+// if there are none.
 func TypesOf(s *schema.Schema) []string {
 	types := structured.MediaTypes(s)
 	slices.Sort(types)
 	return slices.Compact(types)
 }
 
-// PlaceOf returns where the values of a schema accept files: as a whole, or in their properties.
+// PlaceOf returns where values of a schema can contain files: the value as a whole, or its properties.
 func PlaceOf(s *schema.Schema) Place {
 	p := Place{Types: TypesOf(s), fields: map[string]form{}}
 	if f, ok := formOf(s); ok {
@@ -147,7 +149,7 @@ func formOf(s *schema.Schema) (f form, ok bool) {
 	return f, encoding == "base64" && kind == "" && slices.Contains(s.Properties(), "type")
 }
 
-// Put adds the files of a message to a value, which is nil if the message has nothing else.
+// Put adds the files of a message to a value. The value is nil if the message contains only files.
 func (p Place) Put(value json.RawMessage, files sdk.ContentParts) (json.RawMessage, error) {
 	given := map[string][]json.RawMessage{}
 	for _, part := range files {
@@ -194,7 +196,7 @@ func in(name string) string {
 	return fmt.Sprintf(" in %q", name)
 }
 
-// name returns the field for a file: the field in its metadata, or the only field.
+// name returns the field for a file: the field named in its metadata, or the only field.
 func (p Place) name(part *sdk.Part) (string, error) {
 	if name, _ := part.Metadata[Field].(string); name != "" {
 		if _, ok := p.fields[name]; ok {
@@ -211,7 +213,7 @@ func (p Place) name(part *sdk.Part) (string, error) {
 	return "", fmt.Errorf("several fields take files: put one into the metadata of the part, as {%q: %q}: %s", Field, names[0], strings.Join(names, ", "))
 }
 
-// file returns a file in the form that a field needs.
+// file returns a file in the form that its field requires.
 func (f form) file(part *sdk.Part) (json.RawMessage, error) {
 	m, err := Media(part)
 	switch {

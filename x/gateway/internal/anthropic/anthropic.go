@@ -1,5 +1,5 @@
-// Package anthropic implements the server side of Anthropic's Messages, so clients such as Claude Code can use pipelines and
-// intents as models. Package openai runs them:
+// Package anthropic implements the server side of Anthropic's Messages API, so that clients such as Claude Code can use pipelines
+// and intents as models. Package openai runs them:
 //
 //	POST /v1/messages                 {"model": "stone/chat/answer", "max_tokens": 1024, "messages": […]}
 //	POST /v1/messages/count_tokens    an estimate
@@ -9,13 +9,13 @@
 //
 // # Streams
 //
-// Clients repeat a request whose stream ends with an error, and pay twice. A stream that waits for checks therefore starts only
-// after 15 seconds or when the answer is accepted: an earlier failure is sent as a status.
+// If a stream ends with an error, clients repeat the request and pay twice. A stream that waits for checks therefore starts only
+// when the answer has been accepted, or after 15 seconds: an earlier failure is reported by the HTTP status.
 //
 // # Thinking
 //
-// If a client requests thinking, the answer includes the model's reasoning. Instead of the provider's signature, it contains the
-// run's name; the run keeps the values that the provider needs in the next turn.
+// If a client requests thinking, the answer includes the model's reasoning. In place of the provider's signature, it contains the
+// name of the run, and the run keeps the data that the provider needs in the next turn.
 package anthropic
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/stonelayer/stone/x/gateway/internal/openai"
 )
 
-// Routes adds Messages to the routes of package openai, whose lists of models then serve both.
+// Routes adds the Messages API to the routes of package openai. The lists of models then serve both protocols.
 func Routes(all []openai.Route) []openai.Route {
 	lists := map[string]handler{"GET /v1/models": listModels, "GET /v1/models/{model...}": getModel}
 	for i := range all {
@@ -46,13 +46,13 @@ func Routes(all []openai.Route) []openai.Route {
 
 type handler = func(w http.ResponseWriter, r *http.Request, b openai.Backend) error
 
-// Serves reports whether a request is from an Anthropic client, which expects Anthropic's error format.
+// Serves reports whether a request comes from an Anthropic client, which expects errors in Anthropic's format.
 func Serves(r *http.Request) bool {
 	path := r.URL.Path
 	return path == "/v1/messages" || strings.HasPrefix(path, "/v1/messages/") || strings.HasPrefix(path, "/v1/") && r.Header.Get("Anthropic-Version") != ""
 }
 
-// Token moves such a client's token to the usual header.
+// Token returns the request with the token of an Anthropic client in the usual header.
 func Token(r *http.Request) *http.Request {
 	key := r.Header.Get("X-Api-Key")
 	if key == "" || !Serves(r) || r.Header.Get("Authorization") != "" {
@@ -63,7 +63,7 @@ func Token(r *http.Request) *http.Request {
 	return r
 }
 
-// kinds are the error types by status.
+// kinds maps HTTP statuses to Anthropic's error types.
 var kinds = map[int]string{
 	http.StatusUnauthorized: "authentication_error", http.StatusPaymentRequired: "billing_error", http.StatusForbidden: "permission_error",
 	http.StatusNotFound: "not_found_error", http.StatusRequestEntityTooLarge: "request_too_large", http.StatusTooManyRequests: "rate_limit_error",
@@ -72,11 +72,11 @@ var kinds = map[int]string{
 
 type object = map[string]any
 
-// overloaded is Anthropic's status for an overloaded service.
+// overloaded is the status that Anthropic uses for an overloaded service.
 const overloaded = 529
 
-// failureOf returns an error with its status. For a failed run, that is 424 where OpenAI's clients get 422: after 400 and 422,
-// Claude Code sends the request up to five times more, with fewer features each time.
+// failureOf returns the reply to an error and its status. For a failed run, the status is 424, where OpenAI's clients receive
+// 422: after 400 and 422, Claude Code repeats the request up to five times, with fewer features each time.
 func failureOf(e *openai.Error, w http.ResponseWriter) (status int, f object) {
 	status = e.Status
 	switch {
@@ -95,13 +95,13 @@ func failureOf(e *openai.Error, w http.ResponseWriter) (status int, f object) {
 		text = e.Code + ": " + text
 	}
 	f = object{"type": cmp.Or(kind, "invalid_request_error"), "message": text}
-	if e.Param == "thread" { // then a client sends the whole conversation
+	if e.Param == "thread" { // in this protocol, clients send the whole conversation
 		f["details"] = object{"error_code": "thread_unsupported_request", "unsupported": []string{"thread"}}
 	}
 	return status, object{"type": "error", "error": f, "request_id": w.Header().Get("X-Request-Id")}
 }
 
-// Fail answers a request with an error.
+// Fail replies to a request with an error.
 func Fail(w http.ResponseWriter, e *openai.Error) {
 	status, f := failureOf(e, w)
 	named(w)
@@ -113,7 +113,7 @@ func Fail(w http.ResponseWriter, e *openai.Error) {
 	_ = json.NewEncoder(w).Encode(f) // an error means that the client is gone
 }
 
-// named sets the request id in the header that clients read.
+// named sets the header from which clients read the request id.
 func named(w http.ResponseWriter) { w.Header().Set("Request-Id", w.Header().Get("X-Request-Id")) }
 
 func reply(w http.ResponseWriter, value any) error {

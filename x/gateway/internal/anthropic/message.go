@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/x/gateway/internal/openai"
 )
 
-// answer is a message from the model.
+// An answer is a message from the model.
 type answer struct {
 	ID           string   `json:"id"`
 	Type         string   `json:"type"` // always "message"
@@ -24,7 +24,7 @@ type answer struct {
 }
 
 type usage struct {
-	InputTokens      int     `json:"input_tokens"` // without cached tokens
+	InputTokens      int     `json:"input_tokens"` // not including cached tokens
 	CacheWriteTokens int     `json:"cache_creation_input_tokens"`
 	CacheReadTokens  int     `json:"cache_read_input_tokens"`
 	OutputTokens     int     `json:"output_tokens"`
@@ -56,7 +56,7 @@ func post(w http.ResponseWriter, r *http.Request, b openai.Backend) error {
 	return reply(w, out)
 }
 
-// count estimates the tokens of a request.
+// count replies with an estimate of the tokens of a request.
 func count(w http.ResponseWriter, r *http.Request, b openai.Backend) error {
 	a, err := read(r, b)
 	if err == nil {
@@ -93,8 +93,8 @@ func (m *answer) end(t *openai.Turn, said *llm.Reply) {
 	m.StopReason = &why
 }
 
-// thought returns an answer's thinking for a client that requests it. With tool calls, it always does so if their provider needs
-// it back.
+// thought returns the thinking of an answer if the client requests it. If the answer contains tool calls and their provider needs
+// the thinking back, it is always returned.
 func (a *asked) thought(t *openai.Turn, said *llm.Reply) []object {
 	wanted := a.thinking.Type == "enabled" || a.thinking.Type == "adaptive"
 	sealed := openai.Sealed + t.Run.ID
@@ -107,13 +107,13 @@ func (a *asked) thought(t *openai.Turn, said *llm.Reply) []object {
 	return nil
 }
 
-// contentOf returns the text and the calls of an answer as blocks.
+// contentOf returns the text and the tool calls of an answer as blocks.
 func contentOf(said *llm.Reply) (out []object) {
 	if said.Text != "" {
 		out = append(out, object{"type": "text", "text": said.Text})
 	}
 	for _, c := range said.ToolCalls {
-		if c.Input == nil { // cut off
+		if c.Input == nil { // the arguments were cut off
 			c.Input = json.RawMessage("{}")
 		}
 		out = append(out, object{"type": "tool_use", "id": c.ID, "name": c.Name, "input": c.Input})
@@ -125,8 +125,8 @@ func contentOf(said *llm.Reply) (out []object) {
 type events struct {
 	*openai.Stream
 	begin func() // sends the first event
-	block int    // the number of the next one
-	open  bool   // a block of text has started
+	block int    // index of the next block
+	open  bool   // a text block has been started
 }
 
 func (e *events) send(name string, fields object) {
@@ -144,7 +144,7 @@ func (e *events) start(block object) {
 	e.send("content_block_start", object{"index": e.block, "content_block": block})
 }
 
-// delta writes a part of a block.
+// delta writes a delta event of the current block.
 func (e *events) delta(kind, field string, value any) {
 	e.send("content_block_delta", object{"index": e.block, "delta": object{"type": kind, field: value}})
 }
@@ -154,7 +154,7 @@ func (e *events) stop() {
 	e.block++
 }
 
-// say writes a piece of a text.
+// say writes a piece of text.
 func (e *events) say(text string) {
 	if !e.open {
 		e.start(object{"type": "text", "text": ""})
@@ -163,7 +163,7 @@ func (e *events) say(text string) {
 	e.delta("text_delta", "text", text)
 }
 
-// whole writes the events of a block.
+// whole writes all events of a block.
 func (e *events) whole(b object) {
 	switch b["type"] {
 	case "text":
@@ -182,7 +182,7 @@ func (e *events) whole(b object) {
 	e.stop()
 }
 
-// write streams a message. It sends nothing until there is text, the run is done or some time has passed.
+// write streams a message. Nothing is sent until there is text, the run is done, or some time has passed.
 func (a *asked) write(w http.ResponseWriter, t *openai.Turn) error {
 	named(w)
 	m, e := a.message(t), &events{}
@@ -200,7 +200,7 @@ func (a *asked) write(w http.ResponseWriter, t *openai.Turn) error {
 			_, f := failureOf(failed, w)
 			e.Send("error", f)
 		}
-		return nil // an error means that the client is gone, or comes back
+		return nil // the client is gone, or will come back
 	}
 	m.end(t, said)
 	if e.open {

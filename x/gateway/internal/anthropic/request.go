@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/x/gateway/internal/openai"
 )
 
-// Parameters lists how each request parameter is handled; see openai.Use. All others are refused.
+// Parameters lists how each request parameter is handled; see openai.Use. Any other parameter is refused.
 var Parameters = map[string]openai.Use{
 	"model": openai.Used, "messages": openai.Used, "system": openai.Used, "stream": openai.Used, "thinking": openai.Used,
 	"max_tokens": openai.Passed, "temperature": openai.Passed, "top_p": openai.Passed, "stop_sequences": openai.Passed, "tool_choice": openai.Passed,
@@ -23,13 +23,13 @@ var Parameters = map[string]openai.Use{
 	"user_profile_id": openai.Ignored, "workspace_id": openai.Ignored, "billing_policy": openai.Ignored, "fallback_credit_token": openai.Ignored,
 }
 
-// asked is a request for a message.
+// asked is a parsed request for a message.
 type asked struct {
 	llm.Request
 	model    string
 	stream   bool
 	thinking struct{ Type, Display string }
-	recalled map[int]string // the runs behind the thinking that the client sends back
+	recalled map[int]string // runs that produced the thinking which the client sends back, by message
 }
 
 // read reads a request.
@@ -65,7 +65,7 @@ func read(r *http.Request, b openai.Backend) (a asked, err error) {
 	if f := output.Format; err == nil && f != nil {
 		a.ResponseFormat, err = openai.Format("output_config", f.Type, f.JSONSchema)
 	}
-	if output.Effort != "high" { // which is the same as none
+	if output.Effort != "high" { // this is the default
 		a.Params.Effort = output.Effort
 	}
 	if err == nil {
@@ -74,7 +74,7 @@ func read(r *http.Request, b openai.Backend) (a asked, err error) {
 	return a, err
 }
 
-// tool is a client's tool or, with a type other than custom, one of Anthropic's tools.
+// A tool is a client's tool or, if its type is not custom, one of Anthropic's own tools.
 type tool struct {
 	Type, Name, Description string
 	InputSchema             json.RawMessage `json:"input_schema"`
@@ -85,7 +85,7 @@ type toolChoice struct {
 	Alone      bool `json:"disable_parallel_tool_use"`
 }
 
-// offer reads the tools of a request, and which of them the model may call.
+// offer reads the tools of a request and determines which of them the model may call.
 func (a *asked) offer(tools []tool, choice toolChoice, ignores func(kind string) bool) error {
 	for i, t := range tools {
 		switch {
@@ -111,10 +111,10 @@ func (a *asked) offer(tools []tool, choice toolChoice, ignores func(kind string)
 	return nil
 }
 
-// maxList is the maximum length of each list in a request: the number of messages that Anthropic's API accepts.
+// maxList is the maximum length of each list in a request. It equals the number of messages that Anthropic's API accepts.
 const maxList = 100_000
 
-// list is a list of limited length, because a short element takes a hundred times its size in memory.
+// A list is a list of limited length. The limit is needed because a short element occupies a hundred times its size in memory.
 type list[T any] []T
 
 func (l *list[T]) UnmarshalJSON(raw []byte) error {
@@ -142,7 +142,7 @@ type message struct {
 	Content json.RawMessage
 }
 
-// blocks reads a content: a text or a list of blocks.
+// blocks reads a content, which is a text or a list of blocks.
 func blocks(at string, content json.RawMessage) (out list[block], err error) {
 	if bytes.HasPrefix(content, []byte(`"`)) {
 		out = list[block]{{Type: "text"}}
@@ -156,25 +156,26 @@ func blocks(at string, content json.RawMessage) (out list[block], err error) {
 	return out, nil
 }
 
-// block is a part of a message. The content within is read where it is used: reading it again with each enclosing block would
-// take time quadratic in the depth.
+// A block is a part of a message. The content inside it is decoded only where it is used: if each enclosing block decoded it
+// again, the time would be quadratic in the depth.
 type block struct {
 	Type, Text, Title string
-	Source            struct { // of an image or document
+	Source            struct { // source of an image or document
 		Type, Data, URL string
 		MediaType       string `json:"media_type"`
 		Content         json.RawMessage
 	}
-	ID, Name        string // of a call
+	ID, Name        string // id and name of a tool call
 	Input           json.RawMessage
-	CallID          string `json:"tool_use_id"` // of a result
+	CallID          string `json:"tool_use_id"` // id of the call to which a result belongs
 	Content         json.RawMessage
 	IsError         bool   `json:"is_error"`
-	Signature, Data string // of thinking
-	ToolName        string `json:"tool_name"` // of a reference to a tool of the request
+	Signature, Data string // signature and data of thinking
+	ToolName        string `json:"tool_name"` // name of a tool of the request to which the block refers
 }
 
-// parts reads a content without calls, results and thinking. Documents made of blocks cannot contain such documents.
+// parts reads a content that does not contain calls, results or thinking. A document that consists of blocks cannot contain
+// another such document.
 func parts(at string, content json.RawMessage, inner bool) (out []llm.Part, err error) {
 	all, err := blocks(at, content)
 	for i := range all {
@@ -185,7 +186,7 @@ func parts(at string, content json.RawMessage, inner bool) (out []llm.Part, err 
 	return out, err
 }
 
-// part adds a text, an image or a document, which may be inside another one.
+// part adds the text, image or document of a block, which may be inside another block.
 func (b *block) part(at string, out []llm.Part, inner bool) ([]llm.Part, error) {
 	s := &b.Source
 	url, kind := s.URL, llm.AnyImage
@@ -252,7 +253,7 @@ func (a *asked) say(system json.RawMessage, messages []message) error {
 	return nil
 }
 
-// add adds a block to a message. A result becomes a separate message, before the user's text.
+// add adds a block to a message. A tool result becomes a separate message, placed before the user's text.
 func (a *asked) add(turn *llm.Message, at string, b *block) (err error) {
 	model := turn.Role == llm.RoleAssistant
 	switch {

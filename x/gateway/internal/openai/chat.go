@@ -11,9 +11,9 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// chatCall is a call of a tool in a chat.
+// A chatCall is a tool call in a chat.
 type chatCall struct {
-	Index    *int          `json:"index,omitempty"` // in streams
+	Index    *int          `json:"index,omitempty"` // set in streams
 	ID       string        `json:"id"`
 	Type     string        `json:"type"`
 	Function *chatFunction `json:"function,omitempty"`
@@ -30,11 +30,11 @@ type chatCustom struct {
 	Input string `json:"input"`
 }
 
-// chatAnswer is a message of the model, or a delta of one.
+// A chatAnswer is a message from the model, or a delta of one.
 type chatAnswer struct {
 	Role      string     `json:"role,omitempty"`
 	Content   *string    `json:"content"`
-	Reasoning string     `json:"reasoning_content,omitempty"` // a field that many servers and clients know
+	Reasoning string     `json:"reasoning_content,omitempty"` // this field is used by many servers and clients
 	Refusal   *string    `json:"refusal"`
 	ToolCalls []chatCall `json:"tool_calls,omitempty"`
 }
@@ -69,13 +69,13 @@ type chatUsage struct {
 	Cost float64 `json:"cost,omitempty"` // in USD, in the same field as OpenRouter's
 }
 
-// chatRequest has the fields of a chat request beside its messages.
+// chatRequest contains the fields of a chat request except its messages.
 type chatRequest struct {
 	model    string
 	stream   bool
-	usage    bool // in the last chunk of the stream
+	usage    bool // send the usage in the last chunk of the stream
 	metadata map[string]string
-	custom   []string // the names of its tools of the type custom
+	custom   []string // names of the request's tools of the type custom
 	req      llm.Request
 }
 
@@ -130,7 +130,7 @@ func readChat(b Backend, body map[string]json.RawMessage) (c chatRequest, err er
 	return c, dialogue{Request: &c.req}.messages(body["messages"])
 }
 
-// stops reads a text or a list of texts.
+// stops reads stop sequences: a text or a list of texts.
 func stops(raw json.RawMessage) (list []string, err error) {
 	var one *string
 	if len(raw) == 0 {
@@ -207,7 +207,7 @@ func (c *chatRequest) answerOf(r *llm.Reply) *chatAnswer {
 	return a
 }
 
-// write streams a chat: a chunk with the role at once, and one with the answer once the run is done.
+// write streams a chat: first a chunk with the role, at once, and then a chunk with the answer when the run is done.
 func (c *chatRequest) write(w http.ResponseWriter, t *Turn) {
 	s := NewStream(w)
 	chunk := func(choices ...chatChoice) chatCompletion {

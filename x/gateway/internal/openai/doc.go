@@ -1,5 +1,5 @@
 // Package openai implements the server side of OpenAI's protocols: Responses, Chat Completions and the list of models. Package
-// gateway mounts it, so programs that know nothing about Stone can use its pipelines as models, behind its gates:
+// gateway mounts it, so that programs that know nothing about Stone can use its pipelines, with their gates, as models:
 //
 //	client := openai.NewClient(option.WithBaseURL("http://127.0.0.1:8080/v1"))
 //
@@ -12,41 +12,44 @@
 //
 // # Models
 //
-// A published pipeline is the model stone/NAME, and an intent of the Applicator is the model stone/INTENT. The type that a
-// pipeline reads determines its input:
+// A published pipeline is the model stone/NAME, and an intent of the applicator is the model stone/INTENT. The type that a
+// pipeline reads determines what it receives:
 //
-//   - an llm.Request: the whole request, with its tools and settings. If the result is an
-//     llm.Reply, its tool calls reach the client. An intent is a pipeline of this form, see
-//     [Intent].
-//   - []llm.Message: the conversation. Beside a text, the conversation before the last message, and that message's text.
-//   - an agent.Text that is optional, as of agent.ConversationOf, beside a text: the
-//     conversation before the last message.
-//   - a text alone: the text of the message; a transcript if there are several.
-//   - anything else: the text of the one message as JSON.
+//   - an llm.Request: the whole request, with its tools and settings. If the result is an llm.Reply, its tool calls are sent to
+//     the client. An intent is a pipeline of this form; see [Intent].
+//   - []llm.Message: the conversation. If the pipeline also reads a text, it receives the conversation before the last message,
+//     and the text of the last message.
+//   - a text and an optional agent.Text, as with agent.ConversationOf: the text of the last message, and the conversation before
+//     it.
+//   - only a text: the text of the message, or a transcript if there are several messages.
+//   - any other type: the text of the only message, as JSON.
 //
-// The answer is the text of the result: a string, the text of an object that has one, or the result's JSON.
+// The answer is the text of the result: the result itself if it is a string, the text of an object that has one, or else the
+// result as JSON.
 //
 // # Runs
 //
-// Each request is a run, which is in the journal and continues after a restart. A response has the id of its run. The header
-// Idempotency-Key chooses the id. A client that closes the connection cancels the run, unless it chose the id or requested
-// background. Metadata become the run's labels; store set to false hides the response, not the run. With previous_response_id, a
-// request continues the conversation of an earlier one, if the model gets a conversation.
+// Each request starts a run, which is recorded in the journal and continues after a restart. A response has the same id as its
+// run. The client can choose the id with the header Idempotency-Key. Closing the connection cancels the run, unless the client
+// chose the id or requested background. Metadata become the labels of the run. If store is false, the response is hidden, but not
+// the run. With previous_response_id, a request continues the conversation of an earlier response, if the model receives
+// conversations.
 //
-// A stream starts at once, and its text follows once the run is done: a client sees nothing that a gate has not accepted. A
-// response always has the same events, so starting_after can continue after any of them, even at another server.
+// A stream starts at once, but text is sent only when the run is done, so a client sees nothing that a gate has not accepted. The
+// events of a response are always the same, so starting_after can continue after any of them, even on another server.
 //
-// A model with Live streams the first answer of its run as it is written, see [Live]. If a gate then rejects it, the run is
-// cancelled and the stream ends with response.failed and the code "retracted", or in a chat with an error. A stream continues
-// after any event as long as its text is the same; otherwise it ends as failed.
+// A model with Live set streams the first answer of its run as it is written; see [Live]. If a gate then rejects the answer, the
+// run is cancelled, and the stream ends with response.failed and the code "retracted" or, in a chat, with an error. Such a stream
+// can be continued after any event as long as its text is the same; otherwise it ends as failed.
 //
 // # Reasoning
 //
-// An answer with reasoning has an item with its summary. The data that the model's provider needs in the next turn, such as
-// encrypted reasoning and signatures, stays in the run. The item refers to this data by its id and, if the request includes
-// reasoning.encrypted_content, by that field. When a client sends back the item with the unchanged turn, the model gets the data.
+// If an answer has reasoning, its summary is an item of the response. The data that the model's provider needs in the next turn,
+// such as encrypted reasoning and signatures, remains in the run. The item refers to this data by its id and, if the request
+// includes reasoning.encrypted_content, also by that field. When a client sends the item back together with the unchanged turn,
+// the data is passed to the model.
 //
 // # Parameters
 //
-// [Parameters] lists the parameters that are used, ignored or rejected. All others are rejected.
+// [Parameters] lists which parameters are used, ignored or rejected. Parameters that are not listed are rejected.
 package openai

@@ -58,12 +58,12 @@ func ReadEmbedding(r *http.Request) (e Embedding, err error) {
 	return e, nil
 }
 
-// Reply answers with a vector for each text.
+// Reply sends a vector for each text.
 func (e Embedding) Reply(w http.ResponseWriter, vectors [][]float32, used budget.Usage) error {
 	data := make([]map[string]any, len(vectors))
 	for i, v := range vectors {
 		data[i] = map[string]any{"object": "embedding", "index": i, "embedding": v}
-		if e.encoding == "base64" { // of little-endian floats
+		if e.encoding == "base64" { // as little-endian floats
 			raw, err := binary.Append(nil, binary.LittleEndian, v)
 			if err != nil {
 				return err

@@ -16,7 +16,7 @@ import (
 // Error is an error in OpenAI's format.
 type Error struct {
 	Status  int    `json:"-"`
-	Final   bool   `json:"-"` // the same request fails again, or costs again
+	Final   bool   `json:"-"` // repeating the request would fail, or cost, again
 	Message string `json:"message"`
 	Type    string `json:"type"`
 	Code    string `json:"code"`
@@ -39,12 +39,12 @@ func (e *Error) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// Wrong is the error of a request with a wrong parameter.
+// Wrong returns the error for a request with an invalid parameter.
 func Wrong(param, code, format string, args ...any) *Error {
 	return &Error{Status: http.StatusBadRequest, Message: fmt.Sprintf(format, args...), Type: "invalid_request_error", Code: code, Param: param}
 }
 
-// Of returns the error in a chain that is in OpenAI's format, or nil if there is none.
+// Of returns the error in OpenAI's format that err contains, or nil if there is none.
 func Of(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
@@ -58,7 +58,7 @@ func Of(err error) *Error {
 	return nil
 }
 
-// OfProblem returns a problem of package serve in OpenAI's format.
+// OfProblem converts a problem of package serve to OpenAI's format.
 func OfProblem(p *api.Problem) *Error {
 	return &Error{Status: p.Status, Message: p.Error(), Type: typeOf(p.Status), Code: p.Type}
 }
@@ -77,8 +77,8 @@ func typeOf(status int) string {
 	return "invalid_request_error"
 }
 
-// statuses maps failure kinds to HTTP statuses. All other kinds are 422: the pipeline or a gate has refused and would refuse
-// again. Clients repeat requests after 429 and 5xx, so a run that was billed gets 422 for any failure.
+// statuses maps failure kinds to HTTP statuses. All other kinds are 422: the pipeline or a gate has refused the request and would
+// do so again. Clients repeat requests after 429 and 5xx, so a run that has been billed gets 422 for any failure.
 var statuses = map[string]int{
 	reasons.InputRejected:   http.StatusBadRequest,
 	reasons.InputInvalid:    http.StatusBadRequest,
@@ -90,7 +90,7 @@ var statuses = map[string]int{
 	reasons.SoftTimeout:     http.StatusGatewayTimeout,
 }
 
-// ofRun returns the error of a run that has stopped without a result.
+// ofRun returns the error for a run that has stopped without a result.
 func ofRun(run api.Run) *Error {
 	switch {
 	case run.State == journal.Canceled && !retracted(run):
@@ -101,7 +101,7 @@ func ofRun(run api.Run) *Error {
 	return Failed(run.Failure.Kind, run.Failure.Reason, run.Usage.Tokens() > 0 || run.Usage.USD > 0)
 }
 
-// Failed is the error of a run that failed with this kind and may have been billed.
+// Failed returns the error for a run that failed with this kind. Paid means that the run may have been billed.
 func Failed(kind, reason string, paid bool) *Error {
 	status := cmp.Or(statuses[kind], http.StatusUnprocessableEntity)
 	if status >= http.StatusTooManyRequests && paid {
@@ -114,10 +114,10 @@ func Failed(kind, reason string, paid bool) *Error {
 	return e
 }
 
-// failure returns the error of a response. Its code is one of the protocol's: clients such as Codex repeat a request after an
-// unknown code. The message begins with the failure kind.
+// failure returns the error of a response. Its code is one that the protocol defines, because clients such as Codex repeat a
+// request after an unknown code. The message begins with the failure kind.
 func (e *Error) failure() *responseError {
-	code := "invalid_prompt" // which is final
+	code := "invalid_prompt" // this code tells clients not to repeat the request
 	switch {
 	case e.Type == "insufficient_quota":
 		code = e.Type
@@ -129,12 +129,12 @@ func (e *Error) failure() *responseError {
 	return &responseError{code, e.Code + ": " + e.Message}
 }
 
-// lost is the error for a run whose paid answer cannot be delivered.
+// lost returns the error for a run whose answer has been paid for but cannot be delivered.
 func lost(code, message string) *Error {
 	return &Error{Status: http.StatusUnprocessableEntity, Final: true, Message: message, Type: "invalid_request_error", Code: code}
 }
 
-// unread is the error for a finished run whose answer cannot be read.
+// unread returns the error for a finished run whose answer cannot be decoded.
 func unread(err error) *Error {
 	if e := Of(err); e != nil {
 		return e
@@ -142,11 +142,11 @@ func unread(err error) *Error {
 	return lost("internal", "the result of the run cannot be read")
 }
 
-// retracted reports whether a run was cancelled because a client got text that was rejected.
+// retracted reports whether a run was cancelled because a client had received text that was rejected later.
 func retracted(run api.Run) bool { return run.Failure != nil && run.Failure.Kind == string(Retracted) }
 
-// Write answers a request with the error. Clients repeat requests that failed with some statuses, unless they are told not to: a
-// failed run has been paid for.
+// Write replies with the error. Clients repeat requests after some statuses unless they are told not to, but a failed run has
+// already been paid for.
 func (e *Error) Write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
 	if e.Final {

@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/x/gateway"
 )
 
-// A pipeline is a model for any client of the protocol.
+// Any client of the protocol can use a pipeline as a model.
 func Example() {
 	name, greeting := dag.NewType[string]("name"), dag.NewType[string]("greeting")
 	greet := stone.Func("greet", name, greeting, func(_ context.Context, name string) (string, error) { return "Hello, " + name, nil })

@@ -8,17 +8,17 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// part is a part of a message, in either protocol.
+// A part is a part of a message, in either protocol.
 type part struct {
 	Type     string          `json:"type"`
 	Text     string          `json:"text"`
 	Refusal  string          `json:"refusal"`
-	ImageURL json.RawMessage `json:"image_url"` // a string, or in a chat an object with url
+	ImageURL json.RawMessage `json:"image_url"` // a string or, in a chat, an object with url
 	FileData string          `json:"file_data"`
 	FileURL  string          `json:"file_url"`
 	FileID   string          `json:"file_id"`
 	Filename string          `json:"filename"`
-	File     *part           `json:"file"` // of a chat
+	File     *part           `json:"file"` // file part of a chat
 	Audio    *struct {
 		Data   string `json:"data"`
 		Format string `json:"format"`
@@ -76,7 +76,7 @@ func content(param string, raw json.RawMessage) ([]llm.Part, error) {
 	return out, nil
 }
 
-// audioTypes are the media types of the formats of sounds.
+// audioTypes maps the formats of sounds to media types.
 var audioTypes = map[string]string{"wav": "audio/wav", "mp3": "audio/mpeg"}
 
 func texts(text string) []llm.Part {
@@ -86,7 +86,7 @@ func texts(text string) []llm.Part {
 	return []llm.Part{{Text: text}}
 }
 
-// picture reads the URL of an image or file, see llm.MediaURL.
+// picture returns the media at the URL of an image or file; see llm.MediaURL.
 func picture(param, url, kind, name string) (*llm.Media, error) {
 	m, err := llm.MediaURL(url, kind, name)
 	if err != nil {
@@ -95,14 +95,14 @@ func picture(param, url, kind, name string) (*llm.Media, error) {
 	return m, nil
 }
 
-// dialogue collects the messages of a request.
+// A dialogue collects the messages of a request.
 type dialogue struct {
 	*llm.Request
 	recalled map[int]string // see response
-	earlier  *earlier       // whose items may be named; nil in a chat
+	earlier  *earlier       // earlier responses whose items the request may refer to; nil in a chat
 }
 
-// add appends a message. Leading system messages become the system text; the text and calls of one turn become one message.
+// add appends a message. Leading system messages become the system text. The text and the calls of one turn become one message.
 func (t dialogue) add(m llm.Message) {
 	n := len(t.Messages)
 	switch {
@@ -137,7 +137,7 @@ func (t dialogue) say(param, role string, raw json.RawMessage) error {
 	return nil
 }
 
-// call adds a call of a tool.
+// call adds a tool call.
 func (t dialogue) call(param, id, name, arguments string) error {
 	input := json.RawMessage(arguments)
 	if arguments == "" {
@@ -145,7 +145,7 @@ func (t dialogue) call(param, id, name, arguments string) error {
 	}
 	made := llm.ToolCall{ID: id, Name: name, Input: input}
 	switch {
-	case !json.Valid(input): // it was cut off, and clients send what they got
+	case !json.Valid(input): // the arguments were cut off, and clients send back what they received
 		made.Input, made.InputText = nil, arguments
 	case !bytes.HasPrefix(bytes.TrimSpace(input), []byte("{")):
 		return Wrong(param, "invalid_value", "the arguments of the call %s are not a JSON object", quote(id))
@@ -154,7 +154,7 @@ func (t dialogue) call(param, id, name, arguments string) error {
 	return nil
 }
 
-// callText adds a call of a custom tool.
+// callText adds a call of a custom tool, whose input is text.
 func (t dialogue) callText(param, id, name, text string) error {
 	input, err := json.Marshal(map[string]string{"input": text})
 	if err != nil {
@@ -163,7 +163,7 @@ func (t dialogue) callText(param, id, name, text string) error {
 	return t.call(param, id, name, string(input))
 }
 
-// result adds the result of a call.
+// result adds the result of a tool call.
 func (t dialogue) result(param, id string, raw json.RawMessage) error {
 	parts, err := content(param, raw)
 	if err != nil {
@@ -173,16 +173,16 @@ func (t dialogue) result(param, id string, raw json.RawMessage) error {
 	return nil
 }
 
-// item is an input item of a response.
+// An item is an item in the input of a response.
 type item struct {
 	Type      string          `json:"type"`
 	Role      string          `json:"role"`
 	Content   json.RawMessage `json:"content"`
 	CallID    string          `json:"call_id"`
 	Name      string          `json:"name"`
-	Namespace string          `json:"namespace"` // of the tool
+	Namespace string          `json:"namespace"` // namespace of the tool
 	Arguments string          `json:"arguments"`
-	Input     string          `json:"input"` // of a custom tool
+	Input     string          `json:"input"` // input of a custom tool's call
 	Output    json.RawMessage `json:"output"`
 	ID        string          `json:"id"`
 	Encrypted string          `json:"encrypted_content"`

@@ -11,25 +11,25 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// Retracted is the failure kind of a run that was cancelled because its answer was rejected after a client had received text of
+// Retracted is the failure kind of a run that was cancelled because its answer was rejected after a client had received a part of
 // it.
 const Retracted kind.Kind = "retracted"
 
-// Live is the text of an answer as the model writes it, before a gate accepts it. It watches one run and keeps the first answer
-// that the run streams. If that answer is rejected after said has returned some of it, Live ends the run: a client cannot retract
-// text, and would pay for an answer that it does not see.
+// Live is the text of an answer as the model writes it, before a gate has accepted it. It watches one run, and keeps the first
+// answer that the run streams. If that answer is rejected after said has returned some of its text, Live ends the run: text that
+// a client has received cannot be retracted, and the client would pay for an answer that it does not see.
 type Live struct {
-	Void context.CancelCauseFunc // ends the run
+	Void context.CancelCauseFunc // cancels the run
 
 	mu    sync.Mutex
 	voice voice
 	text  strings.Builder
-	taken bool          // said has returned some of it
-	over  bool          // there will be no more
-	news  chan struct{} // closed when anything changes; nil while nobody waits
+	taken bool          // said has returned some of the text
+	over  bool          // no more text will follow
+	news  chan struct{} // closed when anything changes; nil while nobody is waiting
 }
 
-// A voice is one answer that is being streamed.
+// A voice identifies an answer that is being streamed.
 type voice struct {
 	path, source string
 	attempt      int
@@ -68,7 +68,7 @@ func (l *Live) Watch(_ context.Context, e event.Event) {
 	}
 }
 
-// End notes that the run has ended.
+// End records that the run has ended.
 func (l *Live) End() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,7 +87,7 @@ func (l *Live) wake() {
 	}
 }
 
-// said returns the text so far. News is closed when there is more or the run ends; it is nil if nothing more comes.
+// said returns the text so far. News is closed when more text arrives or the run ends. It is nil if no more text will follow.
 func (l *Live) said() (text string, news <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

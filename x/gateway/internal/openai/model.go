@@ -10,21 +10,21 @@ import (
 	"github.com/stonelayer/stone/internal/talk"
 )
 
-// prefix begins the ids of models.
+// prefix is the prefix of model ids.
 const prefix = talk.Prefix
 
-// Model is the pipeline or intent behind a model name.
+// Model is a pipeline or an intent that clients can use as a model.
 type Model struct {
 	talk.Model
-	Live bool // streams text that no gate has accepted yet
+	Live bool // text is streamed before a gate has accepted it
 }
 
-// Talking returns the models that a chat client can use.
+// Talking returns the models that can be used for a chat.
 func Talking(b Backend) []Model {
 	return slices.DeleteFunc(b.Models(), func(m Model) bool { return !m.Talks() })
 }
 
-// Find returns the model with the id.
+// Find returns the model with this id.
 func Find(b Backend, id string) (Model, error) {
 	name, ours := strings.CutPrefix(id, prefix)
 	for _, m := range b.Models() {

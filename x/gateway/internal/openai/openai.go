@@ -19,43 +19,45 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// Backend runs models for one caller.
+// Backend runs models on behalf of one caller.
 type Backend interface {
 	Models() []Model
-	// Start starts a run, or returns the run with this id that the same request started.
+	// Start starts a run, or returns the run with this id if an identical request has already started it.
 	Start(ctx context.Context, run Start) (api.Run, error)
-	// Wait returns a run with its result once it has stopped, or as it is when ctx ends.
+	// Wait returns a run with its result once the run has stopped. When ctx ends earlier, it returns the run in its current
+	// state.
 	Wait(ctx context.Context, id string) (api.Run, error)
-	// Live returns the text of a run that was started with Start.Live, or nil if this process does not execute the run.
+	// Live returns the live text of a run that was started with Start.Live. It returns nil if this process does not execute the
+	// run.
 	Live(id string) *Live
-	// IgnoresTool reports whether tools of a type, such as web_search, are left out of requests, which
-	// are refused otherwise.
+	// IgnoresTool reports whether tools of this type, such as web_search, are removed from requests. Otherwise such a request is
+	// refused.
 	IgnoresTool(kind string) bool
-	// Needs returns an error if the caller lacks the role.
+	// Needs returns an error if the caller does not have the role.
 	Needs(role string) error
 	// Kept returns the data that Start stored with a run.
 	Kept(ctx context.Context, id string) (json.RawMessage, error)
-	// Journal has the runs that the caller may read.
+	// Journal returns a journal of the runs that the caller may read.
 	Journal() journal.Journal
 	Cancel(ctx context.Context, id string) error
 	Remove(ctx context.Context, id string) error
 }
 
-// Start says which run to start.
+// Start describes a run to start.
 type Start struct {
 	ID, Model   string
 	Input       json.RawMessage
 	Given       talk.Given
 	Labels      map[string]string
-	Interactive bool // a person waits for it
-	Live        bool // its text is sent before it is accepted
+	Interactive bool // a person is waiting for the run
+	Live        bool // text is sent before it is accepted
 	Keep        json.RawMessage
 }
 
-// Route handles the requests of one pattern of http.ServeMux.
+// A Route handles the requests that match one http.ServeMux pattern.
 type Route struct {
 	Pattern string
-	Starts  bool // it starts, cancels or removes runs
+	Starts  bool // the route starts, cancels or removes runs
 	Serve   func(w http.ResponseWriter, r *http.Request, b Backend) error
 }
 
@@ -72,21 +74,21 @@ func Routes() []Route {
 	}
 }
 
-// places are the first path segments of OpenAI's service below /v1, including unsupported ones: its clients expect their errors
-// in its format.
+// places contains the first path segments below /v1 that OpenAI's service uses, including those not supported here. Clients
+// expect errors at these paths in OpenAI's format.
 var places = []string{
 	"assistants", "audio", "batches", "chat", "completions", "containers", "conversations", "embeddings", "files", "fine_tuning",
 	"images", "models", "moderations", "organization", "realtime", "responses", "threads", "uploads", "vector_stores", "videos",
 }
 
-// Serves reports whether a path belongs to OpenAI's service, whose errors have its format.
+// Serves reports whether a path belongs to OpenAI's service, so that errors must have OpenAI's format.
 func Serves(path string) bool {
 	below, ok := strings.CutPrefix(path, "/v1/")
 	place, _, _ := strings.Cut(below, "/")
 	return ok && slices.Contains(places, place)
 }
 
-// sendTime is how long an event of a stream may take to be sent.
+// sendTime is the time limit for sending an event of a stream.
 const sendTime = 30 * time.Second
 
 // Body reads the parameters of a request.
@@ -101,7 +103,7 @@ func Body(r *http.Request) (body map[string]json.RawMessage, err error) {
 	return body, nil
 }
 
-// field reads a parameter, which may be absent or null.
+// field decodes a parameter, which may be absent or null.
 func field(body map[string]json.RawMessage, name string, to any) error {
 	if raw, ok := body[name]; ok {
 		if err := json.Unmarshal(raw, to); err != nil {
@@ -111,7 +113,7 @@ func field(body map[string]json.RawMessage, name string, to any) error {
 	return nil
 }
 
-// Fields reads parameters into the corresponding values.
+// Fields decodes each parameter into the value given for it.
 func Fields(body map[string]json.RawMessage, to map[string]any) error {
 	for name, value := range to {
 		if err := field(body, name, value); err != nil {
@@ -121,11 +123,11 @@ func Fields(body map[string]json.RawMessage, to map[string]any) error {
 	return nil
 }
 
-// named reports whether the client chose the run's id, in order to come back to it: such a run continues if the connection
-// breaks.
+// named reports whether the client has chosen the run's id in order to come back to the run. Such a run continues if the
+// connection breaks.
 func named(r *http.Request) bool { return r.Header.Get(protocol.IdempotencyKey) != "" }
 
-// runID returns a request's run id: random, unless the client chose a key.
+// runID returns the run id for a request. The id is random unless the client has chosen a key.
 func runID(r *http.Request, kind string) string {
 	if key := r.Header.Get(protocol.IdempotencyKey); key != "" {
 		return protocol.KeyedID(key, kind)
@@ -133,7 +135,7 @@ func runID(r *http.Request, kind string) string {
 	return kind + strings.ToLower(rand.Text())
 }
 
-// metadata checks the metadata of a request, which become labels.
+// metadata checks the metadata of a request, which become labels of the run.
 func metadata(m map[string]string) error {
 	if err := bounds.CheckLabels(m); err != nil {
 		return Wrong("metadata", "invalid_value", "metadata become labels of the run: %v", err)
@@ -141,7 +143,7 @@ func metadata(m map[string]string) error {
 	return nil
 }
 
-// asked checks that the model supports the request.
+// asked checks whether the model supports the request.
 func asked(m Model, req *llm.Request) error {
 	if m.TakesRequest() {
 		return nil
@@ -163,14 +165,14 @@ func asked(m Model, req *llm.Request) error {
 	return nil
 }
 
-// heartbeat is the interval of comments on a waiting stream, which keep proxies from closing it.
+// heartbeat is the interval between comments on a waiting stream. The comments keep proxies from closing the connection.
 const heartbeat = 15 * time.Second
 
-// cancelTime is the maximum time to cancel a run whose client has gone.
+// cancelTime is the time limit for cancelling a run whose client is gone.
 const cancelTime = 30 * time.Second
 
-// wait waits until the run has stopped and returns it. If the client disconnects, it cancels the run if that was requested. It
-// calls beat while nothing happens.
+// wait waits until the run has stopped, and returns the run. If the client disconnects and cancel is set, the run is cancelled.
+// While nothing happens, beat is called.
 func wait(ctx context.Context, b Backend, id string, cancel bool, beat func()) (api.Run, error) {
 	for {
 		moment, stop := context.WithTimeout(ctx, heartbeat)
@@ -198,17 +200,17 @@ func wait(ctx context.Context, b Backend, id string, cancel bool, beat func()) (
 type Stream struct {
 	w   http.ResponseWriter
 	out *http.ResponseController
-	err error // of the connection
+	err error // first error when writing to the connection
 }
 
-// NewStream starts a reply that is a stream.
+// NewStream starts a reply of server-sent events.
 func NewStream(w http.ResponseWriter) *Stream {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	return &Stream{w: w, out: http.NewResponseController(w)}
 }
 
-// Send writes an event. An empty name means none.
+// Send writes an event. If the name is empty, the event has none.
 func (s *Stream) Send(name string, data any) {
 	text, err := json.Marshal(data)
 	if err != nil {
@@ -227,7 +229,7 @@ func (s *Stream) write(frame string) {
 	if s.err != nil {
 		return
 	}
-	// A client that reads nothing must not block the server.
+	// A client that does not read must not block the server.
 	_ = s.out.SetWriteDeadline(time.Now().Add(sendTime))
 	if _, s.err = io.WriteString(s.w, frame); s.err == nil {
 		s.err = s.out.Flush()

@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// message is an item of the output.
+// A message is an output item that contains text.
 type message struct {
 	Type    string `json:"type"`
 	ID      string `json:"id"`
@@ -32,7 +32,7 @@ type refusal struct {
 	Refusal string `json:"refusal"`
 }
 
-// functionCall is an item of the output.
+// A functionCall is an output item that calls a function.
 type functionCall struct {
 	Type      string `json:"type"`
 	ID        string `json:"id"`
@@ -43,7 +43,7 @@ type functionCall struct {
 	Status    string `json:"status"`
 }
 
-// customCall is an output call of a custom tool.
+// A customCall is an output item that calls a custom tool.
 type customCall struct {
 	Type      string `json:"type"`
 	ID        string `json:"id"`
@@ -58,8 +58,8 @@ func textOf(text string) outputText {
 	return outputText{Type: "output_text", Text: text, Annotations: []any{}, Logprobs: []any{}}
 }
 
-// outputOf returns the items of an answer. Their ids are always the same. Reasoning comes first, unless a message was streamed
-// before the reasoning was complete.
+// outputOf returns the output items of an answer. Their ids are always the same for the same answer. Reasoning comes first,
+// unless a message was streamed before the reasoning was complete.
 func (resp *response) outputOf(r *llm.Reply) []any {
 	out := []any{}
 	suffix := strings.TrimPrefix(resp.ID, "resp_")
@@ -95,16 +95,16 @@ func (resp *response) outputOf(r *llm.Reply) []any {
 	return out
 }
 
-// events writes the events of a response, always in the same order and with the same numbers.
+// events writes the events of a response. Their order and their numbers are always the same.
 type events struct {
 	*Stream
-	next, after int  // numbers of the next event, and of the last one that the client has
-	opened      bool // whether the message has started
+	next, after int  // number of the next event, and of the last event that the client has received
+	opened      bool // the message has started
 
-	live  string // id of the message that is streamed before it is accepted, or ""
-	said  string // the part of its text that was streamed
-	first int    // the number of the event that would follow the beginning of the message
-	lost  bool   // the client was streamed another text
+	live  string // id of the message that is streamed before acceptance, or ""
+	said  string // text of this message that was streamed
+	first int    // number of the event that follows the start of the message
+	lost  bool   // a different text was streamed to the client
 }
 
 func (e *events) send(kind string, fields map[string]any) {
@@ -114,7 +114,7 @@ func (e *events) send(kind string, fields map[string]any) {
 	}
 }
 
-// stream writes the events after a number. It sends the answer once the run is done, or a live model's answer as it is written.
+// stream writes the events that follow a number. The answer is sent when the run is done or, for a live model, as it is written.
 func (resp *response) stream(w http.ResponseWriter, r *http.Request, b Backend, m Model, after int) error {
 	e := &events{Stream: NewStream(w), after: after}
 	e.send("response.created", map[string]any{"response": *resp})
@@ -126,7 +126,7 @@ func (resp *response) stream(w http.ResponseWriter, r *http.Request, b Backend, 
 	}
 	run, err := wait(r.Context(), b, resp.ID, r.Method == http.MethodPost && !resp.Background && !resp.named, e.beat)
 	if err != nil {
-		return nil // the client has gone, or comes back
+		return nil // the client is gone, or will come back
 	}
 	resp.ended(r.Context(), m, run)
 	if resp.live && run.State == journal.Done && !e.accepted(resp.Output) {
@@ -139,7 +139,7 @@ func (resp *response) stream(w http.ResponseWriter, r *http.Request, b Backend, 
 	name := "response." + resp.Status
 	switch {
 	case !run.Over() && resp.Background:
-		return nil // it waits for a person, and the client comes back
+		return nil // the run waits for a person, and the client will come back
 	case !run.Over():
 		resp.Status = "failed"
 		fallthrough
@@ -147,13 +147,13 @@ func (resp *response) stream(w http.ResponseWriter, r *http.Request, b Backend, 
 		resp.Error, name = ofRun(run).failure(), "response.failed"
 	}
 	if resp.live && resp.Error != nil {
-		e.next = max(e.next, e.after+1) // the client's position may be in a discarded text
+		e.next = max(e.next, e.after+1) // the client's position may be within a text that was discarded
 	}
 	e.send(name, map[string]any{"response": *resp})
 	return nil
 }
 
-// item writes the events of an item.
+// item writes the events of an output item.
 func (e *events) item(index int, it any) {
 	whole := map[string]any{"output_index": index, "item": it}
 	switch it := it.(type) {
@@ -180,7 +180,7 @@ func (e *events) item(index int, it any) {
 	e.send("response.output_item.done", whole)
 }
 
-// message writes the event that begins the message, once.
+// message writes the event that starts the message, once.
 func (e *events) message(index int, id string) {
 	if e.opened {
 		return
@@ -189,7 +189,7 @@ func (e *events) message(index int, id string) {
 	e.send("response.output_item.added", map[string]any{"output_index": index, "item": message{"message", id, "in_progress", "assistant", []any{}}})
 }
 
-// thought writes all reasoning events but the last.
+// thought writes all events of an item of reasoning except the last.
 func (e *events) thought(index int, it reasoning) {
 	empty := it
 	empty.Summary, empty.Encrypted = []summaryText{}, ""
@@ -203,7 +203,7 @@ func (e *events) thought(index int, it reasoning) {
 	}
 }
 
-// in returns a function that adds an event's position fields.
+// in returns a function that adds the fields which describe an event's position.
 func in(place map[string]any) func(map[string]any) map[string]any {
 	return func(more map[string]any) map[string]any {
 		maps.Copy(more, place)
@@ -211,12 +211,12 @@ func in(place map[string]any) func(map[string]any) map[string]any {
 	}
 }
 
-// part writes the events of a message part.
+// part writes the events of a part of a message.
 func (e *events) part(at map[string]any, part any) {
 	with := in(at)
 	switch p := part.(type) {
 	case outputText:
-		if e.said == "" { // else it was streamed
+		if e.said == "" { // otherwise the text has already been streamed
 			e.send("response.content_part.added", with(map[string]any{"part": textOf("")}))
 			e.send("response.output_text.delta", with(map[string]any{"delta": p.Text, "logprobs": []any{}}))
 		}
@@ -229,7 +229,7 @@ func (e *events) part(at map[string]any, part any) {
 	e.send("response.content_part.done", with(map[string]any{"part": part}))
 }
 
-// finished is the reason why a chat's answer ends.
+// finished returns the reason why the answer in a chat ended.
 func finished(r *llm.Reply) string {
 	switch why := cutOff(r); {
 	case why == "max_output_tokens":

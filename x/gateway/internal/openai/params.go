@@ -6,32 +6,32 @@ import (
 	"strings"
 )
 
-// Use is how a request parameter is handled.
+// Use describes how a request parameter is handled.
 type Use string
 
 const (
 	// Used parameters are passed to the model.
 	Used Use = "used"
-	// Passed parameters reach a model that accepts a request. A pipeline with any other input has its own settings and ignores
-	// them.
+	// Passed parameters are passed to models that accept a request. A pipeline with any other input has settings of its own and
+	// ignores them.
 	Passed Use = "passed"
-	// Tooled parameters are only for models that accept a request; others refuse them.
+	// Tooled parameters are accepted only by models that accept a request; other models refuse them.
 	Tooled Use = "tools"
-	// Ignored parameters have no effect that a program could rely on.
+	// Ignored parameters have no effect. No program can rely on the effect they have elsewhere.
 	Ignored Use = "ignored"
-	// Refused parameters request a feature that no model here has. Their null, false, 0 and empty values, and 1 for n, are
-	// accepted.
+	// Refused parameters request a feature that no model here has. Values that do not request it are accepted: null, false, 0,
+	// empty values, and 1 for n.
 	Refused Use = "refused"
 )
 
 // Parameter is a parameter of a request.
 type Parameter struct {
 	Name            string
-	Responses, Chat Use // empty where the protocol has no such parameter
+	Responses, Chat Use // empty if the protocol has no such parameter
 	Note            string
 }
 
-// Parameters lists the parameters of both protocols by name.
+// Parameters lists the parameters of both protocols.
 var Parameters = []Parameter{
 	{"audio", "", Refused, ""},
 	{"background", Used, "", "the reply comes at once; GET and cancel address the run"},
@@ -86,7 +86,7 @@ var Parameters = []Parameter{
 	{"web_search_options", "", Refused, ""},
 }
 
-// checkParameters refuses the parameters of a request that the table does not allow.
+// checkParameters returns an error if a request has parameters that the table does not allow.
 func checkParameters(body map[string]json.RawMessage, use func(Parameter) Use) error {
 	for name, value := range body {
 		i, known := slices.BinarySearchFunc(Parameters, name, func(p Parameter, name string) int { return strings.Compare(p.Name, name) })
@@ -104,7 +104,7 @@ func checkParameters(body map[string]json.RawMessage, use func(Parameter) Use) e
 	return nil
 }
 
-// Unset reports whether a value requests nothing. For n, that is 1.
+// Unset reports whether a value of a parameter requests nothing. For n, this value is 1.
 func Unset(value json.RawMessage) bool {
 	switch strings.TrimSpace(string(value)) {
 	case "null", "false", "0", "1", `""`, "[]", "{}":

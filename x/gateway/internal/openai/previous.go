@@ -26,20 +26,20 @@ func conversation(ctx context.Context, b Backend, id string) ([]llm.Message, err
 	return said, err
 }
 
-// maxEarlier is the maximum number of responses whose items a request names.
+// maxEarlier is the maximum number of earlier responses to whose items a request may refer.
 const maxEarlier = 1000
 
-// earlier finds items of earlier responses, which clients name instead of sending them again.
+// earlier finds items of earlier responses to which clients refer instead of sending the items again.
 type earlier struct {
 	ctx     context.Context
 	backend Backend
-	outputs map[string][]item // by response
+	outputs map[string][]item // output items by response
 }
 
-// item returns an item that an earlier response of the caller had in its output.
+// item returns an item from the output of an earlier response of the caller.
 func (e *earlier) item(id string) (item, error) {
 	_, suffix, _ := strings.Cut(id, "_")
-	suffix, _, _ = strings.Cut(suffix, "_") // of calls, a number follows
+	suffix, _, _ = strings.Cut(suffix, "_") // in ids of calls, a number follows
 	output, err := e.output("resp_" + suffix)
 	if err != nil && !missing(err) {
 		return item{}, err
@@ -52,7 +52,7 @@ func (e *earlier) item(id string) (item, error) {
 	return item{}, &Error{Status: http.StatusNotFound, Message: "there is no item " + quote(id) + ": it was not stored, or is removed", Type: "invalid_request_error", Code: "not_found", Param: "input"}
 }
 
-// output returns the output of a response as a client would send it.
+// output returns the output of a response in the form in which a client would send it back.
 func (e *earlier) output(id string) (items []item, err error) {
 	if items, known := e.outputs[id]; known {
 		return items, nil

@@ -14,8 +14,8 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// response is a response of the Responses protocol. It repeats the request's parameters, with OpenAI's values for parameters that
-// the request did not have.
+// A response is a response of the Responses protocol. It repeats the parameters of the request. Parameters that the request does
+// not contain have OpenAI's default values.
 type response struct {
 	ID                 string            `json:"id"`
 	Object             string            `json:"object"`
@@ -49,14 +49,14 @@ type response struct {
 	SafetyIdentifier   *string           `json:"safety_identifier"`
 	PromptCacheKey     *string           `json:"prompt_cache_key"`
 
-	live      bool // its text is streamed before it is accepted
-	named     bool // the client chose its run, and can come back to it
-	encrypted bool // the client wants to send its reasoning back
+	live      bool // text is streamed before it is accepted
+	named     bool // the client chose the run's id, and can come back to the run
+	encrypted bool // the client will send the reasoning back
 	tools     clientNames
-	recalled  map[int]string // earlier responses whose reasoning it sends back, by the message of each
+	recalled  map[int]string // responses whose reasoning the client sends back, by message index
 }
 
-// kept is a response as stored with its run.
+// kept is the part of a response that is stored with its run.
 type kept struct {
 	*response
 	Live      bool        `json:"stone_live,omitempty"`
@@ -89,17 +89,17 @@ type responseText struct {
 	Format responseFormat `json:"format"`
 }
 
-// responseFormat has the fields of a json_schema, which other types lack.
+// responseFormat is a response format. The type json_schema uses the fields of SchemaFields; other types do not.
 type responseFormat struct {
 	Type string `json:"type"`
 	*SchemaFields
 }
 
-// SchemaFields is exported because encoding/json reads no embedded pointer to another type.
+// SchemaFields must be exported, because encoding/json does not decode an embedded pointer to an unexported type.
 type SchemaFields struct {
 	Name        string          `json:"name"`
 	Description *string         `json:"description"`
-	Schema      json.RawMessage `json:"schema"` // always null: the specification requires it
+	Schema      json.RawMessage `json:"schema"` // always null, but required by the specification
 	Strict      bool            `json:"strict"`
 }
 
@@ -113,10 +113,10 @@ type responseUsage struct {
 		ReasoningTokens int `json:"reasoning_tokens"`
 	} `json:"output_tokens_details"`
 	TotalTokens int     `json:"total_tokens"`
-	Cost        float64 `json:"cost,omitempty"` // in USD, in the field in which OpenRouter has it
+	Cost        float64 `json:"cost,omitempty"` // in USD; OpenRouter uses the same field
 }
 
-// readResponse reads the request for a response.
+// readResponse parses a request for a response.
 func readResponse(ctx context.Context, b Backend, body map[string]json.RawMessage) (req llm.Request, resp response, stream bool, err error) {
 	resp = response{
 		Object: "response", Status: "in_progress", Output: []any{}, Tools: []any{}, ToolChoice: json.RawMessage(`"auto"`),
@@ -169,7 +169,7 @@ func readResponse(ctx context.Context, b Backend, body map[string]json.RawMessag
 	return req, resp, stream, said.items(body["input"])
 }
 
-// echo repeats settings of the request in the response.
+// echo copies settings of the request to the response.
 func (resp *response) echo(body map[string]json.RawMessage, req *llm.Request, kind string, strict bool) {
 	resp.Text.Format.Type = "text"
 	if f := req.ResponseFormat; f != nil {
@@ -245,7 +245,7 @@ func postResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 	return Reply(w, resp)
 }
 
-// now answers with a stored response as it is now.
+// now replies with a stored response in its current state.
 func (resp *response) now(w http.ResponseWriter, r *http.Request, b Backend) error {
 	was, m, run, err := existing(r.Context(), b, resp.ID)
 	if err != nil {
@@ -255,8 +255,8 @@ func (resp *response) now(w http.ResponseWriter, r *http.Request, b Backend) err
 	return Reply(w, was)
 }
 
-// start starts the run of a request, whose messages follow the messages of an earlier response. The response's data is kept with
-// the run; a chat has none.
+// start starts the run of a request. The messages of the request follow those of the earlier response that it names. The data of
+// the response is stored with the run; a chat has none.
 func start(r *http.Request, b Backend, model string, req *llm.Request, before []llm.Message, s Start, resp *response) (m Model, run api.Run, err error) {
 	if m, err = Find(b, model); err == nil {
 		err = cmp.Or(checkSettings(req), asked(m, req))
@@ -275,12 +275,12 @@ func start(r *http.Request, b Backend, model string, req *llm.Request, before []
 			return m, run, err
 		}
 	}
-	// Even if the client goes away meanwhile: a run must be known before it can be cancelled.
+	// Start the run even if the client disconnects meanwhile: only a known run can be cancelled.
 	run, err = b.Start(context.WithoutCancel(r.Context()), s)
 	return m, run, err
 }
 
-// stored returns the response with the id in its run's current state, if the caller may read it.
+// stored returns the response with the id if the caller may read it, in the current state of its run.
 func stored(ctx context.Context, b Backend, id string) (resp response, m Model, run api.Run, err error) {
 	if err = b.Needs(protocol.Read); err != nil {
 		return resp, m, run, err
@@ -366,14 +366,14 @@ func removeResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 	return Reply(w, map[string]any{"id": id, "object": "response", "deleted": true})
 }
 
-// ended sets a run's result. If the answer cannot be read, the response has failed.
+// ended sets the result of a run that has ended. If the answer cannot be decoded, the response fails.
 func (resp *response) ended(ctx context.Context, m Model, run api.Run) {
 	if err := resp.end(ctx, m, run); err != nil {
 		resp.Status, resp.Error = "failed", unread(err).failure()
 	}
 }
 
-// end sets the result of a run: its usage, and its answer or failure.
+// end sets the result of a run: its usage, and either its answer or its failure.
 func (resp *response) end(ctx context.Context, m Model, run api.Run) error {
 	if !run.Over() || run.State == journal.Refused {
 		return nil
@@ -404,7 +404,7 @@ func (resp *response) end(ctx context.Context, m Model, run api.Run) error {
 	return nil
 }
 
-// cutOff says why an answer is incomplete, or is "".
+// cutOff returns the reason why an answer is incomplete, or "".
 func cutOff(r *llm.Reply) string {
 	switch r.StopReason {
 	case "max_tokens", "max_output_tokens", "length", "MAX_TOKENS":

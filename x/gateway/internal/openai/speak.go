@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// elsewhere is the reason given if a run's answer is not the text that was streamed.
+// elsewhere is the reason reported if the answer of a run differs from the text that was streamed.
 const elsewhere = "the answer is not the text that was streamed: GET the response for it"
 
-// speak passes on the growing text of a live answer until the run has ended. It calls beat while nothing happens.
+// speak passes on the text of a live answer as it grows, until the run has ended. While nothing happens, beat is called.
 func speak(ctx context.Context, l *Live, beat func(), said func(text string)) {
 	if l == nil {
-		return // another process runs it, or it has ended
+		return // another process executes the run, or the run has ended
 	}
 	silence := time.NewTicker(heartbeat)
 	defer silence.Stop()
@@ -32,19 +32,19 @@ func speak(ctx context.Context, l *Live, beat func(), said func(text string)) {
 	}
 }
 
-// The number of an event with text of a live answer is the number of the event before the text, plus a place: how many bytes of
-// the text were sent, and a check of them. A stream can therefore continue after any event, at any server, but not with the text
-// of another attempt.
+// An event that contains text of a live answer has a special number: the number of the event before the text, plus a place. The
+// place consists of the number of bytes sent and a checksum of them. So a stream can be continued after any event, on any server,
+// but not with the text of a different attempt.
 const (
 	placeBits = 20
-	checkBits = placeBits - 1 // leaves numbers for the events that follow the text
+	checkBits = placeBits - 1 // leaves numbers for events that follow the text
 )
 
 func placeOf(text string) int {
 	return len(text)<<placeBits | int(crc32.ChecksumIEEE([]byte(text))>>(32-checkBits))
 }
 
-// grow sends the new end of a live text that the client does not have.
+// grow sends the end of a live text that the client has not received yet.
 func (e *events) grow(text string) {
 	if text == "" || text == e.said {
 		return
@@ -69,7 +69,7 @@ func (e *events) grow(text string) {
 	e.send("response.output_text.delta", in(at)(map[string]any{"delta": text[from:], "logprobs": []any{}}))
 }
 
-// accepted reports whether the streamed text begins the accepted answer, and sends the rest.
+// accepted reports whether the accepted answer starts with the text that was streamed. If so, the rest is sent.
 func (e *events) accepted(output []any) bool {
 	text := ""
 	for _, it := range output {

@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// reasoning is an item of the output.
+// reasoning is an output item that contains the reasoning of an answer.
 type reasoning struct {
 	Type      string        `json:"type"`
 	ID        string        `json:"id"`
@@ -29,12 +29,12 @@ type summaryText struct {
 	Text string `json:"text"`
 }
 
-// Sealed starts the encrypted content of reasoning. The run's id follows; the run has the provider's data, so clients can neither
-// read nor change it.
+// Sealed is the prefix of the encrypted content of reasoning. The id of the run follows. The provider's data itself remains in
+// the run, so clients can neither read nor change it.
 const Sealed = "stone/"
 
-// thoughtOf returns an answer's reasoning: its summary, and the data that its provider needs in the next turn. It reports false
-// if there is neither.
+// thoughtOf returns the reasoning of an answer: its summary, and the data that the provider needs in the next turn. It returns
+// false if there is neither.
 func (resp *response) thoughtOf(r *llm.Reply) (item reasoning, ok bool) {
 	item = reasoning{Type: "reasoning", ID: "rs_" + strings.TrimPrefix(resp.ID, "resp_"), Summary: []summaryText{}}
 	if r.Reasoning != "" {
@@ -46,8 +46,8 @@ func (resp *response) thoughtOf(r *llm.Reply) (item reasoning, ok bool) {
 	return item, r.Reasoning != "" || len(r.Metadata) > 0
 }
 
-// thought notes that a model's turn has the reasoning of an earlier response. Reasoning from other servers is ignored: only they
-// can read it.
+// thought records that a turn of the model has the reasoning of an earlier response. Reasoning from other servers is ignored,
+// because only they can decode it.
 func (t dialogue) thought(it item) {
 	suffix, ours := strings.CutPrefix(it.Encrypted, Sealed+"resp_")
 	if !ours {
@@ -63,12 +63,12 @@ func (t dialogue) thought(it item) {
 	t.recalled[at] = "resp_" + suffix
 }
 
-// maxRecalled is the maximum number of turns of a conversation that get their reasoning back: the newest.
+// maxRecalled is the maximum number of turns of a conversation whose reasoning is restored. The newest turns come first.
 const maxRecalled = 256
 
-// Recall restores to the model's turns the data that their provider sent with them, such as encrypted reasoning and signatures. A
-// turn that the client changed, or whose run was removed, gets nothing. Recalled has the ids of the runs, by the places of their
-// turns.
+// Recall adds to the model's turns the data that the provider sent with them, such as encrypted reasoning and signatures. No data
+// is added to a turn that the client has changed, or whose run was removed. Recalled maps the positions of turns to the ids of
+// their runs.
 func Recall(ctx context.Context, b Backend, req *llm.Request, recalled map[int]string) error {
 	left := maxRecalled
 	for i, m := range slices.Backward(req.Messages) {
@@ -88,7 +88,7 @@ func Recall(ctx context.Context, b Backend, req *llm.Request, recalled map[int]s
 	return nil
 }
 
-// missing reports whether err means that a response does not exist, or not for the caller.
+// missing reports whether err means that a response does not exist or is not visible to the caller.
 func missing(err error) bool {
 	if p, ok := errors.AsType[*api.Problem](err); ok {
 		return p.Status == http.StatusNotFound
@@ -99,15 +99,15 @@ func missing(err error) bool {
 	return errors.Is(err, journal.ErrNoRun)
 }
 
-// sameTurn reports whether a turn that a client sends is the model's: it has the same text and calls. A client that requested a
-// format got the text of a code block without its fences.
+// sameTurn reports whether a turn that a client sends equals the model's turn: it has the same text and calls. If a client
+// requested a format, it received the text of a code block without the fences.
 func sameTurn(a, b llm.Message) bool {
 	return (a.Text() == b.Text() || a.Text() == structured.Unfence(b.Text())) && slices.EqualFunc(a.ToolCalls, b.ToolCalls, func(a, b llm.ToolCall) bool {
 		return a.ID == b.ID && a.Name == b.Name && bytes.Equal(plain(a.Input), plain(b.Input))
 	})
 }
 
-// plain returns canonical JSON, which is the same for equal values.
+// plain returns JSON in a canonical form, which is the same for equal values.
 func plain(raw json.RawMessage) []byte {
 	text, err := canon.AppendJSON(nil, raw)
 	if err != nil {

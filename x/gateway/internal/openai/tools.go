@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// function is a tool of the client.
+// A function is a function tool of the client.
 type function struct {
 	Name        string          `json:"name"`
 	Description *string         `json:"description"`
@@ -23,10 +23,11 @@ type function struct {
 // maxTools is the maximum number of tools in a request.
 const maxTools = 1024
 
-// functionName matches the tool names that the protocols allow.
+// functionName matches the tool names that both protocols allow.
 var functionName = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,128}$`)
 
-// checkTools checks a request's tools. If a provider rejected them, it would count as failing for all clients.
+// checkTools checks the tools of a request. If they reached a provider that rejects them, the provider would count as failing for
+// all clients.
 func checkTools(tools []llm.Tool) error {
 	if len(tools) > maxTools {
 		return Wrong("tools", "invalid_value", "the request has %d tools: want at most %d", len(tools), maxTools)
@@ -68,28 +69,28 @@ func (f function) tool() llm.Tool {
 	return t
 }
 
-// clientTool is a tool of a request. In a chat, its fields are below function or custom.
+// A clientTool is a tool of a request. In a chat, its fields are inside function or custom.
 type clientTool struct {
 	Type string `json:"type"`
 	function
-	Format   grammar           `json:"format"` // of a custom tool
+	Format   grammar           `json:"format"` // format of a custom tool's input
 	Function *function         `json:"function"`
 	Custom   *clientTool       `json:"custom"`
-	Tools    []json.RawMessage `json:"tools"` // of a namespace
+	Tools    []json.RawMessage `json:"tools"` // tools in a namespace
 }
 
-// grammar is the form of a custom tool's input.
+// A grammar describes the input of a custom tool.
 type grammar struct {
 	Type       string   `json:"type"`
 	Syntax     string   `json:"syntax"`
 	Definition string   `json:"definition"`
-	Grammar    *grammar `json:"grammar"` // of a chat
+	Grammar    *grammar `json:"grammar"` // the grammar in a chat
 }
 
-// textInput is the schema of a custom tool, which a model gets as a function of one text.
+// textInput is the schema of a custom tool. The model is offered such a tool as a function with one text argument.
 var textInput = json.RawMessage(`{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}`)
 
-// custom returns a custom tool as a function, whose description states the grammar of its input.
+// custom returns a custom tool as a function. The function's description contains the grammar of the input.
 func (t clientTool) custom() llm.Tool {
 	f := t.function
 	f.Parameters = textInput
@@ -103,7 +104,7 @@ func (t clientTool) custom() llm.Tool {
 	return out
 }
 
-// textOfCall returns the input of a custom tool's call.
+// textOfCall returns the input in a call of a custom tool.
 func textOfCall(c llm.ToolCall) string {
 	var in struct{ Input *string }
 	if json.Unmarshal(c.Input, &in) == nil && in.Input != nil {
@@ -112,20 +113,20 @@ func textOfCall(c llm.ToolCall) string {
 	return string(c.Input) + c.InputText
 }
 
-// tools are the tools of a request.
+// tools holds the tools of a request.
 type tools struct {
 	offered []llm.Tool
-	echo    []any // as a response repeats them
+	echo    []any // tools as repeated in the response
 	clientNames
 }
 
-// clientNames are the client's names for the tools that a model is offered.
+// clientNames holds the names that the client uses for the tools offered to a model.
 type clientNames struct {
-	Custom []string          `json:"stone_custom,omitempty"` // tools of the type custom
-	Spaces map[string]string `json:"stone_spaces,omitempty"` // namespaces, for tools that have one
+	Custom []string          `json:"stone_custom,omitempty"` // names of tools of the type custom
+	Spaces map[string]string `json:"stone_spaces,omitempty"` // namespaces by tool name
 }
 
-// within returns the name under which a model is offered a tool of a namespace.
+// within returns the name under which a tool of a namespace is offered to a model.
 func within(space, name string) string {
 	if space == "" {
 		return name
@@ -133,14 +134,14 @@ func within(space, name string) string {
 	return space + "__" + name
 }
 
-// of returns the name that the client gave a tool, and its namespace.
+// of returns the name and the namespace that the client uses for a tool.
 func (n clientNames) of(offered string) (name, space string) {
 	space = n.Spaces[offered]
 	return strings.TrimPrefix(offered, within(space, "")), space
 }
 
-// readTools reads the tools of a request. Tools that neither the client nor a model here can run are refused, because the answer
-// would differ without them, unless the host ignores their type.
+// readTools reads the tools of a request. A tool that neither the client nor a model here can execute is refused, because the
+// answer would be different without it, unless tools of its type are to be ignored.
 func readTools(raw []json.RawMessage, ignores func(kind string) bool) (out tools, err error) {
 	out.echo, out.Spaces = []any{}, map[string]string{}
 	for i, text := range raw {
@@ -151,7 +152,7 @@ func readTools(raw []json.RawMessage, ignores func(kind string) bool) (out tools
 	return out, nil
 }
 
-// read adds a tool, which may be in a namespace.
+// read adds a tool. Space is its namespace, or "".
 func (out *tools) read(param, space string, text json.RawMessage, ignores func(kind string) bool) error {
 	var t clientTool
 	if err := json.Unmarshal(text, &t); err != nil {
@@ -191,7 +192,7 @@ func (out *tools) read(param, space string, text json.RawMessage, ignores func(k
 	return nil
 }
 
-// namedTool is a tool that a request chooses.
+// A namedTool is a tool that a request requires by name.
 type namedTool struct {
 	Type, Name       string
 	Function, Custom struct{ Name string }
@@ -199,14 +200,14 @@ type namedTool struct {
 
 func (t namedTool) name() string { return t.Name + t.Function.Name + t.Custom.Name }
 
-// allowedTools are the tools that the model may choose from.
+// allowedTools restricts the tools from which the model may choose.
 type allowedTools struct {
 	Mode  string
 	Tools []namedTool
 }
 
-// choose sets the tool choice: auto, none, required, an object that names a tool, or an object that allows some tools. Chats have
-// the fields of an object one level deeper.
+// choose sets the tool choice: auto, none, required, an object that names a tool, or an object that lists the allowed tools. In a
+// chat, the fields of such an object are nested one level deeper.
 func choose(req *llm.Request, raw json.RawMessage) error {
 	var word string
 	if len(raw) == 0 || json.Unmarshal(raw, &word) == nil {
@@ -238,13 +239,13 @@ func choose(req *llm.Request, raw json.RawMessage) error {
 	return Wrong("tool_choice", "unsupported_parameter", `the tool_choice %s is not supported: want "auto", "none", "required", a function, a custom tool or allowed_tools`, quote(string(raw)))
 }
 
-// JSONSchema is a format of an answer.
+// JSONSchema is an answer format that is given by a schema.
 type JSONSchema struct {
 	Name   string          `json:"name"`
 	Schema json.RawMessage `json:"schema"`
 }
 
-// Format returns the response format of a kind.
+// Format returns the response format of this kind.
 func Format(param, kind string, f JSONSchema) (*llm.Format, error) {
 	switch kind {
 	case "", "text":

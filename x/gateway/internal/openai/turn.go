@@ -10,18 +10,18 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// A Turn is the run of a request that is sent again with the whole conversation, as clients of Chat Completions and
-// of Anthropic's Messages do.
+// A Turn is the run of a request that contains the whole conversation. Clients of Chat Completions and of Anthropic's Messages
+// send such requests.
 type Turn struct {
 	Model Model
 	Run   api.Run
-	Said  string // the text that Speak has passed on
+	Said  string // text that Speak has passed on so far
 
 	backend Backend
 	request *http.Request
 }
 
-// Ask starts the run of a request. Its id begins with kind.
+// Ask starts the run of a request. The run's id begins with kind.
 func Ask(w http.ResponseWriter, r *http.Request, b Backend, kind, model string, req *llm.Request, s Start) (*Turn, error) {
 	s.ID, s.Interactive = runID(r, kind), true
 	m, run, err := start(r, b, model, req, nil, s, nil)
@@ -32,7 +32,7 @@ func Ask(w http.ResponseWriter, r *http.Request, b Backend, kind, model string, 
 	return &Turn{Model: m, Run: run, backend: b, request: r}, nil
 }
 
-// Live reports whether the text of the answer is passed on as it is written.
+// Live reports whether the text of the answer is passed on while the model writes it.
 func (t *Turn) Live() bool { return t.backend.Live(t.Run.ID) != nil }
 
 // Speak passes on the text of a live answer, piece by piece.
@@ -45,8 +45,8 @@ func (t *Turn) Speak(beat func(), say func(more string)) {
 	})
 }
 
-// Answer waits for the answer, which begins with the text in Said. An *Error is for the client; after any other error the client
-// has disconnected and may come back. If it will not, Answer cancels the run.
+// Answer waits for the answer, which begins with the text in Said. An *Error is to be sent to the client. Any other error means
+// that the client has disconnected: if it cannot come back, the run is cancelled.
 func (t *Turn) Answer(beat func()) (answer *llm.Reply, err error) {
 	if t.Run, err = wait(t.request.Context(), t.backend, t.Run.ID, !named(t.request), beat); err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (t *Turn) Answer(beat func()) (answer *llm.Reply, err error) {
 	return answer, nil
 }
 
-// answerTo returns the answer of an earlier request, which has started a run with this id.
+// answerTo returns the answer to an earlier request, whose run has this id.
 func answerTo(ctx context.Context, b Backend, id string) (answer *llm.Reply, err error) {
 	var m Model
 	var run api.Run

@@ -5,10 +5,10 @@ import (
 	"testing/fstest"
 )
 
-// Question is a question, and the file that answers it.
+// A Question is a question with the file that answers it.
 type Question struct{ Text, File string }
 
-// Questions are asked about the folder of Languages.
+// Questions are questions about the folder that Languages returns.
 var Questions []Question
 
 // notes are short documents, each with questions that it answers.

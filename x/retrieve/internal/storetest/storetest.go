@@ -1,4 +1,4 @@
-// Package storetest tests the stores of package retrieve: each database must give the same answers.
+// Package storetest tests the stores of package retrieve: all databases must return the same answers.
 package storetest
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/x/retrieve"
 )
 
-// Test tests a store. Fresh returns a function that opens one and the same empty store each time.
+// Test tests a store. Fresh creates an empty store, and returns a function that opens this store each time.
 func Test(t *testing.T, fresh func(t *testing.T) func() (*retrieve.Store, error)) {
 	open := fresh(t)
 	store := opened(t, open)
@@ -29,7 +29,7 @@ func Test(t *testing.T, fresh func(t *testing.T) func() (*retrieve.Store, error)
 		}
 	}
 	r := build(t, x, files)
-	// The three areas have a shared heading and paragraph each.
+	// The three areas have one heading and one paragraph in common.
 	if r.New != 60 || r.Pieces != 120 || r.Embedded != 63 || r.Bare != 0 || r.Embedder != "script/script" || r.Dimensions != 256 {
 		t.Fatalf("%+v", r)
 	}
@@ -38,7 +38,7 @@ func Test(t *testing.T, fresh func(t *testing.T) func() (*retrieve.Store, error)
 	}
 	for _, c := range []struct {
 		q    retrieve.Query
-		want string // the sources
+		want string // expected sources
 	}{
 		{retrieve.Query{Text: "n7 foxes", K: 1}, "foxes/7.md:3"},
 		{retrieve.Query{Text: "n7", Words: true, K: 5}, "bees/7.md:3 foxes/7.md:3 naïve/7.md:3"},
@@ -77,7 +77,7 @@ func Test(t *testing.T, fresh func(t *testing.T) func() (*retrieve.Store, error)
 		t.Error("what was removed is found")
 	}
 
-	// A second process sees the same, and both write at the same time.
+	// A second process sees the same documents, and both write at the same time.
 	other := &retrieve.Index{Store: opened(t, open), Embedder: e}
 	if got := found(t, other, retrieve.Query{Text: "n9 bees", K: 1}); got != "bees/9.md:3" {
 		t.Errorf("the second process finds %q", got)
@@ -125,7 +125,7 @@ func found(t *testing.T, x *retrieve.Index, q retrieve.Query) string {
 	return strings.Join(all, " ")
 }
 
-// claims tests that one process builds an index at a time, while others search it.
+// claims tests that only one process can build an index at a time, while others can search it.
 func claims(t *testing.T, open func() (*retrieve.Store, error), store *retrieve.Store) {
 	release, err := store.Claim(t.Context())
 	if err != nil {
@@ -149,7 +149,7 @@ func claims(t *testing.T, open func() (*retrieve.Store, error), store *retrieve.
 	}
 }
 
-// Library returns a folder of 100 pieces in a file, of about 700 bytes each. The words have the frequencies of Zipf.
+// Library returns a folder with a file of 100 pieces of about 700 bytes each. Word frequencies follow Zipf's law.
 func Library(pieces int) fstest.MapFS {
 	r := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(r, 1.1, 4, 20_000)

@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/internal/view"
 )
 
-// report shows what a server reports about a call, in place of its last report.
+// report shows what a server reports about a call. A report replaces the previous one.
 func (t *transcript) report(r reported) {
 	s := t.at(r.path, 0)
 	s.from = r.path
@@ -26,7 +26,7 @@ func (t *transcript) report(r reported) {
 	t.extend(s.news, line)
 }
 
-// verdict shows how a call ended. Nothing more comes from its attempts.
+// verdict shows how a call ended. No more text from its attempts follows.
 func (t *transcript) verdict(v verdict) {
 	maps.DeleteFunc(t.speakers, func(path string, _ *speaker) bool { return address.Within(path, v.path) })
 	mark, style := view.Done, dim

@@ -17,27 +17,27 @@ import (
 	"github.com/stonelayer/stone/internal/progress"
 )
 
-// Items of a feed.
+// Items that a feed collects.
 type (
-	started struct{ id string }   // a run starts
-	entered struct{ path string } // an agent starts
-	left    struct{ path string } // an agent ends
-	asked   struct {              // a model is asked
+	started struct{ id string }   // a run has started
+	entered struct{ path string } // an agent has started
+	left    struct{ path string } // an agent has ended
+	asked   struct {              // a model has been called
 		path, model string
 		turn        int
 	}
-	used budget.Usage // since the last item of this type
-	// piece is one or several deltas of a kind, joined.
+	used budget.Usage // usage since the last item of this type
+	// piece is one or more joined deltas of the same kind.
 	piece struct {
-		path  string // of the speaker, mostly an agent
+		path  string // path of the speaker, usually an agent
 		turn  int
-		from  string // the path of the events
+		from  string // path of the events
 		kind  event.DeltaKind
 		index int
 		tool  string
 		text  []byte
 	}
-	voided struct { // text is retracted
+	voided struct { // text has been retracted
 		path string
 		turn int
 		from string
@@ -55,53 +55,52 @@ type (
 		ok             bool
 		elapsed        time.Duration
 	}
-	reported struct{ path, message string } // by a server about a call on its way
-	verdict  struct {                       // of a call
+	reported struct{ path, message string } // a server has reported on a call in progress
+	verdict  struct {                       // a call has ended
 		path, cap, failure string
 		attempts           int
 		elapsed            time.Duration
 		usage              budget.Usage
 	}
-	failed struct { // attempt is 0 if the failure is for good
+	failed struct { // attempt is 0 if the failure is final
 		kind, path, reason string
 		attempt            int
 	}
 	answered  struct{ name, response string }
 	withdrawn struct{ *question } // the answer is no longer needed
-	missed    struct{ items int } // left out for lack of space
+	missed    struct{ items int } // items that were dropped for lack of space
 )
 
-// question is an ask.Question waiting for its answer.
+// A question is an ask.Question that is waiting for its answer.
 type question struct {
 	ask.Question
-	answer chan string        // takes one
-	read   func(string) error // accepts the input of the run instead of an answer
+	answer chan string        // receives one answer
+	read   func(string) error // reads the run's input from the typed text, instead of an answer
 }
 
-// maxWaiting is the maximum number of bytes waiting in a feed.
+// maxWaiting is the maximum number of bytes in a feed that have not been fetched.
 const maxWaiting = 1 << 20
 
-// A feed collects the items of a run until the display fetches them. It may be used
-// by several goroutines at once.
+// A feed collects the items of a run until the display fetches them. It is safe for concurrent use.
 type feed struct {
-	by string // who answers
+	by string // name of the person who answers
 
 	mu     sync.Mutex
 	items  []any
 	size   int
 	missed int
-	spent  budget.Usage // since items were taken
+	spent  budget.Usage // usage since items were last taken
 	ledger progress.Ledger
-	agents map[string]bool // that are at work
-	turns  map[string]int  // of answers that are being streamed
+	agents map[string]bool // paths of the agents that are working
+	turns  map[string]int  // turns of answers that are being streamed
 
-	running atomic.Bool // a clock must be drawn
+	running atomic.Bool // a run is in progress, so its clock must be drawn
 }
 
 // cost is the approximate size of an item without its text, in bytes.
 const cost = 128
 
-// put appends an item whose text has size bytes. If there is no space, it only counts the item.
+// put appends an item whose text has size bytes. If there is no space, the item is only counted.
 func (f *feed) put(item any, size int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -113,14 +112,14 @@ func (f *feed) put(item any, size int) {
 	f.items = append(f.items, item)
 }
 
-// must appends an item for which the run is waiting.
+// must appends an item even if there is no space, because the run is waiting for it.
 func (f *feed) must(item any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.items = append(f.items, item)
 }
 
-// take returns the items since the last call.
+// take returns the items added since the last call.
 func (f *feed) take() []any {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -141,7 +140,7 @@ func (f *feed) empty() bool {
 	return len(f.items) == 0 && f.missed == 0 && f.spent == (budget.Usage{})
 }
 
-// speaker returns the speaker at a path: agents speak in steps of their own.
+// speaker returns the speaker at a path. Agents speak in steps of their own.
 func (f *feed) speaker(path string) (who string, turn int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -151,7 +150,7 @@ func (f *feed) speaker(path string) (who string, turn int) {
 	return path, f.turns[path]
 }
 
-// begins and ends note which agents are working.
+// begins and ends record which agents are working.
 func (f *feed) begins(agent string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -168,7 +167,7 @@ func (f *feed) ends(agent string) {
 	maps.DeleteFunc(f.turns, func(path string, _ int) bool { return strings.HasPrefix(path, agent+"/") })
 }
 
-// turn notes the turn of an agent that begins at a path.
+// turn records the turn of an agent that starts at a path.
 func (f *feed) turn(path string, turn int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -181,7 +180,7 @@ func (f *feed) turn(path string, turn int) {
 	f.turns[path] = turn
 }
 
-// delta takes a piece of an answer.
+// delta adds a piece of an answer.
 func (f *feed) delta(from string, d event.Delta) {
 	if d.End {
 		return
@@ -194,7 +193,7 @@ func (f *feed) delta(from string, d event.Delta) {
 	}
 }
 
-// join appends the text to the last item if it is of the same kind.
+// join appends the text to the last item if that item is of the same kind.
 func (f *feed) join(p *piece, text string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -223,7 +222,7 @@ func (f *feed) Ask(ctx context.Context, q ask.Question) (ask.Answer, error) {
 	}
 }
 
-// A watcher takes the events of one run.
+// A watcher receives the events of one run.
 type watcher struct {
 	*feed
 	tree *progress.Tree
@@ -278,7 +277,7 @@ func (w watcher) Watch(_ context.Context, e event.Event) {
 	}
 }
 
-// answer takes a whole answer, which is shown only if none of its pieces was.
+// answer adds a whole answer, which is shown only if no pieces of it were shown.
 func (f *feed) answer(path string, d event.ModelResponse) {
 	if d.Reply != nil {
 		who, _ := f.speaker(path)

@@ -92,13 +92,13 @@ func (m *model) choosePlace(l layout, by int) {
 	m.transcript.only, m.transcript.away = places[min(max(at+by, 0), len(places)-1)], false
 }
 
-// keyList describes the keys.
+// keyList is the list of keys that is shown to the person.
 var keyList = []string{
 	"↑ ↓ pgup pgdn    scroll", "home end         first and last line", "j k              next and previous step of the tree: shows what it said and why it failed",
 	"esc              all steps", "r                run again", "l                the last runs", "ctrl+c           cancel the run", "ctrl+z           suspend", "q                leave", "?                these keys",
 }
 
-// page scrolls by a page: the question if it does not fit on the screen, else the transcript.
+// page scrolls by one page. It scrolls the question if that does not fit on the screen, otherwise the transcript.
 func (m *model) page(l layout, by int) {
 	if q := l.panel; q.hidden > 0 {
 		m.above = min(max(0, m.above+by*max(1, q.page-1)), q.hidden)
@@ -132,8 +132,8 @@ func (m *model) answerKey(k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// arrow moves the choice, or the transcript if the question has no choices. The first
-// press selects the first choice or, upwards, the last.
+// arrow moves the selection or, if the question has no choices, the transcript. The first press selects the first choice or, for
+// the up arrow, the last.
 func (m *model) arrow(down bool) {
 	last := len(m.questions[0].Choices) - 1
 	switch {
@@ -154,7 +154,7 @@ func (m *model) arrow(down bool) {
 	m.refusal = ""
 }
 
-// enter answers the question, or sets m.refusal.
+// enter answers the question, or sets m.refusal if it cannot.
 func (m *model) enter() {
 	q := m.questions[0]
 	typed := m.input.Value()
@@ -170,7 +170,7 @@ func (m *model) enter() {
 	}
 }
 
-// choose answers with a choice. The text in place of its blank must be typed.
+// choose answers with a choice. If the choice has a blank, the text for the blank must have been typed.
 func (m *model) choose(choice, typed string) {
 	before, blank := ask.Blank(choice)
 	switch {
@@ -185,8 +185,7 @@ func (m *model) choose(choice, typed string) {
 	}
 }
 
-// typed passes typed or pasted text to the input line. Text that is the beginning of
-// exactly one choice selects it.
+// typed passes typed or pasted text on to the input line. Text with which exactly one choice begins selects that choice.
 func (m *model) typed(msg tea.Msg) tea.Cmd {
 	if len(m.questions) == 0 {
 		return nil
@@ -200,15 +199,15 @@ func (m *model) typed(msg tea.Msg) tea.Cmd {
 	return cmd
 }
 
-// chosen returns the number of the choice that is typed, or of the only choice that
-// begins with the typed text, in any case. Otherwise it returns -1 and the reason.
+// chosen returns the index of the choice that was typed, or of the only choice that begins with the typed text, ignoring case.
+// Otherwise it returns -1 and the reason.
 func chosen(choices []string, typed string) (at int, why string) {
 	if typed == "" {
 		return -1, ""
 	}
 	var fits []int
 	for i, c := range choices {
-		if ask.Chosen([]string{c}, typed) { // with the text in place of its blank
+		if ask.Chosen([]string{c}, typed) { // the typed text includes a text in place of the blank
 			return i, ""
 		}
 		if len(c) >= len(typed) && strings.EqualFold(c[:len(typed)], typed) {
@@ -224,7 +223,7 @@ func chosen(choices []string, typed string) (at int, why string) {
 	return -1, fmt.Sprintf("%d choices begin with %q: type more", len(fits), typed)
 }
 
-// open appends a question to the open ones.
+// open adds a question to the open questions.
 func (m *model) open(q *question) {
 	if q.Problem == "" {
 		m.transcript.note(yellow, "", "? "+q.Name+": "+q.Text)
@@ -235,7 +234,7 @@ func (m *model) open(q *question) {
 	}
 }
 
-// close removes a question.
+// close removes a question from the open questions.
 func (m *model) close(q *question) {
 	for i, open := range m.questions {
 		if open == q {
@@ -248,7 +247,7 @@ func (m *model) close(q *question) {
 	}
 }
 
-// show resets the input to the first question.
+// show resets the input for the first open question.
 func (m *model) show() {
 	m.choice, m.refusal, m.above = -1, "", 0
 	m.input.Reset()
@@ -258,7 +257,7 @@ func (m *model) show() {
 	}
 }
 
-// answer answers the first question.
+// answer answers the first open question.
 func (m *model) answer(response string) {
 	q := m.questions[0]
 	if q.read != nil {

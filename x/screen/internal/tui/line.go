@@ -6,8 +6,8 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// style is the control sequence before a line. The display uses no colors if the
-// terminal has none or the user wants none.
+// style is the control sequence written before a line. Colors are not used if the terminal has none or the user does not want
+// them.
 type style string
 
 const (
@@ -28,7 +28,7 @@ type line struct {
 	style
 }
 
-// draw returns the line at the width, with spaces behind it if it is to be filled.
+// draw returns the line cut to the width. If fill is set, it is padded with spaces.
 func (l line) draw(width int, fill bool) string {
 	cut := text.Cut(l.text, width)
 	pad := ""
@@ -41,8 +41,8 @@ func (l line) draw(width int, fill bool) string {
 	return string(l.style) + cut + reset + pad
 }
 
-// invisible are characters that join others or change their appearance. Terminals
-// disagree about the width of the result.
+// invisible removes characters that join other characters or change their appearance, because terminals disagree about the width
+// of the result.
 var invisible = strings.NewReplacer("\u200d", "", "\ufe0e", "", "\ufe0f", "")
 
 // printable returns the lines of a text without control sequences.
@@ -54,11 +54,10 @@ func printable(s string) []string {
 	return lines
 }
 
-// oneLine is printable on a single line.
+// oneLine is like printable, but returns a single line.
 func oneLine(s string) string { return text.Line(invisible.Replace(s)) }
 
-// wrap breaks each line of a text at the width: between words, and within one
-// that is longer.
+// wrap breaks the lines of a text at the width: between words, or within a word that is too long.
 func wrap(s string, width int) []string {
 	var out []string
 	for _, l := range printable(s) {

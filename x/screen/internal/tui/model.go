@@ -17,10 +17,10 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// Messages of the display.
+// Messages that the display handles.
 type (
 	frame struct{} // the feed has items, or the clock has advanced
-	leave struct{} // the process must end
+	leave struct{} // the process is about to end
 	ended struct { // the run is over
 		result stone.Result
 		err    error
@@ -32,14 +32,14 @@ type state uint8
 
 const (
 	refused   state = iota // the pipeline is invalid
-	ready                  // it starts when the person presses a key
-	running                // it has started
-	canceling              // it has been canceled
-	done                   // it ended with a result
-	broke                  // it ended with a failure
+	ready                  // the run starts when the person presses a key
+	running                // the run has started
+	canceling              // the run is being canceled
+	done                   // the run has ended with a result
+	broke                  // the run has ended with a failure
 )
 
-// model is the display. Only the goroutine of its program touches it.
+// model is the state of the display. Only the goroutine of its program uses it.
 type model struct {
 	cfg  Config
 	ctx  context.Context
@@ -49,11 +49,11 @@ type model struct {
 	transcript    transcript
 	questions     []*question // open questions; the first is shown
 	input         textinput.Model
-	choice        int    // in the list of the first question, -1 if nothing is chosen
-	refusal       string // why the last key answered nothing
-	above         int    // lines of the question above the visible ones
-	answered      string // the latest answer, for another try if it is refused,
-	answeredAt    string // and the path of its question
+	choice        int    // index of the selected choice of the first question; -1 if none is selected
+	refusal       string // reason why the last key did not answer the question
+	above         int    // number of lines of the question above the visible ones
+	answered      string // latest answer, for another try if it is refused,
+	answeredAt    string // and path of its question
 
 	state         state
 	tree          *progress.Tree
@@ -61,10 +61,10 @@ type model struct {
 	began         time.Time
 	spent         time.Duration
 	used          budget.Usage
-	failure       string // the last one shown
+	failure       string // failure that was last shown
 	given         dag.DAG
-	leaving, quit bool     // when the run has ended; at once
-	listed        []string // the keys, or runs, instead of the tree and the transcript
+	leaving, quit bool     // leave when the run has ended; leave at once
+	listed        []string // list of keys or runs, shown instead of the tree and the transcript
 	result        stone.Result
 	err           error
 }
@@ -77,13 +77,13 @@ func newModel(ctx context.Context, cfg Config, f *feed) *model {
 	m.input.Prompt = "> "
 	m.input.SetVirtualCursor(false)
 	m.input.SetStyles(textinput.Styles{})
-	m.input.KeyMap.Paste.SetEnabled(false) // it would start a program; terminals paste by themselves
+	m.input.KeyMap.Paste.SetEnabled(false) // pasting would start a program; terminals paste by themselves
 	m.input.Focus()
 	m.transcript.width = 80
 	return m
 }
 
-// Init starts the first run, or waits for the person to do so.
+// Init starts the first run, or waits until the person starts it.
 func (m *model) Init() tea.Cmd {
 	if m.cfg.Needs != "" {
 		m.tree, m.state = progress.NewTree(m.cfg.Pipeline), ready
@@ -116,7 +116,7 @@ func (m *model) config() stone.Config {
 	return stone.Config{Watch: watcher{m.feed, m.tree}, Frontend: m.feed, Now: m.cfg.Now, Grant: m.cfg.Grant, Input: m.given}
 }
 
-// prepare shows the pipeline before a run, and reports whether it can be run.
+// prepare shows the pipeline before a run. It reports whether the pipeline can be run.
 func (m *model) prepare() bool {
 	m.tree = progress.NewTree(m.cfg.Pipeline)
 	m.transcript.begin()
@@ -187,7 +187,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, cmd
 }
 
-// fetch takes the items of the feed.
+// fetch takes the items from the feed.
 func (m *model) fetch() {
 	for _, item := range m.feed.take() {
 		m.take(item)
@@ -288,10 +288,10 @@ func (m *model) interrupt(by string) tea.Cmd {
 	return tea.Quit
 }
 
-// maxLost is the maximum number of lane failures listed.
+// maxLost is the maximum number of failed lanes that are listed.
 const maxLost = 20
 
-// maxResult is the maximum size in bytes of the shown part of a result.
+// maxResult is the maximum size, in bytes, of the part of a result that is shown.
 const maxResult = maxText / 4
 
 // outcome returns the results of Run.

@@ -2,16 +2,15 @@ package tui
 
 import "fmt"
 
-// A panel is the part of the screen with the open question. The answer is typed on
-// its last line.
+// A panel is the part of the screen that shows the open question. The answer is typed on the panel's last line.
 type panel struct {
 	lines  []line
-	page   int // lines of the question that are shown
-	hidden int // and the number of lines that are not
+	page   int // number of lines of the question that are shown
+	hidden int // number of lines that are not shown
 }
 
-// panel lays out the first question on at most the given number of lines. If space is
-// short, it shows a part of the question and of its choices, and counts the rest.
+// panel lays out the first open question on at most the given number of lines. If there is not enough space, only a part of the
+// question and of its choices is shown, with the number of lines that are hidden.
 func (m *model) panel(lines int) panel {
 	if len(m.questions) == 0 {
 		return panel{}
@@ -23,7 +22,7 @@ func (m *model) panel(lines int) panel {
 	}
 	var p panel
 	text, problem := m.wrapped(title+": "+q.Text, yellow), m.problem()
-	lines-- // for the answer
+	lines-- // one line is for the answer
 	problem = problem[:min(len(problem), max(0, lines-1))]
 	lines -= len(problem)
 	choices, at := m.choices()
@@ -41,7 +40,7 @@ func (m *model) panel(lines int) panel {
 	return p
 }
 
-// problem explains why the last answer was refused.
+// problem returns lines that explain why the last answer was refused.
 func (m *model) problem() []line {
 	switch q := m.questions[0]; {
 	case m.refusal != "":
@@ -60,8 +59,7 @@ func (m *model) wrapped(text string, s style) (out []line) {
 	return out
 }
 
-// choices returns the lines of the choices, and the number of the selected choice's
-// first line.
+// choices returns the lines of the choices, and the index of the first line of the selected choice.
 func (m *model) choices() (out []line, at int) {
 	for i, c := range m.questions[0].Choices {
 		mark, s := "  ", plain
@@ -76,7 +74,7 @@ func (m *model) choices() (out []line, at int) {
 	return out, at
 }
 
-// window returns the given number of lines around line at.
+// window returns the given number of lines around the line at index at.
 func window(all []line, at, lines int) []line {
 	from := min(max(0, at-lines/2), max(0, len(all)-lines))
 	out := append([]line(nil), all[from:min(len(all), from+lines)]...)

@@ -12,16 +12,15 @@ import (
 	"github.com/stonelayer/stone/internal/display"
 )
 
-// Config sets the pipeline and the terminal.
+// Config configures the pipeline and the terminal.
 type Config = display.Config
 
-// frames is the shortest time between two frames. The clock of a run moves every third.
+// frames is the minimum time between two frames. The clock of a run advances with every third frame.
 const frames = time.Second / 30
 
-// Run runs the pipeline and shows it until the person leaves. It returns the outcome
-// of the last run: its error comes from stone.Run, or is display.ErrLeft if the person
-// left before the run had ended, which may then still be running. When ctx is done,
-// the run is canceled and the display ends with it.
+// Run runs the pipeline and shows it until the person leaves. It returns the outcome of the last run. The error is that of
+// stone.Run, or display.ErrLeft if the person left before the run had ended; the run may then still be in progress. When ctx is
+// done, the run is canceled, and then the display ends.
 func Run(ctx context.Context, cfg Config) (stone.Result, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -41,8 +40,7 @@ func Run(ctx context.Context, cfg Config) (stone.Result, error) {
 	return m.outcome()
 }
 
-// pump sends a frame whenever something must be drawn. Call stop once the program has
-// ended.
+// pump sends a frame whenever something has to be drawn. Call stop after the program has ended.
 func (f *feed) pump(ctx context.Context, send func(tea.Msg)) (stop func()) {
 	done := make(chan struct{})
 	var pumping sync.WaitGroup

@@ -8,15 +8,15 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 )
 
-// scrolled is the part of a transcript on the screen. It is identified by a block and a line in it, so that the text stays in
-// place while more arrives.
+// scrolled is the position of the visible part of a transcript. It is identified by a block and a line in the block, so that the
+// text stays in place while more arrives.
 type scrolled struct {
-	away bool // from the end; otherwise the other fields are unused
-	top  int  // id of the block with the first line shown
-	row  int  // the line within the block
-	read int  // letters of the block above that line, however it is wrapped
+	away bool // the window is not at the end; otherwise the other fields are unused
+	top  int  // id of the block that contains the first line shown
+	row  int  // index of this line within the block
+	read int  // number of letters of the block above this line, which does not depend on wrapping
 
-	only string // the place whose blocks are shown, "" for all
+	only string // place whose blocks are shown; "" for all
 }
 
 // rows returns the lines of a block.
@@ -30,7 +30,7 @@ func (t *transcript) rows(b *block) []line {
 	if b.head != "" {
 		b.lines = append(b.lines, line{oneLine(b.head), bold})
 	}
-	text := strings.TrimRight(string(b.text), " \n") // more may come
+	text := strings.TrimRight(string(b.text), " \n") // more text may follow
 	pieces := printable(text)
 	if !b.short {
 		pieces = wrap(text, t.width)
@@ -41,7 +41,7 @@ func (t *transcript) rows(b *block) []line {
 	return b.lines
 }
 
-// notice is the line above all blocks when some have been dropped.
+// notice returns the line that is shown above all blocks if some have been dropped.
 func (t *transcript) notice() []line {
 	if t.dropped == 0 {
 		return nil
@@ -49,7 +49,7 @@ func (t *transcript) notice() []line {
 	return []line{{fmt.Sprintf("… the %d oldest lines are no longer kept", t.dropped), dim}}
 }
 
-// list returns the blocks of the selected place, or all.
+// list returns the blocks of the selected place, or all blocks.
 func (t *transcript) list() []*block {
 	if t.only == "" {
 		return t.blocks
@@ -71,7 +71,7 @@ func (t *transcript) height() int {
 	return n
 }
 
-// first returns the number of the first line in a window of the given height.
+// first returns the index of the first line in a window of the given height.
 func (t *transcript) first(lines int) int {
 	end := max(0, t.height()-lines)
 	if !t.away {
@@ -80,7 +80,7 @@ func (t *transcript) first(lines int) int {
 	n := len(t.notice())
 	for i, b := range t.list() {
 		if i == 0 && b.id == t.top && t.row == 0 {
-			return 0 // with the notice
+			return 0 // the notice is shown, too
 		}
 		if b.id >= t.top {
 			if b.id == t.top {
@@ -93,8 +93,7 @@ func (t *transcript) first(lines int) int {
 	return end
 }
 
-// scroll moves the window by n lines, down if n is positive. At the end it follows
-// new lines.
+// scroll moves the window by n lines, downward if n is positive. At the end, the window follows new lines.
 func (t *transcript) scroll(n, lines int) {
 	at := max(0, t.first(lines)+n)
 	if t.away = at < t.height()-lines; !t.away {
@@ -134,7 +133,7 @@ func (t *transcript) show(lines int) (shown []line, below int) {
 	return shown, below
 }
 
-// resize wraps all lines again. The first line of the window stays first.
+// resize wraps all lines again. The first visible line remains the first.
 func (t *transcript) resize(width int) {
 	if width == t.width {
 		return
@@ -153,5 +152,5 @@ func (t *transcript) resize(width int) {
 	}
 }
 
-// letters counts the bytes of a line that wrapping does not change.
+// letters returns the number of bytes of a line that wrapping does not change.
 func letters(l line) int { return len(l.text) - strings.Count(l.text, " ") }

@@ -13,50 +13,50 @@ import (
 	"github.com/stonelayer/stone/internal/view"
 )
 
-// Bounds of a transcript.
+// Limits of a transcript.
 const (
-	maxText   = 1 << 20 // bytes that are kept
+	maxText   = 1 << 20 // maximum number of bytes kept
 	maxBlocks = 4000
 
-	fullBlock  = 8 << 10  // bytes after which a block ends with its paragraph
-	burstBlock = 32 << 10 // or at once
+	fullBlock  = 8 << 10  // number of bytes after which a block ends at the end of its paragraph
+	burstBlock = 32 << 10 // number of bytes after which a block ends at once
 )
 
 // A block is a piece of the transcript in one style.
 type block struct {
-	id    int    // rises
-	head  string // the line above, "" if the block continues the one above
-	space bool   // there is an empty line above
+	id    int    // ids increase
+	head  string // line above the block; "" if the block continues the previous one
+	space bool   // an empty line is shown above the block
 	text  []byte
 	style style
-	short bool   // each line of the text is cut, not wrapped
-	path  string // of the agent or the failed step, "" for the run itself
+	short bool   // lines of the text are cut, not wrapped
+	path  string // path of the agent or of the failed step; "" for the run itself
 	turn  int
-	from  string // the path of the events
-	gone  bool   // no longer in the transcript
+	from  string // path of the events
+	gone  bool   // the block is no longer in the transcript
 
-	lines []line // at the width of the transcript; nil until they are needed
+	lines []line // lines at the width of the transcript; nil until they are needed
 }
 
 // A speaker is an agent that is working.
 type speaker struct {
 	turn  int
 	model string
-	open  *block   // to which its text is appended; may be nil
-	calls []*block // of this turn; some may be nil
-	news  *block   // what a server reports; may be nil
+	open  *block   // block to which its text is appended; may be nil
+	calls []*block // blocks of the calls in this turn; some may be nil
+	news  *block   // block of a server's report; may be nil
 	spoke bool     // a part of this turn has been shown
-	from  string   // the path of its events
+	from  string   // path of the speaker's events
 }
 
-// A transcript is the text of one or several runs. Its oldest blocks are dropped.
+// A transcript is the text of one or more runs. Its oldest blocks are dropped when it becomes too long.
 type transcript struct {
 	blocks   []*block
 	speakers map[string]*speaker
 	size     int
-	next     int // id
-	before   int // the last id before this run
-	dropped  int // lines
+	next     int // id of the next block
+	before   int // last id before the current run
+	dropped  int // number of lines dropped
 	width    int
 
 	scrolled
@@ -78,14 +78,14 @@ func (t *transcript) add(b *block) *block {
 	return b
 }
 
-// note appends a text that no agent says.
+// note appends a text that does not come from an agent.
 func (t *transcript) note(style style, head, text string) {
 	t.add(&block{head: head, space: true, text: []byte(text), style: style})
 }
 
 // failure appends a note about a step.
 func (t *transcript) failure(path string, style style, text string) {
-	t.add(&block{path: path, turn: -1, space: true, text: []byte(text), style: style}) // in no turn
+	t.add(&block{path: path, turn: -1, space: true, text: []byte(text), style: style}) // the note belongs to no turn
 }
 
 // trim drops the oldest blocks beyond maxText and maxBlocks.
@@ -110,7 +110,7 @@ func (t *transcript) extend(b *block, s []byte) {
 	}
 }
 
-// at returns the speaker of a path in a turn.
+// at returns the speaker at a path in a turn.
 func (t *transcript) at(path string, turn int) *speaker {
 	s := t.speakers[path]
 	if s == nil {
@@ -123,7 +123,7 @@ func (t *transcript) at(path string, turn int) *speaker {
 	return s
 }
 
-// says appends a block of a speaker, under a head if another one spoke before.
+// says appends a block of a speaker. The block has a heading if another speaker spoke before.
 func (t *transcript) says(path string, s *speaker, b *block) *block {
 	b.path, b.turn, b.from = path, s.turn, s.from
 	var last block
@@ -131,7 +131,7 @@ func (t *transcript) says(path string, s *speaker, b *block) *block {
 		last = *t.blocks[n-1]
 	}
 	if last.path != path || last.turn != s.turn {
-		_, within, _ := strings.Cut(path, "/") // without the name of the pipeline
+		_, within, _ := strings.Cut(path, "/") // path without the name of the pipeline
 		b.head = cmp.Or(within, path)
 		if s.turn > 0 {
 			b.head += fmt.Sprintf("  turn %d", s.turn)
@@ -145,7 +145,7 @@ func (t *transcript) says(path string, s *speaker, b *block) *block {
 	return t.add(b)
 }
 
-// take appends the text of a speaker.
+// take appends a piece of a speaker's text.
 func (t *transcript) take(p *piece) {
 	s := t.at(p.path, p.turn)
 	s.from = p.from
@@ -181,7 +181,7 @@ func (t *transcript) whole(w whole) {
 		Input json.RawMessage `json:"input"`
 	}
 	if err := json.Unmarshal([]byte(raw(w.reply.ToolCalls)), &calls); err != nil {
-		return // they are shown when they run
+		return // tool calls are shown when they are executed
 	}
 	for i, c := range calls {
 		t.take(&piece{path: w.path, turn: w.turn, kind: event.Arguments, index: i, tool: c.Name, text: c.Input})
@@ -247,7 +247,7 @@ func (t *transcript) result(c called) {
 	t.extend(b, []byte(text))
 }
 
-// void dims retracted text.
+// void dims text that has been retracted.
 func (t *transcript) void(v voided) {
 	here := false
 	for _, b := range slices.Backward(t.blocks) {
@@ -260,7 +260,7 @@ func (t *transcript) void(v voided) {
 		}
 	}
 	if !here {
-		return // of a step whose failure is shown
+		return // the text belongs to a step whose failure is shown
 	}
 	s := t.at(v.path, v.turn)
 	*s = speaker{turn: s.turn, model: s.model, from: v.from}

@@ -13,23 +13,23 @@ import (
 	"github.com/stonelayer/stone/internal/view"
 )
 
-// layout is the division of the screen.
+// A layout describes how the screen is divided.
 type layout struct {
 	header, help     bool
 	panel            panel
 	treeWidth        int // 0 if the tree is above the transcript
 	treeHeight       int
-	rule             bool // between tree and transcript, one above the other
+	rule             bool // a rule is drawn between the tree and the transcript below it
 	transcriptWidth  int
 	transcriptHeight int
 }
 
 // Sizes of the layout.
 const (
-	wide    = 84 // columns from which the tree is beside the transcript
+	wide    = 84 // minimum number of columns at which the tree is beside the transcript
 	minTree = 26
 	maxTree = 44
-	airy    = 16 // lines from which a rule is drawn
+	airy    = 16 // minimum number of lines at which a rule is drawn
 )
 
 func (m *model) layout() layout {
@@ -57,7 +57,7 @@ func (m *model) layout() layout {
 	return l
 }
 
-// picture is the tree on at most the given number of lines.
+// picture returns the tree on at most the given number of lines.
 func (m *model) picture(lines int) []line {
 	if lines < 1 || m.tree == nil {
 		return nil
@@ -175,7 +175,7 @@ func (m *model) header() line {
 	return x
 }
 
-// count prints a number of tokens.
+// count formats a number of tokens.
 func count(n int) string {
 	switch {
 	case n < 1000:
@@ -186,7 +186,7 @@ func count(n int) string {
 	return fmt.Sprintf("%.1fM", float64(n)/1e6)
 }
 
-// help explains the keys, and counts the lines below the window.
+// help returns the line that explains the keys and shows the number of lines below the window.
 func (m *model) help(below int) line {
 	var keys []string
 	switch {
