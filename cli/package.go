@@ -78,7 +78,7 @@ func (a *app) relinked(c *cobra.Command, others ...string) error {
 	if err := a.consentToConfig(); err != nil {
 		return err
 	}
-	every := append(kinds.Packages(), screenPackage, postgresPackage)
+	every := append(kinds.Packages(), screenPackage, postgresPackage, batchPackage)
 	for _, of := range homes {
 		every = append(every, of...)
 	}
@@ -159,6 +159,7 @@ const (
 	libraryPackage  = "github.com/stonelayer/stone/x/retrieve/commands"
 	indexPackage    = "github.com/stonelayer/stone/x/retrieve/postgres"
 	labPackage      = "github.com/stonelayer/stone/x/lab"
+	batchPackage    = "github.com/stonelayer/stone/x/batch"
 	otlpPackage     = "github.com/stonelayer/stone/x/otlp"
 )
 
@@ -172,6 +173,9 @@ func (a *app) toLink(c *cobra.Command) (link load.Linked, err error) {
 	}
 	if a.linked.exporter != nil {
 		link.Always = append(link.Always, otlpPackage) // the environment may name a collector
+	}
+	if a.linked.batches != nil {
+		link.Always = append(link.Always, batchPackage)
 	}
 	if db := c.Flags().Lookup("db"); db != nil && redact.IsDatabase(storeName(db.Value.String())) {
 		link.Always = append(link.Always, postgresPackage)

@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/cli/internal/publish"
 	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/batches"
 	"github.com/stonelayer/stone/internal/cases"
 	"github.com/stonelayer/stone/internal/command"
 	"github.com/stonelayer/stone/internal/display"
@@ -147,6 +148,7 @@ type linked struct {
 	commands  command.Commands
 	cases     cases.Of // nil for none
 	exporter  *telemetry.Exporter
+	batches   *batches.Sender
 }
 
 func link(parts []Part) (l linked, err error) {
@@ -169,6 +171,8 @@ func link(parts []Part) (l linked, err error) {
 				l.commands = command.Commands{}
 			}
 			maps.Copy(l.commands, p)
+		case *batches.Sender:
+			l.batches = p
 		case *telemetry.Exporter:
 			l.exporter = p
 			l.kinds.Add(p.Kind)

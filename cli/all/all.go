@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/journal/postgres"
 	"github.com/stonelayer/stone/x/acp"
 	"github.com/stonelayer/stone/x/acp/harness"
+	"github.com/stonelayer/stone/x/batch"
 	"github.com/stonelayer/stone/x/cel"
 	evals "github.com/stonelayer/stone/x/eval/commands"
 	"github.com/stonelayer/stone/x/gateway"
@@ -39,6 +40,6 @@ func Parts() []cli.Part {
 		ui.Part, gateway.Part,
 		search.Part, commands.Part, indexes.Part,
 		evals.Part,
-		sat.Part, uci.Part, marks.Part, lab.Part, otlp.Part,
+		sat.Part, uci.Part, marks.Part, lab.Part, otlp.Part, batch.Part,
 	}
 }

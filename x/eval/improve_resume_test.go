@@ -20,8 +20,8 @@ import (
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
-	"github.com/stonelayer/stone/llm/batch"
 	"github.com/stonelayer/stone/llm/script"
+	"github.com/stonelayer/stone/x/batch"
 	"github.com/stonelayer/stone/x/eval"
 )
 
