@@ -30,7 +30,7 @@ var builtinChecks = map[string]Check{
 	"response-format": fitsFormat,
 	planValid:         func(context.Context, Subject) error { return nil }, // see Applicator.check
 	"legal-move": func(context.Context, Subject) error {
-		return errors.New(`legal-move needs the rules of chess: give cli.Main the part of package github.com/stonelayer/stone/x/solve/uci, or set Applicator.Checks["legal-move"] to its LegalMove`)
+		return errors.New(`legal-move needs the rules of chess: pass cli.Main the part of package github.com/stonelayer/stone/x/solve/uci, or set Applicator.Checks["legal-move"] to its LegalMove`)
 	},
 }
 

@@ -198,7 +198,7 @@ func (a *app) keepRequest(ctx context.Context, k keepFlags, trace call.Trace, in
 	keep := respond.Keep{
 		Journal: s.Store, Run: cfg.RunID, Clean: a.secrets.Clean,
 		Options: journal.Options{Labels: map[string]string{"intent": a.secrets.Clean(intent), "request": a.secrets.Clean(trace.ID)}},
-		Used:    fmt.Sprintf("run %s in %s is not an answer to this request: give the request another id, or name its run with --id", cfg.RunID, s.file),
+		Used:    fmt.Sprintf("run %s in %s answers another request: use another request id, or name the run with --id", cfg.RunID, s.file),
 	}
 	if conf := a.calls.conf; conf != nil {
 		keep.Options.Budgets = budget.Drawn(conf.Budgets, "act", keep.Options.Labels)

@@ -55,7 +55,7 @@ func (a *app) again(ctx context.Context, s *store, info journal.RunInfo, names [
 			}
 		}
 		n, cost := journal.Total(repeated)
-		said := fmt.Sprintf("%s is done again: %s, of them %s, and every later step that reads what changes", address.Readable(path), text.Plural(n, "recorded step"), text.Plural(calls, "tool call"))
+		said := fmt.Sprintf("%s will be run again: %s, including %s, and every later step that reads a changed result", address.Readable(path), text.Plural(n, "recorded step"), text.Plural(calls, "tool call"))
 		if c := total(cost); c != "" {
 			said += "; they have cost " + c
 		}

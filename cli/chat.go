@@ -204,7 +204,7 @@ func (t *talk) take(ctx context.Context, message string) error {
 		return err
 	}
 	if t.last >= maxTurns {
-		return failed("chat %s has %d turns, which is the most: start another one", t.name, t.last)
+		return failed("chat %s has reached the limit of %d turns: start another chat", t.name, t.last)
 	}
 	t.last++
 	t.after[t.last] = cmp.Or(t.broken, t.at)
@@ -315,7 +315,7 @@ func (t *talk) failed(ctx context.Context, run *keptRun, number int, err error) 
 	}
 	if run.resumable(err) {
 		t.broken = number
-		t.complain("%s, another message goes on from what it did", t.howToRetry(number))
+		t.complain("%s; the next message continues from what it did", t.howToRetry(number))
 	}
 	return nil
 }

@@ -43,14 +43,14 @@ func dialogueOf(ctx context.Context, p stone.Ashlar, given dag.DAG, emits bool) 
 	}
 	switch len(inputs) {
 	case 0:
-		way := "its first step read a type that no step produces, as in User: agent.Prompt(question, …)"
+		way := "its first step read a type that no step produces, such as User: agent.Prompt(question, …)"
 		if emits {
-			way = "it read a slot that no node sets, as in {:slot/id :message}"
+			way = "it read a slot that no node sets, such as {:slot/id :message}"
 		}
-		return d, failed("%s takes no message: let %s", name, way)
+		return d, failed("%s does not read a message: let %s", name, way)
 	case 1:
 	default:
-		return d, failed("%s needs %s as input, and a chat has only the message: let one of them be the message, and produce the others, or set slots of a plan with --bind", name, strings.Join(inputs, " and "))
+		return d, failed("%s needs %s as input, but a chat provides only the message: read the message as one of them, and produce the others, or set the slots of a plan with --bind", name, strings.Join(inputs, " and "))
 	}
 	fields := textFields(ctx, d.message)
 	if len(fields) == 0 {
@@ -59,16 +59,16 @@ func dialogueOf(ctx context.Context, p stone.Ashlar, given dag.DAG, emits bool) 
 	if d.field = fields[0]; len(fields) > 1 && slices.Contains(fields, "text") {
 		d.field = "text"
 	} else if len(fields) > 1 {
-		return d, failed("%s reads %q, in which %s can have the message: require one of them", name, inputs[0], strings.Join(fields, " and "))
+		return d, failed("%s reads %q, in which either %s can hold the message: make one of them required", name, inputs[0], strings.Join(fields, " and "))
 	}
 	if d.replies, d.emits = lastLeaves(p), emits; len(d.replies) == 0 && !emits {
-		return d, failed("%s ends with a fan-out, which is not a reply: add a stone.Reduce that makes one", name)
+		return d, failed("%s ends with a fan-out, which is not a reply: add a stone.Reduce that produces one", name)
 	}
 	if d.history == nil && emits {
-		return d, failed("%s reads nothing of earlier turns: let it read the slot %s, the messages so far, as in {:slot/id :%s}", name, historyName, historyName)
+		return d, failed("%s does not read earlier turns: read the slot %s, which holds the messages so far, with {:slot/id :%s}", name, historyName, historyName)
 	}
 	if d.history == nil && !remembers(p) {
-		return d, failed("%s reads nothing of earlier turns: give its agent Conversation: agent.ConversationOf(reply), where reply is the type that it produces, or let it read the type %s, the messages so far", name, historyName)
+		return d, failed("%s does not read earlier turns: set Conversation: agent.ConversationOf(reply) in its agent, where reply is the type that the agent produces, or read the type %s, which holds the messages so far", name, historyName)
 	}
 	return d, nil
 }

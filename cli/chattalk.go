@@ -182,7 +182,7 @@ func (t *talk) open(ctx context.Context, turns []turn) (err error) {
 	}
 	if newest.State == journal.Failed || newest.State == journal.Canceled {
 		t.broken = newest.number
-		t.complain("turn %d is %s: the next one knows what it did; %s", newest.number, newest.State, t.howToRetry(newest.number))
+		t.complain("turn %d is %s: the next turn continues from what it did; %s", newest.number, newest.State, t.howToRetry(newest.number))
 		return nil
 	}
 	t.complain("turn %d is %s: it continues", newest.number, newest.State)

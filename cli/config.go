@@ -35,7 +35,7 @@ func (a *app) configCheck(c *cobra.Command) {
 		}
 		defer a.closeCalls()
 		if conf.File == "" {
-			return errors.New("there is no .stone/stone.edn here or above: name a FILE, or start with the one that config example prints")
+			return errors.New("no .stone/stone.edn in this directory or above it: name a FILE, or start with the output of config example")
 		}
 		if a.calls.config == "" {
 			s, err := settings() // the settings of the same directory

@@ -69,7 +69,7 @@ func connect(s config.Settings, c config.Connection) (llm.Model, error) {
 	if c.URL = s.URL; s.KeyEnv != "" { // otherwise the provider's key is used, but only for the provider's own servers
 		c.Key = llm.Secret(os.Getenv(s.KeyEnv))
 		if c.Key == "" && s.KeyEnv != config.KeyEnv(protocol) {
-			return nil, fmt.Errorf("the environment variable %s, which the settings name as the key, is not set", s.KeyEnv)
+			return nil, fmt.Errorf("the environment variable %s, which the settings name for the API key, is not set", s.KeyEnv)
 		}
 	}
 	return config.Connect(protocol, c), nil

@@ -202,7 +202,7 @@ func (a *app) configuration() []diagnosis {
 		return []diagnosis{{"configuration", wrong, err.Error(), a.Name + " config check prints every fault"}}
 	}
 	if conf.File == "" {
-		return []diagnosis{{"configuration", note, "none here or above", a.Name + " init makes one, where calls and plans need it"}}
+		return []diagnosis{{"configuration", note, "none in this directory or above it", a.Name + " init makes one, where calls and plans need it"}}
 	}
 	all := []diagnosis{{"configuration", good, fmt.Sprintf("%s: %s, %s", conf.File, text.Plural(len(conf.Capabilities), "capability"), text.Plural(len(conf.Tools), "tool")), ""}}
 	f, err := a.foundConfig()

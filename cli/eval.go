@@ -215,7 +215,7 @@ func (a *app) unanswered(r eval.Report) error {
 	case worst.Errors == 0:
 		return nil
 	}
-	a.complain("%d of %d answers have no score and are not in the mean%s", worst.Errors, r.Cases*r.Trials, why)
+	a.complain("%d of %d answers have no score and are excluded from the mean%s", worst.Errors, r.Cases*r.Trials, why)
 	return nil
 }
 
@@ -357,7 +357,7 @@ func (a *app) printReport(r eval.Report, d dag.DAG, run *keptRun, flags evalFlag
 		before, err := run.Find(context.Background(), r.Against.With)
 		for _, s := range r.Against.Scores {
 			if err == nil && len(s.Turned) > 0 {
-				a.complain("what turned, step by step: %s", a.command(run.store, "diff", before.ID, run.id, "--under", quoted(s.Turned[0].Path)))
+				a.complain("to see what changed, step by step: %s", a.command(run.store, "diff", before.ID, run.id, "--under", quoted(s.Turned[0].Path)))
 				break
 			}
 		}
@@ -365,7 +365,7 @@ func (a *app) printReport(r eval.Report, d dag.DAG, run *keptRun, flags evalFlag
 	if err := a.possiblyPaid(run); err != nil {
 		return err
 	}
-	a.complain("to score these answers again without asking: --reuse=%s", run.id)
+	a.complain("to score these answers again without new calls: --reuse=%s", run.id)
 	return nil
 }
 
@@ -380,7 +380,7 @@ func (a *app) possiblyPaid(run *keptRun) error {
 		return err
 	}
 	if _, cost := journal.Total(steps); cost.Possible.Attempts > 0 {
-		a.complain("possibly paid, but not in the report: $%s for %d attempts without a result", cmp.Or(money.USD(cost.Possible.USD, false), "0"), cost.Possible.Attempts)
+		a.complain("possibly billed, but not in the report: $%s for %d attempts without a result", cmp.Or(money.USD(cost.Possible.USD, false), "0"), cost.Possible.Attempts)
 	}
 	return nil
 }

@@ -32,9 +32,9 @@ func (a *app) export(c *cobra.Command) {
 		case as.value == "":
 			return fmt.Errorf("--as is missing: want %s", strings.Join(as.of, ", "))
 		case len(args) > 1 && as.value != "json":
-			return fmt.Errorf("--as %s is of a whole run: leave out %s", as.value, args[1])
+			return fmt.Errorf("--as %s exports a whole run: leave out %s", as.value, args[1])
 		case as.value == "html" && a.linked.server == nil:
-			return errors.New("this program writes no pages: give cli.Main the part of package github.com/stonelayer/stone/cli/serve")
+			return errors.New("this program cannot write pages: pass cli.Main the part of package github.com/stonelayer/stone/cli/serve")
 		case as.value == "otlp":
 			return a.exportTrace(c.Context(), args[0], to)
 		}
@@ -61,7 +61,7 @@ func (a *app) exportRun(ctx context.Context, w io.Writer, s *store, info journal
 	case len(place) > 0:
 		shown, err := s.place(ctx, info, place[0], true)
 		if err == nil && shown.around {
-			err = fmt.Errorf("%s is no step: name one below it", address.Readable(shown.Path))
+			err = fmt.Errorf("%s is not a step: name a step below it", address.Readable(shown.Path))
 		}
 		if err != nil {
 			return err
@@ -180,7 +180,7 @@ func list[T any](l []T) []T {
 // exportTrace sends a trace file to the collector at an address.
 func (a *app) exportTrace(ctx context.Context, path, to string) error {
 	if a.linked.exporter == nil {
-		return errors.New("this program sends no spans: give cli.Main the part of package " + otlpPackage)
+		return errors.New("this program sends no spans: pass cli.Main the part of package " + otlpPackage)
 	}
 	send, err := a.linked.exporter.Export(path, to, func(line string) { a.complain("%s", line) })
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 func TestTraceExportWithoutPart(t *testing.T) {
 	var stderr bytes.Buffer
 	code := cli.Run(t.Context(), cli.Config{Pipeline: cli.FromArgument, Name: "stone", Args: []string{"export", "--as", "otlp", "t.jsonl"}, Stderr: &stderr})
-	if want := "Error: this program sends no spans: give cli.Main the part of package github.com/stonelayer/stone/x/otlp\n"; code != cli.Usage || stderr.String() != want {
+	if want := "Error: this program sends no spans: pass cli.Main the part of package github.com/stonelayer/stone/x/otlp\n"; code != cli.Usage || stderr.String() != want {
 		t.Errorf("code %d, %q, want %q", code, &stderr, want)
 	}
 }

@@ -113,7 +113,7 @@ func (p *pieces) describe(f *pflag.FlagSet, last string) {
 
 func (p pieces) check() error {
 	if p.partial && !p.stream {
-		return errors.New("--partial needs --stream, whose lines it adds to")
+		return errors.New("--partial has no effect without --stream: add --stream")
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func (a *app) fork(c *cobra.Command) {
 			return fmt.Errorf("want one RUN, got %d: arguments of the pipeline follow --", len(args))
 		}
 		if at == "" {
-			return errors.New("--at is missing: name the step that the new run does anew, as the command show prints it")
+			return errors.New("--at is missing: name the step that the new run repeats, as the command show prints it")
 		}
 		if err := errors.Join(absolute(&input, ""), absolute(&set, "=")); err != nil {
 			return err
@@ -152,7 +152,7 @@ func (a *app) forkLine(ctx context.Context, name, at, set string) (from source, 
 			return fmt.Errorf("run %s was started by %s: only runs of the command run can be forked", info.ID, from.command())
 		}
 		if info.State == journal.Running {
-			return fmt.Errorf("run %s is running: fork it when it has ended or waits", info.ID)
+			return fmt.Errorf("run %s is running: fork it once it has ended or is waiting", info.ID)
 		}
 		steps, err := s.Steps(ctx, info.ID)
 		if err != nil {
@@ -191,7 +191,7 @@ func checkSet(set string, at journal.Step) error {
 	case at.Kind != "leaf":
 		return fmt.Errorf("--set: %s is a step within a leaf, and only the result of a leaf can be set", address.Readable(at.Path))
 	case at.Type != "" && typ != at.Type:
-		return fmt.Errorf("--set %s: %s makes %q", typ, address.Readable(at.Path), at.Type)
+		return fmt.Errorf("--set %s: %s produces %q", typ, address.Readable(at.Path), at.Type)
 	}
 	return nil
 }
@@ -235,7 +235,7 @@ func (a *app) foresee(ctx context.Context, p stone.Ashlar, input dag.DAG, k fork
 	case k.yes:
 		return nil
 	case terminal(a.Stdin) == nil || terminal(a.Stderr) == nil:
-		return errors.New("a fork asks before it starts, and here is no terminal: to start it nevertheless, add --yes")
+		return errors.New("a fork must be confirmed, but there is no terminal: add --yes to start it without asking")
 	case !a.agrees("Start it?"):
 		return failed("nothing was run")
 	}

@@ -45,7 +45,7 @@ func (a *app) consent(f found) error {
 	}
 	changed, known, err := f.changed()
 	if err != nil {
-		return fmt.Errorf("%w: name the configuration with --config, or give --trust", err)
+		return fmt.Errorf("%w: name the configuration with --config, or add --trust", err)
 	}
 	if len(changed) == 0 {
 		return nil
@@ -58,7 +58,7 @@ func (a *app) consent(f found) error {
 		return fmt.Errorf("%s %s: %s: read its files, then run %s, or set %s=1",
 			f.dir, why, f.does(), quotedAll(a.Name, "trust", filepath.Dir(f.dir)), trustEnv)
 	}
-	a.complain("%s %s. It was found here, and not named:", f.dir, why)
+	a.complain("%s %s. It was found here, not named with a flag:", f.dir, why)
 	f.print(a.Stderr)
 	if !a.agrees("Trust it?") {
 		return failed("%s is not trusted: nothing was run", f.dir)
@@ -123,7 +123,7 @@ func (f found) trust() error {
 		}
 	}
 	if err != nil {
-		return failed("the trust in %s cannot be kept: %w", f.dir, err)
+		return failed("the trust in %s cannot be saved: %w", f.dir, err)
 	}
 	return nil
 }

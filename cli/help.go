@@ -122,7 +122,7 @@ func flagError(c *cobra.Command, err error, hint string) error {
 		err = fmt.Errorf("--%s %s: %w", invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap())
 	}
 	if invalid != nil && invalid.GetFlag().Value.Type() == "duration" {
-		err = fmt.Errorf("--%s %q: want a time with its unit, such as 10s, 5m or 1h30m%s", invalid.GetFlag().Name, invalid.GetValue(), meantTime(invalid.GetValue(), "s"))
+		err = fmt.Errorf("--%s %q: want a duration with a unit, such as 10s, 5m or 1h30m%s", invalid.GetFlag().Name, invalid.GetValue(), meantTime(invalid.GetValue(), "s"))
 	}
 	if strings.HasSuffix(err.Error(), "?") { // the error already has a suggestion
 		return err
@@ -137,7 +137,7 @@ func listen(address string) (net.Listener, error) {
 		return nil, fmt.Errorf("--address %s is in use: choose another, or stop the program that listens on it", address)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("--address %s: %w: want HOST:PORT, as 127.0.0.1:8080", address, err)
+		return nil, fmt.Errorf("--address %s: %w: want HOST:PORT, such as 127.0.0.1:8080", address, err)
 	}
 	return l, nil
 }

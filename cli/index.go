@@ -74,7 +74,7 @@ func (a *app) indexFolder(c *cobra.Command, dir string, flags indexFlags) (err e
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("no folder %s", dir)
+		return fmt.Errorf("folder %s does not exist", dir)
 	case err != nil:
 		return err
 	case !info.IsDir():
@@ -114,9 +114,9 @@ func (a *app) indexFolder(c *cobra.Command, dir string, flags indexFlags) (err e
 	case report.Empty:
 		return failed("%s has no documents: it needs files of text, Markdown, HTML or PDF; hidden files are left out", dir)
 	case report.Built != "" && report.Bare > 0:
-		a.complain("%s without a vector, found by words alone: configure the embedder %s and run it again", text.Plural(report.Bare, "text"), report.Built)
+		a.complain("%s without a vector, found by words only: configure the embedder %s and run the command again", text.Plural(report.Bare, "text"), report.Built)
 	case report.Bare > 0:
-		a.complain("words alone: no embedder is configured; {:search {:embedder {:provider …, :model …}}} in .stone/stone.edn adds one")
+		a.complain("search by words only: no embedder is configured; add {:search {:embedder {:provider …, :model …}}} to .stone/stone.edn")
 	}
 	return nil
 }
@@ -194,12 +194,12 @@ func (a *app) searchIndex(c *cobra.Command, flags indexFlags) (err error) {
 	}
 	switch {
 	case !answer.Words && answer.Bare > 0:
-		a.complain("%s without a vector, ranked by words alone: stone index adds them", text.Plural(answer.Bare, "text"))
+		a.complain("%s without a vector, ranked by words only: stone index adds vectors", text.Plural(answer.Bare, "text"))
 	case !answer.Words || flags.words:
 	case answer.Built == "":
-		a.complain("words alone: the index has no vectors")
+		a.complain("search by words only: the index has no vectors")
 	default:
-		a.complain("searching by words alone: the index's embedder %s is not configured", answer.Built)
+		a.complain("search by words only: the index's embedder %s is not configured", answer.Built)
 	}
 	return nil
 }
@@ -275,7 +275,7 @@ func (a *app) openIndex(c *cobra.Command, flags indexFlags, dir string) (context
 		cfg.Embedder = s.Embedder
 	}
 	if flags.rebuild && cfg.Embedder == nil {
-		return nil, nil, errors.New("--rebuild makes vectors, and no embedder is configured: add {:search {:embedder {:provider …, :model …}}} to .stone/stone.edn")
+		return nil, nil, errors.New("--rebuild creates vectors, but no embedder is configured: add {:search {:embedder {:provider …, :model …}}} to .stone/stone.edn")
 	}
 	if dir != "" {
 		cfg.Folder, err = from(a.indexBase(cfg.Index), dir)

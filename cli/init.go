@@ -20,7 +20,7 @@ func (a *app) init(c *cobra.Command) {
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		kind := cmp.Or(strings.Join(args, ""), first.Kinds[0])
 		if !slices.Contains(first.Kinds, kind) {
-			return fmt.Errorf("no project has the kind %q, want %s%s", kind, strings.Join(first.Kinds, ", "), suggest.Hint(kind, slices.Values(first.Kinds)))
+			return fmt.Errorf("unknown kind of project %q: want %s%s", kind, strings.Join(first.Kinds, ", "), suggest.Hint(kind, slices.Values(first.Kinds)))
 		}
 		written, err := first.Write(".", kind)
 		if err != nil {
@@ -79,7 +79,7 @@ func (a *app) installSkill(c *cobra.Command) {
 		if dir == "" {
 			home, err := os.UserHomeDir()
 			if err != nil {
-				return fmt.Errorf("no home directory (%w): name a folder with --target-dir", err)
+				return fmt.Errorf("no home directory (%w): name a directory with --target-dir", err)
 			}
 			dir = filepath.Join(home, ".claude", "skills")
 		}

@@ -32,7 +32,7 @@ func (a *app) inspect(c *cobra.Command) {
 		}
 		host, _, err := net.SplitHostPort(flags.address)
 		if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			return fmt.Errorf("--address %q: want HOST:PORT of this machine, as 127.0.0.1:8080: serve shows runs to others, with tokens", flags.address)
+			return fmt.Errorf("--address %q: want HOST:PORT of this machine, such as 127.0.0.1:8080; to show runs to others, use serve, which checks tokens", flags.address)
 		}
 		listener, err := listen(flags.address)
 		if err != nil {

@@ -58,7 +58,7 @@ func (a *app) answering(app *call.Applicator, name string) (p stone.Ashlar, err 
 		return p, fmt.Errorf(":%s takes %s as its input, not the messages of a conversation: call it in a plan that reads the slots message and conversation", name, in)
 	}
 	if a.linked.server == nil {
-		return p, fmt.Errorf(":%s cannot be asked by this program: give cli.Main the part of package github.com/stonelayer/stone/cli/serve", name)
+		return p, fmt.Errorf(":%s cannot be called by this program: pass cli.Main the part of package github.com/stonelayer/stone/cli/serve", name)
 	}
 	return a.linked.server.Chat(name, app, spec), nil
 }

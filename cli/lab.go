@@ -60,7 +60,7 @@ func (a *app) overRuns(ctx context.Context, pipeline string, flags *evalFlags, d
 		return errors.New("--runs reads a journal, which --no-db excludes: drop one of them")
 	}
 	if a.linked.cases == nil {
-		return errors.New("--runs needs package x/lab, which is not linked into this program: give cli.Main its lab.Part, or the parts of cli/all for all")
+		return errors.New("--runs needs package x/lab, which is not linked into this program: pass cli.Main its lab.Part, or the parts of cli/all for all")
 	}
 	return a.withStoreAs(ctx, flags.run.keep.resume, sqlite.Options{}, func(s *store) error {
 		q := flags.runs.query
@@ -78,7 +78,7 @@ func (f *evalFlags) checkRuns() error {
 	case f.runs.words == nil:
 		return nil
 	case f.data.File != "":
-		return errors.New("--data and --runs exclude each other: give one")
+		return errors.New("--data and --runs cannot be combined: use one")
 	case f.trials > 1:
 		return fmt.Errorf("--trials %d: recorded runs have one answer to each request: drop it", f.trials)
 	}

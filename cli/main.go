@@ -205,7 +205,7 @@ func (a *app) complain(format string, args ...any) {
 func whenFull(line string) string {
 	for _, full := range []string{syscall.ENOSPC.Error(), "disk is full"} {
 		if strings.Contains(line, full) && !strings.Contains(line, "make room") {
-			return line + ": the disk is full: make room on it, then try again"
+			return line + ": the disk is full: free some space, then try again"
 		}
 	}
 	return line

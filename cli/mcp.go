@@ -39,7 +39,7 @@ func (a *app) serveOne(c *cobra.Command, args []string, models bool) error {
 		cfg := publish.Config{Pipelines: all, By: user(), Models: models, Protocols: a.linked.protocols}
 		return a.publish(c, 0, cfg, func(ctx context.Context, cfg publish.Config) error {
 			if terminal(a.Stdin) != nil {
-				a.complain("%s waits for a client on standard input: configure %q as a command of your client, which starts it", c.CommandPath(), strings.Join(append([]string{a.Name}, a.Args...), " "))
+				a.complain("%s is waiting for a client on standard input: configure your client to start %q", c.CommandPath(), strings.Join(append([]string{a.Name}, a.Args...), " "))
 			}
 			return a.linked.server.Client(ctx, c.Name(), cfg, a.Stdin, a.Stdout)
 		})

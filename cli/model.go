@@ -133,7 +133,7 @@ func (a *app) client(flags modelFlags, c config.Connection) (llm.Model, error) {
 		return nil, fmt.Errorf("--provider %s: want one of %s%s", protocol, strings.Join(known, ", "), suggest.Hint(protocol, slices.Values(known)))
 	}
 	if c.Model == "" {
-		return nil, errors.New("--model is missing: name a model, or a capability that asks one")
+		return nil, errors.New("--model is missing: name a model, or a capability that calls one")
 	}
 	c.URL, c.Key = flags.url, llm.Secret(os.Getenv(config.KeyEnv(protocol)))
 	return config.Connect(protocol, c), nil

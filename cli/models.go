@@ -55,20 +55,20 @@ func modelTable(conf *config.Config, now time.Time) (rows []*config.Model, warni
 			continue
 		}
 		if row == nil {
-			warn("%s asks %s of %s, which has no row under :models", r.ID, r.Model, r.Provider)
+			warn("%s calls %s of %s, which has no row under :models", r.ID, r.Model, r.Provider)
 			continue
 		}
 		row.Caps = append(row.Caps, r.ID)
 		if row.Price == nil && m.Cost.USD == 0 && m.Cost.In == 0 && m.Cost.Out == 0 {
-			warn("%s asks %s of %s, which has no price: a budget over USD refuses it", r.ID, r.Model, r.Provider)
+			warn("%s calls %s of %s, which has no price: a budget over USD refuses it", r.ID, r.Model, r.Provider)
 		}
 	}
 	for _, row := range rows {
 		if row.Caps == nil {
-			warn("no capability asks %s", row.Model)
+			warn("no capability calls %s", row.Model)
 		}
 		if day, err := time.Parse(time.DateOnly, row.Date); err == nil && now.Sub(day) > staleAfter {
-			warn("the row of %s is of %s: look it up again", row.Model, row.Date)
+			warn("the row of %s dates from %s: check its figures again", row.Model, row.Date)
 		}
 	}
 	return rows, warnings

@@ -28,10 +28,10 @@ func TestModelTable(t *testing.T) {
 	defer conf.Close()
 	rows, warnings := modelTable(conf, time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC))
 	want := []string{
-		"b asks n of openai, which has no row under :models",
-		"c asks p of openai, which has no price: a budget over USD refuses it",
-		"the row of m is of 2026-08-23: look it up again",
-		"no capability asks o",
+		"b calls n of openai, which has no row under :models",
+		"c calls p of openai, which has no price: a budget over USD refuses it",
+		"the row of m dates from 2026-08-23: check its figures again",
+		"no capability calls o",
 	}
 	if !slices.Equal(warnings, want) {
 		t.Errorf("warnings %q, want %q", warnings, want)

@@ -66,7 +66,7 @@ func (a *app) overPlan(c *cobra.Command, file string, after []string, do func(co
 	k := &a.calls
 	for _, name := range []string{"input", "input-dag"} {
 		if f := c.Flags().Lookup(name); f != nil && f.Changed {
-			return fmt.Errorf("--%s is for packages: a plan begins with --bind NAME=VALUE", name)
+			return fmt.Errorf("--%s applies only to packages: set the inputs of a plan with --bind NAME=VALUE", name)
 		}
 	}
 	if err := a.readPlan(file, after, c.Name() == "run"); err != nil {
@@ -139,7 +139,7 @@ func (a *app) readPlan(file string, after []string, run bool) error {
 		return fmt.Errorf("unexpected argument %q after --: a plan takes --bind NAME=VALUE", after[0])
 	}
 	if of, _ := filepath.Abs(file); filepath.Base(filepath.Dir(of)) == config.Name && slices.Contains([]string{"stone.edn", "stone.json", "settings.json"}, filepath.Base(of)) {
-		return fmt.Errorf("%s is the configuration and no plan: %s config check reads it, and an intent such as :text/answer runs what it has", file, a.Name)
+		return fmt.Errorf("%s is the configuration, not a plan: check it with %s config check, or run one of its intents, such as :text/answer", file, a.Name)
 	}
 	data, err := regular.Read(file, regular.Config)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -170,7 +170,7 @@ func (a *app) readPlan(file string, after []string, run bool) error {
 	if err == nil && k.plan != nil && k.plan.Inputs() != nil {
 		for _, name := range k.opts.Slots[:len(k.bind)] {
 			if inputs := k.plan.Inputs(); !slices.Contains(inputs, name) {
-				return fmt.Errorf("--bind %s: the plan states no such input%s", name, suggest.Hint(name, slices.Values(inputs)))
+				return fmt.Errorf("--bind %s: the plan has no such input%s", name, suggest.Hint(name, slices.Values(inputs)))
 			}
 		}
 	}

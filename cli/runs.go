@@ -53,7 +53,7 @@ func (a *app) runs(c *cobra.Command) {
 		case n == 0 && a.json:
 			_, _ = out.WriteString("[]\n")
 		case n == 0:
-			a.complain("no such runs in %s", s.file)
+			a.complain("no matching runs in %s", s.file)
 		case a.json:
 			_, _ = out.WriteString("\n]\n")
 		}

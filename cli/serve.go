@@ -90,9 +90,9 @@ func (a *app) serveAll(c *cobra.Command, args []string, flags serveFlags) error 
 				say("serving http://%s%s%s", cfg.Listener.Addr(), signIn("/", first), with)
 				switch {
 				case cfg.Open:
-					say("--insecure: everyone who reaches this address may read, start, cancel and answer all runs and ask every capability: on this machine other users and every program, also a confined command with a network")
+					say("--insecure: everyone who can reach this address may read, start, cancel and answer all runs and call every capability, including other users and all programs of this machine, even a confined command with a network")
 				case first != "":
-					say("this token ends with the server: make others with %q", a.Name+" token create")
+					say("this token is valid until the server ends: create others with %q", a.Name+" token create")
 				}
 			}
 			return a.linked.server.Serve(ctx, cfg)
@@ -189,7 +189,7 @@ func adopted(info journal.RunInfo, all []publish.Pipeline, names, args []string)
 // may do everything.
 func (a *app) callers(flags serveFlags) (tokens *token.File, first string, err error) {
 	if _, _, err := net.SplitHostPort(flags.address); err != nil {
-		return nil, "", fmt.Errorf("--address %q: want HOST:PORT, as 127.0.0.1:8080", flags.address)
+		return nil, "", fmt.Errorf("--address %q: want HOST:PORT, such as 127.0.0.1:8080", flags.address)
 	}
 	if tokens, err = a.openTokens(); err != nil {
 		return nil, "", err
@@ -307,7 +307,7 @@ func (a *app) publish(c *cobra.Command, wait time.Duration, cfg publish.Config, 
 	}
 	k.limit()
 	cfg.Applicator, cfg.Grant, cfg.Policy, cfg.Limits, cfg.Live = conf.App, conf.Grant(k.grant), conf.Policy, k.limits, conf.Live
-	cfg.Embedder = conf.Search.Embedder
+	cfg.Embedder, cfg.Batches = conf.Search.Embedder, a.linked.batches
 	cfg.Grace = a.grace
 	cfg.IgnoreTools, cfg.Budgets, cfg.URL, cfg.Adopt = conf.IgnoreTools, conf.Budgets, conf.URL, a.adopts
 	for i, p := range cfg.Pipelines {

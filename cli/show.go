@@ -159,7 +159,7 @@ func (a *app) printTail(ctx context.Context, s *store, info journal.RunInfo) err
 	a.printNotices(info.Notices)
 	if info.State != journal.Done && info.State != journal.Running {
 		if _, ours := readSource(info); !ours {
-			a.complain("this command did not start it: its server or program continues it")
+			a.complain("it was not started by this command: its server or program continues it")
 			return nil
 		}
 		words := []string{"resume", info.ID}

@@ -53,7 +53,7 @@ func stoppable(ctx context.Context, say func(string), resume string, server bool
 				case again && sig == syscall.SIGTERM && time.Since(first) < sameSignal:
 					continue
 				case again:
-					say("failed: " + string(kind.Canceled) + ": ended at once, the results of running steps are lost")
+					say("failed: " + string(kind.Canceled) + ": ended at once; the results of running steps are lost")
 					if resume != "" {
 						say("to continue with the recorded steps: " + resume)
 					}

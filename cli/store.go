@@ -55,7 +55,7 @@ func (a *app) openStore(ctx context.Context, known string, makeIt bool, opts sql
 	}
 	if redact.IsDatabase(s.file) {
 		if a.linked.postgres == nil {
-			return nil, fmt.Errorf("this program does not link PostgreSQL: give cli.Main the part of package %s (--db or STONE_DB names another database)", postgresPackage)
+			return nil, fmt.Errorf("this program does not link PostgreSQL: pass cli.Main the part of package %s (--db or STONE_DB names another database)", postgresPackage)
 		}
 		full := redact.FullDatabase(s.file, storeEnv, false) // contains the password that the environment provides for this address
 		s.file, s.secret = redact.Database(s.file), a.linked.postgres.Secret(full)
@@ -95,7 +95,7 @@ func (a *app) openStore(ctx context.Context, known string, makeIt bool, opts sql
 type noDatabase struct{ file string }
 
 func (e noDatabase) Error() string {
-	return fmt.Sprintf("there is no database %s: the command run makes one, and --db names another", e.file)
+	return fmt.Sprintf("database %s does not exist: the command run creates it, and --db names another", e.file)
 }
 
 // inProject sets the file of the project: in the nearest directory .stone, or else in a directory .stone in the working
@@ -169,7 +169,7 @@ func (s *store) find(ctx context.Context, name string) (journal.RunInfo, error) 
 			return journal.RunInfo{}, failed("%w", err)
 		}
 		if len(runs) == 0 {
-			return journal.RunInfo{}, fmt.Errorf("no last run : %s has no runs", s.file)
+			return journal.RunInfo{}, fmt.Errorf("there is no last run: %s has no runs", s.file)
 		}
 		name = runs[0].ID
 	}
@@ -287,7 +287,7 @@ func (a *app) backup(c *cobra.Command) {
 				Backup(ctx context.Context, name string) (int64, error)
 			})
 			if !ok {
-				return errors.New("copies of PostgreSQL databases are made by its own program: pg_dump --format=custom --file=FILE")
+				return errors.New("to copy a PostgreSQL database, use its own program: pg_dump --format=custom --file=FILE")
 			}
 			size, err := file.Backup(c.Context(), args[0])
 			if err != nil {

@@ -140,7 +140,7 @@ func TestActStreamPartial(t *testing.T) {
 		}
 	}
 	var errs bytes.Buffer
-	if code := cli.Run(t.Context(), cli.Config{Parts: parts, Pipeline: hello(), Args: []string{"run", "--partial"}, Stderr: &errs}); code != cli.Usage || !strings.Contains(errs.String(), "--partial needs --stream") {
+	if code := cli.Run(t.Context(), cli.Config{Parts: parts, Pipeline: hello(), Args: []string{"run", "--partial"}, Stderr: &errs}); code != cli.Usage || !strings.Contains(errs.String(), "--partial has no effect without --stream") {
 		t.Errorf("exit code %d: %s", code, &errs)
 	}
 }

@@ -113,7 +113,7 @@ func TestShownValues(t *testing.T) {
 }
 
 func TestFullDisk(t *testing.T) {
-	const advice = ": the disk is full: make room on it, then try again"
+	const advice = ": the disk is full: free some space, then try again"
 	for _, tt := range []struct{ line, want string }{
 		{"write d.json: " + syscall.ENOSPC.Error(), "write d.json: " + syscall.ENOSPC.Error() + advice},
 		{"index i.db: database or disk is full (13)", "index i.db: database or disk is full (13)" + advice},

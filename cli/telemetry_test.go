@@ -73,7 +73,7 @@ func TestTelemetry(t *testing.T) {
 			map[string]string{"STONE_TRUST": "1", "MY_HEADERS": "api-key=s3cret"}, "/v1/traces " + protobuf + " s3cret team spans", 0, "", false},
 		{name: "the environment, without the part", conf: `{}`, env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": collector.URL}, without: true},
 		{name: "the configuration, without the part", conf: `{:telemetry {:url "` + collector.URL + `"}}`, env: map[string]string{"STONE_TRUST": "1"}, without: true, code: 2,
-			says: `stone.edn:1:13: telemetry: "telemetry" is not linked into this program: give cli.Main the part of package github.com/stonelayer/stone/x/otlp, or `},
+			says: `stone.edn:1:13: telemetry: "telemetry" is not linked into this program: pass cli.Main the part of package github.com/stonelayer/stone/x/otlp, or `},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got = nil

@@ -32,7 +32,7 @@ import (
 // program's pipeline. Without a terminal, or if the program does not link the screen, the help is shown.
 func (a *app) terminalUI(root *cobra.Command) {
 	if a.linked.screen == nil {
-		root.Long = root.Short + ".\n\n" + "To show the pipeline on the whole screen, give cli.Main the part of package github.com/stonelayer/stone/x/screen."
+		root.Long = root.Short + ".\n\n" + "To show the pipeline on the whole screen, pass cli.Main the part of package github.com/stonelayer/stone/x/screen."
 		root.Args = unknown
 		root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 		return
@@ -60,7 +60,7 @@ func (a *app) terminalUI(root *cobra.Command) {
 	root.RunE = func(c *cobra.Command, args []string) error {
 		if terminal(a.Stdin) == nil || terminal(a.Stdout) == nil || os.Getenv("TERM") == "dumb" {
 			if c.Flags().NFlag() > 0 || len(args) > 0 {
-				return fmt.Errorf("no terminal to show the pipeline on: see %s run --help", c.CommandPath())
+				return fmt.Errorf("there is no terminal to show the pipeline on: see %s run --help", c.CommandPath())
 			}
 			if dir, err := config.Find("."); a.fromArgument() && dir == "" && err == nil {
 				_, err := fmt.Fprintf(a.Stdout, noProject, a.Name)

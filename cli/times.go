@@ -30,7 +30,7 @@ func (a *age) Set(s string) error {
 		d = time.Duration(n * float64(day))
 	}
 	if err != nil || d <= 0 {
-		return errors.New("want an age as 30d, 12h or 90m" + meantTime(s, "d"))
+		return errors.New("want an age such as 30d, 12h or 90m" + meantTime(s, "d"))
 	}
 	*a = age(d)
 	return nil
@@ -57,7 +57,7 @@ func (t *since) Set(s string) error {
 	}
 	var a age
 	if a.Set(s) != nil {
-		return errors.New("want a day as 2026-11-28, a time as 2026-11-28T15:04, or an age as 7d, 12h or 90m" + meantTime(s, "d"))
+		return errors.New("want a day such as 2026-11-28, a time such as 2026-11-28T15:04, or an age such as 7d, 12h or 90m" + meantTime(s, "d"))
 	}
 	*t = since(time.Now().Add(-time.Duration(a)))
 	return nil

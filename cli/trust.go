@@ -26,7 +26,7 @@ func (a *app) trust(c *cobra.Command) {
 		case list && (remove || tools != "" || len(args) > 0):
 			return errors.New("--list lists all projects: leave out the rest")
 		case remove && tools != "":
-			return errors.New("--remove and --tools exclude each other: give one")
+			return errors.New("--remove and --tools cannot be combined: use one")
 		}
 		return nil
 	}
@@ -99,7 +99,7 @@ func (a *app) acceptTools(dir, server string) error {
 	case err != nil:
 		return failed("%w", err)
 	case len(accepted) == 0:
-		return fmt.Errorf("no definition of a tool of the server %q in %s waits to be accepted", server, of)
+		return fmt.Errorf("the server %q in %s has no new tool definition to accept", server, of)
 	}
 	for _, name := range slices.Sorted(maps.Keys(accepted)) {
 		a.complain("accepted %s: %s", text.Line(name), text.Line(accepted[name].Changes))
@@ -113,7 +113,7 @@ func (a *app) acceptTools(dir, server string) error {
 
 func (a *app) addTrust(dir string) error {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() { // otherwise a project around it would be trusted
-		return fmt.Errorf("no folder %s", dir)
+		return fmt.Errorf("folder %s does not exist", dir)
 	}
 	of, err := config.Find(dir)
 	if err != nil {
@@ -136,7 +136,7 @@ func (a *app) addTrust(dir string) error {
 		return err
 	}
 	if len(f.wants) == 0 {
-		a.complain("%s starts, asks and sends nothing: it needs no trust", of)
+		a.complain("%s starts no programs and sends no requests: it needs no trust", of)
 		return nil
 	}
 	if err := f.trust(); err != nil {

@@ -39,9 +39,9 @@ func (w *wireFlags) open(ctx context.Context) (context.Context, func() error, er
 	case w.noWait && !w.batch:
 		return ctx, none, errors.New("--no-wait needs --batch: add it, or drop --no-wait")
 	case w.batch && (w.record != "" || w.replay != ""):
-		return ctx, none, errors.New("--batch and --record or --replay exclude each other: give one")
+		return ctx, none, errors.New("--batch cannot be combined with --record or --replay: use one")
 	case w.record != "" && w.replay != "":
-		return ctx, none, errors.New("--record and --replay exclude each other: give one")
+		return ctx, none, errors.New("--record and --replay cannot be combined: use one")
 	case w.record != "":
 		rec, err := script.Record(w.record, nil)
 		if err != nil {

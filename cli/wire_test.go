@@ -64,7 +64,7 @@ func TestRecordAndReplay(t *testing.T) {
 		t.Errorf("%d requests were sent, want the recorded one alone", n)
 	}
 	for want, args := range map[string][]string{
-		"--record and --replay exclude each other": {"run", "-q", "--record", file, "--replay", file},
+		"--record and --replay cannot be combined": {"run", "-q", "--record", file, "--replay", file},
 		"no such file": {"run", "-q", "--replay", "there.jsonl"},
 	} {
 		if _, errs, code := run(args...); code == 0 || !strings.Contains(errs, want) {

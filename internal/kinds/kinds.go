@@ -87,7 +87,7 @@ func Names() []string { return []string{"a2a", "acp", "chess", "mcp", "search", 
 // Language returns the expression language of an applicator.
 func Language(app *call.Applicator) (call.Language, error) {
 	if app == nil || app.Language == nil {
-		return nil, errors.New("no language of expressions is linked: give cli.Main the part of package " + module + homes[Expression] + ", or set Language of the Applicator to its Language")
+		return nil, errors.New("no expression language is linked: pass cli.Main the part of package " + module + homes[Expression] + ", or set Language of the Applicator to its Language")
 	}
 	return app.Language, nil
 }

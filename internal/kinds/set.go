@@ -83,7 +83,7 @@ func (s *Set) Missing(name string) error {
 		return nil
 	}
 	if apart[home] {
-		return fmt.Errorf("%q is not linked into this program: write one whose main function gives cli.Main the part of package %s, which is in a module of its own", name, module+home)
+		return fmt.Errorf("%q is not linked into this program: write a program that passes cli.Main the part of package %s, which is a separate module", name, module+home)
 	}
-	return fmt.Errorf("%q is not linked into this program: give cli.Main the part of package %s, or the parts of %s for all", name, module+home, module+"cli/all")
+	return fmt.Errorf("%q is not linked into this program: pass cli.Main the part of package %s, or the parts of %s for all", name, module+home, module+"cli/all")
 }

@@ -168,10 +168,10 @@ func (r *reader) capabilityCheck(name string, m *form.Map) call.Check {
 			Reasons []string
 		}
 		if err := json.Unmarshal(out, &verdict); err != nil || verdict.Score == nil {
-			return fmt.Errorf("%s gave %.60s: want a score", id, out)
+			return fmt.Errorf("%s returned %.60s: want a score", id, out)
 		}
 		if *verdict.Score < enough {
-			return fmt.Errorf("%s gives %.3g, want %.3g: %q", id, *verdict.Score, enough, verdict.Reasons)
+			return fmt.Errorf("%s scores %.3g, want at least %.3g: %q", id, *verdict.Score, enough, verdict.Reasons)
 		}
 		return nil
 	}
@@ -216,7 +216,7 @@ func (r *reader) checkRerankers() {
 	for _, named := range r.Rerankers {
 		switch m, ok := r.App.Registry.Lookup(named.ID); {
 		case ok && m.Kind == "search":
-			named.Fault(form.Invalid, "%s is of kind search, which finds passages and orders none: expected a model, or a server for reranking", named.ID)
+			named.Fault(form.Invalid, "%s is of kind search, which finds passages but cannot rank them: expected a model, or a reranking server", named.ID)
 		case ok && m.Intents != nil && !slices.Contains(m.Intents, kinds.Rerank):
 			named.Fault(form.Invalid, "%s does not answer %s: add it to its cap/intents", named.ID, kinds.Rerank)
 		}

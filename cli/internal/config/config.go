@@ -223,7 +223,7 @@ func (r *reader) read(m *form.Map) {
 		m, ok := r.App.Registry.Lookup(g.id)
 		r.App.CheckFacts[g.check] = call.CheckFacts{Needs: m.Needs, Costly: true, Asks: g.id}
 		if ok && m.Intents != nil && !slices.Contains(m.Intents, terms.Grade) {
-			g.named.Fault(form.Invalid, "%s does not answer %s, which a check asks for: add it to its cap/intents", g.id, terms.Grade)
+			g.named.Fault(form.Invalid, "%s does not handle %s, which a check needs: add the intent to its cap/intents", g.id, terms.Grade)
 		}
 	}
 	r.readCapabilities(m, "tools", &r.App.Tools, &r.Tools)

@@ -110,14 +110,14 @@ func TestFaults(t *testing.T) {
 		{"rules of nothing", `{:intents {:say {}} :policy {:intents {:sya {:fallback []}}}}`, `1:45: policy.intents.sya: unknown intent "sya"; known are say; did you mean "say"?`},
 		{"check twice", `{:checks {:a {:max-chars 1 :regex "x"}}}`, `1:14: checks.a: expected an expression in a string, or a map with one of `},
 		{"regex", `{:checks {:a {:regex "("}}}`, `1:22: checks.a.regex: error parsing regexp: `},
-		{"grader", `{:capabilities {:g {:cap/kind :solver :solver :sat :cap/intents #{:sat/solve}}} :checks {:a {:capability :g}}}`, `1:106: checks.a.capability: g does not answer eval/grade, which a check asks for: add it to its cap/intents`},
+		{"grader", `{:capabilities {:g {:cap/kind :solver :solver :sat :cap/intents #{:sat/solve}}} :checks {:a {:capability :g}}}`, `1:106: checks.a.capability: g does not handle eval/grade, which a check needs: add the intent to its cap/intents`},
 		{"reranker", `{:capabilities {:g {:cap/kind :solver :solver :sat :cap/intents #{:sat/solve}} :s {:cap/kind :search :rerank :g}}}`, `1:110: capabilities.s.rerank: g does not answer search/rerank: add it to its cap/intents`},
 		{"reranker of the section", `{:search {:rerank :juge} :capabilities {:judge {:cap/kind :solver :solver :sat}}}`, `1:19: search.rerank: unknown capability "juge"; known are judge; did you mean "judge"?`},
 		{"index with a password", `{:capabilities {:s {:cap/kind :search :index "postgres://u:hidden@h/n"}}}`, `1:46: capabilities.s.index: expected an address without a password: set STONE_INDEX to the address with it`},
 		{"size", `{:search {:size 10}}`, `1:17: search.size: expected an integer from 64 to 65536, found 10`},
 		{"overlap", `{:search {:size 1000 :overlap 600}}`, `1:31: search.overlap: expected an integer from 0 to 500, found 600`},
 		{"judge", `{:policy {:intents {:a {:judge {:cap/id :nobody}}}}}`, `1:41: policy.intents.a.judge.cap/id: unknown capability "nobody"; none is configured: add one`},
-		{"price", `{:models [{:model "m" :usd-per-mtok-in 1 :usd-per-mtok-out 1 :date "May"}]}`, `1:68: models[0].date: expected the day when this was looked up, as "2026-11-21"`},
+		{"price", `{:models [{:model "m" :usd-per-mtok-in 1 :usd-per-mtok-out 1 :date "May"}]}`, `1:68: models[0].date: expected the day when this was looked up, such as "2026-11-21"`},
 		{"half a price", `{:models [{:model "m" :date "2026-11-22" :usd-per-mtok-in 1}]}`, `1:11: models[0].usd-per-mtok-out: the field "usd-per-mtok-out" is missing`},
 		{"model twice", `{:models [{:model "m" :date "2026-11-22"} {:model "m" :date "2026-11-21"}]}`, `1:43: models[1]: duplicate row of "m"`},
 		{"ability", `{:models [{:model "m" :date "2026-11-22" :can #{:tool}}]}`, `1:47: models[0].can: unknown ability "tool"; known are audio, files, images, schema, thinking, tools, video; did you mean "tools"?`},
@@ -299,7 +299,7 @@ func TestCapabilityChecks(t *testing.T) {
 	if got := act(t, c, "a", `{"say":"good"}`); got != `{"value":"good"}` {
 		t.Error(got)
 	}
-	if got := act(t, c, "a", `{"say":"bad"}`); got != `eval/must-failed: graded: grader gives 0.2, want 0.7: ["it is bad"]` {
+	if got := act(t, c, "a", `{"say":"bad"}`); got != `eval/must-failed: graded: grader scores 0.2, want at least 0.7: ["it is bad"]` {
 		t.Error(got)
 	}
 }

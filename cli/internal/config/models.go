@@ -42,7 +42,7 @@ func (r *reader) readModels(m *form.Map) {
 			}
 			if m.At("date").Text(&row.Date) {
 				if _, err := time.Parse(time.DateOnly, row.Date); err != nil {
-					m.FaultAt("date", form.Invalid, "expected the day when this was looked up, as \"2026-11-21\"")
+					m.FaultAt("date", form.Invalid, "expected the day when this was looked up, such as \"2026-11-21\"")
 				}
 			}
 		})

@@ -29,7 +29,7 @@ var notLinked = []struct{ name, text, at, home string }{
 func TestNotLinkedOfOtherModule(t *testing.T) {
 	file := write(t, `{:capabilities {:a {:cap/kind :a2a :url "http://127.0.0.1:1"}}}`)
 	_, err := config.Load(file, &kinds.Set{})
-	const want = `the kind "a2a" is not linked into this program: write one whose main function gives cli.Main the part of package github.com/stonelayer/stone/x/a2a/client, which is in a module of its own`
+	const want = `the kind "a2a" is not linked into this program: write a program that passes cli.Main the part of package github.com/stonelayer/stone/x/a2a/client, which is a separate module`
 	if err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("got  %v\nwant …%s", err, want)
 	}
@@ -44,7 +44,7 @@ func TestNotLinked(t *testing.T) {
 			home := "github.com/stonelayer/stone/" + c.home
 			file := write(t, c.text)
 			_, err := config.Load(file, &kinds.Set{})
-			want := c.at + ` is not linked into this program: give cli.Main the part of package ` + home + `, or the parts of github.com/stonelayer/stone/cli/all for all`
+			want := c.at + ` is not linked into this program: pass cli.Main the part of package ` + home + `, or the parts of github.com/stonelayer/stone/cli/all for all`
 			if err == nil || !strings.HasSuffix(err.Error(), want) {
 				t.Errorf("got  %v\nwant …%s", err, want)
 			}

@@ -52,7 +52,7 @@ func Write(dir, kind string) (written []string, err error) {
 		}
 	}
 	if len(there) > 0 {
-		return nil, fmt.Errorf("%s exists already: nothing is overwritten, use an empty directory", strings.Join(there, ", "))
+		return nil, fmt.Errorf("already present: %s: nothing was written; use an empty directory", strings.Join(there, ", "))
 	}
 	for _, name := range written {
 		path := filepath.Join(dir, name)

@@ -113,17 +113,17 @@ func (b *builder) locate() error {
 	local := filepath.IsAbs(b.arg) || strings.HasPrefix(b.arg, ".")
 	switch ext := filepath.Ext(b.arg); {
 	case ext == ".edn" || ext == ".json":
-		return refuse("%s is a plan, which is not built: give a Go package with a Pipeline, as ./examples/audit", b.arg)
+		return refuse("%s is a plan, which needs no build: name a Go package with a Pipeline, such as ./examples/audit", b.arg)
 	case err == nil && info.IsDir():
 		b.dir, b.path = b.arg, "."
 	case err == nil:
-		return refuse("%s is a file: give the directory of a Go package, as %s", b.arg, dotted(filepath.Dir(b.arg)))
+		return refuse("%s is a file: name the directory of a Go package, such as %s", b.arg, dotted(filepath.Dir(b.arg)))
 	case local:
-		return refuse("no directory %s: give the directory of a Go package with a Pipeline", b.arg)
+		return refuse("directory %s does not exist: name the directory of a Go package with a Pipeline", b.arg)
 	case ext == ".go":
-		return refuse("no file %s: give the directory of a Go package with a Pipeline", b.arg)
+		return refuse("file %s does not exist: name the directory of a Go package with a Pipeline", b.arg)
 	case strings.HasPrefix(b.arg, "-") || strings.Contains(b.arg, "..."):
-		return refuse("%q names no single package: give one, as ./examples/audit", b.arg)
+		return refuse("%q does not name a single package: name one, such as ./examples/audit", b.arg)
 	default:
 		b.dir, b.path = ".", b.arg
 	}
@@ -216,5 +216,5 @@ func (b *builder) compile() (Program, error) {
 		}
 		// A newly linked program is first run from a temporary file, and then cached.
 	}
-	return "", refuse("%s: the go command does not keep the program in its build cache: see the folder that `go env GOCACHE` prints", b.arg)
+	return "", refuse("%s: the go command did not keep the program in its build cache: check the directory that `go env GOCACHE` prints", b.arg)
 }

@@ -60,7 +60,7 @@ func exitCode(state *os.ProcessState, err error) (int, error) {
 	var failed *exec.ExitError
 	switch code := state.ExitCode(); {
 	case code < 0:
-		return 0, fmt.Errorf("the pipeline's program was ended from outside: %v", state)
+		return 0, fmt.Errorf("the pipeline's program was killed: %v", state)
 	case err != nil && !errors.As(err, &failed):
 		return 0, fmt.Errorf("the pipeline's program: %w", err)
 	default:

@@ -38,7 +38,7 @@ func Sources(ctx context.Context, dir string, packages ...string) ([]string, err
 			err = errors.New(firstLine(string(exit.Stderr), err))
 		}
 		if err != nil {
-			return nil, fmt.Errorf("cannot list what is compiled in %s: %w", dir, err)
+			return nil, fmt.Errorf("cannot list the source files of %s: %w", dir, err)
 		}
 		return out, nil
 	}
@@ -85,7 +85,7 @@ func Sources(ctx context.Context, dir string, packages ...string) ([]string, err
 type Opaque struct{ Package string }
 
 func (o *Opaque) Error() string {
-	return fmt.Sprintf("the package %s has files of C or assembler, which may include and link any others, so that trust cannot cover them", o.Package)
+	return fmt.Sprintf("the package %s has C or assembly files, which may include and link any other file, so trust cannot cover it", o.Package)
 }
 
 func (s source) files() (all []string) {

@@ -87,7 +87,7 @@ func inspect(path string) (*InstalledError, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("%s is in the way: %w", path, err)
+		return nil, fmt.Errorf("%s cannot be read: %w", path, err)
 	}
 	head, err := regular.Read(filepath.Join(path, "SKILL.md"), regular.Config)
 	if (err != nil || !strings.Contains(string(head), "name: "+Name+"\n")) && len(entries) > 0 {

@@ -166,7 +166,7 @@ func (f *File) Create(t Token, now time.Time) (secret string, err error) {
 	t.Digest, t.Created = digest(secret), now.UTC().Truncate(time.Second)
 	return secret, f.change(func(tokens []Token) ([]Token, error) {
 		if slices.ContainsFunc(tokens, func(o Token) bool { return o.Name == t.Name }) {
-			return nil, fmt.Errorf("token %q exists already: revoke it, or choose another name", t.Name)
+			return nil, fmt.Errorf("token %q already exists: revoke it, or choose another name", t.Name)
 		}
 		return append(tokens, t), nil
 	})

@@ -106,12 +106,12 @@ func TestCreateRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, tok := range map[string]Token{
-		`token "a" exists`:       {Name: "a", Roles: []string{"read"}},
-		`the name "A b"`:         {Name: "A b", Roles: []string{"read"}},
-		`the tenant "x.y"`:       {Name: "b", Tenant: "x.y", Roles: []string{"read"}},
-		`unknown role "write"`:   {Name: "b", Roles: []string{"write"}},
-		`a token without a role`: {Name: "b"},
-		`did you mean "process"`: {Name: "b", Roles: []string{"act"}, Grant: []string{"proces"}},
+		`token "a" already exists`: {Name: "a", Roles: []string{"read"}},
+		`the name "A b"`:           {Name: "A b", Roles: []string{"read"}},
+		`the tenant "x.y"`:         {Name: "b", Tenant: "x.y", Roles: []string{"read"}},
+		`unknown role "write"`:     {Name: "b", Roles: []string{"write"}},
+		`a token without a role`:   {Name: "b"},
+		`did you mean "process"`:   {Name: "b", Roles: []string{"act"}, Grant: []string{"proces"}},
 	} {
 		if _, err := f.Create(tok, now); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %s", tok, err, want)

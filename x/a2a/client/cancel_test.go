@@ -118,7 +118,7 @@ func TestCancelCommand(t *testing.T) {
 		canceled  int
 	}{
 		"near": {r.url, "run near is canceled\n", 1},
-		"far":  {"http://127.0.0.1:1", "the tasks of its agents were not canceled: 1 of 1: the agent cannot be reached", 0},
+		"far":  {"http://127.0.0.1:1", "its tasks at other agents were not canceled: 1 of 1: the agent cannot be reached", 0},
 	} {
 		if code, out := line(r.url, "run", "--input", `"ask"`, "--id", id); code != 3 {
 			t.Fatalf("%d %s", code, out)
