@@ -17,12 +17,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/batches"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/remote"
 	"github.com/stonelayer/stone/internal/respond"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/llm/batch"
 )
 
 // aRun is the last paragraph in the help of every command that takes a RUN.
@@ -77,7 +77,7 @@ func (a *app) cancel(c *cobra.Command) {
 // cancelRun cancels a run. The run's records suffice unless it has batches at a provider or tasks at other agents: then its
 // pipeline is needed.
 func (a *app) cancelRun(c *cobra.Command, name string) error {
-	tasks, batches := []string(nil), false
+	tasks, made := []string(nil), false
 	records := func(s *store) error {
 		err := journal.Cancel(c.Context(), s.Store, name)
 		if is, ok := errors.AsType[*journal.StateError](err); err != nil && !(ok && len(tasks) > 0 && is.State == journal.Canceled) { // the run ended while its tasks were being canceled
@@ -92,21 +92,21 @@ func (a *app) cancelRun(c *cobra.Command, name string) error {
 			return err
 		}
 		name = info.ID // by then, "last" may name another run
-		if batches, err = batch.Made(c.Context(), s.Store, name); err == nil {
+		if made, err = batches.Made(c.Context(), s.Store, name); err == nil {
 			tasks, err = remote.Tasks(c.Context(), s.Store, name)
 		}
 		switch {
 		case err != nil:
 			return failed("%w", err)
-		case batches || len(tasks) > 0:
+		case made || len(tasks) > 0:
 			return nil
 		}
 		return records(s)
 	})
-	if err != nil || !batches && len(tasks) == 0 {
+	if err != nil || !made && len(tasks) == 0 {
 		return err
 	}
-	if err = a.goOn(c, name, "--cancel", "--quiet"); err == nil || batches {
+	if err = a.goOn(c, name, "--cancel", "--quiet"); err == nil || made {
 		return err
 	}
 	if !errors.As(err, new(*exitError)) { // an exitError has already been printed
@@ -208,7 +208,7 @@ func waiting(ctx context.Context, s *store, people bool) (all []journal.RunInfo,
 		if err != nil {
 			continue // the run is damaged; resuming it by name reports the damage
 		}
-		if people || !slices.ContainsFunc(asked, func(q journal.Question) bool { return q.Open() && q.Name != batch.Question }) {
+		if people || !slices.ContainsFunc(asked, func(q journal.Question) bool { return q.Open() && q.Name != batches.Question }) {
 			all = append(all, r)
 		}
 	}

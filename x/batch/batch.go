@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/batches"
 	"github.com/stonelayer/stone/internal/owed"
 	"github.com/stonelayer/stone/internal/retryafter"
 	"github.com/stonelayer/stone/internal/transport"
@@ -122,7 +123,7 @@ func Run(ctx context.Context, p stone.Ashlar, run stone.Config, cfg Config) (sto
 }
 
 // Question is the name of the question of a run that is waiting for batches.
-const Question = "batch"
+const Question = batches.Question
 
 // A WaitingError reports batches that have not ended yet. It is kind.Waiting.
 type WaitingError struct {
