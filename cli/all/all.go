@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/x/cel"
 	evals "github.com/stonelayer/stone/x/eval/commands"
 	"github.com/stonelayer/stone/x/gateway"
+	"github.com/stonelayer/stone/x/kpi"
 	"github.com/stonelayer/stone/x/lab"
 	"github.com/stonelayer/stone/x/marks"
 	"github.com/stonelayer/stone/x/mcp"
@@ -39,7 +40,7 @@ func Parts() []cli.Part {
 		acp.Part, harness.Part,
 		ui.Part, gateway.Part,
 		search.Part, commands.Part, indexes.Part,
-		evals.Part,
+		evals.Part, kpi.Part,
 		sat.Part, uci.Part, marks.Part, lab.Part, otlp.Part, batch.Part,
 	}
 }

@@ -25,12 +25,17 @@ type Commands map[string]func() Command
 func (Commands) Part() {}
 
 // A Command works on a PIPELINE: it builds another pipeline around it, performs that as a run, and prints the result. Every such
-// command has the flags for the configuration, the budget, trust and the journal, and --quiet and --json.
+// command has the flags for the configuration, the budget, trust and the journal, and --quiet and --json. Or it reads recorded
+// runs: then it has the flags that choose them, and --json.
 type Command struct {
-	OnlyPlans bool   // the PIPELINE must be a plan: programs with their own pipeline lack the command
-	JSON      string // describes the output of --json
-	Wire      bool   // has the flags that record requests, replay them, or send them in batches
-	Events    bool   // has the flags --dag and --trace
+	JSON string // describes the output of --json
+	// Runs says what a command that reads recorded runs does with them, for the help of its flags, such as "count". Except JSON
+	// and Run, the other fields are then unused.
+	Runs string
+
+	OnlyPlans bool // the PIPELINE must be a plan: programs with their own pipeline lack the command
+	Wire      bool // has the flags that record requests, replay them, or send them in batches
+	Events    bool // has the flags --dag and --trace
 	// Flags adds the flags that determine the pipeline. They are kept with the run, for resuming it.
 	Flags func(*pflag.FlagSet)
 	// Files adds the flags that name files to write. May be nil.
@@ -51,6 +56,18 @@ func (e *Exit) Error() string { return e.Err.Error() }
 
 // A Host is the program that runs a command.
 type Host struct {
+	// For all commands. Complain prints a line to standard error; Print prints a result: text, or v as JSON.
+	Complain func(format string, args ...any)
+	Print    func(v any, text string) error
+
+	// For a command that reads runs. Chosen calls do for each run that the flags choose; it returns their number, and whether a
+	// limit omitted any. Table formats rows, of which the first has the names of the columns, for the terminal.
+	JSON     bool
+	Database string // as people see it
+	Chosen   func(ctx context.Context, do func(journal.Journal, journal.RunInfo) error) (n int, more bool, err error)
+	Table    func(rows [][]string) string
+
+	// For a command that works on a pipeline.
 	Argument   string // PIPELINE as typed, "" for a program with its own
 	Pipeline   stone.Ashlar
 	Plan       *plan.Plan // of the PIPELINE, nil if it is none
@@ -66,10 +83,6 @@ type Host struct {
 	Progress   io.Writer // for a progress display
 	Live       bool      // Progress is a terminal
 
-	// Complain prints a line to standard error.
-	Complain func(format string, args ...any)
-	// Print prints a result: text, or v as JSON.
-	Print func(v any, text string) error
 	// Journal calls do with the journal of the command line. If there is none yet, the error matches fs.ErrNotExist.
 	Journal func(ctx context.Context, do func(Journal) error) error
 	// Perform runs a pipeline and prints how it ended.
