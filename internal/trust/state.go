@@ -22,7 +22,7 @@ import (
 const making = time.Minute
 
 // errUnknown is mark's error for a file that cannot be distinguished from its replacement and is therefore not trusted.
-var errUnknown = errors.New("the file system does not tell a file from one that replaces it: name the file, or add --trust")
+var errUnknown = errors.New("the file system cannot distinguish a file from its replacement: name the file, or add --trust")
 
 // mark describes a file without its contents: its identity, whether others may write it or its directory, and where a link leads.
 func mark(file string) (string, error) {
