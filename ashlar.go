@@ -43,7 +43,7 @@ func (s *spec) clone() *spec {
 	return c
 }
 
-// parts are the components of an ashlar.
+// parts are the parts of an ashlar that every form may have.
 type parts struct {
 	form     form
 	name     string
@@ -51,12 +51,12 @@ type parts struct {
 	glue     bool
 	children []Ashlar
 	out      dag.AnyType // a leaf's result type, or a map's item type
-	queries  []dag.Query // read by its own body or decision
-	settings             // from options
-	faults   []Finding   // construction mistakes, for Validate
+	queries  []dag.Query // what the ashlar's own body or decision reads
+	settings             // set by options
+	faults   []Finding   // mistakes in the construction, which Validate reports
 
-	body     func(context.Context, dag.DAG, time.Time) (*dag.Node, error) // of a leaf
-	walk     Walk                                                         // for a leaf with children, or a Scoped
+	body     func(context.Context, dag.DAG, time.Time) (*dag.Node, error) // the body of a leaf
+	walk     Walk                                                         // of a leaf with children, or of a Scoped
 	question *ask.Question                                                // for an Ask: the question, as far as it is known before a run
 	render   func(dag.DAG) ([]byte, error)                                // for an Ask or a call: builds the text before the leaf starts
 	*composite
@@ -80,7 +80,7 @@ type composite struct {
 	scope    func(context.Context, dag.DAG) (dag.DAG, error)
 }
 
-var noComposite = new(composite) // never written
+var noComposite = new(composite) // never modified
 
 // form is the form of an ashlar, for the interpreter and the validator.
 type form uint8
@@ -446,7 +446,7 @@ func (a Ashlar) Description() string { return a.spec().about }
 // names with the ashlars that a package defines to find the unused ones.
 func (a Ashlar) Names() []string {
 	var names []string
-	if a.Name() != "" && a.Form() != "reduce" && !a.IsZero() && !a.IsGlue() { // a reduce has its body's name
+	if a.Name() != "" && a.Form() != "reduce" && !a.IsZero() && !a.IsGlue() { // a reduce has the same name as its body
 		names = append(names, a.Name())
 	}
 	for _, c := range a.Children() {

@@ -120,7 +120,7 @@ func Choices(choices ...string) AskOption {
 	return askOption(func(s *spec) { s.question.Choices, s.mayDecline = shown, len(shown) < len(choices) })
 }
 
-// Deadline gives an Ask the answer that applies if nobody has answered after the given time. An empty answer cancels the
+// Deadline sets the answer that an Ask receives if nobody has answered after the given time. An empty answer cancels the
 // question. Deadlines apply to runs waiting in a journal: a server applies them when it looks for runs to resume, and the command
 // does so in "stone resume all".
 func Deadline(after time.Duration, answer string) AskOption {

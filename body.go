@@ -275,17 +275,16 @@ func (f *frame) await(ctx context.Context, body *frame, d dag.DAG) (dag.DAG, err
 		return d, err
 	}
 	if x := f.extra.Load(); x != nil {
-		if g := x.ground.Load(); g != nil && g.awaited { // awaited by this call or an earlier one
+		if g := x.ground.Load(); g != nil && g.awaited { // Await has returned, in this call or an earlier one
 			return g.bare, nil
 		}
 	}
 	return out, nil
 }
 
-// lift rebases d, which extends the DAG with which a step of the flow around f started,
-// onto the committed DAG before that step, once all earlier steps are committed. It
-// does the same for every flow further out. Before changing anything it calls agree with
-// the DAG that it will return; if agree fails, nothing is changed.
+// lift rebases d, which extends the DAG with which a step of the flow around f started, onto the committed DAG before that step,
+// once all earlier steps are committed. It does the same for every flow further out. Before changing anything, it calls agree
+// with the DAG that it will return; if agree fails, nothing is changed.
 func (f *frame) lift(ctx context.Context, d dag.DAG, agree func(dag.DAG) error) (dag.DAG, error) {
 	w, i := f.inFlow()
 	if w == nil {
@@ -327,7 +326,7 @@ func (f *frame) lift(ctx context.Context, d dag.DAG, agree func(dag.DAG) error) 
 		return nil
 	}
 	_, err := w.f.lift(ctx, front, move)
-	if err == nil && !asked { // enclosing flows are unchanged
+	if err == nil && !asked { // no enclosing flow was rebased
 		err = move(front)
 	}
 	return out, err

@@ -145,7 +145,7 @@ func Map[L ~[]I, I any](name string, list dag.Reader[L], item dag.Type[I], body 
 //
 //	stone.Parallel("vote", a, b, c, stone.Quorum(2))
 //
-// Its lanes fail, survive and are dropped like the lanes of a Map.
+// As with a Map, a failed lane is dropped, and options determine how many lanes must survive.
 func Parallel(name string, of ...FanPart) Ashlar {
 	s := &spec{parts: parts{form: parallelForm, name: name, composite: new(composite)}}
 	for _, part := range of {

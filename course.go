@@ -11,18 +11,18 @@ import (
 // A course lists the steps that each step of a flow waits for, as far as they are known
 // before the flow runs.
 type course struct {
-	stages  []stage // the steps, then the gates
+	stages  []stage // the steps, followed by the gates
 	steps   int
-	inOrder bool // every step waits for the previous one: a sequence
+	inOrder bool // whether every step waits for the previous one, as in a sequence
 }
 
 // A stage is a step or a gate. A gate stands for several steps that other steps wait for together. Without gates, every reader of
 // a type would need an edge to each writer of the type; with gates, each read or write needs about one edge.
 type stage struct {
-	deps  []int32 // the stages that it waits for
-	gates []int32 // that wait for it
+	deps  []int32 // the stages for which the stage waits
+	gates []int32 // the gates that wait for the stage
 	all   bool    // whether it waits for every earlier step; deps is then unused
-	sees  stepSet // the steps that the stage sees: deps and every step that those see
+	sees  stepSet // the steps that the stage sees: deps and every step that these see
 	from  int32   // the step whose result, or the gate whose view, this stage's view extends; -1 if there is none
 	cut   int     // the first step missing from the result or view of from
 }
@@ -63,7 +63,7 @@ func (t *traits) of(s *spec, heals bool) {
 		t.all, t.any = true, true
 	case mapForm, parallelForm:
 		t.all = true
-		t.writes = withName(withName(t.writes, dag.Failure), laneType) // failures of lost lanes, and lane markers
+		t.writes = withName(withName(t.writes, dag.Failure), laneType) // includes failures of lost lanes, and lane markers
 	}
 	for i, c := range s.children {
 		t.of(c.spec(), heals || s.form == rescueForm && i == 1)

@@ -113,7 +113,7 @@
 //
 // # Failures
 //
-// A body fails by returning an error or by panicking. Within a run the failure travels with the DAG: a Seq and a Loop stop, a
+// A body fails by returning an error or by panicking. Within a run, the failure travels with the DAG: a Seq and a Loop stop, a
 // fan-out drops the lane, a Rescue records the failure and handles it. Run returns a [*Failure] with kind, reason and place. It
 // unwraps to the error of the body, and errors.Is finds its kind:
 //

@@ -121,7 +121,7 @@ func (f *frame) started() func(dag.DAG) {
 // factsOf returns the booleans and numbers of a short result, such as "passed=false". They indicate the outcome without revealing
 // any text of the result.
 func factsOf(n *dag.Node) string {
-	const most, long, maxName = 3, 4 << 10, 80 // number of facts, bytes of the result, bytes of a name
+	const most, long, maxName = 3, 4 << 10, 80 // the maximum number of facts, size of the result and length of a name, in bytes
 	if len(n.Content()) > long {
 		return ""
 	}
@@ -187,9 +187,9 @@ func (f *frame) runStarted(p Ashlar) func(dag.DAG) {
 
 // said counts the answers streamed at a frame and below it.
 type said struct {
-	voices []voice // streamed at the frame itself
-	live   int     // answers, here and below, that are not retracted
-	void   bool    // all are retracted; later deltas are dropped
+	voices []voice // the answers streamed at the frame itself
+	live   int     // the number of answers, here and below, that are not retracted
+	void   bool    // whether all answers are retracted; later deltas are then dropped
 }
 
 type voice struct {

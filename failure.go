@@ -15,12 +15,12 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// A Failure explains why a step or a run ended without a result. In the
-// DAG it is a node of type dag.Failure with the same kind and reason.
+// A Failure explains why a step or a run ended without a result. In the DAG, it is a node of type dag.Failure with the same kind
+// and reason.
 type Failure struct {
 	Kind   kind.Kind // for programs to branch on
 	Reason string    // one line, for a person
-	Path   string    // where in the tree it happened, for example "review/loop[2]/draft"
+	Path   string    // the address of the step that failed, for example "review/loop[2]/draft"
 	Cause  error     // the error of the body, or nil
 }
 
@@ -70,7 +70,7 @@ func stopped(ctx context.Context) error {
 }
 
 // ofRun reports whether an error concerns the run rather than the step that returned it: a question is waiting for an answer, or
-// the run's budget is exhausted. Such an error ends a fan-out, which drops no lane for it. An error declares it with a method
+// the run's budget is exhausted. Such an error ends a fan-out without dropping a lane. An error declares this with a method
 // EndsRun.
 func ofRun(err error) bool {
 	return errors.Is(err, kind.Waiting) || fault.EndsRun(err)
@@ -172,7 +172,7 @@ func kindOf(err error) kind.Kind {
 	return kind.Error
 }
 
-// failureIn reads a failure node that a body made itself.
+// failureIn reads a failure node that the body itself has made.
 func failureIn(n *dag.Node, cause error) error {
 	content, err := dag.Failure.Of(n)
 	if err != nil {
@@ -225,9 +225,9 @@ func (r *run) cleaned(f *Failure) (*Failure, map[string]string) {
 // A Finding is one error or warning about a pipeline.
 type Finding struct {
 	Type    string `json:"type"`              // a code such as "missing-producer"; docs/reference/findings.md lists them
-	Warning bool   `json:"warning,omitempty"` // the pipeline may still run
+	Warning bool   `json:"warning,omitempty"` // whether this is a warning: the pipeline may still run
 	Ashlar  string `json:"ashlar"`            // the name of the ashlar at fault
-	Path    string `json:"path"`              // its address in the tree
+	Path    string `json:"path"`              // the address of that ashlar in the tree
 	Queried string `json:"queried,omitempty"` // the type, or the field of a lens, at fault
 	Message string `json:"message"`           // what is wrong and what to do
 	// Suggestion is the most similar valid name, such as the name of a type, or "".

@@ -65,7 +65,7 @@ type flowStep struct {
 	start   dag.DAG // the DAG at the start of the step
 	out     dag.DAG
 	ended   bool
-	awaited bool                    // start is the committed DAG before the step; see Await
+	awaited bool                    // whether start is the committed DAG before the step; see Await
 	front   latch                   // closed when every earlier step is committed
 	cancel  context.CancelCauseFunc // nil if no earlier step can fail any more
 	turn    chan struct{}           // held by the call of Await that rebases the step
@@ -74,7 +74,7 @@ type flowStep struct {
 // A latch is closed once its event has happened, or can no longer happen.
 type latch struct {
 	state latchState
-	ch    chan struct{} // made by the first waiting call
+	ch    chan struct{} // made by the first call that waits
 }
 
 type latchState uint8

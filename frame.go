@@ -22,9 +22,9 @@ type frame struct {
 	run             *run
 	up              *frame
 	spec            *spec
-	index           int32 // of a child, round, lane, branch or visit, depending on seg
+	index           int32 // the index of a child, round, lane, branch or visit, depending on seg
 	seg             segment
-	ended           atomic.Bool // the body has returned
+	ended           atomic.Bool // whether the body has returned
 	extra           atomic.Pointer[extra]
 }
 
@@ -35,18 +35,18 @@ type extra struct {
 	span     atomic.Uint64
 	said     *said // guarded by the run's words
 	steps    stepNames
-	digest   *dag.ID                 // with a recorder: digest of the enclosing step
+	digest   *dag.ID                 // with a recorder: the digest of the enclosing step
 	tries    *tries                  // for an attempt: the results of earlier attempts
 	twin     *dag.ID                 // see inAttempts; nil outside attempts
 	reached  atomic.Pointer[dag.DAG] // the result of the last child of a scoped body
-	grant    []string                // of an ashlar run with RunDynamic; nil for the enclosing grant
-	flow     *flowing                // for a flow
-	items    *laneItems              // for a map, with a recorder
-	ground   atomic.Pointer[ground]  // for a leaf that has called Await or Keep
+	grant    []string                // for an ashlar run with RunDynamic: its grant; nil means the enclosing grant
+	flow     *flowing                // for a flow: its state
+	items    *laneItems              // for a map with a recorder: the items of its lanes
+	ground   atomic.Pointer[ground]  // for a leaf that has called Await or Keep: its ground
 	unshared atomic.Bool             // see Record.Unshared
-	replayed bool                    // its result came from the recorder
+	replayed bool                    // whether the result came from the recorder
 	leave    sync.Mutex              // guards left
-	left     bool                    // an abandoned attempt still runs; its result will be dropped
+	left     bool                    // whether the attempt was abandoned; its result will be dropped
 }
 
 func (f *frame) more() *extra {
@@ -282,7 +282,7 @@ type stepNames struct {
 	mu     sync.Mutex
 	inputs map[stepInput]int // with a recorder: how often each input was used
 	few    []stepName
-	more   map[string]*stepName // further names; most bodies use few
+	more   map[string]*stepName // further names; most bodies use only a few
 }
 
 type stepName struct {
@@ -340,8 +340,8 @@ func (n *stepNames) leave(name string) {
 }
 
 const (
-	defaultLanes = 256  // per fan-out
-	maxLanes     = 4096 // per run
+	defaultLanes = 256  // the default number of lanes that run at once in a fan-out
+	maxLanes     = 4096 // the maximum number of lanes that run at once in a run
 )
 
 // leaf runs a leaf, or takes its result from the recorder.
@@ -435,7 +435,7 @@ func (f *frame) decide(d dag.DAG) (choice any, err error) {
 func (f *frame) lanes(n int, lane func(int)) {
 	c := &crew{f: f, lane: lane, n: int64(n), limit: int64(cmp.Or(f.spec.lanes, defaultLanes))}
 	c.size.Store(1)
-	defer c.wait.Wait() // even if a lane ends this goroutine
+	defer c.wait.Wait() // waits even if a lane ends this goroutine
 	c.work()
 }
 

@@ -222,7 +222,7 @@ func (r *run) fan(f *frame, base dag.DAG, starts []dag.DAG, body func(*frame, in
 	}
 	survived, want := len(starts)-lost, f.spec.survivors(len(starts))
 	if why := t.ended(survived < want); why != nil {
-		out, _ := f.inFlight(joined, why) // the step has reported the failure
+		out, _ := f.inFlight(joined, why) // the step has already reported the failure
 		return out
 	}
 	if survived < want {
@@ -236,7 +236,7 @@ type fanned struct {
 	lanes []dag.DAG // empty where a lane did not finish
 	lost  []bool    // whether each lane failed
 
-	exhausted, waiting atomic.Pointer[error] // why the run ends, if a lane ended it
+	exhausted, waiting atomic.Pointer[error] // why the run ends, if a lane has ended it
 }
 
 // concernsRun reports whether err ends the run, and if so stores it.

@@ -80,9 +80,8 @@ func (s *spec) fault(typ string, format string, args ...any) {
 	s.faults = append(s.faults, Finding{Type: typ, Ashlar: s.name, Message: fmt.Sprintf(format, args...)})
 }
 
-// Queries declares the reads of a body: a type for its nearest node, and dag.All,
-// dag.Since, dag.Latest, dag.Maybe and dag.Everything for the rest. An undeclared read
-// fails the leaf with kind "undeclared-query".
+// Queries declares the reads of a body: a type for its nearest node, and dag.All, dag.Since, dag.Latest, dag.Maybe and
+// dag.Everything for other reads. An undeclared read fails the leaf with kind "undeclared-query".
 func Queries(qs ...dag.Querier) LeafOption {
 	return leafOption(func(s *spec) {
 		s.queries = append(s.queries, dag.Types(qs...)...)
@@ -166,7 +165,7 @@ func (Retry) leaf() {}
 
 // Timeout limits the duration of one attempt at a leaf; d must be positive. After d its context is cancelled, and a body that
 // returns an error fails with kind "timeout". A result that the body returns within one more second is kept, since it may have
-// been paid for. After that second the leaf fails and the run continues without the body: its goroutine keeps running, and its
+// been paid for. After that second, the leaf fails and the run continues without the body: its goroutine keeps running, and its
 // result is dropped.
 func Timeout(d time.Duration) LeafOption {
 	return leafOption(func(s *spec) {
@@ -195,8 +194,8 @@ func Lanes(n int) FanOption {
 	})
 }
 
-// AllowEmpty lets a Map succeed without items: it adds no lane, and dag.All finds none.
-// Without it such a Map fails with kind "map-empty".
+// AllowEmpty lets a Map succeed without items: it adds no lane, and dag.All finds none. Without this option, such a Map fails
+// with kind "map-empty".
 func AllowEmpty() FanOption {
 	return fanOption(func(s *spec) {
 		s.allowEmpty = true

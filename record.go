@@ -98,7 +98,7 @@ func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (st
 		return step.Record{}, f.mismatch(key, "it was recorded for another input than the %s now has: make the program deterministic again, resume with --force to keep the record, or with --again to repeat the work", key.Kind)
 	case unfinished != nil:
 		return step.Record{}, unfinished
-	case err != nil && f.over() != nil: // the recorder was told to stop too
+	case err != nil && f.over() != nil: // the recorder was stopped too
 		return step.Record{}, f.over()
 	case err != nil:
 		return step.Record{}, f.run.halt(recorderFailure(key.Path, err))
@@ -112,7 +112,7 @@ func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (st
 func (f *frame) ask(at *frame, key step.Key, do func(context.Context) (step.Record, error)) (rec step.Record, err error) {
 	defer at.caught(&err)
 	recorder := f.run.recorder
-	if recorder == nil { // only for earlier attempts
+	if recorder == nil { // there are only the results of earlier attempts
 		recorder = forgetful{}
 	}
 	if tries := f.tries(); tries != nil {
@@ -126,10 +126,10 @@ func (f *frame) recorded() bool {
 	return f.run.recorder != nil || f.tries() != nil
 }
 
-// ordered reports whether the work at f has a defined order among the Steps around it. It has if its goroutine's stack contains
-// the bodies of all enclosing Steps and of the leaf around them. The stack of a goroutine that a body has started does not
-// contain that body. Lanes and bodies with a timeout run on their own goroutines and count as ordered. Reading a stack is slow,
-// so ordered is called only if a record differs.
+// ordered reports whether the work at f has a defined order among the Steps around it. That is so if the goroutine's stack
+// contains the bodies of all enclosing Steps and of the leaf around them. The stack of a goroutine that a body has started does
+// not contain that body. Lanes and bodies with a timeout run on their own goroutines and count as ordered. Reading a stack is
+// slow, so ordered is called only if a record differs.
 func (f *frame) ordered() bool {
 	steps := 0
 	for up := f.up; up != nil; up = up.up {

@@ -23,7 +23,7 @@ import (
 const (
 	maxBackoff    = 30 * time.Second
 	maxRetryAfter = time.Hour   // errors that ask for a longer wait are not retried
-	grace         = time.Second // time for a body to return after its Timeout
+	grace         = time.Second // how long a body may take to return after its Timeout
 )
 
 // attempts runs the body of a leaf and retries it according to its policy. Every attempt has its own address and reuses the steps
@@ -55,7 +55,7 @@ func (f *frame) retried(d dag.DAG, policy *Retry) (*dag.Node, error) {
 			f.tell(f.spec.name, failure.Path, event.AttemptFailed{Attempt: attempt, Kind: string(failure.Kind), Reason: failure.Reason})
 		}
 		f.keepNothing()
-		_ = retryafter.Sleep(f.Context, policy.pause(i, err)) // over returns the reason
+		_ = retryafter.Sleep(f.Context, policy.pause(i, err)) // if it is interrupted, over returns the reason
 		if err := f.over(); err != nil {
 			return nil, err
 		}
@@ -78,8 +78,8 @@ func (p *Retry) covers(err error) bool {
 	return len(p.Kinds) == 0 || slices.Contains(p.Kinds, k)
 }
 
-// pause returns how long to wait after the i-th attempt, at least as long as the error requests. After a replayed failure it is
-// zero.
+// pause returns how long to wait after the i-th attempt, at least as long as the error requests. After a replayed failure, it
+// returns zero.
 func (p *Retry) pause(i int, err error) time.Duration {
 	if _, replayed := errors.AsType[*replayedError](err); replayed {
 		return 0
@@ -97,7 +97,7 @@ func (f *frame) attempt(d dag.DAG) (*dag.Node, error) {
 
 // timed and retried are separate functions to keep the stack of a waiting body small.
 func (f *frame) timed(d dag.DAG) (*dag.Node, error) {
-	// A body that ignores its context is abandoned, so it gets its own frame and goroutine.
+	// A body that ignores its context is abandoned, so it needs a frame and a goroutine of its own.
 	own := f.below(f.spec, innerSegment, 0)
 	ctx, cancel := context.WithTimeoutCause(f.Context, f.spec.timeout, Fail(kind.Timeout, "took longer than %v", f.spec.timeout))
 	defer cancel()
@@ -129,7 +129,7 @@ func (f *frame) timed(d dag.DAG) (*dag.Node, error) {
 // leaves within it.
 type tries struct {
 	mu   sync.Mutex
-	done map[dag.ID]step.Record // by frame.twin
+	done map[dag.ID]step.Record // the results of the steps, by frame.twin
 	paid map[string]bool        // the paths of the leaf's steps, without attempts
 }
 
@@ -164,7 +164,7 @@ func (r *retrying) Do(ctx context.Context, key step.Key, work func(context.Conte
 	}
 	rec, err := r.next.Do(ctx, key, work)
 	if _, own := address.Attempts(key.Path); rec.Path != "" && !rec.Differs {
-		if _, of := address.Attempts(rec.Path); !slices.Equal(of, own) { // each attempt has its own order
+		if _, of := address.Attempts(rec.Path); !slices.Equal(of, own) { // steps are ordered only within one attempt
 			rec.Path = key.Path
 		}
 	}
@@ -236,7 +236,7 @@ func (f *frame) everyAttempt(key step.Key, made func(place string) []string) []s
 	place, numbers := address.Attempts(key.Path)
 	parts := strings.Split(place, "/")
 	clear(numbers[:inner])
-	first := address.InAttempts(place, numbers) // the first attempt at each leaf
+	first := address.InAttempts(place, numbers) // the place in the first attempt at each leaf
 	paths := []string{key.Path, first}
 	for n := inner; n > 0; n-- {
 		of := strings.Join(parts[:n], "/")

@@ -76,7 +76,7 @@ type Result struct {
 type run struct {
 	id         string
 	spanPrefix string
-	parent     string // the span outside the run
+	parent     string // the id of the span outside the run
 
 	conversation string
 
@@ -91,10 +91,10 @@ type run struct {
 	policy   policy
 	now      func() time.Time
 	spans    atomic.Uint64
-	workers  atomic.Int64 // goroutines of lanes
+	workers  atomic.Int64 // the number of goroutines that run lanes
 	halted   atomic.Pointer[error]
-	lossy    atomic.Bool // lanes may have been lost
-	retries  atomic.Bool // a leaf has a Retry
+	lossy    atomic.Bool // whether lanes may have been lost
+	retries  atomic.Bool // whether a leaf has a Retry
 	notices  notices
 	values   runvalue.Values
 }
@@ -137,7 +137,7 @@ func (f *frame) over() error {
 // past a deadline. A result that a body still returns is kept. Give a body that
 // ignores its context a Timeout.
 func Run(ctx context.Context, p Ashlar, cfg Config) (Result, error) {
-	cfg.Input = cfg.Input.Within(nil) // a body may run a pipeline on its own DAG
+	cfg.Input = cfg.Input.Within(nil) // lifts limits, because a body may run a pipeline on its own DAG
 	r, end, err := begin(ctx, p, &cfg)
 	result := Result{RunID: cfg.RunID, DAG: cfg.Input}
 	if err == nil {
@@ -223,7 +223,7 @@ func Produce[T any](ctx context.Context, p Ashlar, reader dag.Reader[T], cfg Con
 // produces returns an error with a finding for each type that reader needs and that neither p nor the input provides.
 func produces(p Ashlar, reader dag.Querier, input dag.DAG) error {
 	if input.Failed() {
-		return nil // which Run reports
+		return nil // Run will report this
 	}
 	there := map[string]bool{dag.Failure.Name(): true, laneType.Name(): true}
 	for _, t := range p.ProducesAll() {
@@ -344,7 +344,7 @@ func (r *run) settled() (wait func(now bool) error) {
 type telling struct {
 	mu     sync.Mutex // locked while an event is passed on
 	held   []event.Event
-	passed int  // number of events passed on or dropped
+	passed int  // the number of events passed on or dropped
 	waits  bool // whether a goroutine is waiting for the recorder
 	over   bool
 }

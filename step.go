@@ -41,9 +41,10 @@ func Step[A, T any](ctx context.Context, name string, in A, fn func(context.Cont
 	return unrecorded(ctx, at, name, in, fn)
 }
 
-// Value returns what fn returns and records it as a part of a body: a resumed run gets the recorded value and does not call fn.
-// Use it for values that differ from process to process, such as the time, a random number or a text built from these. Fn must
-// have no effects, cost nothing and be fast; use Step for everything else. Only the kind and reason of an error are replayed.
+// Value returns what fn returns and records it as a part of a body: a resumed run receives the recorded value and does not call
+// fn. Use it for values that differ from process to process, such as the time, a random number or a text built from these. Fn
+// must have no effects, cost nothing and be fast; use Step for everything else. Only the kind and reason of an error are
+// replayed.
 //
 // T must survive a round trip through JSON. In a run without a recorder, and outside a run, Value only calls fn. A name may be
 // used again as in Step.
@@ -162,7 +163,7 @@ func kept[T any](name string, v T) (T, error) {
 	if err != nil {
 		return out, badContent(err)
 	}
-	err = jsonv2.UnmarshalV1(raw, &out) // copies the parts of raw that it keeps
+	err = jsonv2.UnmarshalV1(raw, &out) // the decoder copies the parts of raw that it keeps
 	if cap(raw) <= maxText {
 		*text = raw
 		texts.Put(text)

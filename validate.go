@@ -29,7 +29,7 @@ type Given struct {
 	// a journal in which they can wait.
 	Unattended bool
 
-	policy policy  // of Config
+	policy policy  // the Policy of the Config
 	dag    dag.DAG // the input nodes, in place of Input
 }
 
@@ -82,24 +82,24 @@ type validator struct {
 	facts
 	here    *place
 	last    latest
-	pending []*place // fan-outs not reduced yet
-	bare    bool     // no fan-out is pending on some path to this place
-	closes  *closing // closed by the enclosing Reduce; nil outside
-	rounds  int32    // number of enclosing loops
+	pending []*place // the fan-outs that are not reduced yet
+	bare    bool     // whether some path to this place has no pending fan-out
+	closes  *closing // what the enclosing Reduce closes; nil outside a Reduce
+	rounds  int32    // the number of enclosing loops
 	makes   map[madeKey]made
-	silent  []*place // fan-outs that may lose lanes without declaring it
+	silent  []*place // the fan-outs that may lose lanes without declaring it
 
 	findings []located
-	unmet    []demand // queries for types not produced yet
-	readings []demand // queries for types not written yet at that point
+	unmet    []demand // the queries for types that are not produced yet
+	readings []demand // the queries for types that were not written yet at that point
 	asked    map[string]*spec
 	grant    []string
 
-	unattended bool // no one answers questions
+	unattended bool // whether no one answers questions
 
-	everything   bool    // a query reads everything
-	failuresRead bool    // a query reads all failures
-	helpers      int     // enclosing leaves; nodes of their children are dropped
+	everything   bool    // whether a query reads everything
+	failuresRead bool    // whether a query reads all failures
+	helpers      int     // the number of enclosing leaves, whose children's nodes are dropped
 	suggestions  int     // the number of suggestions so far
 	places       []place // the rest of the current block; places are allocated in blocks, which is cheaper
 }
@@ -108,9 +108,9 @@ type validator struct {
 type place struct {
 	up      *place
 	spec    *spec
-	index   int   // index among the children of up
+	index   int   // the index among the children of up
 	order   int   // its position in the tree
-	rounds  int32 // for a fan-out: number of enclosing loops
+	rounds  int32 // for a fan-out: the number of enclosing loops
 	exposed bool  // for a fan-out: whether it is already known to lack a reducer
 }
 
@@ -130,7 +130,7 @@ type demand struct {
 	suggestion string
 }
 
-// path is the address of the place, without rounds and lanes.
+// path returns the address of the place, without rounds and lanes.
 func (p *place) path() string {
 	if p.up == nil {
 		return address.Escape(p.spec.name)
@@ -252,7 +252,7 @@ func (v *validator) own(s *spec) {
 	for _, f := range s.faults {
 		v.find(v.here, f, "%s", f.Message)
 	}
-	if s.name == "" && s.form != reduceForm { // a reduce has its body's name
+	if s.name == "" && s.form != reduceForm { // a reduce has the same name as its body
 		v.find(v.here, Finding{Type: "no-name"}, "a %s has no name: add one, since paths, events and findings need it", formNames[s.form])
 	}
 	if why := badName(s.name); why != "" && s.form != reduceForm {
@@ -362,7 +362,7 @@ func (v *validator) gluedNames(s *spec) {
 	if s.glue || !slices.ContainsFunc(s.children, Ashlar.IsGlue) {
 		return
 	}
-	seen := map[string]bool{} // true if the name was in glue
+	seen := map[string]bool{} // whether the name occurred in glue
 	var walk func(s *spec, within bool)
 	walk = func(s *spec, within bool) {
 		for _, c := range s.children {
@@ -383,7 +383,7 @@ func (v *validator) gluedNames(s *spec) {
 		walk(s, false)
 		return
 	}
-	for _, c := range s.children { // addresses mark branches and lanes
+	for _, c := range s.children { // in other forms, addresses distinguish the children
 		clear(seen)
 		walk(&spec{parts: parts{children: []Ashlar{c}}}, false)
 	}
@@ -457,7 +457,7 @@ func (v *validator) declare(id int, t dag.AnyType) {
 	}
 }
 
-// unreduced reports the fan-outs without a reducer that reader reads.
+// unreduced reports the fan-outs that reader reads although they have no reducer.
 func (v *validator) unreduced(reader string) {
 	for _, at := range v.pending {
 		if !at.exposed {

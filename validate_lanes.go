@@ -20,7 +20,7 @@ import (
 type closing struct {
 	fans   []*place      // the fan-outs that the Reduce joins, one per path
 	always bool          // whether every path has such a fan-out
-	read   []dag.AnyType // lane types that its body has read with All so far
+	read   []dag.AnyType // the lane types that its body has read with All so far
 }
 
 // lanesOf returns the lanes of a fan-out, and the type of its items or markers.
@@ -31,7 +31,7 @@ func (p *place) lanesOf() (lanes []Ashlar, start dag.AnyType) {
 	case parallelForm:
 		return p.spec.children, laneType
 	}
-	for _, b := range p.spec.blocks() { // only the last lanes of a Scoped are open
+	for _, b := range p.spec.blocks() { // of a Scoped, only the last lanes are not joined yet
 		if b.how == apart {
 			lanes = b.children
 		}

@@ -171,7 +171,7 @@ type latest struct {
 type ways struct {
 	of     []latest
 	read   bool   // whether a query reads the latest node
-	loop   bool   // the last alternative, the previous round, is not known yet
+	loop   bool   // whether the last alternative, which is the previous round, is still unknown
 	lenses []look // lenses into the latest node, checked once the last alternative is known
 }
 
@@ -192,7 +192,7 @@ func oneOf(of []latest) latest {
 	return out
 }
 
-// markRead notes that a query reads l.
+// markRead records that a query reads the latest node l.
 func (v *validator) markRead(l latest) {
 	if l.typ != nil {
 		v.entries[v.id(l.typ.Name())].queried = true
@@ -282,7 +282,7 @@ type facts struct {
 	gains   []gain // changes of ended frames that are not joined yet
 	frame   int32  // the current frame
 	frames  int32  // the number of frames so far
-	touched []int  // scratch of add
+	touched []int  // a buffer that add reuses
 	recent  int    // the id of the last lookup
 	order   int    // the order of the last place
 }

@@ -125,9 +125,8 @@ func (s *spec) blocks() []block {
 	return blocks
 }
 
-// Walk ranges over the walk of a Scoped, or of a leaf with Children. Each part has a
-// name, "in-order", "one-of", "perhaps", "repeat", "lanes", "reads" or "writes", and
-// its children. For all other ashlars Walk is empty.
+// Walk ranges over the walk of a Scoped, or of a leaf with Children. Each part has a name, "in-order", "one-of", "perhaps",
+// "repeat", "lanes", "reads" or "writes", and its children. For all other ashlars, the sequence is empty.
 func (a Ashlar) Walk() iter.Seq2[string, []Ashlar] {
 	return func(yield func(string, []Ashlar) bool) {
 		s := a.spec()
@@ -177,7 +176,7 @@ func (v *validator) named(out dag.AnyType) bool {
 // dropped.
 func (v *validator) inside(s *spec) {
 	last, gains, rounds, m := v.last, len(v.gains), v.rounds, v.begin()
-	v.rounds = 0 // each round drops the nodes of a leaf's children
+	v.rounds = 0 // the nodes of a leaf's children are dropped in each round
 	v.helpers++
 	if !s.walk.hasWrites() {
 		v.writes(s.out)

@@ -329,7 +329,7 @@ func MediaOf(t dag.Type[[]*llm.Media]) dag.Reader[[]*llm.Media] {
 	})
 }
 
-// Conversation reads the conversation from a node that an agent produced. For any other node it returns an error.
+// Conversation reads the conversation from a node that an agent produced. For any other node, it returns an error.
 func Conversation(n *dag.Node) ([]llm.Message, error) {
 	var content struct {
 		Conversation []llm.Message `json:"conversation"`

@@ -120,7 +120,7 @@ func CallIn(ctx context.Context) (ask.Call, bool) {
 	return c, true
 }
 
-// run is the Run of the tool. Outside of an agent it starts on an empty DAG.
+// run is the Run of the tool. Outside an agent, the pipeline starts on an empty DAG.
 func (p *pipeline) run(ctx context.Context, input json.RawMessage) (Result, error) {
 	var start dag.DAG
 	j, within := ctx.Value(jobKey{}).(*job)

@@ -66,7 +66,7 @@ func (cfg CompactConfig) wrap(ctx context.Context, c Context, next Handler) (Con
 		return c, err
 	}
 	after, err := next(ctx, shorter)
-	if spent, _ := budget.CostOf(err); !errors.Is(err, reasons.Overflow) || spent.OutputTokens > 0 { // a refusal costs nothing
+	if spent, _ := budget.CostOf(err); !errors.Is(err, reasons.Overflow) || spent.OutputTokens > 0 { // only a rejection costs nothing
 		return after, err
 	}
 	// Servers do not say by how much a request was too long. Half is safe unless the estimate is far off.

@@ -83,7 +83,7 @@
 // An Adversary judges drafts before they are accepted: the reason for the rejection is added to the conversation, followed by the
 // Healer's text, and the model tries again.
 //
-// Servers that run open models often enforce a response format by a grammar in which no tool can be called. Make two agents for
+// Servers that run open models often enforce a response format with a grammar in which no tool can be called. Make two agents for
 // such servers: an explorer that has the tools and produces Text, followed by a structurer that has no tools and produces the
 // type; see the example ExplorerAndStructurer. If the server can do both, one agent is cheaper and has only one prompt to tune.
 //

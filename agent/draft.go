@@ -81,7 +81,7 @@ func (d *draft) read(ctx context.Context, r *llm.Reply) (any, *misfit) {
 	}
 	if wrong == nil {
 		if plain, err := canon.AppendJSON(nil, data); err == nil {
-			data = plain // 3.0 is the integer 3, as in the arguments of tools
+			data = plain // 3.0 becomes the integer 3, as in the arguments of tools
 		}
 		v, err := d.parse(data)
 		if err == nil {

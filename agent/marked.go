@@ -76,7 +76,7 @@ func (r *run) returned(ctx context.Context, tools []Tool, messages []llm.Message
 	}
 }
 
-// admit returns the context of the call, or the reason it does not run. It may first ask a person to allow the call.
+// admit returns the context for the call, or the reason why the call does not run. It may first ask a person to allow the call.
 func (j *job) admit(ctx context.Context) (within context.Context, refusal string, err error) {
 	var p stone.Ashlar
 	in := ""

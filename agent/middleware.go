@@ -137,9 +137,9 @@ type Tool struct {
 	Preview func(ctx context.Context, input json.RawMessage) (string, error)
 	// Parallel means that Run may run at the same time as other calls of the turn whose tools are Parallel.
 	Parallel bool
-	// Client means that the run's client executes the call: Run asks it a question. While one call of a turn is waiting for its
-	// answer, the questions for later calls of such tools are asked too, even if calls in between have not run. A client thus
-	// receives all of its calls at once.
+	// Client means that the run's client executes the call, and that Run puts the call to the client as a question. While one
+	// call of a turn is waiting for its answer, the questions for later calls of such tools are asked too, even if calls in
+	// between have not run. A client thus receives all of its calls at once.
 	Client bool
 	// Timeout limits a call: its context is then cancelled and the model is told. Zero means unlimited. The agent still waits for
 	// a Run that ignores its context.

@@ -57,7 +57,7 @@ func (a *agent) fingerprint() []byte {
 	return data
 }
 
-// instructions returns the constant prompts and the adjustable ones.
+// instructions returns the constant and the adjustable prompts.
 func (a *agent) instructions() string {
 	var said []string
 	for _, p := range []dag.Reader[string]{a.cfg.System, a.cfg.User} {

@@ -35,7 +35,7 @@ func (r *run) reads() Tool {
 			return Result{Text: out}, err
 		},
 		Parallel:  true,
-		Effects:   []string{}, // the results read have already marked the conversation
+		Effects:   []string{}, // the conversation already has the marks of the results
 		MaxResult: -1,         // the tool has its own limits
 	}
 }

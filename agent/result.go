@@ -104,7 +104,7 @@ func handles(messages []llm.Message) (all []handle) {
 			continue
 		}
 		var found []handle
-		if json.Unmarshal(raw, &found) != nil { // a foreign conversation
+		if json.Unmarshal(raw, &found) != nil { // the conversation was not written by this package
 			continue
 		}
 		for _, h := range found {

@@ -15,7 +15,7 @@ import (
 type payment struct {
 	*budget.Draw
 	meter *llm.Meter
-	watch func() *llm.Watcher // if nil, nothing is watched
+	watch func() *llm.Watcher // makes the watchers; if nil, nothing is watched
 	spent budget.Usage        // the usage of this request
 	own   bool                // whether the model draws on the account itself
 	again int                 // how often the model was called again because it repeated itself

@@ -19,8 +19,8 @@ var textCalls = []*regexp.Regexp{
 	regexp.MustCompile(`(?s)<\|(?:python_tag|tool_call_begin)\|>\s*(?:functions\.)?(?:([\w-]+)(?::\d+)?\b|\{[^{]*?"name"\s*:\s*"([^"]+)").*$`),
 }
 
-// textCall returns the name of an offered tool if a call of that tool is the whole text or its end, otherwise "". If more text
-// follows a call, the model is only talking about calls.
+// textCall returns the name of an offered tool if the text consists of, or ends with, a call of that tool. Otherwise, it returns
+// "". If more text follows a call, the model is only talking about calls.
 func textCall(reply *llm.Reply, tools []Tool) string {
 	offered := func(name string) bool {
 		return slices.ContainsFunc(tools, func(t Tool) bool { return t.Name == name })

@@ -40,8 +40,8 @@ type outcome struct {
 	Ran       dag.Delta       `json:"ran,omitempty"`  // the nodes of the call: those of its pipeline, and its kept result
 }
 
-// dispatch runs the calls of the reply in order, except for those that may run concurrently, and adds results and recommendations
-// in order.
+// dispatch runs the calls of the reply, in order unless they may run concurrently, and adds their results and recommendations in
+// order.
 func (r *run) dispatch(ctx context.Context, c *Context) error {
 	calls := c.Reply.ToolCalls
 	if r.base.Len() == 0 {

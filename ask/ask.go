@@ -48,8 +48,8 @@ type Call struct {
 	Tool    string          `json:"tool"`
 	Input   json.RawMessage `json:"input"`             // the complete arguments
 	Request string          `json:"request,omitempty"` // the user's request to the agent
-	Said    string          `json:"said,omitempty"`    // the model's text with the call
-	Client  bool            `json:"client,omitempty"`  // the client of the run executes the call: the answer is its result
+	Said    string          `json:"said,omitempty"`    // the model's text in the message with the call
+	Client  bool            `json:"client,omitempty"`  // whether the run's client executes the call, so that the answer is its result
 }
 
 // Version identifies the Text, the Choices, the Schema and the Call of a question in every process. An answer counts only for its

@@ -162,7 +162,7 @@ func (b Bound) each(amount func(at string, usd float64) (string, float64)) Bound
 	return out
 }
 
-// dearest omits sums that never exceed another sum.
+// dearest omits sums that can never exceed another sum.
 func dearest(sums []sum) (left []sum) {
 	for i, s := range sums {
 		if len(s) > 0 && !slices.ContainsFunc(left, s.within) && !slices.ContainsFunc(sums[i+1:], func(t sum) bool { return s.within(t) && !t.within(s) }) {

@@ -9,7 +9,7 @@ import (
 )
 
 // Limits limit spending. Nil means unlimited, and 0 or less means that nothing may be spent: new(2.0) means two dollars, and
-// new(0.0) means none. In JSON the members are max-roundtrips, max-tokens, max-usd and latency-ms; a missing member means
+// new(0.0) means none. In JSON, the members are max-roundtrips, max-tokens, max-usd and latency-ms; a missing member means
 // unlimited.
 type Limits struct {
 	Roundtrips *int           `json:"max-roundtrips,omitempty"` // invocations of capabilities and turns of agents
@@ -51,7 +51,7 @@ type Account struct {
 	open   int                // the number of unsettled estimates
 	run    bool               // whether the account was made by Run
 	below  func(string) Usage // for an account made by Run; see Earlier
-	runs   map[string]bill    // resumable runs, by id
+	runs   map[string]bill    // the bills of resumable runs, by id
 }
 
 // A tree is the shared state of an account and all accounts under it. They share a lock, because an amount is taken from a whole
@@ -174,7 +174,7 @@ func least[N int | float64 | time.Duration](left, limit *N, spent N) *N {
 	return bounds.Least(left, new(max(max(*limit, 0)-spent, 0)))
 }
 
-// Deadline returns the earliest deadline of the account and the accounts above it, or false if none limits time.
+// Deadline returns the earliest deadline of the account and the accounts above it. It returns false if none of them limits time.
 func (a *Account) Deadline() (deadline time.Time, ok bool) {
 	for ; a != nil; a = a.above {
 		if a.limits.Latency == nil {

@@ -55,10 +55,10 @@ func (e *UnpricedError) Retryable() bool { return false }
 type Price struct {
 	In         float64 `json:"usd-per-mtok-in,omitempty"`
 	Out        float64 `json:"usd-per-mtok-out,omitempty"`
-	CacheRead  float64 `json:"usd-per-mtok-cache-read,omitempty"`     // input read from a cache; zero means In
-	CacheWrite float64 `json:"usd-per-mtok-cache-write,omitempty"`    // input written to a cache; zero means In
-	CacheHour  float64 `json:"usd-per-mtok-cache-write-1h,omitempty"` // input written to a cache for an hour; zero means CacheWrite
-	Search     float64 `json:"usd-per-1000-searches,omitempty"`       // web searches by the provider
+	CacheRead  float64 `json:"usd-per-mtok-cache-read,omitempty"`     // the price of input read from a cache; zero means In
+	CacheWrite float64 `json:"usd-per-mtok-cache-write,omitempty"`    // the price of input written to a cache; zero means In
+	CacheHour  float64 `json:"usd-per-mtok-cache-write-1h,omitempty"` // the price of input written to a cache for an hour; zero means CacheWrite
+	Search     float64 `json:"usd-per-1000-searches,omitempty"`       // the price of web searches by the provider
 }
 
 // Hour returns the price for requests whose cache writes are kept for an hour.

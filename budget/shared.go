@@ -126,7 +126,7 @@ type Balance struct {
 	Shared
 	Used   Amount    `json:"used"`            // the recorded spending, including estimates of lost attempts
 	Held   Amount    `json:"held"`            // the estimates of steps in flight in this process and of unread batches
-	Renews time.Time `json:"renews,omitzero"` // absent if never renewed
+	Renews time.Time `json:"renews,omitzero"` // when the budget is renewed; absent if never
 }
 
 // Left returns the remaining amount.

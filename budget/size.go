@@ -21,7 +21,7 @@ type outputs struct {
 	by map[string]seen
 }
 
-// seen holds the number of outputs of a class of steps, and the largest in tokens.
+// seen holds the number of outputs of a class of steps, and the size of the largest in tokens.
 type seen struct{ n, largest int }
 
 type outputsKey struct{}

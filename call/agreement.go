@@ -45,9 +45,9 @@ func (r *resolved) resolveAgreement(s *Spec, app *Applicator) {
 	}
 }
 
-// agreement invokes the first candidates at once. If all their answers pass the gate and agree, the answer of the first candidate
-// wins. Otherwise the other candidates follow as a cascade, in which an answer need only pass the gate. If one of the first
-// candidates is unavailable, none of the first candidates is invoked.
+// agreement invokes the first candidates at once. If all their answers pass the gate and agree, the first candidate's answer is
+// accepted. Otherwise, the other candidates follow as a cascade, in which an answer has to pass only the gate. If one of the
+// first candidates is unavailable, none of the first candidates is invoked.
 func (s *session) agreement() (win *outcome, tried []Attempt, err error) {
 	first := min(s.spec.Dispatch.Agreeing(), len(s.candidates))
 	places := make([]int, first)

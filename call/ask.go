@@ -122,7 +122,7 @@ func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budge
 		if err := draw.Begin(); err != nil {
 			return answer{}, err
 		}
-		if len(e.Needs) > 0 || e.Cost != (Cost{Latency: e.Cost.Latency}) { // Other capabilities can simply answer again.
+		if len(e.Needs) > 0 || e.Cost != (Cost{Latency: e.Cost.Latency}) { // A resumed run can simply invoke other capabilities again.
 			if err := past.Ask(ctx, e.Needs, asked); err != nil {
 				return answer{}, err
 			}
@@ -173,11 +173,11 @@ func (e *entry) ask(ctx context.Context, req *Request, loose bool) (answer, erro
 	place, err := e.enter(ctx)
 	if err != nil {
 		a, err := failing(err, ctx)
-		a.told = true // no capability was invoked
+		a.told = true // no capability was invoked, so the usage is zero
 		return a, err
 	}
 	start, end := time.Now(), stopped
-	defer func() { e.leave(place, end) }() // even if the capability ends its goroutine
+	defer func() { e.leave(place, end) }() // runs even if the capability ends its goroutine
 	ctx, note := asking.With(ctx)
 	reply, end, err := e.invoke(ctx, req, loose)
 	a := answer{Asked: sentTo(req, note.Sent())}

@@ -57,7 +57,7 @@ func discard(lanes []*lane, win *outcome) {
 
 // An outcome is the result of an attempt.
 type outcome struct {
-	out     JSON           // nil if there is none
+	out     JSON           // the out of the answer; nil if there is none
 	plan    JSON           // the text of a plan that cannot run, as JSON
 	fixed   stone.Findings // the findings about an earlier draft of the plan
 	lane    dag.DAG
@@ -81,7 +81,7 @@ func (l *lane) run() error {
 			if o.live {
 				l.entry.breaker.busyFor(o.failure.RetryAfter)
 			}
-			return nil // other candidates may have capacity by now
+			return nil // other candidates may be available by now
 		}
 		if err != nil || !l.goesOn(o) || n > l.sameCapMax || l.entry.down() {
 			return err
@@ -175,7 +175,7 @@ func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 	if req.Guide, err = l.guide(e, &req); err != nil {
 		return err
 	}
-	if req.Guide != nil && req.Requires.Reply == Plan { // Otherwise the plan is checked after the earlier steps.
+	if req.Guide != nil && req.Requires.Reply == Plan { // other plans are checked only after the earlier steps
 		req.refuse = l.refusal(e, step)
 	}
 	a, failure, err := l.pay(l.ctx, e, &req, step)
@@ -190,7 +190,7 @@ func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 			as.Usage.Mode, as.Usage.Sandbox = o.mode, a.Reply.Usage.Sandbox
 			err = l.accept(e, &req, a.Reply, step)
 		} else {
-			o.failure.RetryAfter = a.RetryAfter // also for replayed answers
+			o.failure.RetryAfter = a.RetryAfter // set for replayed answers too
 			if isRefused(o.failure) && a.Reply != nil {
 				if o.plan, err = canon.Append(nil, string(a.Reply.Plan)); err != nil {
 					return err

@@ -131,8 +131,8 @@ func (c *candidate) why(s *Spec, grant []string) string {
 	return c.reason + " (" + detail + ")"
 }
 
-// meets reports whether a schema of a capability meets the schema that a call requires. A schema that accepts anything meets every
-// requirement: the call checks the answer.
+// meets reports whether a schema of a capability meets the schema that a call requires. A schema that accepts anything meets
+// every requirement, because the call checks the answer.
 func meets(has, required, anything string) bool {
 	return required == "" || has == "" || has == anything || has == required
 }

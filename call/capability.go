@@ -33,7 +33,7 @@ type Capability struct {
 	// Prompts are the adjustable instructions by name; see Request.Prompts.
 	Prompts map[string]string
 
-	runs stone.Ashlar // made by Pipeline
+	runs stone.Ashlar // the pipeline of a capability made by Pipeline
 }
 
 // Metadata describes a capability to the registry.
@@ -84,8 +84,8 @@ type Request struct {
 	// Schema is the schema of the out, from the Go type of the call or found by its name. Nil means any value. Models are told
 	// the schema. The envelope of a request does not contain it.
 	Schema *schema.Schema
-	// InSchema is the schema of the Input, from its Go type, the intent or the capability, in this order. Nil means any value. It
-	// marks media; see package call/model. The envelope does not contain it either.
+	// InSchema is the schema of the Input, from its Go type, the intent or the capability, in the order of invocation. Nil means
+	// any value. It marks media; see package call/model. The envelope does not contain it either.
 	InSchema *schema.Schema
 	Done     Done     // the requirements on the answer, including the policy's
 	Budget   Budget   // the remaining budget
@@ -139,7 +139,7 @@ const (
 // A Reply is the answer of a capability: a value, or a plan to run.
 type Reply struct {
 	Type string `json:"type,omitempty"` // Value, Plan or Stream (a value in pieces); empty means Value
-	Out  JSON   `json:"out,omitempty"`  // the value: valid JSON, canonical or not
+	Out  JSON   `json:"out,omitempty"`  // the value, as valid JSON that need not be canonical
 	// Plan is the text of a plan, in EDN or JSON. Bindings, if not nil, is an object whose fields shadow the caller's slots.
 	Plan     []byte `json:"plan,omitempty"`
 	Bindings JSON   `json:"bindings,omitempty"`

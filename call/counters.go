@@ -24,7 +24,7 @@ type Tally struct {
 	Retries      int            `json:"calls/retries"`                 // attempts after a capability's first attempt
 	FallbackHops int            `json:"calls/fallback-hops"`           // capabilities tried after a call's first capability
 	Attempts     int            `json:"attempts/total"`                // all attempts, including repairs
-	MustFailed   int            `json:"quality/must-failed"`           // attempts with a failed must
+	MustFailed   int            `json:"quality/must-failed"`           // the number of attempts with a failed must
 	JudgeUsed    int            `json:"quality/judge-used"`
 	JudgePass    int            `json:"quality/judge-pass"`
 }
@@ -86,11 +86,11 @@ func (c *Counters) Tally() Tally {
 
 // KPIs are the rates of a Tally. A rate without any counts is nil.
 type KPIs struct {
-	ParseRate      *float64       `json:"parse-rate"`       // calls that did not fail with schema/invalid or format/drift, per call
+	ParseRate      *float64       `json:"parse-rate"`       // the share of calls that did not fail with schema/invalid or format/drift
 	RetryRate      *float64       `json:"retry-rate"`       // per call
 	FallbackRate   *float64       `json:"fallback-rate"`    // per call
-	JudgePassRate  *float64       `json:"judge-pass-rate"`  // per use
-	MustFailedRate *float64       `json:"must-failed-rate"` // per attempt
+	JudgePassRate  *float64       `json:"judge-pass-rate"`  // passed judgements per judgement
+	MustFailedRate *float64       `json:"must-failed-rate"` // attempts with a failed must, per attempt
 	ByType         map[string]int `json:"by-type"`          // failed calls by type
 	ByDomain       map[string]int `json:"by-domain"`        // failed calls by the part of the type before the slash
 }

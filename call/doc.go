@@ -18,8 +18,8 @@
 // # Capabilities
 //
 // A [Capability] is a function from a [Request] to a [Reply], with [Metadata]: the intents it answers, the effects it needs and
-// may have, its price, and how many invocations may run at once. [Func] wraps a Go function and [Pipeline] a pipeline. Packages
-// below this one wrap models, programs, servers and solvers. A [Registry] contains them, enforces their limits, and temporarily
+// may have, its price, and how many invocations may run at once. [Func] wraps a Go function, and [Pipeline] wraps a pipeline.
+// Other packages wrap models, programs, servers and solvers. A [Registry] contains them, enforces their limits, and temporarily
 // removes a capability from service if it is repeatedly unavailable.
 //
 // A capability without an in or out schema meets every schema that a call requires, and the call checks its answer. A model is
@@ -86,15 +86,15 @@
 //
 // The account in the context (package budget) is charged before every invocation, including those of judges and repairers. An
 // attempt that would overdraw the account is not made, and the call fails with "budget/exhausted". Each invocation is a recorded
-// step, so a resumed run pays for none of them again. With a [Cache], set for a call or for an intent, a call reuses the answer
-// of an equal call in an earlier run in the journal.
+// step, so a resumed run does not pay for any of them again. With a [Cache], set for a call or for an intent, a call reuses the
+// answer of an equal call in an earlier run in the journal.
 //
 // # Records
 //
-// The meta of a call's node, or of its failure, contains a [Record]; see RecordOf. It contains the strategy and all attempts,
-// each with the [Verdict] of every check and of the judge. A failed call returns an *[Error] whose Type is the failure's kind.
-// With AllowFailure, the failure becomes a node of type [Failed] and the run continues. Each attempt sends the event
-// "call-attempt", and each call sends "call-verdict"; [Counters] count attempts and calls.
+// The meta of a call's node, or of its failure, contains a [Record]; see RecordOf. The Record contains the strategy and all
+// attempts, each with the [Verdict] of every check and of the judge. A failed call returns an *[Error] whose Type is the
+// failure's kind. With AllowFailure, the failure becomes a node of type [Failed] and the run continues. Each attempt sends the
+// event "call-attempt", and each call sends "call-verdict"; [Counters] count attempts and calls.
 //
 // # Requests from outside
 //

@@ -22,8 +22,8 @@ type Admission struct {
 	Score        float64  `json:"score"`                 // the share of the shoulds that pass
 	MustFailed   []string `json:"must-failed,omitempty"` // the names of the failed checks
 	ShouldFailed []string `json:"should-failed,omitempty"`
-	// Verdicts holds the verdict of every check. The Record of a call keeps them; the content of a node of type Admitted does
-	// not.
+	// Verdicts holds the verdict of every check. The Record of a call contains them, but the content of a node of type Admitted
+	// does not.
 	Verdicts []Verdict `json:"-"`
 }
 
@@ -37,7 +37,7 @@ var Admitted = dag.NewType[Admission]("stone/admitted")
 //		call.Admit("door", app, call.From(Question), call.Done{Must: []string{"no-secrets"}}),
 //		…)
 //
-// For an agent see agent.Config.Admit. The step produces a node of type [Admitted], or fails with "input/rejected". The
+// For an agent, see agent.Config.Admit. The step produces a node of type [Admitted], or fails with "input/rejected". The
 // Applicator must be complete when the step is validated or run. Its policy does not apply.
 func Admit(name string, app *Applicator, input dag.Reader[any], done Done) stone.Ashlar {
 	d := &door{name: name, spec: Spec{Applicator: app, Input: input, Admit: done}}

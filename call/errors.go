@@ -10,8 +10,8 @@ import (
 //   - format/drift: a model's answer was not in the requested form
 //   - eval/low-score, eval/must-failed: the gate's score is below score-min, or a must did not pass
 //   - eval/check-broken: a check cannot judge any answer; no further candidate is invoked
-//   - eval/disagreed: the first candidates of an agreement disagree, and no other is left
-//   - judge/invalid: the judge gave no score within 0 and 1
+//   - eval/disagreed: the first candidates of an agreement disagree, and there are no other candidates
+//   - judge/invalid: the judge did not return a score between 0 and 1
 //   - timeout/soft: the capability took longer than its limit
 //   - runtime/unavailable: the capability is not available
 //   - runtime/invoke-failed: the capability returned an error or panicked

@@ -93,7 +93,7 @@ func (l *lane) gate(ctx context.Context, sub *Subject) (v judgement, err error) 
 	return v, nil
 }
 
-// weigh runs must and should and sets the score. For an invalid value or a failed must it also sets the failure.
+// weigh runs must and should and sets the score. For an invalid value or a failed must, it also sets the failure.
 func (b *bar) weigh(ctx context.Context, sub *Subject) (v judgement, err error) {
 	must, later := b.must, []namedCheck(nil)
 	if sub.atDoor { // costly checks run only on values that pass the other checks

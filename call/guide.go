@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/internal/reasons"
 )
 
-// A Guide tells a model how to write a plan that can run in place of its answer.
+// A Guide tells a model how to write a plan as its answer.
 type Guide struct {
 	// Brief explains plans and lists what this plan may use: operations, slots, intents, effects and the remaining budget. Whole
 	// adds every field, for a model that requests this text.
@@ -36,7 +36,7 @@ type validating interface {
 }
 
 // guide returns the guide for a request that wants a plan, either as its reply or as a value that must pass the check plan-valid.
-// For any other request it returns nil. A plan reads the whole DAG, so every earlier step must have ended.
+// For any other request, it returns nil. A plan reads the whole DAG, so every earlier step must have ended.
 func (l *lane) guide(e *entry, req *Request) (*Guide, error) {
 	planner, ok := l.app.Plans.(guiding)
 	if !ok || l.turn != nil || req.Requires.Reply != Plan && !slices.Contains(req.Done.Must, planValid) {
@@ -78,7 +78,7 @@ func (l *lane) compiled(e *entry, req *Request, reply *Reply, step string) (ston
 	l.compiling.Lock() // an abandoned model may still be checking its plan
 	defer l.compiling.Unlock()
 	c := &l.compilation
-	bindings := strings.TrimPrefix(string(reply.Bindings), "null") // as in a record without bindings
+	bindings := strings.TrimPrefix(string(reply.Bindings), "null") // a record without bindings contains null
 	if c.plan == "" || string(reply.Plan) != c.plan || bindings != c.bindings || !slices.Equal(req.Effects, c.effects) {
 		*c = compilation{plan: string(reply.Plan), bindings: bindings, effects: req.Effects}
 		c.ashlar, c.err = l.app.Plans.Plan(l.brought(l.ctx, e), l.app, req, reply, base, dag.Types(l.spec.reads()...))

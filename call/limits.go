@@ -18,7 +18,7 @@ const (
 	grace      = 250 * time.Millisecond
 )
 
-// A breaker rejects invocations after breakAfter failures in a row. After probeAfter it lets one invocation through at a time: a
+// A breaker rejects invocations after breakAfter failures in a row. After probeAfter, it lets one invocation through at a time: a
 // success closes it, a failure keeps it open for another probeAfter. The breaker of failsafe-go is not used, because it cannot
 // return an unused permit. The loser of a race must return its permit, because otherwise the probe would never be repeated.
 type breaker struct {
@@ -26,7 +26,7 @@ type breaker struct {
 	failed  int // the number of failures in a row
 	until   time.Time
 	probing bool
-	busy    time.Time // the capability has requested a pause until then
+	busy    time.Time // until when the capability has requested a pause
 }
 
 // maxBusy is the longest pause that a capability can request by declaring itself busy.

@@ -301,8 +301,8 @@ func (s *session) refused(e *Error) error {
 	return e
 }
 
-// readPart returns a part of the request as JSON. For a Go value it also returns the
-// schema of its type, against which the value needs no check.
+// readPart returns a part of the request as JSON. For a Go value, it also returns the schema of the value's type, against which
+// the value need not be checked.
 func readPart(part dag.Reader[any], d dag.DAG) (JSON, *schema.Schema, error) {
 	if part == nil {
 		return nil, nil, nil

@@ -22,7 +22,7 @@ func readParts(m *form.Map, to *Spec, parts ...string) {
 			m.At(part).Map(to.Requires.read)
 		case "dispatch":
 			m.At(part).Map(to.Dispatch.read)
-		case "dispatch/slots": // its candidates may be slots; the plan's reader resolves them
+		case "dispatch/slots": // the candidates may be slots, which the plan's reader resolves
 			m.At("dispatch").Map(func(m *form.Map) {
 				m.Field("candidates")
 				to.Dispatch.readRest(m)

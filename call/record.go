@@ -11,8 +11,7 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 )
 
-// A Record describes a finished call. It is kept as JSON under MetaKey in the meta of the
-// call's node, or of its failure.
+// A Record describes a finished call. It is stored as JSON under MetaKey in the meta of the call's node, or of its failure.
 type Record struct {
 	Intent   string   `json:"intent,omitempty"`
 	Cap      string   `json:"cap/id,omitempty"` // the capability that answered or was invoked last
@@ -73,7 +72,7 @@ type kept struct {
 	*Record
 	Strategy string           `json:"strategy,omitempty"`
 	Door     []Verdict        `json:"door,omitempty"`     // the verdicts of Input
-	Verdicts [][]Verdict      `json:"verdicts,omitempty"` // of Tried, by index
+	Verdicts [][]Verdict      `json:"verdicts,omitempty"` // the verdicts of Tried, by index
 	Findings []stone.Findings `json:"findings,omitempty"` // of Tried, by index
 }
 
@@ -120,7 +119,7 @@ func (r *Record) meta() map[string]string {
 	b := buffers.Get().(*[]byte)
 	defer buffers.Put(b)
 	text, err := canon.Append((*b)[:0], r.keep())
-	if err != nil { // only a message with invalid UTF-8 cannot be encoded
+	if err != nil { // fails only for a message with invalid UTF-8
 		text, _ = canon.Append((*b)[:0], &Record{Intent: r.Intent, Cap: r.Cap, Attempts: r.Attempts, Failure: r.Failure, Error: "no record: " + err.Error()})
 	}
 	*b = text

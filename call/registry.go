@@ -17,7 +17,7 @@ import (
 // its limits.
 type Registry struct {
 	entries map[string]*entry
-	order   []*entry // cheapest first
+	order   []*entry // the capabilities, cheapest first
 	err     error
 }
 
@@ -130,7 +130,7 @@ func (r *Registry) SetDown(id string, down bool) bool {
 type State struct {
 	Down     bool `json:"down"`      // the capability is skipped: its breaker is open, it requested a pause, or SetDown was called
 	Failures int  `json:"failures"`  // consecutive failures up to now
-	InFlight int  `json:"in-flight"` // running invocations
+	InFlight int  `json:"in-flight"` // the number of running invocations
 }
 
 // State returns the state of a capability, or the zero State if the id is not registered.

@@ -148,7 +148,7 @@ func replyValue(r *Reply, inJSON bool, b *fields) edn.Value {
 		f.add("plan", plan)
 		f.data("bindings", r.Bindings)
 	default:
-		kind = Value // a stream has been joined
+		kind = Value // a stream has been joined to a value
 		f.data("out", r.Out)
 	}
 	f.name("type", kind)

@@ -18,13 +18,13 @@ type Principal struct {
 
 // A Rule lists the roles that a principal must have for an effect.
 type Rule struct {
-	Any       []string `json:"any,omitempty"`       // one of these is enough
-	All       []string `json:"all,omitempty"`       // all of these are also enough
-	Forbidden []string `json:"forbidden,omitempty"` // the effect is denied to anyone with one of these
+	Any       []string `json:"any,omitempty"`       // the principal needs one of these roles
+	All       []string `json:"all,omitempty"`       // the principal may instead have all of these roles
+	Forbidden []string `json:"forbidden,omitempty"` // the effect is denied to a principal with one of these roles
 }
 
-// allows reports whether the roles meet the rule. A rule with neither Any nor All denies only the forbidden roles. An empty rule
-// or list is met by no roles.
+// allows reports whether the roles meet the rule. A rule with neither Any nor All denies only the forbidden roles. No roles meet
+// an empty rule or an empty list.
 func (r Rule) allows(roles []string) bool {
 	has := func(role string) bool { return slices.Contains(roles, role) }
 	if slices.ContainsFunc(r.Forbidden, has) {
@@ -83,8 +83,8 @@ func (r Roles) Denied(p Principal, e string) string {
 	return ""
 }
 
-// Allow splits effects into allowed and denied ones for the principal.
-// An effect without a rule is denied. Both lists are sorted; "none" is dropped.
+// Allow splits effects into those that the principal may have and those that are denied. An effect without a rule is denied. Both
+// lists are sorted; "none" is dropped.
 func (r Roles) Allow(p Principal, effects []string) (granted, denied []string) {
 	granted = []string{}
 	for _, e := range effects {

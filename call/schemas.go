@@ -42,7 +42,7 @@ var builtin = map[string]*schema.Schema{
 	}`),
 }
 
-// text returns the schema of an object that has text in one of the properties.
+// text returns the schema of an object with text in one of the properties.
 func text(properties ...string) string {
 	s := `{"type": "object", "anyOf": [`
 	for i, p := range properties {

@@ -88,7 +88,7 @@ const (
 	Cascade    = "cascade"    // one after the other; the default
 	Tournament = "tournament" // all at once; the answer with the best score wins
 	Race       = "race"       // all at once; the first answer that passes wins
-	Agreement  = "agreement"  // the first few at once; if they disagree, the rest in order
+	Agreement  = "agreement"  // the first few at once; if they disagree, the others in order
 )
 
 // Dispatch selects the candidates and the strategy.
@@ -113,10 +113,11 @@ type Agree struct {
 	Check string `json:"check,omitempty"`
 }
 
-// Retry limits the attempts. A nil field is left to the policy; the defaults are 0 and unlimited.
+// Retry limits the attempts. Nil leaves a field to the policy, whose defaults are 0 further attempts and unlimited further
+// capabilities.
 type Retry struct {
-	SameCapMax  *int `json:"same-cap-max,omitempty"` // further attempts of one capability
-	FallbackMax *int `json:"fallback-max,omitempty"` // further capabilities; the first group of an agreement counts as one
+	SameCapMax  *int `json:"same-cap-max,omitempty"` // the maximum number of further attempts of one capability
+	FallbackMax *int `json:"fallback-max,omitempty"` // the maximum number of further capabilities; the first group of an agreement counts as one
 }
 
 // Repair lets a capability repair an answer that the gate rejected.
@@ -163,7 +164,7 @@ type Judge struct {
 type Policy struct {
 	Default Rules            `json:"default,omitzero"`
 	Intents map[string]Rules `json:"intents,omitempty"`
-	Routing Rules            `json:"routing,omitzero"` // retry, switch-on and fallback only
+	Routing Rules            `json:"routing,omitzero"` // only retry, switch-on and fallback
 }
 
 // An Intent describes a known intent to people and to models that write plans, and names its schemas.

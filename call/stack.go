@@ -14,7 +14,7 @@ const maxStack = 100
 
 // A Frame is one call of a call stack.
 type Frame struct {
-	Call   string `json:"call"`             // its path in the run
+	Call   string `json:"call"`             // the path of the call in the run
 	Intent string `json:"intent,omitempty"` // empty for a tool
 	Cap    string `json:"cap/id"`           // the capability that was invoked
 }

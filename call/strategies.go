@@ -131,10 +131,10 @@ func (s *session) cascade(from int, before *outcome) (win *outcome, tried []Atte
 			continue
 		}
 		if s.fallbackMax >= 0 && asked > s.fallbackMax {
-			poor = false // the policy, not the budget, ends the call
+			poor = false // the policy rather than the budget ends the call
 			break
 		}
-		if s.reasons[i] == "" && asked > 0 { // the state may have changed
+		if s.reasons[i] == "" && asked > 0 { // the capability's state may have changed
 			s.reasons[i] = s.unavailable(c.entry, s.account.Left())
 		}
 		if s.reasons[i] != "" {
@@ -235,7 +235,7 @@ func (l *lane) reserve(ctx context.Context, ended *error) context.Context {
 	req.Cap, req.Effects = l.entry.ID, l.granted(l.entry)
 	var draw *budget.Draw
 	var err error
-	if req.Guide, err = l.guide(l.entry, &req); err == nil { // the guide's text is paid for too
+	if req.Guide, err = l.guide(l.entry, &req); err == nil { // the guide is part of the request, so its text is paid for too
 		draw, err = l.entry.reserve(ctx, l.account, &req, l.entry.first())
 	}
 	if err != nil {

@@ -65,7 +65,7 @@ func joinPieces(data []byte) (text string, rest []byte, ok bool) {
 }
 
 // VoiceWriter returns a writer for the output of a program, in the form that [ReadOutput] reads. It streams each piece of the
-// answer as soon as its line is complete. It never fails, and ignores everything after the pieces. With a nil voice it ignores
+// answer as soon as its line is complete. It never fails, and ignores everything after the pieces. With a nil voice, it ignores
 // all output. It buffers at most one line, whose length the caller limits.
 func VoiceWriter(v *event.Voice) io.Writer {
 	if v == nil {

@@ -35,10 +35,11 @@ func TestBatch(t *testing.T) {
 			}
 			return out, nil
 		})))
+	linked := parts
 	run := func(args ...string) (code int, stdout, stderr string) {
 		var out, errs bytes.Buffer
 		code = cli.Run(t.Context(), cli.Config{
-			Parts: parts, Pipeline: func([]string) (stone.Ashlar, error) { return p, nil }, Name: "many", Args: args,
+			Parts: linked, Pipeline: func([]string) (stone.Ashlar, error) { return p, nil }, Name: "many", Args: args,
 			Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs,
 		})
 		return code, out.String(), errs.String()
@@ -76,6 +77,13 @@ func TestBatch(t *testing.T) {
 		line{"cancel a", 1, "", "run a is done"},
 		line{"runs gc --keep 0", 0, "removed 2 runs, kept 1", ""},
 		line{"resume c -q --no-wait", 3, "", "waiting: batch batch_3_"},
+	)
+	const missing = "Error: --batch: this program sends no batches: give cli.Main the part of package github.com/stonelayer/stone/x/batch, or "
+	linked = nil
+	prints(line{"run --batch", 2, "", missing}, line{"resume c", 2, "", missing}, line{"cancel c", 2, "", missing})
+	linked = parts
+	prints(
+		line{"runs --state waiting --json", 0, `"id": "c"`, ""},
 		line{"cancel c", 0, "", "run c is canceled"},
 		line{"runs --state canceled --json", 0, `"id": "c"`, ""},
 		line{"cancel c", 1, "", "run c is canceled: only a run that waits"},

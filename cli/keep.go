@@ -21,12 +21,12 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/batches"
 	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/remote"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
-	"github.com/stonelayer/stone/llm/batch"
 )
 
 // keepFlags holds the values of the flags with which run records a run.
@@ -170,10 +170,11 @@ func (a *app) checkKeep(k *keepFlags, f *pflag.FlagSet) error {
 // A keptRun is a run that will be recorded in a store. Nil means that the run is not recorded.
 type keptRun struct {
 	*store
-	id    string
-	opts  journal.Options
-	rules []budget.Rule // shared budgets; nil without a configuration, so that a resumed run keeps its budgets
-	batch *batch.Config // sends model requests in batches; nil sends them directly
+	id      string
+	opts    journal.Options
+	rules   []budget.Rule   // shared budgets; nil without a configuration, so that a resumed run keeps its budgets
+	batches *batches.Sender // nil sends model requests directly
+	batch   batches.Config
 
 	cancel bool // cancel the run instead of continuing it
 	check  bool // stop the run before any step
@@ -278,9 +279,9 @@ func (r *keptRun) another(ctx context.Context, p stone.Ashlar, cfg stone.Config)
 	if cfg.Recorder = keeper; r.check {
 		cfg.Recorder = checked{keeper}
 	}
-	if r.batch != nil && !r.check {
+	if r.batches != nil && !r.check {
 		r.batch.Drain = r.opts.Drain
-		return batch.Run(ctx, p, cfg, *r.batch)
+		return r.batches.Run(ctx, p, cfg, r.batch)
 	}
 	return stone.Run(ctx, p, cfg)
 }
@@ -290,8 +291,8 @@ func (r *keptRun) end(ctx context.Context, p stone.Ashlar, cfg stone.Config, opt
 	if err := remote.Cancel(ctx, p, stone.Config{RunID: cfg.RunID, Input: cfg.Input}, opts, r.Store); err != nil {
 		return stone.Result{RunID: r.id}, fmt.Errorf("its tasks at other agents were not canceled: %w", err)
 	}
-	if r.batch != nil {
-		if err := batch.Cancel(ctx, p, stone.Config{RunID: cfg.RunID, Input: cfg.Input}, opts, *r.batch); err != nil {
+	if r.batches != nil {
+		if err := r.batches.Cancel(ctx, p, stone.Config{RunID: cfg.RunID, Input: cfg.Input}, opts, r.batch); err != nil {
 			return stone.Result{RunID: r.id}, fmt.Errorf("the batches were not canceled, so the run still waits for them: %w", err)
 		}
 	}
@@ -313,7 +314,10 @@ func (r *keptRun) close() error {
 // ended prints how a run ended that has no result, and how to resume it.
 func (a *app) ended(r *keptRun, err error) error {
 	changed, isChanged := errors.AsType[*journal.ChangedError](err)
-	batches, parked := errors.AsType[*batch.WaitingError](err)
+	progress, parked := "", false
+	if r != nil && r.batches != nil {
+		progress, parked = r.batches.Progress(err)
+	}
 	switch {
 	case err == nil:
 		return nil
@@ -330,7 +334,7 @@ func (a *app) ended(r *keptRun, err error) error {
 		}
 		a.complain("Start a new run, or resume and keep the unchanged steps: %s", a.command(r.store, "resume", r.id, "--force"))
 	case parked:
-		a.complain("waiting: %v", batches)
+		a.complain("waiting: %s", progress)
 		a.complain("to look again: %s", a.command(r.store, "resume", r.id))
 		return &exitError{code: Waiting}
 	case r != nil && errors.Is(err, kind.Waiting) && !errors.Is(err, journal.ErrGone):

@@ -79,7 +79,7 @@ func (a *app) relinked(c *cobra.Command, others ...string) error {
 		return err
 	}
 	link := load.Linked{
-		Always:       slices.Concat(kinds.Packages(), []string{screenPackage, servePackage, editorPackage, postgresPackage, libraryPackage, indexPackage, labPackage}),
+		Always:       slices.Concat(kinds.Packages(), []string{screenPackage, servePackage, editorPackage, postgresPackage, libraryPackage, indexPackage, labPackage, batchPackage}),
 		Capabilities: missing, Dir: conf.Dir,
 	}
 	builder := a.Pipeline.(fromArgument)
@@ -155,6 +155,7 @@ const (
 	libraryPackage  = "github.com/stonelayer/stone/x/retrieve/commands"
 	indexPackage    = "github.com/stonelayer/stone/x/retrieve/postgres"
 	labPackage      = "github.com/stonelayer/stone/x/lab"
+	batchPackage    = "github.com/stonelayer/stone/x/batch"
 	otlpPackage     = "github.com/stonelayer/stone/x/otlp"
 )
 
@@ -173,6 +174,9 @@ func (a *app) toLink(c *cobra.Command) (link load.Linked, err error) {
 	}
 	if a.linked.exporter != nil {
 		link.Always = append(link.Always, otlpPackage) // the environment may name a collector
+	}
+	if a.linked.batches != nil {
+		link.Always = append(link.Always, batchPackage)
 	}
 	if db := c.Flags().Lookup("db"); db != nil && redact.IsDatabase(storeName(db.Value.String())) {
 		link.Always = append(link.Always, postgresPackage)

@@ -8,6 +8,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/cli/internal/publish"
 	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/batches"
 	"github.com/stonelayer/stone/internal/cases"
 	"github.com/stonelayer/stone/internal/display"
 	"github.com/stonelayer/stone/internal/kinds"
@@ -144,6 +145,7 @@ type linked struct {
 	library   *library.Library
 	cases     cases.Of // nil for none
 	exporter  *telemetry.Exporter
+	batches   *batches.Sender
 }
 
 func link(parts []Part) (l linked, err error) {
@@ -161,6 +163,8 @@ func link(parts []Part) (l linked, err error) {
 			l.cases = p
 		case *library.Library:
 			l.library = p
+		case *batches.Sender:
+			l.batches = p
 		case *telemetry.Exporter:
 			l.exporter = p
 			l.kinds.Add(p.Kind)

@@ -10,6 +10,7 @@ import (
 	"github.com/stonelayer/stone/internal/display"
 	"github.com/stonelayer/stone/journal/postgres"
 	"github.com/stonelayer/stone/x/acp"
+	"github.com/stonelayer/stone/x/batch"
 	"github.com/stonelayer/stone/x/cel"
 	"github.com/stonelayer/stone/x/lab"
 	"github.com/stonelayer/stone/x/marks"
@@ -23,7 +24,7 @@ import (
 	"github.com/stonelayer/stone/x/solve/uci"
 )
 
-var parts = []cli.Part{lab.Part, marks.Part, otlp.Part, acp.Part, cel.Part, mcp.Part, mcpserver.Part, sat.Part, search.Part, uci.Part, server.Part, commands.Part, postgres.Part, indexes.Part, display.Screen(noScreen)}
+var parts = []cli.Part{lab.Part, marks.Part, otlp.Part, batch.Part, acp.Part, cel.Part, mcp.Part, mcpserver.Part, sat.Part, search.Part, uci.Part, server.Part, commands.Part, postgres.Part, indexes.Part, display.Screen(noScreen)}
 
 func noScreen(context.Context, display.Config) (stone.Result, error) {
 	return stone.Result{}, errors.New("there is no screen in this test")

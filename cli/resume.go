@@ -17,12 +17,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/batches"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/remote"
 	"github.com/stonelayer/stone/internal/respond"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/llm/batch"
 )
 
 // aRun is the last paragraph in the help of every command that takes a RUN.
@@ -77,7 +77,7 @@ func (a *app) cancel(c *cobra.Command) {
 // cancelRun cancels a run. The run's records suffice unless it has batches at a provider or tasks at other agents: then its
 // pipeline is needed.
 func (a *app) cancelRun(c *cobra.Command, name string) error {
-	tasks, batches := []string(nil), false
+	tasks, made := []string(nil), false
 	records := func(s *store) error {
 		err := journal.Cancel(c.Context(), s.Store, name)
 		if is, ok := errors.AsType[*journal.StateError](err); err != nil && !(ok && len(tasks) > 0 && is.State == journal.Canceled) { // the run ended while its tasks were being canceled
@@ -92,21 +92,21 @@ func (a *app) cancelRun(c *cobra.Command, name string) error {
 			return err
 		}
 		name = info.ID // by then, "last" may name another run
-		if batches, err = batch.Made(c.Context(), s.Store, name); err == nil {
+		if made, err = batches.Made(c.Context(), s.Store, name); err == nil {
 			tasks, err = remote.Tasks(c.Context(), s.Store, name)
 		}
 		switch {
 		case err != nil:
 			return failed("%w", err)
-		case batches || len(tasks) > 0:
+		case made || len(tasks) > 0:
 			return nil
 		}
 		return records(s)
 	})
-	if err != nil || !batches && len(tasks) == 0 {
+	if err != nil || !made && len(tasks) == 0 {
 		return err
 	}
-	if err = a.goOn(c, name, "--cancel", "--quiet"); err == nil || batches {
+	if err = a.goOn(c, name, "--cancel", "--quiet"); err == nil || made {
 		return err
 	}
 	if !errors.As(err, new(*exitError)) { // an exitError has already been printed
@@ -167,6 +167,10 @@ func (a *app) resumeAll(c *cobra.Command) error {
 	defer signal.Stop(signals)
 	code := Done
 	for i, id := range left {
+		if elsewhere, err := a.running(c.Context(), id); err == nil && elsewhere {
+			a.complain("run %s was continued by another process", id)
+			continue
+		}
 		if err := a.goOn(c, id); err != nil {
 			if is := a.exit(c, err); code == Done || is != Waiting {
 				code = is
@@ -184,6 +188,16 @@ func (a *app) resumeAll(c *cobra.Command) error {
 	return nil
 }
 
+// running reports whether another process has continued a run since it was listed.
+func (a *app) running(ctx context.Context, id string) (is bool, err error) {
+	err = a.withStore(ctx, func(s *store) error {
+		info, err := s.Find(ctx, id)
+		is = info.State == journal.Running || info.State == journal.Done
+		return err
+	})
+	return is, err
+}
+
 // waiting returns the waiting runs; if people is false, only those that wait only for batches.
 func waiting(ctx context.Context, s *store, people bool) (all []journal.RunInfo, err error) {
 	for r, err := range s.each(ctx, journal.Query{States: []journal.State{journal.Waiting}, Asking: true}) {
@@ -194,7 +208,7 @@ func waiting(ctx context.Context, s *store, people bool) (all []journal.RunInfo,
 		if err != nil {
 			continue // the run is damaged; resuming it by name reports the damage
 		}
-		if people || !slices.ContainsFunc(asked, func(q journal.Question) bool { return q.Open() && q.Name != batch.Question }) {
+		if people || !slices.ContainsFunc(asked, func(q journal.Question) bool { return q.Open() && q.Name != batches.Question }) {
 			all = append(all, r)
 		}
 	}

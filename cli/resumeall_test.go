@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -9,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/cli"
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
 )
@@ -160,5 +163,39 @@ func TestResumeAllDrained(t *testing.T) {
 	out, errs := inDir(t, t.TempDir(), 1, "resume", "all", "-q", "--db", db)
 	if !strings.Contains(out, `"final"`) {
 		t.Errorf("run of-b did not go on, because the drained run of-a cannot:\n%s%s", out, errs)
+	}
+}
+
+// A run that another process has continued since the list was read is left to it.
+func TestResumeAllBesideAnother(t *testing.T) {
+	dir := t.TempDir()
+	db := filepath.Join(dir, "runs.db")
+	var answer = dag.NewType[stone.Answer]("answer")
+	var done = dag.NewType[string]("done")
+	var command func(want int, args ...string) string
+	p := func(args []string) (stone.Ashlar, error) {
+		return stone.Seq("beside", stone.Ask("ok", dag.Everything, answer, func(dag.DAG) string { return "Go on?" }),
+			stone.Func0("work", done, func(context.Context) (string, error) {
+				if args[0] == "first" {
+					command(0, "resume", "second", "-q", "--db", db)
+				}
+				return "done by " + args[0], nil
+			})), nil
+	}
+	command = func(want int, args ...string) string {
+		var both bytes.Buffer
+		if code := cli.Run(context.WithoutCancel(t.Context()), cli.Config{Pipeline: p, Name: "beside", Args: args, Stdin: strings.NewReader(""), Stdout: &both, Stderr: &both}); code != want {
+			t.Errorf("%s: exit %d, want %d\n%s", strings.Join(args, " "), code, want, &both)
+		}
+		return both.String()
+	}
+	for _, id := range []string{"first", "second"} {
+		command(3, "run", "-q", "--id", id, "--db", db, "--", id)
+	}
+	for _, id := range []string{"first", "second"} {
+		command(0, "answer", id, "1", "yes", "--db", db)
+	}
+	if out := command(0, "resume", "all", "-q", "--db", db); !strings.Contains(out, "run second was continued by another process") {
+		t.Error(out)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/batches"
 	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/internal/limit"
 	"github.com/stonelayer/stone/internal/past"
@@ -22,7 +23,6 @@ import (
 	"github.com/stonelayer/stone/internal/respond"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/kind"
-	"github.com/stonelayer/stone/llm/batch"
 )
 
 // runFlags holds the values of run's flags.
@@ -113,7 +113,10 @@ func (a *app) runPipeline(ctx context.Context, p stone.Ashlar, flags runFlags) e
 
 // perform runs a pipeline, unless the findings contain errors, and prints its result.
 func (a *app) perform(ctx context.Context, p stone.Ashlar, cfg stone.Config, findings stone.Findings, flags runFlags, print func(stone.Result, *keptRun) error) error {
-	if flags.wire.batch && flags.keep.none {
+	switch {
+	case flags.wire.batch && a.linked.batches == nil:
+		return fmt.Errorf("--batch: %w", batches.ErrNotLinked)
+	case flags.wire.batch && flags.keep.none:
 		return errors.New("--batch needs a journal, since answers arrive later: drop --no-db")
 	}
 	printFindings(a.Stderr, findings)
@@ -188,13 +191,7 @@ func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, run
 	ctx, drain, stop := interruptible(ctx, say, resume)
 	defer stop()
 	if flags.wire.batch {
-		told := ""
-		run.batch = &batch.Config{Journal: run.Store, NoWait: flags.wire.noWait, Watch: func(all []batch.Status) {
-			if line := (&batch.WaitingError{Batches: all}).Error(); line != told {
-				told = line
-				say(line)
-			}
-		}}
+		run.batches, run.batch = a.linked.batches, batches.Config{Journal: run.Store, NoWait: flags.wire.noWait, Say: say}
 	}
 	if !a.quiet {
 		defer sayWaiting(budget.From(ctx), say)()

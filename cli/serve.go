@@ -307,7 +307,7 @@ func (a *app) publish(c *cobra.Command, wait time.Duration, cfg publish.Config, 
 	}
 	k.limit()
 	cfg.Applicator, cfg.Grant, cfg.Policy, cfg.Limits, cfg.Live = conf.App, conf.Grant(k.grant), conf.Policy, k.limits, conf.Live
-	cfg.Embedder = conf.Search.Embedder
+	cfg.Embedder, cfg.Batches = conf.Search.Embedder, a.linked.batches
 	cfg.Grace = a.grace
 	cfg.IgnoreTools, cfg.Budgets, cfg.URL, cfg.Adopt = conf.IgnoreTools, conf.Budgets, conf.URL, a.adopts
 	for i, p := range cfg.Pipelines {

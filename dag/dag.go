@@ -9,11 +9,11 @@ import (
 // A DAG is an append-only graph of nodes. The zero value is empty. A DAG is a value: methods that add nodes return a new DAG and
 // do not change the receiver.
 type DAG struct {
-	log  *entry  // the last entry; nil when empty
+	log  *entry  // the last entry; nil if the DAG is empty
 	fail *flight // the failure in flight
 	view View    // limits reads; nil means no limit
 
-	closing *entry // end of the fan-out closed by the enclosing Reduce; nil outside
+	closing *entry // the end of the fan-out that the enclosing Reduce closes; nil outside a Reduce
 }
 
 // An entry is one step of the log: a group, or most often one node that follows all
@@ -22,8 +22,8 @@ type DAG struct {
 type entry struct {
 	prev  *entry
 	node  *Node
-	group *group // instead of node
-	count int    // number of nodes, including earlier entries
+	group *group // used in place of node
+	count int    // the number of nodes, including earlier entries
 
 	byType atomic.Pointer[trie[*list]]
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A Delta is the list of nodes that one DAG has beyond another. It can be encoded as JSON and applied to any DAG. See
-// [DAG.Delta].
+// A Delta is the list of nodes that a DAG has in addition to those of another DAG. It can be encoded as JSON and applied to any
+// DAG. See [DAG.Delta].
 type Delta []deltaNode
 
 // deltaNode is a node of a delta. Its parents are numbers, so the delta can be applied to another DAG: n means the n-th node of

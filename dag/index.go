@@ -67,7 +67,7 @@ type list struct {
 	before *list
 	nodes  []*Node
 	lost   []*Node // the items of lost lanes among the nodes of this list and earlier lists
-	count  int     // number of nodes, including earlier lists
+	count  int     // the number of nodes, including those of earlier lists
 }
 
 // and returns the nodes of the list in append order, followed by more, but without the items of lost lanes.

@@ -116,7 +116,7 @@ func (d DAG) Lanes(types ...string) ([]*Node, error) {
 				found = n
 			}
 		}
-		if start != nil && start == last { // a lane that ends in several nodes: the last one counts
+		if start != nil && start == last { // of a lane that ends in several nodes, the last one counts
 			out = out[:len(out)-1]
 		}
 		out, last = append(out, found), start
@@ -124,7 +124,7 @@ func (d DAG) Lanes(types ...string) ([]*Node, error) {
 	return out, nil
 }
 
-// ends returns the last nodes of the lanes, including lost ones, that the enclosing Reduce closes, and the node before the
+// ends returns the last nodes of the lanes that the enclosing Reduce closes, including lost lanes, and the node before the
 // fan-out. It returns false if there is no such fan-out.
 func (d DAG) ends() (ends []*Node, base *Node, ok bool) {
 	if d.closing == nil {
@@ -136,7 +136,7 @@ func (d DAG) ends() (ends []*Node, base *Node, ok bool) {
 			base, ends = from[i], ungrouped(ends, h)
 		}
 	}
-	return ends, base, base != nil || heads[0].typ == join.Name() // a fan-out without lanes
+	return ends, base, base != nil || heads[0].typ == join.Name() // also for a fan-out without lanes
 }
 
 // ungrouped adds the ends of lanes from their groups.

@@ -24,7 +24,7 @@ type Node struct {
 	typ     string
 	content string // canonical JSON
 	parents []*Node
-	value   any      // a *T for a flat type T, to save decoding the content
+	value   any      // a *T if T is a flat type, so that the content need not be decoded
 	self    [1]*Node // the parents of a node that follows only this one
 	at      int64    // Unix time in nanoseconds, or noTime
 	meta    map[string]string

@@ -16,7 +16,7 @@ import (
 // node of the type; All, Since and Optional return other queries for the same type. The zero Query asks for nothing.
 type Query struct {
 	mode     mode
-	typ      AnyType // nil for Latest, Everything and nothing
+	typ      AnyType // nil for Latest, Everything and the zero Query
 	after    AnyType // for Since
 	lens     *lens   // for Lens
 	optional bool
@@ -44,10 +44,10 @@ const (
 // A Querier declares what a step reads. Queries and readers are Queriers.
 type Querier interface{ Queries() []Query }
 
-// Queries returns q alone.
+// Queries returns a slice that contains only q.
 func (q Query) Queries() []Query { return []Query{q} }
 
-// Types returns the queries of all qs. For a nil Querier it returns the zero Query.
+// Types returns the queries of all qs. For a nil Querier, it returns the zero Query.
 func Types(qs ...Querier) []Query {
 	out := make([]Query, 0, len(qs))
 	for _, q := range qs {
@@ -171,10 +171,10 @@ func (q Query) String() string {
 	return name
 }
 
-// Digest identifies the nodes that q reads in d: equal digests mean equal results. Without across it is a hash of node ids, which
-// cover all ancestors. With across it is a hash of types and contents, as returned by Own, and can be compared between runs. For
-// Everything, the digest also covers the shape of the graph: with across, the positions of every node's parents, otherwise the
-// ids of the heads.
+// Digest identifies the nodes that q reads in d: equal digests mean equal results. Without across, the digest is a hash of node
+// ids, which cover all ancestors. With across, it is a hash of types and contents, as returned by Own, and can be compared
+// between runs. For Everything, the digest also covers the shape of the graph: with across, the positions of every node's
+// parents, otherwise the ids of the heads.
 func (q Query) Digest(d DAG, across bool) ID {
 	h := sha256.New()
 	nodes := q.answer(d.Within(nil), across)

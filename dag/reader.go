@@ -22,9 +22,9 @@ type Reader[T any] interface {
 	From(d DAG) (T, error)
 }
 
-// All reads all nodes of a type in append order, except the items of lost lanes. Without such nodes it returns an empty list. All
-// does not stop at a fan-out: it also reads earlier nodes, nested lanes, and earlier rounds of a loop. Read the lanes of one
-// fan-out with [Lanes].
+// All reads all nodes of a type in append order, except the items of lost lanes. If there are no such nodes, it returns an empty
+// list. All does not stop at a fan-out: it also reads earlier nodes, nested lanes, and earlier rounds of a loop. Read the lanes
+// of one fan-out with [Lanes].
 func All[T any](t Type[T]) Reader[[]T] { return several[T]{t, t.Query().All()} }
 
 // History is like All, but marks the read as intended: the validator accepts it in the Reduce of a fan-out even if earlier rounds
@@ -69,8 +69,8 @@ func (l several[T]) From(d DAG) ([]T, error) {
 //
 //	stone.Map("each-file", dag.Lens[[]string]("files"), File, review)
 //
-// Without names it reads the whole content. Validation compares the names and T with the latest node's schema if that schema is
-// known.
+// Without names, Lens reads the whole content. Validation compares the names and T with the latest node's schema if that schema
+// is known.
 func Lens[T any](path ...string) Reader[T] {
 	at := &lens{slices.Clone(path), NewType[T]("value")}
 	return readerOf[T]{[]Query{{mode: latest, lens: at}}, func(d DAG) (v T, err error) {

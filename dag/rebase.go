@@ -90,7 +90,7 @@ func Rebase(onto, from, base DAG) (DAG, error) {
 // mover appends copies of log entries to another log.
 type mover struct {
 	out   DAG
-	moved map[ID]*Node // the new node for each old one; nil if no entry is a group
+	moved map[ID]*Node // maps old nodes to new nodes; nil if no entry is a group
 }
 
 func (m *mover) move(e *entry) error {

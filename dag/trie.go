@@ -17,7 +17,7 @@ type slot[V any] struct {
 	hash  uint64
 	key   string
 	value V
-	below *trie[V] // instead of key and value if several keys share the slot
+	below *trie[V] // used in place of key and value if several keys share the slot
 }
 
 const (

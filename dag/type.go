@@ -119,7 +119,7 @@ func (t Type[T]) Err() error {
 
 // written returns the lists of allowed values for content, or an error if nodes of the type cannot be written.
 func (d *desc) written() (*schema.Lists, error) {
-	if d.lists == nil { // no Go type
+	if d.lists == nil { // there is no Go type
 		return nil, d.err
 	}
 	return d.lists()

@@ -11,15 +11,15 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// Asked counts how often the pipeline's calls asked a capability.
+// asked is the number of trials in which the pipeline's calls called a capability.
 type asked struct {
 	Cap    string  `json:"cap/id"`
-	Trials int     `json:"trials"` // that asked it
-	Share  float64 `json:"share"`  // of all trials
+	Trials int     `json:"trials"` // trials that called the capability
+	Share  float64 `json:"share"`  // share of all trials
 }
 
-// askedBy returns the sorted ids of the capabilities that calls asked between start and out,
-// including a call whose failure ended the pipeline.
+// askedBy returns the sorted ids of the capabilities that were called between start and out, including those of a call whose
+// failure ended the pipeline.
 func askedBy(start, out dag.DAG) (ids []string) {
 	note := func(r *call.Record) {
 		if r != nil {
@@ -38,7 +38,7 @@ func askedBy(start, out dag.DAG) (ids []string) {
 	return slices.Compact(ids)
 }
 
-// asked counts the trials that asked each capability, most frequent first.
+// asked returns, for each capability, the number of trials that called it, largest first.
 func (t *tally) asked() (all []asked) {
 	count, trials := map[string]int{}, 0
 	for _, costs := range t.costs {
@@ -56,7 +56,7 @@ func (t *tally) asked() (all []asked) {
 	return all
 }
 
-// shareOf returns the share of the trials that asked a capability.
+// shareOf returns the share of the trials that called a capability.
 func shareOf(trials []cost, id string) (s float64) {
 	for _, c := range trials {
 		if slices.Contains(c.Asked, id) {
@@ -66,7 +66,7 @@ func shareOf(trials []cost, id string) (s float64) {
 	return s
 }
 
-// asked returns a table of the capabilities if there are several.
+// asked returns a table of the capabilities if there is more than one.
 func (r Report) asked() (all []part) {
 	if len(r.Asked) < 2 {
 		return nil

@@ -14,19 +14,19 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// A Baseline holds the results of an evaluation, for comparison with others. It is read from a run's DAG, or from a file written
-// by Write, which has a few dozen bytes for each case.
+// A Baseline holds the results of an evaluation with which others are compared. It is read from the DAG of a run, or from a file
+// written by Write, which takes a few dozen bytes for each case.
 type Baseline struct {
-	name    string // name of the run or the file
+	name    string // name of the run or of the file
 	scorers []string
 	cases   map[string]baselineCase
 	order   []string
 }
 
-// baselineCase is the result of one case: the mean over its trials.
+// baselineCase is the result of one case: the mean of its trials.
 type baselineCase struct {
 	Case    string     `json:"case"`
-	Scores  []*float64 `json:"scores"` // by scorer; null if all trials are errors
+	Scores  []*float64 `json:"scores"` // mean score by scorer; null if all trials are errors
 	USD     float64    `json:"usd,omitempty"`
 	Seconds float64    `json:"seconds,omitempty"`
 }
@@ -35,7 +35,7 @@ type baselineHead struct {
 	Scorers []string `json:"scorers"`
 }
 
-// BaselineOf reads the results of a finished evaluation from its run's DAG. Name is the baseline's name in reports.
+// BaselineOf reads the results of a finished evaluation from the DAG of its run. Name is the baseline's name in reports.
 func BaselineOf(name string, d dag.DAG) (*Baseline, error) {
 	report, err := Result.From(d)
 	if err != nil {
@@ -56,7 +56,7 @@ func BaselineOf(name string, d dag.DAG) (*Baseline, error) {
 		}
 		for start := 0; start < len(found.Rows); {
 			end := start + 1
-			if found.Rows[start].Trial == 0 { // of a recorded run
+			if found.Rows[start].Trial == 0 { // the trial belongs to a recorded run
 				start = end
 				continue
 			}
@@ -70,7 +70,7 @@ func BaselineOf(name string, d dag.DAG) (*Baseline, error) {
 	return b, nil
 }
 
-// checkAgainst returns an error if the baseline has none of the cases.
+// checkAgainst returns an error if the baseline contains none of the cases.
 func (e *evaluation) checkAgainst() error {
 	if e.Against == nil {
 		return nil
@@ -105,7 +105,7 @@ func (b *Baseline) add(c baselineCase) {
 	b.cases[c.Case] = c
 }
 
-// Write writes the baseline as JSON Lines: the names of the scorers, then one case per line.
+// Write writes the baseline as JSON Lines: first the names of the scorers, then one case per line.
 func (b *Baseline) Write(w io.Writer) error {
 	buffered := bufio.NewWriter(w)
 	enc := json.NewEncoder(buffered)
@@ -161,7 +161,7 @@ func (b *Baseline) line(n int, data []byte) error {
 	return nil
 }
 
-// digest identifies the contents.
+// digest returns a digest of the contents.
 func (b *Baseline) digest() (string, error) {
 	h := sha256.New()
 	err := b.Write(h)

@@ -23,12 +23,13 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A group holds the cases whose digests begin with the same byte, its content. It is a leaf whose cases are lanes of a child. A
-// child's nodes do not stay in the DAG, so 200,000 finished cases leave only 256 result nodes. The group of a case does not
-// depend on other cases, so its place in the run, which is part of its reuse key, does not change.
+// A group contains the cases whose digests begin with the same byte, which is the group's content. It is a leaf whose cases are
+// lanes of a child. Because the nodes of a child do not stay in the DAG, 200,000 finished cases leave only 256 result nodes. The
+// group of a case does not depend on other cases, so the place of a case in the run, which is part of its reuse key, does not
+// change.
 var group = dag.NewType[string]("eval/group")
 
-// visit is one trial of a case, the item of a lane.
+// A visit is one trial of a case, and the item of a lane.
 type visit struct {
 	Case  string `json:"case"`
 	Trial int    `json:"trial"`
@@ -38,28 +39,28 @@ type visit struct {
 type answer struct {
 	Case    string                     `json:"case"`
 	Trial   int                        `json:"trial"`
-	Output  json.RawMessage            `json:"output,omitempty"` // nil if it failed
-	Nodes   map[string]json.RawMessage `json:"nodes,omitempty"`  // the content of the last node of each type
+	Output  json.RawMessage            `json:"output,omitempty"` // nil if the pipeline failed
+	Nodes   map[string]json.RawMessage `json:"nodes,omitempty"`  // content of the last node of each type
 	Failure *failure                   `json:"failure,omitempty"`
 }
 
 type failure struct {
 	Kind   string `json:"kind"`
 	Reason string `json:"reason"`
-	Error  bool   `json:"error,omitempty"` // a provider's error, not the pipeline's
+	Error  bool   `json:"error,omitempty"` // a provider failed, not the pipeline
 }
 
-// paid is the cost of an answer or a score. It is in the node's meta, because times and prices must not change ids.
+// paid is the cost of an answer or of a score. It is stored in the node's meta, because times and prices must not change ids.
 type paid struct {
 	budget.Usage
 	Seconds float64  `json:"seconds,omitempty"`
-	Asked   []string `json:"asked,omitempty"` // capabilities
-	Call    *tried   `json:"call,omitempty"`  // the tuned call
+	Asked   []string `json:"asked,omitempty"` // capabilities that were called
+	Call    *tried   `json:"call,omitempty"`  // result of the tuned call
 
 	Past past.Counts `json:"past,omitzero"`
 }
 
-// metaKey is the key for the JSON of a paid, or of a list of them.
+// metaKey is the meta key of a paid, or of a list of them, as JSON.
 const metaKey = "eval"
 
 var (
@@ -69,7 +70,7 @@ var (
 	results  = dag.NewType[outcomes]("eval/results")
 )
 
-// groups returns the groups that have cases, with the indexes of their rows.
+// groups returns the groups that contain cases, with the indexes of their rows.
 func (e *evaluation) groups() (names []string, rows map[string][]int32) {
 	rows = map[string][]int32{}
 	for i, r := range e.data.rows {
@@ -79,7 +80,7 @@ func (e *evaluation) groups() (names []string, rows map[string][]int32) {
 	return slices.Sorted(maps.Keys(rows)), rows
 }
 
-// paths returns a function from the index of a case to the path of its trial in the run.
+// paths returns a function that maps the index of a case and a trial to the trial's path in the run.
 func (e *evaluation) paths() func(at, trial int) string {
 	names, rows := e.groups()
 	return func(at, trial int) string {
@@ -103,7 +104,7 @@ func (e *evaluation) visits(rows []int32) (all []visit) {
 	return all
 }
 
-// group is the leaf that runs the cases of a group.
+// group returns the leaf that runs the cases of a group.
 func (e *evaluation) group(rows map[string][]int32) stone.Ashlar {
 	steps := []stone.Ashlar{e.answer()}
 	for _, s := range e.Scorers {
@@ -129,19 +130,19 @@ func (e *evaluation) group(rows map[string][]int32) stone.Ashlar {
 	}, stone.Queries(group), stone.Children(stone.Walk{}.Reads().InOrder(cases)), stone.Version(e.version()))
 }
 
-// version identifies the cases: a run cannot be resumed with others.
+// version returns a digest of the cases, because a run cannot be resumed with different cases.
 func (e *evaluation) version() string {
 	return fmt.Sprintf("%s %d", e.data.sum, e.Trials)
 }
 
-// attempts is the maximum number of tries for a case while its provider fails. Models retry by themselves, so this is for outages
-// of minutes.
+// attempts is the maximum number of attempts for a case while its provider fails. It is meant for outages that last minutes,
+// because models themselves retry.
 const attempts = 3
 
-// patience is the pause before the second attempt; the pause before the third is four times as long.
+// patience is the pause before the second attempt. The pause before the third attempt is four times as long.
 var patience = time.Second
 
-// answer is the leaf that runs the pipeline on a case.
+// answer returns the leaf that runs the pipeline on a case.
 func (e *evaluation) answer() stone.Ashlar {
 	p := e.Pipeline
 	return stone.Leaf("answer", answered, func(ctx context.Context, d dag.DAG) (*dag.Node, error) {
@@ -200,7 +201,7 @@ func (e *evaluation) answer() stone.Ashlar {
 			got.Failure = &failure{fault.Kind(lacks), lacks.Error(), true}
 		}
 		if got.Failure != nil && got.Failure.Error {
-			// A body that has awaited is not reused: another run executes it again.
+			// A body that has called Await is not reused by other runs: they execute it again.
 			if _, err := stone.In(ctx).Await(d); err != nil {
 				return nil, err
 			}
@@ -209,7 +210,7 @@ func (e *evaluation) answer() stone.Ashlar {
 	}, stone.Queries(visited, prompts.Reader), stone.Children(stone.Walk{}.Reads().Writes(e.data.types()...).InOrder(p)), stone.Reusable())
 }
 
-// node returns the node of an answer and reports it to watchers, unless it comes from a recorded run.
+// node returns the node of an answer. It reports the answer to watchers, unless it comes from a recorded run.
 func (a *answer) node(ctx context.Context, d dag.DAG, p paid) (*dag.Node, error) {
 	if a.Trial > 0 {
 		stone.In(ctx).Event(slog.LevelInfo, answerEvent, slog.Bool("failed", a.Failure != nil))
@@ -253,7 +254,7 @@ func (e *evaluation) input(d dag.DAG, v visit) (dag.DAG, error) {
 	return d, nil
 }
 
-// take reads the nodes that the pipeline added to its start.
+// take reads the nodes that the pipeline added to start.
 func (a *answer) take(out, start dag.DAG) error {
 	made := out.Beyond(start)
 	a.Nodes = map[string]json.RawMessage{}
@@ -266,7 +267,7 @@ func (a *answer) take(out, start dag.DAG) error {
 		return err
 	}
 	last := out.Latest()
-	if a.Nodes[planType] != nil { // the output of a plan is what it emits
+	if a.Nodes[planType] != nil { // the output of a plan is the value that the plan emits
 		last, _ = out.Nearest(terms.Emit)
 	}
 	if last == nil || !slices.Contains(made, last) {
@@ -277,17 +278,17 @@ func (a *answer) take(out, start dag.DAG) error {
 	return nil
 }
 
-// planType is the type of the node that a plan starts with.
+// planType is the type of the first node of a plan.
 const planType = "stone/plan"
 
-// ends reports whether an error ends the whole run, not just the case: an exhausted budget, a waiting question, a failed
-// recorder, a broken check, or a key or account that the provider refuses.
+// ends reports whether an error ends the whole run, not just the case. Such errors are an exhausted budget, a waiting question, a
+// failed recorder, a broken check, and a key or account that the provider rejects.
 func ends(err error) bool {
 	return fault.EndsRun(err) || lockedOut(err) ||
 		slices.ContainsFunc([]kind.Kind{kind.Waiting, kind.Recorder, kind.Replay, reasons.CheckBroken}, func(k kind.Kind) bool { return errors.Is(err, k) })
 }
 
-// ending returns the error with which a step ends the run. A call that finds no affordable candidate ends it with the
+// ending returns the error with which a step ends the run. If a call cannot afford any candidate, this is the
 // *budget.ExhaustedError, so that the run can be resumed with a larger budget.
 func ending(err error) error {
 	if spent, ok := errors.AsType[*budget.ExhaustedError](err); ok {
@@ -299,7 +300,7 @@ func ending(err error) error {
 	return err
 }
 
-// lockedOut reports whether a provider refuses the key or the account, and therefore every case.
+// lockedOut reports whether a provider rejects the key or the account, and will therefore reject every case.
 func lockedOut(err error) bool {
 	h, ok := errors.AsType[*llm.HTTPError](err)
 	return ok && (h.Status >= 401 && h.Status <= 403 || h.Status == 429 && h.Final)
@@ -311,20 +312,20 @@ type lockedOutError struct{ error }
 func (e *lockedOutError) Unwrap() error { return e.error }
 func (e *lockedOutError) EndsRun() bool { return true }
 
-// modelFailed is the kind of an agent whose model failed.
+// modelFailed is the failure kind of an agent whose model failed.
 const modelFailed kind.Kind = "llm-error"
 
-// notRecorded is the kind of a request without a recorded answer. It is an error, but not an
-// outage: retries do not help.
+// notRecorded is the failure kind of a request without a recorded answer. It is an error but not an outage: retrying does not
+// help.
 const notRecorded kind.Kind = reasons.NotRecorded
 
-// outages are the failure kinds caused by a provider, not by the pipeline.
+// outages lists the failure kinds that are caused by a provider, not by the pipeline.
 var outages = []kind.Kind{
 	kind.Timeout, modelFailed,
 	reasons.SoftTimeout, reasons.Unavailable, reasons.InvokeFailed, reasons.NoCandidate, reasons.Down,
 }
 
-// refused reports whether a provider refuses the request: it would refuse the next one too.
+// refused reports whether a provider rejects the request in a way in which it would reject the next one, too.
 func refused(err error) bool {
 	_, ok := errors.AsType[*llm.HTTPError](err)
 	return ok && !llm.Retryable(err)

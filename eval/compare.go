@@ -7,56 +7,56 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// A Comparison is the difference between an evaluation and a baseline, over the cases that both have.
+// A comparison is the difference between an evaluation and a baseline, for the cases that both contain.
 type comparison struct {
 	With    string          `json:"with"`
-	Cases   int             `json:"cases"`             // that both have
-	New     int             `json:"new,omitempty"`     // cases that the baseline lacks
+	Cases   int             `json:"cases"`             // cases that both contain
+	New     int             `json:"new,omitempty"`     // cases that the baseline does not contain
 	Missing int             `json:"missing,omitempty"` // cases of the baseline that were not evaluated
-	Scores  []scoreCompared `json:"scores"`            // by scorer, if both have it
+	Scores  []scoreCompared `json:"scores"`            // differences by scorer, for scorers that both have
 	USD     Estimate        `json:"usd"`               // difference in cost per case
 	Seconds Estimate        `json:"seconds"`           // difference in latency per case
 }
 
-// ScoreCompared is the difference of one score: positive if it is higher now.
+// scoreCompared is the difference in one score. It is positive if the score is now higher.
 type scoreCompared struct {
 	Name string `json:"name"`
 	Estimate
-	// Binary scores have McNemar's exact test, others Student's.
+	// The p-value P comes from McNemar's exact test for binary scores, and from Student's test for others.
 	Gained int             `json:"gained"` // cases that are right only now
 	Lost   int             `json:"lost"`   // cases that were right only before
 	P      float64         `json:"p"`
 	Slices []sliceCompared `json:"slices,omitempty"`
-	Turned []Turned        `json:"turned,omitempty"` // the first lost cases, then the first gained ones
+	Turned []Turned        `json:"turned,omitempty"` // first lost cases, then first gained ones
 }
 
-// SliceCompared is the difference within one value of a column.
+// sliceCompared is the difference for the cases that have one value in a column.
 type sliceCompared struct {
 	slice
-	P float64 `json:"p"` // adjusted for all slices of the score, by Holm
+	P float64 `json:"p"` // adjusted for all slices of the score by Holm's method
 }
 
-// Turned is a case whose verdict turned.
+// Turned is a case whose verdict has changed or, in ScoreReport.Missed, a wrong trial.
 type Turned struct {
 	Case   string  `json:"case"`
 	Path   string  `json:"path"`            // path of its first trial in the run
-	Input  string  `json:"input,omitempty"` // input of the case, in a line of at most 160 columns
+	Input  string  `json:"input,omitempty"` // input of the case, on a line of at most 160 columns
 	Before float64 `json:"before"`
 	Now    float64 `json:"now"`
-	// Expected is the expected output, nil if there is none or it has more than 1000 bytes.
+	// Expected is the expected output. It is nil if there is none or if it has more than 1000 bytes.
 	Expected json.RawMessage `json:"expected,omitempty"`
 }
 
-// columnsOfInput is the maximum width of a turned case's input.
+// columnsOfInput is the maximum width of the input of a listed case.
 const columnsOfInput = 160
 
-// maxExpected is the maximum size of a listed case's expected output in bytes.
+// maxExpected is the maximum size, in bytes, of the expected output of a listed case.
 const maxExpected = 1000
 
 // maxTurned is the maximum number of turned cases listed in a comparison.
 const maxTurned = 50
 
-// pairs holds the scores of the cases that have one in both.
+// pairs holds the scores of the cases that have a score both now and in the baseline.
 type pairs struct {
 	before, now []float64
 	at          []int // indexes of the cases
@@ -74,7 +74,7 @@ func (p *pairs) differences() []float64 {
 	return d
 }
 
-// pairs returns the scores of a scorer, now and in the baseline, or nil if the baseline lacks the scorer.
+// pairs returns the scores given by a scorer, now and in the baseline. It returns nil if the baseline does not have the scorer.
 func (e *evaluation) pairs(t *tally, scorer int) *pairs {
 	then := slices.Index(e.Against.scorers, e.Scorers[scorer].name)
 	if then < 0 {
@@ -106,7 +106,7 @@ func (e *evaluation) compare(t *tally) *comparison {
 		seconds.add(before.Seconds, now.Seconds, i)
 	}
 	c.USD = student(usd.differences(), e.clusters(usd.at))
-	if e.prior == 0 { // recorded answers take no time
+	if e.prior == 0 { // answering from records takes no time
 		c.Seconds = student(seconds.differences(), e.clusters(seconds.at))
 	}
 	for i, s := range e.Scorers {
@@ -142,7 +142,7 @@ func (e *evaluation) compared(name string, p *pairs) scoreCompared {
 
 // tell adds the input and the expected output to a case.
 func (set *dataset) tell(t *Turned) {
-	if input, expected, err := set.content(set.rows[set.byID[t.Case]]); err == nil { // it was written by newRow
+	if input, expected, err := set.content(set.rows[set.byID[t.Case]]); err == nil { // cannot fail: newRow has written the row
 		if t.Input = text.Content(input, columnsOfInput); len(expected) <= maxExpected {
 			t.Expected = expected
 		}

@@ -27,51 +27,50 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Data selects the cases of an evaluation from a file, or from rows.
+// Data selects the cases of an evaluation, from a file or from rows.
 type Data struct {
-	File string // JSON Lines, or CSV if its name ends in .csv
-	Rows []any  // replaces the file; each marshals to a JSON object
+	File string // name of a file in JSON Lines, or in CSV if the name ends in .csv
+	Rows []any  // used instead of the file; each row must marshal to a JSON object
 
-	Expected string   // the column with the expected output; "expected" if empty
-	Cluster  string   // the column that groups questions that are not independent; none if empty
+	Expected string   // column with the expected output; empty means "expected"
+	Cluster  string   // column that groups questions which are not independent; may be empty
 	Slices   []string // columns by whose values the report is split
 
-	// Split selects one part: the rows whose column "split" has this value. Without that
-	// column, "dev" is the half of the cases whose digest begins with a 0 bit, "test" the
-	// other half. Empty selects all.
+	// Split selects a part of the data: the rows whose column "split" has this value. If there is no such column, "dev" is the
+	// half of the cases whose digest begins with a 0 bit, and "test" is the other half. Empty selects all rows.
 	Split string
 	N     int    // maximum number of cases to draw; zero means all
-	Seed  uint64 // seed of the draw; a larger N includes the cases of a smaller one
+	Seed  uint64 // seed of the draw; a larger N includes all cases of a smaller N
 }
 
-// The parts of a data set: choices are made on one and reported on the other.
+// Parts of a data set. Choices are made on one part, and results are reported on the other.
 const (
 	DevSplit  = "dev"
 	TestSplit = "test"
 )
 
-// A dataset is the selected rows, and the types of their inputs.
+// A dataset is the rows that were selected, and the types of their inputs.
 type dataset struct {
 	Data
 	inputs   []tree.Input
 	rows     []row // in the order of the file
 	byID     map[string]int32
 	named    bool   // Expected was set
-	expects  bool   // a row has an expectation
+	expects  bool   // at least one row has an expected output
 	sum      string // digest of the cases
 	test     string // digest of the whole split "test", if selected
-	whole    int    // rows from which Data.N was drawn
-	repeated int    // rows that repeat a case
+	whole    int    // number of rows from which Data.N were drawn
+	repeated int    // number of rows that repeat a case
 
-	recorded map[string]string // runs by case; nil if the cases are not runs
-	skipped  map[string]int    // skipped runs, by reason
+	recorded map[string]string // recorded runs by case; nil if the cases are not runs
+	skipped  map[string]int    // number of skipped runs, by reason
 }
 
-// maxFaults is the maximum number of faulty rows listed. The others are only counted.
+// maxFaults is the maximum number of faulty rows that an error lists. Further faulty rows are only counted.
 const maxFaults = 5
 
-// load reads the rows and binds them to the inputs of the pipeline in a run with cfg. The error lists the first faults with row
-// and column.
+// load reads the rows and binds them to the inputs that the pipeline has in a run with cfg. The error lists the first faults with
+// row and column.
 func (d Data) load(ctx context.Context, p stone.Ashlar, cfg stone.Config) (*dataset, error) {
 	set := &dataset{Data: d, inputs: inputs(p, cfg), byID: map[string]int32{}, named: d.Expected != ""}
 	set.Expected = cmp.Or(d.Expected, "expected")
@@ -88,7 +87,7 @@ func (d Data) load(ctx context.Context, p stone.Ashlar, cfg stone.Config) (*data
 	defer source.close()
 	name := source.name
 	var faults []string
-	further := 0 // faulty rows
+	further := 0 // number of faulty rows beyond maxFaults
 	for row, err := range source.rows {
 		if err == nil {
 			err = set.add(ctx, row)
@@ -124,8 +123,8 @@ func (set *dataset) choose() error {
 	return err
 }
 
-// inputs returns the types that a pipeline reads and that neither it nor the run provides. It omits Stone's own types, such as
-// the nodes of a plan.
+// inputs returns the types that a pipeline reads and that neither the pipeline nor the run provides. Stone's own types, such as
+// the nodes of a plan, are omitted.
 func inputs(p stone.Ashlar, cfg stone.Config) (need []tree.Input) {
 	given := cfg.Input.Types()
 	for _, in := range tree.Inputs(p) {
@@ -144,7 +143,7 @@ func (set *dataset) types() (all []dag.AnyType) {
 	return all
 }
 
-// add binds a row and keeps it if it is selected.
+// add binds a row, and keeps it if it belongs to the selection.
 func (set *dataset) add(ctx context.Context, cols columns) error {
 	var input []json.RawMessage
 	for _, in := range set.inputs {
@@ -184,8 +183,9 @@ func (set *dataset) add(ctx context.Context, cols columns) error {
 	return nil
 }
 
-// bind returns the content of an input: the column of its name, or an object of the columns named after its properties, or, for
-// the only input, the column "input". An optional input without columns is nil. An input whose nodes are all read is an array.
+// bind returns the content of an input. This is the column with the input's name, or else an object of the columns named after
+// its properties, or else, for an input that is the only one, the column "input". An optional input without columns is nil. If
+// all nodes of an input's type are read, the content is an array.
 func (set *dataset) bind(ctx context.Context, cols columns, in tree.Input) (json.RawMessage, error) {
 	name, want := in.Type.Name(), in.Type.Schema()
 	if in.Many {
@@ -229,7 +229,7 @@ func itemsOf(data json.RawMessage) (items []json.RawMessage, err error) {
 	return items, nil
 }
 
-// gather returns an object of the columns that are properties of a schema, or nil.
+// gather returns an object of the columns that are properties of a schema. It returns nil if there are none.
 func gather(ctx context.Context, cols columns, s *schema.Schema) (json.RawMessage, error) {
 	object := map[string]json.RawMessage{}
 	for _, field := range s.Properties() {
@@ -265,7 +265,7 @@ func (set *dataset) sole(in tree.Input) bool {
 	return required == 1 && !in.Optional
 }
 
-// wanted lists the columns of an input.
+// wanted describes the columns from which an input can be read.
 func wanted(t dag.AnyType, sole bool) string {
 	names := append([]string{t.Name()}, t.Schema().Properties()...)
 	if sole {
@@ -293,12 +293,12 @@ func selected(split string, cols columns, id string) bool {
 	if value, ok := cols.get("split"); ok {
 		return value.text() == split
 	}
-	// The first byte chooses the group of a case; the split must not depend on it.
+	// The first byte determines the group of a case, so the split must not depend on it.
 	half := map[bool]string{true: DevSplit, false: TestSplit}
 	return half[id[2] < '8'] == split
 }
 
-// sample draws Data.N cases: those whose digests with the seed are the smallest.
+// sample draws Data.N cases: those with the smallest digests of seed and case.
 func (set *dataset) sample() error {
 	set.whole = len(set.rows)
 	switch {
@@ -332,7 +332,7 @@ func (set *dataset) sample() error {
 	return nil
 }
 
-// digest identifies the cases, whatever their order.
+// digest returns a digest of the cases that does not depend on their order.
 func (set *dataset) digest() string {
 	ids := make([]string, len(set.rows))
 	for i, r := range set.rows {
@@ -356,7 +356,7 @@ func (d Data) open() (*source, error) {
 	}
 	text := bufio.NewReader(f)
 	if mark, err := text.Peek(len(byteOrder)); err == nil && string(mark) == byteOrder {
-		_, _ = text.Discard(len(byteOrder)) // which are read already
+		_, _ = text.Discard(len(byteOrder)) // the mark has already been read
 	}
 	rows := lines(text)
 	if strings.EqualFold(filepath.Ext(d.File), ".csv") {
@@ -367,10 +367,10 @@ func (d Data) open() (*source, error) {
 	return &source{d.File, rows, f.Close}, nil
 }
 
-// byteOrder is the byte order mark that spreadsheets and editors put at the beginning of a file.
+// byteOrder is the byte order mark that spreadsheets and editors write at the beginning of a file.
 const byteOrder = "\ufeff"
 
-// Columns returns the first row's column names.
+// Columns returns the names of the columns in the first row.
 func (d Data) Columns() ([]string, error) {
 	source, err := d.open()
 	if err != nil {

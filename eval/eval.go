@@ -24,9 +24,9 @@ type Config struct {
 	Pipeline stone.Ashlar
 	Data     Data
 	Scorers  []Scorer // at least one
-	Trials   int      // number of answers to each case; zero means one
-	Lanes    int      // concurrent cases, at most 256; zero means 64
-	// Against is compared with the report case by case. It may be nil.
+	Trials   int      // number of answers for each case; zero means one
+	Lanes    int      // maximum number of concurrent cases, at most 256; zero means 64
+	// Against is the baseline with which the report is compared, case by case. It may be nil.
 	Against *Baseline
 	// Gate judges the report. It may be nil.
 	Gate *Gate
@@ -35,9 +35,8 @@ type Config struct {
 // Result is the type of the last node of an evaluation.
 var Result = dag.NewType[Report]("eval/report")
 
-// Run evaluates the pipeline and returns its report. The run fails, and can be resumed, if
-// its budget is exhausted or a question waits for a person. A case that fails does not
-// fail the run.
+// Run evaluates the pipeline and returns the report. The run fails, and can be resumed, if its budget is exhausted or a question
+// waits for a person. A case that fails does not make the run fail.
 func Run(ctx context.Context, cfg Config, run stone.Config) (Report, error) {
 	p, err := Pipeline(ctx, cfg, run)
 	if err != nil {
@@ -46,7 +45,7 @@ func Run(ctx context.Context, cfg Config, run stone.Config) (Report, error) {
 	return stone.Produce(withAccount(ctx), p, Result, run)
 }
 
-// withAccount adds an account to a context without one. A resumed run restores its earlier costs there.
+// withAccount adds an account to a context that has none. A resumed run restores its earlier costs into the account.
 func withAccount(ctx context.Context) context.Context {
 	if budget.From(ctx) == nil {
 		ctx = budget.With(ctx, budget.New(budget.Limits{}))
@@ -54,8 +53,8 @@ func withAccount(ctx context.Context) context.Context {
 	return ctx
 }
 
-// Pipeline returns the evaluation as a pipeline, for a run with the given Config. The error names faults in the data or the
-// configuration. A resumed run knows the costs before it was interrupted only if its context has a budget.Account.
+// Pipeline returns the evaluation as a pipeline, for a run with the given Config. The error describes faults in the data or in
+// the configuration. A resumed run includes the costs from before its interruption only if its context has a budget.Account.
 func Pipeline(ctx context.Context, cfg Config, run stone.Config) (stone.Ashlar, error) {
 	e, err := newEvaluation(ctx, cfg, run)
 	if err != nil {
@@ -86,7 +85,7 @@ func newEvaluation(ctx context.Context, cfg Config, run stone.Config) (*evaluati
 	return e, nil
 }
 
-// pipeline answers and scores all cases, and ends with the report.
+// pipeline returns a pipeline that answers and scores all cases and ends with the report.
 func (e *evaluation) pipeline() (stone.Ashlar, error) {
 	version, err := e.judging()
 	if err != nil {
@@ -95,7 +94,7 @@ func (e *evaluation) pipeline() (stone.Ashlar, error) {
 	return stone.Seq("eval", e.asking(), stone.Reduce(e.report(version))), nil
 }
 
-// asking answers and scores all cases, in groups.
+// asking returns a pipeline that answers and scores all cases, in groups.
 func (e *evaluation) asking() stone.Ashlar {
 	groups, rows := e.groups()
 	return stone.Map("groups", dag.ReaderFunc(func(dag.DAG) ([]string, error) { return groups, nil }), group, e.group(rows),
@@ -106,8 +105,8 @@ func (e *evaluation) asking() stone.Ashlar {
 type evaluation struct {
 	Config
 	data  *dataset
-	prior int    // 1 if trial 0 is the answer of the recorded run
-	tuned string // type of the call whose tries are kept, or ""
+	prior int    // 1 if trial 0 is the answer in the recorded run, otherwise 0
+	tuned string // type of the call whose attempts are kept, or ""
 	out   atomic.Pointer[lockedOutError]
 }
 
@@ -135,7 +134,7 @@ func (cfg *Config) check() error {
 	return cfg.checkNodes()
 }
 
-// checkNodes refuses scorers of nodes that the pipeline never creates, unless a step has an unknown type.
+// checkNodes returns an error for scorers of nodes that the pipeline never creates, unless the type of a step is unknown.
 func (cfg *Config) checkNodes() error {
 	made, known := map[string]bool{}, true
 	var visit func(a stone.Ashlar)
@@ -161,7 +160,7 @@ func (cfg *Config) checkNodes() error {
 	return nil
 }
 
-// checkExpected refuses scorers that compare if no row has an expected output.
+// checkExpected returns an error for scorers that need an expected output if no row has one.
 func (e *evaluation) checkExpected() error {
 	for _, s := range e.Scorers {
 		if s.needs && !e.data.expects {
@@ -171,7 +170,7 @@ func (e *evaluation) checkExpected() error {
 	return nil
 }
 
-// checkTypes refuses scorers for fields that no answer has.
+// checkTypes returns an error for scorers of fields that no answer has.
 func (e *evaluation) checkTypes() error {
 	nodes, emitted := map[string]*schema.Schema{}, map[string]*schema.Schema{}
 	emits := 0
@@ -210,7 +209,7 @@ func (e *evaluation) checkTypes() error {
 			maps.DeleteFunc(of, func(path string, _ *schema.Schema) bool { return strings.HasPrefix(path, "output") })
 			of["output"] = nodes[s.node]
 		}
-		if s.of != "" { // the scorer sees only a part
+		if s.of != "" { // the scorer reads only a part of the output
 			whole := of["output"]
 			maps.DeleteFunc(of, func(path string, _ *schema.Schema) bool { return strings.HasPrefix(path, "output") })
 			of["output"], _ = whole.At(strings.Split(s.of, ".")...)
@@ -222,7 +221,7 @@ func (e *evaluation) checkTypes() error {
 	return nil
 }
 
-// checkFit refuses to compare the whole output if it can never be equal, because no expectation matches its type.
+// checkFit returns an error if the whole output is compared but can never be equal, because no expected output matches its type.
 func (e *evaluation) checkFit(ctx context.Context) error {
 	i := slices.IndexFunc(e.Scorers, func(s Scorer) bool { return s.whole })
 	out := e.Pipeline.Result()
@@ -231,7 +230,7 @@ func (e *evaluation) checkFit(ctx context.Context) error {
 	}
 	s := out.Schema()
 	if slices.ContainsFunc(s.Properties(), func(name string) bool { return slices.Contains(textFields, name) }) {
-		return nil // a text is compared with that field
+		return nil // an expected text is compared with that field
 	}
 	var first error
 	for n, r := range e.data.rows {

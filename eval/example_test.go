@@ -51,8 +51,8 @@ func ExampleRun() {
 	// Output: exact: 0.67 of 3, 95 % between 0.21 and 0.94
 }
 
-// A small model is right about short texts and marks other answers as unsure. The tuning asks it first,
-// with a score-min that unsure answers do not reach, which reduces the cost.
+// A small model is right about short texts, and marks other answers as unsure. The tuning puts the small model first, with a
+// score-min that unsure answers do not reach. This reduces the cost.
 func ExampleTuning() {
 	type text struct {
 		Text string `json:"text"`
@@ -113,7 +113,7 @@ func ExampleTuning() {
 	// Output: [small large] from a score of 1: mean 1 at $0.0035, before $0.0100
 }
 
-// A prompt is revised by a capability, here a function that has one idea.
+// A prompt is revised by a capability. Here the capability is a function that always makes the same change.
 func ExampleImproving() {
 	question := dag.NewType[string]("question")
 	model := script.Func(func(_ int, req *llm.Request) script.Answer {

@@ -16,18 +16,18 @@ import (
 	"github.com/stonelayer/stone/internal/money"
 )
 
-// A Gate lists the rules that an evaluation must meet. Rules that are zero are not checked.
+// A Gate lists rules that an evaluation must satisfy. Rules with a zero value are not checked.
 type Gate struct {
-	Must        []string           // cases, by the start of their digest, that every scorer finds right in every trial
-	Never       []string           // kinds of failure that no case may have
-	NoWorseThan map[string]float64 // by scorer, the maximum loss of the mean against the baseline
-	AtLeast     map[string]float64 // by scorer, the minimum mean
-	USDAtMost   float64            // the cost of all answers and judges
-	ErrorsMost  int                // maximum number of errors left out of a mean
-	Routing     RoutingRules       // of a Routing
+	Must        []string           // cases, given by the start of their digest, that every scorer must find right in every trial
+	Never       []string           // kinds of failure that must not occur in any case
+	NoWorseThan map[string]float64 // maximum loss of the mean compared with the baseline, by scorer
+	AtLeast     map[string]float64 // minimum mean, by scorer
+	USDAtMost   float64            // maximum cost of all answers and judges
+	ErrorsMost  int                // maximum number of errors excluded from a mean
+	Routing     RoutingRules       // rules for the report of a Routing
 }
 
-// RoutingRules are a gate's rules for a RoutingReport. A zero rule is not checked.
+// RoutingRules are the rules of a gate for a RoutingReport. Rules with a zero value are not checked.
 type RoutingRules struct {
 	GapAtLeast  float64 // GapRecovered
 	LargeAtMost float64 // LargeShare
@@ -68,7 +68,7 @@ func ReadGate(file string) (*Gate, error) {
 	return g, nil
 }
 
-// bounds reads a number for each scorer.
+// bounds reads a map from scorers to numbers.
 func bounds(m *form.Map, field string) map[string]float64 {
 	of := map[string]float64{}
 	m.At(field).Entries(func(name string, v form.Value) {
@@ -80,29 +80,29 @@ func bounds(m *form.Map, field string) map[string]float64 {
 	return of
 }
 
-// The verdicts of a Gate.
+// Verdicts of a Gate.
 const (
 	Passed     = "passed"
 	GateFailed = "failed"
 	CannotTell = "cannot tell"
 )
 
-// A Verdict is the result of a gate on a report.
+// A Verdict is the result of applying a gate to a report.
 type Verdict struct {
-	Verdict string `json:"verdict"` // Passed, GateFailed or CannotTell: the worst of the rules
+	Verdict string `json:"verdict"` // Passed, GateFailed or CannotTell: the worst verdict of all rules
 	Rules   []rule `json:"rules"`
 }
 
-// A Rule is one rule of a gate with its result.
+// A rule is one rule of a gate with its result.
 type rule struct {
 	Rule    string `json:"rule"`
 	Verdict string `json:"verdict"`
 	Found   string `json:"found"`
-	// Needed is the number of cases that would probably decide the rule; zero if no number would.
+	// Needed is the number of cases with which the rule could probably be decided; zero if no number would suffice.
 	Needed int `json:"needed,omitempty"`
 }
 
-// checkGate finds rules that cannot be checked.
+// checkGate returns an error for rules that cannot be checked.
 func (e *evaluation) checkGate() error {
 	g := e.Gate
 	if g == nil {
@@ -141,7 +141,7 @@ func (e *evaluation) checkGate() error {
 	return nil
 }
 
-// isShare reports whether the scores of a scorer are known to be between 0 and 1.
+// isShare reports whether the scores of a scorer are always between 0 and 1.
 func (e *evaluation) isShare(name string) bool {
 	return e.Scorers[slices.Index(e.scorers(), name)].share
 }
@@ -164,7 +164,7 @@ func (e *evaluation) named(id string) (at int, err error) {
 	return at, nil
 }
 
-// judging identifies the inputs of the report other than the results.
+// judging returns a digest of everything that affects the report, except the results.
 func (e *evaluation) judging() (string, error) {
 	parts := struct {
 		Cases, Baseline string
@@ -185,7 +185,7 @@ func (e *evaluation) judging() (string, error) {
 	return hex.EncodeToString(sum[:8]), err
 }
 
-// judge applies the gate.
+// judge applies the gate to a report.
 func (e *evaluation) judge(r *Report, t *tally) *Verdict {
 	g, v := e.Gate, &Verdict{Verdict: Passed}
 	for _, id := range g.Must {
@@ -224,8 +224,8 @@ func (v *Verdict) add(r rule) {
 	}
 }
 
-// above judges whether a mean is at least a bound. It passes if the whole interval is, fails if none of it is, and otherwise
-// cannot tell.
+// above judges whether a mean is at least a bound. The rule passes if the whole interval is above the bound, fails if the whole
+// interval is below it, and is otherwise undecided.
 func above(says string, e Estimate, bound float64, print func(float64) string) rule {
 	return against(says, e, bound, e.Low >= bound, e.High < bound, print)
 }
@@ -288,7 +288,7 @@ func never(t *tally, kind string) rule {
 	return settled("never "+kind, n == 0, fmt.Sprintf("%d times", n))
 }
 
-// alone returns the rules for the evaluation of one pipeline.
+// alone returns the rules that apply to the evaluation of a single pipeline.
 func (g *Gate) alone() *Gate {
 	if g == nil {
 		return nil
@@ -298,7 +298,7 @@ func (g *Gate) alone() *Gate {
 	return &alone
 }
 
-// routing returns the rules for a Routing.
+// routing returns the rules that apply to a Routing.
 func (g *Gate) routing() RoutingRules {
 	if g == nil {
 		return RoutingRules{}
@@ -306,10 +306,10 @@ func (g *Gate) routing() RoutingRules {
 	return g.Routing
 }
 
-// String identifies the rules.
+// String returns a text that identifies the rules.
 func (g RoutingRules) String() string { return fmt.Sprint(g.GapAtLeast, g.LargeAtMost, g.CostAtMost) }
 
-// judge adds the rules for routing to the verdict on the routed pipeline.
+// judge adds the results of the routing rules to the verdict on the routed pipeline.
 func (g RoutingRules) judge(routed *Verdict, r RoutingReport) *Verdict {
 	v := &Verdict{routed.Verdict, slices.Clone(routed.Rules)}
 	if g.GapAtLeast > 0 {

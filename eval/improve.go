@@ -18,27 +18,27 @@ import (
 )
 
 // Improving revises the prompts of a pipeline that agent.Adjustable marks, and the prompts of capabilities that its calls may
-// use. Each round takes a version of the prompts, shows a capability some cases of the split dev on which that version fell
-// short, and requests a better prompt. A version that does better on these cases is tried on all of dev. If the best version
-// beats the original prompts, both answer the split test once.
+// use. In each round, a version of the prompts is selected. A capability is shown some cases of the split dev in which this
+// version fell short, and proposes a better prompt. If the new version is better on these cases, it is tried on all of dev. If
+// the best version beats the original prompts, both versions answer the split test once.
 //
-// As in GEPA, versions are drawn from those that no other dominates, in proportion to the cases in which they are best: L. A.
-// Agrawal et al. (arXiv 2507.19457), section 3.
+// As in GEPA, versions are drawn from those that no other version dominates, in proportion to the number of cases in which they
+// are best: L. A. Agrawal et al. (arXiv 2507.19457), section 3.
 type Improving struct {
 	Program stone.Ashlar
-	// Data is read twice, with the Split dev and with test. N limits each.
+	// Data is read twice, with the splits dev and test. N limits each of them.
 	Data   Data
 	Scorer Scorer
-	Lanes  int // concurrent cases, at most 256; zero means 64
+	Lanes  int // maximum number of concurrent cases, at most 256; zero means 64
 
-	// Applicator has the revising capability By, which is called with the intent eval/revise.
+	// Applicator provides the revising capability By, which is called with the intent eval/revise.
 	Applicator *call.Applicator
 	By         string
-	// Prompts names the prompts that may be revised; nil means all.
+	// Prompts names the prompts that may be revised. Nil means all.
 	Prompts []string
 	Rounds  int // maximum number of proposals; zero means 12
-	Shown   int // cases for each proposal; zero means 4
-	Looks   int // earlier runs that used the test split, shown in the question
+	Shown   int // number of cases shown for each proposal; zero means 4
+	Looks   int // number of earlier runs that used the test split, to be shown in the question
 }
 
 // Improved is the type of the last node of an Improving.
@@ -47,11 +47,11 @@ var Improved = dag.NewType[Revision]("eval/revision")
 const (
 	maxRounds   = 200
 	maxShown    = 32
-	maxImproved = 5000 // cases of a split
+	maxImproved = 5000 // maximum number of cases of a split
 	reviseCall  = "eval/revise"
 )
 
-// Run improves the prompts. If the test shows an improvement, it asks the question "accept"; without an ask.Frontend the run
+// Run improves the prompts. If the test shows an improvement, the question "accept" is asked; without an ask.Frontend, the run
 // waits for the answer.
 func (i Improving) Run(ctx context.Context, run stone.Config) (Revision, error) {
 	p, err := i.Pipeline(ctx, run)
@@ -61,8 +61,8 @@ func (i Improving) Run(ctx context.Context, run stone.Config) (Revision, error) 
 	return stone.Produce(withAccount(ctx), p, Improved, run)
 }
 
-// Pipeline returns the improvement as a pipeline, for a run with the given Config. A resumed run knows the
-// costs before it was interrupted only if its context has a budget.Account.
+// Pipeline returns the improvement as a pipeline, for a run with the given Config. A resumed run includes the costs from before
+// its interruption only if its context has a budget.Account.
 func (i Improving) Pipeline(ctx context.Context, run stone.Config) (stone.Ashlar, error) {
 	m, err := i.read(ctx, run)
 	if err != nil {
@@ -81,12 +81,12 @@ func (i Improving) Pipeline(ctx context.Context, run stone.Config) (stone.Ashlar
 	}, stone.Queries(Improved), stone.Children(stone.Walk{}.Reads().Perhaps(accept)))), nil
 }
 
-// acceptIt is the choice that accepts.
+// acceptIt is the choice that accepts the improvement.
 const acceptIt = "accept"
 
 var accepted = dag.NewType[stone.Answer]("eval/accepted")
 
-// decide asks whether to accept an improvement shown by the test.
+// decide asks whether to accept an improvement that the test has shown.
 func decide(ctx context.Context, d dag.DAG, accept stone.Ashlar) (*dag.Node, error) {
 	r, err := Improved.From(d)
 	if err != nil {
@@ -109,13 +109,13 @@ func decide(ctx context.Context, d dag.DAG, accept stone.Ashlar) (*dag.Node, err
 // An improver is an Improving with its data.
 type improver struct {
 	Improving
-	texts     map[string]string // the prompts that may be revised
-	names     []string          // of them, sorted
+	texts     map[string]string // prompts that may be revised, by name
+	names     []string          // names of these prompts, sorted
 	dev, test *split
 	revise    stone.Ashlar
 }
 
-// A split is a part of the data with the pipeline that answers it.
+// A split is a part of the data, with the pipeline that answers its cases.
 type split struct {
 	e     *evaluation
 	cases stone.Ashlar
@@ -152,7 +152,7 @@ func (i Improving) read(ctx context.Context, run stone.Config) (*improver, error
 	return m, nil
 }
 
-// find finds the prompts.
+// find determines the prompts that may be revised.
 func (m *improver) find() error {
 	m.texts = map[string]string{}
 	all, err := adjustable(m.Program)
@@ -177,7 +177,7 @@ func (m *improver) find() error {
 	return nil
 }
 
-// adjustable returns the prompts of a pipeline that may be revised, by their names.
+// adjustable returns the prompts of a pipeline that may be revised, by name.
 func adjustable(p stone.Ashlar) (map[string]string, error) {
 	all := map[string]string{}
 	var visit func(stone.Ashlar) error
@@ -227,7 +227,7 @@ func (i Improving) split(ctx context.Context, part string, run stone.Config) (*s
 	return s, nil
 }
 
-// version identifies the cases and prompts: a run cannot be resumed with others.
+// version returns a digest of the cases and prompts, because a run cannot be resumed with different ones.
 func (m *improver) version() string {
 	return fmt.Sprintf("%s %s %d %d %s %q", m.dev.e.version(), m.test.e.version(), m.Rounds, m.Shown, m.By, m.texts)
 }

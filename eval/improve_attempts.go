@@ -13,7 +13,7 @@ import (
 // chosen lists the ids of the cases that a version of the prompts must answer.
 var chosen = dag.NewType[[]string]("eval/chosen")
 
-// attempted are their attempts.
+// attempted lists the attempts at these cases.
 var attempted = dag.NewType[[]attempt]("eval/attempts")
 
 // An attempt is an answer to a case, with its score.
@@ -21,14 +21,14 @@ type attempt struct {
 	Case    string  `json:"case"`
 	Value   float64 `json:"value"`
 	Verdict string  `json:"verdict"`
-	Answer  string  `json:"answer,omitempty"` // JSON, or the reason for its absence; shortened
-	Why     string  `json:"why,omitempty"`    // of the score
+	Answer  string  `json:"answer,omitempty"` // answer as JSON, or the reason why there is none; shortened
+	Why     string  `json:"why,omitempty"`    // reason for the score
 }
 
-// maxSaid is the maximum length in characters of each part of a case that a reviser reads.
+// maxSaid is the maximum length, in characters, of each part of a case that is shown for a revision.
 const maxSaid = 2000
 
-// collectAttempts returns the node with the attempts of all lanes. Its meta contains their cost.
+// collectAttempts returns a node with the attempts of all lanes. The node's meta contains the cost.
 func collectAttempts(d dag.DAG) (*dag.Node, error) {
 	var all []attempt
 	var spent paid
@@ -42,7 +42,7 @@ func collectAttempts(d dag.DAG) (*dag.Node, error) {
 			continue
 		}
 		if len(all) == 0 {
-			continue // the origin of the fan-out
+			continue // this is the origin of the fan-out
 		}
 		if err := all[len(all)-1].take(n); err != nil {
 			return nil, err

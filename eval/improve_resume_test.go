@@ -21,8 +21,8 @@ import (
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
-	"github.com/stonelayer/stone/llm/batch"
 	"github.com/stonelayer/stone/llm/script"
+	"github.com/stonelayer/stone/x/batch"
 )
 
 // A run that is stopped and resumed with the same budget keeps the rounds that it has paid for.

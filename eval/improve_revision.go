@@ -10,50 +10,51 @@ import (
 
 // A Revision is the result of an Improving.
 type Revision struct {
-	Changes []change `json:"changes,omitempty"` // changes of the version that is best on dev; none if that is the original
-	// Before and After are the scores on dev, from which the version was chosen: expect somewhat worse scores on other cases.
+	Changes []change `json:"changes,omitempty"` // changes in the version that is best on dev; none if this is the original version
+	// Before and After are the scores on dev. Because the version was chosen by these scores, expect somewhat lower scores on
+	// other cases.
 	Before Estimate `json:"before"`
 	After  Estimate `json:"after"`
-	Test   *tested  `json:"test,omitempty"` // nil if no version was better on dev: then test was not used
-	// Accepted means that the test shows an improvement and a person has accepted it.
+	Test   *tested  `json:"test,omitempty"` // nil if no version was better on dev, so that test was not used
+	// Accepted means that the test has shown an improvement and that a person has accepted it.
 	Accepted bool    `json:"accepted"`
-	Cases    int     `json:"cases"` // of dev
+	Cases    int     `json:"cases"` // number of cases of dev
 	Rounds   []round `json:"rounds,omitempty"`
-	Stopped  string  `json:"stopped"` // the reason why the rounds ended
+	Stopped  string  `json:"stopped"` // reason why the rounds ended
 	USD      float64 `json:"usd"`     // total cost
 }
 
-// A Change is a prompt that was revised.
+// A change is a prompt that was revised.
 type change struct {
-	Prompt string `json:"prompt"` // its name
+	Prompt string `json:"prompt"` // name of the prompt
 	Before string `json:"before"`
 	After  string `json:"after"`
 }
 
-// Tested compares the two versions on the split test, which both answered once.
+// tested compares the two versions on the split test, which both have answered once.
 type tested struct {
 	Before     Estimate `json:"before"`
 	After      Estimate `json:"after"`
-	Difference Estimate `json:"difference"`       // of the same cases
-	Errors     int      `json:"errors,omitempty"` // cases left out, because an answer or its score is missing
-	Looks      int      `json:"looks"`            // runs that used this test split, including this one, by Improving.Looks
+	Difference Estimate `json:"difference"`       // difference in the same cases
+	Errors     int      `json:"errors,omitempty"` // cases excluded because an answer or its score is missing
+	Looks      int      `json:"looks"`            // number of runs that have used this test split, including this one; from Improving.Looks
 }
 
-// A Round is one proposal.
+// A round is one proposal.
 type round struct {
-	Prompt string `json:"prompt"` // its name
-	From   int    `json:"from"`   // the revised version; 0 is the original
-	Cases  int    `json:"cases"`  // cases for the proposal
-	// Before and After are the sums of the cases' scores.
+	Prompt string `json:"prompt"` // name of the prompt
+	From   int    `json:"from"`   // number of the version that was revised; 0 is the original
+	Cases  int    `json:"cases"`  // number of cases shown for the proposal
+	// Before and After are the sums of the scores in these cases.
 	Before float64 `json:"before"`
 	After  float64 `json:"after"`
-	// Version is the number of the new version; 0 if the proposal did no better on these cases.
+	// Version is the number of the new version. It is 0 if the proposal was not better in these cases.
 	Version int     `json:"version,omitempty"`
-	Dev     float64 `json:"dev,omitempty"` // its mean on dev
-	Why     string  `json:"why,omitempty"` // the proposal's comment on the cases, or why there is no proposal
+	Dev     float64 `json:"dev,omitempty"` // mean score of the version on dev
+	Why     string  `json:"why,omitempty"` // comment of the proposal on the cases, or the reason why there is no proposal
 }
 
-// Better reports whether the test shows an improvement: its interval of 95 % is above zero.
+// Better reports whether the test has shown an improvement: the 95 % interval of the difference is above zero.
 func (r Revision) Better() bool { return r.Test != nil && r.Test.Difference.Low > 0 }
 
 // String describes the result of the proposal.
@@ -65,7 +66,7 @@ func (r round) String() string {
 	return fmt.Sprintf("%s: version %d, %s of dev", what, r.Version, mean4(r.Dev))
 }
 
-// Text returns the revision for a terminal: the tables, and the changes as a difference.
+// Text returns the revision as text for a terminal: the tables, and the changes as a difference.
 func (r Revision) Text() string {
 	p := part{head: []string{"prompts", "dev", "95 %", "test", "95 %"}}
 	row := func(name string, dev Estimate, test *Estimate) {
@@ -104,7 +105,7 @@ func (r Revision) verdict() string {
 	return line + ": no improvement is shown"
 }
 
-// diff shows the changes line by line.
+// diff returns the changes line by line.
 func (r Revision) diff() string {
 	var b strings.Builder
 	for _, c := range r.Changes {
@@ -116,12 +117,12 @@ func (r Revision) diff() string {
 	return b.String()
 }
 
-// question asks whether to accept the changes.
+// question returns the question whether to accept the changes.
 func (r Revision) question() string {
 	return "Accept these prompts?\n\n" + strings.TrimSpace(r.Text())
 }
 
-// critique is the prompt for the capability.
+// critique returns the prompt with which a revision is requested.
 func (w *work) critique(prompt string, parent *version, shown []string) (string, error) {
 	var b strings.Builder
 	for i, id := range shown {

@@ -16,27 +16,27 @@ import (
 	"github.com/stonelayer/stone/internal/money"
 )
 
-// A version of the prompts, with its attempts at the split dev.
+// A version is a version of the prompts, with its attempts at the cases of dev.
 type version struct {
 	texts    map[string]string
 	attempts map[string]attempt
 }
 
-// value returns the score of a case. A case without a score, because a provider or a scorer failed, counts as no better than any
-// other.
+// value returns the score in a case. If there is no score, because a provider or a scorer failed, the version counts as no better
+// than any other in this case.
 func (v *version) value(id string) float64 { return v.attempts[id].Value }
 
 // work is the state of an improvement.
 type work struct {
 	*improver
 	Revision
-	pool    []*version // the first has the original prompts
-	perCase float64    // USD, in the mean
-	perTry  float64    // USD of a proposal
+	pool    []*version // the first version has the original prompts
+	perCase float64    // mean cost of a case in USD
+	perTry  float64    // cost of a proposal in USD
 }
 
-// run is the body of the leaf that does all the work. Decisions that depend on the remaining budget are recorded: a resumed run
-// has already paid for the rounds that it replays.
+// run is the body of the leaf that does all the work. Decisions that depend on the remaining budget are recorded, because a
+// resumed run has already paid for the rounds that it replays.
 func (m *improver) run(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 	w := &work{improver: m, Revision: Revision{Cases: len(m.dev.ids)}}
 	err := w.begin(ctx, d)
@@ -55,7 +55,7 @@ func (m *improver) run(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 	return dag.NewNode(dag.Spec{Type: Improved.Name(), Content: w.Revision, Parents: d.Next()})
 }
 
-// begin answers dev with the original prompts.
+// begin answers the cases of dev with the original prompts.
 func (w *work) begin(ctx context.Context, d dag.DAG) error {
 	attempts, usd, err := w.dev.answers(ctx, d, w.texts, w.dev.ids)
 	if err != nil {
@@ -76,13 +76,13 @@ func (w *work) begin(ctx context.Context, d dag.DAG) error {
 	return err
 }
 
-// testCost is the expected cost of the test, which is reserved until the end.
+// testCost returns the expected cost of the test, which is reserved until the end.
 func (w *work) testCost() float64 { return 2 * w.perCase * float64(len(w.test.ids)) }
 
-// roundCost is the highest expected cost of a round.
+// roundCost returns the highest expected cost of a round.
 func (w *work) roundCost() float64 { return w.perTry + w.perCase*float64(len(w.dev.ids)) }
 
-// stops returns why there is no n-th round, or "".
+// stops returns the reason why there is no n-th round, or "".
 func (w *work) stops(ctx context.Context, n int) string {
 	left := budget.From(ctx).Left().USD
 	switch {
@@ -129,7 +129,7 @@ func (w *work) round(ctx context.Context, d dag.DAG, n int) error {
 	return nil
 }
 
-// try answers the cases of a proposal with the new prompt and, if it does better, the rest of dev.
+// try answers the cases of a proposal with the new prompt and, if the new version is better in these, the rest of dev.
 func (w *work) try(ctx context.Context, d dag.DAG, r *round, parent *version, shown []string, text string) error {
 	texts := maps.Clone(parent.texts)
 	texts[r.Prompt] = text
@@ -160,7 +160,8 @@ func (w *work) try(ctx context.Context, d dag.DAG, r *round, parent *version, sh
 	return nil
 }
 
-// parent draws the version to revise next from the undominated versions, in proportion to the cases in which each is best.
+// parent draws the version to be revised next from the versions that no other dominates, in proportion to the number of cases in
+// which each is best.
 func (w *work) parent(chance *rand.Rand) int {
 	weights := make([]int, len(w.pool))
 	total := 0
@@ -185,8 +186,8 @@ func (w *work) parent(chance *rand.Rand) int {
 	panic("unreachable")
 }
 
-// matched reports whether another version is as good as the i-th in every case and better in one. Among equal versions, the first
-// counts.
+// matched reports whether another version is at least as good as the i-th in every case and better in one. If versions are equal,
+// only the first is not matched.
 func (w *work) matched(i int) bool {
 	for k, other := range w.pool {
 		better, worse := k < i, false
@@ -201,7 +202,7 @@ func (w *work) matched(i int) bool {
 	return false
 }
 
-// mean estimates the mean score of a version over dev. Cases without a score are left out.
+// mean estimates the mean score of a version on dev. Cases without a score are excluded.
 func (w *work) mean(v, other *version) Estimate {
 	var values []float64
 	at := w.scored(v, other)
@@ -221,7 +222,7 @@ func (w *work) scored(versions ...*version) (at []int) {
 	return at
 }
 
-// finish tests the best version, unless it is the first.
+// finish tests the best version, unless it is the original.
 func (w *work) finish(ctx context.Context, d dag.DAG) error {
 	best, gain, first := 0, 0.0, w.pool[0]
 	for i, v := range w.pool {
@@ -254,7 +255,7 @@ func (w *work) finish(ctx context.Context, d dag.DAG) error {
 	return nil
 }
 
-// compare compares two versions on the test cases for which both have a score.
+// compare compares two versions in the test cases for which both have a score.
 func (w *work) compare(before, after map[string]attempt) *tested {
 	t := &tested{Looks: w.improver.Looks + 1}
 	var was, is []float64
@@ -279,13 +280,13 @@ func (w *work) tell(ctx context.Context, text string) {
 	stone.In(ctx).Event(slog.LevelInfo, improveEvent, slog.String("text", text))
 }
 
-// proposal is the revising capability's answer.
+// A proposal is the answer of the revising capability.
 type proposal struct {
 	Why    string `json:"why"`    // what the failures have in common, in one or two sentences
 	Prompt string `json:"prompt"` // the whole new prompt
 }
 
-// question is the input of the revising capability.
+// A question is the input of the revising capability.
 type question struct {
 	Prompt string `json:"prompt"`
 }
@@ -298,7 +299,7 @@ var (
 // maxPrompt is the maximum size of a prompt in bytes.
 const maxPrompt = 64 << 10
 
-// propose requests a better prompt. Without a usable answer, the text is "" and why holds the reason.
+// propose requests a better prompt. If there is no usable answer, the text is "" and why is the reason.
 func (w *work) propose(ctx context.Context, d dag.DAG, name string, parent *version, shown []string) (text, why string, err error) {
 	q, err := w.critique(parent.texts[name], parent, shown)
 	if err != nil {
@@ -310,7 +311,7 @@ func (w *work) propose(ctx context.Context, d dag.DAG, name string, parent *vers
 	}
 	account := budget.From(ctx).Under(address.Child(stone.In(ctx).Path(), w.revise.Name(), len(w.Rounds)+1))
 	out := stone.In(budget.With(ctx, account)).RunChild(w.revise, start).Within(nil)
-	w.perTry = account.Used().USD // also for a failed proposal
+	w.perTry = account.Used().USD // includes the cost of a failed proposal
 	w.USD += w.perTry
 	if err := out.Cause(); out.InFlight() {
 		if ctx.Err() != nil || ends(err) || broken(err) {

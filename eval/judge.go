@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/internal/terms"
 )
 
-// grade is the answer of a judge.
+// A grade is the answer of a judge.
 type grade struct {
 	Score   float64  `json:"score"`
 	Reasons []string `json:"reasons,omitempty"`
@@ -28,10 +28,10 @@ type graded struct {
 	Failure string `json:"failure,omitempty"`
 }
 
-// judge returns a scorer that makes calls with the intent eval/grade. These have candidates, retries and a budget like any call,
-// and reuse grades from earlier runs. A judge that is unavailable or returns no score is an error. A pairwise judge is called
-// twice, with the answer and the expectation in either order, and grades the second: an answer that wins in only one order is a
-// tie.
+// judge returns a scorer that makes calls with the intent eval/grade. Like any call, these have candidates, retries and a budget,
+// and reuse grades of earlier runs. A judge that is unavailable or returns no score is an error. A pairwise judge is called
+// twice, with the answer and the expected output in both orders, and grades the second text. An answer that wins in only one
+// order is a tie.
 func (s scorerSpec) judge(app *call.Applicator) (Scorer, error) {
 	rubric := s.argument
 	if file, ok := strings.CutPrefix(rubric, "@"); ok {
@@ -64,17 +64,18 @@ func (s scorerSpec) judge(app *call.Applicator) (Scorer, error) {
 	}, calls: []dag.Querier{dag.History(first), dag.History(second)}}, nil
 }
 
-// asking is a step that calls a judge, with the type of its node.
+// An asking is a step that calls a judge, with the type of the step's node.
 type asking struct {
 	ashlar stone.Ashlar
 	graded dag.Type[graded]
 }
 
-// remembered is the maximum age of a reused grade: a judge is not paid twice for the same answer to the same trial of a case.
+// remembered is the maximum age of a grade that is reused, so that no judge is paid twice for the same answer in the same trial
+// of a case.
 const remembered = 365 * 24 * time.Hour
 
 // ask returns the step that calls a judge. A failed call becomes a result, unless its failure ends the run. Dispatch.AllowFailure
-// would turn even an exhausted budget into a result.
+// is not used, because it would turn even an exhausted budget into a result.
 func (s scorerSpec) ask(set *dataset, app *call.Applicator, name string, out dag.Type[graded], rubric string, turned bool) asking {
 	grades := dag.NewType[grade]("eval/grade")
 	c := call.New("ask", grades, call.Spec{
@@ -134,7 +135,7 @@ func (s scorerSpec) question(set *dataset, d dag.DAG, rubric string, turned bool
 	return input, nil
 }
 
-// judged returns the score from the grades, if the case has an answer.
+// judged returns the step that computes the score from the grades, if the case has an answer.
 func (s scorerSpec) judged(set *dataset, score func([]grade) Score, asked ...asking) stone.Ashlar {
 	steps, reads := []stone.Ashlar{}, []dag.Querier{answered}
 	for _, a := range asked {

@@ -10,20 +10,19 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// outcomes are the results of a group.
+// outcomes holds the results of a group.
 type outcomes struct {
 	Rows []outcome `json:"rows"`
 }
 
-// outcome is the result of one trial. Its names are short, since there may be hundreds of
-// thousands.
+// An outcome is the result of one trial. Its field names are short, because there may be hundreds of thousands of outcomes.
 type outcome struct {
 	Case     string    `json:"c"`
 	Trial    int       `json:"t"`
-	Values   []float64 `json:"v"` // by scorer
-	Verdicts string    `json:"k"` // for each scorer, a letter of verdictLetters
+	Values   []float64 `json:"v"` // score by scorer
+	Verdicts string    `json:"k"` // one letter of verdictLetters for each scorer
 	Failure  string    `json:"f,omitempty"`
-	Reason   string    `json:"why,omitempty"` // reason of the failure or of a scorer's error
+	Reason   string    `json:"why,omitempty"` // reason for the failure or for a scorer's error
 }
 
 const verdictLetters = "rwne"
@@ -40,23 +39,22 @@ func letter(verdict string) (byte, error) {
 	return 0, fmt.Errorf("unknown verdict %q: want right, wrong, no answer or error", verdict)
 }
 
-// cost is the cost of one trial. It is in the meta of a group's node, in the order
-// of its outcomes.
+// cost is the cost of one trial. It is stored in the meta of a group's node, in the order of the outcomes.
 type cost struct {
-	USD     float64  `json:"usd,omitempty"`    // of the answer
-	Judges  float64  `json:"judges,omitempty"` // USD
-	Tokens  int      `json:"tokens,omitempty"` // of the answer
-	Seconds float64  `json:"s,omitempty"`      // to the answer
+	USD     float64  `json:"usd,omitempty"`    // cost of the answer in USD
+	Judges  float64  `json:"judges,omitempty"` // cost of the judges in USD
+	Tokens  int      `json:"tokens,omitempty"` // tokens of the answer
+	Seconds float64  `json:"s,omitempty"`      // time until the answer
 	From    string   `json:"from,omitempty"`   // run from which the answer was reused
-	Asked   []string `json:"asked,omitempty"`  // ids of the capabilities asked
-	Call    *tried   `json:"call,omitempty"`   // the tuned call
+	Asked   []string `json:"asked,omitempty"`  // ids of the capabilities that were called
+	Call    *tried   `json:"call,omitempty"`   // result of the tuned call
 
 	Past past.Counts `json:"past,omitzero"`
 }
 
 const maxReason = 200
 
-// collect builds the node of a group from its lanes.
+// collect returns the node of a group, made from its lanes.
 func collect(d dag.DAG) (*dag.Node, error) {
 	found, costs, err := outcomesOf(d)
 	if err != nil {
@@ -69,7 +67,8 @@ func collect(d dag.DAG) (*dag.Node, error) {
 	return dag.NewNode(dag.Spec{Type: results.Name(), Content: found, Parents: d.Next(), Meta: map[string]string{metaKey: string(meta)}})
 }
 
-// outcomesOf reads the lanes of a group: each starts with its visit, followed by the answer, the scores and the nodes of judges.
+// outcomesOf reads the lanes of a group. Each lane starts with its visit, followed by the answer, the scores and the nodes of
+// judges.
 func outcomesOf(d dag.DAG) (o outcomes, costs []cost, err error) {
 	for n := range d.Nodes() {
 		switch n.Type() {
@@ -83,7 +82,7 @@ func outcomesOf(d dag.DAG) (o outcomes, costs []cost, err error) {
 			continue
 		}
 		if len(o.Rows) == 0 {
-			continue // the origin of the fan-out
+			continue // this is the origin of the fan-out
 		}
 		row, spent := &o.Rows[len(o.Rows)-1], &costs[len(costs)-1]
 		switch n.Type() {
@@ -104,7 +103,7 @@ func outcomesOf(d dag.DAG) (o outcomes, costs []cost, err error) {
 }
 
 func (o *outcome) answer(n *dag.Node, spent *cost) error {
-	var head struct{ Failure *failure } // not the nodes
+	var head struct{ Failure *failure } // only the failure is decoded, not the nodes
 	if err := json.Unmarshal([]byte(n.JSON()), &head); err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// A part of a report is a table with a title.
+// A part is a part of a report: a table with a title.
 type part struct {
 	title string
 	head  []string
@@ -21,7 +21,7 @@ type part struct {
 // Text returns the report as tables for a terminal.
 func (r Report) Text() string { return tables(r.parts()...) }
 
-// tables writes parts for a terminal.
+// tables formats parts for a terminal.
 func tables(parts ...part) string {
 	var b strings.Builder
 	for _, p := range parts {
@@ -53,7 +53,7 @@ func tables(parts ...part) string {
 	return b.String()
 }
 
-// Markdown returns the report for a comment on a pull request.
+// Markdown returns the report as Markdown, for a comment on a pull request.
 func (r Report) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s\n", escaped(r.Pipeline))
@@ -78,7 +78,7 @@ func (r Report) Markdown() string {
 	return b.String()
 }
 
-// escaped keeps data from being read as Markdown or HTML.
+// escaped escapes data, so that it is not interpreted as Markdown or HTML.
 func escaped(s string) string {
 	return strings.NewReplacer("|", "\\|", "<", "&lt;", "&", "&amp;", "`", "\\`", "*", "\\*", "[", "\\[").Replace(text.Line(s))
 }
@@ -141,7 +141,7 @@ func (w Whole) String() string {
 	return fmt.Sprintf("all %d cases would cost about %s (95 %% between %s and %s)", w.Cases, usd(w.USD), usd(w.Low), usd(w.High))
 }
 
-// clustersOf returns the number of clusters, 0 without clusters.
+// clustersOf returns the number of clusters, or 0 if there are none.
 func clustersOf(scores []ScoreReport) int {
 	for _, s := range scores {
 		if s.Clusters < s.N {
@@ -235,7 +235,7 @@ func signed(x float64) string { return fmt.Sprintf("%+.4f", x) }
 
 func signed3(x float64) string { return fmt.Sprintf("%+.3f", x) }
 
-// meanOf writes a mean, if there are scores.
+// meanOf formats a mean. It returns "-" if there are no scores.
 func meanOf(e Estimate) string {
 	if e.N == 0 {
 		return "-"
@@ -252,7 +252,7 @@ func interval(e Estimate) string {
 
 func between(e Estimate) string { return bounded(e, signed) }
 
-// bounded writes an interval; the interval of one cluster is open.
+// bounded formats an interval. The interval of a single cluster has no bounds.
 func bounded(e Estimate, print func(float64) string) string {
 	if e.High > math.MaxFloat32 {
 		return "unknown"
@@ -260,7 +260,7 @@ func bounded(e Estimate, print func(float64) string) string {
 	return print(e.Low) + " to " + print(e.High)
 }
 
-// usd writes an amount, even zero.
+// usd formats an amount, even if it is zero.
 func usd(x float64) string {
 	if said := money.USD(x, false); said != "" {
 		return "$" + said
@@ -268,7 +268,7 @@ func usd(x float64) string {
 	return "$0"
 }
 
-// short returns the part of a digest that names a case.
+// short returns the part of a digest that is used as the name of a case.
 func short(id string) string { return id[:min(len(id), 12)] }
 
 type junitSuite struct {
@@ -292,7 +292,8 @@ type junitResult struct {
 	Message string `xml:"message,attr"`
 }
 
-// JUnit returns the report as JUnit XML. The test cases are the rules of the gate, undecided ones as skipped, and the scores.
+// JUnit returns the report as JUnit XML. The test cases are the rules of the gate, where undecided rules are skipped, and the
+// scores.
 func (r Report) JUnit() ([]byte, error) {
 	s := junitSuite{Name: "stone eval " + r.Pipeline}
 	for _, score := range r.Scores {

@@ -30,7 +30,7 @@ func (s scorerSpec) schema() (Scorer, error) {
 	if err != nil {
 		return Scorer{}, fmt.Errorf("%s: %w", s.argument, err)
 	}
-	s.argument = string(data) // part of its version
+	s.argument = string(data) // the argument is part of the scorer's version
 	return s.leafOf(func(ctx context.Context, c Case) (Score, error) {
 		got, err := s.got(c)
 		if err != nil {
@@ -44,7 +44,7 @@ func (s scorerSpec) schema() (Scorer, error) {
 	}), nil
 }
 
-// cel returns a scorer for an expression that yields true, false or a number.
+// cel returns a scorer for an expression whose value is true, false or a number.
 func (s scorerSpec) cel(app *call.Applicator) (Scorer, error) {
 	language, err := kinds.Language(app)
 	if err != nil {
@@ -89,13 +89,13 @@ func (s scorerSpec) cel(app *call.Applicator) (Scorer, error) {
 	return scorer, nil
 }
 
-// unjudged is the error of an expression that could not be evaluated over an answer.
+// unjudged is the error of an expression that could not be evaluated for an answer.
 type unjudged struct{ error }
 
-// Broken reports whether the expression fails for every answer; it may work for another.
+// Broken returns false: an expression that fails for one answer may work for another.
 func (unjudged) Broken() bool { return false }
 
-// scoreOf reads true, false or a number.
+// scoreOf converts true, false or a number to a score.
 func scoreOf(v json.RawMessage) (s Score, err error) {
 	switch string(v) {
 	case "true":
@@ -114,8 +114,8 @@ const (
 	commandOutput = 64 << 10
 )
 
-// command returns a scorer that runs a program. The program reads the case as a JSON object from standard input. It has no
-// network and can only read the files of its directory.
+// command returns a scorer that runs a program. The program reads the case as a JSON object from standard input. It cannot use
+// the network, and can read only the files of its directory.
 func (s scorerSpec) command() (Scorer, error) {
 	file, err := filepath.Abs(s.argument)
 	if err != nil {
@@ -132,7 +132,7 @@ func (s scorerSpec) command() (Scorer, error) {
 	if err != nil {
 		return Scorer{}, err
 	}
-	s.argument = string(data) // part of its version
+	s.argument = string(data) // the argument is part of the scorer's version
 	policy := sandbox.Policy{ReadOnly: []string{filepath.Dir(file)}}
 	return s.leafOf(func(ctx context.Context, c Case) (Score, error) {
 		got, err := s.got(c)
@@ -152,8 +152,8 @@ func (s scorerSpec) command() (Scorer, error) {
 	}, stone.Reusable(), needsProcess), nil
 }
 
-// printed interprets a program's exit status, and its score if it printed one on the last line, as a number or as {"value": …,
-// "reason": …}.
+// printed returns the score from a program's exit status or, if the program printed a score on its last line, from that score: a
+// number or {"value": …, "reason": …}.
 func printed(err error, out string) (s Score, _ error) {
 	last := strings.TrimSpace(out)
 	last = strings.TrimSpace(last[strings.LastIndexByte(last, '\n')+1:])

@@ -14,18 +14,18 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 )
 
-// Progress counts the answers of an evaluation.
+// Progress is the progress of an evaluation, as numbers of answers.
 type Progress struct {
-	Total    int // answers: cases times trials
+	Total    int // expected answers: cases times trials
 	Done     int
-	Recorded int // answers of Done recorded before
-	Failed   int // cases of Done without an answer
+	Recorded int // number of answers in Done that were recorded before
+	Failed   int // number of cases in Done without an answer
 
-	Round string // the last round of an Improving, which has no Total
+	Round string // description of the last round of an Improving, which has no Total
 }
 
-// Watch returns a watcher for the run of an evaluation. It calls show after each answer, or after each round of an Improving,
-// never concurrently.
+// Watch returns a watcher for the run of an evaluation. It calls show after each answer or, for an Improving, after each round.
+// Calls of show are never concurrent.
 func Watch(p stone.Ashlar, show func(Progress)) event.Watcher {
 	w := &progress{show: show}
 	w.size = extentOf(p)
@@ -42,7 +42,7 @@ type progress struct {
 	show func(Progress)
 }
 
-// The event that an answer sends.
+// answerEvent is the event that reports an answer.
 const answerEvent = "eval-answer"
 
 func (w *progress) Wants(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
@@ -73,7 +73,7 @@ func (w *progress) Watch(_ context.Context, e event.Event) {
 			if x := w.size; x.prior == 0 || address.Parse(address.Last(at)).Number()%(x.trials+x.prior) >= x.prior {
 				n = 1
 			}
-		case strings.HasSuffix(e.Path, "]/group"): // finished, with all its answers
+		case strings.HasSuffix(e.Path, "]/group"): // the group has finished, with all of its answers
 			n = w.size.of(e.Path)
 		}
 		w.Done += n
@@ -84,16 +84,16 @@ func (w *progress) Watch(_ context.Context, e event.Event) {
 	}
 }
 
-// extent holds the number of answers of an evaluation, by group, and its test split.
+// An extent holds the number of answers of an evaluation, by group, and the digest of its test split.
 type extent struct {
 	groups []int
 	trials int
-	prior  int // answers of the recorded run of a case, which do not count
+	prior  int // number of answers in the recorded run of a case, which do not count
 	test   string
 }
 
-// TestOf returns the digest of the test split from which an evaluation reads cases, or "" if its Data does not select it. The
-// digest is the same for all pipelines.
+// TestOf returns the digest of the test split from which an evaluation reads its cases. It returns "" if the evaluation does not
+// use the test split. The digest is the same for all pipelines.
 func TestOf(p stone.Ashlar) string { return extentOf(p).test }
 
 func (e *evaluation) extent() extent {
@@ -115,7 +115,7 @@ func (x extent) of(path string) int {
 	return 0
 }
 
-// facts ranges over the shown facts of the report.
+// facts iterates over the shown facts of the report.
 func (x extent) facts() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		n := 0
@@ -126,7 +126,7 @@ func (x extent) facts() iter.Seq2[string, string] {
 	}
 }
 
-// extentOf returns the extent of all evaluations in a pipeline together.
+// extentOf returns the combined extent of all evaluations in a pipeline.
 func extentOf(p stone.Ashlar) (x extent) {
 	if x, ok := p.Detail().Value.(extent); ok {
 		return x

@@ -21,25 +21,25 @@ import (
 	"github.com/stonelayer/stone/internal/suggest"
 )
 
-// Read parses scorers: KIND, KIND:ARGUMENT or NAME=KIND:ARGUMENT, or the name of an .edn or .json file with a list of {:name
-// :kind :argument :node :of :expected}. The kinds:
+// Read parses scorers. Each text is KIND, KIND:ARGUMENT or NAME=KIND:ARGUMENT, or the name of an .edn or .json file that contains
+// a list of {:name :kind :argument :node :of :expected}. The kinds are:
 //
 //	exact            the same text, or the same JSON value
 //	normalised       the same words, whatever their case and punctuation
-//	number:0.01      a number that differs by at most 0.01; of a text, its last number
+//	number:0.01      a number that differs by at most 0.01; in a text, the last number counts
 //	contains         the share of the expected texts that are in the answer
 //	json             the same JSON value
 //	subset           every expected field has the expected value
 //	fields           the F1 of the fields
-//	schema:FILE      the answer fits the JSON Schema; needs no expectation
+//	schema:FILE      the answer matches the JSON Schema; needs no expected output
 //	cel:EXPRESSION   true, false or a number, over input, output, expected, node and usage
-//	command:FILE     the program, confined, exits with 0, or prints a score; it reads a case as JSON
+//	command:FILE     a program, run confined, exits with 0 or prints a score; it reads the case as JSON
 //	tools:order      the tools that an agent called: order, set or arguments
-//	judge:RUBRIC     the score of a judge, or @FILE with the rubric
-//	pairwise:RUBRIC  a judge that prefers the answer to the expectation, asked in both orders
+//	judge:RUBRIC     the score given by a judge; the rubric is a text or @FILE
+//	pairwise:RUBRIC  a judge, called with both orders, prefers the answer to the expected output
 //
-// In a file, node names the type of the node to score instead of the output, of is a path of fields within it, such as
-// items.0.price, and expected is a path within the expectation. App provides the judges and the language for cel; it may be nil
+// In a file, node is the type of the node to be scored instead of the output, of is the path of a field in it, such as
+// items.0.price, and expected is a path in the expected output. App provides the judges and the language for cel. It may be nil
 // if neither is used.
 func Read(app *call.Applicator, texts ...string) (all []Scorer, err error) {
 	for _, text := range texts {
@@ -59,17 +59,17 @@ func Read(app *call.Applicator, texts ...string) (all []Scorer, err error) {
 			if err != nil {
 				return nil, fmt.Errorf("scorer %s: %w", s.name, err)
 			}
-			made.share = s.kind != "cel" && s.kind != "command" // these may return any number
+			made.share = s.kind != "cel" && s.kind != "command" // these scorers may return any number
 			all = append(all, made)
 		}
 	}
 	return all, nil
 }
 
-// A scorerSpec is a scorer as data.
+// A scorerSpec is the description of a scorer.
 type scorerSpec struct {
 	name, kind, argument string
-	node                 string // the type of the node to score, "" for the output
+	node                 string // type of the node to be scored; "" for the output
 	of, expected         string // paths of fields
 }
 
@@ -118,7 +118,7 @@ func readSpecs(file string) (all []scorerSpec, err error) {
 	return all, nil
 }
 
-// measures compare with an expectation.
+// measures lists the kinds of scorers that compare an answer with the expected output.
 var measures = map[string]measure{
 	"exact": exact, "normalised": normalised, "contains": contains,
 	"json": sameJSON, "subset": subset, "fields": fields,
@@ -163,7 +163,7 @@ func (s scorerSpec) scorer(app *call.Applicator) (Scorer, error) {
 	return Scorer{}, fmt.Errorf("unknown kind %q: want one of %s", s.kind, strings.Join(kindNames, ", "))
 }
 
-// leafOf returns a scorer whose version consists of all its settings.
+// leafOf returns a scorer whose version is made from all of its settings.
 func (s scorerSpec) leafOf(fn func(context.Context, Case) (Score, error), options ...stone.LeafOption) Scorer {
 	return scoring(s.name, s.node, fn, append(options, stone.Version(fmt.Sprintf("%q", s)))...)
 }
@@ -180,7 +180,7 @@ func (s scorerSpec) comparing(m measure) Scorer {
 	return scorer
 }
 
-// expecting returns a scorer for cases that have an expectation.
+// expecting returns a scorer for cases that have an expected output.
 func (s scorerSpec) expecting(score func(c Case, want json.RawMessage) (Score, error)) Scorer {
 	scorer := s.leafOf(func(_ context.Context, c Case) (Score, error) {
 		want, err := s.want(c)
@@ -193,7 +193,7 @@ func (s scorerSpec) expecting(score func(c Case, want json.RawMessage) (Score, e
 	return scorer
 }
 
-// got returns the value to score. A value that the answer does not have is a wrong answer.
+// got returns the value to be scored. If the answer does not have this value, the answer is wrong.
 func (s scorerSpec) got(c Case) (json.RawMessage, error) {
 	v := c.Output
 	if s.node != "" {

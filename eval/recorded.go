@@ -17,19 +17,19 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// Keys of Report.Recorded.
+// Keys of Report.Recorded, which counts the following.
 const (
 	allRequests = "requests"
 	newRequests = "new"
-	noPerson    = string(past.NeedsPerson) // cases with an unanswered question
-	noEffect    = string(past.NeedsEffect) // cases with an effect that is not granted
-	noCase      = "left out: "             // runs, before the reason
+	noPerson    = string(past.NeedsPerson) // cases with a question that was not answered
+	noEffect    = string(past.NeedsEffect) // cases that needed an effect which is not granted
+	noCase      = "left out: "             // runs that were left out; the reason follows
 )
 
-// recordedRuns is the name of recorded runs as a baseline.
+// recordedRuns is the name of the recorded runs when they are the baseline.
 const recordedRuns = "the recorded runs"
 
-// addRuns adds the recorded runs of the context, except those that do not fit.
+// addRuns adds the recorded runs in the context, except those that do not match the pipeline.
 func (set *dataset) addRuns(ctx context.Context, runs past.Runs) error {
 	set.recorded, set.skipped = map[string]string{}, map[string]int{}
 	for c, err := range runs.Each(ctx) {
@@ -57,7 +57,7 @@ func (set *dataset) addRuns(ctx context.Context, runs past.Runs) error {
 	return nil
 }
 
-// columnsOf returns the inputs of a run, its reference, and the columns named by Data.
+// columnsOf returns the inputs of a run, its reference answer, and the columns named by Data.
 func (set *dataset) columnsOf(c past.Case) (object, error) {
 	cols := object{}
 	for _, in := range set.inputs {
@@ -82,7 +82,7 @@ func (set *dataset) columnsOf(c past.Case) (object, error) {
 			return nil, err
 		}
 		if name == "" {
-			name = set.Expected // unless the run has a node of that type
+			name = set.Expected // unless the run contains a node of that type
 		}
 		if found {
 			cols[name] = data
@@ -91,7 +91,7 @@ func (set *dataset) columnsOf(c past.Case) (object, error) {
 	return cols, nil
 }
 
-// leftOut lists the runs that are not cases.
+// leftOut describes the runs that are not used as cases.
 func leftOut(skipped map[string]int, prefix string) string {
 	var all []string
 	for _, why := range slices.Sorted(maps.Keys(skipped)) {
@@ -102,8 +102,8 @@ func leftOut(skipped map[string]int, prefix string) string {
 	return strings.Join(all, ", ")
 }
 
-// overRuns checks the configuration of an evaluation of recorded runs. Unless there is another baseline, it compares with the
-// recorded runs.
+// overRuns checks the configuration of an evaluation of recorded runs. If there is no other baseline, the recorded runs are the
+// baseline.
 func (e *evaluation) overRuns() error {
 	if e.data.recorded == nil {
 		return nil
@@ -117,7 +117,7 @@ func (e *evaluation) overRuns() error {
 	return nil
 }
 
-// before returns the answer of a case's recorded run, which is trial 0.
+// before returns the answer in the recorded run of a case, which counts as trial 0.
 func (e *evaluation) before(ctx context.Context, v visit) (got answer, cost paid, err error) {
 	got = answer{Case: v.Case}
 	r, err := past.RunsOf(ctx).Result(ctx, e.data.recorded[v.Case])
@@ -127,7 +127,7 @@ func (e *evaluation) before(ctx context.Context, v visit) (got answer, cost paid
 	return got, paid{Usage: budget.Usage{USD: r.USD, OutputTokens: r.Tokens}, Seconds: r.Seconds}, err
 }
 
-// runs runs the pipeline on a case. The requests of a recorded run get their recorded answers.
+// runs runs the pipeline on a case. Requests that the recorded run contains are answered from its record.
 func (e *evaluation) runs(ctx context.Context, v visit, start dag.DAG) (out dag.DAG, r *past.Run, err error) {
 	if id := e.data.recorded[v.Case]; id != "" {
 		if r, err = past.RunsOf(ctx).Open(ctx, id); err != nil {
@@ -139,12 +139,12 @@ func (e *evaluation) runs(ctx context.Context, v visit, start dag.DAG) (out dag.
 	return stone.In(ctx).RunChild(e.Pipeline, start), r, nil
 }
 
-// lacks reports whether a case could not be answered from its record.
+// lacks reports whether a case could not be answered from the record of its run.
 func (f *failure) lacks() bool {
 	return f.Kind == noPerson || f.Kind == noEffect
 }
 
-// recordedOf counts the requests that the cases had to repeat.
+// recordedOf counts the requests, and those that could not be answered from records.
 func (e *evaluation) recordedOf(t *tally) map[string]int {
 	if e.data.recorded == nil {
 		return nil
@@ -165,7 +165,7 @@ func (e *evaluation) recordedOf(t *tally) map[string]int {
 	return r
 }
 
-// recordedNotes describes the changes in a sentence.
+// recordedNotes returns sentences about the recorded runs for the report.
 func (r Report) recordedNotes() (lines []string) {
 	was := r.Recorded
 	if was == nil {

@@ -21,17 +21,17 @@ import (
 type Report struct {
 	Pipeline string        `json:"pipeline"`
 	Cases    int           `json:"cases"`
-	Trials   int           `json:"trials"`             // of each case
-	Repeated int           `json:"repeated,omitempty"` // rows that repeat a case and count once
-	Scores   []ScoreReport `json:"scores"`             // by scorer
+	Trials   int           `json:"trials"`             // number of trials of each case
+	Repeated int           `json:"repeated,omitempty"` // number of rows that repeat a case; these count once
+	Scores   []ScoreReport `json:"scores"`             // results by scorer
 	Cost     Cost          `json:"cost"`
-	Asked    []asked       `json:"asked,omitempty"`  // capabilities of calls
-	Reused   int           `json:"reused,omitempty"` // answers taken from an earlier run
-	Looks    int           `json:"looks,omitempty"`  // runs that showed results on this test split, including this one; counted by the command
-	// Recorded counts, for recorded runs, the requests, the "new" requests, the cases that needed a person or an effect, and the
-	// skipped runs by reason.
+	Asked    []asked       `json:"asked,omitempty"`  // capabilities that calls have called
+	Reused   int           `json:"reused,omitempty"` // number of answers reused from an earlier run
+	Looks    int           `json:"looks,omitempty"`  // number of runs that have shown results on this test split, including this one; set by the command
+	// Recorded is used for recorded runs. It counts the requests, the "new" requests, the cases that needed a person or an
+	// effect, and the skipped runs by reason.
 	Recorded map[string]int `json:"recorded,omitempty"`
-	Failures []example      `json:"failures,omitempty"` // the first cases without an answer, and errors
+	Failures []example      `json:"failures,omitempty"` // first cases without an answer, and first errors
 	Against  *comparison    `json:"against,omitempty"`
 	Gate     *Verdict       `json:"gate,omitempty"`
 }
@@ -40,21 +40,21 @@ type Report struct {
 type ScoreReport struct {
 	Name string `json:"name"`
 	Estimate
-	// Trials by verdict. Errors are not part of the mean.
+	// Number of trials by verdict. Errors are excluded from the mean.
 	Right    int `json:"right"`
 	Wrong    int `json:"wrong"`
 	NoAnswer int `json:"no_answer"`
 	Errors   int `json:"errors"`
-	// PassAt and PassAll are pass@k and pass^k for k = 1, 2, …, of cases with all trials.
+	// PassAt and PassAll are pass@k and pass^k for k = 1, 2, …, over the cases that have all their trials.
 	PassAt  []float64 `json:"pass_at,omitempty"`
 	PassAll []float64 `json:"pass_all,omitempty"`
-	Flips   int       `json:"flips,omitempty"` // cases whose trials disagree
-	// Missed are the first wrong trials. Before and Now are their score.
+	Flips   int       `json:"flips,omitempty"` // number of cases whose trials disagree
+	// Missed lists the first wrong trials. Before and Now are both the score of the trial.
 	Missed []Turned `json:"missed,omitempty"`
 	Slices []slice  `json:"slices,omitempty"`
 }
 
-// A Slice is the set of cases that have one value in a column.
+// A slice is the set of the cases that have the same value in a column.
 type slice struct {
 	Column string `json:"column"`
 	Value  string `json:"value"`
@@ -63,11 +63,11 @@ type slice struct {
 
 // Cost is the cost of all answers, including reused ones.
 type Cost struct {
-	USD       float64 `json:"usd"`        // of the answers
+	USD       float64 `json:"usd"`        // cost of the answers
 	JudgesUSD float64 `json:"judges_usd"` // cost of the judges in this run
-	ReusedUSD float64 `json:"reused_usd"` // the part of USD that an earlier run paid
+	ReusedUSD float64 `json:"reused_usd"` // part of USD that an earlier run paid
 	Tokens    int     `json:"tokens"`
-	// Whole estimates the cost of all cases of the data, if a sample was drawn.
+	// Whole estimates the cost of all cases of the data if only a sample was drawn.
 	Whole *Whole `json:"whole,omitempty"`
 }
 
@@ -79,17 +79,17 @@ type Whole struct {
 	High  float64 `json:"high"`
 }
 
-// An Example is a case worth looking at.
+// An example is a case that is worth looking at.
 type example struct {
 	Case  string `json:"case"`
 	Trial int    `json:"trial"`
 	Why   string `json:"why"`
 }
 
-// maxExamples is the maximum number of failures, and of wrong trials of a score, in a report.
+// maxExamples is the maximum number of failures in a report, and of wrong trials per scorer.
 const maxExamples = 20
 
-// report is the leaf that reads all results.
+// report returns the leaf that reads all results and produces the report.
 func (e *evaluation) report(version string) stone.Ashlar {
 	return stone.New("report", Result, func(_ context.Context, d dag.DAG) (Report, error) {
 		t, err := e.tally(d)
@@ -100,9 +100,9 @@ func (e *evaluation) report(version string) stone.Ashlar {
 	}, stone.Queries(dag.All(results)), stone.Version(version), stone.Detail{Value: e.extent(), Facts: e.extent().facts})
 }
 
-// tally holds the results of all cases, in the order of the data.
+// A tally holds the results of all cases, in the order of the data.
 type tally struct {
-	trials [][]outcome // by case
+	trials [][]outcome // trials by case
 	costs  [][]cost
 }
 
@@ -174,7 +174,7 @@ func (e *evaluation) summarize(t *tally) (Report, error) {
 	return r, nil
 }
 
-// whole extrapolates the cost of the sample.
+// whole extrapolates the cost of the sample to all cases.
 func (e *evaluation) whole(t *tally) *Whole {
 	if e.data.whole == len(t.costs) {
 		return nil
@@ -204,8 +204,7 @@ func (t *tally) failures() (all []example) {
 	return all
 }
 
-// mean returns the mean score of a case over its trials without errors, and false if
-// there are none.
+// mean returns the mean score of a case over its trials without errors. It returns false if there are none.
 func mean(trials []outcome, scorer int) (float64, bool) {
 	var sum float64
 	n := 0
@@ -224,7 +223,7 @@ func mean(trials []outcome, scorer int) (float64, bool) {
 func (e *evaluation) scoreReport(t *tally, scorer int, name string) ScoreReport {
 	s := ScoreReport{Name: name}
 	var means []float64
-	var at []int // the places of the cases
+	var at []int // indexes of the cases
 	paths := e.paths()
 	for i, trials := range t.trials {
 		right := 0
@@ -260,7 +259,7 @@ func (e *evaluation) scoreReport(t *tally, scorer int, name string) ScoreReport 
 	return s
 }
 
-// clusters returns the clusters of the rows at the given indexes, or nil.
+// clusters returns the cluster names of the rows at the given indexes. It returns nil if there are no clusters.
 func (e *evaluation) clusters(at []int) (names []string) {
 	if e.data.Cluster == "" {
 		return nil
@@ -305,13 +304,13 @@ func passes(all [][]outcome, scorer, each int) (any, every []float64) {
 	return any, every
 }
 
-// maxPass is the maximum length of the list of pass@k.
+// maxPass is the maximum k of pass@k.
 const maxPass = 10
 
-// maxSlices is the maximum number of reported values of a column, most frequent first.
+// maxSlices is the maximum number of values of a column that are reported; the most frequent come first.
 const maxSlices = 50
 
-// parts splits the indexes by the value of a column, largest part first.
+// parts splits indexes by the value in a column, largest part first.
 func (e *evaluation) parts(column int, at []int) (names []string, of map[string][]int) {
 	of = map[string][]int{}
 	for k, i := range at {
@@ -338,7 +337,7 @@ func (e *evaluation) slices(i int, column string, means []float64, at []int) (al
 	return all
 }
 
-// unmarshal keeps all digits of numbers.
+// unmarshal decodes JSON and keeps all digits of numbers.
 func unmarshal(data json.RawMessage, to *any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()

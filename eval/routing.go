@@ -10,62 +10,63 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// Routing compares a pipeline that routes between small and large models with each model alone, on the same cases. It calls every
-// model for every case, so it is meant for recorded answers: see package call/answers.
+// Routing compares a pipeline that routes requests between small and large models with each of these models alone, on the same
+// cases. It calls every model for every case, so it is meant for recorded answers; see package call/answers.
 type Routing struct {
 	Data   Data
 	Scorer Scorer
-	// Routed, Small and Large are the pipelines to compare. The report uses the best small one.
+	// Routed, Small and Large are the pipelines to compare. The report uses the best of the small ones.
 	Routed stone.Ashlar
 	Small  []stone.Ashlar
 	Large  stone.Ashlar
-	// LargeCap is the id of the large capability, whose share of the cases is reported.
+	// LargeCap is the id of the large capability. The report contains the share of the cases that call it.
 	LargeCap string
 	// Gate judges the report by its rules for routing, and the evaluation of Routed by its other rules. It may be nil.
 	Gate *Gate
 }
 
-// A RoutingReport shows the benefit of routing. Its estimates have intervals over the cases that have a score in all ways, paired
-// by case.
+// A RoutingReport shows how beneficial routing is. The intervals of its estimates are computed over the cases that have a score
+// in all ways, paired by case.
 type RoutingReport struct {
 	Cases int `json:"cases"`
-	// Gap is the difference between the large model alone and the best small one alone. If its interval contains 0, there may be
-	// no gap to recover, and GapRecovered has no cases (N is 0).
+	// Gap is the difference between the large model alone and the best small model alone. If its interval contains 0, there may
+	// be no gap to recover; then GapRecovered has no cases (its N is 0).
 	Gap          Estimate `json:"gap"`
 	GapRecovered Estimate `json:"gap_recovered"` // (routed - small) / (large - small)
 	LargeShare   Estimate `json:"large_share"`   // share of the cases that called the large model
-	// CostShare is the routed pipeline's cost divided by the cost of the large model alone. Without prices it has no cases.
+	// CostShare is the cost of the routed pipeline divided by the cost of the large model alone. If prices are unknown, it has no
+	// cases.
 	CostShare Estimate `json:"cost_share"`
-	Ways      []way    `json:"ways"` // the routed pipeline, the large model, the small ones
+	Ways      []way    `json:"ways"` // the routed pipeline, the large model and the small ones
 	Gate      *Verdict `json:"gate,omitempty"`
-	Text      string   `json:"text"` // the tables
+	Text      string   `json:"text"` // report as tables
 }
 
-// A Way is one of the compared pipelines.
+// A way is one of the pipelines that are compared.
 type way struct {
 	Name string `json:"name"`
 	Estimate
 	NoAnswer   int      `json:"no_answer"`
 	Errors     int      `json:"errors"`
 	LargeShare Estimate `json:"large_share"`
-	USD        Estimate `json:"usd"` // of one case
+	USD        Estimate `json:"usd"` // cost of one case
 }
 
-// Routed is the type of the last node of a Routing's pipeline.
+// Routed is the type of the last node of the pipeline that Routing.Pipeline returns.
 var Routed = dag.NewType[RoutingReport]("eval/routing")
 
-// went is the result of one way: its report and, by case, the values that the comparison needs.
+// went is the result of one way: its report and, for each case, the values needed for the comparison.
 type went struct {
 	Report Report     `json:"report"`
-	Scores []*float64 `json:"scores"` // null if all trials are errors
-	Large  []float64  `json:"large"`  // share of the trials that called the large model
+	Scores []*float64 `json:"scores"` // scores by case; null if all trials are errors
+	Large  []float64  `json:"large"`  // share of the trials that called the large model, by case
 	USD    []float64  `json:"usd"`
 }
 
 var wentType = dag.NewType[went]("eval/way")
 
-// Pipeline returns the comparison as a pipeline. It evaluates all ways concurrently and ends with the report. The error names a
-// missing field or a fault in the data or the gate.
+// Pipeline returns the comparison as a pipeline, which evaluates all ways concurrently and ends with the report. The error
+// describes a missing field, or a fault in the data or the gate.
 func (r Routing) Pipeline() (stone.Ashlar, error) {
 	if len(r.Small) == 0 || r.LargeCap == "" {
 		return stone.Ashlar{}, errors.New("eval: a Routing needs Small and LargeCap")
@@ -97,7 +98,7 @@ func (r Routing) Pipeline() (stone.Ashlar, error) {
 	return stone.Seq("routing", stone.Parallel("ways", lanes...), stone.Reduce(compare)), nil
 }
 
-// way is the leaf that reads the results of one evaluation by case.
+// way returns the leaf that reads the results of one evaluation by case.
 func (r Routing) way(e *evaluation) stone.Ashlar {
 	return stone.New("way", wentType, func(_ context.Context, d dag.DAG) (w went, err error) {
 		if w.Report, err = Result.From(d); err != nil {
@@ -162,7 +163,7 @@ func less(a, b []float64) []float64 {
 	return d
 }
 
-// places returns the indexes of n cases.
+// places returns the indexes from 0 to n-1.
 func places(n int) (at []int) {
 	for i := range n {
 		at = append(at, i)

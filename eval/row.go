@@ -8,19 +8,18 @@ import (
 	"strings"
 )
 
-// A row is a row of a data set, bound to the input of a pipeline. There may be hundreds of thousands of rows, so all values of a
-// row are one string: its id, inputs and expected output, each followed by a newline. Canonical JSON contains no newlines. Absent
-// values are empty.
+// A row is a row of a data set, bound to the inputs of a pipeline. Because there may be hundreds of thousands of rows, all values
+// of a row are in one string: the id, the inputs and the expected output, each followed by a newline. Canonical JSON contains no
+// newlines. Missing values are empty.
 type row struct {
 	text   string
-	labels []string // the value of Data.Cluster, if set, and the values of Data.Slices
+	labels []string // value of the column Data.Cluster, if set, and of the columns Data.Slices
 }
 
-// idSize is the length of a case's id: half the SHA-256 of its inputs and its expected output,
-// in hexadecimal.
+// idSize is the length of a case id: half of the SHA-256 of the inputs and the expected output, in hexadecimal.
 const idSize = 32
 
-// newRow returns a row with the inputs and the expected output, which is nil if absent.
+// newRow returns a row with the inputs and the expected output, which is nil if missing.
 func (set *dataset) newRow(input []json.RawMessage, expected json.RawMessage) row {
 	h := sha256.New()
 	for i, in := range set.inputs {
@@ -46,7 +45,7 @@ func (set *dataset) newRow(input []json.RawMessage, expected json.RawMessage) ro
 
 func (r row) id() string { return r.text[:idSize] }
 
-// values returns the inputs followed by the expected output. Absent values are nil.
+// values returns the inputs followed by the expected output. Missing values are nil.
 func (r row) values() (all []json.RawMessage) {
 	for value := range strings.Lines(r.text[idSize+1:]) {
 		if value = value[:len(value)-1]; value == "" {
@@ -58,7 +57,7 @@ func (r row) values() (all []json.RawMessage) {
 	return all
 }
 
-// content returns the input of a row as one value, and the expected output.
+// content returns the inputs of a row as one value, and the expected output.
 func (set *dataset) content(r row) (input, expected json.RawMessage, err error) {
 	values := r.values()
 	values, expected = values[:len(set.inputs)], values[len(set.inputs)]
@@ -81,7 +80,7 @@ func (set *dataset) slice(at, i int) string {
 	return labels[len(labels)-len(set.Slices)+i]
 }
 
-// labelled returns the columns of the labels, in their order.
+// labelled returns the columns from which labels are taken, in order.
 func (set *dataset) labelled() []string {
 	if set.Cluster == "" {
 		return set.Slices

@@ -20,32 +20,32 @@ import (
 // maxRow is the maximum length of a row in bytes.
 const maxRow = 16 << 20
 
-// A source provides the rows of a data set. After a faulty row it continues, unless it cannot read the next one.
+// A source provides the rows of a data set. After a faulty row it continues, unless the next row cannot be read.
 type source struct {
 	name  string
 	rows  iter.Seq2[numbered, error]
 	close func() error
 }
 
-// A numbered row is counted from 1; in CSV, the header does not count.
+// A numbered is a row with its number, counted from 1. In CSV, the header does not count.
 type numbered struct {
 	columns
 	number int
 }
 
-// columns are the cells of a row.
+// columns provides the cells of a row.
 type columns interface {
 	get(name string) (cell, bool)
 	names() []string
 }
 
-// A cell is one value: JSON, or the text of a CSV cell.
+// A cell is a single value: JSON, or the text of a CSV cell.
 type cell struct {
 	json  json.RawMessage
-	plain string // if json is nil
+	plain string // text, if json is nil
 }
 
-// canonical returns the value as canonical JSON. A plain text is JSON if the schema accepts something other than a string.
+// canonical returns the value as canonical JSON. A plain text is parsed as JSON if the schema accepts values other than strings.
 func (c cell) canonical(s *schema.Schema) (json.RawMessage, error) {
 	if c.json != nil {
 		return canon.AppendJSON(nil, c.json)
@@ -60,7 +60,7 @@ func (c cell) canonical(s *schema.Schema) (json.RawMessage, error) {
 	return text, nil
 }
 
-// fit returns the value of a column if the schema accepts it.
+// fit returns the value in a column if the schema accepts it.
 func (c cell) fit(ctx context.Context, name string, s *schema.Schema) (json.RawMessage, error) {
 	data, err := c.canonical(s)
 	if err == nil {
@@ -101,7 +101,7 @@ func label(cols columns, name string) (string, error) {
 	return value.text(), nil
 }
 
-// missing returns the error for a row without a column. Why says what needs the column.
+// missing returns the error for a row that lacks a column. Why states what needs the column.
 func missing(cols columns, name, why string) error {
 	return fmt.Errorf("column %s is missing%s; the row has %s", name, why, text.Cut(strings.Join(cols.names(), ", "), 80))
 }
@@ -136,7 +136,7 @@ func readObject(data []byte) (object, error) {
 	return o, nil
 }
 
-// values reads the rows of a program.
+// values reads rows that the program has supplied.
 func values(rows []any) iter.Seq2[numbered, error] {
 	return func(yield func(numbered, error) bool) {
 		for i, v := range rows {
@@ -152,7 +152,7 @@ func values(rows []any) iter.Seq2[numbered, error] {
 	}
 }
 
-// table reads CSV, whose first line names the columns.
+// table reads CSV. The first line contains the names of the columns.
 func table(f io.Reader) (iter.Seq2[numbered, error], error) {
 	r := csv.NewReader(f)
 	header, err := r.Read()
@@ -161,7 +161,7 @@ func table(f io.Reader) (iter.Seq2[numbered, error], error) {
 	}
 	at := map[string]int{}
 	for i, name := range header {
-		if name == "" { // empty columns of spreadsheets
+		if name == "" { // spreadsheets may have empty columns
 			continue
 		}
 		if _, twice := at[name]; twice {
@@ -183,7 +183,7 @@ func table(f io.Reader) (iter.Seq2[numbered, error], error) {
 	}, nil
 }
 
-// record is a row of a table.
+// A record is a row of a table.
 type record struct {
 	at    map[string]int
 	cells []string

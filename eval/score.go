@@ -11,29 +11,29 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// The verdicts of a Score.
+// Verdicts of a Score.
 const (
 	right    = "right"
 	wrong    = "wrong"
-	noAnswer = "no answer" // the pipeline itself failed; counts as 0
-	errored  = "error"     // a provider or scorer failed; not part of the mean
+	noAnswer = "no answer" // the pipeline itself failed; the score is 0
+	errored  = "error"     // a provider or a scorer failed; excluded from the mean
 )
 
-// A Score is a scorer's verdict on an answer.
+// A Score is the judgement of a scorer on an answer.
 type Score struct {
 	Value   float64 `json:"value"`
-	Verdict string  `json:"verdict,omitempty"` // "right", "wrong", "no answer" or "error"; if empty, right for a Value of at least 1
+	Verdict string  `json:"verdict,omitempty"` // "right", "wrong", "no answer" or "error"; if empty, "right" for a Value of at least 1, otherwise "wrong"
 	Reason  string  `json:"reason,omitempty"`
 }
 
-// A Case is an answer with everything that a scorer may read.
+// A Case is an answer with everything that a scorer can read.
 type Case struct {
 	ID       string
-	Trial    int                        // from 1
-	Input    json.RawMessage            // content of the input node; if there are several, an object by type
+	Trial    int                        // number of the trial, from 1
+	Input    json.RawMessage            // content of the input node; if there are several, an object with their contents by type
 	Output   json.RawMessage            // content of the last node, without an agent's conversation
-	Expected json.RawMessage            // nil if the row has none
-	Nodes    map[string]json.RawMessage // the content of the last node of each type that the pipeline created
+	Expected json.RawMessage            // expected output; nil if the row has none
+	Nodes    map[string]json.RawMessage // content of the last node of each type that the pipeline has created
 	Usage    budget.Usage
 }
 
@@ -41,23 +41,23 @@ type Case struct {
 type Scorer struct {
 	name string
 	leaf func(*dataset) stone.Ashlar
-	// calls are the types of the nodes of its calls, which have a cost.
+	// calls are the types of the nodes of the scorer's calls, which have a cost.
 	calls []dag.Querier
-	share bool                                  // all its scores are known to be between 0 and 1
-	needs bool                                  // an expectation
-	whole bool                                  // the whole output must equal the expectation
-	fits  func(map[string]*schema.Schema) error // compares it with the known schemas of output, input and node
-	of    string                                // the path of the scored fields in the output
-	node  string                                // type of the scored node, "" for the output
+	share bool                                  // all scores are known to be between 0 and 1
+	needs bool                                  // needs an expected output
+	whole bool                                  // the whole output must equal the expected output
+	fits  func(map[string]*schema.Schema) error // checks the scorer against the known schemas of output, input and node
+	of    string                                // path of the scored value in the output
+	node  string                                // type of the scored node; "" for the output
 }
 
-// Func returns a scorer that calls a Go function. The function sees only cases with an answer. If it returns an error, the Score
-// has the verdict "error". Options are options of stone.Func: give an expensive scorer a Version and stone.Reusable.
+// Func returns a scorer that calls a Go function. The function is called only for cases with an answer. If it returns an error,
+// the Score has the verdict "error". Options are options of stone.Func: give an expensive scorer a Version and stone.Reusable.
 func Func(name string, fn func(context.Context, Case) (Score, error), options ...stone.LeafOption) Scorer {
 	return scoring(name, "", fn, options...)
 }
 
-// scoring is like Func, but scores the named node, or the output if node is "".
+// scoring is like Func, but scores the given node. If node is "", the output is scored.
 func scoring(name, node string, fn func(context.Context, Case) (Score, error), options ...stone.LeafOption) Scorer {
 	return Scorer{name: name, leaf: func(set *dataset) stone.Ashlar {
 		return stone.New(name, scored, func(ctx context.Context, d dag.DAG) (Score, error) {
@@ -90,8 +90,8 @@ func (s Score) judged() Score {
 	return s
 }
 
-// caseOf returns the case of a lane. Without an answer, its score is settled, unless the scored node was created before the case
-// ended for lack of a record.
+// caseOf returns the case of a lane. Without an answer, the score is already settled, unless the scored node was created before
+// the case ended because a recorded answer was missing.
 func (set *dataset) caseOf(d dag.DAG, node string) (c Case, settled *Score, err error) {
 	n, err := d.Nearest(answered.Name())
 	if err != nil {

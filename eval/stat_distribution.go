@@ -5,7 +5,7 @@ import "math"
 // quantileNormal returns the quantile of the standard normal distribution.
 func quantileNormal(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
 
-// quantileT returns the quantile of Student's distribution, for p above one half.
+// quantileT returns the quantile of Student's t-distribution for p above one half.
 func quantileT(p, freedom float64) float64 {
 	low, high := 0.0, 2.0
 	for cdfT(high, freedom) < p {
@@ -21,21 +21,20 @@ func quantileT(p, freedom float64) float64 {
 	return (low + high) / 2
 }
 
-// cdfT is the distribution function of Student's distribution, for t of at least 0
-// (Abramowitz and Stegun, 26.7.1).
+// cdfT is the cumulative distribution function of Student's t-distribution for t of at least 0 (Abramowitz and Stegun, 26.7.1).
 func cdfT(t, freedom float64) float64 {
 	return 1 - beta(freedom/(freedom+t*t), freedom/2, 0.5)/2
 }
 
-// beta is the regularized incomplete beta function, by its continued fraction
-// (Abramowitz and Stegun, 26.5.8), evaluated as by W. J. Lentz.
+// beta is the regularized incomplete beta function, computed from its continued fraction (Abramowitz and Stegun, 26.5.8) with
+// Lentz's algorithm.
 func beta(x, a, b float64) float64 {
 	switch {
 	case x <= 0:
 		return 0
 	case x >= 1:
 		return 1
-	case x > (a+1)/(a+b+2): // where the fraction converges slowly
+	case x > (a+1)/(a+b+2): // the fraction converges slowly there
 		return 1 - beta(1-x, b, a)
 	}
 	la, _ := math.Lgamma(a)

@@ -6,25 +6,23 @@ import "math"
 type Estimate struct {
 	Mean     float64 `json:"mean"`
 	SE       float64 `json:"se"`       // standard error
-	Low      float64 `json:"low"`      // of the 95 % interval
-	High     float64 `json:"high"`     // of the 95 % interval
-	N        int     `json:"n"`        // questions
-	Clusters int     `json:"clusters"` // independent groups of questions; N without clusters
+	Low      float64 `json:"low"`      // lower end of the 95 % interval
+	High     float64 `json:"high"`     // upper end of the 95 % interval
+	N        int     `json:"n"`        // number of questions
+	Clusters int     `json:"clusters"` // number of independent groups of questions; N without clusters
 }
 
 // level is the probability below the upper end of an interval.
 const level = 0.975
 
-// averageOf estimates the mean of the scores of questions. Cluster names the cluster of each question; nil means that every
-// question is its own cluster. Without scores all fields are zero.
+// averageOf estimates the mean of the scores of questions. Cluster contains the cluster of each question; nil means that each
+// question is a cluster of its own. Without scores, all fields are zero.
 //
-// The standard error follows E. Miller, "Adding Error Bars to Evals" (arXiv 2411.00640),
-// by question in section 2.1 and clustered in section 2.2, with the factor G/(G-1) for G
-// clusters that makes the first a case of the second. The interval follows E. B. Wilson
-// ("Probable Inference", JASA 22, 1927) on the effective sample size, as E. L. Korn and
-// B. I. Graubard propose it for clusters (Survey Methodology 24, 1998), if all scores are
-// within 0 and 1. Otherwise it is Student's interval with G-1 degrees of freedom: quantiles of the normal
-// distribution cover only 84 % with three clusters.
+// The standard error follows E. Miller, "Adding Error Bars to Evals" (arXiv 2411.00640): by question in section 2.1, and
+// clustered in section 2.2 with the factor G/(G-1) for G clusters, which makes the first a special case of the second. If all
+// scores are between 0 and 1, the interval follows E. B. Wilson ("Probable Inference", JASA 22, 1927), using the effective sample
+// size, as E. L. Korn and B. I. Graubard propose for clusters (Survey Methodology 24, 1998). Otherwise it is Student's interval
+// with G-1 degrees of freedom: with quantiles of the normal distribution, coverage would be only 84 % with three clusters.
 func averageOf(scores []float64, cluster []string) Estimate {
 	e := estimate(scores, cluster)
 	if e.N == 0 {
@@ -38,7 +36,7 @@ func averageOf(scores []float64, cluster []string) Estimate {
 	return e.wilson()
 }
 
-// student is like averageOf for values that are not scores, such as costs: it always uses Student's interval.
+// student is like averageOf, for values that are not scores, such as costs: it always uses Student's interval.
 func student(values []float64, cluster []string) Estimate {
 	e := estimate(values, cluster)
 	if e.N == 0 {
@@ -65,7 +63,7 @@ func estimate(scores []float64, cluster []string) Estimate {
 		}
 	} else {
 		sums := map[string]float64{}
-		order := []string{} // makes the sum independent of map order
+		order := []string{} // keeps the sum independent of map order
 		for i, s := range scores {
 			if _, known := sums[cluster[i]]; !known {
 				order = append(order, cluster[i])
@@ -84,9 +82,9 @@ func estimate(scores []float64, cluster []string) Estimate {
 	return e
 }
 
-// student sets Student's interval around the mean. With one cluster it stays open.
+// student sets the interval to Student's interval around the mean. With only one cluster, it has no bounds.
 func (e Estimate) student() Estimate {
-	half := math.MaxFloat64 // JSON has no infinity
+	half := math.MaxFloat64 // JSON cannot represent infinity
 	if e.Clusters > 1 {
 		half = quantileT(level, float64(e.Clusters-1)) * e.SE
 	}
@@ -94,8 +92,8 @@ func (e Estimate) student() Estimate {
 	return e
 }
 
-// wilson sets Wilson's interval for a mean within 0 and 1. The effective sample size is the number of independent binary answers
-// that would have the same standard error.
+// wilson sets the interval to Wilson's interval, for a mean between 0 and 1. The effective sample size is the number of
+// independent binary answers that would have the same standard error.
 func (e Estimate) wilson() Estimate {
 	if e.Clusters < 2 {
 		e.Low, e.High = 0, 1
@@ -105,10 +103,10 @@ func (e Estimate) wilson() Estimate {
 		return e
 	}
 	n := float64(e.Clusters)
-	if e.SE > 0 { // binary answers without clusters have n = N
+	if e.SE > 0 { // for binary answers without clusters, n = N
 		n *= e.Mean * (1 - e.Mean) / (e.SE * e.SE) / (n - 1)
 	}
-	if e.Clusters < e.N { // the variance itself comes from few clusters
+	if e.Clusters < e.N { // the variance itself is estimated from few clusters
 		t, z := quantileT(level, float64(e.Clusters-1)), quantileNormal(level)
 		n *= z * z / (t * t)
 	}
@@ -116,7 +114,8 @@ func (e Estimate) wilson() Estimate {
 	return e
 }
 
-// wilson returns Wilson's interval for a rate of n binary answers, where n, the effective sample size, may be a fraction.
+// wilson returns Wilson's interval for a rate among n binary answers. Because n is the effective sample size, it may be a
+// fraction.
 func wilson(rate, n float64) (low, high float64) {
 	if n <= 0 {
 		return 0, 1
@@ -127,14 +126,14 @@ func wilson(rate, n float64) (low, high float64) {
 	return max(0, middle-half), min(1, middle+half)
 }
 
-// difference estimates how much higher b scores than a on the same questions; cluster is as in averageOf. The two lists have the
-// same length.
+// difference estimates how much higher the scores b are than the scores a for the same questions. Both lists have the same
+// length; cluster is as in averageOf.
 //
-// The standard error is taken over the paired differences, as in E. Miller, "Adding Error Bars to Evals" (arXiv 2411.00640),
-// section 4.2: questions that are hard for both add no noise. The interval is Student's, within -1 and 1 where the scores are
-// within 0 and 1. If no two differences differ, it follows D. G. Bonett and R. M. Price ("Adjusted Wald Confidence Interval for a
-// Difference of Binomial Proportions Based on Paired Data", JEBS 37, 2012), which adds one question that turned in each
-// direction: without any, Student's interval would be empty.
+// The standard error is that of the paired differences, as in E. Miller, "Adding Error Bars to Evals" (arXiv 2411.00640), section
+// 4.2: questions that are difficult for both sides add no noise. The interval is Student's. It is limited to -1 and 1 if the
+// scores are between 0 and 1. If all differences are equal, it follows D. G. Bonett and R. M. Price ("Adjusted Wald Confidence
+// Interval for a Difference of Binomial Proportions Based on Paired Data", JEBS 37, 2012), who add one question that changed in
+// each direction: otherwise Student's interval would be empty.
 func difference(a, b []float64, cluster []string) Estimate {
 	d := make([]float64, len(a))
 	scores := true
@@ -157,7 +156,7 @@ func difference(a, b []float64, cluster []string) Estimate {
 	return e
 }
 
-// Needed returns the number of questions that an estimate of this spread needs to distinguish its mean from the bound with a
+// Needed returns the number of questions with which an estimate of this spread would distinguish its mean from the bound with a
 // probability of 80 %. It returns 0 if the mean equals the bound. The formula follows E. Miller, "Adding Error Bars to Evals"
 // (arXiv 2411.00640), section 5.
 func (e Estimate) Needed(bound float64) int {
@@ -165,7 +164,7 @@ func (e Estimate) Needed(bound float64) int {
 	if away == 0 || e.N == 0 {
 		return 0
 	}
-	// The interval has a width even where the standard error is 0.
+	// The interval has a width even if the standard error is 0.
 	se := max(e.SE, (e.High-e.Low)/2/quantileNormal(level))
 	if se > math.MaxFloat32 {
 		return 0

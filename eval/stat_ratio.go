@@ -6,17 +6,17 @@ import (
 	"slices"
 )
 
-// draws is the number of bootstrap samples: enough that another seed moves the ends of an interval by less than a tenth of its
-// half width.
+// draws is the number of bootstrap samples. It is large enough that a different seed moves the ends of an interval by less than a
+// tenth of its half width.
 const draws = 4000
 
-// ratioOf estimates the mean of a divided by the mean of b, for the same questions; cluster is as in averageOf. The two lists
-// have the same length. The interval of b must exclude 0, or the ratio is unknown. The result is the zero Estimate if there are
-// no questions or the mean of b is 0.
+// ratioOf estimates the mean of a divided by the mean of b, for the same questions. Both lists have the same length; cluster is
+// as in averageOf. If the interval of b includes 0, the ratio is unknown. The result is the zero Estimate if there are no
+// questions or the mean of b is 0.
 //
 // The standard error and the percentile interval follow the paired bootstrap (B. Efron and R. J. Tibshirani, "An Introduction to
-// the Bootstrap", 1993, chapters 6 and 13): questions, or whole clusters, are drawn with replacement. The seed is fixed, so equal
-// scores always produce the same result.
+// the Bootstrap", 1993, chapters 6 and 13): questions, or whole clusters, are drawn with replacement. Because the seed is fixed,
+// equal scores always give the same result.
 func ratioOf(a, b []float64, cluster []string) Estimate {
 	groups := grouped(a, b, cluster)
 	whole := sum(groups)
@@ -25,7 +25,7 @@ func ratioOf(a, b []float64, cluster []string) Estimate {
 	}
 	e := Estimate{Mean: whole.a / whole.b, N: len(a), Clusters: len(groups)}
 	if len(groups) < 2 {
-		return e.student() // open
+		return e.student() // an interval without bounds
 	}
 	r, found := rand.New(rand.NewPCG(1, uint64(len(groups)))), make([]float64, 0, draws)
 	for len(found) < draws {
@@ -44,7 +44,7 @@ func ratioOf(a, b []float64, cluster []string) Estimate {
 	return e
 }
 
-// A pair holds the sums of the two lists over some questions.
+// A pair holds the sums of both lists over some questions.
 type pair struct{ a, b float64 }
 
 func (p *pair) add(q pair) { p.a, p.b = p.a+q.a, p.b+q.b }
@@ -56,7 +56,7 @@ func sum(all []pair) (s pair) {
 	return s
 }
 
-// grouped sums the questions of each cluster, in the order of their first questions.
+// grouped returns the sums for each cluster, in the order of the clusters' first questions.
 func grouped(a, b []float64, cluster []string) (groups []pair) {
 	at := map[string]int{}
 	for i := range a {

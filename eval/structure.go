@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// parsed returns the value of the JSON within a text, in the way that models write it.
+// parsed returns the value of the JSON in a text, in the forms in which models write JSON.
 func parsed(v json.RawMessage) json.RawMessage {
 	if s := textOf(v); len(s) > 0 && (s[0] == '{' || s[0] == '[') && json.Valid([]byte(s)) {
 		return json.RawMessage(s)
@@ -20,7 +20,7 @@ func sameJSON(got, want json.RawMessage) (Score, error) {
 	return passed(same, got, want), err
 }
 
-// subset scores 1 if the answer has every expected field with the expected value.
+// subset scores 1 if the answer contains every expected field with the expected value.
 func subset(got, want json.RawMessage) (Score, error) {
 	have, need, err := leaves(got, want)
 	if err != nil {
@@ -34,8 +34,8 @@ func subset(got, want json.RawMessage) (Score, error) {
 	return Score{Value: 1}, nil
 }
 
-// fields scores the F1 of the fields: the harmonic mean of precision (the answer's fields that are expected) and recall (the
-// expected fields that the answer has).
+// fields scores the F1 of the fields, that is, the harmonic mean of precision (the share of the answer's fields that are
+// expected) and recall (the share of the expected fields that the answer contains).
 func fields(got, want json.RawMessage) (Score, error) {
 	have, need, err := leaves(got, want)
 	if err != nil {
@@ -56,7 +56,7 @@ func fields(got, want json.RawMessage) (Score, error) {
 	return Score{Value: 2 * float64(hits) / float64(max(all, 1)), Reason: wrong}, nil
 }
 
-// flat maps each path of a JSON value to the leaf there.
+// flat maps the path of each leaf of a JSON value to the leaf.
 type flat struct {
 	order  []string
 	values map[string]string

@@ -15,10 +15,10 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// A measure compares a found text with the expected one.
+// A measure compares an actual value with the expected one.
 type measure func(got, want json.RawMessage) (Score, error)
 
-// exact scores 1 for the same text or JSON value.
+// exact scores 1 for equal texts or equal JSON values.
 func exact(got, want json.RawMessage) (Score, error) {
 	if s, ok := asString(want); ok {
 		return passed(textOf(got) == s, got, want), nil
@@ -32,7 +32,7 @@ func normalised(got, want json.RawMessage) (Score, error) {
 	return passed(plain(textOf(got)) == plain(textOf(want)), got, want), nil
 }
 
-// contains scores the share of the expected texts, one or a list, in the answer.
+// contains scores the share of the expected texts, given as one text or a list, that occur in the answer.
 func contains(got, want json.RawMessage) (Score, error) {
 	wanted := []json.RawMessage{want}
 	if trimmed := bytes.TrimSpace(want); len(trimmed) > 0 && trimmed[0] == '[' {
@@ -54,7 +54,7 @@ func contains(got, want json.RawMessage) (Score, error) {
 	return Score{Value: float64(found) / float64(len(wanted)), Reason: missing}, nil
 }
 
-// within scores 1 for numbers that differ by at most a tolerance. In a text, the last number counts.
+// within scores 1 for numbers that differ by at most the tolerance. In a text, the last number counts.
 func within(tolerance float64) measure {
 	return func(got, want json.RawMessage) (Score, error) {
 		w, ok := numberOf(want)
@@ -74,7 +74,7 @@ func passed(ok bool, got, want json.RawMessage) Score {
 		return Score{Value: 1}
 	}
 	if have, need, err := leaves(got, want); err == nil && len(have.order) > 1 && len(need.order) > 1 {
-		for _, l := range need.order { // for two objects, the field that differs
+		for _, l := range need.order { // if both are objects, the first field that differs
 			if have.values[l] != need.values[l] {
 				return Score{Reason: fmt.Sprintf("%s: got %s, want %s", l, shown([]byte(have.values[l])), shown([]byte(need.values[l])))}
 			}
@@ -83,7 +83,7 @@ func passed(ok bool, got, want json.RawMessage) Score {
 	return Score{Reason: fmt.Sprintf("got %s, want %s", shown(got), shown(want))}
 }
 
-// shown formats a value for a reason.
+// shown formats a value for use in a reason.
 func shown(v json.RawMessage) string {
 	if len(v) == 0 {
 		return "nothing"
@@ -115,7 +115,7 @@ func textOf(v json.RawMessage) string {
 	return string(v)
 }
 
-// plain returns the words of a text in lower case, without punctuation around them.
+// plain returns the words of a text in lower case, without surrounding punctuation.
 func plain(s string) string {
 	words := strings.Fields(strings.ToLower(s))
 	kept := words[:0]
@@ -129,7 +129,7 @@ func plain(s string) string {
 
 var number = regexp.MustCompile(`-?(\d+(,\d{3})+|\d+)?(\.\d+)?([eE][-+]?\d+)?`)
 
-// numberOf returns a number, or the last number of a text.
+// numberOf returns the value as a number, or the last number in a text.
 func numberOf(v json.RawMessage) (float64, bool) {
 	var n float64
 	if json.Unmarshal(v, &n) == nil && len(v) > 0 && v[0] != 'n' {

@@ -8,13 +8,15 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A toolCall is an actual or expected call of a tool. Expected calls are a list of names, or of objects with name and input.
+// A toolCall is an actual or an expected tool call. Expected calls are given as a list of names, or of objects with name and
+// input.
 type toolCall struct {
 	Name  string          `json:"name"`
 	Input json.RawMessage `json:"input"`
 }
 
-// called returns the calls of an agent, in order: from the named node, or the only node with a conversation.
+// called returns the tool calls of an agent, in order. They are read from the given node or, if node is "", from the only node
+// with a conversation.
 func (c Case) called(node string) (calls []toolCall, err error) {
 	found := false
 	for _, name := range sortedKeys(c.Nodes) {
@@ -57,10 +59,10 @@ func expectedCalls(want json.RawMessage) (calls []toolCall, err error) {
 	return calls, nil
 }
 
-// toolMeasures return a value in [0, 1]; 1 means that all calls are as expected.
+// toolMeasures maps names to functions that return a value in [0, 1]; 1 means that all calls are as expected.
 var toolMeasures = map[string]func(got, want []toolCall) float64{"order": inOrder, "set": asSet, "arguments": withArguments}
 
-// inOrder scores the length of the longest common subsequence of the names, as a share of the longer list.
+// inOrder returns the length of the longest common subsequence of the names, as a share of the longer list.
 func inOrder(got, want []toolCall) float64 {
 	row := make([]int, len(want)+1)
 	for _, g := range got {
@@ -78,7 +80,7 @@ func inOrder(got, want []toolCall) float64 {
 	return share(float64(row[len(want)]), max(len(got), len(want)))
 }
 
-// asSet scores the F1 of the names, each as often as it occurs.
+// asSet returns the F1 of the names, where each name counts as often as it occurs.
 func asSet(got, want []toolCall) float64 {
 	left := map[string]int{}
 	for _, w := range want {
@@ -94,8 +96,8 @@ func asSet(got, want []toolCall) float64 {
 	return share(2*float64(hits), len(got)+len(want))
 }
 
-// withArguments compares each expected call with the best matching call of the same tool by arguments, as a share of the longer
-// list.
+// withArguments compares each expected call with the call of the same tool whose arguments match best, and returns the result as
+// a share of the longer list.
 func withArguments(got, want []toolCall) float64 {
 	taken := make([]bool, len(got))
 	var sum float64
@@ -114,7 +116,7 @@ func withArguments(got, want []toolCall) float64 {
 	return share(sum, max(len(got), len(want)))
 }
 
-// agreement returns the share of the expected arguments in a call.
+// agreement returns the share of the expected arguments that a call contains.
 func agreement(got, want toolCall) float64 {
 	var have, need map[string]json.RawMessage
 	if want.Input == nil || json.Unmarshal(want.Input, &need) != nil || len(need) == 0 {
@@ -134,7 +136,7 @@ func agreement(got, want toolCall) float64 {
 	return share(float64(hits), len(need))
 }
 
-// share returns a share of n; for n = 0 it is 1.
+// share returns part as a share of n. For n = 0, it returns 1.
 func share(part float64, n int) float64 {
 	if n == 0 {
 		return 1
@@ -165,6 +167,6 @@ func names(calls []toolCall) string {
 	for i, c := range calls {
 		all[i] = c.Name
 	}
-	data, _ := json.Marshal(all) // strings always have JSON
+	data, _ := json.Marshal(all) // cannot fail: strings always have a JSON form
 	return shown(data)
 }

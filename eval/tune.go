@@ -17,49 +17,49 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// Tuning chooses the order of a cascade and its score-min: among all settings within a given cost, the one with the highest mean
-// score. Each candidate is called alone, once per case. The settings are then simulated on these answers.
+// Tuning chooses the order of a cascade and its score-min: among all settings within a given cost, it chooses the one with the
+// highest mean score. Each candidate is called alone, once per case. The settings are then simulated with these answers.
 type Tuning struct {
-	Data   Data // usually with DevSplit; choose on other cases than you report
+	Data   Data // usually with DevSplit; choose on other cases than those on which you report
 	Scorer Scorer
-	Lanes  int // concurrent cases; zero means 64
-	// Call is the type of the call's node. The pipeline makes that call at most once, and fails if the call fails.
+	Lanes  int // maximum number of concurrent cases; zero means 64
+	// Call is the type of the call's node. The pipeline must make this call at most once, and must fail if the call fails.
 	Call    string
 	Cascade call.Tunable
-	// Alone returns the pipeline in which the call has only one candidate, with a score-min of 0.
+	// Alone returns the pipeline in which the call has a single candidate and a score-min of 0.
 	Alone func(candidate string) (stone.Ashlar, error)
 	// USDPerCase is the maximum mean cost of an answer.
 	USDPerCase float64
 }
 
-// maxTuned is the maximum number of candidates, because all orders are simulated.
+// maxTuned is the maximum number of candidates. It is small because all orders are simulated.
 const maxTuned = 6
 
 // Tuned is the type of the last node of a Tuning.
 var Tuned = dag.NewType[Choice]("eval/choice")
 
-// A Choice is the chosen setting, with its alternatives. Its figures come from the cases on which it was chosen: expect somewhat
-// worse results on others.
+// A Choice is the chosen setting, with its alternatives. The figures come from the cases on which the setting was chosen, so
+// expect somewhat worse results on other cases.
 type Choice struct {
 	Setting
 	Before  Setting   `json:"before"`
-	Alone   []Setting `json:"alone"` // each candidate without a threshold
+	Alone   []Setting `json:"alone"` // each candidate alone, without a threshold
 	Cases   int       `json:"cases"`
-	Errors  int       `json:"errors,omitempty"` // cases left out, because an answer or its score is missing
-	Tried   int       `json:"tried"`            // settings
-	Limit   float64   `json:"limit_usd"`        // per case
-	ReadUSD float64   `json:"read_usd"`         // cost of the underlying answers
+	Errors  int       `json:"errors,omitempty"` // number of cases excluded because an answer or its score is missing
+	Tried   int       `json:"tried"`            // number of settings tried
+	Limit   float64   `json:"limit_usd"`        // maximum cost per case
+	ReadUSD float64   `json:"read_usd"`         // cost of the answers on which the simulation is based
 }
 
-// A Setting of a cascade, with the simulated result.
+// A Setting is a setting of a cascade, with the simulated result.
 type Setting struct {
 	Candidates []string `json:"candidates"`
 	ScoreMin   float64  `json:"score_min"`
 	Estimate
-	USD float64 `json:"usd"` // per case
+	USD float64 `json:"usd"` // cost per case
 }
 
-// Run tunes and returns the choice.
+// Run tunes the cascade and returns the choice.
 func (t Tuning) Run(ctx context.Context, run stone.Config) (Choice, error) {
 	p, err := t.Pipeline(ctx, run)
 	if err != nil {
@@ -68,8 +68,8 @@ func (t Tuning) Run(ctx context.Context, run stone.Config) (Choice, error) {
 	return stone.Produce(withAccount(ctx), p, Tuned, run)
 }
 
-// Pipeline returns the tuning as a pipeline, for a run with the given Config. A resumed run knows the
-// costs before it was interrupted only if its context has a budget.Account.
+// Pipeline returns the tuning as a pipeline, for a run with the given Config. A resumed run includes the costs from before its
+// interruption only if its context has a budget.Account.
 func (t Tuning) Pipeline(ctx context.Context, run stone.Config) (stone.Ashlar, error) {
 	switch n := len(t.Cascade.Candidates); {
 	case n < 2 || n > maxTuned:
@@ -113,14 +113,14 @@ func (t Tuning) Pipeline(ctx context.Context, run stone.Config) (stone.Ashlar, e
 		}, stone.Queries(dag.All(results)), stone.Version(version)))), nil
 }
 
-// tried is the call's result with one candidate.
+// tried is the result of the call with a single candidate.
 type tried struct {
 	Score   float64 `json:"score"`
 	USD     float64 `json:"usd,omitempty"`
 	Failure string  `json:"failure,omitempty"`
 }
 
-// tried returns the result of the tuned call, or nil if it was not made.
+// tried returns the result of the tuned call. It returns nil if the call was not made.
 func (e *evaluation) tried(start, out dag.DAG) *tried {
 	if e.tuned == "" {
 		return nil
@@ -144,23 +144,23 @@ func (e *evaluation) tried(start, out dag.DAG) *tried {
 	return did
 }
 
-// cascades simulates the settings of a cascade.
+// cascades holds the results from which settings of a cascade are simulated.
 type cascades struct {
 	Tuning
-	alone    [][]try // by candidate, then by case
+	alone    [][]try // results by candidate and by case
 	clusters []string
-	left     int // cases left out
+	left     int // number of cases excluded
 	paid     float64
 }
 
-// try is the result of a case with one candidate alone.
+// A try is the result of a case with one candidate alone.
 type try struct {
 	value float64
-	usd   float64 // of the whole answer
+	usd   float64 // cost of the whole answer
 	call  *tried
 }
 
-// read reads the results of the lanes, which have the groups of their cases in sequence.
+// read reads the results of the lanes. Each lane contains the groups of its cases in sequence.
 func (t Tuning) read(e *evaluation, d dag.DAG) (*cascades, error) {
 	c := &cascades{Tuning: t}
 	nodes, err := d.All(results.Name())
@@ -212,8 +212,8 @@ func (t Tuning) read(e *evaluation, d dag.DAG) (*cascades, error) {
 	return c, nil
 }
 
-// choose tries all orders with all thresholds. Among equal settings it takes the cheapest, and among those the first tried,
-// starting from the current one.
+// choose simulates all orders with all thresholds. If several settings have the same mean score, the cheapest is chosen; among
+// equally cheap ones, the first that was simulated, starting with the current setting.
 func (c *cascades) choose() (Choice, error) {
 	order := make([]int, len(c.alone))
 	for i := range order {
@@ -248,11 +248,11 @@ func (c *cascades) choose() (Choice, error) {
 	return choice, nil
 }
 
-// maxThresholds is the maximum number of thresholds tried.
+// maxThresholds is the maximum number of thresholds that are simulated.
 const maxThresholds = 50
 
 // thresholds returns the scores of all answers, rounded down to four digits, with the current threshold first. If there are more
-// than maxThresholds, it takes evenly spaced ones.
+// than maxThresholds, evenly spaced ones are selected.
 func (c *cascades) thresholds() []float64 {
 	scores := []float64{0}
 	for _, tries := range c.alone {
@@ -274,7 +274,7 @@ func (c *cascades) thresholds() []float64 {
 	return append([]float64{now}, slices.DeleteFunc(scores, func(s float64) bool { return s == now })...)
 }
 
-// permute calls fn with all orders of the items from an index on, the given one first.
+// permute calls fn with all orders of the items that start at index from, beginning with the given order.
 func permute(order []int, from int, fn func([]int)) {
 	if from == len(order) {
 		fn(order)
@@ -300,8 +300,8 @@ func (c *cascades) names(order []int) (ids []string) {
 	return ids
 }
 
-// simulate returns the mean score and the mean cost of a setting, and writes the score of each case to values unless that is nil.
-// If all candidates are rejected, there is no answer; the cost then is an upper bound that includes the steps after the call.
+// simulate returns the mean score and the mean cost of a setting. If values is not nil, the score of each case is stored in it.
+// If all candidates are rejected, there is no answer; the cost is then an upper bound that includes the steps after the call.
 func (c *cascades) simulate(order []int, least float64, values []float64) (mean, usd float64) {
 	n := len(c.alone[0])
 	for at := range n {

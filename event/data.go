@@ -121,7 +121,7 @@ type ModelRequest struct {
 	Stream       bool   `json:"stream,omitempty"`   // whether the server is asked to stream its answer
 
 	System   string `json:"system,omitempty" event:"content"`
-	Messages any    `json:"messages,omitempty" event:"content"` // as encoding/json writes them
+	Messages any    `json:"messages,omitempty" event:"content"` // written as encoding/json would write them
 	Tools    any    `json:"tools,omitempty" event:"content"`    // likewise
 }
 
@@ -146,7 +146,7 @@ type ModelReply struct {
 	Reasoning     string `json:"reasoning,omitempty" event:"content"`
 	Refusal       string `json:"refusal,omitempty" event:"content"`
 	ToolCallCount int    `json:"tool-call-count"`
-	ToolCalls     any    `json:"tool-calls,omitempty" event:"content"` // as encoding/json writes them
+	ToolCalls     any    `json:"tool-calls,omitempty" event:"content"` // written as encoding/json would write them
 }
 
 // ModelRestarted reports that a failed attempt to obtain an answer is being repeated.
@@ -171,7 +171,7 @@ type Progress struct {
 type MiddlewareRan struct {
 	Turn       int    `json:"turn-number,omitempty"`
 	Middleware string `json:"middleware"`
-	Active     bool   `json:"active"` // false if its guard skipped it
+	Active     bool   `json:"active"` // whether the middleware took part; false if its guard skipped it
 }
 
 // A ToolCall identifies a tool call of an agent.
@@ -180,7 +180,7 @@ type ToolCall struct {
 	Position int    `json:"position"`    // from 1
 	Tool     string `json:"tool-name"`
 	ID       string `json:"tool-call-id,omitempty"`          // given by the provider
-	Input    any    `json:"input,omitempty" event:"content"` // as encoding/json writes it
+	Input    any    `json:"input,omitempty" event:"content"` // written as encoding/json would write it
 }
 
 // ToolStarted reports that a tool call has started.
@@ -226,7 +226,7 @@ type CallVerdict struct {
 	Failure  string        `json:"failure,omitempty"`
 }
 
-// PlanChecked reports that a plan, returned by a capability, has been checked.
+// PlanChecked reports that a plan returned by a capability has been checked.
 type PlanChecked struct {
 	Plan     string   `json:"plan"`               // the name of the answer's step
 	Findings []string `json:"findings,omitempty"` // why the plan was rejected
@@ -275,7 +275,7 @@ func (r Retracted) Covers(at, path, source string, attempt int) bool {
 	return ok && (below == "" || strings.IndexByte("/[~", below[0]) >= 0)
 }
 
-// Notice tells people something about a run that continues. The run's result contains it too. If several notices at one place in
+// Notice is a message to people about a run that continues. The run's result contains it too. If several notices at one place in
 // the pipeline have the same Code, a run sends only the first.
 type Notice struct {
 	Code string `json:"code"`           // such as "prompt-changed", "pipeline-changed" or "unused-records" of a resumed run

@@ -11,7 +11,7 @@ import (
 // A field is a named part of a type of data. Fields of nested structs are fields of the type.
 type field struct {
 	name    string
-	path    []int // indexes, outermost first
+	path    []int // the field indexes, outermost first
 	omit    bool  // whether the field is omitted while it is zero
 	content bool
 }

@@ -46,7 +46,7 @@ func Partials[T any](step string, fn func(Partial[T])) Watcher {
 type partials[T any] struct {
 	step    string
 	fn      func(Partial[T])
-	wrapped bool // models return the answer as the property "value" of an object
+	wrapped bool // whether models return the answer as the property "value" of an object
 
 	mu      sync.Mutex // one watcher can watch several runs
 	answers map[answer]*partial

@@ -34,15 +34,15 @@ type state uint8
 const (
 	atStart state = iota
 	inProse
-	inLanguage // the rest of the line that opens a code block
+	inLanguage // within the rest of the line that opens a code block
 	inBlock
 	wantValue
-	wantFirst // a value, or the end of an array
-	wantProp  // a name, or the end of an object
+	wantFirst // expects a value or the end of an array
+	wantProp  // expects a name or the end of an object
 	wantName
 	wantColon
-	wantNext // a comma, or the end
-	inScalar // a number, true, false or null
+	wantNext // expects a comma or the end of the array or object
+	inScalar // within a number, true, false or null
 	inName
 	inString
 	complete

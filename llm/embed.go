@@ -35,7 +35,7 @@ type Embedding struct {
 	Vectors [][]float32
 	// Usage contains the number of input tokens, and their cost if the model's price is known.
 	Usage     budget.Usage
-	Model     string // the model that answered, "" if the server does not say
+	Model     string // the model that answered; "" if the server does not report it
 	RequestID string
 }
 

@@ -321,7 +321,7 @@ func orNone(s string) string {
 func TooLong(err error) bool {
 	if e, ok := errors.AsType[*HTTPError](err); ok {
 		switch e.Status {
-		case 400, 413, 422, 500: // LM Studio and Ollama answer 500
+		case 400, 413, 422, 500: // LM Studio and Ollama answer with 500
 			return rules.TooLong(e.Body)
 		}
 		return false

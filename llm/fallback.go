@@ -130,8 +130,8 @@ func (f *fallback) Stream(ctx context.Context, req *Request) iter.Seq2[Delta, er
 	}
 }
 
-// attempt streams the answer of one model, with its cost at the model's own price. An error after which the next model is called
-// is yielded as a Restart, and returned.
+// attempt streams the answer of one model, with its cost at the model's own price. If the next model is called after an error,
+// the error is yielded as a Restart and returned.
 func attempt(ctx context.Context, m Model, req *Request, again func(error) bool, yield func(Delta, error) bool) (next error) {
 	meter := NewMeter(ctx, m, req)
 	for d, err := range m.Stream(ctx, req) {

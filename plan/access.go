@@ -178,7 +178,7 @@ func (c *compiler) read(r reads, n *node, known *scope, ref *slotRef) {
 		a.needed = def != nil || !slices.Contains(c.guards, isPresent+" "+ref.name)
 		c.mayFail(a, def)
 		return
-	case ref.record && def.call && slices.Contains(c.guards, isFailed+" "+ref.name): // the record exists
+	case ref.record && def.call && slices.Contains(c.guards, isFailed+" "+ref.name): // the guard ensures that the record exists
 	case !def.within(ref.name, c.guards):
 		c.find(ref.at, stone.Finding{Type: "maybe-unavailable", Ashlar: label(n), Queried: ref.name},
 			"%q is not defined on every path to this node: read it under {:present? :%[1]s}, or under the guard of the node that defines it", ref.name)

@@ -26,7 +26,7 @@ const (
 // Options configure how a plan becomes an ashlar. The zero value of each field selects the default.
 type Options struct {
 	Mode   string // Hybrid if empty
-	Limits Limits // also apply to returned plans
+	Limits Limits // the limits, which also apply to returned plans
 	// Slots are the names of slots that exist before the plan starts. The plan may read other slots, which the enclosing pipeline
 	// must produce. Expressions in guards can use only these and the plan's own slots.
 	Slots []string
@@ -183,7 +183,7 @@ func (c *compiler) validate(ctx context.Context, r *report, cfg stone.Config) {
 	places := map[string]*place{}
 	c.locate(c.ashlar, pathOf("", c.ashlar, nil), nil, places)
 	for _, f := range found {
-		// In a plan every slot must be defined.
+		// In a plan, every slot must be defined.
 		if f.Type == "maybe-unavailable" {
 			f.Warning = false
 		}

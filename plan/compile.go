@@ -299,7 +299,7 @@ func (c *compiler) schemaOf(n *node) *schema.Schema {
 	return c.app.Schemas[name]
 }
 
-// define notes the slot of a node.
+// define adds the slot that a node defines to the scope.
 func (c *compiler) define(n *node, known *scope, def slot) {
 	if n.as != "" && !reserved(n.as) {
 		known.define(n.as, def)

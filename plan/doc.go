@@ -87,6 +87,6 @@
 // Such a plan can read the slots of the enclosing plan, the context of the request as the slot "context", and the bindings that
 // came with it. A binding hides the context or a slot of the same name, and the context hides a slot named "context".
 //
-// Options.Mode is one of [Hybrid], [Strict] and [Lazy]. A plan that a capability returned
-// may invoke capabilities [DefaultRoundtrips] times, unless Options say otherwise.
+// Options.Mode is one of [Hybrid], [Strict] and [Lazy]. By default, a plan that a capability returned may invoke capabilities
+// [DefaultRoundtrips] times.
 package plan

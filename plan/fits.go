@@ -15,7 +15,7 @@ import (
 // This file compares the input of a call with the schema of its intent, as far as the plan determines the input: constant names,
 // texts and numbers, and slots whose schema is known.
 
-// takes reports faults in a call's input that are certain to make the call fail.
+// takes reports faults in a call's input that would certainly make the call fail.
 func (c *compiler) takes(n *node) {
 	if c.app == nil || n.op != "call" || n.value == nil {
 		return

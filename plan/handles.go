@@ -30,7 +30,7 @@ func (r *reading) readHandles(n *node, f fields) {
 		f.At("cap/id").Name(&n.spec.Cap)
 	}
 	f.At("dispatch").Map(func(m *form.Map) {
-		m.AllowRest() // for form.Into
+		m.AllowRest() // form.Into reads the other fields
 		v, ok := m.Field("candidates")
 		if !ok {
 			return

@@ -91,8 +91,7 @@ func (c *compiler) open(n *node, lanes []*scope, many bool) {
 	}
 }
 
-// reduce compiles a reduce: first the slots of the lanes, then its body. With a test, the
-// body runs only if the test holds.
+// reduce compiles a reduce: first the slots of the lanes, then its body. If t is not nil, the body runs only if the test holds.
 func (c *compiler) reduce(n *node, name string, known, inside *scope, depth int, t *test) stone.Ashlar {
 	pending := c.pending
 	c.pending, c.fanned = nil, false

@@ -14,13 +14,13 @@ import (
 // Limits are the maximum size of a plan and the maximum work that it may do in a run. Zero means the default in parentheses. A
 // plan that a capability returned has stricter limits and also draws on the limits of the enclosing plan.
 type Limits struct {
-	Nodes      int // nodes in all bodies together (256)
-	Depth      int // nesting of bodies and of returned plans (16)
-	Attempts   int // retries, fallbacks and repairs of one node (100)
-	Visits     int // nodes visited in loops, lanes and branches (100,000; returned plans 10,000)
-	Bytes      int // all values that the plan makes from slots (256 MiB)
-	NodeBytes  int // one such value (8 MiB)
-	Roundtrips int // invocations of capabilities, only for returned plans (1,000)
+	Nodes      int // the number of nodes in all bodies together (256)
+	Depth      int // the nesting depth of bodies and of returned plans (16)
+	Attempts   int // the number of retries, fallbacks and repairs of one node (100)
+	Visits     int // the number of nodes visited in loops, lanes and branches (100,000; returned plans 10,000)
+	Bytes      int // the size of all values that the plan makes from slots (256 MiB)
+	NodeBytes  int // the size of one such value (8 MiB)
+	Roundtrips int // the number of invocations of capabilities, only for returned plans (1,000)
 }
 
 // The failure kinds of a plan that reaches a limit. Each is also the name of that limit in the configuration.

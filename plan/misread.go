@@ -15,8 +15,8 @@ const notExpanded = "not-expanded"
 // holes match the placeholders of template languages.
 var holes = regexp.MustCompile(`\{\{\s*[:.$@]?([\w/-]+)[^{}]*\}\}|\$\{\s*([\w/-]+)[^{}]*\}`)
 
-// misread reports a part of a template that names a slot but is data. In a user's plan it may be intended; in a capability's plan
-// it is an error.
+// misread reports a part of a template that names a slot but is data. In a user's plan, it may be intended; in a capability's
+// plan it is an error.
 func (c *compiler) misread(n *node, known *scope, at *place, words bool) {
 	switch v := at.value; v.Kind() {
 	case edn.KindMap:

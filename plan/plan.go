@@ -25,7 +25,7 @@ type Plan struct {
 
 	text   []byte // the canonical text; nil if the form has faults
 	digest string
-	last   atomic.Pointer[compiler] // see compiled
+	last   atomic.Pointer[compiler] // the last compilation; see compiled
 }
 
 // node is one node of a plan. Fields that its op does not use are zero.
@@ -41,7 +41,7 @@ type node struct {
 	constraints *template
 	spec        call.Spec // for a call, tool or apply
 	pin         *slotRef  // the slot of :cap/id
-	candidates  []handle  // set if slots are among them
+	candidates  []handle  // the candidates, if some of them are slots
 	program     *slotRef  // the slot of the applied plan
 	bodies      []body    // bodies of a composite
 	until       *guard

@@ -22,7 +22,7 @@ func Planner(opts Options) call.Planner { return planner{opts: opts} }
 
 type planner struct {
 	opts   Options
-	depth  int       // depth of the answered call
+	depth  int       // the depth of the call that was answered
 	within *compiler // the enclosing plan; nil outside plans
 }
 
@@ -40,7 +40,7 @@ func (pl planner) passes(passed []dag.Query) func(name string) bool {
 		slots = pl.within.readable()
 	}
 	return func(name string) bool {
-		own := strings.TrimPrefix(name, failedPrefix) // a slot is passed on with its record
+		own := strings.TrimPrefix(name, failedPrefix) // a slot is passed on together with its record
 		return names[name] || names[own] || slots[own] || slices.Contains(pl.opts.Slots, own)
 	}
 }
@@ -158,7 +158,7 @@ func bindings(object call.JSON) (steps []stone.Ashlar, names []string, findings 
 		return nil, nil, stone.Findings{{Type: badValue, Ashlar: "plan", Path: "bindings", Message: "expected a map from names to values: " + err.Error()}}
 	}
 	for _, key := range slices.Sorted(maps.Keys(slots)) {
-		name := strings.TrimPrefix(key, ":") // JSON names may have a colon
+		name := strings.TrimPrefix(key, ":") // names in JSON may start with a colon
 		if slices.Contains(names, name) {
 			findings = append(findings, stone.Finding{Type: "duplicate-name", Ashlar: "plan", Path: "bindings." + key, Queried: name,
 				Message: fmt.Sprintf("the name %q appears twice: remove one", name)})

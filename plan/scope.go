@@ -136,7 +136,7 @@ type census struct {
 	definers map[string][]*node
 	used     map[string]bool
 	names    []string // all slots that are defined
-	texts    []string // the expressions
+	texts    []string // the texts of the expressions
 }
 
 // uses reports whether a slot may be read.

@@ -14,7 +14,7 @@ import (
 
 // This file writes schemas in a short form, and the EDN of messages as JSON.
 
-// typed returns a text followed by the short form of a schema, or "" if it allows anything.
+// typed returns before followed by the short form of a schema, or "" if the schema allows anything.
 func typed(before string, s *schema.Schema) string {
 	if s == nil || s.String() == "{}" || s.String() == "true" {
 		return ""

@@ -17,8 +17,8 @@ import (
 // An access describes how a node reads a slot: with which queries, and which nodes are found.
 type access struct {
 	typ    dag.AnyType
-	failed dag.AnyType // not nil if the slot may be an allowed failure
-	needed bool        // the validator must find a producer
+	failed dag.AnyType // the type of the allowed failure; nil if there can be none
+	needed bool        // whether the validator must find a producer
 	loose  bool        // whether the read is a keyword, which is data if the slot is undefined
 	absent bool        // whether the slot is undefined, even if lanes contain nodes of its type
 }

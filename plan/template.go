@@ -13,7 +13,7 @@ import (
 
 // A template is data with slots. A template is parsed once. Values put into slots are data and never expanded.
 type template struct {
-	constant json.RawMessage // if no other field is set
+	constant json.RawMessage // constant data, if no other field is set
 	slot     *slotRef
 	word     string // a keyword that refers to a slot if the slot is defined
 	fields   []field
@@ -184,7 +184,7 @@ func (r *report) fields(t *template, words bool) (plain bool) {
 	slices.SortStableFunc(t.fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
 	for i := range t.fields {
 		f := &t.fields[i]
-		f.key, _ = canon.Append(nil, f.name) // parsed text is valid
+		f.key, _ = canon.Append(nil, f.name) // cannot fail, because parsed text is valid
 		if f.plain {
 			r.constant(f.value)
 		}

@@ -13,7 +13,7 @@ type Buffer struct {
 	mu    sync.Mutex
 	total int64
 	head  []byte // the first Max/2 bytes
-	tail  []byte // ends with the last Max-Max/2 bytes of the rest
+	tail  []byte // ends with the last Max-Max/2 bytes of what follows head
 }
 
 // Write never fails, so that the command can continue.

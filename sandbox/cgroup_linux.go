@@ -53,14 +53,14 @@ func (c *cgroup) add(home string, limits map[string]int64) {
 	for name, value := range limits {
 		file := filepath.Join(dir, name)
 		if _, err := os.Stat(file); err != nil || value <= 0 {
-			continue // the controller is missing, or nothing is limited
+			continue // the controller is missing, or no limit is set
 		}
 		if os.WriteFile(file, []byte(strconv.FormatInt(value, 10)), 0) == nil {
 			set++
 		}
 	}
 	if set == 0 {
-		_ = os.Remove(dir) // an empty directory that nothing uses
+		_ = os.Remove(dir) // removes the empty directory
 		return
 	}
 	c.dirs, c.home = append(c.dirs, dir), append(c.home, home)

@@ -41,8 +41,8 @@ func Command(ctx context.Context, p Policy, program string, args ...string) *Cmd
 
 // An ExitError reports a command that started but did not succeed.
 type ExitError struct {
-	Code   int    // -1 if a signal ended it
-	Signal string // the signal that ended it, such as "killed"
+	Code   int    // the exit status; -1 if a signal ended the command
+	Signal string // the signal that ended the command, such as "killed"
 	Limit  string // the limit that the command exceeded, if it was killed for that
 }
 

@@ -38,11 +38,11 @@
 //
 // # End
 //
-// A supervisor, which is this program started a second time, starts the command. It is the parent of every descendant that loses
-// its own parent. The supervisor is not confined, because a command in the same domain as a thread of this process could read
-// this process's keys in /proc. When the command ends, when its context is done, or when this process dies, the supervisor kills
-// all remaining processes and waits until they have ended. A confined command cannot escape. An unconfined command could escape
-// only by starting processes faster than they are killed, in which case Run returns an error.
+// A supervisor, which is a second instance of this program, starts the command. It becomes the parent of every descendant that
+// loses its own parent. The supervisor is not confined, because a command in the same domain as a thread of this process could
+// read this process's keys in /proc. When the command ends, when its context is done, or when this process dies, the supervisor
+// kills all remaining processes and waits until they have ended. A confined command cannot escape. An unconfined command could
+// escape only by starting processes faster than they are killed, in which case Run returns an error.
 //
 // # Limits
 //

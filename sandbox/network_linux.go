@@ -40,7 +40,7 @@ func newLink() (l *link, err error) {
 	l = new(link)
 	if l.info, l.infoEnd, err = os.Pipe(); err == nil {
 		if l.namesEnd, l.names, err = os.Pipe(); err == nil {
-			_, err = io.WriteString(l.names, resolver) // shorter than the buffer of a pipe
+			_, err = io.WriteString(l.names, resolver) // does not block, because the text is shorter than the buffer of a pipe
 		}
 	}
 	if err != nil {
@@ -57,7 +57,7 @@ func (l *link) files() []uintptr { return []uintptr{l.infoEnd.Fd(), l.namesEnd.F
 func (l *link) close() {
 	for _, f := range []*os.File{l.infoEnd, l.names, l.namesEnd} {
 		if f != nil {
-			_ = f.Close() // of a pipe
+			_ = f.Close() // the end of a pipe
 		}
 	}
 }
@@ -112,7 +112,7 @@ func (l *link) connect(program string) error {
 	if err := cmd.Start(); err != nil { // it is reaped with the command's descendants
 		return err
 	}
-	_, _ = readyEnd.Close(), errsEnd.Close() // of pipes
+	_, _ = readyEnd.Close(), errsEnd.Close() // the ends of pipes
 	if _, err := io.ReadFull(ready, make([]byte, 1)); err == nil {
 		return nil
 	}

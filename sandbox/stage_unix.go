@@ -44,7 +44,7 @@ func (o order) start() (pid int, started func() error, err error) {
 	args := []string{"stone-sandbox", confinedRole}
 	files := []uintptr{0, 1, 2, orders.Fd(), states.Fd()}
 	path := self
-	var network *link // nil if the command has the machine's network, or none
+	var network *link // nil if the command has the machine's network or no network
 	if o.Method == Bubblewrap {
 		image, err := os.Open(self)
 		if err != nil {

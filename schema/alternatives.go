@@ -10,9 +10,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// alternatives reports why no branch of an anyOf or oneOf fits. If the type of the value fits
-// exactly one branch, it reports the problems of that branch. Otherwise one problem lists all
-// branches.
+// alternatives reports why no branch of an anyOf or oneOf fits. If the type of the value fits exactly one branch, it reports the
+// problems of that branch. Otherwise, it reports one problem that lists all branches.
 func (r *reporter) alternatives(e *jsonschema.ValidationError) {
 	var wanted []string
 	var meant []*jsonschema.ValidationError

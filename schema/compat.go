@@ -189,7 +189,7 @@ func (c *comparison) readPart(p view, u unit, part *object) []finding {
 }
 
 // readSome compares the producer's values with the consumer's alternatives. If their type fits one alternative, the findings on
-// that alternative count. If it fits several, their findings count only if none of them can read any value.
+// that alternative count. If the type fits several alternatives, their findings count only if none of them can read any value.
 func (c *comparison) readSome(p view, u unit, list []any) []finding {
 	var typed [][]finding
 	var reasons []string

@@ -218,7 +218,7 @@ func itemAt(o *object, i int) any {
 	if prefix := o.list("prefixItems"); i < len(prefix) {
 		return prefix[i]
 	}
-	if list, old := o.values["items"].([]any); old { // up to draft 2019-09
+	if list, old := o.values["items"].([]any); old { // the form used up to draft 2019-09
 		if i < len(list) {
 			return list[i]
 		}

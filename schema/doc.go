@@ -15,8 +15,7 @@
 // Types that marshal themselves to text are strings; types that marshal themselves to JSON may be any value. A type that contains
 // itself is described with $ref.
 //
-// A closed list of values comes from a method Enum() []any of the type, or from a tag
-// `enum:"red,green"` on a string field.
+// A closed list of values is taken from a method Enum() []any of the type, or from a tag `enum:"red,green"` on a string field.
 //
 // # Open and closed objects
 //

@@ -90,7 +90,7 @@ func (f *foreign) sweep(node any, where string, match func(f *foreign, keyword s
 		for _, name := range slices.Clone(patterns.names) {
 			if uncompilable(f, "pattern", name) {
 				f.drop(patterns, where+"/patternProperties", name)
-				o.remove("additionalProperties") // which would reject the properties that the pattern allows
+				o.remove("additionalProperties") // this would reject properties that the pattern allows
 				o.remove("unevaluatedProperties")
 			}
 		}
@@ -168,7 +168,7 @@ func (f *foreign) invalid(problem *jsonschema.ValidationError) {
 	if len(problem.Causes) > 0 {
 		return
 	}
-	var in *object // the innermost object on the way, and the member to remove
+	var in *object // the innermost object along the path, and the member to remove
 	var name, where, above string
 	node := any(f.root)
 	for _, token := range problem.InstanceLocation {

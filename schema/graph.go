@@ -27,8 +27,8 @@ type about struct {
 
 // A resource is a schema with its own address, and everything below it.
 type resource struct {
-	anchors   map[string]*jsonschema.Schema // by $dynamicAnchor
-	recursive *jsonschema.Schema            // its root, if it has $recursiveAnchor
+	anchors   map[string]*jsonschema.Schema // the schemas with a $dynamicAnchor, by its name
+	recursive *jsonschema.Schema            // the root of the resource, if it has $recursiveAnchor
 }
 
 // newGraph collects the schemas that can be reached from root. It finds the resources in document, which is the decoded text of
@@ -89,8 +89,8 @@ func eachAnchored(node any, fragment string, do func(fragment string)) {
 	}
 }
 
-// enclosing returns the innermost resource around a location. The map has at least one for every address from which a schema was
-// loaded.
+// enclosing returns the innermost resource around a location. The map contains at least one resource for every address from which
+// a schema was loaded.
 func enclosing(resources map[string]*resource, location string) *resource {
 	for {
 		if r := resources[location]; r != nil {

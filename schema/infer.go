@@ -52,8 +52,8 @@ func ForType(t reflect.Type) (*Schema, error) {
 // that contain themselves are described in $defs.
 type inference struct {
 	root  reflect.Type
-	open  map[reflect.Type]bool   // types being described; true if they contain themselves
-	names map[reflect.Type]string // names of the types in $defs
+	open  map[reflect.Type]bool   // the types being described; true if they contain themselves
+	names map[reflect.Type]string // the names of the types in $defs
 	defs  *object
 }
 

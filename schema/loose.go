@@ -172,7 +172,7 @@ func (l *loosening) alternatives(o *object, keyword string, list []any, where st
 var annotations = []string{"$schema", "$id", "id", "$defs", "definitions", "$comment", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary",
 	"title", "description", "default", "examples", "example", "deprecated", "readOnly", "writeOnly", "nullable", "contentMediaType", "contentEncoding"}
 
-// rest returns the keywords of a schema except annotations and the known ones.
+// rest returns the keywords of a schema except annotations and known keywords.
 func (l *loosening) rest(o *object, known ...string) *object {
 	out := newObject()
 	for _, keyword := range o.names {

@@ -14,8 +14,8 @@ type projection struct {
 	root     *object
 	defs     *object           // the definitions of the result
 	names    map[string]string // the name of the definition for each reference
-	open     map[string]bool   // references that are being projected
-	optional bool              // the path from the definition contains an optional property
+	open     map[string]bool   // the references that are being projected
+	optional bool              // whether the path from the definition contains an optional property
 	walk     func(node any, where string, absent bool) (*object, error)
 }
 
@@ -173,7 +173,7 @@ func (p *projection) single(o *object, typ, where string) (out *object, err erro
 	return out, nil
 }
 
-// told joins the description of a schema and the constraints that the service does not support.
+// told returns the description of a schema together with the constraints that the service does not support.
 func told(out, o *object) *object {
 	text, _ := o.values["description"].(string)
 	if text == "" || out == nil {
@@ -327,7 +327,7 @@ func (p *projection) reference(ref, where string) (*object, error) {
 	return newObject("$ref", "#/$defs/"+name), nil
 }
 
-// orNull returns a projected schema that also accepts null. Nil means null only.
+// orNull returns a projected schema that also accepts null. If o is nil, the result accepts only null.
 func orNull(o *object) *object {
 	null := newObject("type", "null")
 	if o == nil {

@@ -55,7 +55,8 @@ func hasInnerID(node any, root bool) bool {
 	return found
 }
 
-// maxText is the maximum size of a schema's text, in bytes: compiling takes time quadratic in the number of schemas in it.
+// maxText is the maximum size of a schema's text, in bytes. There is a limit because compiling takes time quadratic in the number
+// of schemas in the text.
 const maxText = 512 << 10
 
 // Parse reads a schema from JSON text of at most 512 KiB. The default draft is 2020-12. The error locates malformed text, a part
@@ -130,7 +131,7 @@ func (s *Schema) String() string { return string(s.JSON()) }
 // would keep all of these schemas alive.
 const cacheLimit = 1024
 
-// cache is a bounded map for concurrent use. When it is full it drops all entries.
+// cache is a bounded map for concurrent use. When it is full, it drops all entries.
 type cache[K comparable, V any] struct {
 	m sync.Map
 	n atomic.Int32

@@ -188,7 +188,7 @@ func decodeValue(d *json.Decoder) (any, error) {
 	return token, nil
 }
 
-// syntaxError adds the place of malformed JSON text to an error.
+// syntaxError adds the place at which JSON text is malformed to an error.
 func syntaxError(data []byte, err error) error {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return errors.New("want JSON, got nothing")

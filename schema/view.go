@@ -60,7 +60,7 @@ func (s *Schema) follow(ref string) (any, bool) {
 	return lookup(s.root, ref)
 }
 
-// maxParts is the maximum number of parts in a view of recursive schemas; the rest is vague.
+// maxParts is the maximum number of parts in a view of recursive schemas. If there are more, the view is vague.
 const maxParts = 100
 
 // alternatives returns the first anyOf or oneOf among the parts, and the view without it.

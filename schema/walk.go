@@ -42,7 +42,7 @@ type walk struct {
 
 	steps, depth int
 	backtracked  time.Duration // the total for all matches
-	stop         error         // ctx or a limit has ended the walk
+	stop         error         // why the walk was ended by ctx or a limit
 }
 
 // A visit is the application of a schema to a value. Arrays and objects of a decoded document are identified by their addresses.

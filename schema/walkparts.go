@@ -13,7 +13,7 @@ import (
 type seen struct {
 	names map[string]bool
 	items map[int]bool
-	all   bool // every item
+	all   bool // whether every item has been evaluated
 }
 
 func (s *seen) name(name string) {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/stonelayer/stone/internal/batches"
 	"github.com/stonelayer/stone/internal/remote"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/llm/batch"
 )
 
 // This file runs pipelines whose models answer in batches. A waiting run occupies no process; the server polls it.
@@ -15,9 +15,21 @@ import (
 const batchLabel = "batch"
 
 // batched sets the visit function of a task whose run uses batches or is to be canceled.
-func (s *Server) batched(_ context.Context, t *task) error {
+func (s *Server) batched(ctx context.Context, t *task) error {
 	if t.start.Batch {
 		t.source.Batch, t.keep.Labels[batchLabel] = true, "true"
+	}
+	if s.cfg.Batches == nil && !t.Ashlar.IsZero() {
+		needed, err := t.source.Batch, error(nil)
+		if t.cancel {
+			needed, err = batches.Made(ctx, s.cfg.Journal.(timed).Journal, t.run.RunID)
+		}
+		switch {
+		case err != nil:
+			return err
+		case needed:
+			return invalid("%v", batches.ErrNotLinked)
+		}
 	}
 	switch {
 	case t.cancel:
@@ -38,13 +50,13 @@ func (s *Server) cancelStopped(ctx context.Context, t task) error {
 			s.cfg.Log.Warn("tasks of a canceled run go on at their agents", "run", t.run.RunID, "error", err)
 		}
 	}
-	made, err := batch.Made(ctx, s.cfg.Journal.(timed).Journal, t.run.RunID)
+	made, err := batches.Made(ctx, s.cfg.Journal.(timed).Journal, t.run.RunID)
 	switch {
 	case err != nil:
 		return err
 	case !made:
 		return journal.Cancel(ctx, s.cfg.Journal, t.run.RunID)
-	case t.Ashlar.IsZero():
+	case t.Ashlar.IsZero() || s.cfg.Batches == nil:
 		return notPublished(journal.RunInfo{})
 	}
 	return s.inBatches(ctx, t)
@@ -52,15 +64,15 @@ func (s *Server) cancelStopped(ctx context.Context, t task) error {
 
 // inBatches continues a run until it waits for its batches again. If the run is to be canceled, its batches are canceled first.
 func (s *Server) inBatches(ctx context.Context, t task) error {
-	cfg := batch.Config{Journal: s.cfg.Journal.(timed).Journal, NoWait: true}
+	cfg := batches.Config{Journal: s.cfg.Journal.(timed).Journal, NoWait: true}
 	if t.cancel {
 		run := t.run
 		run.Watch = nil // the watcher would cancel the run at its first event
-		if err := batch.Cancel(ctx, t.Ashlar, run, t.keep, cfg); err != nil {
+		if err := s.cfg.Batches.Cancel(ctx, t.Ashlar, run, t.keep, cfg); err != nil {
 			s.cfg.Log.Warn("batches of a canceled run go on at their provider", "run", t.run.RunID, "error", err)
 		}
 	}
-	_, err := batch.Run(ctx, t.Ashlar, t.run, cfg)
+	_, err := s.cfg.Batches.Run(ctx, t.Ashlar, t.run, cfg)
 	return err
 }
 
@@ -88,4 +100,6 @@ func lookAfter(info journal.RunInfo, scan time.Duration) time.Duration {
 }
 
 // asksForBatch reports whether a question is waiting for a batch, not for a person.
-func asksForBatch(src source, q journal.Question) bool { return src.Batch && q.Name == batch.Question }
+func asksForBatch(src source, q journal.Question) bool {
+	return src.Batch && q.Name == batches.Question
+}

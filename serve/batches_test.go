@@ -26,6 +26,7 @@ import (
 	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/x/batch"
 )
 
 // A night publishes "asking", whose three lanes ask a model. It may be opened again over its journal.
@@ -36,6 +37,7 @@ type night struct {
 	url       string
 	scan      time.Duration
 	published atomic.Bool
+	without   bool // the part
 }
 
 func (d *night) open() *servetest.Server {
@@ -54,7 +56,11 @@ func (d *night) open() *servetest.Server {
 			return texts, nil
 		})))
 	base := llm.WithTable(context.Background(), func(llm.Info) llm.Spec { return llm.Spec{Price: &budget.Price{In: 1, Out: 10}} })
-	s := serveAll(d, serve.Config{Journal: d.journal, Scan: d.scan, Pipelines: []serve.Pipeline{{Name: "asking", Ashlar: asking}, {Name: "releasing", Ashlar: d.releasing()}}, Base: func() context.Context { return base }})
+	cfg := serve.Config{Journal: d.journal, Scan: d.scan, Pipelines: []serve.Pipeline{{Name: "asking", Ashlar: asking}, {Name: "releasing", Ashlar: d.releasing()}}, Base: func() context.Context { return base }}
+	if !d.without {
+		cfg.Batches = batch.Part
+	}
+	s := serveAll(d, cfg)
 	d.url = s.URL
 	return s
 }
@@ -136,6 +142,35 @@ func TestBatches(t *testing.T) {
 	}
 	if r := d.do("PUT", "/v1/runs/direct", `{"pipeline":"asking"}`); d.do("GET", "/v1/runs/direct/result?wait=30s", "").State != journal.Done || d.Direct != 3 || r.Labels["batch"] != "" {
 		t.Errorf("a run without batches: %d direct requests, labels %v", d.Direct, r.Labels)
+	}
+}
+
+// A server without the part refuses runs in batches, and leaves those of other servers alone.
+func TestBatchesWithoutPart(t *testing.T) {
+	d := &night{TB: t, Server: batchtest.New(t, 1<<30), scan: 10 * time.Millisecond}
+	first := d.open()
+	d.do("PUT", "/v1/runs/r", startAsking)
+	d.until("r", asks(" of 3 done"))
+	first.Stop()
+	d.without = true
+	d.open()
+	for _, c := range [][3]string{{"PUT", "/v1/runs/n", startAsking}, {"POST", "/v1/runs/r/cancel", ""}} {
+		req, err := http.NewRequestWithContext(t.Context(), c[0], d.url+c[1], strings.NewReader(c[2]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(string(text), "this program sends no batches: give cli.Main the part of package github.com/stonelayer/stone/x/batch, or set serve.Config.Batches to it") {
+			t.Errorf("%s %s: %d %s %v", c[0], c[1], resp.StatusCode, text, err)
+		}
+	}
+	if r := d.do("GET", "/v1/runs/r", ""); r.State != journal.Waiting || d.Batches[0].Canceled {
+		t.Errorf("the run is %s, canceled %t", r.State, d.Batches[0].Canceled)
 	}
 }
 

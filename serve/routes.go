@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,6 +62,11 @@ func (s *Server) table() []route {
 		{"GET /v1/caps", Act, s.listCaps},
 		{"POST /v1/search", Act, s.postSearch},
 	}
+	for i, r := range all {
+		if !slices.Contains(lists, r.pattern) {
+			all[i].handle = withParameters(parameters[r.pattern], r.handle)
+		}
+	}
 	for _, p := range s.protocols {
 		for _, r := range p.Routes {
 			all = append(all, route{r.Pattern, Role(r.Role), func(w http.ResponseWriter, req *http.Request, who Principal) error {
@@ -69,6 +75,28 @@ func (s *Server) table() []route {
 		}
 	}
 	return all
+}
+
+// lists are the routes that check their own query parameters.
+var lists = []string{"GET /v1/runs", "GET /v1/questions", "GET /v1/runs/{id}/questions"}
+
+// parameters are the query parameters of the routes that have any.
+var parameters = map[string][]string{
+	"GET /v1/runs/{id}/result": {"wait"},
+	"GET /v1/runs/{id}/events": {"after", "said"},
+	"POST /v1/act":             {"id"},
+}
+
+// withParameters refuses requests with query parameters that are not known, because a client expects them to have an effect.
+func withParameters(known []string, handle func(http.ResponseWriter, *http.Request, Principal) error) func(http.ResponseWriter, *http.Request, Principal) error {
+	return func(w http.ResponseWriter, r *http.Request, who Principal) error {
+		for name := range r.URL.Query() {
+			if !slices.Contains(known, name) {
+				return unreadable("unknown parameter %q: want %s", name, cmp.Or(strings.Join(known, " or "), "none here"))
+			}
+		}
+		return handle(w, r, who)
+	}
 }
 
 func (s *Server) routes() (http.Handler, error) {

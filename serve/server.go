@@ -19,6 +19,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/batches"
 	"github.com/stonelayer/stone/internal/marked"
 	"github.com/stonelayer/stone/internal/protocol"
 	"github.com/stonelayer/stone/internal/suggest"
@@ -29,6 +30,9 @@ import (
 
 // policy is the type of stone.Config.Policy.
 type policy = marked.Policy
+
+// sender is the type of batch.Part.
+type sender = *batches.Sender
 
 // Config configures a Server. Only Journal is required.
 type Config struct {
@@ -69,6 +73,9 @@ type Config struct {
 	Mounts map[string]Mount
 	// Protocols are served with the same checks of callers as the API. An example is ui.Part of package x/ui.
 	Protocols []Protocol
+	// Batches sends the model requests of runs in batches, if a run asks for it: batch.Part of package x/batch. If nil, such runs
+	// are refused.
+	Batches sender
 	// Webhooks receive notices about the runs that this server starts.
 	Webhooks []Webhook
 	// URL is the address at which people reach the pages, such as "https://stone.example.com". If it is set, a notice about a

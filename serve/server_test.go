@@ -169,6 +169,8 @@ func TestRefusedRequests(t *testing.T) {
 		{"PATCH", "/v1/runs/a", ``, 405, `no-such-path`},
 		{"GET", "/v1/runs/zzz/events", ``, 404, `no such run`},
 		{"GET", "/v1/runs?sort=x", ``, 400, `unknown parameter`},
+		{"POST", "/v1/runs?wait=5s", `{"pipeline":"draft"}`, 400, `unknown parameter \"wait\": want none here`},
+		{"GET", "/v1/pipelines?limit=1", ``, 400, `unknown parameter`},
 		{"GET", "/v1/runs?limit=0", ``, 400, `want 1 to 1000`},
 		{"GET", "/v1/runs?since=x", ``, 400, `since`},
 		{"POST", "/v1/runs/zzz/answers", `{"question":"q","response":"r"}`, 404, `no such run`},

@@ -14,7 +14,7 @@ import (
 
 // A Key identifies a step. It is known before the step's work is done.
 type Key struct {
-	RunID string // the run
+	RunID string // the id of the run
 	Path  string // the address in the tree; unique within a run together with Kind
 	Kind  string // "leaf", "decision", "step" or "value"
 	Name  string // the name of the ashlar or step

@@ -89,7 +89,7 @@ func lastSaid(req *llm.Request) string {
 	if len(req.Messages) == 0 {
 		return ""
 	}
-	const most = 300 // columns
+	const most = 300 // the maximum length of the text
 	last := req.Messages[len(req.Messages)-1]
 	return fmt.Sprintf("; the model was told last (%s): %s", last.Role, text.Cut(text.Line(last.Text()), most))
 }

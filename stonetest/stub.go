@@ -75,7 +75,7 @@ type place struct {
 	tool *agent.Tool
 }
 
-// find returns the only tool with the name.
+// find returns the tool with the name. It is an error if there is no such tool, or more than one.
 func find(p stone.Ashlar, name string) (*agent.Tool, error) {
 	all := places(p, "")
 	var tool *agent.Tool

@@ -46,6 +46,6 @@
 //
 // Packages tool/fs and tool/shell provide tools for files and commands.
 //
-// [Func] takes an [Option] for each property of a tool, such as [Effects] or [Timeout]. [Always] is an Approver that allows every
-// call.
+// [Func] accepts an [Option] for each property of a tool, such as [Effects] or [Timeout]. [Always] is an Approver that allows
+// every call.
 package tool

@@ -11,8 +11,8 @@
 // A program streams by writing its answer in pieces, one per line, which [call.ReadOutput] describes; they are passed on as they
 // arrive.
 //
-// The capability fails if the program exits with a nonzero status, with the end of its standard error as the message. A check
-// receives {"request": …, "out": …} and passes if the program exits with status 0.
+// If the program exits with a nonzero status, the capability fails, and the message is the end of the program's standard error. A
+// check receives {"request": …, "out": …} and passes if the program exits with status 0.
 //
 // The field "stack" of the envelope lists the calls around the request. A program that sends a request itself, for example with
 // stone act, adds its own call to the stack and passes it on. Calls that are nested too deeply are then rejected across processes

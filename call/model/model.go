@@ -199,7 +199,7 @@ func (c Config) affords(ctx context.Context, req *call.Request, request *llm.Req
 	return (left.Tokens == nil || *left.Tokens > least.Tokens) && (left.USD == nil || *left.USD > least.USD)
 }
 
-// less returns the remaining limits after some usage.
+// less returns the limits that remain of left after the usage.
 func less(left budget.Limits, used budget.Usage) budget.Limits {
 	if left.Tokens != nil {
 		left.Tokens = new(*left.Tokens - used.Tokens())

@@ -23,7 +23,7 @@ import (
 type wanted struct {
 	plan  bool
 	guide *call.Guide // the guide for writing the plan; nil if there is none
-	may   bool        // the model may reply with an envelope, because it may produce plans
+	may   bool        // whether the model may reply with an envelope, because it may produce plans
 	json  bool        // whether form is not text
 	form  *structured.Form
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/journal/postgres"
 	"github.com/stonelayer/stone/x/acp"
 	"github.com/stonelayer/stone/x/acp/harness"
+	"github.com/stonelayer/stone/x/batch"
 	"github.com/stonelayer/stone/x/cel"
 	"github.com/stonelayer/stone/x/gateway"
 	"github.com/stonelayer/stone/x/lab"
@@ -37,6 +38,6 @@ func Parts() []cli.Part {
 		acp.Part, harness.Part,
 		ui.Part, gateway.Part,
 		search.Part, commands.Part, indexes.Part,
-		sat.Part, uci.Part, marks.Part, lab.Part, otlp.Part,
+		sat.Part, uci.Part, marks.Part, lab.Part, otlp.Part, batch.Part,
 	}
 }

@@ -103,7 +103,7 @@ func run(ctx context.Context, cfg publish.Config) error {
 // configOf returns the part of the server's configuration that all protocols need.
 func configOf(cfg publish.Config) serve.Config {
 	of := serve.Config{
-		Journal: cfg.Journal, Applicator: cfg.Applicator, Grant: cfg.Grant, Policy: cfg.Policy, Limits: cfg.Limits, Budgets: cfg.Budgets, Base: cfg.Base, Grace: cfg.Grace, Watch: cfg.Watch,
+		Journal: cfg.Journal, Applicator: cfg.Applicator, Grant: cfg.Grant, Policy: cfg.Policy, Batches: cfg.Batches, Limits: cfg.Limits, Budgets: cfg.Budgets, Base: cfg.Base, Grace: cfg.Grace, Watch: cfg.Watch,
 		URL: cfg.URL, Adopt: cfg.Adopt,
 	}
 	if of.Log = slog.New(warner{cfg.Warn}); cfg.Log != nil {

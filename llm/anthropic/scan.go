@@ -53,7 +53,7 @@ func (d *decoder) scan(data []byte) bool {
 
 // scanDelta reads the delta of a block.
 func scanDelta(s *jsonv2.Scanner, in *blockDelta) {
-	kind := in.Type // usually the same as before
+	kind := in.Type // usually the same type as before
 	*in = blockDelta{}
 	s.Enter('{')
 	for name := s.Member(); name != nil; name = s.Member() {

@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// event holds the fields of an event that are read.
+// event contains the fields of an event that are read.
 type event struct {
 	Type         string          `json:"type"`
 	Index        int             `json:"index"`
@@ -228,7 +228,7 @@ func (d *decoder) finishUsage() {
 	u := llm.Usage{
 		Searches:          d.usage.In("server_tool_use").Of("web_search_requests"),
 		CacheHourTokens:   d.usage.In("cache_creation").Of("ephemeral_1h_input_tokens"),
-		InputTokens:       d.usage.Known("input_tokens"), // without cached tokens
+		InputTokens:       d.usage.Known("input_tokens"), // does not include cached tokens
 		CachedInputTokens: d.usage.Of("cache_read_input_tokens"),
 		CacheWriteTokens:  d.usage.Of("cache_creation_input_tokens"),
 		Raw:               raw,

@@ -22,17 +22,17 @@
 // still equal the reply's. Tool calls from another provider's model are sent with the signature that Google documents for this
 // case.
 //
-// The effort of llm.Params is the thinking level of Gemini 3. For Gemini 2.5 it is a thinking budget of 0 (none), 1,024 (minimal,
-// low), 8,192 (medium) or 24,576 tokens (high). Older models reject an effort.
+// The effort of llm.Params is the thinking level of Gemini 3. For Gemini 2.5, it is a thinking budget of 0 (none), 1,024
+// (minimal, low), 8,192 (medium) or 24,576 tokens (high). Older models reject an effort.
 //
 // # Formats
 //
-// The provider enforces the part of a response format's schema that it supports; descriptions express the rest. Models before
-// Gemini 3 do not support tools and a format in one request; in that case, their system text contains the schema.
+// The provider enforces the part of a response format's schema that it supports; descriptions express everything else. Models
+// before Gemini 3 do not support tools and a format in one request; in that case, their system text contains the schema.
 //
 // # Tool calls
 //
-// Not every model gives its calls an ID. The package adds unique IDs where they are missing, but does not send them.
+// Not every model sends IDs with its calls. The package adds unique IDs where they are missing, but does not send them.
 //
 // # Media
 //

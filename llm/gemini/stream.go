@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// chunk contains those fields of a chunk of an answer that are used. A complete answer has the same form.
+// chunk contains the fields of an answer's chunk that are used. A complete answer has the same form.
 type chunk struct {
 	Candidates []candidate `json:"candidates"`
 	Prompt     struct {

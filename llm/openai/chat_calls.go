@@ -9,7 +9,7 @@ import (
 // call is the part of a tool call that has been received so far.
 type call struct {
 	index    int    // the server's index of the call; -1 if there is none
-	given    string // the server's id, "" when it gave none
+	given    string // the server's id; "" if there is none
 	id, name string
 	args     []byte
 }
@@ -74,7 +74,7 @@ func (d *chatDecoder) findCall(in *callDelta, args string) (at int, again bool) 
 	return at, false
 }
 
-// last returns the index of the last call that fits, or -1.
+// last returns the index of the last call for which fits returns true, or -1.
 func (d *chatDecoder) last(fits func(*call) bool) int {
 	for i := len(d.calls) - 1; i >= 0; i-- {
 		if fits(d.calls[i]) {

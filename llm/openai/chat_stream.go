@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// chunk contains those fields of an event that are read. Fields whose type differs between servers are decoded later.
+// chunk contains the fields of an event that are read. Fields whose type differs between servers are decoded later.
 type chunk struct {
 	ID      string          `json:"id"`
 	Model   string          `json:"model"`

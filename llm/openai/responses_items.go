@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// outputItem contains those fields of a response item that are used.
+// outputItem contains the fields of a response item that are used.
 type outputItem struct {
 	Type      string     `json:"type"`
 	ID        string     `json:"id"`
@@ -218,7 +218,7 @@ func (d *responsesDecoder) finish(out []llm.Delta, it *item, in *outputItem, fie
 	return out
 }
 
-// thought handles a piece of reasoning or of a summary. If an item has both, the one that arrives first counts.
+// thought handles a piece of reasoning or of a summary. If an item has both, the kind that arrives first counts.
 func (d *responsesDecoder) thought(out []llm.Delta, it *item, summary bool, text string) []llm.Delta {
 	if len(it.said[llm.Reasoning]) == 0 {
 		it.summary = summary

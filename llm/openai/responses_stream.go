@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// event contains those fields of an event that are read. Some fields have different types in different events.
+// event contains the fields of an event that are read. Some fields have different types in different events.
 type event struct {
 	Type     string          `json:"type"`
 	Index    json.RawMessage `json:"output_index"`

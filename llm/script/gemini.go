@@ -16,7 +16,7 @@ func geminiModel(endpoint string) (name string, ok bool) {
 	return name, method == "generateContent" || method == "streamGenerateContent"
 }
 
-// geminiRequest contains those fields of a Gemini API request that are read.
+// geminiRequest contains the fields of a Gemini API request that are read.
 type geminiRequest struct {
 	System   geminiContent   `json:"systemInstruction"`
 	Contents []geminiContent `json:"contents"`

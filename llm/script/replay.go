@@ -24,7 +24,7 @@ import (
 // NotRecordedError reports a request without a recorded answer.
 type NotRecordedError struct {
 	Request string // the method, path and body of the request
-	Nearest string // the most similar recorded request, "" if none was recorded
+	Nearest string // the most similar recorded request; "" if none was recorded
 	Differs string // the first difference, with some context
 }
 

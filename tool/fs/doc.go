@@ -21,7 +21,7 @@
 //
 // # Tools of your own
 //
-// If you write a tool that takes a path, find the file with [Root.Resolve]; its example counts lines.
+// If you write a tool that accepts a path, find the file with [Root.Resolve]. Its example counts lines.
 //
 // # Bounds
 //

@@ -93,7 +93,7 @@ func (s *slice) read(ctx context.Context, r io.Reader) error {
 			start = len(s.text)
 		case err == io.EOF:
 			if len(chunk) > 0 || start < len(s.text) {
-				s.next++ // a last line without a line break
+				s.next++ // counts a last line without a line break
 			}
 			return nil
 		case !errors.Is(err, bufio.ErrBufferFull):

@@ -33,9 +33,9 @@ type Root struct {
 	// Refuse lists names of files and directories, in addition to .git and .stone, that the tools neither read nor change. They
 	// are refused everywhere below Dir, regardless of case, except within a directory of Only whose own path contains the name.
 	Refuse []string
-	// ReadOnly lists name patterns, as in path.Match, of files and directories that the tools may read but never create or
-	// change: "*_test.go". They apply everywhere, as in Refuse. Resolve refuses them too, so a tool of your own that only reads
-	// needs a Root without them.
+	// ReadOnly lists name patterns, as in path.Match, of files and directories such as "*_test.go", that the tools may read but
+	// never create or change. They apply everywhere, as in Refuse. Resolve refuses them too, so a tool of your own that only
+	// reads needs a Root without them.
 	ReadOnly []string
 	// MaxRead limits the number of bytes that a call of read_file returns, and MaxFile limits the size of a file that is written
 	// or edited, in bytes. Zero means the default.

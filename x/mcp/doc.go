@@ -48,10 +48,10 @@
 // # Lost servers
 //
 // If a server died or no longer knows an HTTP session, the next call starts it again, after a pause that grows as failures
-// continue. A call that did not reach the server is sent again. A call that the server may have received is not sent again: the
-// model is told that it may have been carried out ([ErrUncertain]). Only a tool in Config.Harmless is called again. A call that
-// takes longer than Config.Timeout is canceled at the server and reported in the same way, and the server is pinged before the
-// next call.
+// continue. A call that did not reach the server is sent again. A call that the server may have received is not sent again;
+// instead, the model is told that the call may have been carried out ([ErrUncertain]). Only a tool in Config.Harmless is called
+// again. A call that takes longer than Config.Timeout is canceled at the server and reported in the same way, and the server is
+// pinged before the next call.
 //
 // A server's own annotations, such as a claim that a tool is read-only, are not trusted: they neither skip an approval nor make
 // calls parallel. List tools that change nothing in Config.Harmless. For servers that you do not trust, set an Approver and use

@@ -16,7 +16,7 @@ import (
 type configured struct {
 	name        string
 	at          string
-	cfg         Config // without secrets
+	cfg         Config // the configuration without secrets
 	env, header map[string]kinds.Value
 	secrets     []kinds.Secret
 	client      kinds.Secret // the client secret for cfg.OAuth
@@ -39,7 +39,7 @@ func readServers(r *kinds.Reader, m *form.Map) {
 		s := &configured{name: name, cfg: Config{Name: name}}
 		good := false
 		s.secrets = r.Of("server "+name, func() { good = v.Map(func(m *form.Map) { readServer(r, m, s) }) })
-		if s.server == nil { // not a map
+		if s.server == nil { // the section is not a map
 			s.server = NewOnDemand(s.cfg, call.Scope{})
 		}
 		s.server.open = s.open

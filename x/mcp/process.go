@@ -28,8 +28,8 @@ const (
 	maxStderr = 4096
 )
 
-// inherited lists the variables of this process that a command receives in addition to the common ones. An unconfined command
-// also receives the directory variables.
+// inherited lists the variables of this process that a command receives in addition to the common variables. An unconfined
+// command also receives the directory variables.
 var (
 	inherited  = []string{"LOGNAME", "SHELL", "TERM", "USER", "PATHEXT", "PROGRAMFILES", "SYSTEMDRIVE", "SYSTEMROOT", "USERNAME"}
 	unconfined = []string{"HOME", "TMPDIR", "APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "TEMP", "USERPROFILE"}
@@ -192,7 +192,7 @@ func (m *messages) isMessage(line []byte) bool {
 	} else if len(line) == 0 || json.Unmarshal(line, &one) != nil {
 		return false
 	}
-	// An error without a request ends a start at once. Later, it is not a message, so that other requests continue.
+	// An error without a request ends a start at once. Later, it is not treated as a message, so that other requests continue.
 	about := one.Method != "" || len(one.ID) > 0 && string(one.ID) != "null" || !m.some
 	return one.Version == "2.0" && about
 }

@@ -114,7 +114,7 @@ func (b *starter) start(ctx context.Context) (*session, error) {
 		if third, err := b.try(ctx, oldest); err == nil {
 			return third, nil
 		}
-	case probe.Err() != nil && answered(err): // a new server that needs more time
+	case probe.Err() != nil && answered(err): // a server with the new protocol that needs more time
 		return b.try(ctx, discover)
 	}
 	return second, err
@@ -146,11 +146,11 @@ func (b *starter) try(ctx context.Context, version string) (*session, error) {
 		}()
 	}
 	line := &line{Transport: transport}
-	release := context.AfterFunc(ctx, line.cut) // a write may ignore its context
+	release := context.AfterFunc(ctx, line.cut) // because a write may ignore its context
 	s.client, err = b.client.Connect(ctx, line, &sdk.ClientSessionOptions{ProtocolVersion: version})
 	if err == nil {
 		go func() {
-			s.client.Wait() // calls report the reason
+			s.client.Wait() // calls report why the session ended
 			close(s.gone)
 		}()
 		if release() {

@@ -53,7 +53,7 @@ func Tools(cfg Config, names ...string) []agent.Middleware {
 }
 
 // Tools returns the server's tools with these names, or all tools if there are no names. They work until Close. The model sees
-// the names with Config.Prefix, and with "_" for characters that providers reject. A tool is Parallel if it is in
+// the names with Config.Prefix, and with "_" for characters that providers reject. A tool is Parallel if it is listed in
 // Config.Harmless. An unknown name, here or in Harmless, is an error. A tool whose schema cannot be read is left out, and
 // Validate warns of it; keywords that cannot be read are not checked.
 func (s *Server) Tools(ctx context.Context, names ...string) ([]agent.Middleware, error) {

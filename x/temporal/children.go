@@ -17,8 +17,8 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// Children starts runs' children in a pool, for journal.Elsewhere. The parents are in the same journal, and the pool's workers
-// know the children's pipelines.
+// Children returns a starter for journal.Elsewhere that starts child runs in a pool. The parents must be in the same journal, and
+// the pool's workers must know the children's pipelines.
 func Children(c client.Client, j journal.Journal, pool string) journal.Starter {
 	return &children{c, j, pool}
 }
@@ -61,7 +61,7 @@ func (s *children) Wait(ctx context.Context, c journal.Child) (st journal.ChildS
 			idle = time.Now()
 		case ended(info.State):
 			return s.state(ctx, info)
-		case time.Since(idle) > lost: // for example because somebody terminated the workflow
+		case time.Since(idle) > lost: // for example, because somebody has terminated the workflow
 			if err := s.Start(ctx, c); err != nil {
 				return st, err
 			}
@@ -83,7 +83,7 @@ func ended(s journal.State) bool {
 	return false
 }
 
-// state returns what the parent learns about a run that has ended or is waiting.
+// state returns what the parent is told about a child that has ended or is waiting.
 func (s *children) state(ctx context.Context, info journal.RunInfo) (st journal.ChildState, err error) {
 	st = journal.ChildState{State: info.State, Failure: info.Failure, Usage: info.Usage}
 	switch info.State {
@@ -106,13 +106,13 @@ func (s *children) state(ctx context.Context, info journal.RunInfo) (st journal.
 // Answer implements [journal.Starter].
 func (s *children) Answer(ctx context.Context, c journal.Child, path string, a ask.Answer) error {
 	err := Answer(ctx, s.client, s.journal, s.pool, c.ID, path, a)
-	if errors.Is(err, journal.ErrNoQuestion) { // an earlier process has passed it on
+	if errors.Is(err, journal.ErrNoQuestion) { // an earlier process has already passed on the answer
 		_, err = s.client.SignalWithStartWorkflow(ctx, c.ID, answered, nil, startOptions(c.ID, s.pool, source{}.Rank), runWorkflow, c.ID)
 	}
 	return err
 }
 
-// Cancel implements [journal.Starter]. A worker that holds the run cancels it once it is notified.
+// Cancel implements [journal.Starter]. It notifies the worker that holds the run, which then cancels the run.
 func (s *children) Cancel(ctx context.Context, id string) error {
 	err := s.client.CancelWorkflow(ctx, id, "")
 	if gone := (*serviceerror.NotFound)(nil); errors.As(err, &gone) {
@@ -125,7 +125,7 @@ func (s *children) Cancel(ctx context.Context, id string) error {
 	return errors.Join(err, other)
 }
 
-// errOrphan is the reason why a child whose parent is gone ends.
+// errOrphan is the reason why a child run ends whose parent is gone.
 var errOrphan = errors.New("its parent was canceled or removed")
 
 // orphan reports whether a run is the child of a run that was canceled or removed.
@@ -138,7 +138,7 @@ func (w Worker) orphan(ctx context.Context, info journal.RunInfo) bool {
 	return errors.Is(err, journal.ErrNoRun) || err == nil && up.State == journal.Canceled
 }
 
-// watched cancels the run when it has become an orphan.
+// watched returns a context that is cancelled when the run has become an orphan.
 func (w Worker) watched(ctx context.Context, info journal.RunInfo) context.Context {
 	if info.Labels[journal.Parent] == "" {
 		return ctx
@@ -158,7 +158,7 @@ func (w Worker) watched(ctx context.Context, info journal.RunInfo) context.Conte
 	return ctx
 }
 
-// bounded applies to a child the limits and the grant with which it was started.
+// bounded applies the limits and the grant with which a child was started.
 func (s source) bounded(ctx context.Context, cfg *stone.Config) context.Context {
 	cfg.Grant = grants.Narrow(cfg.Grant, s.Grant)
 	if s.Limits != (budget.Limits{}) {

@@ -7,17 +7,17 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// Status is how the activity of a run ended.
+// Status describes how the activity of a run ended.
 type Status struct {
 	State string `json:"state"` // a journal.State
 }
 
-// Drive is the workflow of a run. It starts the activity that runs the pipeline, and starts it again whenever a question has been
-// answered.
+// Drive is the workflow of a run. It starts the activity that runs the pipeline, and starts it again each time a question has
+// been answered.
 func Drive(ctx workflow.Context, run string) (Status, error) {
 	const (
 		longest = 365 * 24 * time.Hour
-		nudge   = 24 * time.Hour // recovers from a lost signal
+		nudge   = 24 * time.Hour // recovers if a signal was lost
 	)
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: longest, HeartbeatTimeout: 15 * time.Second, WaitForCancellation: true,

@@ -17,7 +17,7 @@ import (
 
 var summary = dag.NewType[string]("summary")
 
-// open connects to the servers of the examples.
+// open connects to the servers that the examples use.
 func open(ctx context.Context) (client.Client, journal.Journal, stone.Ashlar, error) {
 	pipeline := stone.Func0("summarise", summary, func(context.Context) (string, error) { return "…", nil })
 	c, err := client.NewLazyClient(client.Options{HostPort: "temporal:7233"})
@@ -28,7 +28,7 @@ func open(ctx context.Context) (client.Client, journal.Journal, stone.Ashlar, er
 	return c, db, pipeline, err
 }
 
-// A run is held by one of the workers of a pool.
+// One of the workers of a pool executes the run.
 func ExampleStart() {
 	ctx := context.Background()
 	c, db, pipeline, err := open(ctx)
@@ -45,7 +45,7 @@ func ExampleStart() {
 	fmt.Println(state, err)
 }
 
-// A run does its chunks on all workers of a pool.
+// The chunks of a run are processed by all workers of a pool.
 func ExampleChildren() {
 	ctx := context.Background()
 	c, db, _, err := open(ctx)

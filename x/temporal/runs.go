@@ -21,23 +21,23 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// A Run is a run for Start.
+// A Run describes a run to start.
 type Run struct {
 	ID       string // at most 180 bytes
 	Pipeline stone.Ashlar
 	Input    dag.DAG
-	Pool     string            // whose workers hold the run
+	Pool     string            // pool whose workers hold the run
 	Labels   map[string]string // as in journal.Options
 }
 
-// Names of the workflows and activities that workers register.
+// Names of the workflows and activities that workers register, and of signals.
 const (
 	runActivity = "stone.Run"
 	runWorkflow = "stone.Drive"
-	answered    = "answered" // signal of the workflow
+	answered    = "answered" // name of the workflow's signal
 )
 
-// maxRun is the length in bytes of a run id. Temporal stores up to 255 in PostgreSQL.
+// maxRun is the maximum length of a run id in bytes. With PostgreSQL, Temporal stores at most 255 bytes of a workflow id.
 const maxRun = 180
 
 func checkRun(run string) error {
@@ -47,14 +47,14 @@ func checkRun(run string) error {
 	return nil
 }
 
-// source is the record that Start adds to a run, in addition to its pipeline and input.
+// source is what Start records about a run in addition to its pipeline and input.
 type source struct {
 	Rank   limit.Rank    `json:"rank,omitzero"`
-	Grant  []string      `json:"grant"`           // of a child; null for all
-	Limits budget.Limits `json:"limits,omitzero"` // of a child
+	Grant  []string      `json:"grant"`           // grant of a child run; null means all
+	Limits budget.Limits `json:"limits,omitzero"` // limits of a child run
 }
 
-// sourceOf returns the source of a run, or the zero source if another program recorded the start.
+// sourceOf returns the source of a run. If another program recorded the start of the run, it returns the zero source.
 func sourceOf(info journal.RunInfo) (s source) {
 	if json.Unmarshal(info.Source, &s) != nil {
 		return source{}
@@ -62,17 +62,18 @@ func sourceOf(info journal.RunInfo) (s source) {
 	return s
 }
 
-// Start records the start of a run in the journal and lets Temporal run it. It resumes a run that has ended, failed
-// or waits for an answer, and does nothing if the run is running. The error is a *journal.ChangedError if
-// the run was started with another pipeline or input.
+// Start records the start of a run in the journal and lets Temporal run it. A run that has ended, has failed or waits for an
+// answer is resumed; a run that is in progress is left alone. The error is a *journal.ChangedError if the run was started with a
+// different pipeline or input.
 //
-// The run keeps the limit.Rank of the ctx that started it, also in processes that resume it. Tasks waiting at Temporal are taken
-// in this order: runs that a person is waiting for, then priorities above zero, zero, and below zero. Tenants take turns.
+// A run keeps the limit.Rank of the ctx with which it was started, even in processes that resume it. Temporal dispatches waiting
+// tasks in this order: runs for which a person is waiting, then runs with priorities above zero, zero, and below zero. Tenants
+// take turns.
 func Start(ctx context.Context, c client.Client, j journal.Journal, r Run) error {
 	return start(ctx, c, j, r, source{})
 }
 
-// start is Start with a source, which is used only when the run is first started.
+// start is like Start, but also takes a source. The source is used only when the run is first started.
 func start(ctx context.Context, c client.Client, j journal.Journal, r Run, about source) error {
 	if err := checkRun(r.ID); err != nil {
 		return err
@@ -89,7 +90,7 @@ func start(ctx context.Context, c client.Client, j journal.Journal, r Run, about
 			return err
 		}
 	}
-	drained := make(chan struct{}) // the run is recorded as started here; a worker does all its work
+	drained := make(chan struct{}) // the run is only recorded here; a worker does all of its work
 	close(drained)
 	_, err := stone.Run(ctx, r.Pipeline, stone.Config{RunID: r.ID, Input: r.Input,
 		Recorder: journal.Keep(j, journal.Options{Source: kept, Labels: r.Labels, Drain: drained})})
@@ -108,12 +109,12 @@ func startOptions(run, pool string, rank limit.Rank) client.StartWorkflowOptions
 	}
 }
 
-// priority converts a rank to Temporal's format. The tenant's name is not sent.
+// priority converts a rank to Temporal's format. The name of the tenant is not sent.
 func priority(r limit.Rank) (p temporal.Priority) {
 	switch {
 	case r.Interactive:
 		p.PriorityKey = 1
-	case r.Priority != 0: // 0 is 3
+	case r.Priority != 0: // 0 becomes 3
 		p.PriorityKey = 3 - cmp.Compare(r.Priority, 0)
 	}
 	if r.Tenant != "" {
@@ -136,14 +137,14 @@ func Answer(ctx context.Context, c client.Client, j journal.Journal, pool, run, 
 	return err
 }
 
-// Wait blocks until a run's workflow has ended, and returns the run's state.
+// Wait waits until the workflow of a run has ended, and returns the run's state.
 func Wait(ctx context.Context, c client.Client, run string) (journal.State, error) {
 	var st Status
 	err := c.GetWorkflow(ctx, run, "").Get(ctx, &st)
 	return journal.State(st.State), err
 }
 
-// find returns the run with exactly the id, not just a prefix.
+// find returns the run with exactly this id. A prefix is not sufficient.
 func find(ctx context.Context, j journal.Journal, run string) (journal.RunInfo, error) {
 	info, err := j.Find(ctx, run)
 	if errors.As(err, new(*journal.AmbiguousError)) || err == nil && info.ID != run {

@@ -21,27 +21,28 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// A Worker holds the runs of a pool.
+// A Worker executes runs of a pool.
 type Worker struct {
-	Client  client.Client // a lazy client tolerates a server that starts later
+	Client  client.Client // with a lazy client, the server may be started later
 	Journal journal.Journal
-	Pool    string // task queue
-	// Pipelines are the pipelines that the worker knows. They may include several versions of one pipeline.
+	Pool    string // name of the task queue
+	// Pipelines are the pipelines that the worker can run. They may include several versions of the same pipeline.
 	Pipelines []stone.Ashlar
 	Secrets   []string      // as in journal.Options
-	Slots     int           // runs held at once; 100 if zero
-	Grace     time.Duration // how long running steps may take when the worker is stopped; 30 s if zero
-	// Prepare, if it is not nil, is called before a run starts or is resumed. It may set the
-	// grant, a watcher or a frontend, and returns a context, for example with a budget.
+	Slots     int           // maximum number of runs at a time; zero means 100
+	Grace     time.Duration // time that running steps have when the worker is stopped; zero means 30 s
+	// Prepare is called before a run is started or resumed. It may set the grant, a watcher or a frontend, and returns a context,
+	// for example with a budget. It may be nil.
 	Prepare func(ctx context.Context, run string, cfg *stone.Config) context.Context
-	Log     *slog.Logger // for errors, which are not sent to Temporal; slog.Default if nil
+	Log     *slog.Logger // receives errors, which are not sent to Temporal; nil means slog.Default
 }
 
-// patient allows for a busy machine: Drive itself never blocks.
+// patient is a long timeout, for busy machines: Drive itself never blocks.
 const patient = time.Minute
 
-// Run works until ctx ends. Then it accepts no more runs and drains those it has: running steps have Grace to end, and the runs
-// go to other workers. Runs get the values of ctx, such as prices. While the server cannot be reached, Run tries again.
+// Run executes runs until ctx ends. Then it accepts no more runs and drains those in progress: running steps may continue for
+// Grace, and other workers take over the runs. Runs see the values of ctx, such as prices. While the server cannot be reached,
+// Run keeps trying.
 func (w Worker) Run(ctx context.Context) error {
 	switch {
 	case w.Client == nil || w.Journal == nil || w.Pool == "" || len(w.Pipelines) == 0:
@@ -59,7 +60,7 @@ func (w Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// start starts an SDK worker, which gives up if it cannot reach the server.
+// start starts an SDK worker. It returns an error if the server cannot be reached.
 func (w Worker) start(ctx context.Context) (stop func(), err error) {
 	const longest = 10 * time.Second
 	for pause := 200 * time.Millisecond; ; pause = min(2*pause, longest) {
@@ -122,8 +123,9 @@ func (w Worker) hold(ctx context.Context, run string) (Status, error) {
 
 var errOther = errors.New("this worker has another version of the pipeline")
 
-// pipelineOf returns the pipeline with which a run was started, or else one with the same name: the journal then refuses the run
-// and lists the changes, and a worker with the old pipeline can continue it.
+// pipelineOf returns the pipeline with which a run was started. If the worker does not have it, pipelineOf returns another
+// pipeline with the same name: the journal then refuses the run and lists what has changed, and a worker that has the old
+// pipeline can continue the run.
 func (w Worker) pipelineOf(info journal.RunInfo) (p stone.Ashlar, err error) {
 	for _, p := range w.Pipelines {
 		if p.Fingerprint() == info.Fingerprint {
@@ -138,7 +140,7 @@ func (w Worker) pipelineOf(info journal.RunInfo) (p stone.Ashlar, err error) {
 	return p, fmt.Errorf("run %q of pipeline %q: %w", info.ID, info.Pipeline, errOther)
 }
 
-// status returns a finished run's status for Temporal.
+// status returns the status of a finished run for Temporal.
 func (w Worker) status(ctx context.Context, run string, err error) (Status, error) {
 	var failure *stone.Failure
 	switch {
@@ -161,7 +163,7 @@ func (w Worker) status(ctx context.Context, run string, err error) (Status, erro
 	return Status{}, w.told(ctx, run, err)
 }
 
-// Errors that are sent to Temporal. They contain no contents: the actual error is logged here.
+// Errors that are sent to Temporal. They reveal no contents; the actual error is logged by the worker.
 const (
 	otherError   = "another version of the pipeline"
 	journalError = "the journal cannot be used"
@@ -169,7 +171,7 @@ const (
 	heldError    = "another process holds the run"
 )
 
-// again is an error after which Temporal delivers the activity again.
+// again returns an error after which Temporal starts the activity again.
 func again(why string) error { return temporal.NewApplicationError(why, "stone") }
 
 // told logs an error and returns the error to send to Temporal.
@@ -192,12 +194,12 @@ func (w Worker) told(ctx context.Context, run string, err error) error {
 
 var errStopped = errors.New(stoppedError)
 
-// errTaken is the reason why a run ends here after Temporal has given up on it, for example because heartbeats did not arrive in
-// time. Nobody canceled the run: it continues at another worker.
+// errTaken is the reason why a run ends in this process after Temporal has given up on its activity, for example because
+// heartbeats did not arrive in time. The run was not canceled: it continues at another worker.
 var errTaken = stone.Fail(kind.Canceled, "%w: Temporal gives the run to another worker", journal.ErrDrained)
 
-// alive sends heartbeats until stop is called. The context that it returns also ends when
-// the grace period of a stopped worker is over.
+// alive sends heartbeats until stop is called. The context that it returns ends with its parent, and also when the grace period
+// of a stopped worker has elapsed.
 func alive(of context.Context, grace time.Duration) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(of))
 	beats := time.NewTicker(max(activity.GetInfo(ctx).HeartbeatTimeout/4, 100*time.Millisecond))

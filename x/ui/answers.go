@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// answers applies the answers and results in a request.
+// answers applies the answers and tool results that a request contains.
 func (c conversation) answers(req *turn.Request) (t followed, err error) {
 	t = followed{reply: req.Reply, old: true}
 	for _, a := range req.Answers {
@@ -38,7 +38,7 @@ func (c conversation) answers(req *turn.Request) (t followed, err error) {
 	return t, err
 }
 
-// reply answers a question of a turn, in a message or in the part after one.
+// reply answers a question of a turn. The answer is in a message, or in the part that follows it.
 func (c conversation) reply(t *followed, a turn.Answer, req *turn.Request) error {
 	if err := c.Needs(protocol.Answer); err != nil {
 		return err
@@ -68,8 +68,8 @@ func (c conversation) reply(t *followed, a turn.Answer, req *turn.Request) error
 	return notFound("the run asks no question %q", path)
 }
 
-// results applies the results of one turn's calls that the client has executed. Results of other calls, which came from the
-// server, are left out.
+// results applies the results of those calls of one turn that the client has executed. Results of other calls are ignored,
+// because they came from the server.
 func (c conversation) results(t *followed, all []turn.Answer) (err error) {
 	if t.info, err = c.turn(turn.Run(all[len(all)-1].ID)); err != nil {
 		return err
@@ -99,9 +99,9 @@ func (c conversation) results(t *followed, all []turn.Answer) (err error) {
 	return nil
 }
 
-// answered uses a message as the answer to a turn's open question, once a running turn has stopped, and reports whether it is
-// one. A message that was used before counts again if the client did not get the reply: it then answers the questions that are
-// still open.
+// answered uses a message as the answer to a turn's open question, after waiting until the turn has stopped. It reports whether
+// the message is an answer. If the message was used before and the client did not receive the reply, the message counts again: it
+// then answers the questions that are still open.
 func (c conversation) answered(at journal.RunInfo, req *turn.Request) (now journal.RunInfo, is bool, err error) {
 	type question struct {
 		turn.Answer
@@ -109,7 +109,7 @@ func (c conversation) answered(at journal.RunInfo, req *turn.Request) (now journ
 		call  bool
 	}
 	var open []question
-	var said time.Time // when the message answered first
+	var said time.Time // time at which the message first answered a question
 	for {
 		open = nil
 		for q, err := range c.Journal().EachQuestion(c.ctx, journal.QuestionQuery{Run: at.ID}) {
@@ -157,5 +157,5 @@ func (c conversation) answered(at journal.RunInfo, req *turn.Request) (now journ
 	return at, true, nil
 }
 
-// saidIn reports whether a message has answered a question.
+// saidIn reports whether a message was the answer to a question.
 func saidIn(q journal.Question, message string) bool { return !q.Open() && turn.In(q.By, message) }

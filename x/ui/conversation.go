@@ -22,20 +22,20 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// tenantLabel is the label with the tenant of a run.
+// tenantLabel is the label that contains the tenant of a run.
 const tenantLabel = "tenant"
 
-// somePage is how many runs are read at once while nothing is known about their tenants.
+// somePage is the number of runs that are read at a time as long as nothing is known about their tenants.
 const somePage = 16
 
-// maxChat is the maximum length of a conversation's id in bytes.
+// maxChat is the maximum length of a conversation id in bytes.
 const maxChat = 200
 
-// chatName matches the ids of conversations that begin the names of their runs.
+// chatName matches the conversation ids that can be used as prefixes of run names.
 var chatName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$`)
 
-// turnID returns the name of a turn's run. A run's name must fit into paths and commands, so any other id is replaced by a
-// digest.
+// turnID returns the name of the run of a turn. Run names must be usable in paths and commands, so a conversation id that is not
+// is replaced by its digest.
 func turnID(chat string, number int) string {
 	if !chatName.MatchString(chat) {
 		sum := sha256.Sum256([]byte(chat))
@@ -44,11 +44,11 @@ func turnID(chat string, number int) string {
 	return chat + "-turn-" + strconv.Itoa(number)
 }
 
-// maxReplies is the maximum number of replies examined to find the turn that a message follows.
+// maxReplies is the maximum number of replies that are examined to find the turn to which a message belongs.
 const maxReplies = 32
 
-// A conversation is a caller's conversation with a pipeline, in the form that the command chat uses: each turn is a run with the
-// labels of package turn.
+// A conversation is a caller's conversation with a pipeline. As in the command chat, each turn is a run with the labels of
+// package turn.
 type conversation struct {
 	protocol.Caller
 	ctx  context.Context
@@ -67,10 +67,10 @@ func conversationOf(ctx context.Context, by protocol.Caller, pipeline, name stri
 	return conversation{by, ctx, p, name}, nil
 }
 
-// newest returns the newest turn with the labels, or journal.ErrNoRun.
+// newest returns the newest turn with the labels. If there is none, the error is journal.ErrNoRun.
 func (c conversation) newest(labels map[string]string) (journal.RunInfo, error) {
 	q := journal.Query{Labels: map[string]string{turn.ChatLabel: c.name}, Limit: 1}
-	if c.Tenant() == "" { // no query can exclude tenants
+	if c.Tenant() == "" { // a query cannot exclude tenants
 		q.Limit = somePage
 	}
 	maps.Copy(q.Labels, labels)
@@ -78,15 +78,15 @@ func (c conversation) newest(labels map[string]string) (journal.RunInfo, error) 
 		if err != nil {
 			return journal.RunInfo{}, err
 		}
-		if c.owns(info) && isTurn(info) { // anyone may give a run the label of a conversation
+		if c.owns(info) && isTurn(info) { // anyone can set the label of a conversation on a run
 			return info, c.ours(info)
 		}
 	}
 	return journal.RunInfo{}, journal.ErrNoRun
 }
 
-// owns reports whether a run belongs to the caller's tenant. A caller without a tenant sees all tenants' runs, but continues none
-// of their conversations.
+// owns reports whether a run belongs to the caller's tenant. A caller without a tenant can see the runs of all tenants, but
+// cannot continue their conversations.
 func (c conversation) owns(info journal.RunInfo) bool {
 	return info.Labels[tenantLabel] == c.Tenant()
 }
@@ -99,7 +99,7 @@ func (c conversation) ours(info journal.RunInfo) error {
 	return nil
 }
 
-// turn returns the turn with the name of a run, or journal.ErrNoRun.
+// turn returns the turn whose run has this name. If there is none, the error is journal.ErrNoRun.
 func (c conversation) turn(run string) (journal.RunInfo, error) {
 	info, err := c.Journal().Find(c.ctx, run)
 	if err == nil && (info.Labels[turn.ChatLabel] != c.name || !c.owns(info)) {
@@ -111,8 +111,8 @@ func (c conversation) turn(run string) (journal.RunInfo, error) {
 	return info, err
 }
 
-// before returns the turn that a request follows: the turn of the newest reply that the client has. A client
-// that sends no replies means the newest turn, unless it replaces its first message.
+// before returns the turn that a request follows: the turn of the newest reply that the client has. If the client sends no
+// replies, this is the newest turn, unless the client replaces its first message.
 func (c conversation) before(req *turn.Request) (journal.RunInfo, error) {
 	for i, id := range req.Replies {
 		if i == maxReplies {
@@ -130,12 +130,12 @@ func (c conversation) before(req *turn.Request) (journal.RunInfo, error) {
 
 // followed is the outcome of a request.
 type followed struct {
-	info  journal.RunInfo // the run that replies
-	reply string          // the id of the message
-	old   bool            // the request has only answers that were given before
+	info  journal.RunInfo // run that produces the reply
+	reply string          // id of the reply's message
+	old   bool            // the request contains only answers that were given before
 }
 
-// follow carries out a request. Repeating the request does nothing and returns the same run.
+// follow executes a request. Repeating a request has no further effect and returns the same run.
 func (c conversation) follow(req *turn.Request) (t followed, err error) {
 	if req.Join {
 		if t.info, err = c.newest(nil); errors.Is(err, journal.ErrNoRun) {
@@ -162,7 +162,7 @@ func (c conversation) follow(req *turn.Request) (t followed, err error) {
 		return c.answers(req)
 	}
 	at, err := c.before(req)
-	if err == nil && at.Labels[turn.MessageLabel] == req.Message { // it is the turn that answers the message
+	if err == nil && at.Labels[turn.MessageLabel] == req.Message { // this turn already answers the message
 		at, err = c.number(at.Labels[turn.AfterLabel])
 	}
 	switch {
@@ -179,7 +179,7 @@ func (c conversation) follow(req *turn.Request) (t followed, err error) {
 	return followed{at, at.ID, false}, err
 }
 
-// next starts the turn that answers a message, after another one.
+// next starts the turn that answers a message. It follows the given turn.
 func (c conversation) next(at journal.RunInfo, req *turn.Request) (journal.RunInfo, error) {
 	if err := c.Needs(protocol.Start); err != nil {
 		return at, err
@@ -188,11 +188,11 @@ func (c conversation) next(at journal.RunInfo, req *turn.Request) (journal.RunIn
 		if !req.Again {
 			return at, conflict("the turn before is %s: cancel its run %s to continue without it", at.State, at.ID)
 		}
-		if err := c.replace(at); err != nil { // the message has answered a question of that turn
+		if err := c.replace(at); err != nil { // the message was used to answer a question of that turn
 			return at, err
 		}
 	}
-	last, err := c.newest(nil) // before the search for the message, so that a message sent twice concurrently gets only one number
+	last, err := c.newest(nil) // read before searching for the message, so that a message sent twice concurrently gets only one number
 	if err != nil && !errors.Is(err, journal.ErrNoRun) {
 		return at, err
 	}
@@ -202,7 +202,7 @@ func (c conversation) next(at journal.RunInfo, req *turn.Request) (journal.RunIn
 	case err != nil:
 		return at, err
 	case req.Again && (same.State == journal.Failed || same.State == journal.Canceled):
-		return c.again(same) // what its tools did is recorded
+		return c.again(same) // what its tools have done is recorded
 	case req.Again:
 		if err = c.replace(last, same); err == nil {
 			at, err = c.number(same.Labels[turn.AfterLabel])
@@ -210,7 +210,7 @@ func (c conversation) next(at journal.RunInfo, req *turn.Request) (journal.RunIn
 		if err != nil {
 			return at, err
 		}
-	default: // the same request again, or a message that was edited
+	default: // the same request was sent again, or a message was edited
 		start, given, err := c.request(same.Labels[turn.NumberLabel], same.Labels[turn.AfterLabel], req)
 		if err != nil {
 			return at, err
@@ -225,7 +225,7 @@ func (c conversation) next(at journal.RunInfo, req *turn.Request) (journal.RunIn
 			return at, err
 		}
 	}
-	if last.State == journal.Waiting && last.ID != at.ID { // the client has left it out
+	if last.State == journal.Waiting && last.ID != at.ID { // the client does not have this turn
 		if err := c.replace(last); err != nil {
 			return at, err
 		}
@@ -242,15 +242,15 @@ func (c conversation) next(at journal.RunInfo, req *turn.Request) (journal.RunIn
 	return info, err
 }
 
-// replace cancels turns whose message was repeated or edited, and withdraws their questions: an answer would resume a canceled
-// run.
+// replace cancels turns whose message was repeated or edited, and withdraws their questions, because an answer would resume a
+// canceled run.
 func (c conversation) replace(turns ...journal.RunInfo) error {
 	for _, t := range turns {
 		now, err := c.turn(t.ID)
 		if err == nil && !over(now.State) {
 			err = c.Cancel(c.ctx, now.ID)
 		}
-		if err != nil && !isConflict(err) { // or it has just ended
+		if err != nil && !isConflict(err) { // a conflict means that the run has just ended
 			return err
 		}
 		for q, err := range c.Journal().EachQuestion(c.ctx, journal.QuestionQuery{Run: t.ID, Open: true}) {
@@ -265,7 +265,7 @@ func (c conversation) replace(turns ...journal.RunInfo) error {
 	return nil
 }
 
-// number returns the turn with a number, or no turn if there is none.
+// number returns the turn with this number. If there is none, it returns the zero value.
 func (c conversation) number(n string) (journal.RunInfo, error) {
 	i, _ := strconv.Atoi(n)
 	info, err := c.turn(turnID(c.name, i))
@@ -275,7 +275,7 @@ func (c conversation) number(n string) (journal.RunInfo, error) {
 	return info, err
 }
 
-// request returns the request for the turn with a number, which continues another turn.
+// request returns the request that starts the turn with this number. After is the number of the turn that it continues.
 func (c conversation) request(number, after string, req *turn.Request) (start api.Start, given talk.Given, err error) {
 	start = api.Start{Pipeline: c.p.Name, Interactive: true, Labels: map[string]string{turn.ChatLabel: c.name, turn.NumberLabel: number, turn.AfterLabel: after, turn.MessageLabel: req.Message}}
 	said, err := c.said(after)
@@ -286,8 +286,8 @@ func (c conversation) request(number, after string, req *turn.Request) (start ap
 	return start, given, ofTalk(err)
 }
 
-// said returns the conversation up to and including the turn with a number. For a turn without an answer, it contains the actions
-// of its agent. A turn whose agent has not started is left out.
+// said returns the conversation up to and including the turn with this number. For a turn without an answer, it contains the
+// actions of the turn's agent. A turn whose agent has not started is omitted.
 func (c conversation) said(number string) (said []llm.Message, err error) {
 	at, err := c.number(number)
 	for err == nil && at.ID != "" && at.State != journal.Done {
@@ -314,7 +314,7 @@ func (c conversation) again(at journal.RunInfo) (journal.RunInfo, error) {
 	return c.turn(at.ID)
 }
 
-// launch starts a turn, or returns the one that the same request started.
+// launch starts a turn, or returns the turn if an identical request has already started it.
 func (c conversation) launch(start api.Start, given talk.Given) (journal.RunInfo, error) {
 	n, _ := strconv.Atoi(start.Labels[turn.NumberLabel])
 	return c.Start(c.ctx, turnID(c.name, n), protocol.Run{Start: start, Given: given, Chat: true})

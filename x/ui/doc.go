@@ -1,4 +1,4 @@
-// Package ui serves published pipelines to chat user interfaces, over the UI message stream of the AI SDK and over AG-UI:
+// Package ui serves published pipelines to chat user interfaces. It supports the UI message stream of the AI SDK, and AG-UI:
 //
 //	s, err := serve.New(serve.Config{Journal: db, Pipelines: pipelines, Protocols: []serve.Protocol{ui.Part}})
 //
@@ -10,10 +10,10 @@
 //
 // # Conversations
 //
-// Each turn of a conversation is a run with labels, as in the command chat. A conversation therefore needs no table: any server
-// that shares the journal can continue it. A repeated message is answered with the same turn. A message that is edited or
-// regenerated replaces the later turns, which are canceled.
+// As in the command chat, each turn of a conversation is a run with labels. Conversations therefore need no table of their own:
+// any server that shares the journal can continue them. Repeating a message returns the same turn. Editing or regenerating a
+// message cancels and replaces all later turns.
 //
-// A client that reconnects gets the reply that is being written from its start. A message answers the question of the turn before
-// it.
+// A client that reconnects receives the reply that is being written from its start. If the previous turn has asked a question, a
+// message answers this question.
 package ui

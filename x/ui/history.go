@@ -12,14 +12,14 @@ import (
 	"github.com/stonelayer/stone/x/ui/internal/uistream"
 )
 
-// maxHistory is the maximum number of turns on a page of a conversation's history, and pageBytes its maximum size.
+// maxHistory is the maximum number of turns on a page of a conversation's history; pageBytes is the maximum size of the page.
 const (
 	maxHistory = 100
 	pageBytes  = 4 << 20
 )
 
-// getHistory sends a conversation's newest messages in the AI SDK's format. A reply that is being written is left out: its stream
-// contains all of it.
+// getHistory sends the newest messages of a conversation in the AI SDK's format. A reply that is being written is omitted,
+// because its stream contains the whole reply.
 func getHistory(w http.ResponseWriter, r *http.Request, by protocol.Caller) error {
 	c, err := conversationOf(r.Context(), by, r.PathValue("name"), r.PathValue("chat"))
 	if err != nil {
@@ -35,8 +35,8 @@ func getHistory(w http.ResponseWriter, r *http.Request, by protocol.Caller) erro
 	}{uistream.Messages(page), next})
 }
 
-// history returns the newest exchanges of the conversation, or those before the turn of a run. Next is that run for the exchanges
-// before them.
+// history returns the newest exchanges of the conversation, or the exchanges before the turn of a run. Next is the value of
+// before for the next page.
 func (c conversation) history(before string) (page []turn.Exchange, next string, err error) {
 	leave, err := c.Place(c.ctx)
 	if err != nil {
@@ -79,7 +79,7 @@ func (c conversation) exchanges(info journal.RunInfo) ([]turn.Exchange, error) {
 		return nil, err
 	}
 	of := turn.Exchange{Message: info.Labels[turn.MessageLabel], Content: c.p.Message(input), Reply: ended.ID, Run: ended}
-	if of.Message == "" { // the command started the turn
+	if of.Message == "" { // the turn was started by the command
 		of.Message = turn.ID(ended.ID, "message")
 	}
 	var all []turn.Exchange
@@ -87,7 +87,7 @@ func (c conversation) exchanges(info journal.RunInfo) ([]turn.Exchange, error) {
 	for i, cut := range cuts {
 		message := turn.MessageOf(cut.By)
 		said := llm.Part{Text: turn.Said(cut.Question)}
-		if i > 0 && message == turn.MessageOf(cuts[i-1].By) { // it has answered several
+		if i > 0 && message == turn.MessageOf(cuts[i-1].By) { // the message has answered several questions
 			if cut.Call == nil {
 				of.Content = append(of.Content, said)
 			}

@@ -16,8 +16,9 @@ func isTurn(info journal.RunInfo) bool {
 	return info.Labels[turn.ChatLabel] != "" && info.Labels[turn.NumberLabel] != ""
 }
 
-// listThreads lists conversations by the query parameters pipeline, before and limit. The pipeline may be in the path. A page
-// examines at most maxPage runs, newest and further turns together, and may therefore end before its limit.
+// listThreads lists conversations by the query parameters pipeline, before and limit. The pipeline can also be in the path. At
+// most maxPage runs are examined for a page, including the further turns of its conversations, so a page may end before its
+// limit.
 func listThreads(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
 	q := journal.Query{Limit: journal.DefaultLimit}
 	for name, all := range r.URL.Query() {
@@ -55,13 +56,13 @@ func listThreads(w http.ResponseWriter, r *http.Request, c protocol.Caller) erro
 	return reply(w, page)
 }
 
-// maxPage is the maximum size of a page of runs.
+// maxPage is the maximum number of runs on a page.
 const maxPage = 1000
 
 func threads(ctx context.Context, c protocol.Caller, q journal.Query) (api.Threads, error) {
 	page, limit, looked := api.Threads{Threads: []api.Thread{}}, q.Limit, 0
 	q.Limit = min(maxPage, 4*limit)
-	seen := map[[3]string]bool{} // on this page
+	seen := map[[3]string]bool{} // conversations on this page
 	for info, err := range c.Runs(ctx, q) {
 		if err != nil {
 			return page, err
@@ -85,8 +86,8 @@ func threads(ctx context.Context, c protocol.Caller, q journal.Query) (api.Threa
 	return page, nil
 }
 
-// thread reads the turns of a conversation, and returns how many it examined. The thread has no turns if the given turn is not
-// the newest.
+// thread reads the turns of a conversation, and returns the number of turns that it has examined. If the given turn is not the
+// newest, the thread has no turns.
 func thread(ctx context.Context, c protocol.Caller, newest journal.RunInfo) (t api.Thread, looked int, err error) {
 	name, tenant := newest.Labels[turn.ChatLabel], newest.Labels[tenantLabel]
 	q := journal.Query{Pipeline: newest.Pipeline, Labels: map[string]string{turn.ChatLabel: name}, Limit: somePage}

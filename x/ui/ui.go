@@ -18,14 +18,14 @@ import (
 	"github.com/stonelayer/stone/x/ui/internal/uistream"
 )
 
-// stopHeader is the request header that says what closing the connection means: "cancel" cancels the turn. Without the header,
-// the turn continues and the client can come back to it.
+// stopHeader is the request header that determines what happens when the client closes the connection: "cancel" cancels the turn.
+// Without the header, the turn continues, and the client can come back to it.
 const stopHeader = "Stone-Stop"
 
-// Part serves the protocols, as a part of the command or in serve.Config.
+// Part serves the protocols. It can be a part of the command, or an element of serve.Config.Protocols.
 var Part = protocol.Protocol{Routes: []protocol.Route{
 	{Pattern: "GET /v1/threads", Role: protocol.Read, Serve: listThreads},
-	{Pattern: "POST /v1/ui/{name}", Role: protocol.Read, Serve: postUI}, // and more, see conversation.follow
+	{Pattern: "POST /v1/ui/{name}", Role: protocol.Read, Serve: postUI}, // further roles may be required; see conversation.follow
 	{Pattern: "GET /v1/ui/{name}", Role: protocol.Read, Serve: listThreads},
 	{Pattern: "GET /v1/ui/{name}/{chat}", Role: protocol.Read, Serve: getHistory},
 	{Pattern: "GET /v1/ui/{name}/{chat}/stream", Role: protocol.Read, Waits: func(*http.Request) bool { return true }, Serve: getUI},
@@ -40,14 +40,14 @@ type teller interface {
 	Fail(code, text string) []map[string]any
 }
 
-// postUI answers a request of the AI SDK: a new message, or the answer to a question.
+// postUI handles a request of the AI SDK: a new message, or the answer to a question.
 func postUI(w http.ResponseWriter, r *http.Request, by protocol.Caller) error {
 	return post(r, by, uistream.Read, func(req *turn.Request) *turn.Request { return req }, func(c conversation, req turn.Request, t followed) error {
 		return c.tellUI(w, r, t, &uistream.Stream{Message: t.reply, Seen: req.Seen, Notice: req.Notice})
 	})
 }
 
-// postAGUI answers a request of AG-UI. One without messages joins a conversation.
+// postAGUI handles a request of AG-UI. A request without messages joins a conversation.
 func postAGUI(w http.ResponseWriter, r *http.Request, by protocol.Caller) error {
 	return post(r, by, agui.Read, func(in *agui.Input) *turn.Request { return &in.Request }, func(c conversation, in agui.Input, t followed) error {
 		if in.Join {
@@ -59,7 +59,7 @@ func postAGUI(w http.ResponseWriter, r *http.Request, by protocol.Caller) error 
 				return err
 			}
 		}
-		t.old = false // AG-UI clients send nothing by themselves
+		t.old = false // AG-UI clients send nothing without a person's action
 		return c.tell(w, r, t, &agui.Stream{Input: in, Name: t.info.ID}, "")
 	})
 }
@@ -96,8 +96,8 @@ func (c conversation) tellUI(w http.ResponseWriter, r *http.Request, t followed,
 	return c.tell(w, r, t, out, "[DONE]")
 }
 
-// getUI sends the reply that is being written again, from its start. Without one, the status is 204. With the parameter message,
-// the id of the client's last message, it also sends a complete reply to that message.
+// getUI sends the reply that is being written, again from its start. If there is none, the status is 204. If the parameter
+// message contains the id of the client's last message, a complete reply to that message is sent, too.
 func getUI(w http.ResponseWriter, r *http.Request, by protocol.Caller) error {
 	c, err := conversationOf(r.Context(), by, r.PathValue("name"), r.PathValue("chat"))
 	if err != nil {
@@ -105,7 +105,7 @@ func getUI(w http.ResponseWriter, r *http.Request, by protocol.Caller) error {
 	}
 	info, reply, missed, err := c.replyTo(r.URL.Query().Get("message"))
 	seen := turn.Seen{}
-	if missed && err == nil && reply != info.ID { // the message stands below the replies before it
+	if missed && err == nil && reply != info.ID { // the message is shown below the replies before it
 		seen, err = c.earlierThan(info, reply)
 	}
 	switch {
@@ -123,7 +123,7 @@ func getUI(w http.ResponseWriter, r *http.Request, by protocol.Caller) error {
 	return c.tellUI(w, r, followed{info: info}, &uistream.Stream{Message: reply, Seen: seen})
 }
 
-// earlierThan returns the parts of a turn's replies before a given one.
+// earlierThan returns the parts of a turn's replies that precede a given reply.
 func (c conversation) earlierThan(info journal.RunInfo, reply string) (turn.Seen, error) {
 	seen := turn.Seen{}
 	leave, err := c.Place(c.ctx)
@@ -145,7 +145,7 @@ func (c conversation) earlierThan(info journal.RunInfo, reply string) (turn.Seen
 	return seen, err
 }
 
-// replyTo returns the newest turn with its reply's id, and reports whether that is the reply to a message.
+// replyTo returns the newest turn and the id of its reply, and reports whether this is the reply to a message.
 func (c conversation) replyTo(message string) (info journal.RunInfo, reply string, missed bool, err error) {
 	leave, err := c.Place(c.ctx)
 	if err != nil {
@@ -168,9 +168,9 @@ func (c conversation) replyTo(message string) (info journal.RunInfo, reply strin
 	return info, reply, false, nil
 }
 
-// tell sends the events of a run until the run stops, the client has gone, or the server shuts down. A tail is sent after the
-// last event. Its caller has counted the stream. A request that contains nothing new and gets nothing new is refused: otherwise a
-// page that always considers its messages complete would send them again and again.
+// tell sends the events of a run until the run stops, the client is gone, or the server shuts down. If there is a tail, it is
+// sent after the last event. The caller of tell has counted the stream. A request is refused if it contains nothing new and there
+// is nothing new to send: otherwise a page that always considers its messages complete would send them again and again.
 func (c conversation) tell(w http.ResponseWriter, r *http.Request, of followed, t teller, tail string) error {
 	out := c.Stream(w, r)
 	defer out.Close()
@@ -197,17 +197,17 @@ func (c conversation) tell(w http.ResponseWriter, r *http.Request, of followed, 
 		return out.Wait(news)
 	}
 	ended, parts, err := api.Run{State: journal.Done}, []turn.Part(nil), error(nil)
-	if of.info.ID != "" { // something was said
+	if of.info.ID != "" { // otherwise the conversation has no turn yet
 		ended, parts, err = c.Watch(c.ctx, of.info, wait, more)
 	}
 	switch {
 	case errors.Is(err, protocol.ErrLeft) && r.Context().Err() != nil:
 		if r.Header.Get(stopHeader) == "cancel" && c.Needs(protocol.Start) == nil {
-			_ = c.Cancel(context.WithoutCancel(c.ctx), of.info.ID) // or it has just ended
+			_ = c.Cancel(context.WithoutCancel(c.ctx), of.info.ID) // an error means that the run has just ended
 		}
 	case errors.Is(err, protocol.ErrLeft) && c.Closing() != nil:
 		send(t.Fail(problems.Unavailable, "the server is closing: the turn continues, ask for its stream again"))
-	case errors.Is(err, protocol.ErrLeft): // the client comes back
+	case errors.Is(err, protocol.ErrLeft): // the client will come back
 	case err != nil:
 		p := c.Problem(r, err)
 		send(t.Fail(p.Type, p.Detail))
@@ -272,7 +272,7 @@ func isConflict(err error) bool {
 	return ok && p.Type == problems.Conflict
 }
 
-// ofTalk returns the problem for a message that a pipeline cannot handle.
+// ofTalk returns the problem for a message that the pipeline cannot handle.
 func ofTalk(err error) error {
 	if e, ok := errors.AsType[*talk.Error](err); ok {
 		status := http.StatusBadRequest
@@ -284,7 +284,7 @@ func ofTalk(err error) error {
 	return err
 }
 
-// over reports whether nothing more happens to a run in the state by itself.
+// over reports whether a run in this state has stopped and will not continue by itself.
 func over(state journal.State) bool {
 	return state == journal.Done || state == journal.Failed || state == journal.Canceled
 }

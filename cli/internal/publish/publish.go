@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/cli/internal/token"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/batches"
 	"github.com/stonelayer/stone/internal/marked"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
@@ -27,7 +28,8 @@ type Config struct {
 	Applicator        *call.Applicator // nil without a configuration
 	Grant             []string
 	Policy            marked.Policy
-	Embedder          llm.Embedder // nil without an embedder
+	Batches           *batches.Sender // nil for none
+	Embedder          llm.Embedder    // nil without an embedder
 	Limits            budget.Limits
 	Budgets           []budget.Rule
 	Webhooks          []Webhook

@@ -119,7 +119,7 @@ func sharedTransport(dialer *net.Dialer) *http.Transport {
 	}
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = 1024, 256
 	t.ReadBufferSize, t.WriteBufferSize = 1<<10, 1<<10
-	t.DisableCompression = true // a compressed stream arrives in bursts
+	t.DisableCompression = true // because a compressed stream arrives in bursts
 	return t
 }
 
@@ -187,10 +187,10 @@ type Unfinished interface {
 	Rest() string
 }
 
-// restEvery is the time between two requests for the rest of an answer.
+// restEvery is the time between two requests for the missing part of an answer.
 const restEvery = 2 * time.Second
 
-// path returns the path of the rest of the answer, if the server has not sent all of it.
+// path returns the path of the missing part of the answer, or "" if the server has sent the whole answer.
 func (s *session) path(err error) string {
 	d, ok := s.decoded.(Unfinished)
 	_, cut := errors.AsType[*llm.TruncatedError](err)

@@ -160,7 +160,7 @@ func (f *fitted) ids(n *rules.Naming) {
 }
 
 // media corrects the type of media according to the bytes. Media in a tool result that the server does not accept are replaced
-// with a text, because the result may be part of a record that every request repeats.
+// with a text, because the result may be in a recorded conversation that every request repeats.
 func (f *fitted) media(m *Model, i, j int, media *llm.Media) {
 	role := f.req.Messages[i].Role
 	right := sniffed(media)

@@ -106,7 +106,7 @@ type asking struct {
 	body    map[string]any
 	said    bool // whether a piece of the answer was passed on
 	relaxed bool
-	refused error // the server's rejection of all these ways
+	refused error // the server's rejection of this way, if any
 }
 
 // pass passes on a delta, unless it reports that the format was rejected. If the client repeats requests with that status, the
@@ -164,7 +164,7 @@ func refusesFormat(err error) bool {
 	switch answer.Status {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
 		return aboutFormat.MatchString(answer.Body) || aboutSchema.MatchString(answer.Body)
-	case http.StatusInternalServerError, http.StatusNotImplemented: // may be temporary, unless it names the field
+	case http.StatusInternalServerError, http.StatusNotImplemented: // the error may be temporary, unless it names the field
 		return strings.Contains(answer.Body, "response_format")
 	}
 	return false

@@ -55,7 +55,7 @@ func checkPicture(rule rules.Picture, media *llm.Media) error {
 	return nil
 }
 
-// Misplaced returns the error for media in a message whose role allows none.
+// Misplaced returns the error for media in a message whose role does not allow media.
 func Misplaced(role llm.Role, m *llm.Media) error {
 	return fmt.Errorf("media of type %q in a message of the role %s: put it into a message of the user", m.Type, role)
 }

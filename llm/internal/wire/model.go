@@ -20,11 +20,11 @@ type Setup struct {
 	Provider   string // the package, such as "openai"
 	Env        string // the prefix of the environment variables …_API_KEY and …_BASE_URL
 	DefaultURL string
-	Version    string   // version of the API for base URLs without one; default "v1"
+	Version    string   // the version of the API, added to base URLs without a version; default "v1"
 	Endpoint   string   // the path after the base URL
 	Reserved   []string // fields of the body that Extra must not set
 	Params     ParamRules
-	ParamsOf   func(model string) ParamRules // replaces Params if they depend on the model
+	ParamsOf   func(model string) ParamRules // used in place of Params if the rules depend on the model
 	Media      MediaRule
 	Protocol   string   // the protocol's name in package rules
 	Kept       []string // the keys of metadata that only the server which sent it understands

@@ -6,7 +6,7 @@ import (
 	"github.com/stonelayer/stone/internal/kinds"
 )
 
-// Part gives programs solver/sat.
+// Part adds solver/sat to a program.
 var Part = kinds.Kind{Name: "solver/sat", Read: readKind, Unconfigured: "{:cap/kind :solver :solver :sat}"}
 
 func readKind(_ *kinds.Reader, m *form.Map, _ *kinds.Reached) kinds.Builder {

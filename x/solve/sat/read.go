@@ -51,7 +51,7 @@ func invalid(format string, args ...any) error {
 	return &call.Error{Type: reasons.InvalidRequest, Where: "input", Message: fmt.Sprintf(format, args...)}
 }
 
-// A literal is a name, with a leading "-" if it is negated, or a number.
+// A literal is a name, with a leading "-" if negated, or a number.
 type literal string
 
 // UnmarshalJSON reads a string or an integer.
@@ -70,7 +70,7 @@ func (l *literal) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// A builder numbers the variables in the order of their first use.
+// A builder numbers variables in the order in which they are first used.
 type builder struct {
 	formula  formula
 	limits   Config
@@ -109,8 +109,8 @@ func tooLarge(what string, limit int) error {
 	return &call.Error{Type: kindTooLarge, Where: "input", Message: fmt.Sprintf("the formula has more than %d %s", limit, what)}
 }
 
-// readDIMACS reads a formula in conjunctive normal form. Comments may be anywhere, and a
-// clause may span lines. A line with "%" ends the text, as in common collections.
+// readDIMACS reads a formula in conjunctive normal form. Comments may be anywhere, and a clause may span several lines. A line
+// with "%" ends the text, as in common benchmark collections.
 func readDIMACS(text string, limits Config) (*formula, error) {
 	var f formula
 	variables, clauses, literals := 0, -1, 0

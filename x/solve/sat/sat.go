@@ -10,17 +10,17 @@ import (
 	"github.com/stonelayer/stone/call"
 )
 
-// Failure types besides package call's.
+// Failure types in addition to those of package call.
 const (
 	kindTooLarge = "solver/too-large" // the formula exceeds the limits of Config
 	kindGaveUp   = "solver/gave-up"   // the formula was not decided within Config.Conflicts
 )
 
-// Config limits the work. Zero fields use the defaults.
+// Config limits the work. A zero field means its default.
 type Config struct {
-	Variables int // of a formula, 100,000 by default
-	Literals  int // in all its clauses and groups, 2,000,000 by default
-	// Conflicts is the maximum number of conflicts before the solver gives up, 2,000,000 by default, which takes minutes.
+	Variables int // maximum number of variables of a formula; 100,000 by default
+	Literals  int // maximum number of literals in all clauses and groups; 2,000,000 by default
+	// Conflicts is the maximum number of conflicts before the solver gives up. The default, 2,000,000, takes minutes.
 	Conflicts int
 }
 
@@ -39,8 +39,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// New returns the capability. Its id defaults to solver/sat, its kind to solver, its
-// intent to sat/solve.
+// New returns the capability. By default, its id is solver/sat, its kind solver and its intent sat/solve.
 func New(m call.Metadata, c Config) call.Capability {
 	m.ID, m.Kind = cmp.Or(m.ID, "solver/sat"), cmp.Or(m.Kind, "solver")
 	if m.Intents == nil {
@@ -73,10 +72,10 @@ type answer struct {
 	Model       map[string]bool `json:"model,omitzero"`
 }
 
-// A formula contains the clauses and groups that must hold. Variables are numbers from 1;
-// a negative number is a negation.
+// A formula consists of the clauses and groups that a model must satisfy. Variables are numbers from 1; a negative number is a
+// negated variable.
 type formula struct {
-	names      []string // of variable i+1
+	names      []string // element i is the name of variable i+1
 	clauses    [][]int  // at least one literal of each is true
 	atMost     [][]int  // at most one literal of each is true
 	exactlyOne [][]int
@@ -93,7 +92,7 @@ func (f *formula) named(model []bool) map[string]bool {
 	return named
 }
 
-// holds checks a model on the formula.
+// holds checks a model against the formula.
 func (f *formula) holds(model []bool) error {
 	count := func(literals []int) int {
 		n, seen := 0, map[int]bool{}
@@ -123,7 +122,7 @@ func (f *formula) holds(model []bool) error {
 	return nil
 }
 
-// compile returns equivalent clauses, over the variables of the formula and further ones.
+// compile returns equivalent clauses, with the variables of the formula and additional ones.
 func (f *formula) compile() (clauses [][]int, variables int) {
 	variables = len(f.names)
 	add := func(literals ...int) {
@@ -141,8 +140,8 @@ func (f *formula) compile() (clauses [][]int, variables int) {
 			}
 			return
 		}
-		// An additional variable for each literal means that a literal up to it is true. That takes three clauses per literal,
-		// whereas pairs would take a quadratic number.
+		// For each literal of a group, an additional variable means that this literal or an earlier one is true. This requires
+		// three clauses per literal; comparing literals in pairs would require a quadratic number.
 		for i, l := range group {
 			upTo := variables + i + 1
 			add(-l, upTo)
@@ -166,8 +165,8 @@ func (f *formula) compile() (clauses [][]int, variables int) {
 	return clauses, variables
 }
 
-// tidy returns each literal once, and whether one occurs with its negation, which makes a
-// clause true in any case.
+// tidy returns each literal once, and whether a literal occurs together with its negation, which makes the clause true in any
+// case.
 func tidy(literals []int) (once []int, taut bool) {
 	seen := make(map[int]bool, len(literals))
 	for _, l := range literals {

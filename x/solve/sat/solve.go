@@ -9,8 +9,8 @@ import (
 	"github.com/stonelayer/stone/call"
 )
 
-// turn is held by the one formula that is being solved. The solvers of a process share a
-// buffer, so two at once would learn each other's clauses.
+// turn is held by the formula that is being solved. The solvers of a process share a buffer, so if two worked at once, each would
+// learn the other's clauses.
 var turn = make(chan struct{}, 1)
 
 // solve returns a model, or nil if the formula has none.
@@ -26,7 +26,7 @@ func solve(ctx context.Context, f *formula, conflicts int) ([]bool, error) {
 	}
 	learned, result := make(chan string), make(chan outcome, 1)
 	go func() {
-		defer func() { <-turn }() // only when it has ended, even if no caller waits
+		defer func() { <-turn }() // only after the solver has ended, even if no caller is waiting
 		result <- run(clauses, variables, learned)
 	}()
 	for n := 0; ; n++ {
@@ -58,15 +58,15 @@ type outcome struct {
 	err   error
 }
 
-// run blocks whenever it has learned a clause, until that is received. A panic comes from
-// the solver, or from sending on the closed channel learned.
+// run solves the clauses. Whenever the solver has learned a clause, run blocks until the clause is received. A panic comes from
+// the solver, or from sending on learned when this channel has been closed.
 func run(clauses [][]int, variables int, learned chan string) (o outcome) {
 	defer func() {
 		if r := recover(); r != nil {
 			o = outcome{err: fmt.Errorf("the solver panicked: %v", r)}
 		}
 	}()
-	if variables == 0 { // the solver divides by it
+	if variables == 0 { // the solver would divide by zero
 		if len(clauses) > 0 {
 			return outcome{}
 		}

@@ -2,5 +2,5 @@
 
 package sat
 
-// stop ends a solver: its next report panics.
+// stop ends a solver: the next time that the solver reports a clause, it panics.
 func stop(learned chan string) { close(learned) }

@@ -2,8 +2,8 @@
 
 package sat
 
-// stop lets a solver finish. The race detector reports closing a channel while a
-// goroutine may send on it.
+// stop lets a solver finish. It does not close the channel, because the race detector reports closing a channel on which a
+// goroutine may be sending.
 func stop(learned chan string) {
 	go func() {
 		for range learned {

@@ -21,12 +21,12 @@ import (
 
 // found is the result of a search.
 type found struct {
-	move string // "" until the engine sends it
+	move string // "" until the engine has sent it
 	pv   []string
 	eval *eval
 }
 
-// search runs the engine once.
+// search starts the engine and runs one search.
 func (c Config) search(ctx context.Context, p *position, in input) (*found, error) {
 	running, end := context.WithCancel(ctx)
 	defer end()
@@ -47,7 +47,7 @@ func (c Config) search(ctx context.Context, p *position, in input) (*found, erro
 	go func() { start <- d.send("uci") }()
 	err = cmd.Run()
 	stdin.Close()
-	<-start // now no goroutine writes
+	<-start // from here on, no goroutine writes
 	switch {
 	case d.found.move != "":
 		return &d.found, nil
@@ -79,8 +79,8 @@ func (c Config) bounds(in input) string {
 	return bounds
 }
 
-// A dialogue reads the output of the engine and replies. Its input stays open until the
-// engine has moved: engines stop searching when it ends.
+// A dialogue reads the engine's output and replies to it. The engine's input remains open until the engine has moved, because
+// engines stop searching at the end of their input.
 type dialogue struct {
 	to       io.WriteCloser
 	options  map[string]string
@@ -89,14 +89,14 @@ type dialogue struct {
 	tell     *event.Reporter
 	over     func()
 
-	line  []byte // that is not complete yet
+	line  []byte // incomplete line
 	found found
 	err   error
 }
 
 const maxLine = 1 << 20
 
-// Write reads the engine's output. It never fails, because that would block the engine.
+// Write receives the engine's output. It never returns an error, because that would block the engine.
 func (d *dialogue) Write(text []byte) (int, error) {
 	n := len(text)
 	for d.err == nil && d.found.move == "" {
@@ -147,7 +147,7 @@ func (d *dialogue) hear(words []string) {
 			return
 		}
 		d.found.move = words[1]
-		_ = d.send("quit") // an engine that has exited already is fine
+		_ = d.send("quit") // it does not matter if the engine has already exited
 		d.to.Close()
 		d.over()
 		return
@@ -169,7 +169,7 @@ func (d *dialogue) info(words []string) {
 				return
 			}
 		case "depth":
-			e.Depth, _ = strconv.Atoi(words[i+1]) // a number by the protocol
+			e.Depth, _ = strconv.Atoi(words[i+1]) // the protocol requires a number
 		case "cp", "mate":
 			n, err := strconv.Atoi(words[i+1])
 			if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/internal/kinds"
 )
 
-// Part gives programs the kind chess and the check legal-move.
+// Part adds the kind chess and the check legal-move to a program.
 var Part = kinds.Kind{Name: "chess", Read: readKind, Checks: map[string]call.Check{"legal-move": LegalMove}}
 
 func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {

@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/call"
 )
 
-// LegalMove is a check: out.move must be a legal move, such as "e2e4" or "Nf3", in the position input.fen. Without fen it is the
-// first move of a game.
+// LegalMove is a check that out.move is a legal move, such as "e2e4" or "Nf3", in the position input.fen. Without fen, the
+// position is that at the start of a game.
 func LegalMove(_ context.Context, s call.Subject) error {
 	var input struct {
 		FEN string `json:"fen"`
@@ -38,19 +38,19 @@ func LegalMove(_ context.Context, s call.Subject) error {
 	return err
 }
 
-// A position is a board with the legal moves.
+// A position is a board with its legal moves.
 type position struct {
 	*chess.Position
-	legal map[string]chess.Move // by the notation of the protocol
+	legal map[string]chess.Move // legal moves, by their name in the protocol's notation
 }
 
 const start = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 
-// reading is locked because the library reads all positions into one buffer.
+// reading is locked while a position is read, because the library reads all positions into the same buffer.
 var reading sync.Mutex
 
-// readPosition reads a FEN and finds the legal moves. It rejects impossible positions,
-// such as one without a king: engines crash on them.
+// readPosition reads a position in FEN and determines the legal moves. It rejects impossible positions, such as one without a
+// king, because these crash engines.
 func readPosition(fen string) (p *position, err error) {
 	reading.Lock()
 	defer reading.Unlock()
@@ -96,7 +96,7 @@ func possible(p *chess.Position) error {
 	return nil
 }
 
-// move finds a legal move by either notation.
+// move returns the legal move with this name in either notation.
 func (p *position) move(text string) (m chess.Move, err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -16,22 +16,21 @@ import (
 	"github.com/stonelayer/stone/internal/reasons"
 )
 
-// Failure types besides package call's.
+// Failure types in addition to those of package call.
 const (
 	gameOver     = "chess/game-over" // the position has no legal move
-	engineFailed = "chess/engine"    // the engine ended, or broke the protocol
+	engineFailed = "chess/engine"    // the engine exited or violated the protocol
 )
 
-// Config configures the engine. The zero value fails with "runtime/unavailable".
+// Config configures the engine. Calls with the zero value fail with "runtime/unavailable".
 type Config struct {
-	// Command is the absolute path of the engine, and its arguments.
+	// Command is the absolute path of the engine, followed by its arguments.
 	Command []string
-	// Options are set before the search, such as "Hash": "64".
+	// Options are the UCI options that are set before the search, such as "Hash": "64".
 	Options map[string]string
-	// MoveTime is the search time if the input sets no limit, a second by default.
+	// MoveTime is the search time if the input sets no limit. The default is one second.
 	MoveTime time.Duration
-	// Scope lists the engine in its Process. An engine is not confined: FS and Net must
-	// be nil.
+	// Scope must list the engine in its Process. FS and Net must be nil, because an engine is not confined.
 	Scope call.Scope
 }
 
@@ -51,8 +50,8 @@ func (c Config) Check() error {
 	return errors.Join(c.Scope.Check(), c.Scope.Unconfined("an engine", c.Command[0]))
 }
 
-// New returns the capability. Its id defaults to chess/engine, its kind to chess, its
-// intent to chess/best-move. It needs the effect process.
+// New returns the capability. By default, its id is chess/engine, its kind chess and its intent chess/best-move. It needs the
+// effect process.
 func New(m call.Metadata, c Config) call.Capability {
 	m = m.Needing(effect.Process)
 	m.ID, m.Kind = cmp.Or(m.ID, "chess/engine"), cmp.Or(m.Kind, "chess")

@@ -1,4 +1,4 @@
-// Package worker provides the program of a Temporal worker, see package temporal:
+// Package worker provides the main program of a Temporal worker; see package temporal:
 //
 //	func main() { worker.Main(pipeline) }
 package worker
@@ -29,9 +29,9 @@ import (
 	"github.com/stonelayer/stone/x/temporal"
 )
 
-// Main is the main function of a worker for pipelines: it reads the flags of the command line and works until the process gets
-// SIGTERM or SIGINT. --help lists the flags. Put the address of a database with a password into STONE_DB, because other users can
-// see a command line.
+// Main is the main function of a worker for pipelines. It parses the command line and executes runs until the process receives
+// SIGTERM or SIGINT. --help lists the flags. If the address of the database contains a password, pass it in STONE_DB, because
+// other users can see command lines.
 func Main(pipelines ...stone.Ashlar) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -95,7 +95,7 @@ type store interface {
 	Close() error
 }
 
-// open opens the database with the address, or the file of the name.
+// open opens the database at an address, or the file with a name.
 func open(ctx context.Context, name string) (store, error) {
 	if strings.HasPrefix(name, "postgres://") || strings.HasPrefix(name, "postgresql://") {
 		return postgres.Open(ctx, name, postgres.Options{})

@@ -26,11 +26,11 @@ const (
 	Bool               // true or false
 )
 
-// An Error is a mistake in an expression, with its place.
+// An Error describes a mistake in an expression and its place.
 type Error struct {
 	Line, Column int // counted from 1, the column in characters; 0 if unknown
 	Reason       string
-	Cause        error // the cause of a stopped evaluation
+	Cause        error // why the evaluation was stopped
 }
 
 // Error returns the message on one line.

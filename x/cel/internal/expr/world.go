@@ -45,8 +45,8 @@ var limits = []cel.ProgramOption{
 	cel.EvalOptions(cel.OptOptimize),
 }
 
-// A world holds everything that all expressions share, except variables. Creating one takes a hundred times as long as compiling
-// an expression.
+// A world holds everything that all expressions share, except variables. Creating a world takes a hundred times as long as
+// compiling an expression.
 type world struct {
 	env     *cel.Env
 	checker *checker.Env

@@ -40,7 +40,7 @@ func main() {
 	}
 }
 
-// setting returns a number of the environment.
+// setting returns the number in an environment variable.
 func setting(name string, usual int) int {
 	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
 		return n
@@ -57,14 +57,14 @@ var (
 	total   = dag.NewType[int]("total")
 )
 
-// reply is the result of a call, which costs a dollar.
+// reply is the result of a call. A call costs a dollar.
 type reply struct {
 	N     int          `json:"n"`
 	Usage budget.Usage `json:"usage"`
 }
 
-// call takes STONE_LEAF_MS milliseconds, and writes its start and end to the ledger, in place of a call to a service. A
-// call of 0 ms writes nothing and costs nothing.
+// call stands for a call to a service. It takes STONE_LEAF_MS milliseconds, and writes its start and end to the ledger. A call of
+// 0 ms writes nothing and costs nothing.
 func call(ctx context.Context, i int) (int, error) {
 	duration := time.Duration(setting("STONE_LEAF_MS", 500)) * time.Millisecond
 	if duration == 0 {
@@ -94,8 +94,8 @@ func call(ctx context.Context, i int) (int, error) {
 	return r.N, nil
 }
 
-// pipelines are a run over the chunks of its input, and the child that processes a chunk, which may spend twice the cost of its
-// items.
+// pipelines returns two pipelines: all, which runs over the chunks of its input, and chunk, a child that processes one chunk and
+// may spend twice the cost of its items.
 func pipelines(children journal.Starter) (all, chunk stone.Ashlar) {
 	chunk = stone.Seq("chunk",
 		stone.Map("each", list, entry, stone.Func("call", entry, result, call), stone.Lanes(setting("STONE_LANES", 8)), stone.AllLanes()),
@@ -113,7 +113,7 @@ func add(_ context.Context, all []int) (sum int, err error) {
 	return sum, nil
 }
 
-// start starts the run "killed", waits for it and prints its total.
+// start starts the run "killed", waits until it ends, and prints its total.
 func start(ctx context.Context, c client.Client, db journal.Journal, p stone.Ashlar) error {
 	items := make([]int, setting("STONE_LEAVES", 300))
 	for i := range items {
@@ -139,7 +139,7 @@ func start(ctx context.Context, c client.Client, db journal.Journal, p stone.Ash
 	return err
 }
 
-var visits atomic.Int64 // of leaves in this process
+var visits atomic.Int64 // number of visits of leaves in this process
 
 func ledger(what string, i int, visit int64) error {
 	f, err := os.OpenFile(os.Getenv("STONE_LEDGER"), os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
@@ -150,7 +150,7 @@ func ledger(what string, i int, visit int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// play plays a role. STONE_PROFILE is the prefix of the files for its profiles, if any.
+// play executes a role. STONE_PROFILE is the prefix of the names of the profiles to write, if any.
 func play(role string) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -187,7 +187,7 @@ func play(role string) (err error) {
 		}}.Run(ctx)
 }
 
-// profile starts a CPU profile. The function it returns writes it, and a heap profile.
+// profile starts a CPU profile. The returned function writes this profile and a heap profile.
 func profile(name string) (end func() error, err error) {
 	cpu, err := os.Create(name + ".cpu")
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Connect sends the messages of the exchanges to a client that has sent none. The events begin with a snapshot of the messages.
+// Connect sends the messages of the exchanges to a client that has sent no messages. The events begin with a snapshot of the
+// messages.
 func (in *Input) Connect(all []turn.Exchange) error {
 	out := []any{}
 	for _, e := range all {

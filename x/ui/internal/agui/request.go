@@ -10,11 +10,11 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Input has the fields of a RunAgentInput that are used.
+// Input contains those fields of a RunAgentInput that are used.
 type Input struct {
 	turn.Request
-	Thread, Run string            // ids of the client
-	Messages    []json.RawMessage // the conversation, as the client has it
+	Thread, Run string            // ids chosen by the client
+	Messages    []json.RawMessage // the conversation as the client has it
 }
 
 type message struct {
@@ -27,7 +27,7 @@ type message struct {
 	} `json:"toolCalls"`
 }
 
-// Read reads a request. The state, the context and forwarded properties are ignored.
+// Read parses a request. The state, the context and forwarded properties are ignored.
 func Read(body []byte) (in Input, err error) {
 	var raw struct {
 		Thread   string            `json:"threadId"`
@@ -64,7 +64,7 @@ func Read(body []byte) (in Input, err error) {
 	}
 	last, err := in.see()
 	answers := len(in.Answers)+len(in.Results) > 0
-	reason := slices.ContainsFunc(in.Answers, func(a turn.Answer) bool { return a.Cancel }) // a message with it says why
+	reason := slices.ContainsFunc(in.Answers, func(a turn.Answer) bool { return a.Cancel }) // the message gives the reason for the answer
 	switch {
 	case err != nil, answers && !(reason && last != nil && last.Role == "user"):
 		return in, err
@@ -82,8 +82,8 @@ func Read(body []byte) (in Input, err error) {
 	return in, err
 }
 
-// see notes what the client has, and returns the last message of the conversation, or nil if there is none. A result at the end
-// of the conversation is from the client.
+// see records what the client has. It returns the last message of the conversation, or nil if there is none. A result at the end
+// of the conversation comes from the client.
 func (in *Input) see() (last *message, err error) {
 	in.Seen = turn.Seen{}
 	for i, text := range in.Messages {
@@ -109,13 +109,13 @@ func (in *Input) see() (last *message, err error) {
 			}
 			in.Results = append(in.Results, turn.Answer{ID: m.ToolCallID, Response: text})
 		case "user":
-			if m.ID == "" { // the place distinguishes it from an equal message
+			if m.ID == "" { // its position distinguishes the message from an equal one
 				m.ID = fmt.Sprintf("%d-%x", i, sha256.Sum256(m.Content))
 			}
 		case "activity", "system", "developer":
-			continue // of the page, or of the program, beside the conversation
+			continue // the message belongs to the page or the program, not to the conversation
 		}
-		if m.Role != "tool" { // what follows a result needs none
+		if m.Role != "tool" { // results that something follows are already known
 			in.Results = nil
 		}
 		last = m
@@ -124,7 +124,7 @@ func (in *Input) see() (last *message, err error) {
 	return last, nil
 }
 
-// answer reads a resume entry: a text, or an object with response, or with approved and reason.
+// answer parses a resume entry, whose payload is a text, an object with response, or an object with approved and reason.
 func answer(status string, payload json.RawMessage) (a turn.Answer, err error) {
 	switch status {
 	case "cancelled":
@@ -170,7 +170,7 @@ func content(raw json.RawMessage) (parts []llm.Part, err error) {
 		Type     string `json:"type"`
 		Text     string `json:"text"`
 		Source   source `json:"source"`
-		MimeType string `json:"mimeType"` // with data or url, of the older type binary
+		MimeType string `json:"mimeType"` // used with data or url, for the older type binary
 		Data     string `json:"data"`
 		URL      string `json:"url"`
 	}

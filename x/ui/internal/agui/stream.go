@@ -15,27 +15,27 @@ type Event = map[string]any
 // A Stream produces the events of one AG-UI run.
 type Stream struct {
 	Input
-	Name string // of the run
+	Name string // name of the run
 
 	sent turn.Progress[sent]
 	out  []Event
 }
 
-// sent is how much of a part was sent.
+// sent records how much of a part has been sent.
 type sent struct {
 	begun, ended, over, void bool
 	text                     int
 }
 
-// of returns the sent text of a part.
+// of returns the record of how much of a part has been sent.
 func (at *sent) of(p *turn.Part) string {
-	if at.ended { // its record may have another length
+	if at.ended { // in the record, its text may have another length
 		return p.Text
 	}
 	return strings.TrimSuffix(p.Text, p.After(at.text))
 }
 
-// Start begins the run. A client that has joined the conversation gets its messages.
+// Start starts the run. A client that has joined the conversation is sent its messages.
 func (s *Stream) Start() []Event {
 	metadata := map[string]any{"run": s.Name}
 	if s.Notice != "" {
@@ -48,7 +48,7 @@ func (s *Stream) Start() []Event {
 	return out
 }
 
-// Next returns events for what has been added to the parts since its last call.
+// Next returns events for everything that was added to the parts since the previous call.
 func (s *Stream) Next(parts []turn.Part) []Event {
 	s.out = nil
 	back := false
@@ -62,7 +62,7 @@ func (s *Stream) Next(parts []turn.Part) []Event {
 			s.had(p, at)
 			at.void = p.State == turn.Void
 			back = back || at.void
-		case p.State == turn.Void: // maybe after its leaf was done: what ran the leaf may fail
+		case p.State == turn.Void: // this may happen after the leaf is done, because the step around it may fail
 			if at.begun && !at.over {
 				s.end(p, at)
 			}
@@ -80,7 +80,7 @@ func (s *Stream) Next(parts []turn.Part) []Event {
 	return s.out
 }
 
-// End ends the AG-UI run with the state and result of its run, and the questions among the parts.
+// End ends the AG-UI run with the state and the result of the run, and the open questions among the parts.
 func (s *Stream) End(run api.Run, parts []turn.Part) []Event {
 	s.out = nil
 	s.sent.Each(parts, func(p *turn.Part, at *sent) {
@@ -107,12 +107,12 @@ func (s *Stream) End(run api.Run, parts []turn.Part) []Event {
 		switch {
 		case len(open) > 0:
 			end["outcome"] = map[string]any{"type": "interrupt", "interrupts": open}
-		case calls: // of the client, which sends their results
+		case calls: // calls of the client's tools; the client will send their results
 			end["outcome"] = map[string]any{"type": "success"}
 		default:
 			return append(s.out, s.Fail("waiting", "the turn waits, but not for a person: send the messages again later")...)
 		}
-	case journal.Canceled: // clients before 1.0 cannot read an outcome that says so
+	case journal.Canceled: // clients before version 1.0 cannot decode an outcome that reports this
 		return append(s.out, s.Fail("canceled", "the run was canceled")...)
 	default:
 		code := string(run.State)
@@ -144,7 +144,7 @@ func (s *Stream) stepped(p *turn.Part, at *sent) {
 	}
 }
 
-// had handles a part that the client already has. A call may have received its result in the meantime.
+// had handles a part that the client already has. If the part is a call, it may have received its result meanwhile.
 func (s *Stream) had(p *turn.Part, at *sent) {
 	if p.Kind != turn.Tool || p.State == turn.Void {
 		at.over = true
@@ -205,14 +205,14 @@ func (s *Stream) tool(p *turn.Part, at *sent) {
 	}
 }
 
-// parent returns the id of a call's message.
+// parent returns the id of the message that contains a call.
 func (s *Stream) parent(p *turn.Part) string { return turn.ID(s.Name, p.Turn) + "/text" }
 
 func (s *Stream) output(p *turn.Part) {
 	s.send(Event{"type": "TOOL_CALL_RESULT", "messageId": s.id(p) + "/result", "toolCallId": s.id(p), "role": "tool", "content": *p.Output})
 }
 
-// end ends the open messages of a part.
+// end ends the messages of a part that are open.
 func (s *Stream) end(p *turn.Part, at *sent) {
 	if at.ended {
 		return
@@ -228,7 +228,7 @@ func (s *Stream) end(p *turn.Part, at *sent) {
 	}
 }
 
-// interrupts returns the open questions, and whether the run waits for calls of the client.
+// interrupts returns the open questions, and reports whether the run waits for calls that the client has to execute.
 func (s *Stream) interrupts(parts []turn.Part) (out []map[string]any, calls bool) {
 	for i := range parts {
 		q := parts[i].Question
@@ -251,7 +251,7 @@ func (s *Stream) interrupts(parts []turn.Part) (out []map[string]any, calls bool
 			about["choices"] = q.Choices
 		}
 		if len(q.Schema) > 0 {
-			about["schema"] = q.Schema // of the JSON in the response
+			about["schema"] = q.Schema // schema of the JSON in the response
 		}
 		if q.Problem != "" {
 			about["problem"] = q.Problem
@@ -262,7 +262,7 @@ func (s *Stream) interrupts(parts []turn.Part) (out []map[string]any, calls bool
 	return out, calls
 }
 
-// snapshot returns the messages, without retracted ones.
+// snapshot returns all messages that have not been retracted.
 func (s *Stream) snapshot(parts []turn.Part) []any {
 	void, has := map[string]bool{}, map[string]bool{}
 	for i := range parts {

@@ -1,12 +1,13 @@
-// Package uistream implements the AI SDK's UI message stream, version v1: it reads the requests of DefaultChatTransport and
-// writes the parts of a turn as chunks. It has no server and no journal.
+// Package uistream implements the AI SDK's UI message stream, version v1. It parses the requests of DefaultChatTransport, and
+// converts the parts of a turn to chunks. It uses neither a server nor a journal.
 //
-// Text is streamed before it is accepted. The protocol cannot take a part back, so the part of a rejected text ends with the
-// metadata {"stone": {"retracted": "why"}}. Calls of a rejected answer end as failed.
+// Text is streamed before it is accepted. Because the protocol cannot retract a part, the part of a rejected text ends with the
+// metadata {"stone": {"retracted": "why"}}. Calls in a rejected answer end as failed.
 //
-// The approval of a call is a tool-approval-request. Any other question is a part data-question. A part data-answer
-// or the text of the next message answers it. Beside an approval, that text is a refusal with its reason.
+// A question for the approval of a call is a tool-approval-request. Any other question is a part of the type data-question. It is
+// answered by a part of the type data-answer, or by the text of the next message. If an approval is requested, such a text
+// refuses it and is the reason.
 //
-// Calls have providerExecuted, except calls that wait for the client, for its approval or its result: the client gets such a
-// call again, without it. The outputs in the last message of a request are the results.
+// Calls are marked as providerExecuted, except calls that wait for the client's approval or result: these are sent to the client
+// again without the mark. The results are the outputs in the last message of a request.
 package uistream

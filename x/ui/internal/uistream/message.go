@@ -13,7 +13,7 @@ import (
 // A Message is a UIMessage.
 type Message = map[string]any
 
-// Messages returns the exchanges as a client's messages. A reply is assembled from its chunks, as clients do it.
+// Messages returns the exchanges as the messages of a client. A reply is assembled from its chunks in the same way as clients do.
 func Messages(all []turn.Exchange) []Message {
 	out := []Message{}
 	for _, e := range all {
@@ -52,13 +52,13 @@ func said(all []llm.Part) []Chunk {
 	return parts
 }
 
-// reply is a message that is assembled from chunks.
+// A reply is a message that is being assembled from chunks.
 type reply struct {
 	metadata map[string]any
 	parts    []Chunk
 }
 
-// add adds a chunk. As in the SDK, reasoning has its id and a text has none.
+// add adds a chunk. As in the SDK, a reasoning part has an id and a text part has none.
 func (r *reply) add(c Chunk) {
 	if m, ok := c["messageMetadata"].(map[string]any); ok {
 		maps.Copy(r.metadata, m)
@@ -71,7 +71,7 @@ func (r *reply) add(c Chunk) {
 	case "reasoning-start":
 		r.parts = append(r.parts, Chunk{"type": "reasoning", "id": c["id"], "text": "", "state": "done", "providerMetadata": c["providerMetadata"]})
 	case "text-delta", "reasoning-delta":
-		p := r.parts[len(r.parts)-1] // in a record, a text is complete
+		p := r.parts[len(r.parts)-1] // recorded texts are complete
 		p["text"] = p["text"].(string) + c["delta"].(string)
 	case "error":
 		r.metadata["error"] = c["errorText"]
@@ -80,13 +80,13 @@ func (r *reply) add(c Chunk) {
 	}
 }
 
-// states are the states of a call after a chunk.
+// states maps a chunk's type to the state of its call after the chunk.
 var states = map[string]string{
 	"tool-input-start": "input-streaming", "tool-input-available": "input-available", "tool-approval-request": "approval-requested",
 	"tool-input-error": "output-error", "tool-output-error": "output-error", "tool-output-available": "output-available", "tool-output-denied": "output-denied",
 }
 
-// update adds a chunk of a call, or data, to its part.
+// update adds a chunk of a call, or of data, to its part.
 func (r *reply) update(kind string, c Chunk) {
 	if strings.HasPrefix(kind, "data-") {
 		r.part("id", c["id"], kind)["data"] = c["data"]
@@ -111,7 +111,7 @@ func (r *reply) update(kind string, c Chunk) {
 	}
 }
 
-// part returns the part whose field has the value, or adds one of the type.
+// part returns the part whose field has this value. If there is none, it adds a part of the given type.
 func (r *reply) part(field string, value any, kind string) Chunk {
 	for _, p := range r.parts {
 		if p[field] == value {

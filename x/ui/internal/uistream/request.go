@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// message is a UIMessage.
+// A message is a UIMessage that a client has sent.
 type message struct {
 	ID    string `json:"id"`
 	Role  string `json:"role"`
@@ -20,14 +20,14 @@ type message struct {
 }
 
 type part struct {
-	ID         string          `json:"id"` // of data
+	ID         string          `json:"id"` // id of a data part
 	Type       string          `json:"type"`
 	Text       string          `json:"text"`
 	URL        string          `json:"url"`
 	MediaType  string          `json:"mediaType"`
 	Filename   string          `json:"filename"`
 	ToolCallID string          `json:"toolCallId"`
-	State      string          `json:"state"` // of a call
+	State      string          `json:"state"` // state of a call
 	Executed   bool            `json:"providerExecuted"`
 	Output     json.RawMessage `json:"output"`
 	Error      string          `json:"errorText"`
@@ -44,12 +44,12 @@ type part struct {
 	} `json:"providerMetadata"`
 }
 
-// Read reads a request. Fields that a client adds are ignored.
+// Read parses a request. Additional fields are ignored.
 func Read(body []byte) (req turn.Request, err error) {
 	var in struct {
 		ID        string    `json:"id"`
 		Messages  []message `json:"messages"`
-		Message   *message  `json:"message"` // instead of all messages, from a client that sends only the last one
+		Message   *message  `json:"message"` // used instead of all messages by a client that sends only the last one
 		Trigger   string    `json:"trigger"`
 		MessageID string    `json:"messageId"`
 		Tools     tools     `json:"tools"`
@@ -104,8 +104,8 @@ func Read(body []byte) (req turn.Request, err error) {
 	return req, nil
 }
 
-// seen adds the parts of a message that a client has. A client changes only its last message, so open parts of other messages are
-// sent to it again.
+// seen records the parts of a message that the client has. A client changes only its last message, so the open parts of other
+// messages are sent to it again.
 func (m message) seen(by turn.Seen, over bool) {
 	for _, p := range m.Parts {
 		switch id := p.Metadata.Stone.Part; {
@@ -128,7 +128,8 @@ func (m message) seen(by turn.Seen, over bool) {
 // settled reports whether a call has ended.
 func (p part) settled() bool { return strings.HasPrefix(p.State, "output-") }
 
-// tools are the tools of a client. They are read from a list or, as assistant-ui sends them, from an object with a member for each.
+// tools holds the tools of a client. They are parsed from a list or, as assistant-ui sends them, from an object with one member
+// for each tool.
 type tools []llm.Tool
 
 func (t *tools) UnmarshalJSON(text []byte) error {
@@ -152,7 +153,7 @@ func (t *tools) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// result is the result of a call that the client has executed.
+// result returns the result of a call that the client has executed.
 func (p part) result() string {
 	text := ""
 	switch {
@@ -164,7 +165,7 @@ func (p part) result() string {
 	return string(p.Output)
 }
 
-// content reads the message of a user.
+// content parses the message of a user.
 func content(req *turn.Request, m message) error {
 	if m.Parts == nil {
 		return fmt.Errorf("the last message has no parts: want {\"parts\": [{\"type\": \"text\", \"text\": \"…\"}]}")
@@ -192,7 +193,7 @@ func content(req *turn.Request, m message) error {
 			req.Answers = append(req.Answers, turn.Answer{ID: a.Question, Response: a.Response, Cancel: a.Cancel})
 		default:
 			if strings.HasPrefix(p.Type, "data-") || strings.HasPrefix(p.Type, "source-") {
-				continue // of the page alone, as in the AI SDK
+				continue // the part is only for the page, as in the AI SDK
 			}
 			return fmt.Errorf("a message of the user has a part of the type %.40q: want text, file or data-answer", p.Type)
 		}

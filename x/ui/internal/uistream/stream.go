@@ -13,24 +13,24 @@ type Chunk = map[string]any
 
 // A Stream produces the chunks of one reply from the server.
 type Stream struct {
-	Run     string    // the name of the run
-	Notice  string    // about the request
-	Message string    // the id of the message that is sent; empty leaves it to the client
-	Seen    turn.Seen // what the client has
+	Run     string    // name of the run
+	Notice  string    // notice about the request
+	Message string    // id of the message that is sent; if empty, the client chooses it
+	Seen    turn.Seen // parts that the client already has
 
 	sent turn.Progress[sent]
-	turn string // of the last part
+	turn string // turn of the last part
 	step bool   // a step is open
 	out  []Chunk
 }
 
-// sent is how much of a part was sent.
+// sent records how much of a part has been sent.
 type sent struct {
 	begun, input, asked, over, void bool
 	text                            int
 }
 
-// Start begins the reply.
+// Start starts the reply.
 func (s *Stream) Start() []Chunk {
 	metadata := map[string]any{"run": s.Run}
 	if s.Notice != "" {
@@ -43,7 +43,7 @@ func (s *Stream) Start() []Chunk {
 	return []Chunk{c}
 }
 
-// Next returns chunks for what has been added to the parts since its last call.
+// Next returns chunks for everything that was added to the parts since the previous call.
 func (s *Stream) Next(parts []turn.Part) []Chunk {
 	s.out = nil
 	s.sent.Each(parts, func(p *turn.Part, at *sent) {
@@ -87,7 +87,7 @@ func (s *Stream) End(run api.Run, parts []turn.Part) []Chunk {
 	return append(s.out, end)
 }
 
-// Fail ends the reply with an error. The client reads nothing after it.
+// Fail ends the reply with an error. The client ignores everything that follows.
 func (s *Stream) Fail(_, text string) []Chunk {
 	return []Chunk{{"type": "error", "errorText": text}}
 }
@@ -101,7 +101,7 @@ func name(k turn.Kind) string {
 
 func (s *Stream) send(c ...Chunk) { s.out = append(s.out, c...) }
 
-// begin begins a part, in a step of its turn.
+// begin starts a part, in a step of its turn.
 func (s *Stream) begin(p *turn.Part) {
 	if p.Turn != s.turn {
 		s.send(Chunk{"type": "start-step"})
@@ -148,8 +148,8 @@ func (s *Stream) said(p *turn.Part, at *sent) {
 	at.over = true
 }
 
-// takeBack retracts a part that has already ended, perhaps in an earlier message, for example because the step around its leaf
-// failed.
+// takeBack retracts a part that has already ended, possibly in an earlier message. This happens, for example, when the step
+// around its leaf fails.
 func (s *Stream) takeBack(p *turn.Part, at *sent) {
 	if p.State == turn.Void && !at.void {
 		id := turn.ID(s.Run, p.ID)
@@ -199,13 +199,13 @@ func (s *Stream) tool(p *turn.Part, at *sent) {
 	at.over = true
 }
 
-// question is the data of a part data-question.
+// question is the data in a part of the type data-question.
 type question struct {
-	Question string          `json:"question"` // its id, for the answer
+	Question string          `json:"question"` // id to use in the answer
 	Text     string          `json:"text"`
 	Choices  []string        `json:"choices,omitempty"`
 	Schema   json.RawMessage `json:"schema,omitempty"`
-	Problem  string          `json:"problem,omitempty"` // why the last answer was rejected
+	Problem  string          `json:"problem,omitempty"` // reason why the last answer was rejected
 }
 
 // ask sends an open question.
@@ -221,7 +221,7 @@ func (s *Stream) ask(p *turn.Part, at *sent) {
 		return
 	}
 	call := turn.CallID(s.Run, q)
-	// A call that waits for the client is not executed by the server: clients ignore calls that are.
+	// A call that waits for the client is not marked as executed by the server, because clients ignore calls that are.
 	s.send(Chunk{"type": "tool-input-available", "toolCallId": call, "toolName": q.Call.Tool, "input": q.Call.Input, "providerExecuted": false})
 	if !q.Call.Client {
 		s.send(Chunk{"type": "tool-approval-request", "approvalId": id, "toolCallId": call})

@@ -36,14 +36,14 @@ type session struct {
 	held    []hold              // the estimated costs of the unanswered requests
 	answers map[string]answer   // the answers of ended batches, by key
 	batches map[string]*made    // the newest batch of each key
-	lost    map[string][]*made  // the batches without an answer for each key
+	lost    map[string][]*made  // for each key, the batches that did not answer it
 	made    []*made             // all batches, in the order in which they were created
 }
 
 // A request is a held-back request.
 type request struct {
 	key  string
-	line json.RawMessage // its body, without the fields that ask for a stream
+	line json.RawMessage // its body, without the fields that request a stream
 	to   endpoint
 	cost budget.Amount // the estimated cost
 }

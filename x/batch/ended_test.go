@@ -25,8 +25,8 @@ import (
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/llm/batch"
 	"github.com/stonelayer/stone/llm/openai"
+	"github.com/stonelayer/stone/x/batch"
 )
 
 // A dying process ends before it notes what became of its batches.

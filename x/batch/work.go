@@ -81,7 +81,8 @@ func (s *session) free(b *made) {
 	b.Keys, b.State, b.Estimate, b.changed = nil, owed.Ended, budget.Amount{}, true
 }
 
-// find looks for a batch that may have been created. The result is uncertain as long as an unfinished batch may be the one.
+// find looks for a batch that may have been created. The result is uncertain as long as an unfinished batch may be the batch in
+// question.
 func (s *session) find(ctx context.Context, b *made) (sure bool, err error) {
 	if b.State != owed.Making {
 		return true, nil

@@ -30,10 +30,10 @@ import (
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
-	"github.com/stonelayer/stone/llm/batch"
 	"github.com/stonelayer/stone/llm/gemini"
 	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/tool"
+	"github.com/stonelayer/stone/x/batch"
 )
 
 var (

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/batches"
 	"github.com/stonelayer/stone/internal/owed"
 	"github.com/stonelayer/stone/internal/retryafter"
 	"github.com/stonelayer/stone/internal/transport"
@@ -79,7 +80,7 @@ func Run(ctx context.Context, p stone.Ashlar, run stone.Config, cfg Config) (sto
 	for sent := false; ; {
 		result, err := stone.Run(s.context(ctx), p, run)
 		s.release()
-		if errors.Is(err, journal.ErrDrained) || errors.As(err, new(*journal.HeldError)) { // another process continues
+		if errors.Is(err, journal.ErrDrained) || errors.As(err, new(*journal.HeldError)) { // another process continues the run
 			return result, err
 		}
 		if err != nil && (ctx.Err() != nil || errors.Is(err, kind.Canceled)) { // even if the run was waiting when it was cancelled
@@ -122,7 +123,7 @@ func Run(ctx context.Context, p stone.Ashlar, run stone.Config, cfg Config) (sto
 }
 
 // Question is the name of the question of a run that is waiting for batches.
-const Question = "batch"
+const Question = batches.Question
 
 // A WaitingError reports batches that have not ended yet. It is kind.Waiting.
 type WaitingError struct {
@@ -175,7 +176,7 @@ func (s *session) await(ctx context.Context, again bool) error {
 		}
 		switch refused := s.refused(); {
 		case ended && !(s.NoWait && again) && (refused == 0 || s.rest(ctx, refused)):
-			return nil // the error of another batch will recur
+			return nil // the errors of other batches will recur
 		case err != nil && ctx.Err() == nil:
 			return err
 		case err != nil || ended || !s.rest(ctx, n): // even if ctx ended the poll

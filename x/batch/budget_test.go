@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/internal/test/memdb"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
-	"github.com/stonelayer/stone/llm/batch"
+	"github.com/stonelayer/stone/x/batch"
 )
 
 // Money that waits is held: what a budget cannot pay is refused before anything is sent.

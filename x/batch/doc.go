@@ -10,6 +10,8 @@
 // batch has ended, the run continues with its answers: a thousand agents of five turns make five batches. Other requests are sent
 // directly.
 //
+// A program with cli.Main has the flag --batch with [Part], and a server with serve.Config.Batches.
+//
 // # Nothing is paid twice
 //
 // The journal records each batch before it is created, and its id afterwards. If the process dies in between, the next process

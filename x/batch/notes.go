@@ -9,6 +9,7 @@ import (
 
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/batches"
 	"github.com/stonelayer/stone/internal/owed"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
@@ -27,12 +28,7 @@ const attempts = 3
 
 // Made reports whether batches have been created for a run, perhaps by another process. If not, journal.Cancel cancels the run.
 func Made(ctx context.Context, j journal.Journal, run string) (bool, error) {
-	notes, ok := j.(owed.Store)
-	if !ok {
-		return false, nil
-	}
-	all, err := notes.Batches(ctx, run)
-	return len(all) > 0, err
+	return batches.Made(ctx, j, run)
 }
 
 // hold calls work while this process holds the run's lease.

@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
-	"github.com/stonelayer/stone/llm/batch"
+	"github.com/stonelayer/stone/x/batch"
 )
 
 const victims = 4 // questions

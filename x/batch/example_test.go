@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/llm/anthropic"
-	"github.com/stonelayer/stone/llm/batch"
+	"github.com/stonelayer/stone/x/batch"
 )
 
 // A run waits up to an hour for its batches. If it is started again, it continues.

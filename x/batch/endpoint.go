@@ -33,7 +33,7 @@ type provider interface {
 	// make creates a batch and returns its id. An *llm.HTTPError below 500 means that no batch was created.
 	make(ctx context.Context, to endpoint, name string, group []*request) (id string, err error)
 	// find looks for a batch that may have been created and is not among the known batches. The result is uncertain as long as an
-	// unfinished batch may be the one.
+	// unfinished batch may be the batch in question.
 	find(ctx context.Context, to endpoint, b *made, known map[string]bool) (id string, sure bool, err error)
 	state(ctx context.Context, to endpoint, id string) (Status, end, error)
 	// answers calls each for every request that was answered or that failed individually.
