@@ -493,7 +493,7 @@ func (v *validator) readable(d demand) {
 		"%s cannot read the %q that %s: %s: %s", d.at.spec.name, e.name, writer, where, problems[0].Message)
 }
 
-// unused warns of types that no step reads and that are not the result. Reserved types belong to the record and need no reader.
+// unused warns of types that no step reads and that are not the result. Reserved types belong to the record and need not be read.
 // It does not warn of a step that changes something, such as one that sends mail, because the change is its purpose.
 func (v *validator) unused() {
 	v.markRead(v.last)

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/answers"
 	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/problems"
@@ -219,7 +218,7 @@ func trendOf(ctx context.Context, v View, runs []journal.RunInfo) (*trend, error
 		if t.Score == "" {
 			t.Score = report.Scores[0].Name
 		}
-		i := slices.IndexFunc(report.Scores, func(s eval.ScoreReport) bool { return s.Name == t.Score })
+		i := slices.IndexFunc(report.Scores, func(s scored) bool { return s.Name == t.Score })
 		if i < 0 {
 			continue
 		}
