@@ -175,7 +175,7 @@ func (p *pages) start(w http.ResponseWriter, r *http.Request, v View) error {
 	}
 	if given != "" {
 		if !json.Valid([]byte(given)) {
-			return unreadable("The input is no JSON. Go back and correct it.")
+			return unreadable("The input is not JSON. Go back and correct it.")
 		}
 		req.Input = json.RawMessage(given)
 	}
