@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone/internal/batches"
 	"github.com/stonelayer/stone/internal/cases"
 	"github.com/stonelayer/stone/internal/display"
+	"github.com/stonelayer/stone/internal/evidence"
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/internal/library"
 	"github.com/stonelayer/stone/internal/stores"
@@ -146,6 +147,7 @@ type linked struct {
 	cases     cases.Of // nil for none
 	exporter  *telemetry.Exporter
 	batches   *batches.Sender
+	evidence  *evidence.Files
 }
 
 func link(parts []Part) (l linked, err error) {
@@ -163,6 +165,8 @@ func link(parts []Part) (l linked, err error) {
 			l.cases = p
 		case *library.Library:
 			l.library = p
+		case *evidence.Files:
+			l.evidence = p
 		case *batches.Sender:
 			l.batches = p
 		case *telemetry.Exporter:

@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/x/acp/harness"
 	"github.com/stonelayer/stone/x/batch"
 	"github.com/stonelayer/stone/x/cel"
+	"github.com/stonelayer/stone/x/evidence"
 	"github.com/stonelayer/stone/x/gateway"
 	"github.com/stonelayer/stone/x/lab"
 	"github.com/stonelayer/stone/x/marks"
@@ -38,6 +39,6 @@ func Parts() []cli.Part {
 		acp.Part, harness.Part,
 		ui.Part, gateway.Part,
 		search.Part, commands.Part, indexes.Part,
-		sat.Part, uci.Part, marks.Part, lab.Part, otlp.Part, batch.Part,
+		sat.Part, uci.Part, marks.Part, lab.Part, otlp.Part, batch.Part, evidence.Part,
 	}
 }
