@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// An Edit is a line of a difference. Its sign is ' ' if the line is in both texts, '-' if it is
-// only in the first and '+' if it is only in the second.
+// An Edit is a line in the difference between two texts. Its sign is ' ' if the line is in both texts, '-' if it is only in the
+// first, and '+' if it is only in the second.
 type Edit struct {
 	Sign byte
 	Line string
 }
 
-// maxCells limits the work and memory for finding common lines. In larger texts, all lines between the first and the last
-// difference count as changed.
+// maxCells limits the time and memory for finding common lines. In larger texts, all lines from the first to the last difference
+// count as changed.
 const maxCells = 1 << 20
 
 // Diff returns the edits that turn the lines a into the lines b.
@@ -38,7 +38,7 @@ func edits(out []Edit, sign byte, lines []string) []Edit {
 	return out
 }
 
-// between appends the edits that turn a into b, which differ in their first and last lines.
+// between appends the edits that turn a into b. The first and the last lines of a and b are different.
 func between(out []Edit, a, b []string) []Edit {
 	if len(a)*len(b) > maxCells {
 		return edits(edits(out, '-', a), '+', b)
@@ -78,8 +78,8 @@ func common(a, b []string) func(i, j int) int32 {
 	return func(i, j int) int32 { return n[i*width+j] }
 }
 
-// Changed returns the lines that differ in two texts, each with its sign: at most 12 lines of at most
-// 200 bytes.
+// Changed returns the lines that differ between two texts, each preceded by its sign. It returns at most 12 lines of at most 200
+// bytes.
 func Changed(before, now string) string {
 	var out []string
 	for _, e := range Diff(strings.Split(before, "\n"), strings.Split(now, "\n")) {
@@ -96,7 +96,7 @@ func Changed(before, now string) string {
 	return strings.Join(out, "\n")
 }
 
-// Unused returns the text of the notice that a body has ended without steps that it had recorded.
+// Unused returns the text of the notice that a body has ended without using some of its recorded steps.
 func Unused(paths []string) string {
 	const most = 10
 	names := strings.Join(paths[:min(len(paths), most)], ", ")

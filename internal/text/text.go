@@ -1,4 +1,4 @@
-// Package text fits any strings, such as names and reasons, onto lines of a terminal.
+// Package text makes arbitrary strings, such as names and reasons, fit onto the lines of a terminal.
 package text
 
 import (
@@ -14,14 +14,13 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Line returns s as one printable line: white space at its ends is dropped, and
-// each line break or tab becomes a space.
+// Line returns s as one printable line: white space at both ends is removed, and each line break or tab becomes a space.
 func Line(s string) string {
 	return printable(strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n")))
 }
 
-// Lines returns the printable lines of s, with their indents; a tab becomes four
-// spaces. Empty lines at the ends are dropped.
+// Lines returns the printable lines of s with their indents. A tab becomes four spaces. Empty lines at the beginning and end are
+// removed.
 func Lines(s string) []string {
 	lines := strings.Split(strings.Trim(strings.ReplaceAll(s, "\r\n", "\n"), "\n"), "\n")
 	for i, line := range lines {
@@ -30,11 +29,11 @@ func Lines(s string) []string {
 	return lines
 }
 
-// A Writer writes text to a terminal: it replaces control characters except line breaks and tabs, and characters that hide or
-// reorder text, by U+FFFD. A character may be split across two writes.
+// A Writer writes text to a terminal. It replaces control characters (except line breaks and tabs), and characters that hide or
+// reorder text, with U+FFFD. A character may be split across two writes.
 type Writer struct {
 	W    io.Writer
-	part []byte // the beginning of a character
+	part []byte // beginning of an incomplete character
 }
 
 // Write implements [io.Writer].
@@ -51,7 +50,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	}
 	w.part = append([]byte(nil), text[end:]...)
 	shown := strings.Map(func(r rune) rune {
-		if r == '\r' { // otherwise the following text would overwrite the line
+		if r == '\r' { // a carriage return would let the following text overwrite the line
 			return -1
 		}
 		if r != '\n' && r != '\t' && (unicode.IsControl(r) || hidden(r)) {
@@ -65,8 +64,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// printable replaces white space by spaces, and other control characters, which could
-// control a terminal, by U+FFFD.
+// printable replaces white space with spaces, and other control characters, which could control a terminal, with U+FFFD.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -79,16 +77,15 @@ func printable(s string) string {
 	}, s)
 }
 
-// hidden reports whether r changes the direction of text or is invisible, so that what is
-// read differs from what is there. The joiners of scripts and emoji (U+200C and U+200D) are
-// not hidden: without them words of some languages are wrong.
+// hidden reports whether r is invisible or changes the direction of text, so that a text looks different from what it is. The
+// joiners for scripts and emoji (U+200C and U+200D) do not count as hidden, because words in some languages would be wrong without
+// them.
 func hidden(r rune) bool {
 	return unicode.Is(unicode.Bidi_Control, r) || r == '\u200b' || r >= '\u2060' && r <= '\u2064' || r >= '\u206a' && r <= '\u206f' ||
 		r == '\ufeff' || r >= '\ufff9' && r <= '\ufffb' || r >= 0xe0000 && r <= 0xe007f
 }
 
-// Width returns the number of terminal columns of s, which is one line without control
-// characters.
+// Width returns the number of terminal columns that s takes. S must be one line without control characters.
 func Width(s string) int {
 	n := 0
 	for _, r := range s {
@@ -97,7 +94,7 @@ func Width(s string) int {
 	return n
 }
 
-// Cut returns s, shortened to at most n columns. A shortened text ends in "…".
+// Cut shortens s to at most n columns. A shortened text ends with "…".
 func Cut(s string, n int) string {
 	if Width(s) <= n {
 		return s
@@ -130,10 +127,10 @@ func columns(r rune) int {
 
 const (
 	base64     = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
-	longBase64 = 512 // longer base64 is not shown to people
+	longBase64 = 512 // maximum length of base64 that is shown to people
 )
 
-// WithoutBase64 returns JSON for people, in which long base64, such as a picture, is replaced by a note of its size.
+// WithoutBase64 returns JSON for people: it replaces long base64, such as a picture, with a note about its size.
 func WithoutBase64(json string) string {
 	var b strings.Builder
 	for {
@@ -163,7 +160,7 @@ func WithoutBase64(json string) string {
 	return b.String()
 }
 
-// Process returns the name of a run's process, which a journal stores as "host/pid/nonce".
+// Process returns a readable name for the owner of a run, which a journal stores as "host/pid/nonce".
 func Process(owner string) string {
 	if parts := strings.Split(owner, "/"); len(parts) == 3 {
 		return "process " + parts[1] + " on " + parts[0]
@@ -171,10 +168,10 @@ func Process(owner string) string {
 	return owner
 }
 
-// Plural counts things: "1 step", "2 steps", "3 capabilities".
+// Plural returns a number of things, such as "1 step", "2 steps" or "3 capabilities".
 func Plural(n int, one string) string { return strconv.Itoa(n) + " " + Plurals(n, one) }
 
-// Plurals returns the name of n things.
+// Plurals returns the singular or plural of a noun, for n things.
 func Plurals(n int, one string) string {
 	if n == 1 {
 		return one
@@ -185,9 +182,9 @@ func Plurals(n int, one string) string {
 	return one + "s"
 }
 
-// Fold breaks one line at a width: between words, and within one that is longer.
+// Fold breaks a line into lines of at most the given width. It breaks between words, and within words that are longer than a line.
 func Fold(s string, width int) (lines []string) {
-	column, begin, space := 0, 0, 0 // space is the offset after the last one
+	column, begin, space := 0, 0, 0 // space is the offset after the last space
 	for i, r := range s {
 		w := columns(r)
 		for column+w > width && i > begin {
@@ -200,7 +197,7 @@ func Fold(s string, width int) (lines []string) {
 		}
 		if r == ' ' {
 			space = i + 1
-			if i == begin && begin > 0 { // the space at which the line was broken
+			if i == begin && begin > 0 { // the space where the line was broken
 				begin = space
 				continue
 			}
@@ -210,8 +207,8 @@ func Fold(s string, width int) (lines []string) {
 	return append(lines, s[begin:])
 }
 
-// JSON returns JSON as people read it: a string without its quotes, and anything else indented, with all its digits. Text that is
-// not JSON is returned unchanged.
+// JSON formats JSON for people: a string is returned without quotes, and anything else is indented. Numbers keep all their digits.
+// Text that is not JSON is returned unchanged.
 func JSON(content string) string {
 	var words string
 	if json.Unmarshal([]byte(content), &words) == nil {
@@ -224,7 +221,8 @@ func JSON(content string) string {
 	return out.String()
 }
 
-// Content shows a content's JSON on one line of at most n columns. For an object with one member, it shows the value.
+// Content formats the JSON of a content on one line of at most n columns. For an object with a single member, it formats only the
+// value.
 func Content(content []byte, n int) string {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(content, &members) == nil && len(members) == 1 {

@@ -13,20 +13,19 @@ import (
 	"github.com/stonelayer/stone/event"
 )
 
-// reorderWindow is how many lines RunLifecycle holds back to sort events by timestamp: concurrent lanes write slightly out of
-// order.
+// reorderWindow is the number of lines that RunLifecycle holds back to sort events by timestamp, because concurrent lanes write
+// events slightly out of order.
 const reorderWindow = 4096
 
-// A Command prints the results of the three inspections of a trace file. Its methods
-// return an error only if the file cannot be opened or read to its end, or the answer
-// cannot be written. Unusable lines are reported on Err, one line each, and skipped.
+// A Command prints the results of inspecting a trace file, for which it has three methods. The methods return an error only if the
+// file cannot be opened or read to its end, or the result cannot be written. They skip unusable lines, and report each of them
+// with one line on Err.
 type Command struct {
-	Out io.Writer // of the answer; nil is standard output
-	Err io.Writer // of reports on lines; nil is standard error
+	Out io.Writer // for results; nil means standard output
+	Err io.Writer // for reports about lines; nil means standard error
 }
 
-// RunTally prints the number of events, then the number of each type, the most
-// frequent first.
+// RunTally prints the number of events, and then the number of events of each type, most frequent first.
 func (c Command) RunTally(path string) error {
 	return c.run(path, func(out *bufio.Writer, f io.Reader, report func(error)) {
 		counts, total := tally(f, report)
@@ -42,8 +41,8 @@ func (c Command) RunTally(path string) error {
 }
 
 // RunLifecycle prints the events of [Lifecycle] in chronological order, each as [FormatLifecycleLine] formats it. An event that
-// is in the file after later ones is moved up past at most 4,096 events. An event without a timestamp stays after the event it
-// follows. The first lines are printed long before a long file has been read.
+// comes too late in the file is moved up past at most 4,096 events. An event without a timestamp stays after the event it follows.
+// The first lines of a long file are printed long before the file has been read completely.
 func (c Command) RunLifecycle(path string) error {
 	return c.run(path, printLifecycle)
 }
@@ -52,8 +51,8 @@ func printLifecycle(out *bufio.Writer, f io.Reader, report func(error)) {
 	var window lineHeap
 	var last time.Time
 	n, printed := 0, 0
-	// The window contains all events, and they are filtered when they leave it: an event
-	// of interest waits for 4,096 others, not for 4,096 of interest.
+	// The window contains all events, and they are filtered when they leave it. Otherwise an event would be held back until 4,096
+	// events that are printed have been read.
 	print := func() {
 		if line := heap.Pop(&window).(timedLine); line.told {
 			fmt.Fprintln(out, line.text)
@@ -82,16 +81,15 @@ func printLifecycle(out *bufio.Writer, f io.Reader, report func(error)) {
 	}
 }
 
-// PayloadOptions say which request RunPayload prints.
+// PayloadOptions specify which request RunPayload prints.
 type PayloadOptions struct {
-	Ashlar string // name of the ashlar; "" is any
-	Turn   *int   // turn of the model; nil is any
-	Last   bool   // the most recent one that matches, not the first
+	Ashlar string // name of the ashlar; "" means any
+	Turn   *int   // turn of the model; nil means any
+	Last   bool   // select the last matching request instead of the first
 }
 
-// RunPayload prints the request to a model in one call: ashlar, turn, model, tools, the
-// beginning of the system prompt, and a line for each message. If no request matches, it
-// prints that, and how to record messages.
+// RunPayload prints a request to a model: ashlar, turn, model, tools, the beginning of the system prompt, and a line for each
+// message. If no request matches, it says so, and explains how to record messages.
 func (c Command) RunPayload(path string, opts PayloadOptions) error {
 	return c.run(path, func(out *bufio.Writer, f io.Reader, report func(error)) {
 		var found event.Event
@@ -123,8 +121,8 @@ func (c Command) RunPayload(path string, opts PayloadOptions) error {
 	})
 }
 
-// run opens the file for inspect and passes it a function that reports errors of reading.
-// It returns the error that ended the reading or the writing.
+// run opens the file and calls inspect with a function that reports read errors. It returns the error that ended reading or
+// writing.
 func (c Command) run(path string, inspect func(out *bufio.Writer, f io.Reader, report func(error))) error {
 	stdout, stderr := c.Out, c.Err
 	if stdout == nil {
@@ -152,7 +150,7 @@ func (c Command) run(path string, inspect func(out *bufio.Writer, f io.Reader, r
 	return errors.Join(failed, out.Flush())
 }
 
-// valid returns the events and passes the errors to report.
+// valid yields the events, and calls report with each error.
 func valid(events iter.Seq2[event.Event, error], report func(error)) iter.Seq[event.Event] {
 	return func(yield func(event.Event) bool) {
 		for e, err := range events {
@@ -165,14 +163,14 @@ func valid(events iter.Seq2[event.Event, error], report func(error)) iter.Seq[ev
 	}
 }
 
-// A lineHeap has the earliest line first, and of equal timestamps the line that was first
-// in the file.
+// A lineHeap is a heap with the earliest line first. Of lines with equal timestamps, the one that comes first in the file is
+// first.
 type lineHeap []timedLine
 
 type timedLine struct {
 	at   time.Time
 	n    int
-	told bool // an event of interest, so it is printed
+	told bool // the event is to be printed
 	text string
 }
 

@@ -14,8 +14,8 @@ import (
 )
 
 // Lifecycle returns the events that show the course of the run, in order: starts and ends of runs, ashlars, agents and lanes,
-// calls to models and their responses, tools, attempts and verdicts, plans, questions, replayed steps, and every failure, which
-// is an event of type "failure" or of level error. Errors are passed on.
+// calls to models and their responses, tools, attempts and verdicts, plans, questions, replayed steps, and every failure, which is
+// an event of type "failure" or of level error. Errors are also yielded.
 func Lifecycle(events iter.Seq2[event.Event, error]) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		for e, err := range events {
@@ -37,7 +37,7 @@ func told(e event.Event) bool {
 	return e.Level() >= slog.LevelError
 }
 
-// extras are the fields that are shown, in this order, under short labels.
+// extras are the fields to show, in this order, with their short labels.
 var extras = []struct{ label, field string }{
 	{"turn", "turn-number"}, {"msgs", "message-count"}, {"tool", "tool-name"}, {"lane", "lane"}, {"lanes", "lanes"}, {"lost", "lost"},
 	{"call", "call"}, {"intent", "intent"}, {"cap", "cap"}, {"attempt", "attempt"}, {"attempts", "attempts"}, {"score", "score"},
@@ -47,7 +47,7 @@ var extras = []struct{ label, field string }{
 	{"ms", "latency"}, {"ms", "elapsed"},
 }
 
-// maxExtra is the maximum number of characters shown of a value.
+// maxExtra is the maximum number of characters of a value to show.
 const maxExtra = 200
 
 // FormatLifecycleLine renders an event as one line without a newline: local time, type, name of the
@@ -70,7 +70,7 @@ func FormatLifecycleLine(e event.Event) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// scalar renders a value that fits on a line, and a list as its length.
+// scalar formats a value that fits on a line. It formats a list as its length.
 func scalar(v slog.Value) (string, bool) {
 	var f float64
 	switch v.Kind() {
@@ -86,8 +86,8 @@ func scalar(v slog.Value) (string, bool) {
 		list, ok := v.Any().([]string)
 		return strconv.Itoa(len(list)), ok
 	}
-	switch size := math.Abs(f); { // times have digits beyond their precision
-	case size < 10: // scores among others
+	switch size := math.Abs(f); { // durations have more digits than are meaningful
+	case size < 10: // for example, scores
 		f = math.Round(f*1000) / 1000
 	case size < 1e15:
 		f = math.Round(f*10) / 10

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	systemPreview  = 400 // characters of a system prompt
-	messagePreview = 100 // characters of a message
+	systemPreview  = 400 // maximum number of characters shown of a system prompt
+	messagePreview = 100 // maximum number of characters shown of a message
 )
 
-// String describes the options, for messages.
+// String describes the options in messages.
 func (o PayloadOptions) String() string {
 	var b strings.Builder
 	if o.Ashlar != "" {
@@ -60,15 +60,14 @@ func printPayload(w *bufio.Writer, e event.Event, r event.ModelRequest) {
 	}
 }
 
-// list returns the elements of a list of JSON.
+// list returns the elements of a JSON array.
 func list(v any) (all []any) {
 	raw, _ := v.(json.RawMessage)
 	_ = json.Unmarshal(raw, &all) // anything else is an empty list
 	return all
 }
 
-// messageLine renders one message of a conversation: role, beginning of the
-// content, number of tool calls.
+// messageLine formats a message of a conversation: its role, the beginning of its content, and the number of tool calls.
 func messageLine(v any) string {
 	m, _ := v.(map[string]any)
 	role, _ := m["role"].(string)
@@ -83,8 +82,8 @@ func messageLine(v any) string {
 	return strings.TrimRight(line, " ")
 }
 
-// toolCalls counts the calls of a message: a list beside the content, or blocks in it,
-// depending on the provider.
+// toolCalls counts the tool calls in a message. Depending on the provider, they are in a separate list or are blocks of the
+// content.
 func toolCalls(m map[string]any) int {
 	for _, key := range []string{"tool_calls", "tool-calls"} {
 		if calls, ok := m[key].([]any); ok && len(calls) > 0 {
@@ -101,9 +100,8 @@ func toolCalls(m map[string]any) int {
 	return n
 }
 
-// contentText returns the text of a message's content, which is a string or a list of
-// blocks. A block that is not text shows as its type in brackets, with the text inside
-// it, if any; tool calls are counted elsewhere.
+// contentText returns the text of a message's content, which is a string or a list of blocks. For a block that is not text, it
+// returns the type in brackets and any text inside the block. It ignores tool calls, which are counted by toolCalls.
 func contentText(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -135,7 +133,7 @@ func contentText(v any) string {
 	return string(text)
 }
 
-// toolNames reads a list of names or of tool descriptions.
+// toolNames returns the names in a list of names or of tool descriptions.
 func toolNames(tools []any) []string {
 	var names []string
 	for _, t := range tools {

@@ -19,9 +19,9 @@ type Count struct {
 	N    int
 }
 
-// tally counts the events of a trace file by type: the most frequent first, equal counts by name, and
-// the total. It checks that a line is JSON, and decodes it only if the type is not at its beginning.
-// It reports other lines with the errors of [event.Read], in file order.
+// tally counts the events of a trace file by type, and returns the counts and their total. The most frequent type comes first, and
+// equal counts are sorted by name. Tally checks that each line is JSON, but decodes the line only if the type is not at its
+// beginning. For other lines it calls bad with the errors of [event.Read], in file order.
 func tally(r io.Reader, bad func(error)) (counts []Count, total int) {
 	c := make(counter)
 	var in jsonv2.Scanner
@@ -52,14 +52,14 @@ func tally(r io.Reader, bad func(error)) (counts []Count, total int) {
 	return c.sorted()
 }
 
-// typeOf returns the type at the beginning of a line that is JSON. It cannot determine a type with escapes.
+// typeOf returns the type at the beginning of a line that is JSON. It returns false if the type is elsewhere or contains escapes.
 func typeOf(in *jsonv2.Scanner, text []byte) (typ []byte, ok bool) {
 	rest, ok := bytes.CutPrefix(text, []byte(`{"event":"`))
 	typ, _, closed := bytes.Cut(rest, []byte{'"'})
 	return typ, ok && closed && bytes.IndexByte(typ, '\\') < 0 && in.Valid(text)
 }
 
-// A counter holds pointers because looking up a []byte key does not allocate, but assigning to it does.
+// A counter maps types to pointers, because looking up a []byte key does not allocate memory, but assigning to it does.
 type counter map[string]*int
 
 func (c counter) add(typ []byte) {

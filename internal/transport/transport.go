@@ -1,5 +1,5 @@
-// Package transport wraps the transport of all HTTP clients in a run, to record or answer their requests. Models and capabilities
-// of kind http use it.
+// Package transport wraps the transports of all HTTP clients in a run, in order to record or answer their requests. It is used by
+// models and by capabilities of kind http.
 package transport
 
 import (
@@ -13,12 +13,12 @@ type (
 	matched struct{}
 )
 
-// With returns a context in which Client wraps a client's transport with wrap.
+// With returns a context with which Client wraps the transport of a client.
 func With(ctx context.Context, wrap func(http.RoundTripper) http.RoundTripper) context.Context {
 	return context.WithValue(ctx, key{}, wrap)
 }
 
-// Client returns c, or a copy of it with the transport of the context.
+// Client returns c, or a copy with a wrapped transport if ctx requires it.
 func Client(ctx context.Context, c *http.Client) *http.Client {
 	wrap, ok := ctx.Value(key{}).(func(http.RoundTripper) http.RoundTripper)
 	if !ok {
@@ -32,13 +32,13 @@ func Client(ctx context.Context, c *http.Client) *http.Client {
 	return &other
 }
 
-// Matched returns a context for a request that a recording identifies by a text other than its body, without the run's names and
-// places, which differ in each run.
+// Matched returns a context for a request that a recording identifies by a text other than its body. The text leaves out names and
+// places of the run, which differ in each run.
 func Matched(ctx context.Context, by []byte) context.Context {
 	return context.WithValue(ctx, matched{}, by)
 }
 
-// Match returns the text that identifies a request in a recording.
+// Match returns the text that identifies a request in a recording: the text given to Matched, or otherwise the body.
 func Match(ctx context.Context, body []byte) []byte {
 	if by, ok := ctx.Value(matched{}).([]byte); ok {
 		return by
@@ -48,19 +48,20 @@ func Match(ctx context.Context, body []byte) []byte {
 
 type batched struct{}
 
-// WithBatches returns a context whose model requests are held back for batches: batches have no rate limit and cost half.
+// WithBatches returns a context whose model requests are held back and sent in batches, which have no rate limit and cost half as
+// much.
 func WithBatches(ctx context.Context) context.Context {
 	return context.WithValue(ctx, batched{}, true)
 }
 
-// Batched reports whether requests to models are held back for batches.
+// Batched reports whether model requests are held back for batches.
 func Batched(ctx context.Context) bool {
 	is, _ := ctx.Value(batched{}).(bool)
 	return is
 }
 
-// Embeds returns the context of a request for vectors. Texts of documents may wait for a batch at servers that accept such
-// requests in batches: OpenAI's and Gemini's. A question never waits.
+// Embeds returns the context for a request for embedding vectors. Texts of documents may wait for a batch if the server accepts
+// such requests in batches, as OpenAI's and Gemini's do. A question never waits.
 func Embeds(ctx context.Context, endpoint string, question bool) context.Context {
 	if Batched(ctx) && (question || !strings.HasSuffix(endpoint, "/embeddings") && !strings.HasSuffix(endpoint, "/models")) {
 		return context.WithValue(ctx, batched{}, false)
@@ -68,7 +69,7 @@ func Embeds(ctx context.Context, endpoint string, question bool) context.Context
 	return ctx
 }
 
-// IsHeader reports whether a text can be the name of a header: a token of RFC 9110, section 5.6.2.
+// IsHeader reports whether a text is a valid header name: a token as defined in RFC 9110, section 5.6.2.
 func IsHeader(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
 		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r)

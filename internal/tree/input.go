@@ -16,16 +16,16 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// An Input is a type of node that a pipeline reads and no earlier step within it writes.
+// An Input is a node type that a pipeline reads before any of its steps has written it.
 type Input struct {
 	Type     dag.AnyType
-	Optional bool // every reader can do without it
+	Optional bool // optional for every reader
 	Many     bool // every reader reads all nodes of the type
-	Inner    bool // no client may supply it, see dag.Query.Inner
+	Inner    bool // clients must not supply it; see dag.Query.Inner
 }
 
-// Inputs returns the types that a run of p needs in its input DAG, sorted by name. It leaves out reserved types, and readers of
-// the latest node or of the whole DAG, which need no particular type.
+// Inputs returns the types that a run of p needs in its input DAG, sorted by name. It omits reserved types, and ignores readers of
+// the latest node or of the whole DAG, which do not need a particular type.
 func Inputs(p stone.Ashlar) []Input {
 	return slices.DeleteFunc(reads(p), Input.reserved)
 }
@@ -35,8 +35,8 @@ func open(p stone.Ashlar) []Input {
 	return slices.DeleteFunc(Inputs(p), func(in Input) bool { return in.Inner })
 }
 
-// bare reports whether the input's JSON is the content of its only type, without an object around it. If reserved types are read
-// as well, as in a plan, inputs are named.
+// bare reports whether the JSON of the input is the content of the only type, without an object around it. If the pipeline also
+// reads reserved types, as in a plan, inputs are given by name.
 func bare(p stone.Ashlar) bool {
 	all := slices.DeleteFunc(reads(p), func(in Input) bool { return in.Inner })
 	return len(all) == 1 && !all[0].reserved()
@@ -44,7 +44,7 @@ func bare(p stone.Ashlar) bool {
 
 func (in Input) reserved() bool { return dag.Reserved(in.Type.Name()) }
 
-// reads is Inputs with reserved types, except replaced prompts, which are not an input.
+// reads is like Inputs, but includes reserved types, except for replaced prompts, which are not an input.
 func reads(p stone.Ashlar) []Input {
 	index := map[string]int{}
 	var out []Input
@@ -67,9 +67,9 @@ func reads(p stone.Ashlar) []Input {
 	return out
 }
 
-// InputSchema returns the schema of the JSON that [ReadInput] reads. For a pipeline with
-// one input, this is the schema of its type. For any other it is a closed object with a
-// property for each type, of the type's name. An input that is Many is an array. Inputs that are Inner are left out.
+// InputSchema returns the schema of the JSON that [ReadInput] reads. For a pipeline with one input, this is the schema of its
+// type. For any other pipeline it is a closed object with a property for each type, named after the type. An input that is Many is
+// an array. Inputs that are Inner are omitted.
 func InputSchema(p stone.Ashlar) (*schema.Schema, error) {
 	inputs := open(p)
 	if bare(p) {
@@ -98,7 +98,7 @@ func InputSchema(p stone.Ashlar) (*schema.Schema, error) {
 	return schema.Parse(text)
 }
 
-// schema returns the schema of the input's JSON.
+// schema returns the schema for the JSON of the input.
 func (in Input) schema() (*schema.Schema, error) {
 	if err := in.Type.Err(); err != nil {
 		return nil, fmt.Errorf("input %q: %w", in.Type.Name(), err)
@@ -109,10 +109,10 @@ func (in Input) schema() (*schema.Schema, error) {
 	return schema.Parse(slices.Concat([]byte(`{"type":"array","items":`), in.Type.Schema().Below("items"), []byte(`}`)))
 }
 
-// ReadInput returns the input DAG of a run of p from JSON: the content of its input or, if there are several or none, an object
-// with the contents of its inputs by type name. A text is enough if only one string is required. An object by names is also
-// accepted for a single input. ReadInput checks every content against the schema of its type. The errors say which input is
-// missing, unknown, Inner or invalid, and where.
+// ReadInput converts JSON to the input DAG for a run of p. If p has exactly one input, the JSON is its content; otherwise it is an
+// object with the contents of the inputs, by type name. Such an object is also accepted for a single input. If only one string is
+// required, the JSON can be just a string. ReadInput checks every content against the schema of its type. The errors say which
+// input is missing, unknown, Inner or invalid, and where.
 func ReadInput(ctx context.Context, p stone.Ashlar, data json.RawMessage) (dag.DAG, error) {
 	inputs := open(p)
 	given := map[string]json.RawMessage{}
@@ -154,7 +154,7 @@ func ReadInput(ctx context.Context, p stone.Ashlar, data json.RawMessage) (dag.D
 	return d, nil
 }
 
-// named reports whether data is an object whose members are inputs, rather than the content of a single input.
+// named reports whether data is an object whose members are inputs, and not the content of a single input.
 func named(ctx context.Context, p stone.Ashlar, data json.RawMessage) bool {
 	var object map[string]json.RawMessage
 	if json.Unmarshal(data, &object) != nil || len(object) == 0 || open(p)[0].Type.Schema().Validate(ctx, data) == nil {
@@ -168,8 +168,8 @@ func named(ctx context.Context, p stone.Ashlar, data json.RawMessage) bool {
 	return true
 }
 
-// said returns the input for a text without names, and its content: the required input, if it is a string or an object with one
-// required string.
+// said returns the input that a plain text stands for, and its content. It is the required input, if that is a string or an object
+// with one required string.
 func said(ctx context.Context, inputs []Input, data json.RawMessage) (name string, content json.RawMessage) {
 	required := slices.DeleteFunc(slices.Clone(inputs), func(in Input) bool { return in.Optional })
 	if len(data) == 0 || data[0] != '"' || len(required) != 1 || required[0].Many || required[0].Type.Err() != nil {
@@ -185,15 +185,15 @@ func said(ctx context.Context, inputs []Input, data json.RawMessage) (name strin
 			continue
 		}
 		if content != nil {
-			return "", nil // it could be either of them
+			return "", nil // the text could stand for either input
 		}
 		name, content = t.Name(), object
 	}
 	return name, content
 }
 
-// WriteInput is the inverse of [ReadInput]: it returns the values of a DAG that p needs in its input. It reads the [Inputs] that
-// clients may supply. A missing input is an error unless it is Optional.
+// WriteInput is the inverse of [ReadInput]: it returns the JSON of the values in d that p needs as input. It covers the [Inputs]
+// that clients may supply. If an input is missing, it returns an error unless the input is Optional.
 func WriteInput(p stone.Ashlar, d dag.DAG) (json.RawMessage, error) {
 	all := map[string]json.RawMessage{}
 	inputs := open(p)
@@ -236,7 +236,7 @@ func contents(nodes []*dag.Node) []json.RawMessage {
 	return all
 }
 
-// read appends the nodes of one input.
+// read adds the nodes of an input to d.
 func (in Input) read(ctx context.Context, d dag.DAG, raw json.RawMessage) (dag.DAG, error) {
 	name := in.Type.Name()
 	contents := []json.RawMessage{raw}
@@ -268,7 +268,7 @@ func (in Input) read(ctx context.Context, d dag.DAG, raw json.RawMessage) (dag.D
 	return d, nil
 }
 
-// missing is the error for an input that is missing. Another input may be misspelt.
+// missing returns the error for a missing input. If given contains an unknown name, which may be misspelt, the error mentions it.
 func missing(name string, given map[string]json.RawMessage, inputs []Input) error {
 	for _, other := range slices.Sorted(maps.Keys(given)) {
 		if !slices.ContainsFunc(inputs, func(in Input) bool { return in.Type.Name() == other }) {
@@ -278,7 +278,7 @@ func missing(name string, given map[string]json.RawMessage, inputs []Input) erro
 	return fmt.Errorf("the input %q is missing: give %s", name, wanted(inputs))
 }
 
-// got describes JSON of the wrong kind, or why the text is not JSON.
+// got returns an error that describes JSON of the wrong kind, or says why the text is not JSON.
 func got(data json.RawMessage, err error) error {
 	if !errors.As(err, new(*json.UnmarshalTypeError)) {
 		return fmt.Errorf(": %w", err)
@@ -291,7 +291,7 @@ func got(data json.RawMessage, err error) error {
 	return fmt.Errorf(", got %s", text)
 }
 
-// wanted names the inputs.
+// wanted lists the names of the inputs for an error message.
 func wanted(inputs []Input) string {
 	if len(inputs) == 0 {
 		return "no fields, since the pipeline has no input"

@@ -8,16 +8,17 @@ import (
 	"github.com/stonelayer/stone"
 )
 
-// Paths ranges over the paths that a run can take through the leaves of p, each as a list of their names. A match has one path
-// for each branch, a parallel one for each lane, and a rescue has one without and one with its heal. A loop and a map have the
-// paths of their body, once. A scoped ashlar has the paths of its walk. The number of paths can be very large: see CountPaths.
+// Paths yields the paths that a run can take through the leaves of p. Each path is a list of leaf names. There is one path for
+// each branch of a match and for each lane of a parallel, and one with and one without the heal of a rescue. A loop and a map have
+// the paths of their body, which count once. A scoped ashlar has the paths of its walk. The number of paths can be very large: see
+// CountPaths.
 func Paths(p stone.Ashlar) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		follow(p, nil, func(path []string) bool { return yield(slices.Clone(path)) })
 	}
 }
 
-// then continues after a path so far; it returns false to stop.
+// then continues after the path so far. It returns false to stop.
 type then func(path []string) bool
 
 // follow calls next with the path extended by each path through a, until next returns
@@ -49,12 +50,12 @@ func followOne(children []stone.Ashlar, path []string, next then) bool {
 	return true
 }
 
-// Hidden reports whether a and everything below it are glue, which is not shown.
+// Hidden reports whether a and everything below it is glue, which is not shown.
 func Hidden(a stone.Ashlar) bool {
 	return a.IsGlue() && !slices.ContainsFunc(a.Children(), func(c stone.Ashlar) bool { return !Hidden(c) })
 }
 
-// distinct keeps one of the hidden alternatives, because all have the same path.
+// distinct removes all hidden alternatives except one, because they all have the same path.
 func distinct(alternatives []stone.Ashlar) []stone.Ashlar {
 	found := false
 	return slices.DeleteFunc(slices.Clone(alternatives), func(a stone.Ashlar) bool {
@@ -71,7 +72,7 @@ func followAll(children []stone.Ashlar, path []string, next then) bool {
 	return follow(children[0], path, func(path []string) bool { return followAll(children[1:], path, next) })
 }
 
-// part is one part of a walk.
+// part is a part of a walk.
 type part struct {
 	way      string
 	children []stone.Ashlar
@@ -99,12 +100,12 @@ func followParts(parts []part, path []string, next then) bool {
 	}
 }
 
-// CountPaths returns the number of paths that Paths ranges over, without listing them.
+// CountPaths returns the number of paths that Paths yields, without listing them.
 func CountPaths(p stone.Ashlar) *big.Int {
 	return make(counts).paths(p)
 }
 
-// counts caches the number of paths of each ashlar.
+// counts caches the number of paths through each ashlar.
 type counts map[stone.Ashlar]*big.Int
 
 func (c counts) paths(a stone.Ashlar) *big.Int {

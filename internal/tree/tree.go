@@ -1,5 +1,5 @@
-// Package tree inspects a pipeline without running it: its ashlars' facts, the paths through its leaves, the questions it can ask
-// and the input it needs.
+// Package tree inspects a pipeline without running it: the facts about its ashlars, the paths through its leaves, the questions it
+// can ask, and the input it needs.
 package tree
 
 import (
@@ -9,7 +9,8 @@ import (
 	"github.com/stonelayer/stone/ask"
 )
 
-// Questions lists the questions that p can ask, each ashlar once, in tree order. For a tool's questions only the name is known.
+// Questions lists the questions that p can ask, in tree order. Each ashlar is visited once. For the questions of a tool, only the
+// name is known.
 func Questions(p stone.Ashlar) []ask.Question {
 	var out []ask.Question
 	seen := map[stone.Ashlar]bool{}
@@ -27,22 +28,22 @@ func Questions(p stone.Ashlar) []ask.Question {
 	return out
 }
 
-// Children ranges over the children of a as they appear in a run's paths: the wrapped ashlar in place of a reduce, and the
-// ashlars below in place of glue. Each has its number among children of the same name, from 1.
+// Children yields the children of a as they appear in the paths of a run: instead of a reduce, the ashlar that it wraps, and
+// instead of glue, the ashlars below it. The first value is the child's number among children with the same name, counted from 1.
 func Children(a stone.Ashlar) iter.Seq2[int, stone.Ashlar] {
 	return func(yield func(int, stone.Ashlar) bool) {
 		children(a, stone.Ashlar{}, func(n int, c, _ stone.Ashlar) bool { return yield(n, c) })
 	}
 }
 
-// A Child is a child with its number. Guard is the match of the glue around it, or zero if there is none.
+// A Child is a child with its number. Guard is the match in the glue around it, or zero if there is none.
 type Child struct {
 	stone.Ashlar
 	Occurrence int
 	Guard      stone.Ashlar
 }
 
-// Guarded ranges over the same children.
+// Guarded yields the same children as Children.
 func Guarded(a stone.Ashlar) iter.Seq[Child] {
 	return func(yield func(Child) bool) {
 		children(a, stone.Ashlar{}, func(n int, c, guard stone.Ashlar) bool { return yield(Child{c, n, guard}) })
@@ -70,7 +71,7 @@ func children(a, guard stone.Ashlar, yield func(n int, c, guard stone.Ashlar) bo
 	return true
 }
 
-// Body returns the ashlar that a reduce wraps, which has the same path. It returns other ashlars unchanged.
+// Body returns the ashlar that a reduce wraps, which has the same path. It returns any other ashlar unchanged.
 func Body(a stone.Ashlar) stone.Ashlar {
 	for a.Form() == "reduce" {
 		a = a.Children()[0]
@@ -86,8 +87,8 @@ func each(p stone.Ashlar, fn func(stone.Ashlar)) {
 	}
 }
 
-// Facts ranges over an ashlar's facts besides its name, types and effects, as names and values in display order: an agent's
-// model, prompts, tools and limits, or a call's intent. A name may occur several times.
+// Facts yields the facts about an ashlar other than its name, types and effects, such as an agent's model, prompts, tools and
+// limits, or a call's intent. It yields names and values in display order. A name may occur several times.
 func Facts(a stone.Ashlar) iter.Seq2[string, string] {
 	if facts := a.Detail().Facts; facts != nil {
 		return facts()

@@ -8,10 +8,11 @@ import (
 	"syscall"
 )
 
-// identity distinguishes a file from its replacement by its number, which may be reused, and its creation time.
+// identity returns a text that distinguishes a file from a file that replaces it. It contains the file's number, which may be
+// reused, and its creation time.
 func identity(_ string, info fs.FileInfo) string {
 	s, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || s.Birthtimespec.Sec <= 0 { // the file system keeps no such time
+	if !ok || s.Birthtimespec.Sec <= 0 { // the file system does not store the creation time
 		return ""
 	}
 	return fmt.Sprintf("%d %d", s.Ino, s.Birthtimespec.Nano())

@@ -7,8 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// identity distinguishes a file from its replacement by its number, which may be reused, and its creation time. File systems
-// without that time, such as NFS, have handles with a generation.
+// identity returns a text that distinguishes a file from a file that replaces it. It contains the file's number, which may be
+// reused, and its creation time. File systems that do not store this time, such as NFS, have file handles with a generation
+// number, which is used instead.
 func identity(file string, _ fs.FileInfo) string {
 	var s unix.Statx_t
 	const need = unix.STATX_INO | unix.STATX_BTIME

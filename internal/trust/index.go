@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// indexed reports whether a git index contains a path, ignoring case, since file systems may ignore it. An index that cannot be
-// read may contain every path.
+// indexed reports whether a git index contains a path. It ignores case, because the file system may ignore it. It also returns
+// true if the index cannot be parsed, because such an index may contain the path.
 func indexed(index []byte, path string) bool {
 	if !bytes.HasPrefix(index, []byte("DIRC\x00\x00\x00\x04")) {
 		return bytes.Contains(bytes.ToLower(index), []byte(path+"\x00"))
 	}
-	for _, digest := range []int{20, 32} { // SHA-1 and SHA-256
+	for _, digest := range []int{20, 32} { // sizes of SHA-1 and SHA-256
 		if paths, ok := paths4(index, digest); ok {
 			return slices.ContainsFunc(paths, func(p string) bool { return strings.ToLower(p) == path })
 		}
@@ -21,8 +21,8 @@ func indexed(index []byte, path string) bool {
 	return true
 }
 
-// paths4 returns the paths in an index of version 4, whose digests have a number of bytes. Each entry has the length that it cuts
-// from the end of the previous path, and the text that follows there.
+// paths4 returns the paths in an index of version 4. Digest is the size of its digests in bytes. Each entry contains the number of
+// bytes to remove from the end of the previous path, and the text to append.
 func paths4(index []byte, digest int) (paths []string, ok bool) {
 	const header, stat, extended = 12, 40, 0x40
 	if len(index) < header+digest {
@@ -55,7 +55,8 @@ func paths4(index []byte, digest int) (paths []string, ok bool) {
 	return paths, len(rest) == 0
 }
 
-// offset decodes a number in git's encoding, and returns its length in bytes, which is 0 if it is invalid.
+// offset decodes a number in git's variable-length encoding. It returns the number and its length in bytes, which is 0 if the
+// encoding is invalid.
 func offset(data []byte) (n, used int) {
 	for i, b := range data[:min(len(data), 4)] {
 		n = n<<7 | int(b&0x7f)

@@ -14,17 +14,20 @@ import (
 	"github.com/stonelayer/stone/internal/regular"
 )
 
-// A project's state consists of the databases that commands keep in its directory .stone. Files from a checkout are not trusted
-// in their place, because they may contain answers that nobody gave. The user's configuration directory has a mark for each file
-// with its identity in the file system, which a replaced file lacks.
+// The state of a project consists of the databases that commands keep in the project's directory .stone. Database files that come
+// with a checkout are not trusted, because they may contain answers that nobody gave. For each trusted file, the user's
+// configuration directory contains a mark with the file's identity in the file system, which a file that replaces it does not
+// have.
 
-// making is how long an announced file may take to appear.
+// making is how long it may take at most until an announced file appears.
 const making = time.Minute
 
-// errUnknown is mark's error for a file that cannot be distinguished from its replacement and is therefore not trusted.
+// errUnknown is the error that mark returns for a file that cannot be distinguished from a replacement, and is therefore not
+// trusted.
 var errUnknown = errors.New("the file system does not tell a file from one that replaces it: name the file, or add --trust")
 
-// mark describes a file without its contents: its identity, whether others may write it or its directory, and where a link leads.
+// mark returns a text that describes a file without its contents: its identity, whether other users can write it or its directory,
+// and the target of a symbolic link.
 func mark(file string) (string, error) {
 	info, err := os.Lstat(file)
 	if err != nil {
@@ -53,7 +56,7 @@ func mark(file string) (string, error) {
 	return fmt.Sprintf("%s %o %o %s", id, info.Mode().Perm()&0o022, dir.Mode().Perm()&0o002, link), nil
 }
 
-// of returns the path of the file with a file's mark.
+// of returns the path of the file that contains a file's mark.
 func (s *Store) of(folder, path string) (string, error) {
 	dir, err := real(filepath.Dir(path))
 	if err != nil {
@@ -63,15 +66,15 @@ func (s *Store) of(folder, path string) (string, error) {
 	return filepath.Join(filepath.Dir(s.file), folder, fmt.Sprintf("%x.json", name[:16])), nil
 }
 
-// Callers is the file with the tokens that allow use of a project's server.
+// Callers returns the path of the file with the tokens that allow callers to use a project's server.
 func (s *Store) Callers(project string) (string, error) {
 	return s.of("callers", filepath.Join(project, "tokens"))
 }
 
-// Make announces that this process will create a file, so others trust it from the start.
+// Make announces that this process will create a file, so that other processes trust the file from the start.
 func (s *Store) Make(file string) error { return s.keep(file, time.Now().UTC().Format(time.RFC3339)) }
 
-// Believe marks a file as trusted: this user's Stone created it, or the user was asked.
+// Believe marks a file as trusted. It is called if a program of this user has created the file, or the user has agreed.
 func (s *Store) Believe(file string) error {
 	m, err := mark(file)
 	if err != nil {
@@ -88,7 +91,7 @@ func (s *Store) keep(file, m string) error {
 	return write(at, m)
 }
 
-// Believed reports whether a file is the one that was marked.
+// Believed reports whether a file is the same one that was marked.
 func (s *Store) Believed(file string) (bool, error) {
 	m, err := mark(file)
 	if err != nil && !errors.Is(err, errUnknown) {
@@ -115,8 +118,8 @@ func (s *Store) Believed(file string) (bool, error) {
 	return m != "" && known == m, nil
 }
 
-// Foreign returns why a file beside a database, such as its log, does not belong to it: "" if it does, or if there is no such
-// file.
+// Foreign returns the reason why a file next to a database, such as its log, cannot belong to the database. It returns "" if the
+// file can belong to it or does not exist.
 func Foreign(file string) string {
 	info, err := os.Lstat(file)
 	switch {
@@ -134,7 +137,7 @@ func Foreign(file string) string {
 	return ""
 }
 
-// tracked reports whether git tracks a file. It reads the index itself, because git runs programs named in a checkout's
+// tracked reports whether git tracks a file. It reads the index itself, because git would run programs named in the checkout's
 // configuration.
 func tracked(file string) bool {
 	file, err := filepath.Abs(file)
@@ -143,7 +146,7 @@ func tracked(file string) bool {
 	}
 	for dir := filepath.Dir(file); ; dir = filepath.Dir(dir) {
 		git := filepath.Join(dir, ".git")
-		if text, err := regular.Read(git, regular.Config); err == nil { // of a work tree
+		if text, err := regular.Read(git, regular.Config); err == nil { // in a linked work tree, .git is a file
 			if to, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir: "); ok {
 				git = to
 				if !filepath.IsAbs(to) {
@@ -168,8 +171,8 @@ func tracked(file string) bool {
 	}
 }
 
-// tokens returns the file with the user's tokens for a server. Only the user can read it. Each server has its own, so renewing
-// one token replaces no other.
+// tokens returns the path of the file with the user's tokens for a server. Only the user can read the file. Each server has its
+// own file, so renewing a token does not replace another one.
 func (s *Store) tokens(project, server string) (string, error) {
 	project, err := real(project)
 	if err != nil {
@@ -179,7 +182,7 @@ func (s *Store) tokens(project, server string) (string, error) {
 	return filepath.Join(filepath.Dir(s.file), "tokens", fmt.Sprintf("%x.json", name[:16])), nil
 }
 
-// Tokens returns the tokens last given to SetTokens, if any.
+// Tokens returns the tokens last stored with SetTokens, if there are any.
 func (s *Store) Tokens(project, server string) ([]byte, error) {
 	file, err := s.tokens(project, server)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/stonelayer/stone/internal/regular"
 )
 
-// Tools are a server's tool definitions that a user has accepted, by the names of the
-// tools, and changed ones that were refused.
+// Tools contains the definitions of a server's tools that the user has accepted, by tool name, and changed definitions that were
+// refused.
 type Tools struct {
 	Accepted map[string]json.RawMessage `json:"accepted"`
 	Refused  map[string]Refused         `json:"refused,omitempty"`
@@ -21,11 +21,11 @@ type Tools struct {
 // Refused is a definition that was refused.
 type Refused struct {
 	Definition json.RawMessage `json:"definition"`
-	Changes    string          `json:"changes"` // for a person
+	Changes    string          `json:"changes"` // description for people
 }
 
-// servers has the tools of servers, by the configuration's directory and their name there. The file is next to the file of
-// trusted projects.
+// servers contains the Tools of each server, by the configuration's directory and the server's name in the configuration. It is
+// stored next to the file of trusted projects.
 type servers map[string]map[string]Tools
 
 func (s *Store) tools() string { return filepath.Join(filepath.Dir(s.file), "tools.json") }
@@ -42,7 +42,7 @@ func (s *Store) readTools() (servers, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the accepted definitions of tools from %s: %w", s.tools(), err)
 	}
-	if all == nil { // the file has null
+	if all == nil { // the file contains null
 		all = servers{}
 	}
 	return all, nil
@@ -60,7 +60,7 @@ func (s *Store) Tools(project, server string) (Tools, error) {
 	return all[project][server], nil
 }
 
-// Accept accepts definitions of a server's tools, in addition to those already accepted.
+// Accept accepts definitions of a server's tools, in addition to the ones already accepted.
 func (s *Store) Accept(project, server string, definitions map[string]json.RawMessage) error {
 	return s.change(project, server, func(t *Tools) {
 		maps.Copy(t.Accepted, definitions)
@@ -70,7 +70,7 @@ func (s *Store) Accept(project, server string, definitions map[string]json.RawMe
 	})
 }
 
-// Refuse notes refused definitions, so that the user can accept them later.
+// Refuse stores refused definitions, so that the user can accept them later.
 func (s *Store) Refuse(project, server string, definitions map[string]Refused) error {
 	return s.change(project, server, func(t *Tools) { maps.Copy(t.Refused, definitions) })
 }

@@ -1,6 +1,6 @@
-// Package trust remembers which files of which projects a user trusts, and which definitions of the tools of their servers, in
-// the user's configuration directory. A changed file or definition is no longer trusted. It also keeps the user's tokens for
-// those servers.
+// Package trust records, in the user's configuration directory, which files of which projects the user trusts, and which
+// definitions of the tools of the projects' servers. A file or definition that has changed is no longer trusted. The package also
+// stores the user's tokens for these servers.
 package trust
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/stonelayer/stone/internal/regular"
 )
 
-// A Store is the file with the trusted projects. It contains digests of files, but no contents.
+// A Store is the file that lists the trusted projects. It contains digests of files, but no contents.
 type Store struct{ file string }
 
 // Open returns the store of the user who runs this process.
@@ -46,13 +46,13 @@ func (s *Store) read() (book, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the trusted projects from %s: %w", s.file, err)
 	}
-	if b == nil { // the file has null
+	if b == nil { // the file contains null
 		b = book{}
 	}
 	return b, nil
 }
 
-// write replaces a whole file. If two processes write at once, one entry may be lost; the user is then asked again.
+// write replaces a whole file. If two processes write at the same time, an entry may be lost, and the user is asked again.
 func write(file string, content any) error {
 	data, err := json.MarshalIndent(content, "", "  ")
 	if err != nil {
@@ -62,7 +62,7 @@ func write(file string, content any) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, filepath.Base(file)+"-*") // its mode is 0600
+	f, err := os.CreateTemp(dir, filepath.Base(file)+"-*") // created with mode 0600
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func write(file string, content any) error {
 	return err
 }
 
-// Changed returns the files of a project that are not trusted in their current form, and whether the project is known.
+// Changed returns the files of a project that are not trusted in their current form, and reports whether the project is known.
 func (s *Store) Changed(project string, files []string) (changed []string, known bool, err error) {
 	b, err := s.read()
 	if err != nil {
@@ -95,7 +95,7 @@ func (s *Store) Changed(project string, files []string) (changed []string, known
 	return changed, known, nil
 }
 
-// Add trusts files of a project in their current form, in addition to those already trusted.
+// Add trusts files of a project in their current form, in addition to the files already trusted.
 func (s *Store) Add(project string, files []string) error {
 	b, err := s.read()
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *Store) All() ([]string, error) {
 	return slices.Sorted(maps.Keys(b)), err
 }
 
-// real returns a path without symbolic links. The path need not exist.
+// real resolves the symbolic links in a path. The path need not exist.
 func real(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -146,7 +146,7 @@ func real(dir string) (string, error) {
 	return dir, nil
 }
 
-// digests returns the digests of files, by their paths within the project.
+// digests returns the project's directory, and the digests of files by their paths within it.
 func digests(project string, files []string) (dir string, of map[string]string, err error) {
 	if dir, err = real(project); err != nil {
 		return "", nil, err

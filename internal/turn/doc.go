@@ -1,12 +1,12 @@
-// Package turn describes a run's output in one turn of a conversation, part by part: texts, reasoning, tool calls and their
+// Package turn describes the output of a run in one turn of a conversation, part by part: texts, reasoning, tool calls and their
 // results.
 //
-// A [Log] watches a run, or reads its record from a journal. Both produce the same parts with the same ids. A viewer skips the
-// parts that it has already sent, and sends the rest. A viewer may therefore join late, reconnect or be slow, and no event is
-// kept for it.
+// A [Log] watches a run, or reads its record from a journal. Both produce the same parts with the same IDs. A viewer skips the
+// parts that it has already sent to its client, and sends the rest. A viewer can therefore join late, reconnect or be slow, and no
+// events are kept for it.
 //
-// A rejected answer makes its parts void. A viewer that has not sent them leaves them out. A run that stops for a question
-// retracts nothing: it produces the same parts when it continues.
+// If an answer is rejected, its parts become void. A viewer that has not sent them yet omits them. A run that stops for a question
+// does not retract anything, because it produces the same parts again when it continues.
 //
 // Packages x/ui, x/acp and x/a2a/server write the parts for their protocols.
 package turn

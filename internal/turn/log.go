@@ -16,14 +16,14 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// The limits of a Log. Parts that exceed them are left out.
+// The limits of a Log. Parts that exceed them are omitted.
 const (
 	maxParts = 4096
-	maxSteps = 256 // of the parts
+	maxSteps = 256 // maximum number of parts of kind Step
 	maxBytes = 8 << 20
 )
 
-// Log collects the parts of a run. It is an event.Watcher of one run, and is safe for concurrent use.
+// Log collects the parts of a run. It is an event.Watcher for one run, and is safe for concurrent use.
 type Log struct {
 	// Roles maps the names of the pipeline's leaves to their roles.
 	Roles map[string]Role
@@ -32,25 +32,25 @@ type Log struct {
 
 	mu     sync.Mutex
 	parts  []*part
-	leaves map[string]Role // of the visited leaves, by their paths
-	asked  map[string]bool // the paths of open questions
-	denied map[string]bool // the calls that people refused
+	leaves map[string]Role // roles of the visited leaves, by path
+	asked  map[string]bool // paths of open questions
+	denied map[string]bool // addresses of calls that people have refused
 	steps  int
 	bytes  int
 	over   bool
-	news   chan struct{} // closed when anything changes; nil while nobody waits
+	news   chan struct{} // closed when anything changes; nil if nobody is waiting
 }
 
 type part struct {
 	Part
 	text    strings.Builder
-	path    string // of its events
+	path    string // path of the events for the part
 	source  string
 	attempt int
 	call    int
 }
 
-// Now returns the parts so far. News is closed when there are more, and nil when no more come.
+// Now returns the parts so far. News is closed when there are more, and is nil if there will be no more.
 func (l *Log) Now() (parts []Part, news <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,7 +68,7 @@ func (l *Log) Now() (parts []Part, news <-chan struct{}) {
 	return parts, l.news
 }
 
-// End notes that no more parts come.
+// End records that there will be no more parts.
 func (l *Log) End() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,7 +83,7 @@ func (l *Log) wake() {
 	}
 }
 
-// Wants implements event.Watcher. Arguments and results of tools have level debug.
+// Wants implements event.Watcher. It includes level debug, because the arguments and results of tools have this level.
 func (l *Log) Wants(_ context.Context, level slog.Level) bool {
 	return level == event.LevelDelta || level >= slog.LevelDebug
 }
@@ -137,22 +137,22 @@ func (l *Log) Watch(_ context.Context, e event.Event) {
 	l.wake()
 }
 
-// callsOf returns an event's calls, whose type differs after a watcher has removed secrets.
+// callsOf returns the calls in an event. Their type is different if a watcher has removed secrets.
 func callsOf(told any) (calls []llm.ToolCall) {
 	calls, ok := told.([]llm.ToolCall)
 	if text, err := json.Marshal(told); !ok && err == nil {
-		_ = json.Unmarshal(text, &calls) // or there are none
+		_ = json.Unmarshal(text, &calls) // if this fails, there are no calls
 	}
 	return calls
 }
 
-// split splits the address of a turn, see package agent.
+// split splits the address of a turn into the agent's address and the number of the turn; see package agent.
 func split(path string) (agent string, turn int) {
 	cut := strings.LastIndex(path, "/turn-")
 	if cut < 0 {
 		return path, 0
 	}
-	n, _, _ := strings.Cut(path[cut+len("/turn-"):], "@") // the turn was repeated, see agent.Compact
+	n, _, _ := strings.Cut(path[cut+len("/turn-"):], "@") // a turn may have been repeated; see agent.Compact
 	turn, _ = strconv.Atoi(n)
 	return path[:cut], turn
 }
@@ -161,7 +161,7 @@ func toolAt(agent string, turn, position int) string {
 	return fmt.Sprintf("%s/tool-%d-%d", agent, turn, position)
 }
 
-// callAt returns the address of the turn's call at a path.
+// callAt returns the address of a call, given the path of its turn and its position in the turn.
 func callAt(path string, position int) string {
 	agent, turn := split(path)
 	return toolAt(agent, turn, position)
@@ -173,7 +173,7 @@ func (l *Log) enter(path, name string) {
 	}
 	l.leaves[path] = l.Roles[name]
 	if l.steps == maxSteps || slices.ContainsFunc(l.parts, func(p *part) bool { return p.Kind == Step && p.path == path && p.State == Open }) {
-		return // or it has waited for an answer
+		return // the leaf is already open because it has waited for an answer
 	}
 	l.steps++
 	l.add(&part{Part: Part{Kind: Step, ID: path, Turn: path, Tool: name}, path: path})
@@ -194,14 +194,14 @@ func (l *Log) leave(path string, ok bool) {
 	}
 }
 
-// toolStep matches an address within a call of a tool. An agent may be named tool-x.
+// toolStep matches an address within a tool call. It requires the numbers because an agent may be named tool-x.
 var toolStep = regexp.MustCompile(`/tool-[0-9]+-[0-9]+(/|$)`)
 
 // role returns the role of the leaf to which a path belongs.
 func (l *Log) role(path string) Role {
 	for at := path; at != ""; at = at[:max(strings.LastIndexByte(at, '/'), 0)] {
 		if role, ok := l.leaves[at]; ok {
-			if toolStep.MatchString(path) { // an agent that is a tool
+			if toolStep.MatchString(path) { // the path belongs to an agent that is used as a tool
 				return min(role, Thinks)
 			}
 			return role
@@ -219,7 +219,7 @@ func (l *Log) add(p *part) *part {
 	return p
 }
 
-// say adds a piece to a part.
+// say appends a piece of text to a part.
 func (l *Log) say(p *part, text string) {
 	if p != nil && l.bytes < maxBytes {
 		l.bytes += len(text)
@@ -227,7 +227,7 @@ func (l *Log) say(p *part, text string) {
 	}
 }
 
-// find returns the newest part with the id that is not void.
+// find returns the newest part with the ID that is not void, or nil.
 func (l *Log) find(id string) *part {
 	for i := len(l.parts) - 1; i >= 0; i-- {
 		if p := l.parts[i]; p.ID == id && p.State != Void && p.Kind == Tool {
@@ -268,7 +268,7 @@ func (l *Log) delta(path string, d event.Delta) {
 	l.say(p, d.Text)
 }
 
-// kind returns how a step's text is shown.
+// kind returns the kind of part as which a step's text is shown, or false if it is not shown.
 func (l *Log) kind(path string, kind Kind) (Kind, bool) {
 	switch role := l.role(path); {
 	case kind == Text && role == Silent:
@@ -279,7 +279,7 @@ func (l *Log) kind(path string, kind Kind) (Kind, bool) {
 	return kind, true
 }
 
-// open appends a part of a model's turn.
+// open appends a part that belongs to a model's turn.
 func (l *Log) open(kind Kind, path string, call int) *part {
 	p := &part{Part: Part{Kind: kind, Turn: path}, path: path, call: call}
 	if p.ID = callAt(path, call+1); kind != Tool {
@@ -293,7 +293,7 @@ func (l *Log) open(kind Kind, path string, call int) *part {
 	return l.add(p)
 }
 
-// called notes the complete calls of a model's turn.
+// called records the complete calls of a model's turn.
 func (l *Log) called(path string, calls []llm.ToolCall) {
 	for i, c := range calls {
 		p := l.find(callAt(path, i+1))
@@ -303,7 +303,7 @@ func (l *Log) called(path string, calls []llm.ToolCall) {
 			}
 		}
 		p.Tool = cmp.Or(c.Name, p.Tool)
-		if p.Input = c.Input; p.Input == nil { // cut off
+		if p.Input = c.Input; p.Input == nil { // the call was cut off
 			p.Input, _ = json.Marshal(c.InputText)
 		}
 		if p.text.Len() == 0 {
@@ -312,8 +312,8 @@ func (l *Log) called(path string, calls []llm.ToolCall) {
 	}
 }
 
-// reject voids the answer of the turn before a recorded one: a turn without calls that was followed by another was rejected,
-// although no record says so.
+// reject makes the answer of the turn before a recorded one void. A turn without calls that was followed by another turn must have
+// been rejected, although that is not recorded.
 func (l *Log) reject(path string) {
 	agent, n := split(path)
 	before, called := fmt.Sprintf("%s/turn-%d", agent, n-1), false
@@ -336,8 +336,8 @@ func (l *Log) done(id, text string, failed bool) {
 	}
 }
 
-// retract voids the parts of a rejected answer. A leaf that waits for an answer also fails, but will produce the same parts
-// again.
+// retract makes the parts of a rejected answer void. It does not apply to a leaf that fails because it is waiting for an answer:
+// that leaf will produce the same parts again.
 func (l *Log) retract(path string, d event.Retracted) {
 	if d.Source == "" && l.waits(path) {
 		return
@@ -349,8 +349,8 @@ func (l *Log) retract(path string, d event.Retracted) {
 	}
 }
 
-// Failed retracts the texts of a failed leaf. It is for records, which contain no retractions. The calls of the leaf were made
-// and stay.
+// Failed retracts the texts of a failed leaf. It is needed for records, which do not contain retractions. The leaf's calls are
+// kept, because they were made.
 func (l *Log) Failed(leaf, reason string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -371,7 +371,7 @@ func (l *Log) waits(path string) bool {
 	return false
 }
 
-// recorded notes the value of a recorded step: the answer of a model, or the result of a call.
+// recorded adds the value of a recorded step: a model's answer, or the result of a call.
 func (l *Log) recorded(path string) {
 	step := path[strings.LastIndexByte(path, '/')+1:]
 	isTurn, isTool := strings.HasPrefix(step, "turn-"), strings.HasPrefix(step, "tool-")
@@ -384,7 +384,7 @@ func (l *Log) recorded(path string) {
 		Failed bool
 	}
 	if json.Unmarshal(l.Recorded(path), &value) != nil {
-		return // removed, or not an agent's step
+		return // the step was removed, or does not belong to an agent
 	}
 	if isTool {
 		l.done(path, value.Text, value.Failed)
@@ -396,7 +396,7 @@ func (l *Log) recorded(path string) {
 	}
 }
 
-// replay adds a recorded answer's parts at once.
+// replay adds a text of a recorded answer as a complete part.
 func (l *Log) replay(kind Kind, path, text string) {
 	if kind, shown := l.kind(path, kind); shown && text != "" {
 		l.say(l.open(kind, path, 0), text)

@@ -18,33 +18,32 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// A Request is a client's request in a conversation: a new turn, or the continuation of one that has asked
-// something.
+// A Request is a client's request in a conversation. It starts a new turn, or continues a turn that has asked a question.
 type Request struct {
-	Chat    string     // the id of the conversation
-	Join    bool       // there is no message: the client requests the conversation so far
-	Message string     // the id of the user's last message; empty if none is new
-	Content []llm.Part // of that message
-	Again   bool       // answer the message anew
+	Chat    string     // ID of the conversation
+	Join    bool       // there is no message; the client requests the conversation so far
+	Message string     // ID of the user's new message; empty if there is none
+	Content []llm.Part // content of the message
+	Again   bool       // answer the message again
 	Edited  bool       // the message takes the place of an earlier one
-	Replies []string   // ids of earlier replies, newest first; for this server's, see Run
-	Answers []Answer   // to questions
-	Results []Answer   // results of calls that the client has executed, with their ids
-	Tools   []llm.Tool // of the client; see CheckTools
-	Seen    Seen       // the parts of the continued turn that the client has
-	Reply   string     // the id of the message that continues; empty for a new one
-	Notice  string     // the server's notice about the request
+	Replies []string   // IDs of earlier replies, newest first; see Run for the IDs of this server
+	Answers []Answer   // answers to questions
+	Results []Answer   // results of calls that the client has executed, with the IDs of the calls
+	Tools   []llm.Tool // tools of the client; see CheckTools
+	Seen    Seen       // parts of the continued turn that the client already has
+	Reply   string     // ID of the reply that is continued; empty for a new reply
+	Notice  string     // notice from the server about the request
 }
 
 // An Answer is an answer to a question.
 type Answer struct {
-	ID       string // of QuestionID
+	ID       string // as returned by QuestionID
 	Response string
-	Approved *bool // of an approval, in place of a Response
-	Cancel   bool  // in place of a Response; a message that comes with it is the reason, see Instead
+	Approved *bool // for an approval; used instead of Response
+	Cancel   bool  // used instead of Response; a message in the same request is the reason (see Instead)
 }
 
-// Of returns the response to a question. Its error explains what the question needs.
+// Of returns the response to a question. An error explains what kind of answer the question needs.
 func (a Answer) Of(q journal.Question) (string, error) {
 	if a.Approved == nil {
 		return a.Response, nil
@@ -62,10 +61,10 @@ func (a Answer) Of(q journal.Question) (string, error) {
 	return word, nil
 }
 
-// notRun begins the result of a client's call that a message replaces.
+// notRun is the beginning of the result of a client's call if a message is sent instead of running the call.
 const notRun = "The call was not run. The user wrote instead: "
 
-// Said returns the text of the message with which a question was answered, the inverse of Instead.
+// Said returns the text of the message with which a question was answered. It is the inverse of Instead.
 func Said(q journal.Question) string {
 	if q.Call == nil {
 		return q.Response
@@ -73,8 +72,8 @@ func Said(q journal.Question) string {
 	return strings.TrimPrefix(strings.TrimPrefix(q.Response, notRun), "no: ")
 }
 
-// Instead returns the response to a question that a message answers. If a call waits for approval, the message refuses it and is
-// the reason.
+// Instead returns the response to a question that is answered with a message. If a call is waiting for approval, the message
+// refuses the call and is the reason.
 func Instead(q journal.Question, message string) string {
 	switch {
 	case q.Call == nil || ask.Chosen(q.Choices, message):
@@ -88,19 +87,19 @@ func Instead(q journal.Question, message string) string {
 	return message
 }
 
-// inMessage separates the person who answered a question from the message with the answer.
+// inMessage separates the name of the person who answered a question from the ID of the message with the answer.
 const inMessage = " in message "
 
-// By returns the name of the person who answers and the id of the message, in at most ask.MaxBy bytes.
+// By combines the name of the person who answers and the ID of the message, in at most ask.MaxBy bytes.
 func By(who, message string) string {
 	in := inMessage + short(message)
 	return strings.ToValidUTF8(who[:min(len(who), ask.MaxBy-len(in))], "") + in
 }
 
-// In reports whether By named the message, which means that the message was sent again.
+// In reports whether by, a result of By, contains the ID of the message. If it does, the message was sent again.
 func In(by, message string) bool { return strings.HasSuffix(by, inMessage+short(message)) }
 
-// MessageOf returns the id of the message that By named, or "".
+// MessageOf returns the ID of the message in a result of By, or "" if there is none.
 func MessageOf(by string) string {
 	if i := strings.LastIndex(by, inMessage); i >= 0 {
 		return by[i+len(inMessage):]
@@ -108,7 +107,7 @@ func MessageOf(by string) string {
 	return ""
 }
 
-// short returns an id, or its digest if it is long or ambiguous.
+// short returns an ID, or a digest if the ID is long or ambiguous.
 func short(id string) string {
 	if len(id) <= ask.MaxBy/2 && !strings.Contains(id, inMessage) {
 		return id
@@ -120,13 +119,13 @@ func short(id string) string {
 // Text returns the text of the user's message.
 func (r *Request) Text() string { return (&llm.Message{Content: r.Content}).Text() }
 
-// maxTools is the maximum number of a client's tools.
+// maxTools is the maximum number of tools of a client.
 const maxTools = 128
 
-// toolName matches the names that every provider accepts.
+// toolName matches the tool names that every provider accepts.
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// CheckTools checks the tools of a client, and gives tools without arguments an empty schema.
+// CheckTools checks the tools of a client. It sets an empty schema for tools without arguments.
 func CheckTools(tools []llm.Tool) error {
 	if len(tools) > maxTools {
 		return fmt.Errorf("tools: %d are too many: send at most %d", len(tools), maxTools)
@@ -156,13 +155,13 @@ func CheckTools(tools []llm.Tool) error {
 
 type listenKey struct{}
 
-// Listen returns a context for requests within a server's process. A run started with it keeps its parts while it runs. A wait
-// for a run's result calls tell with the parts so far whenever there are more.
+// Listen returns a context for requests within a server's process. A run that is started with it keeps its parts while it is
+// running. A request that waits for the result of a run calls tell with all parts so far each time there are new ones.
 func Listen(ctx context.Context, tell func([]Part)) context.Context {
 	return context.WithValue(ctx, listenKey{}, tell)
 }
 
-// Listener returns the tell of Listen, or nil.
+// Listener returns the function given to Listen, or nil if there is none.
 func Listener(ctx context.Context) func([]Part) {
 	tell, _ := ctx.Value(listenKey{}).(func([]Part))
 	return tell
@@ -171,25 +170,25 @@ func Listener(ctx context.Context) func([]Part) {
 // ErrNothing is the error for a request without a message or an answer.
 var ErrNothing = errors.New("nothing is asked: want a message of the user at the end, or answers to the open questions")
 
-// mark separates the name of a run from the rest of an id. No name of a run contains it.
+// mark separates the ID of a run from the rest of an ID. No run ID contains it.
 const mark = "~"
 
-// ID returns the id of something in a run, in the form that clients of conversations see.
+// ID returns the ID that clients of conversations see for something at an address in a run.
 func ID(run, address string) string { return run + mark + address }
 
-// Run returns the name of the run to which an id belongs.
+// Run returns the ID of the run to which an ID belongs.
 func Run(id string) string {
 	run, _, _ := strings.Cut(id, mark)
 	return run
 }
 
-// CallID returns the id of the call that a question is about.
+// CallID returns the ID of the call that a question is about.
 func CallID(run string, q *journal.Question) string { return ID(run, q.Path) }
 
-// QuestionID returns the id of a question. It includes the version, so nobody can answer a different version.
+// QuestionID returns the ID of a question. It includes the version, so that an answer cannot apply to a different version.
 func QuestionID(run string, q *journal.Question) string { return ID(run, q.Path) + "#" + q.Version }
 
-// Question returns run, path and version of a QuestionID.
+// Question returns the run, path and version in a QuestionID.
 func Question(id string) (run, path, version string, ok bool) {
 	run, rest, ok := strings.Cut(id, mark)
 	i := strings.LastIndexByte(rest, '#')
@@ -199,18 +198,20 @@ func Question(id string) (run, path, version string, ok bool) {
 	return run, rest[:i], rest[i+1:], true
 }
 
-// Progress counts how much of each part a viewer has sent. It uses the parts' ids, so it is valid for every Log of the run.
+// Progress records how much of each part a viewer has sent. It identifies parts by their IDs, so it is valid for every Log of the
+// run.
 type Progress[T any] struct{ by map[string]*progress[T] }
 
 type progress[T any] struct {
 	at   T
 	void bool
-	text string // of a void part
+	text string // text of a void part
 }
 
-// Each calls fn with every part and its progress, except for calls that are not due yet: clients treat a call without a result as
-// a question to them, and continue when none is left. The record of a turn has only its last text, under the id of the first one.
-// If the first text was retracted, Each gives the recorded text the next id, which the Log of the running process used.
+// Each calls fn with every part and its progress, except for calls that must not be shown yet: clients treat a call without a
+// result as a question to the client, and continue when there is no such call. The record of a turn contains only the last text of
+// the turn, with the ID of the first one. If the first text was retracted, Each changes the ID of the recorded text to the next
+// ID, which the Log of the running process has used for this text.
 func (s *Progress[T]) Each(parts []Part, fn func(p *Part, at *T)) {
 	if s.by == nil {
 		s.by = map[string]*progress[T]{}
@@ -232,7 +233,7 @@ func (s *Progress[T]) Each(parts []Part, fn func(p *Part, at *T)) {
 	}
 }
 
-// waiting returns the places of the calls that have not started: those after an open call of the same turn.
+// waiting returns the indexes of calls that cannot have started, because they follow an open call of the same turn.
 func waiting(parts []Part) map[int]bool {
 	asked, open, held := map[string]bool{}, map[string]bool{}, map[int]bool{}
 	for _, p := range parts {
@@ -247,7 +248,7 @@ func waiting(parts []Part) map[int]bool {
 	return held
 }
 
-// next returns the id of the text that follows one in its turn.
+// next returns the ID of the text that follows the text with the given ID in its turn.
 func next(id string) string {
 	cut := strings.LastIndexByte(id, '/') + 1
 	kind, n, _ := strings.Cut(id[cut:], "~")
@@ -258,7 +259,7 @@ func next(id string) string {
 // of returns the progress of a part.
 func (s *Progress[T]) of(p *Part, times map[string]int) *progress[T] {
 	key := string(rune('0'+p.Kind)) + p.ID
-	if times[key]++; times[key] > 1 { // a call that is made again
+	if times[key]++; times[key] > 1 { // a repeated call
 		key += fmt.Sprint("#", times[key])
 	}
 	if p.Kind == Ask {
@@ -270,8 +271,8 @@ func (s *Progress[T]) of(p *Part, times map[string]int) *progress[T] {
 	return s.by[key]
 }
 
-// Seen holds the ids of the parts that a client has. A turn's texts are complete before its calls start, so a client with one
-// text of the turn has them all.
+// Seen contains the IDs of the parts that a client has. The texts of a turn are complete before its calls start, so a client that
+// has one text of the turn has all of them.
 type Seen map[string]bool
 
 // AddQuestion adds an open question, or a call that the client was asked to execute.
@@ -288,7 +289,7 @@ func (s Seen) AddResult(call string) { s[call+"/result"] = true }
 // HasResult reports whether the client has the result of a call.
 func (s Seen) HasResult(run string, p *Part) bool { return s[ID(run, p.ID)+"/result"] }
 
-// Add adds the id of a part.
+// Add adds the ID of a part.
 func (s Seen) Add(id string) {
 	s[id] = true
 	if i := strings.LastIndexByte(id, '/'); i >= 0 && (strings.HasPrefix(id[i:], "/text") || strings.HasPrefix(id[i:], "/reasoning")) {
@@ -309,7 +310,7 @@ func Why(run api.Run) string {
 	return fmt.Sprintf("the run is %s", run.State)
 }
 
-// Result splits a run's result into a text, or an object or list.
+// Result returns the result of a run as text, or as an object or a list.
 func Result(n *api.Node) (text string, value any) {
 	if n == nil || json.Unmarshal(n.Content, &text) == nil {
 		return text, nil
@@ -318,24 +319,24 @@ func Result(n *api.Node) (text string, value any) {
 	if json.Unmarshal(n.Content, &object) != nil || object == nil {
 		return "", n.Content
 	}
-	delete(object, "conversation") // of an agent
+	delete(object, "conversation") // contained in an agent's result
 	if json.Unmarshal(object["text"], &text) == nil && len(object) == 1 {
 		return text, nil
 	}
 	return "", object
 }
 
-// An Exchange is a user's message and the reply to it, as recorded in the journal. A run has several if messages have answered
-// its questions.
+// An Exchange is a user's message and the reply to it, as recorded in the journal. A run has several exchanges if its questions
+// were answered with messages.
 type Exchange struct {
-	Message string     // the id of the user's message
-	Content []llm.Part // of it
-	Reply   string     // the id of the reply; empty while it is being written
-	Run     api.Run    // as it was at the end of the reply
-	Parts   []Part     // of the reply
+	Message string     // ID of the user's message
+	Content []llm.Part // content of the message
+	Reply   string     // ID of the reply; empty while the reply is being written
+	Run     api.Run    // the run as it was at the end of the reply
+	Parts   []Part     // parts of the reply
 }
 
-// Size estimates the exchange's bytes for a client.
+// Size estimates how many bytes the exchange needs when it is sent to a client.
 func (e *Exchange) Size() (n int) {
 	for _, c := range e.Content {
 		if n += len(c.Text); c.Media != nil {

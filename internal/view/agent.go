@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Record reads the result of a step. It is nil if the step has none, as after a restart.
+// Record reads the result of a step. It returns nil if the step has no result, for example after a restart.
 func Record(ctx context.Context, j journal.Journal, run, path, kind string) (*step.Record, error) {
 	rec, err := j.Record(ctx, run, path, kind)
 	if errors.Is(err, journal.ErrNoStep) {
@@ -24,15 +24,15 @@ func Record(ctx context.Context, j journal.Journal, run, path, kind string) (*st
 	return &rec, nil
 }
 
-// An Opening is an agent's first record: the beginning of its conversation.
+// An Opening is the first record of an agent. It contains the beginning of the conversation.
 type Opening struct {
 	System   string        `json:"system"`
 	Messages []llm.Message `json:"messages"`
 	Tools    []string      `json:"tools"`  // names of the offered tools
-	Params   *llm.Params   `json:"params"` // nil if none is set
+	Params   *llm.Params   `json:"params"` // nil if no parameter is set
 }
 
-// OpeningOf reads the opening of the agent at a path. It is nil if no agent started there.
+// OpeningOf reads the opening of the agent at a path. It returns nil if no agent has started there.
 func OpeningOf(ctx context.Context, j journal.Journal, run, path string) (*Opening, error) {
 	rec, err := Record(ctx, j, run, address.Child(path, "opening", 1), "value")
 	if rec == nil {
@@ -40,13 +40,13 @@ func OpeningOf(ctx context.Context, j journal.Journal, run, path string) (*Openi
 	}
 	o := new(Opening)
 	if json.Unmarshal(rec.Content, o) != nil {
-		return nil, nil // a step of another kind has the name
+		return nil, nil // a step of a different kind has the same name
 	}
 	return o, nil
 }
 
-// ReplyOf reads a model's reply in an agent's turn, which may have been repeated after a request that was too long. It is nil if
-// the turn has none.
+// ReplyOf reads the model's reply in an agent's turn, which may have been repeated because a request was too long. It returns nil
+// if the turn has no reply.
 func ReplyOf(ctx context.Context, j journal.Journal, run, path string) (*llm.Reply, error) {
 	for _, at := range []string{path, path + "@2"} {
 		rec, err := Record(ctx, j, run, at, "step")
@@ -60,7 +60,7 @@ func ReplyOf(ctx context.Context, j journal.Journal, run, path string) (*llm.Rep
 	return nil, nil
 }
 
-// By names the model of a reply and the reason why it stopped.
+// By returns the name of the model that wrote a reply and the reason why it stopped.
 func By(r *llm.Reply) string { return strings.TrimSpace(r.Model + " " + r.StopReason) }
 
 // An Outcome is the result of a tool call.
@@ -71,7 +71,7 @@ type Outcome struct {
 	Failed bool            `json:"failed"`
 }
 
-// OutcomeOf reads the result of a tool call. It is nil if the call has none.
+// OutcomeOf reads the result of a tool call. It returns nil if the call has no result.
 func OutcomeOf(ctx context.Context, j journal.Journal, run, path string) (*Outcome, error) {
 	rec, err := Record(ctx, j, run, path, "step")
 	o := new(Outcome)

@@ -12,14 +12,14 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Messages to a model about the end of a turn without an answer.
+// Messages that tell a model that a turn has ended without an answer.
 const (
 	notMade  = "This call was not made: the turn ended before."
 	notKnown = "It is not known whether this call was done: the turn ended before its result was recorded. Find out before you make it again."
 )
 
-// Broken returns the conversation so far of a run that ended without an answer. It includes calls and results, so the next turn
-// does nothing twice. The last message says how the run ended. It is nil if no agent has started.
+// Broken returns the conversation so far of a run that ended without an answer. It includes calls and results, so that the next
+// turn does not repeat anything. The last message says how the run ended. Broken returns nil if no agent has started.
 func Broken(ctx context.Context, j journal.Journal, info journal.RunInfo) ([]llm.Message, error) {
 	steps, err := j.Steps(ctx, info.ID)
 	if err != nil {
@@ -46,7 +46,7 @@ func Broken(ctx context.Context, j journal.Journal, info journal.RunInfo) ([]llm
 	}
 }
 
-// AgentOf returns the path of the outermost agent that started in a run, or "" if there is none.
+// AgentOf returns the path of the outermost agent that has started in a run, or "" if there is none.
 func AgentOf(steps []journal.Step) (agent string) {
 	for _, s := range steps {
 		if path := address.Parent(s.Path); address.Last(s.Path) == "opening" && s.Kind == "value" && (agent == "" || strings.Count(path, "/") < strings.Count(agent, "/")) {
@@ -56,16 +56,16 @@ func AgentOf(steps []journal.Step) (agent string) {
 	return agent
 }
 
-// broken is a conversation that is read.
+// broken is a conversation while it is being read.
 type broken struct {
 	ctx        context.Context
 	journal    journal.Journal
 	run, agent string
-	tried      map[string]bool // the steps that were started
+	tried      map[string]bool // paths of the steps that were started
 	said       []llm.Message
 }
 
-// turn adds a turn, and reports whether there is one.
+// turn adds the n-th turn, and reports whether there is one.
 func (b *broken) turn(n int) (bool, error) {
 	reply, err := ReplyOf(b.ctx, b.journal, b.run, address.Child(b.agent, address.TurnStep(n), 1))
 	if reply == nil {
@@ -78,7 +78,7 @@ func (b *broken) turn(n int) (bool, error) {
 	b.said = append(b.said, m)
 	for i, call := range m.ToolCalls {
 		if string(call.Input) == "null" {
-			m.ToolCalls[i].Input = nil // it was cut off
+			m.ToolCalls[i].Input = nil // the call was cut off
 		}
 		path := address.Child(b.agent, address.ToolStep(n, i+1), 1)
 		result := llm.ToolResult(call.ID, notMade)
@@ -98,7 +98,7 @@ func (b *broken) turn(n int) (bool, error) {
 	return true, nil
 }
 
-// message returns the result as the model gets it.
+// message returns the result as a message to the model.
 func (o *Outcome) message(call string) llm.Message {
 	m := llm.ToolResult(call, o.Text)
 	for _, media := range o.Media {

@@ -11,13 +11,13 @@ import (
 	"github.com/stonelayer/stone/internal/money"
 )
 
-// A Budget is the state of a budget over several runs.
+// A Budget is the state of a budget that is shared by several runs.
 type Budget struct {
 	budget.Balance
 	Rule budget.Rule
 }
 
-// Budgets returns the states of the budgets in rules.
+// Budgets returns the state of each budget in the rules.
 func Budgets(rules []budget.Rule, balance func(budget.Shared) (budget.Balance, error)) (all []Budget, err error) {
 	for _, r := range rules {
 		b, err := balance(r.Shared)
@@ -29,7 +29,7 @@ func Budgets(rules []budget.Rule, balance func(budget.Shared) (budget.Balance, e
 	return all, nil
 }
 
-// Runs describes the runs that draw on the budget.
+// Runs describes which runs draw on the budget.
 func (b Budget) Runs() string {
 	var words []string
 	if b.Rule.Pipeline != "" {
@@ -52,10 +52,10 @@ func (b Budget) Renewed() string {
 	return b.Renews.Format("2006-01-02 15:04 UTC")
 }
 
-// A BudgetLine contains a budget's amounts in one unit.
+// A BudgetLine contains the amounts of a budget in one unit.
 type BudgetLine struct{ Unit, Used, Held, Limit string }
 
-// Lines has a line for each unit that the budget limits.
+// Lines returns a line for each unit that the budget limits.
 func (b Budget) Lines() (all []BudgetLine) {
 	usd := func(n float64) string { return money.Exact(math.Round(n*1e9) / 1e9) } // without the rounding errors of sums
 	if l := b.Limits.USD; l != nil {

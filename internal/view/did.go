@@ -18,14 +18,14 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// The names of an agent's steps, and how the names of a call's attempts end.
+// Patterns for the names of an agent's steps, and for the ends of the names of a call's attempts.
 var (
 	turnStep    = regexp.MustCompile(`^turn-([0-9]{1,9})$`)
 	toolStep    = regexp.MustCompile(`^tool-([0-9]{1,9})-([0-9]{1,9})$`)
 	attemptStep = regexp.MustCompile(` [0-9]+$`)
 )
 
-// describe describes the step of an agent or a call.
+// describe adds to a row what a step of an agent or a call has done.
 func (r *Run) describe(ctx context.Context, row *Row, s *journal.Step) error {
 	switch {
 	case s.Kind != "step":
@@ -44,8 +44,8 @@ func (r *Run) describe(ctx context.Context, row *Row, s *journal.Step) error {
 	return nil
 }
 
-// describeTool describes a tool call and whether it failed: even a failed call has a result, which the model reads before it
-// continues.
+// describeTool describes a tool call. It determines from the result whether the call failed, because even a failed call has a
+// result, which the model reads before it continues.
 func (r *Run) describeTool(ctx context.Context, row *Row, s *journal.Step) error {
 	number := toolStep.FindStringSubmatch(s.Name)
 	reply, err := r.reply(ctx, strings.TrimSuffix(s.Path, s.Name)+"turn-"+number[1])
@@ -67,18 +67,19 @@ func (r *Run) describeTool(ctx context.Context, row *Row, s *journal.Step) error
 		return err
 	}
 	if outcome != nil && outcome.Failed {
-		const most = 200 // columns
+		const most = 200 // maximum width in columns
 		row.State, row.Reason = Failed, "failed: "+text.Cut(text.Line(strings.TrimSpace(outcome.Text)), most)
 	}
 	return nil
 }
 
-// telling lists argument names that distinguish a tool's calls.
+// telling lists names of arguments that usually distinguish the calls of a tool.
 var telling = []string{"path", "file", "command", "query", "url", "name", "title", "question"}
 
-// Argument returns the argument that distinguishes a tool call: one with a telling name, or the first text.
+// Argument returns the value of the argument that distinguishes a tool call: an argument with a name in telling, or otherwise the
+// first text.
 func Argument(c llm.ToolCall) string {
-	const most = 60 // columns
+	const most = 60 // maximum width in columns
 	short := func(s string) string { return text.Cut(text.Line(strings.TrimSpace(s)), most) }
 	if c.InputText != "" {
 		return short(c.InputText)
@@ -107,7 +108,7 @@ func Argument(c llm.ToolCall) string {
 	return short(found)
 }
 
-// did says which tools a turn called, each once. A turn without calls was the answer.
+// did returns the names of the tools that a turn called, without duplicates. A turn without calls was the answer.
 func did(reply *llm.Reply) string {
 	var names []string
 	count := map[string]int{}
@@ -127,7 +128,7 @@ func did(reply *llm.Reply) string {
 	return "calls " + strings.Join(names, ", ")
 }
 
-// reply reads the reply of a turn. It is nil if there is none at the path.
+// reply reads the reply in a turn. It returns nil if there is none at the path.
 func (r *Run) reply(ctx context.Context, path string) (*llm.Reply, error) {
 	if r.turnAt == path {
 		return r.lastReply, nil
@@ -140,7 +141,7 @@ func (r *Run) reply(ctx context.Context, path string) (*llm.Reply, error) {
 	return reply, nil
 }
 
-// describeAttempt describes a call's verdict on an answer. An answer is done only if accepted.
+// describeAttempt describes the call's verdict on the answer of an attempt. The attempt is done only if its answer was accepted.
 func (r *Run) describeAttempt(ctx context.Context, row *Row, s *journal.Step) error {
 	above := address.Parent(s.Path)
 	c, err := r.Call(ctx, above)
@@ -176,14 +177,13 @@ func (r *Run) describeAttempt(ctx context.Context, row *Row, s *journal.Step) er
 	return nil
 }
 
-// isReply reports whether the content of a step is the reply of a capability.
+// isReply reports whether the content of a step is a reply from a capability.
 func isReply(content []byte) bool {
 	var a answer
 	return json.Unmarshal(content, &a) == nil && a.Reply != nil && a.Reply.Type != ""
 }
 
-// Chosen returns the path of the attempt whose answer is the result of the call at a path, "" if there is
-// none.
+// Chosen returns the path of the attempt whose answer is the result of the call at a path, or "" if there is none.
 func (r *Run) Chosen(ctx context.Context, path string) (string, error) {
 	c, err := r.Call(ctx, path)
 	if c == nil {
@@ -197,7 +197,7 @@ func (r *Run) Chosen(ctx context.Context, path string) (string, error) {
 	return "", nil
 }
 
-// Verdict returns the state of a call's attempt: whether its answer was accepted.
+// Verdict returns the state of an attempt of a call, which says whether the answer was accepted.
 func Verdict(c *call.Record, a call.Attempt) State {
 	switch {
 	case a.Cancelled:
@@ -212,7 +212,7 @@ func Verdict(c *call.Record, a call.Attempt) State {
 	return Answer
 }
 
-// AttemptSteps returns the step name of each entry of Tried.
+// AttemptSteps returns the step name for each entry of c.Tried.
 func AttemptSteps(c *call.Record) []string {
 	names := make([]string, len(c.Tried))
 	name, repairs := "", 0
@@ -227,7 +227,7 @@ func AttemptSteps(c *call.Record) []string {
 	return names
 }
 
-// Call reads the record of a call that ended. It is nil if there is none at the path.
+// Call reads the record of an ended call. It returns nil if there is none at the path.
 func (r *Run) Call(ctx context.Context, path string) (*call.Record, error) {
 	if r.callAt == path {
 		return r.lastCall, nil
@@ -244,15 +244,15 @@ func (r *Run) Call(ctx context.Context, path string) (*call.Record, error) {
 	return c, nil
 }
 
-// Turn returns the number of an agent's turn, from 1; 0 for any other step.
+// Turn returns the number of an agent's turn, counted from 1. It returns 0 for any other step.
 func Turn(s journal.Step) int {
 	m := turnStep.FindStringSubmatch(s.Name)
 	if m == nil || s.Kind != "step" {
 		return 0
 	}
-	n, _ := strconv.Atoi(m[1]) // it fits
+	n, _ := strconv.Atoi(m[1]) // cannot fail: m[1] consists of few digits
 	return n
 }
 
-// IsToolCall reports whether a step is a call of a tool by an agent.
+// IsToolCall reports whether a step is an agent's call of a tool.
 func IsToolCall(s journal.Step) bool { return s.Kind == "step" && toolStep.MatchString(s.Name) }

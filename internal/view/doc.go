@@ -1,3 +1,4 @@
-// Package view decides how a recorded run is shown, so the command, the screen, the pages and the API agree: the [Head] of a run
-// in lists, and a [Row] for each branch with state, reason and possible cost. Its users only format.
+// Package view determines what is shown of a recorded run, so that the command, the screen, the pages and the API agree: the
+// [Head] of a run in lists, and a [Row] for each branch, with its state, reason and possible cost. The users of the package only
+// format these values.
 package view

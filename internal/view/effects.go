@@ -14,9 +14,9 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// SideEffects lists the declared side effects of repeated steps, one line for each place.
+// SideEffects lists the side effects that repeated steps have declared, in one line for each place.
 func SideEffects(p stone.Ashlar, steps []journal.Step) []string {
-	of := map[string]string{} // by place
+	of := map[string]string{} // effects by place
 	var walk func(leaf stone.Ashlar, path string)
 	walk = func(leaf stone.Ashlar, path string) {
 		for occurrence, c := range tree.Children(leaf) {

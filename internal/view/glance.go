@@ -17,12 +17,12 @@ import (
 
 // A Glance shows where a run's money and time went, and which answers were refused.
 type Glance struct {
-	Spent   []Spender     // the most expensive first
-	Slow    []Spot        // the longest steps without steps below them, the longest first
-	Asked   []Spot        // the agents and calls whose prompts are recorded, the first ones
-	Waited  time.Duration // for people
+	Spent   []Spender     // most expensive first
+	Slow    []Spot        // steps without steps below them, longest first
+	Asked   []Spot        // first agents and calls whose prompts are recorded
+	Waited  time.Duration // time spent waiting for people
 	Refused []Refusal
-	More    int // further calls with refusals, which were not read
+	More    int // number of further calls with refusals, which were not read
 }
 
 // A Spender is a model or capability and its cost.
@@ -32,29 +32,29 @@ type Spender struct {
 	budget.Usage
 }
 
-// A Spot is a step with its name for people.
+// A Spot is a step with a readable name.
 type Spot struct {
 	journal.Step
 	Run, Name string
 }
 
-// A Refusal is a call's candidate that gave no answer, or whose answer was not accepted.
+// A Refusal describes a candidate of a call that returned no answer, or whose answer was not accepted.
 type Refusal struct {
-	Path  string // of the attempt
+	Path  string // path of the attempt
 	Cap   string
 	State State
 	Why   string
-	Times int // equal refusals in the call
+	Times int // number of equal refusals in the call
 }
 
-// Bounds of a glance.
+// Limits of a Glance.
 const (
 	mostSlow         = 3
 	mostAsked        = 5
 	mostRefusedCalls = 20
 )
 
-// Glance sums up the steps of a run. It is nil for a large run, whose steps were not read.
+// Glance sums up the steps of a run. It returns nil for a large run, whose steps were not read.
 func (r *Run) Glance(ctx context.Context) (*Glance, error) {
 	if r.Large {
 		return nil, nil
@@ -93,7 +93,7 @@ func (r *Run) Glance(ctx context.Context) (*Glance, error) {
 	slices.SortStableFunc(slow, func(a, b journal.Step) int {
 		return cmp.Compare(b.Ended.Sub(b.Started), a.Ended.Sub(a.Started))
 	})
-	if len(slow) > mostSlow { // for fewer, the tree shows as much
+	if len(slow) > mostSlow { // if there are fewer, the tree shows them just as well
 		for _, s := range slow[:mostSlow] {
 			if g.Slow, err = r.spot(ctx, g.Slow, s, s.Path); err != nil {
 				return nil, err
@@ -113,7 +113,7 @@ func (r *Run) Glance(ctx context.Context) (*Glance, error) {
 	return g, g.refused(ctx, r, calls)
 }
 
-// refused reads the refusals in the calls at the paths.
+// refused reads the refusals in the calls with the given paths.
 func (g *Glance) refused(ctx context.Context, r *Run, calls []string) error {
 	for i, at := range calls {
 		if i == mostRefusedCalls {
@@ -131,7 +131,7 @@ func (g *Glance) refused(ctx context.Context, r *Run, calls []string) error {
 	return nil
 }
 
-// spot adds a step at a path. A turn or a tool call of an agent is named by its action.
+// spot appends a step as a Spot. The name of an agent's turn or tool call says what it did.
 func (r *Run) spot(ctx context.Context, to []Spot, s journal.Step, path string) ([]Spot, error) {
 	name, err := r.Lanes.Shown(ctx, path)
 	_, inner, ok := strings.Cut(name, "/")
@@ -152,7 +152,7 @@ func (r *Run) spot(ctx context.Context, to []Spot, s journal.Step, path string) 
 // outer returns the path of the branch directly above path.
 func outer(path string) string { return path[:max(strings.LastIndexAny(path, "/[~"), 0)] }
 
-// refusals lists a call's refusals. Equal refusals are listed once.
+// refusals lists the refusals in a call. Equal refusals are listed once.
 func refusals(path string, c *call.Record) (all []Refusal) {
 	for i, name := range AttemptSteps(c) {
 		a := c.Tried[i]
@@ -170,7 +170,8 @@ func refusals(path string, c *call.Record) (all []Refusal) {
 	return all
 }
 
-// WhyNot explains in one line why an answer was not accepted: the check that it failed, or the failure.
+// WhyNot explains in one line why an answer was not accepted: it names the check that the answer failed, or the failure of the
+// attempt.
 func WhyNot(a call.Attempt) string {
 	for _, v := range a.Verdicts {
 		if v.As == "must" && v.State != "passed" && v.State != "skipped" && a.Failure == reasons.MustFailed {
@@ -187,14 +188,14 @@ func WhyNot(a call.Attempt) string {
 	return cmp.Or(a.Error, a.Failure)
 }
 
-// attemptEnd is how the name of an attempt or a repair ends.
+// attemptEnd matches the end of the name of an attempt or a repair.
 var attemptEnd = regexp.MustCompile(` [0-9]+( repair [0-9]+)?$`)
 
 // mostAgents is the maximum number of agents whose model is looked up.
 const mostAgents = 50
 
-// Spenders sums up the cost of a run's steps by capability or model, the most expensive first. All turns of an agent count as the
-// model of its first reply.
+// Spenders sums up the cost of a run's steps by capability or model, most expensive first. All turns of an agent are attributed to
+// the model that wrote its first reply.
 func Spenders(ctx context.Context, j journal.Journal, run string, steps []journal.Step) (all []Spender, err error) {
 	agents := map[string]string{}
 	for _, s := range steps {
@@ -224,7 +225,7 @@ func Spenders(ctx context.Context, j journal.Journal, run string, steps []journa
 	return all, nil
 }
 
-// AddSpenders adds up spenders by name, the most expensive first.
+// AddSpenders adds up the costs of spenders by name, most expensive first.
 func AddSpenders(all, more []Spender) []Spender {
 	for _, s := range more {
 		at := slices.IndexFunc(all, func(o Spender) bool { return o.Name == s.Name })

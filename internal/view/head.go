@@ -7,18 +7,18 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// States are the states of a run, in the order in which people are offered them.
+// States are the states of a run, in the order in which they are offered to people.
 var States = []journal.State{
 	journal.Running, journal.Waiting, journal.Answered, journal.Done, journal.Failed,
 	journal.Canceled, journal.Drained, journal.Interrupted, journal.Refused, journal.Damaged,
 }
 
-// Over reports whether a run in this state changes only if a person resumes it.
+// Over reports whether a run in the given state changes only if a person resumes it.
 func Over(s journal.State) bool {
 	return s == journal.Done || s == journal.Failed || s == journal.Canceled
 }
 
-// Resumable reports whether a person can resume a run in the state.
+// Resumable reports whether a person can resume a run in the given state.
 func Resumable(s journal.State) bool {
 	switch s {
 	case journal.Failed, journal.Canceled, journal.Drained, journal.Interrupted, journal.Answered:
@@ -27,10 +27,11 @@ func Resumable(s journal.State) bool {
 	return false
 }
 
-// A Head is a run as lists show it.
+// A Head is a run as it is shown in lists.
 type Head struct{ journal.RunInfo }
 
-// Why returns the reason why the run has no result. It is nil for a run that is waiting or was answered: its questions say more.
+// Why returns the reason why the run has no result. It returns nil for a run that is waiting or was answered, because its
+// questions say more.
 func (h Head) Why() *journal.Failure {
 	if h.State == journal.Waiting || h.State == journal.Answered {
 		return nil
@@ -38,8 +39,8 @@ func (h Head) Why() *journal.Failure {
 	return h.Failure
 }
 
-// Results returns the number of steps with a result. It is 0 if the steps were not counted since the run started, because the
-// journal's number is then from an earlier end.
+// Results returns the number of steps with a result. It returns 0 if the steps have not been counted since the run was last
+// started, because the number in the journal is then out of date.
 func (h Head) Results() int {
 	if h.Ended.IsZero() {
 		return 0
@@ -47,10 +48,11 @@ func (h Head) Results() int {
 	return h.Steps
 }
 
-// Holder names the process that executes the run, or is "" if none does.
+// Holder returns the name of the process that is executing the run, or "" if there is none.
 func (h Head) Holder() string { return text.Process(h.Owner) }
 
-// Until returns when the run ended, or now if it is running. It is zero if the end is unknown because its process died.
+// Until returns the time when the run ended, or now if it is still running. It returns the zero time if the end is unknown because
+// the run's process died.
 func (h Head) Until(now time.Time) time.Time {
 	if h.State == journal.Running {
 		return now

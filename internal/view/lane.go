@@ -14,23 +14,23 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Lanes names the lanes of a run's maps by their items.
+// Lanes labels the lanes of a run's maps with the names of their items.
 type Lanes struct {
 	journal journal.Journal
 	run     string
-	items   map[string][]json.RawMessage // of the lanes of a map, by its path
-	read    int                          // bytes of items
+	items   map[string][]json.RawMessage // items of the lanes of each map, by path of the map
+	read    int                          // total size of items in bytes
 }
 
-// maxItems is the maximum size in bytes of items searched for labels. Lanes of further maps have no labels.
+// maxItems is the maximum total size in bytes of the items that are searched for labels. Lanes of further maps have no labels.
 const maxItems = 16 << 20
 
-// LanesOf returns the lane labels of a run, which are read on demand.
+// LanesOf returns the lane labels of a run. They are read when they are needed.
 func LanesOf(j journal.Journal, run string) *Lanes {
 	return &Lanes{journal: j, run: run, items: map[string][]json.RawMessage{}}
 }
 
-// Label returns the label of the lane whose path ends with its number, or "".
+// Label returns the label of a lane, or "" if it has none. The path must end with the number of the lane.
 func (l *Lanes) Label(ctx context.Context, path string) (string, error) {
 	above := path[:max(strings.LastIndexByte(path, '['), 0)]
 	n := address.Parse(path[len(above):]).Number()
@@ -39,12 +39,12 @@ func (l *Lanes) Label(ctx context.Context, path string) (string, error) {
 	}
 	items, known := l.items[above]
 	if !known && l.read < maxItems {
-		rec, err := Record(ctx, l.journal, l.run, above, "decision") // the items of a map
+		rec, err := Record(ctx, l.journal, l.run, above, "decision") // for a map, its items
 		if err != nil {
 			return "", err
 		}
 		if rec != nil && len(rec.Content) < maxItems {
-			_ = json.Unmarshal(rec.Content, &items) // a match has no items
+			_ = json.Unmarshal(rec.Content, &items) // for a match, this fails: it has no items
 			l.read += len(rec.Content)
 		}
 		l.items[above] = items
@@ -55,7 +55,7 @@ func (l *Lanes) Label(ctx context.Context, path string) (string, error) {
 	return text.Line(bounds.Label(items[n])), nil
 }
 
-// Shown returns a path with lane labels instead of lane numbers.
+// Shown returns a path in which lane numbers are replaced by lane labels.
 func (l *Lanes) Shown(ctx context.Context, path string) (string, error) {
 	segments := slices.Collect(address.Segments(path))
 	at := 0
@@ -74,10 +74,10 @@ func (l *Lanes) Shown(ctx context.Context, path string) (string, error) {
 	return strings.Join(segments, "/"), nil
 }
 
-// A LostLane is a lane that a run has lost: its address, and the label of its item.
+// A LostLane is a lane that a run has lost, with its address and label.
 type LostLane struct{ Path, Label string }
 
-// LostLanes returns the lanes that are lost in the DAG with which the run ended.
+// LostLanes returns the lanes that are lost in the final DAG of a run.
 func LostLanes(ctx context.Context, j journal.Journal, run string) (lanes []LostLane, err error) {
 	d, err := j.DAG(ctx, run)
 	if err != nil {

@@ -10,17 +10,17 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 )
 
-// A Price is the maximum cost of a run, for people.
+// A Price describes the maximum cost of a run.
 type Price struct {
-	Line    string   // empty if nothing is known to compare with a budget
-	Parts   []string // the parts with the highest cost, then those without a limit
-	Warning string   // warns that a budget is lower, or ""
+	Line    string   // the whole cost; empty if nothing is known that could be compared with a budget
+	Parts   []string // parts with the highest cost, followed by the parts without a limit
+	Warning string   // warning that a budget is lower, or ""
 }
 
-// mostParts is the maximum number of parts shown with an amount.
+// mostParts is the maximum number of parts that are shown with an amount.
 const mostParts = 10
 
-// most is the amount by which parts are ordered: one that depends on widths comes before all known amounts.
+// most returns the amount by which parts are sorted. A part whose amount depends on widths comes before all known amounts.
 func most(b budget.Bound) float64 {
 	if usd, known := b.USD(); known {
 		return usd
@@ -28,7 +28,7 @@ func most(b budget.Bound) float64 {
 	return math.Inf(1)
 }
 
-// PriceOf describes a bound and compares it with a budget unless that is nil.
+// PriceOf describes a bound, and compares it with a budget unless limit is nil.
 func PriceOf(b budget.Bound, limit *float64) (p Price) {
 	if b.String() == "0" && (b.Free() || limit == nil) {
 		return p

@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// SizeOf estimates a question's bytes.
+// SizeOf estimates the size of a question in bytes.
 func SizeOf(q journal.Question) int {
 	n := 256 + len(q.Path) + len(q.Text) + len(q.Schema) + len(q.Problem) + len(q.Response) + len(q.Default)
 	for _, choice := range q.Choices {
@@ -33,7 +33,7 @@ func Brief(q journal.Question) journal.Question {
 	return q
 }
 
-// BriefQuestions returns all questions of a run, each as Brief does.
+// BriefQuestions returns all questions of a run, shortened with Brief.
 func BriefQuestions(ctx context.Context, j journal.Journal, run string) (all []journal.Question, err error) {
 	for q, err := range j.EachQuestion(ctx, journal.QuestionQuery{Run: run}) {
 		if err != nil {
@@ -44,7 +44,7 @@ func BriefQuestions(ctx context.Context, j journal.Journal, run string) (all []j
 	return all, nil
 }
 
-// Page returns the first questions of a list, limited by number and approximate size in bytes, and whether there are more.
+// Page returns the first questions of a list, limited by number and approximate size in bytes, and reports whether there are more.
 func Page(all iter.Seq2[journal.Question, error], most, bytes int) (page []journal.Question, more bool, err error) {
 	for q, err := range all {
 		if err != nil {

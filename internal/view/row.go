@@ -10,27 +10,27 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// A State is the state of a run's branch, or of a place in its pipeline.
+// A State is the state of a branch of a run, or of a place in its pipeline.
 type State string
 
 // The states.
 const (
 	Pending State = "pending"
 	Running State = "running"
-	Waiting State = "waiting" // for an answer
+	Waiting State = "waiting" // waiting for an answer
 	Open    State = "open"    // a step has no result
-	Partly  State = "partly"  // there is a failure in it
+	Partly  State = "partly"  // contains a failure
 	Done    State = "done"
 	Failed  State = "failed"
 
-	// Of the attempts of a call, and of a run.
-	Chosen   State = "chosen"   // its answer is the result of the call
-	Rejected State = "rejected" // by the gate
-	Answer   State = "answer"   // neither chosen nor rejected, or not yet
+	// States of a call's attempts, and of a run.
+	Chosen   State = "chosen"   // the answer is the result of the call
+	Rejected State = "rejected" // the answer was rejected by the gate
+	Answer   State = "answer"   // the answer was neither chosen nor rejected, at least not yet
 	Canceled State = "canceled"
 )
 
-// Mark returns the character before a state, so color is not the only distinction.
+// Mark returns the character to show before a state, so that states are distinguished not only by color.
 func Mark(state string) string {
 	if mark, ok := marks[state]; ok {
 		return mark
@@ -43,20 +43,20 @@ var marks = map[string]string{
 	"canceled": "–", "drained": "‖", "interrupted": "‖", "refused": "✗", "damaged": "✗",
 }
 
-// A Row is a branch as people see it.
+// A Row is a branch as it is shown to people.
 type Row struct {
 	journal.Branch
 	State   State
 	Did     string            // action of an agent's step, such as "read_file mean.go"; "" for others
-	By      string            // the model of a turn, and why it stopped
-	Cap     string            // the capability of an attempt of a call, such as "model/small repair"
-	Reason  string            // of a failure
-	Running bool              // its step is running
-	Asked   *journal.Question // asked by its step; nil if none
-	Paid    budget.Possible   // by attempts of its step, unless a row below has it
+	By      string            // for a turn: the model, and why it stopped
+	Cap     string            // for an attempt of a call: the capability, such as "model/small repair"
+	Reason  string            // reason of a failure
+	Running bool              // the step of the branch is running
+	Asked   *journal.Question // question asked by the step; nil if there is none
+	Paid    budget.Possible   // possible cost of the step's attempts, unless a row below shows it
 }
 
-// Row returns the row of a branch. It reads the results of steps of agents and calls.
+// Row returns the row for a branch. For steps of agents and calls, it reads the result.
 func (r *Run) Row(ctx context.Context, b journal.Branch) (Row, error) {
 	s := Result(b)
 	if r.State == journal.Done && (s == nil || s.Recorded) { // steps without a result are no longer needed
@@ -70,7 +70,7 @@ func (r *Run) Row(ctx context.Context, b journal.Branch) (Row, error) {
 	switch {
 	case s.Failure != "":
 		row.State, row.Reason = Failed, s.Failure+": "+s.Reason
-	case s.Recorded: // whatever it tried
+	case s.Recorded: // whatever the attempts before it did
 		row.State = Done
 	case row.Asked != nil && row.Asked.Open():
 		row.State = Waiting
@@ -81,8 +81,8 @@ func (r *Run) Row(ctx context.Context, b journal.Branch) (Row, error) {
 	return row, r.describe(ctx, &row, s)
 }
 
-// Result returns the step with a branch's result. It is nil for a branch that only has steps below it, such as a lane, and if the
-// step only decided which of them run.
+// Result returns the step that contains the result of a branch. It returns nil for a branch that only has steps below it, such as
+// a lane, and for a branch whose step only decided which of the steps below run.
 func Result(b journal.Branch) *journal.Step {
 	if s := b.Step; s != nil && s.Kind == "decision" && s.Recorded && s.Failure == "" {
 		return nil
@@ -90,9 +90,10 @@ func Result(b journal.Branch) *journal.Step {
 	return b.Step
 }
 
-// Paid returns the possible cost of a branch's attempts without a result. A step that asked a person was waiting, unless its last
-// attempt began after the answer and was lost. The steps below a step show what was in flight, unless that step declared its own
-// cost. In a running run, the last attempt of a step is still in progress.
+// Paid returns the possible cost of attempts of a branch's step that have no result. It does not count attempts that cannot have
+// been billed at this step: an attempt that asked a person was only waiting, unless it began after the answer and was lost; the
+// cost of a step that has not declared one is shown at the steps below it; and in a running run the last attempt is still in
+// progress.
 func Paid(run journal.RunInfo, b journal.Branch, asked *journal.Question) budget.Possible {
 	s := b.Step
 	n := s.PossiblyPaid()
@@ -115,12 +116,12 @@ func Paid(run journal.RunInfo, b journal.Branch, asked *journal.Question) budget
 	return budget.Possible{Attempts: n, Tokens: lost.Tokens, USD: lost.USD}
 }
 
-// Dir returns the directory in which the command started a run, or "".
+// Dir returns the directory in which the command started a run, or "" if it is unknown.
 func Dir(info journal.RunInfo) string {
 	var from struct {
 		Dir string `json:"dir"`
 	}
-	_ = json.Unmarshal(info.Source, &from) // another program may use another source format
+	_ = json.Unmarshal(info.Source, &from) // another program may use a different source format
 	return from.Dir
 }
 

@@ -12,31 +12,32 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A Run is a run with all its branches.
+// A Run is a recorded run with its branches.
 type Run struct {
 	Head
-	Questions []journal.Question // each as Brief does
-	Recorded  int                // steps with a result now
-	Cost      budget.Total       // current cost; in a large run that has not ended, without possible costs
-	Large     bool               // its steps were not read
+	Questions []journal.Question // shortened with Brief
+	Recorded  int                // current number of steps with a result
+	Cost      budget.Total       // current cost; for a large run that has not ended, without possible costs
+	Large     bool               // the run is large, so its steps were not read
 	All       []journal.Step
 	Lanes     *Lanes
 
 	journal.Outline
 	journal journal.Journal
-	asked   map[string]*journal.Question // by path
+	asked   map[string]*journal.Question // questions by path
 
-	// The turn and the call that were read last, and their paths: the rows of one follow each other.
+	// The last turn and the last call that were read, with their paths. They are cached because rows of the same turn or call
+	// follow each other.
 	turnAt, callAt string
-	lastReply      *llm.Reply   // nil if there is none at turnAt
-	lastCall       *call.Record // likewise
+	lastReply      *llm.Reply   // nil if there is no reply at turnAt
+	lastCall       *call.Record // nil if there is no record at callAt
 }
 
-// Small is the number of steps that are read at once. In a larger run, the journal sums up the steps that are not
-// shown.
+// Small is the maximum number of steps of a run that are read all at once. In a larger run, the journal sums up the steps that are
+// not shown.
 const Small = 20_000
 
-// Read reads a run, and all its steps if requested or if they are few.
+// Read reads a run, including its steps if all is set or there are only a few.
 func Read(ctx context.Context, j journal.Journal, info journal.RunInfo, all bool) (*Run, error) {
 	r := &Run{Head: Head{info}, Lanes: LanesOf(j, info.ID), journal: j, asked: map[string]*journal.Question{}}
 	var err error
@@ -70,8 +71,8 @@ func Read(ctx context.Context, j journal.Journal, info journal.RunInfo, all bool
 	return r, nil
 }
 
-// Below returns the branches directly below a path, by number. If a large run has more than 1,000 of them, it returns the first
-// ones and some in each state other than done.
+// Below returns the branches directly below a path, by number. If a large run has more than 1,000 such branches, it returns the
+// first ones, and some in each state other than done.
 func (r *Run) Below(ctx context.Context, path string) (journal.Level, error) {
 	const most, some = 1000, 10
 	l, err := r.Level(ctx, path, journal.Page{Limit: most})

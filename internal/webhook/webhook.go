@@ -22,11 +22,10 @@ import (
 	"time"
 )
 
-// prefix starts every secret.
+// prefix is the beginning of every secret.
 const prefix = "whsec_"
 
-// Key decodes a secret: "whsec_", followed by 24 to 64 bytes in base64. The error does not
-// contain the secret.
+// Key decodes a secret, which is "whsec_" followed by 24 to 64 bytes in base64. The error does not contain the secret.
 func Key(secret string) ([]byte, error) {
 	text, ok := strings.CutPrefix(secret, prefix)
 	if !ok {
@@ -39,7 +38,7 @@ func Key(secret string) ([]byte, error) {
 	return key, nil
 }
 
-// Sign returns the value of the header webhook-signature: a signature for each key.
+// Sign returns the value of the webhook-signature header, which contains a signature for each key.
 func Sign(id string, at time.Time, body []byte, keys ...[]byte) string {
 	var all []string
 	for _, key := range keys {
@@ -50,14 +49,14 @@ func Sign(id string, at time.Time, body []byte, keys ...[]byte) string {
 	return strings.Join(all, " ")
 }
 
-// timeout is the maximum time of an attempt, as the specification advises (15 to 30 s).
+// timeout is the maximum duration of an attempt. The specification recommends 15 to 30 s.
 const timeout = 20 * time.Second
 
-// Sender sends webhooks. It follows no redirects and uses no proxy.
+// Sender sends webhooks. It does not follow redirects or use a proxy.
 type Sender struct{ client *http.Client }
 
 // NewSender returns a Sender. Unless private is true, it connects only to addresses on the public Internet. It checks the address
-// when it connects, after the name was resolved, so that the name cannot resolve to another address after the check.
+// when it connects, after the name has been resolved, so that the name cannot resolve to a different address after the check.
 func NewSender(private bool) *Sender {
 	dialer := &net.Dialer{Timeout: timeout}
 	if !private {
@@ -70,8 +69,7 @@ func NewSender(private bool) *Sender {
 	}}
 }
 
-// CheckURL returns an error unless address is the URL of a receiver. Only private receivers may
-// use http.
+// CheckURL returns an error unless address is a valid URL for a receiver. Only private receivers may use http.
 func CheckURL(address string, private bool) error {
 	u, err := url.Parse(address)
 	switch {
@@ -83,7 +81,7 @@ func CheckURL(address string, private bool) error {
 	return nil
 }
 
-// A StatusError is the status of a reply outside 200 to 299.
+// A StatusError is the status code of a response if it is not between 200 and 299.
 type StatusError int
 
 // Error returns the status.
@@ -91,9 +89,9 @@ func (e StatusError) Error() string {
 	return fmt.Sprintf("the receiver answered with status %d %s", int(e), http.StatusText(int(e)))
 }
 
-// Send sends a webhook once, with further headers, and returns an error unless the receiver accepts it. The error does not
-// contain the URL, which may contain a secret. The error's type is StatusError if the receiver answered. Without keys, the
-// webhook is not signed.
+// Send sends a webhook once, with the given additional headers, and returns an error unless the receiver accepts it. The error
+// does not contain the URL, because that may contain a secret. If the receiver responded, the error is of type StatusError.
+// Without keys, the webhook is not signed.
 func (s *Sender) Send(ctx context.Context, address, id string, body []byte, header map[string]string, keys ...[]byte) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
@@ -119,7 +117,7 @@ func (s *Sender) Send(ctx context.Context, address, id string, body []byte, head
 	}
 	defer resp.Body.Close()
 	const most = 64 << 10
-	_, _ = io.CopyN(io.Discard, resp.Body, most) // so that the connection can be reused
+	_, _ = io.CopyN(io.Discard, resp.Body, most) // read the rest, so that the connection can be reused
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return StatusError(resp.StatusCode)
 	}
@@ -138,8 +136,8 @@ func onlyPublic(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// special are the networks that are not part of the public Internet or are translated into other
-// networks, except the networks that netip knows (IANA special-purpose address registries).
+// special contains the networks that are not part of the public Internet or are translated to other networks, as listed in the
+// IANA special-purpose address registries, except those that package netip knows.
 var special = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("192.88.99.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
@@ -148,7 +146,7 @@ var special = []netip.Prefix{
 	netip.MustParsePrefix("3fff::/20"),
 }
 
-// global is the part of IPv6 that has public addresses.
+// global is the part of the IPv6 address space that contains public addresses.
 var global = netip.MustParsePrefix("2000::/3")
 
 // public reports whether an address is part of the public Internet.

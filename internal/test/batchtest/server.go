@@ -1,4 +1,5 @@
-// Package batchtest imitates, for tests, the batches of OpenAI, Anthropic and Gemini, as their references describe them.
+// Package batchtest imitates the batch APIs of OpenAI, Anthropic and Gemini for tests, as described in their reference
+// documentation.
 package batchtest
 
 import (
@@ -15,26 +16,26 @@ import (
 	"time"
 )
 
-// A Server is a server with the key "key". Its funcs are called while it is locked.
+// A Server is a server whose API key is "key". Its functions are called while it is locked.
 type Server struct {
 	*httptest.Server
-	// Looks is how often a batch is looked at until it has ended.
+	// Looks is the number of times that a batch is queried until it has ended.
 	Looks int
-	// Fate is "", "expired" or "errored", of a request in the round-th batch.
+	// Fate returns the fate of a request in batch number round: "", "expired" or "errored".
 	Fate func(body string, round int) string
-	// Answer makes the body of an answer; it is Echo.
+	// Answer returns the body of an answer. By default it is Echo.
 	Answer func(protocol, body string) string
-	// Met is called before and after the n-th request is worked on. True ends the request.
+	// Met is called before and after the n-th request is handled. If it returns true, the request ends.
 	Met func(w http.ResponseWriter, r *http.Request, n int, after bool) bool
 
 	sync.Mutex
 	Requests int
-	Direct   int // requests for one answer
+	Direct   int // number of requests for a single answer
 	files    map[string][]byte
 	Batches  []*Batch
 }
 
-// A Batch is what a server was given.
+// A Batch is a batch that was sent to the server.
 type Batch struct {
 	id, protocol, name string
 	created            time.Time
@@ -43,7 +44,7 @@ type Batch struct {
 	ended, Canceled    bool
 }
 
-// New starts a server whose batches have ended after some looks at them.
+// New starts a server whose batches have ended after they were queried looks times.
 func New(t testing.TB, looks int) *Server {
 	b := &Server{Looks: looks, files: map[string][]byte{}}
 	b.Fate = func(string, int) string { return "" }
@@ -59,7 +60,7 @@ func Number(body string) string { return number.FindStringSubmatch(body)[1] }
 
 var number = regexp.MustCompile(`question (\d+)`)
 
-// Echo answers "question 7" with "answer 7", and texts with vectors of two numbers.
+// Echo answers "question 7" with "answer 7", and texts to embed with vectors of two numbers.
 func Echo(protocol, body string) string {
 	switch protocol {
 	case "embeddings":
@@ -92,7 +93,7 @@ func embedded(body string) string {
 	return fmt.Sprintf(`{"model":"m","data":[%s],"usage":{"prompt_tokens":1000}}`, strings.Join(all, ","))
 }
 
-// Said is the body of an answer with a text, of 1,000 tokens in and 100 out.
+// Said returns the body of an answer with the given text, with a usage of 1,000 input tokens and 100 output tokens.
 func Said(protocol, text string) string {
 	quoted, _ := json.Marshal(text)
 	return map[string]string{
@@ -122,7 +123,7 @@ func (b *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, reply)
 }
 
-// work does what a request asks for and returns the reply.
+// work handles a request and returns the body of the response.
 func (b *Server) work(r *http.Request) string {
 	body, _ := io.ReadAll(r.Body)
 	path := strings.Trim(r.URL.Path, "/")
@@ -266,7 +267,7 @@ func (b *Server) shown(d *Batch) string {
 	return b.openAI(d)
 }
 
-// each calls f with the requests of a batch and what became of them, the last first.
+// each calls f with the requests of a batch and their fates, last one first.
 func (b *Server) each(d *Batch, f func(key, fate, answer string)) {
 	for i := len(d.Keys) - 1; i >= 0; i-- {
 		fate := b.Fate(d.bodies[i], slices.Index(b.Batches, d))

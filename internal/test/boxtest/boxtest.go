@@ -1,6 +1,5 @@
-// Package boxtest lets a test need a sandbox. What is installed is required: a test is
-// skipped only where the method is absent, because a method that is present and does not
-// work would otherwise never be noticed.
+// Package boxtest is for tests that need a sandbox. An installed sandboxing method is required to work: a test is skipped only if
+// the method is absent, because otherwise a method that is present but does not work would never be noticed.
 package boxtest
 
 import (
@@ -11,8 +10,7 @@ import (
 	"github.com/stonelayer/stone/sandbox"
 )
 
-// Need skips the test where the method is absent, and fails it where the method is
-// present and does not work.
+// Need skips the test if the method is absent, and fails it if the method is present but does not work.
 func Need(t testing.TB, m sandbox.Method) {
 	t.Helper()
 	switch {
@@ -25,7 +23,7 @@ func Need(t testing.TB, m sandbox.Method) {
 	}
 }
 
-// NeedAny is Need for the strongest method that is present.
+// NeedAny is like Need, for the strongest method that is present.
 func NeedAny(t testing.TB) sandbox.Method {
 	t.Helper()
 	for _, m := range []sandbox.Method{sandbox.Bubblewrap, sandbox.Landlock} {

@@ -1,6 +1,5 @@
-// Package cputime measures work in tests where allocations are no measure. It compares
-// processor time with a fixed piece of work in the same run, so that neither the machine
-// nor its other programs decide whether a test passes.
+// Package cputime measures work in tests in which allocations are not a suitable measure. It compares the processor time with that
+// of a fixed piece of work in the same run, so that whether a test passes does not depend on the machine or on other programs.
 package cputime
 
 import (
@@ -8,13 +7,13 @@ import (
 	"time"
 )
 
-// unit is the number of hashed bytes in one unit of work.
+// unit is the number of bytes to hash for one unit of work.
 const unit = 64 << 20
 
 var block [1 << 20]byte
 
-// Units returns the processor time of work in units: one is the time of SHA-256 over 64
-// MB, measured before and after the work. Concurrent tests in the same process count too.
+// Units returns the processor time that work takes, in units. One unit is the time that SHA-256 takes for 64 MB, measured before
+// and after the work. The time includes concurrent tests in the same process.
 func Units(work func()) float64 {
 	before := calibrate()
 	start := Used()

@@ -11,7 +11,7 @@ import (
 func Used() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err) // it cannot fail for the process itself
+		panic(err) // cannot fail for the process itself
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -13,8 +13,8 @@ func Used() time.Duration {
 		err = syscall.GetProcessTimes(process, &started, &ended, &kernel, &user)
 	}
 	if err != nil {
-		panic(err) // it cannot fail for the process itself
+		panic(err) // cannot fail for the process itself
 	}
-	ticks := func(t syscall.Filetime) int64 { return int64(t.HighDateTime)<<32 | int64(t.LowDateTime) } // of 100 ns
+	ticks := func(t syscall.Filetime) int64 { return int64(t.HighDateTime)<<32 | int64(t.LowDateTime) } // 1 tick is 100 ns
 	return time.Duration(100 * (ticks(kernel) + ticks(user)))
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/stonelayer/stone/event"
 )
 
-// All returns a value of each type of data with every field set: to test that a watcher
-// accepts them all. Every text in them contains "SECRET".
+// All returns a value of each type of event data, with every field set. It is meant for tests that a watcher accepts all of them.
+// Every text in the values contains "SECRET".
 func All() []event.Data {
 	n, score := 1, .5
 	usage := budget.Usage{InputTokens: n, OutputTokens: n, USD: .25}

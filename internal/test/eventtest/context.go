@@ -8,8 +8,8 @@ import (
 	"github.com/stonelayer/stone/event"
 )
 
-// Context returns a context whose place, see event.At, passes events to w without a
-// run: to test a capability or a model alone.
+// Context returns a context whose place (see event.At) passes events to w without a run. It is meant for tests of a single
+// capability or model.
 func Context(ctx context.Context, w event.Watcher) context.Context {
 	return context.WithValue(ctx, event.Key{}, sender{event.NewStream(ctx, "test", "", time.Now, w)})
 }

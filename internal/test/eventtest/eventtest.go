@@ -1,7 +1,7 @@
-// Package eventtest checks streams of events, and records them in tests.
+// Package eventtest records streams of events in tests, and checks them.
 //
-// [Check] tests the promises of package event for the stream of a run. Use it on the
-// events of a [Recorder] to test code that sends events or passes them on:
+// [Check] checks that the events of a run fulfil the promises of package event. Call it with the events of a [Recorder] to test
+// code that sends events or passes them on:
 //
 //	var r eventtest.Recorder
 //	stone.Run(ctx, p, stone.Config{Watch: &r})
@@ -22,10 +22,9 @@ import (
 	"github.com/stonelayer/stone/event"
 )
 
-// A Recorder is a Watcher that keeps the events of one run. Its zero value wants all of
-// them. It may be used by several goroutines at once.
+// A Recorder is a Watcher that keeps the events of one run. The zero Recorder wants all events. It is safe for concurrent use.
 type Recorder struct {
-	// Level is the lowest wanted level; nil means event.LevelDelta.
+	// Level is the lowest level that is wanted. Nil means event.LevelDelta.
 	Level slog.Leveler
 
 	mu     sync.Mutex
@@ -51,15 +50,14 @@ func (r *Recorder) Events() []event.Event {
 	return slices.Clone(r.events)
 }
 
-// Check returns the broken promises in the events of a run that has ended, as a watcher
-// that wants every level received them:
+// Check returns an error that lists the broken promises in the events of an ended run, as received by a watcher that wants every
+// level:
 //
-//   - Numbers are dense from 1, times do not decrease, and there is one run.
-//
-// - Each start has one end, and a parent span has started before.
-// - A further attempt of an answer comes after the retraction of the previous one, and no
-// delta follows the end or the retraction of an answer.
-// - When a step fails or is retried, all its answers are retracted.
+//   - Numbers count from 1 without gaps, times do not decrease, and there is only one run.
+//   - Each start has exactly one end, and the parent of a span has started before it.
+//   - Another attempt at an answer starts only after the previous attempt was retracted, and no
+//     delta follows the end or the retraction of an answer.
+//   - When a step fails or is retried, all its answers are retracted.
 func Check(events []event.Event) error {
 	c := checker{open: map[string]bool{}, spans: map[string]bool{"": true}, voices: map[voice]state{}}
 	for i, e := range events {
@@ -81,7 +79,7 @@ func Check(events []event.Event) error {
 }
 
 type checker struct {
-	open   map[string]bool // started, not ended
+	open   map[string]bool // activities that have started but not ended
 	spans  map[string]bool
 	voices map[voice]state
 	errs   []error
@@ -134,7 +132,7 @@ func (c *checker) take(e event.Event) {
 	case event.ToolStarted:
 		c.start(e, fmt.Sprintf("tool %d of turn %d", d.Position, d.Turn))
 	case event.ToolDone:
-		delete(c.open, key(e, fmt.Sprintf("tool %d of turn %d", d.Position, d.Turn))) // a refused call has not started
+		delete(c.open, key(e, fmt.Sprintf("tool %d of turn %d", d.Position, d.Turn))) // a refused call has no start
 	case event.AttemptFailed:
 		c.silent(e)
 	case event.Delta:
@@ -192,7 +190,7 @@ func (c *checker) retracted(e event.Event, d event.Retracted) {
 	}
 }
 
-// silent reports answers of a failed step that are not retracted.
+// silent reports answers of a failed step that were not retracted.
 func (c *checker) silent(e event.Event) {
 	for v, s := range c.voices {
 		if s != void && (event.Retracted{}).Covers(e.Path, v.path, v.source, v.attempt) {

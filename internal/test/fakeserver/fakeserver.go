@@ -10,9 +10,8 @@ import (
 	"testing"
 )
 
-// Serve starts a server on the loopback interface and returns its URL. The server is closed at the end of
-// the test. Answer receives the body of each request; r.Body can be read again, so that an
-// http.Handler can take over.
+// Serve starts a server on the loopback interface and returns its URL. The server is closed at the end of the test. Answer is
+// called with the body of each request. It can read r.Body again, so it can pass the request on to an http.Handler.
 func Serve(t testing.TB, answer func(w http.ResponseWriter, r *http.Request, body []byte)) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -27,7 +26,7 @@ func Serve(t testing.TB, answer func(w http.ResponseWriter, r *http.Request, bod
 	return server.URL
 }
 
-// Stream writes a response of server-sent events.
+// Stream writes a response with server-sent events.
 func Stream(w http.ResponseWriter, events string) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	io.WriteString(w, events)

@@ -1,6 +1,6 @@
-// Package hostile tests attacks on Stone: hostile plans, answers, tool servers,
-// repositories and configurations. It contains only tests.
+// Package hostile contains only tests. They test attacks on Stone with hostile plans, answers, tool servers, repositories and
+// configurations.
 //
-// The oracle of an attack is outside the product: files touched, processes started,
-// bytes sent, requests and tokens that a server counted.
+// Whether an attack succeeded is determined outside the product: by files touched, processes started, bytes sent, and the requests
+// and tokens that a server has counted.
 package hostile

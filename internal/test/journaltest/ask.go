@@ -13,10 +13,10 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// A locked journal cannot read or write questions for some time.
+// A locked journal fails the first calls that read or write questions.
 type locked struct {
 	journal.Journal
-	ask, answer atomic.Int64 // number of calls that still fail
+	ask, answer atomic.Int64 // number of calls that will still fail
 }
 
 var errLocked = errors.New("the store is locked by another program: end that program")
@@ -35,8 +35,8 @@ func (l *locked) Answer(ctx context.Context, run, path string, a ask.Answer) err
 	return l.Journal.Answer(ctx, run, path, a)
 }
 
-// An error of the store is not an answer, no Rescue recovers it, and no lane is lost for
-// it: the run ends, and asks again when it is resumed.
+// testQuestionTrouble checks that an error of the store does not count as an answer, is not handled by a Rescue, and does not lose
+// a lane: the run ends, and asks again when it is resumed.
 func testQuestionTrouble(t *testing.T, j tested) {
 	sure := stone.Ask("sure", dag.Nothing, reply, func(struct{}) string { return "really?" },
 		stone.Retry{Attempts: 3, Kinds: []kind.Kind{kind.Error}})

@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// An away journal does so many more steps, and is not available then.
+// An away journal is not available any more once the given number of steps has been done.
 type away struct {
 	journal.Journal
 	left atomic.Int64
@@ -29,8 +29,8 @@ func (a *away) Do(ctx context.Context, key step.Key, work func(context.Context) 
 	return a.Journal.Do(ctx, key, work)
 }
 
-// A run that ends because nothing can be written has not failed: nothing is wrong with it. It stays for whoever
-// continues the runs of dead processes, wherever it stopped, and repeats nothing.
+// testAway checks that a run that ends because the journal cannot be written does not count as failed. Wherever it stopped, it is
+// interrupted, like the run of a dead process, and does not repeat anything when it is resumed.
 func testAway(t *testing.T, j tested) {
 	var calls [3]atomic.Int64
 	types := []dag.Type[int]{dag.NewType[int]("first"), dag.NewType[int]("second"), dag.NewType[int]("third")}

@@ -16,29 +16,29 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// parked is the error of a request that waits for a batch.
+// parked is the error of a request that is waiting for a batch.
 type parked struct{ sent bool }
 
 func (parked) Error() string        { return "parked" }
 func (parked) Is(target error) bool { return target == kind.Waiting }
 func (p parked) Sent() bool         { return p.sent }
 
-// A request that waits for a batch is in flight until its answer is recorded, its run ends, or its batches are noted. Each line has
-// visits of a run, with attempts of its one step and the end of the visit. After each word the budget has used so much and so much is
-// in flight.
+// testSharedBatched checks that a request that is waiting for a batch is in flight until its answer is recorded, its run ends, or
+// its batches are recorded. Each line describes the visits to a run: attempts of its only step, and the end of each visit. Each
+// word is followed by the amounts that the budget has then used and has in flight.
 func testSharedBatched(t *testing.T, j tested) {
 	for n, line := range []string{
 		"asked 0 1, failed 0 0",
 		"asked 0 1, waiting 0 1, asked 0 1, failed 0 0",                // the provider refused the batch
-		"asked 0 1, drained 0 0, asked 0 1, failed 0 0",                // it was not made
-		"asked 0 1, waiting 0 1, sent 0 1, answer 0.25 0, done 0.25 0", // the usual way
+		"asked 0 1, drained 0 0, asked 0 1, failed 0 0",                // the batch was not created
+		"asked 0 1, waiting 0 1, sent 0 1, answer 0.25 0, done 0.25 0", // the usual course
 		"asked 0 1, waiting 0 1, answer 0.25 0, failed 0.25 0",
 		"asked 0 1, waiting 0 1, sent 0 1, asked 0 1, failed 0 0", // the batch expired
 		"asked 0 1, waiting 0 1, lost 0 1, asked 0 2, waiting 0 1, answer 0.25 0, done 0.25 0",
 		"asked 0 1, waiting 0 1, error 0.5 0, asked 0.5 1, failed 0.5 0",
 		"asked 0 1, waiting 0 1, direct 0.25 0, done 0.25 0",
 		"asked 0 1, drained 0 0, direct 0.25 0, done 0.25 0",
-		"partly 0.125 1, waiting 0.125 1, answer 0.375 0, done 0.375 0", // another request was sent before
+		"partly 0.125 1, waiting 0.125 1, answer 0.375 0, done 0.375 0", // another request had been sent before
 		"partly 0.125 1, failed 0.125 0",
 		"asked 0 1, waiting 0 1, partly-sent 0.125 1, answer 0.375 0, done 0.375 0",
 	} {

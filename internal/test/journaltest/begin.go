@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Resuming a run that does not exist, or was removed meanwhile, starts no run.
+// testResumeOnly checks that resuming a run that does not exist, or has been removed in the meantime, does not start a run.
 func testResumeOnly(t *testing.T, j tested) {
 	var c counter
 	_, err := run(t, j, c.leaf("a", draft, ok), journal.Options{Resume: true})
@@ -27,7 +27,7 @@ func testResumeOnly(t *testing.T, j tested) {
 	c.want(t, "a:1")
 }
 
-// A process that dies between Acquire and Begin leaves no run: the name is free.
+// testAcquired checks that a process that dies between Acquire and Begin does not leave a run behind, so the ID is still free.
 func testAcquired(t *testing.T, j tested) {
 	_, err := j.Acquire(t.Context(), "run")
 	must(t, err)
@@ -43,8 +43,8 @@ func testAcquired(t *testing.T, j tested) {
 	must(t, err)
 }
 
-// A start and its input are one commit: a process that dies afterwards leaves a run that can
-// continue. Another input that is given later is recorded too.
+// testStartsWithInput checks that the start of a run and its input are one commit, so that the run can continue if the process
+// dies afterwards. A different input that is given later is recorded too.
 func testStartsWithInput(t *testing.T, j tested) {
 	input := words(t, "one", "two")
 	info := journal.RunInfo{ID: "run", Started: moment, Input: digestOf(input)}
@@ -69,7 +69,7 @@ func testStartsWithInput(t *testing.T, j tested) {
 
 	_, err = j.Acquire(t.Context(), "run")
 	must(t, err)
-	must(t, j.Begin(t.Context(), info, input)) // the request again
+	must(t, j.Begin(t.Context(), info, input)) // the same request again
 	check(j, input, 1)
 	do(t, j, key("a"), value("a"))
 	other := words(t, "three")
@@ -90,7 +90,7 @@ func testStartsWithInput(t *testing.T, j tested) {
 	check(again, other, 4)
 }
 
-// The context of Held ends for good: a run that is taken again has another one.
+// testHeld checks that a context returned by Held ends permanently: a run that is acquired again has a new one.
 func testHeld(t *testing.T, j tested) {
 	if j.Held("run").Err() == nil {
 		t.Error("a run that was never acquired is held")

@@ -29,7 +29,7 @@ func pay(ctx context.Context, name string, work func(context.Context) error) err
 			return paid{}, err
 		}
 		if err := work(ctx); err != nil {
-			if ctx.Err() != nil { // as if the process had died
+			if ctx.Err() != nil { // behaves as if the process had died
 				return paid{}, err
 			}
 			return paid{}, budget.Costly(err, cost)
@@ -42,8 +42,8 @@ func pay(ctx context.Context, name string, work func(context.Context) error) err
 	return err
 }
 
-// Ten leaves cost a dollar each, and a run may cost two. At most three are paid, however
-// often the run is resumed and however it ended before.
+// testBudget runs ten leaves that cost a dollar each, with a budget of two dollars. At most three leaves are paid, however often
+// the run is resumed and however it ended before.
 func testBudget(t *testing.T, j tested) {
 	for name, limits := range map[string]budget.Limits{
 		"usd": {USD: new(2.0)}, "tokens": {Tokens: new(20)}, "roundtrips": {Roundtrips: new(2)},
@@ -79,7 +79,7 @@ func testBudget(t *testing.T, j tested) {
 			for range 8 {
 				ctx, cancel := context.WithCancel(t.Context())
 				ended, drain = cancel, make(chan struct{})
-				ctx = budget.With(ctx, budget.New(limits)) // as in another process
+				ctx = budget.With(ctx, budget.New(limits)) // a new account, as in another process
 				_, last = stone.Run(ctx, stone.Seq("all", steps...), kept(cfg, j, journal.Options{Drain: drain}))
 				cancel()
 			}
@@ -104,8 +104,8 @@ func testBudget(t *testing.T, j tested) {
 	}
 }
 
-// A body that is started again finds its steps recorded, and they cost nothing more. That
-// is true even if a step had used up the account, and if the account is the same one.
+// testPaidOnce checks that recorded steps cost nothing when their body is started again, even if a step had used up the account,
+// and even if the account is the same one.
 func testPaidOnce(t *testing.T, j tested) {
 	var paid counter
 	cut := true

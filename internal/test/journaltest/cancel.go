@@ -9,8 +9,8 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// A run that waits, was refused or was interrupted is canceled without its pipeline. What it had reserved is paid, what
-// workers still do for it is not, and resuming it continues it: its questions stay.
+// testCanceled cancels waiting, refused and interrupted runs without their pipeline. Reserved amounts count as paid, work that is
+// still in progress elsewhere does not, and the run can be resumed, because its questions are kept.
 func testCanceled(t *testing.T, j tested) {
 	var c counter
 	p := question(&c)

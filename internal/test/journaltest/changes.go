@@ -10,8 +10,8 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// testChanges checks that Changes wakes readers in this and other processes after each change of a
-// run: its start, a question, an answer, its end and its removal.
+// testChanges checks that Changes wakes readers in this and in other processes after each change to a run: its start, a question,
+// an answer, its end and its removal.
 func testChanges(t *testing.T, j tested) {
 	readers := []journal.Journal{j, j.open()}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -29,7 +29,7 @@ func testChanges(t *testing.T, j tested) {
 			}
 		}()
 	}
-	// see waits until each reader sees a list of runs and open questions.
+	// see waits until every reader sees the given list of runs and open questions.
 	see := func(want string) {
 		t.Helper()
 		for i, r := range readers {

@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Runs are counted as they are listed.
+// testCounts checks that counts and lists of runs agree.
 func testCounts(t *testing.T, j tested) {
 	states := []journal.State{journal.Waiting, journal.Failed, journal.Drained, journal.Canceled, journal.Done, journal.Running, journal.Interrupted}
 	for n := range 28 {

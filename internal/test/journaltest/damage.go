@@ -12,11 +12,10 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// TestDamage tests that a damaged run hides no other one and can be removed. Store makes a store as
-// for TestJournal, and a function that executes a statement of SQL. Corpus has the statements, by
-// name. Each damages the run "run", which has the pipeline "name", the steps "a" and "b" and a
-// question with the answer "yes", and ended after 7 steps. If facts is true for a name, the facts
-// about the run are damaged, otherwise a record or a question.
+// TestDamage tests that a damaged run does not hide other runs and can be removed. Store creates a store as in TestJournal, and
+// also returns a function that executes an SQL statement. Corpus contains the statements, by name. Each of them damages the run
+// "run", which has the pipeline "name", the steps "a" and "b" and a question with the answer "yes", and has ended after 7 steps.
+// If facts is true for a name, the statement damages the description of the run, and otherwise a record or a question.
 func TestDamage(t *testing.T, store func() (open func() journal.Journal, execute func(statement string)), corpus map[string]string, facts func(name string) bool) {
 	for name, statement := range corpus {
 		t.Run(name, func(t *testing.T) {
@@ -43,14 +42,14 @@ func TestDamage(t *testing.T, store func() (open func() journal.Journal, execute
 	}
 }
 
-// wantChecked checks a journal of three runs, of which at most one is damaged.
+// wantChecked checks a journal that contains three runs, of which at most one is damaged.
 func wantChecked(t *testing.T, j journal.Journal, damaged string) {
 	t.Helper()
 	c, ok := j.(interface {
 		Check(ctx context.Context, found func(*journal.DamageError)) (runs, records int, err error)
 	})
 	if !ok {
-		return // a journal may have no check
+		return // a journal need not have a Check method
 	}
 	found := ""
 	runs, records, err := c.Check(t.Context(), func(e *journal.DamageError) { found = e.Run })
@@ -108,8 +107,8 @@ func idsOf(runs []journal.RunInfo) string {
 	return strings.Join(ids, " ")
 }
 
-// testIdentity removes a run that is followed. Nobody who follows it gets a row of another run,
-// not even of a later one with the same id.
+// testIdentity removes a run while it is being followed. A follower never receives a row of a different run, not even of a later
+// run with the same ID.
 func testIdentity(t *testing.T, j tested) {
 	for _, next := range []string{"other", "run"} {
 		begin(t, j, journal.RunInfo{ID: "run"})
@@ -129,7 +128,7 @@ func testIdentity(t *testing.T, j tested) {
 				defer close(rows[i])
 				for r, err := range f.Follow(t.Context(), "run", 0) {
 					if rows[i] <- (row{r, err}); r.Ended {
-						<-first // the run is removed now
+						<-first // remove the run only now
 					}
 				}
 			}()
@@ -169,12 +168,12 @@ func testIdentity(t *testing.T, j tested) {
 	}
 }
 
-// testHidden finds a run behind others that do not exist yet for anybody.
+// testHidden checks that a run is found among other runs that are not visible yet.
 func testHidden(t *testing.T, j tested) {
 	for i := range 7 {
 		_, err := j.Acquire(t.Context(), fmt.Sprint("exp-a", i))
 		must(t, err)
-		id := fmt.Sprint("exp-b", i) // whose board sorts right behind it
+		id := fmt.Sprint("exp-b", i) // sorts after the runs that are not visible
 		begin(t, j, journal.RunInfo{ID: id})
 		if i > 1 {
 			must(t, j.Release(id))

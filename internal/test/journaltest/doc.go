@@ -1,5 +1,5 @@
-// Package journaltest tests implementations of journal.Journal, and of step.Recorder
-// alone, as package testing/slogtest does for handlers:
+// Package journaltest tests implementations of journal.Journal, and implementations of only step.Recorder, in the same way as
+// package testing/slogtest tests handlers:
 //
 //	func TestJournal(t *testing.T) {
 //		journaltest.TestJournal(t, func() func() journal.Journal {
@@ -8,6 +8,5 @@
 //		})
 //	}
 //
-// Every part of the test opens a new store, and often two journals over it, like two
-// processes.
+// Every part of the test opens a new store, and often two journals on the same store, like two processes.
 package journaltest

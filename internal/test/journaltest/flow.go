@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// flow is a pipeline that records its steps with nodes that its DAG does not have. One
-// of the steps keeps a node that it made during the run.
+// flow returns a pipeline whose steps are recorded with nodes that are not in the DAG of the run. One of the steps keeps a node
+// that it created during the run.
 func flow() stone.Ashlar {
 	all := dag.NewType[[]string]("all")
 	say := func(name string, in, out dag.Type[string]) stone.Ashlar {
@@ -44,7 +44,7 @@ func flow() stone.Ashlar {
 	return stone.Seq("run", start, stone.Flow("flow", say("a", draft, first), say("b", draft, second), dynamic, sum))
 }
 
-// The journal has exactly the nodes of the run, in the same order.
+// testFlow checks that the journal contains exactly the nodes of the run, in the same order.
 func testFlow(t *testing.T, j tested) {
 	result := mustRun(t, j, flow(), journal.Options{})
 	want := text(t, result.DAG)
@@ -65,7 +65,7 @@ func text(t *testing.T, d dag.DAG) string {
 	return out.String()
 }
 
-// Two equal runs do not differ, although their times do.
+// testSameFlow checks that Diff finds no difference between two equal runs, although their times are different.
 func testSameFlow(t *testing.T, j tested) {
 	for i, id := range []string{"one", "two"} {
 		cfg := config()

@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// tree is a run with lanes, one of which is lost, and a step in each.
+// tree returns a pipeline with a step in each of several lanes, one of which is lost.
 func tree(name func(int)) stone.Ashlar {
 	read := stone.Func0("read", plan, func(context.Context) ([]int, error) { return []int{0, 1, 2}, nil })
 	lane := stone.New("work", draft, func(ctx context.Context, d dag.DAG) (string, error) {
@@ -43,7 +43,7 @@ func testFollow(t *testing.T, j tested) {
 		_, err := stone.Run(context.WithoutCancel(t.Context()), tree(func(lane int) {
 			if lane == 0 {
 				close(running)
-				<-seen // the run continues when the follower has seen its step
+				<-seen // the run continues only when the follower has seen its step
 			}
 		}), kept(config(), j, journal.Options{}))
 		ended <- err
@@ -160,7 +160,7 @@ func testNode(t *testing.T, j tested) {
 	i := j.open()
 	result := mustRun(t, j, tree(nil), journal.Options{})
 	n := result.Node
-	for _, prefix := range []string{n.ID().String(), n.ID().String()[:15]} { // half a byte too
+	for _, prefix := range []string{n.ID().String(), n.ID().String()[:15]} { // the prefix may end in the middle of a byte
 		got, err := i.Node(t.Context(), "run", prefix)
 		if err != nil || got.ID != n.ID() || got.Type != n.Type() || string(got.Content) != n.JSON() || len(got.Parents) != len(n.Parents()) || got.Parents[0] != n.Parent().ID() {
 			t.Errorf("Node(%s): %+v, %v; want %s", prefix, got, err, n)
@@ -176,7 +176,7 @@ func testNode(t *testing.T, j tested) {
 	}
 }
 
-// testNodePrefix asks for a prefix of two ids: among 17 nodes two share a digit.
+// testNodePrefix looks for a prefix that two IDs have in common. Of 17 nodes, at least two have the same first digit.
 func testNodePrefix(t *testing.T, j tested) {
 	var d dag.DAG
 	count := map[string]int{}
@@ -231,7 +231,7 @@ func testInner(t *testing.T, j tested) {
 			t.Errorf("%s after the outer run was released: %+v, %v; want it %s, without an owner", id, info, err, want)
 		}
 	}
-	for row, err := range other.Follow(t.Context(), "exp/open", 0) { // it ends
+	for row, err := range other.Follow(t.Context(), "exp/open", 0) { // must end
 		if err != nil || row.Path != k.Path {
 			t.Errorf("Follow of an inner run that was left: %+v, %v", row, err)
 		}

@@ -14,10 +14,9 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// TestJournal tests the promises of package journal, and calls TestRecorder. Store makes
-// a new, empty store and returns a function that opens a journal over it, as each process
-// that shares it would. If a store allows only one journal, the function returns the same
-// one again. A store with a pool of connections passes [TestReaders], too.
+// TestJournal tests that a journal fulfils the promises of package journal. It also calls TestRecorder. Store creates a new, empty
+// store, and returns a function that opens a journal on it, as each process that shares the store would. If a store allows only
+// one journal, the function always returns the same one. A store with a connection pool should also pass [TestReaders].
 func TestJournal(t *testing.T, store func() (open func() journal.Journal)) {
 	TestRecorder(t, func() step.Recorder { return store()() })
 	for _, c := range slices.Concat(storeCases, runCases) {
@@ -29,7 +28,7 @@ func TestJournal(t *testing.T, store func() (open func() journal.Journal)) {
 	}
 }
 
-// tested is the journal under test, and a function that opens another one over its store.
+// tested is the journal under test, together with a function that opens another journal on the same store.
 type tested struct {
 	journal.Journal
 	open func() journal.Journal
@@ -89,7 +88,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// begin takes a run and starts it.
+// begin acquires a run and starts it.
 func begin(t *testing.T, j journal.Journal, info journal.RunInfo) {
 	t.Helper()
 	_, err := j.Acquire(t.Context(), info.ID)
@@ -100,7 +99,7 @@ func begin(t *testing.T, j journal.Journal, info journal.RunInfo) {
 	must(t, j.Begin(t.Context(), info, dag.DAG{}))
 }
 
-// words is an input, and digestOf its digest.
+// words returns an input; digestOf returns its digest.
 func words(t *testing.T, all ...string) dag.DAG {
 	t.Helper()
 	var d dag.DAG
@@ -116,7 +115,7 @@ func digestOf(d dag.DAG) dag.ID { return dag.Everything.Queries()[0].Digest(d, f
 
 var moment = time.Unix(1_800_000_000, 0).UTC()
 
-// finish ends a run and leaves it.
+// finish ends a run and releases it.
 func finish(t *testing.T, j journal.Journal, id string, o journal.Outcome) {
 	t.Helper()
 	must(t, j.End(t.Context(), id, o))
@@ -147,7 +146,7 @@ func testHolder(t *testing.T, j tested) {
 	if err != nil || info.State != journal.Running || info.Owner == "" {
 		t.Errorf("Find of a run that is held: %+v, %v; want it running, with an owner", info, err)
 	}
-	begin(t, other, journal.RunInfo{ID: "other"}) // runs are held one by one
+	begin(t, other, journal.RunInfo{ID: "other"}) // each run is held separately
 	must(t, j.Release("run"))
 	must(t, j.Release("run"))
 	must(t, j.Release("none"))
@@ -167,7 +166,7 @@ func testHolder(t *testing.T, j tested) {
 	if err := other.End(t.Context(), "run", journal.Outcome{State: journal.Done}); err == nil {
 		t.Error("a run that was left has ended a second time")
 	}
-	info, err = j.Acquire(t.Context(), "run") // at once
+	info, err = j.Acquire(t.Context(), "run") // must succeed immediately
 	if err != nil || info.State != journal.Waiting {
 		t.Errorf("Acquire of a run that has ended: %+v, %v; want it waiting", info, err)
 	}
@@ -271,7 +270,7 @@ func testRemove(t *testing.T, j tested) {
 	if err := j.Remove(t.Context(), "run"); !errors.Is(err, journal.ErrNoRun) {
 		t.Errorf("Remove of an unknown run: %v, want ErrNoRun", err)
 	}
-	recorder{t, j}.replay(again) // it has a result of its own
+	recorder{t, j}.replay(again) // the run has a result of its own
 	if _, err := j.Find(t.Context(), "run"); !errors.Is(err, journal.ErrNoRun) {
 		t.Errorf("Find after Remove: %v, want ErrNoRun", err)
 	}
@@ -372,8 +371,8 @@ func testNodes(t *testing.T, j tested) {
 	}
 }
 
-// testNodesAgain continues a run that stopped with nodes that no step made, such as its input, after
-// its records were read: the input is read before the run begins again.
+// testNodesAgain continues a run that stopped with nodes that no step created, such as its input. Its records have already been
+// read by then, because the input is read before the run begins again.
 func testNodesAgain(t *testing.T, j tested) {
 	grow := func(d dag.DAG, content string) dag.DAG {
 		n, err := dag.NewNode(dag.Spec{Type: "t", Content: content, Parents: d.Next(), Time: moment})

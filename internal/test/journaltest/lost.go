@@ -12,14 +12,14 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// testLostQuestion has a leaf that asks in one of two lanes and takes the answer of the other one, as a race does: when it has
-// a result, the question is closed, in the same process and after a resume.
+// testLostQuestion runs a leaf that asks a question in one of two lanes but uses the answer of the other lane, like a race. As
+// soon as the leaf has a result, the question must be closed, both in the same process and after the run was resumed.
 func testLostQuestion(t *testing.T, j tested) {
 	wins := true
 	p := stone.Seq("all",
 		stone.New("race", draft, func(ctx context.Context, _ dag.DAG) (string, error) {
 			if wins && stone.In(ctx).RunID() == "resumed" {
-				return "the other lane", nil // it wins before this one asks again
+				return "the other lane", nil // the other lane wins before this one asks again
 			}
 			_, err := stone.Step(ctx, "person", nil, func(ctx context.Context, _ any) (string, error) {
 				return stone.In(ctx).Ask(ask.Question{Name: "person", Text: "Which one?"})
@@ -58,7 +58,7 @@ func testLostQuestion(t *testing.T, j tested) {
 	}
 }
 
-// testDeclined cancels a question: the run fails, and asks again when it is resumed.
+// testDeclined cancels a question. The run fails, and asks again when it is resumed.
 func testDeclined(t *testing.T, j tested) {
 	p := stone.Ask("sure", dag.Nothing, reply, func(struct{}) string { return "Sure?" }, stone.Choices("yes", "no"))
 	for n, of := range []kind.Kind{kind.Waiting, kind.Declined, kind.Waiting, kind.Declined} {

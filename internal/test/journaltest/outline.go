@@ -18,7 +18,7 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// wide is a fan-out with a step in each lane. Bad decides which steps fail.
+// wide returns a fan-out with a step in each lane. Bad determines which steps fail.
 func wide(lanes int, bad func(i int) bool) stone.Ashlar {
 	numbers := dag.ReaderFunc(func(dag.DAG) ([]int, error) {
 		all := make([]int, lanes)
@@ -39,8 +39,8 @@ func wide(lanes int, bad func(i int) bool) stone.Ashlar {
 	return stone.Seq("all", stone.Map("each", numbers, item, lane, stone.Lanes(16), stone.Quorum(lanes)), count)
 }
 
-// testOutlineLarge compares the stored outline of a large run with its steps: after it failed, in
-// another process, while it is retried, and when it is done.
+// testOutlineLarge compares the stored outline of a large run with its steps: after the run has failed, in another process, while
+// it is being retried, and when it is done.
 func testOutlineLarge(t *testing.T, j tested) {
 	const lanes = 1500
 	bad := func(i int) bool { return i%100 == 7 }
@@ -53,7 +53,7 @@ func testOutlineLarge(t *testing.T, j tested) {
 	var retried atomic.Int64
 	all := make(chan struct{})
 	_, err := run(t, other, wide(lanes, func(i int) bool {
-		if retried.Add(1) == 15 { // all failures are forgotten, and nothing else happens
+		if retried.Add(1) == 15 { // at this point all failures have been discarded, and nothing else is running
 			sameOutline(t, other)
 			close(all)
 		}
@@ -74,8 +74,8 @@ func testOutlineLarge(t *testing.T, j tested) {
 	sameOutline(t, other)
 }
 
-// firstStart gives a branch of the outline the start that its steps have: an outline has that of the
-// first attempt of a step, the steps have that of the last one, which is not before it.
+// firstStart makes the starts of two branches comparable. An outline contains the start of a step's first attempt, while steps
+// contain the start of the last attempt, which must not be earlier.
 func firstStart(t *testing.T, steps, outline *journal.Branch) {
 	t.Helper()
 	if steps.Started.IsZero() != outline.Started.IsZero() || outline.Started.After(steps.Started) {
@@ -90,14 +90,14 @@ func firstStart(t *testing.T, steps, outline *journal.Branch) {
 	}
 }
 
-// still clears the end of a branch that is open again.
+// still clears the end of a branch that has become open again.
 func still(b *journal.Branch) {
 	if b.Open > 0 {
 		b.Ended = time.Time{}
 	}
 }
 
-// sameOutline compares the outline of a run with the outline made from its steps.
+// sameOutline compares the outline of a run with the outline built from its steps.
 func sameOutline(t *testing.T, j journal.Journal) {
 	t.Helper()
 	steps, err := j.Steps(t.Context(), "run")

@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// beside is a journal as what it also is.
+// beside returns a journal as an owed.Store, which it also implements.
 func beside(j journal.Journal) owed.Store {
 	if t, ok := j.(tested); ok {
 		j = t.Journal
@@ -20,7 +20,8 @@ func beside(j journal.Journal) owed.Store {
 	return j.(owed.Store)
 }
 
-// testBatches: the holder of a run notes batches, everybody reads them, and they go with the run.
+// testBatches checks that the holder of a run can record batches, that other processes can read them, and that they are removed
+// with the run.
 func testBatches(t *testing.T, j tested) {
 	b := owed.Batch{Number: 1, Name: "one", Provider: "p", URL: "u", Noted: moment, State: owed.Making, Keys: []string{"a", "b"}, Estimate: budget.Amount{USD: 2}}
 	if err := beside(j).PutBatch(t.Context(), "r", b); err == nil {
@@ -47,7 +48,7 @@ func testBatches(t *testing.T, j tested) {
 	finish(t, j, "r", journal.Outcome{State: journal.Done, Ended: moment})
 }
 
-// due returns what is owed, as "receiver event".
+// due returns the notices that are due, and the same as text, in the form "receiver event".
 func due(t *testing.T, j journal.Journal, at time.Time, but ...string) (all []owed.Notice, text string) {
 	t.Helper()
 	all, err := beside(j).Due(t.Context(), at, but, 100)
@@ -58,7 +59,7 @@ func due(t *testing.T, j journal.Journal, at time.Time, but ...string) (all []ow
 	return all, text
 }
 
-// testNotices: an end owes a notice to whom the start names, and to the receivers of the run, once.
+// testNotices checks that the end of a run adds one notice for each webhook named at the start and for each receiver of the run.
 func testNotices(t *testing.T, j tested) {
 	begin(t, j, journal.RunInfo{ID: "quiet"})
 	finish(t, j, "quiet", journal.Outcome{State: journal.Done, Ended: moment})
@@ -66,7 +67,7 @@ func testNotices(t *testing.T, j tested) {
 	_, err := j.Ask(t.Context(), journal.Question{Run: "r", Path: "p", Name: "p", Asked: moment})
 	must(t, err)
 	finish(t, j, "r", journal.Outcome{State: journal.Waiting, Ended: time.Now().Add(-time.Minute)})
-	other := j.open() // another process ends it
+	other := j.open() // another process ends the run
 	must(t, other.Answer(t.Context(), "r", "p", ask.Answer{Response: "yes"}))
 	must(t, journal.Cancel(t.Context(), other, "r"))
 	all, text := due(t, other, time.Now())
@@ -77,7 +78,7 @@ func testNotices(t *testing.T, j tested) {
 		t.Errorf("the event is %s", all[0].Event)
 	}
 
-	// One of several servers makes an attempt, with the body of the first.
+	// Only one of several servers makes an attempt, with the body of the first attempt.
 	n := all[0]
 	n.Tries, n.Next, n.Body = 1, time.Now().Add(time.Minute), []byte("body")
 	for i, at := range []journal.Journal{j.Journal, other} {
@@ -99,7 +100,7 @@ func testNotices(t *testing.T, j tested) {
 		t.Errorf("owed without ops: %s", text)
 	}
 	n.Next, n.Body = time.Time{}, nil
-	for range 2 { // once settled it stays so
+	for range 2 { // once a notice is settled, it stays settled
 		mine, err := beside(j).PutNotice(t.Context(), n, 1)
 		must(t, err)
 		if again, _ := due(t, other, time.Now().Add(time.Hour)); len(again) != 1 || mine && n.Tries > 1 {
@@ -107,7 +108,7 @@ func testNotices(t *testing.T, j tested) {
 		}
 	}
 
-	// The run continues, waits for the same question, and owes nothing new about it.
+	// The run continues and waits for the same question again, which does not add another notice.
 	begin(t, j, journal.RunInfo{ID: "w", Notify: []string{"ops"}})
 	_, err = j.Ask(t.Context(), journal.Question{Run: "w", Path: "p", Name: "p", Asked: moment})
 	must(t, err)
@@ -127,7 +128,8 @@ func testNotices(t *testing.T, j tested) {
 	}
 }
 
-// testReceivers: receivers belong to a run, have a bound, and get what it owes, also if they come late.
+// testReceivers checks that receivers belong to a run and are limited in number, and that notices are added for them even if they
+// are added late.
 func testReceivers(t *testing.T, j tested) {
 	if err := beside(j).PutReceiver(t.Context(), "none", owed.Receiver{Name: "a"}); !errors.Is(err, journal.ErrNoRun) {
 		t.Errorf("of a run that does not exist: %v", err)
@@ -149,7 +151,7 @@ func testReceivers(t *testing.T, j tested) {
 		t.Errorf("got %+v", all)
 	}
 	must(t, beside(j).PutReceiver(t.Context(), "r", owed.Receiver{Name: "late", Bound: "late"}))
-	must(t, beside(j).DropReceiver(t.Context(), "r", "n1")) // with what is owed to it
+	must(t, beside(j).DropReceiver(t.Context(), "r", "n1")) // also removes the receiver's notices
 	if _, text := due(t, j, time.Now()); text != "r other run.failed;r late run.failed;" && text != "r late run.failed;r other run.failed;" {
 		t.Errorf("owed: %s", text)
 	}

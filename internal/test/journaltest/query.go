@@ -56,8 +56,7 @@ func testQuery(t *testing.T, j tested) {
 	}
 }
 
-// Resumable are runs that were drained, whose process died, or whose questions are
-// answered.
+// testResumable checks that Resumable returns runs that were drained, whose process died, or whose questions have been answered.
 func testResumable(t *testing.T, j tested) {
 	for _, id := range []string{"drained", "failed", "canceled", "waiting", "answered", "done"} {
 		begin(t, j, journal.RunInfo{ID: id})
@@ -72,7 +71,7 @@ func testResumable(t *testing.T, j tested) {
 		}
 		finish(t, j, id, journal.Outcome{State: state})
 	}
-	must(t, j.Answer(t.Context(), "answered", "p/b", ask.Answer{})) // a cancelled question is answered too
+	must(t, j.Answer(t.Context(), "answered", "p/b", ask.Answer{})) // a canceled question counts as answered
 	begin(t, j, journal.RunInfo{ID: "interrupted"})
 	must(t, j.Release("interrupted"))
 	begin(t, j, journal.RunInfo{ID: "running"})
@@ -113,8 +112,8 @@ func testResumable(t *testing.T, j tested) {
 	must(t, j.Release("running"))
 }
 
-// testBounds: what callers keep with a run is small, since lists repeat it. What is too large is
-// refused, and leaves nothing.
+// testBounds checks that data that callers store with a run is limited in size, because lists repeat it. Data that is too large is
+// refused without leaving anything behind.
 func testBounds(t *testing.T, j tested) {
 	labels := func(n, name, value int) map[string]string {
 		all := map[string]string{}
@@ -162,7 +161,7 @@ func testBounds(t *testing.T, j tested) {
 	must(t, j.Answer(t.Context(), "e", "p/a", ask.Answer{Response: long(1 << 20)}))
 }
 
-// More than a page of runs ask, and every second question has an answer.
+// testOpenQuestions creates more than a page of runs with questions, and answers every second question.
 func testOpenQuestions(t *testing.T, j tested) {
 	var want []string
 	for i := range journal.DefaultLimit + 3 {

@@ -16,13 +16,13 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// TestReaders reads a large run that is not over with 32 readers at once, by every method that
-// reads. None of them may need something that another one has: a store with few connections would
-// stand still. The smaller the pool of the store, the sooner.
+// TestReaders reads a large, unfinished run with 32 concurrent readers and with every method that reads. No reader may have to
+// wait for something that another reader holds, because then a store with few connections would deadlock. The smaller the store's
+// pool, the sooner this test detects it.
 func TestReaders(t *testing.T, store func() (open func() journal.Journal)) {
 	open := store()
 	j := tested{open(), open}
-	const lanes = 1500 // more than 4,096 records, and some after them
+	const lanes = 1500 // this results in more than 4,096 records
 	held, reached := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	ended := make(chan error, 1)
@@ -46,7 +46,7 @@ func TestReaders(t *testing.T, store func() (open func() journal.Journal)) {
 	must(t, err)
 
 	other := j.open()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // only a standstill takes so long, also beside other tests
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // only a deadlock takes that long, even if other tests are running
 	defer cancel()
 	var readers sync.WaitGroup
 	for i := range 32 {
@@ -66,7 +66,7 @@ func TestReaders(t *testing.T, store func() (open func() journal.Journal)) {
 	}
 }
 
-// reading has every method of a journal that reads.
+// reading contains every method of a journal that reads.
 var reading = []struct {
 	name string
 	do   func(context.Context, journal.Journal) error
@@ -93,7 +93,7 @@ var reading = []struct {
 		return err
 	}},
 	{"Record", func(ctx context.Context, j journal.Journal) error {
-		if _, err := j.Record(ctx, "run", "all/each[7]/work", "leaf"); !errors.Is(err, journal.ErrNoStep) { // it may be late
+		if _, err := j.Record(ctx, "run", "all/each[7]/work", "leaf"); !errors.Is(err, journal.ErrNoStep) { // the step may not be recorded yet
 			return err
 		}
 		return nil
@@ -111,7 +111,7 @@ var reading = []struct {
 			if rows++; err != nil || rows == 2900 {
 				return err
 			}
-			if rows == 300 { // a follower that reads while it follows
+			if rows == 300 { // reads with another method while following
 				if _, err := j.Find(ctx, "run"); err != nil {
 					return err
 				}
@@ -149,7 +149,7 @@ var reading = []struct {
 	{"Questions", func(ctx context.Context, j journal.Journal) error { _, err := j.Questions(ctx, "run"); return err }},
 }
 
-// sameOneByOne compares what a run yields one by one with what it returns at once.
+// sameOneByOne compares the methods that yield the parts of a run one at a time with those that return all of them.
 func sameOneByOne(t *testing.T, j journal.Journal, run string) {
 	t.Helper()
 	want, err := j.Steps(t.Context(), run)

@@ -16,8 +16,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// TestRecorder tests the promises of step.Recorder. Open returns a recorder without
-// records; it is called once for each part of the test.
+// TestRecorder tests that a recorder fulfils the promises of step.Recorder. Open returns an empty recorder. It is called once for
+// each part of the test.
 func TestRecorder(t *testing.T, open func() step.Recorder) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -67,7 +67,7 @@ func (r recorder) do(key step.Key, rec step.Record) step.Record {
 	return got
 }
 
-// replay calls Do and reports an error if that calls work.
+// replay calls Do and reports an error if Do calls work.
 func (r recorder) replay(key step.Key) step.Record {
 	r.Helper()
 	got, err := r.Recorder.Do(context.Background(), key, func(context.Context) (step.Record, error) {
@@ -84,7 +84,7 @@ func (r recorder) replay(key step.Key) step.Record {
 	return got
 }
 
-// key makes the key of a step in the run "run".
+// key returns the key of a step in the run "run".
 func key(name string) step.Key {
 	return step.Key{RunID: "run", Path: "p/" + name, Kind: "step", Name: name, Digest: dag.ID{1, byte(len(name)), name[0], name[len(name)-1]}}
 }
@@ -190,7 +190,7 @@ func testKeys(t *testing.T, r recorder) {
 	}
 }
 
-// The record at a place is found even if it is of other work.
+// testPlaces checks that the record at a place is found even if it belongs to different work.
 func testPlaces(t *testing.T, r recorder) {
 	r.do(key("a"), value("one"))
 	other := key("a")
@@ -232,7 +232,7 @@ func testPlaces(t *testing.T, r recorder) {
 	}
 }
 
-// A value is recorded like a step.
+// testValues checks that a value is recorded in the same way as a step.
 func testValues(t *testing.T, r recorder) {
 	k := key("now")
 	k.Kind = step.Value
@@ -264,7 +264,7 @@ func testReuseFresh(t *testing.T, r recorder) {
 	r.do(k, old)
 	k.RunID = "young"
 	k.Fresh = young.Time
-	r.do(k, young) // which finds nothing
+	r.do(k, young) // finds no record
 	k.RunID = "later"
 	rec := r.replay(k)
 	if r.want(rec, `"young"`); rec.Meta[terms.From] != "young" || !rec.Time.Equal(young.Time) {
@@ -318,10 +318,10 @@ func testFindDone(t *testing.T, r recorder) {
 	k := key("a")
 	k.Reuse = dag.ID{7}
 	r.do(k, value("one"))
-	r.replay(k) // from the store, if the recorder has one
+	r.replay(k) // read from the store, if the recorder has one
 	other := key("b")
 	other.RunID = "later"
-	r.do(other, value("two")) // so that the other run exists
+	r.do(other, value("two")) // creates the other run
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, run := range []string{k.RunID, "later"} {
@@ -384,9 +384,8 @@ func testClone(t *testing.T, r recorder) {
 	}
 }
 
-// testFirst has another caller record the key while work runs, as another process with
-// the same store would. A recorder with leases, which makes the second caller wait for
-// the first, may instead never call the second work.
+// testFirst lets another caller record the same key while work is running, as another process with the same store would. A
+// recorder with leases, in which the second caller must wait for the first, may never call the second work.
 func testFirst(t *testing.T, r recorder) {
 	var calls atomic.Int64
 	var group sync.WaitGroup

@@ -16,7 +16,8 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// A run that a server refuses says so, keeps everything else, and continues with the old pipeline.
+// testRefused checks that the state of a run shows that a server refused it, that everything else is kept, and that the run
+// continues with the old pipeline.
 func testRefused(t *testing.T, j tested) {
 	var c counter
 	write := c.leaf("write", draft, ok)
@@ -32,7 +33,7 @@ func testRefused(t *testing.T, j tested) {
 	if _, err := run(t, j, now, journal.Options{}); !errors.As(err, new(*journal.ChangedError)) {
 		t.Fatalf("another pipeline: %v, want a ChangedError", err)
 	}
-	wantState(t, j, journal.Answered) // without Refuse nothing is recorded
+	wantState(t, j, journal.Answered) // without Options.Refuse, nothing is recorded
 
 	var refused journal.RunInfo
 	later := config()
@@ -82,11 +83,12 @@ func testRefused(t *testing.T, j tested) {
 	if _, err := run(t, j, now, refuse); !errors.As(err, new(*journal.ChangedError)) {
 		t.Errorf("another pipeline: %v, want a ChangedError", err)
 	}
-	wantState(t, j, journal.Done) // what is over stays so
+	wantState(t, j, journal.Done) // a run that is done stays done
 	c.want(t, "publish:1 write:1")
 }
 
-// A run whose process died is refused with its cost, and continues by force.
+// testRefusedForce checks that the cost is recorded when the run of a dead process is refused, and that the run continues with
+// Options.Force.
 func testRefusedForce(t *testing.T, j tested) {
 	var c counter
 	ctx, stop := context.WithCancel(t.Context())

@@ -14,8 +14,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// testReplayOfDone replays a run that is done, and disturbs the replay in several ways. The run keeps
-// its end and its records.
+// testReplayOfDone replays a run that is done, and disturbs the replay in several ways. The run's outcome and records must not
+// change.
 func testReplayOfDone(t *testing.T, j tested) {
 	var c counter
 	p := stone.Seq("all", c.leaf("first", draft, ok), c.leaf("second", final, ok))
@@ -66,18 +66,18 @@ func testReplayOfDone(t *testing.T, j tested) {
 	}
 }
 
-// ended returns the facts about a run that nobody holds, and the number of its records.
+// ended returns the description of a run that has no holder, and the number of its records.
 func ended(t *testing.T, j journal.Journal) (journal.RunInfo, int64) {
 	t.Helper()
 	info, err := j.Find(t.Context(), "run")
 	must(t, err)
 	last, err := j.Last(t.Context(), "run")
 	must(t, err)
-	info.Owner = "" // of a replay
+	info.Owner = "" // set by a replay
 	return info, last
 }
 
-// canceling is a journal that cancels its run at the first step.
+// canceling is a journal that cancels the run at its first step.
 type canceling struct {
 	journal.Journal
 	cancel context.CancelFunc

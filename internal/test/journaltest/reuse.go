@@ -20,8 +20,7 @@ import (
 
 const secret = `correct "horse" <battery> & \staple`
 
-// mark replaces a secret. It is the same for all secrets: a digest would let a weak one
-// be guessed.
+// mark replaces a secret. It is the same for all secrets, because a weak secret could be guessed from a digest.
 const mark = "[redacted]"
 
 func testSecrets(t *testing.T, j tested) {
@@ -149,8 +148,8 @@ func testIncremental(t *testing.T, j tested) {
 	}
 }
 
-// The texts that the run makes from an error contain no secret either: the failure of a
-// Scoped body, its node, the error of Run, and the events.
+// testSecretFailures checks that texts that the run creates from an error do not contain secrets either: the failure of a Scoped
+// body, its node, the error of Run, and the events.
 func testSecretFailures(t *testing.T, j tested) {
 	const token = "0123456789abcdef"
 	told := "GET https://x.test/?key=" + token

@@ -21,7 +21,7 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// These cases check journal.Keep over the journal under test.
+// runCases check journal.Keep with the journal under test.
 var runCases = []journalCase{
 	{"Run resumes where it stopped", testResume},
 	{"Run resumes only existing runs", testResumeOnly},
@@ -77,7 +77,7 @@ func (c *counter) add(what string) int {
 	return c.calls[what]
 }
 
-// want compares the counts with "name:count …" in the order of the names.
+// want compares the counts with "name:count …", sorted by name.
 func (c *counter) want(t *testing.T, want string) {
 	t.Helper()
 	c.mu.Lock()
@@ -97,7 +97,7 @@ func (c *counter) leaf(name string, out dag.Type[string], body func(n int) (stri
 
 func ok(int) (string, error) { return "ok", nil }
 
-// once fails the first time only.
+// once fails only the first time.
 func once(n int) (string, error) {
 	if n == 1 {
 		return "", stone.Fail("unlucky", "the first time")
@@ -109,7 +109,7 @@ func config() stone.Config {
 	return stone.Config{RunID: "run", Now: func() time.Time { return moment }}
 }
 
-// kept returns a Config whose run is kept in j.
+// kept returns a Config whose run is recorded in j.
 func kept(cfg stone.Config, j journal.Journal, opts journal.Options) stone.Config {
 	cfg.Recorder = journal.Keep(j, opts)
 	return cfg
@@ -136,7 +136,7 @@ func wantState(t *testing.T, j journal.Journal, want journal.State) journal.RunI
 	return info
 }
 
-// nodes returns the lines of dag.Write, sorted.
+// nodes returns the lines that dag.Write writes, sorted.
 func nodes(t *testing.T, d dag.DAG) []string {
 	t.Helper()
 	var text bytes.Buffer
@@ -228,7 +228,7 @@ func testChanged(t *testing.T, j tested) {
 	c.want(t, "first:1 second:1")
 	wantState(t, j, journal.Done)
 	mustRun(t, j, now, journal.Options{Force: true})
-	c.want(t, "first:1 second:1 third:1") // second reads nothing, so it still fits
+	c.want(t, "first:1 second:1 third:1") // second reads nothing, so its record is still valid
 	mustRun(t, j, now, journal.Options{})
 }
 
@@ -325,7 +325,7 @@ func testWaiting(t *testing.T, j tested) {
 	c.want(t, "first:1")
 }
 
-// person is a frontend of functions.
+// person is a function that serves as a frontend.
 type person func(context.Context, ask.Question) (string, error)
 
 func (p person) Ask(ctx context.Context, q ask.Question) (ask.Answer, error) {
@@ -338,7 +338,7 @@ func testAnswerElsewhere(t *testing.T, j tested) {
 	cfg := config()
 	cfg.Frontend = person(func(ctx context.Context, q ask.Question) (string, error) {
 		if q.Problem == "" {
-			return "perhaps", nil // not one of the choices: the question is repeated
+			return "perhaps", nil // not one of the choices, so the question is repeated
 		}
 		if err := journal.Answer(ctx, j.open(), q.RunID, q.Path, ask.Answer{Response: "no"}); err != nil {
 			return "", err

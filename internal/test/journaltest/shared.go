@@ -14,12 +14,12 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// project is a budget of some dollars.
+// project returns a shared budget with a limit in USD.
 func project(usd float64) []budget.Shared {
 	return []budget.Shared{{Name: "project", Limits: budget.Limits{USD: new(usd)}}}
 }
 
-// balance fails unless a budget is in the state, as the process sees it that has the journal.
+// balance fails the test unless the given amounts of a budget are used and held, as seen by the process that has the journal.
 func balance(t *testing.T, j journal.Journal, b budget.Shared, used, held float64) {
 	t.Helper()
 	got, err := j.Balance(t.Context(), b, time.Now())
@@ -29,7 +29,7 @@ func balance(t *testing.T, j journal.Journal, b budget.Shared, used, held float6
 	}
 }
 
-// dollars is a pipeline whose lanes pay a dollar each.
+// dollars returns a pipeline whose lanes each pay a dollar.
 func dollars(lanes int, paid func()) stone.Ashlar {
 	var steps []stone.Ashlar
 	for i := range lanes {
@@ -40,9 +40,9 @@ func dollars(lanes int, paid func()) stone.Ashlar {
 	return stone.Flow("all", steps...)
 }
 
-// Four runs have twenty dollars to pay, and a budget of seven. Who is refused can be resumed with
-// more. A second budget of a run counts on its own, and a run that names none keeps its own. Another process knows
-// what was paid.
+// testShared runs four runs that together cost twenty dollars, with a budget of seven dollars. A run that is refused can be
+// resumed with a larger budget. A second budget of a run is counted separately, and a run without budgets in its options keeps its
+// own. Another process knows how much was paid.
 func testShared(t *testing.T, j tested) {
 	var paid counter
 	p := dollars(5, func() { paid.add("all") })
@@ -106,8 +106,8 @@ func testShared(t *testing.T, j tested) {
 	balance(t, j, project(0)[0], 22, 0)
 }
 
-// A step may cost 0.60 of one dollar and costs 0.10. While it is in flight, its process refuses another one at once. A process
-// that does not know of it starts one.
+// testSharedRefuses runs a step that may cost 0.60 of a budget of one dollar, and actually costs 0.10. While the step is in
+// flight, its process immediately refuses a second one. A process that does not know about the step starts another one.
 func testSharedRefuses(t *testing.T, j tested) {
 	started, release := make(chan struct{}), make(chan struct{})
 	ask := func(work func()) stone.Ashlar {
@@ -150,7 +150,7 @@ func testSharedRefuses(t *testing.T, j tested) {
 		must(t, run(tested{other, j.open}, "other", func() {}))
 		balance(t, other, day, 0.1, 0)
 	} else {
-		close(release) // a journal in memory has one process
+		close(release) // a journal in memory can be used by only one process
 		must(t, <-first)
 		must(t, run(j, "other", func() {}))
 		must(t, run(j, "refused", func() {}))
@@ -163,7 +163,8 @@ func testSharedRefuses(t *testing.T, j tested) {
 	balance(t, j, day, 0.3, 0)
 }
 
-// What a lost attempt may have cost is in flight until its run leaves, and recorded then.
+// testSharedLost checks that the possible cost of a lost attempt is in flight until its run leaves the process, and is then
+// recorded.
 func testSharedLost(t *testing.T, j tested) {
 	ctx, cancel := context.WithCancel(t.Context())
 	lose := true

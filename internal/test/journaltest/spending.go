@@ -14,8 +14,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// testSpending pays three dollars: for a step, for an attempt that fails and for another one when the
-// run is resumed. What is replayed is not counted again, and removing the run changes nothing.
+// testSpending pays three dollars: for a step, for an attempt that fails, and for another attempt when the run is resumed.
+// Replayed steps are not counted again, and removing the run does not change the spending.
 func testSpending(t *testing.T, j tested) {
 	broken := true
 	p := stone.Seq("all",
@@ -34,7 +34,7 @@ func testSpending(t *testing.T, j tested) {
 	want := func(account string, usd float64) {
 		t.Helper()
 		sum := 0.0
-		for _, day := range []time.Time{before, before.Add(24 * time.Hour)} { // the test may see midnight
+		for _, day := range []time.Time{before, before.Add(24 * time.Hour)} { // midnight may pass during the test
 			b, err := j.open().Balance(t.Context(), paidBy(account), day)
 			must(t, err)
 			sum += b.Used.USD
@@ -49,14 +49,14 @@ func testSpending(t *testing.T, j tested) {
 	}
 	want("ada", 2)
 	broken = false
-	mustRun(t, j, p, journal.Options{}) // the account stays
+	mustRun(t, j, p, journal.Options{}) // the run keeps its account
 	want("ada", 3)
 	mustRun(t, j, p, opts)
 	must(t, j.Remove(t.Context(), "run"))
 	want("ada", 3)
 	want("bob", 0)
 
-	// An inner run is paid by its outer one.
+	// An inner run is paid for by its outer run.
 	begin(t, j, journal.RunInfo{ID: "exp", Account: "bob"})
 	inner := config()
 	inner.RunID = "exp/1"
@@ -64,7 +64,7 @@ func testSpending(t *testing.T, j tested) {
 	must(t, err)
 	finish(t, j, "exp", journal.Outcome{State: journal.Done})
 	want("bob", 2)
-	// What a lost attempt may have cost counts once.
+	// The possible cost of a lost attempt counts once.
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	lost := stone.Func0("lost", final, func(ctx context.Context) (string, error) {

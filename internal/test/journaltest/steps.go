@@ -116,7 +116,7 @@ func testSteps(t *testing.T, j tested) {
 		if !errors.Is(err, stop) {
 			t.Fatal(err)
 		}
-		must(t, j.Release("run")) // as when the process ends
+		must(t, j.Release("run")) // as if the process had ended
 	}
 	_, err := j.Acquire(t.Context(), "run")
 	must(t, err)

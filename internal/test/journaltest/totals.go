@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// call is a step with an estimated cost. It has a result, fails with a known cost, or is cut off.
+// call runs a step with an estimated cost, which has a result, fails with a known cost, or is canceled.
 func call(ctx context.Context, name string, r *rand.Rand, cut context.CancelFunc) error {
 	used := budget.Usage{InputTokens: 1 + r.IntN(50), OutputTokens: r.IntN(50), USD: r.Float64() / 100}
 	most := budget.Amount{Roundtrips: 1, Tokens: used.Tokens() + r.IntN(100), USD: used.USD + r.Float64()/10}
@@ -47,8 +47,8 @@ func call(ctx context.Context, name string, r *rand.Rand, cut context.CancelFunc
 	return ctx.Err()
 }
 
-// However attempts end, the total of a run is what its account has spent, and what the account
-// of another process is charged with when the run is resumed. So is the sum of its steps.
+// testTotals checks that, however attempts end, the total of a run, the sum of its steps, the spending of its account, and the
+// amount charged to another process's account when the run is resumed are all equal.
 func testTotals(t *testing.T, j tested) {
 	for seed := range uint64(8) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -91,5 +91,5 @@ func testTotals(t *testing.T, j tested) {
 	}
 }
 
-// same compares tokens, and money without rounding errors.
+// same compares tokens exactly, and money except for rounding errors.
 func same(a, b budget.Amount) bool { return a.Tokens == b.Tokens && math.Abs(a.USD-b.USD) < 1e-9 }

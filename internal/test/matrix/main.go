@@ -1,4 +1,4 @@
-// Command matrix writes the table of docs/reference/clients.md from what tests have shown, or checks it:
+// Command matrix updates or checks the table in docs/reference/clients.md, from what tests have shown:
 //
 //	STONE_MATRIX=/tmp/matrix make test-all
 //	go run ./internal/test/matrix -update /tmp/matrix docs/reference/clients.md
@@ -56,7 +56,7 @@ func main() {
 	}
 }
 
-// tableOf makes a row for each client and version.
+// tableOf returns a table with a row for each client and version.
 func tableOf(shown string) string {
 	features, tests := map[string][]string{}, map[string][]string{}
 	for line := range strings.Lines(shown) {

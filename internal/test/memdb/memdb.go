@@ -1,4 +1,4 @@
-// Package memdb gives tests a journal that nobody reads after them.
+// Package memdb provides journals for tests whose records are not needed after the test.
 package memdb
 
 import "github.com/stonelayer/stone/journal/sqlite"

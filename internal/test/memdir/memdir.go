@@ -1,5 +1,5 @@
-// Package memdir gives tests a folder in memory. Tests that commit often and only end processes
-// need no disk, and the disk of a shared machine can take a minute for one commit.
+// Package memdir provides folders in memory for tests. Tests that commit often, and only simulate the end of processes, do not
+// need a disk, and a commit to the disk of a shared machine can take a minute.
 package memdir
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/stonelayer/stone/internal/test/need"
 )
 
-// New returns an empty folder, which is removed after the test. It is on the disk if the system
-// has no /dev/shm, or a small one, as in a container.
+// New returns an empty folder, which is removed after the test. The folder is on disk if the system has no /dev/shm, or only a
+// small one, as in a container.
 func New(t testing.TB) string {
 	t.Helper()
 	if !spacious("/dev/shm") {
@@ -27,14 +27,14 @@ func New(t testing.TB) string {
 			t.Error(err)
 		}
 	})
-	if err := os.Chmod(folder, 0o755); err != nil { // as t.TempDir does
+	if err := os.Chmod(folder, 0o755); err != nil { // the same mode as with t.TempDir
 		t.Fatal(err)
 	}
 	return folder
 }
 
-// Disk makes a folder a disk of its own in memory, of a size in bytes and with further options of
-// tmpfs, until the returned function is called. It skips the test where nobody may mount.
+// Disk mounts a separate disk in memory on a folder, with a size in bytes and additional tmpfs options, until the returned
+// function is called. It skips the test if this process is not allowed to mount.
 func Disk(t testing.TB, folder string, size int, options ...string) (remove func() error) {
 	t.Helper()
 	if err := mount(folder, strings.Join(append(options, fmt.Sprint("size=", size)), ",")); err != nil {

@@ -1,5 +1,5 @@
-// Package need lets a test say what it needs: time, or a program. A test whose program is absent is
-// skipped with a line; where STONE_REQUIRED is set, as in .ci/run, it fails.
+// Package need lets a test state what it needs, such as time or a program. If the program is absent, the test is skipped with a
+// message. If STONE_REQUIRED is set, as in .ci/run, the test fails instead.
 package need
 
 import (
@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Time skips a test that takes long, in short mode: `make test` runs in it.
+// Time skips a long test in short mode, which `make test` uses.
 func Time(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -27,7 +27,7 @@ func Program(t testing.TB, name string) string {
 	return path
 }
 
-// Absent skips the test, or fails it where everything is required.
+// Absent skips the test, or fails it if STONE_REQUIRED is set.
 func Absent(t testing.TB, what string) {
 	t.Helper()
 	if os.Getenv("STONE_REQUIRED") != "" {
@@ -36,8 +36,8 @@ func Absent(t testing.TB, what string) {
 	t.Skip(what)
 }
 
-// Recorded returns the files of a pattern in the folder shared beside the checkout, where recordings and specifications
-// are, which is not part of the module. Without them it reports them as absent.
+// Recorded returns the files that match a pattern in the folder "shared" next to the checkout. This folder contains recordings and
+// specifications, and is not part of the module. If there are no such files, Recorded reports them as absent.
 func Recorded(t testing.TB, pattern string) []string {
 	t.Helper()
 	dir, err := os.Getwd()

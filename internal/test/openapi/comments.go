@@ -13,14 +13,14 @@ import (
 
 const module = "github.com/stonelayer/stone"
 
-// comments reads the comments of types in the source of the module.
+// comments reads the comments on types in the source of the module.
 type comments struct {
 	root  string
-	read  map[string]map[string]string   // by package and "Type" or "Type.Field"
-	lists map[string]map[string][]string // by package and type: the values of its constants
+	read  map[string]map[string]string   // comments by package and "Type" or "Type.Field"
+	lists map[string]map[string][]string // values of a type's constants, by package and type
 }
 
-// of returns the comment of a type, or of its field, as one paragraph.
+// of returns the comment on a type, or on one of its fields, as one paragraph.
 func (c *comments) of(t reflect.Type, field string) string {
 	name := t.Name()
 	if field != "" {
@@ -29,7 +29,7 @@ func (c *comments) of(t reflect.Type, field string) string {
 	return c.load(t.PkgPath())[name]
 }
 
-// constants returns a type's constant values, in declaration order.
+// constants returns the values of a type's constants in the order of declaration.
 func (c *comments) constants(t reflect.Type) []string {
 	c.load(t.PkgPath())
 	return c.lists[t.PkgPath()][t.Name()]
@@ -55,7 +55,7 @@ func (c *comments) load(pkg string) map[string]string {
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 		if err != nil {
-			continue // the compiler says so
+			continue // the compiler reports it
 		}
 		for _, decl := range file.Decls {
 			if g, ok := decl.(*ast.GenDecl); ok {

@@ -1,6 +1,6 @@
-// Package openapi makes the OpenAPI 3.1 document of stone serve: from a table of operations, the Go
-// types of package api, and the comments in their source. Tests of package serve keep the document
-// that the server embeds up to date, so no program links this package.
+// Package openapi generates the OpenAPI 3.1 document of stone serve from a table of operations, the Go types in package api, and
+// the comments in their source. The server embeds the document, and tests in package serve keep it up to date, so no program links
+// this package.
 package openapi
 
 import (
@@ -21,7 +21,7 @@ type object = map[string]any
 // Patterns returns the patterns of the routes that the document describes.
 func Patterns() []string { return slices.Sorted(maps.Keys(operations)) }
 
-// Generate makes the document. Root is the directory of the module, whose source is read.
+// Generate returns the document. Root is the directory of the module, whose source it reads.
 func Generate(root string) ([]byte, error) {
 	d := &document{types: types{comments: comments{root: root}, schemas: object{}}}
 	paths := map[string]object{}
@@ -72,10 +72,10 @@ func Generate(root string) ([]byte, error) {
 	}, "", " ")
 }
 
-// document collects what operations refer to.
+// document collects the schemas that operations refer to.
 type document struct{ types }
 
-// inPath matches a parameter in a path.
+// inPath matches a parameter in a path pattern.
 var inPath = regexp.MustCompile(`\{(\w+)\}`)
 
 func (d *document) operation(path string, op operation) object {
@@ -133,7 +133,8 @@ func (d *document) content(bodies ...body) object {
 	return out
 }
 
-// types makes the schemas of Go types. Each struct and each closed list of values has one, under its name.
+// types generates the schemas of Go types. Each struct, and each type with a closed list of values, has a schema under its own
+// name.
 type types struct {
 	comments
 	schemas object

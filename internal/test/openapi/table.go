@@ -2,16 +2,16 @@ package openapi
 
 import "github.com/stonelayer/stone/serve/api"
 
-// An operation describes a route in the document.
+// An operation describes a route for the document.
 type operation struct {
 	id, tag, summary string
 	description      string
-	params           []string // names of parameters, beside those of the path
-	in               []body   // of the request; nil for none
-	optional         bool     // the body may be left out
+	params           []string // names of parameters other than those in the path
+	in               []body   // body of the request; nil if there is none
+	optional         bool     // the body may be omitted
 	out              map[int]result
-	fails            []int // statuses of problems, beside those that every route has
-	open             bool  // everyone may ask
+	fails            []int // statuses of problems, in addition to those that every route has
+	open             bool  // no authentication is required
 }
 
 type result struct {
@@ -19,7 +19,7 @@ type result struct {
 	bodies      []body
 }
 
-// A body is the content of a request or a reply: a value of its Go type, or a schema.
+// A body is the content of a request or a response: a value of its Go type, or a schema.
 type body struct {
 	kind  string
 	value any
@@ -27,7 +27,8 @@ type body struct {
 
 func of(v any) []body { return []body{{"application/json", v}} }
 
-// listed is a reply that is a list, or a stream of it: whoever accepts text/event-stream gets it whenever it changes.
+// listed returns the bodies of a response that is either a list or a stream: a client that accepts text/event-stream receives the
+// list each time it changes.
 func listed(v any) []body { return append(of(v), body{"text/event-stream", v}) }
 
 const (
@@ -60,7 +61,7 @@ var (
 	}
 )
 
-// failures are the problems by their statuses.
+// failures are the problem responses, by status.
 var failures = map[int]struct{ name, description string }{
 	400: {"BadRequest", "The request cannot be read."},
 	401: {"Unauthorized", "The caller did not say who it is."},
@@ -84,7 +85,7 @@ var (
 	when = object{"type": "string", "format": "date-time"}
 )
 
-// parameters are shared by several operations.
+// parameters are parameters that several operations share.
 var parameters = object{
 	"state":    object{"name": "state", "in": "query", "description": "Runs in one of these states.", "explode": true, "schema": object{"type": "array", "items": object{"$ref": "#/components/schemas/State"}}},
 	"pipeline": query("pipeline", "Runs of this pipeline. Runs that send webhooks are listed only if it names them.", text),
@@ -110,7 +111,7 @@ var parameters = object{
 	"stream":          query("stream", "Send the response as a stream of events.", object{"type": "boolean"}),
 }
 
-// operations describe the routes by their patterns.
+// operations describes the routes, by pattern.
 var operations = map[string]operation{
 	"PUT /v1/runs/{id}": {id: "putRun", tag: "runs", summary: "Start a run with an id of the caller", description: "The same request again is the same run.",
 		in: of(api.Start{}), out: map[int]result{201: {"The run has started.", of(api.Run{})}, 200: {"It had started before.", of(api.Run{})}}, fails: []int{409, 415, 422}},
@@ -197,7 +198,7 @@ var (
 	foreignDocument = object{"type": "object", "additionalProperties": true}
 )
 
-// foreignOperation is one whose errors have the form of its protocol.
+// foreignOperation returns an operation whose errors have the format of a protocol other than Stone's.
 func foreignOperation(op operation) operation {
 	op.tag = "openai"
 	for status, r := range openaiFailures {

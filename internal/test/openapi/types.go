@@ -14,13 +14,13 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// renamed are the types whose names in Go are taken in the document, or say nothing there.
+// renamed contains new names for types whose Go names are already used in the document, or are not meaningful there.
 var renamed = map[reflect.Type]string{
 	reflect.TypeFor[event.Notice](): "RunNotice",
 	reflect.TypeFor[journal.Row]():  "Step",
 }
 
-// closed are the types whose constants are all their values.
+// closed contains the types that have no values other than their constants.
 var closed = map[reflect.Type]bool{reflect.TypeFor[journal.State](): true}
 
 // schema returns the schema of a type, or a reference to it.
@@ -67,7 +67,7 @@ func (t *types) schema(typ reflect.Type) object {
 	return object{}
 }
 
-// named refers to the schema of a type with a name, and makes it if it is not there.
+// named returns a reference to the schema of a named type, and generates the schema if it does not exist yet.
 func (t *types) named(typ reflect.Type, make func(reflect.Type) object) object {
 	name := renamed[typ]
 	if name == "" {
@@ -122,7 +122,7 @@ func (t *types) structure(typ reflect.Type) object {
 	return out
 }
 
-// list is the schema of a type whose constants are its values.
+// list returns the schema of a type in closed.
 func (t *types) list(typ reflect.Type) object {
 	values := t.constants(typ)
 	if len(values) == 0 {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Held says which features of a client, an npm module, the test shows. Once the test has passed, they are appended to the
-// file that STONE_MATRIX names, of which `make matrix` makes docs/reference/clients.md.
+// Held declares which features of a client (an npm module) the test demonstrates. When the test has passed, they are appended to
+// the file named by STONE_MATRIX, from which `make matrix` generates docs/reference/clients.md.
 func Held(t testing.TB, module string, features ...string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(Module(t, module), "package.json"))
@@ -24,7 +24,7 @@ func Held(t testing.TB, module string, features ...string) {
 	HeldBy(t, is.Name, is.Version, features...)
 }
 
-// HeldBy is like Held for a client that is no npm module.
+// HeldBy is like Held, for a client that is not an npm module.
 func HeldBy(t testing.TB, name, version string, features ...string) {
 	t.Helper()
 	t.Cleanup(func() {

@@ -17,14 +17,14 @@ import (
 	"github.com/stonelayer/stone/internal/test/need"
 )
 
-// Module returns the folder of an npm module, or skips the test.
+// Module returns the folder of an npm module. If the module is missing, it skips the test.
 func Module(t testing.TB, name string) string {
 	t.Helper()
 	root, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for !exists(filepath.Join(root, "testdata", "peers", "package.json")) { // also above a module of its own
+	for !exists(filepath.Join(root, "testdata", "peers", "package.json")) { // the test may be in a nested module
 		up := filepath.Dir(root)
 		if up == root {
 			t.Fatal("no testdata/peers above the folder of the test")
@@ -44,8 +44,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Self starts the binary of the test again, with a variable of the environment, and returns the first line that it prints. Its
-// input stays open. The test ends the process.
+// Self starts the test's binary again, with an environment variable set, and returns the first line that it prints. The standard
+// input of the process stays open. The process ends with the test.
 func Self(t testing.TB, variable string) (line string, cmd *exec.Cmd) {
 	t.Helper()
 	cmd = exec.Command(os.Args[0])
@@ -68,8 +68,8 @@ func Self(t testing.TB, variable string) (line string, cmd *exec.Cmd) {
 	return lines.Text(), cmd
 }
 
-// Start runs node with the arguments, and returns the address when the port answers.
-// The test ends the server.
+// Start runs node with the arguments, waits until the port accepts connections, and returns the server's address. The server ends
+// with the test.
 func Start(t testing.TB, port int, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("node", args...)
@@ -102,7 +102,7 @@ func Start(t testing.TB, port int, args ...string) string {
 	}
 }
 
-// FreePort returns a port that had no listener a moment ago.
+// FreePort returns a port that nothing was listening on a moment ago.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -113,8 +113,8 @@ func FreePort(t testing.TB) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// Aimock starts the model server @copilotkit/aimock, which speaks both protocols, with a
-// file of fixtures in its documented format, and returns its URL.
+// Aimock starts the model server @copilotkit/aimock, which supports both protocols, with a file of fixtures in the server's
+// documented format. It returns the server's URL.
 func Aimock(t testing.TB, fixtures string) string {
 	t.Helper()
 	dir := Module(t, "@copilotkit/aimock")
@@ -127,7 +127,7 @@ func Aimock(t testing.TB, fixtures string) string {
 	return Start(t, port, filepath.Join(dir, "dist", "cli.js"), "-p", fmt.Sprint(port), "-h", "127.0.0.1", "-f", file, "--strict")
 }
 
-// Chaos sets how aimock handles requests with this X-Test-Id.
+// Chaos configures how aimock handles requests with the given X-Test-Id.
 func Chaos(t testing.TB, url, id, settings string) {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodPost, url+"/__aimock/chaos", strings.NewReader(settings))
@@ -148,8 +148,8 @@ func Chaos(t testing.TB, url, id, settings string) {
 	}
 }
 
-// Again starts the program of the test once more, with more variables in its environment. Its standard input ends with the
-// test at the latest. Kill ends it and waits for that.
+// Again starts the test's program once more, with additional environment variables. The program's standard input is closed when
+// the test ends, if not earlier. Kill kills the program and waits until it has ended.
 func Again(t testing.TB, env ...string) (kill func()) {
 	t.Helper()
 	c := exec.Command(os.Args[0])
@@ -162,7 +162,7 @@ func Again(t testing.TB, env ...string) (kill func()) {
 		t.Fatal(err)
 	}
 	return func() {
-		_ = c.Process.Kill() // it may have ended
+		_ = c.Process.Kill() // it may already have ended
 		_ = c.Wait()
 		in.Close()
 	}

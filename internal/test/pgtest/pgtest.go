@@ -1,15 +1,13 @@
-// Package pgtest gives tests a real PostgreSQL server.
+// Package pgtest provides real PostgreSQL servers for tests.
 //
-// The first call of [Database] in a test program makes a cluster in a temporary
-// directory and starts it on a Unix socket, under another user if the tests run as root,
-// since PostgreSQL refuses root. When the program ends, even by a panic or SIGKILL, a
-// shell that waits for that stops the server by its own process id and removes the
+// The first call of [Database] in a test program creates a cluster in a temporary directory and starts a server on a Unix socket.
+// If the tests run as root, the server runs as a different user, because PostgreSQL refuses to run as root. A shell process waits
+// until the test program ends, even by a panic or SIGKILL. It then stops the server, by the server's process ID, and removes the
 // directory.
 //
-// STONE_PG names a server to be used instead: the address of a database whose user may
-// create databases and roles. Tests that stop their server have one of their own in any
-// case. Without it, and without PostgreSQL's programs, tests are skipped; if
-// STONE_REQUIRED is set, they fail.
+// To use a different server, set STONE_PG to the address of a database whose user may create databases and roles. Tests that stop
+// their server start their own in any case. If STONE_PG is not set and PostgreSQL is not installed, tests are skipped, or fail if
+// STONE_REQUIRED is set.
 package pgtest
 
 import (
@@ -36,8 +34,8 @@ import (
 	"github.com/stonelayer/stone/internal/test/need"
 )
 
-// Database makes an empty database on the server that all tests of a program share, and
-// returns its address. The database is dropped when the test ends.
+// Database creates an empty database on the server that all tests of a program share, and returns the database's address. The
+// database is dropped when the test ends.
 func Database(t testing.TB) string {
 	t.Helper()
 	s, err := shared()
@@ -49,13 +47,13 @@ var shared = sync.OnceValues(func() (*Server, error) {
 	if address := os.Getenv("STONE_PG"); address != "" {
 		return &Server{address: address}, nil
 	}
-	// Tests end processes and servers, never the machine.
+	// These settings are safe because tests end processes and servers, but never the machine.
 	return newServer("fsync=off", "full_page_writes=off")
 })
 
 var errNone = errors.New("no PostgreSQL: install it, or set STONE_PG to the address of a server")
 
-// check skips a test without a server, and fails it for any other error.
+// check skips the test if there is no server, and fails it for any other error.
 func check(t testing.TB, err error) {
 	t.Helper()
 	switch {
@@ -68,15 +66,14 @@ func check(t testing.TB, err error) {
 
 // Server is a running server.
 type Server struct {
-	address string // of a database to connect to
-	home    string // its directory, "" for a server that was named
+	address string // address of a database to connect to
+	home    string // directory of the server; "" for a server specified by STONE_PG
 	bin     string
 	options []string
 	janitor *os.File // closing it ends the server
 }
 
-// New starts a server for one test, with settings such as "fsync=off". The test may stop
-// and start it.
+// New starts a server for a single test, with settings such as "fsync=off". The test may stop and restart it.
 func New(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	s, err := newServer(settings...)
@@ -85,7 +82,7 @@ func New(t testing.TB, settings ...string) *Server {
 	return s
 }
 
-const owner = "stone" // of the cluster
+const owner = "stone" // owner of the cluster
 
 func newServer(settings ...string) (*Server, error) {
 	return launch(settings, func(s *Server) error {
@@ -93,7 +90,7 @@ func newServer(settings ...string) (*Server, error) {
 	})
 }
 
-// launch starts a server in a new directory, whose data fill creates.
+// launch starts a server in a new directory. The function fill creates the server's data.
 func launch(settings []string, fill func(*Server) error) (*Server, error) {
 	bin, err := programs()
 	if err != nil {
@@ -127,10 +124,10 @@ func (s *Server) data() string { return filepath.Join(s.home, "data") }
 // Socket returns the path of the server's Unix socket.
 func (s *Server) Socket() string { return filepath.Join(s.home, ".s.PGSQL.5432") }
 
-// programs returns the directory of PostgreSQL's programs. Debian keeps it out of PATH.
+// programs returns the directory of PostgreSQL's programs. On Debian it is not in PATH.
 func programs() (string, error) {
 	if path, err := exec.LookPath("initdb"); err == nil {
-		path, err = filepath.EvalSymlinks(path) // a link, without the other programs beside it
+		path, err = filepath.EvalSymlinks(path) // PATH may contain only a link to this program
 		return filepath.Dir(path), err
 	}
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
@@ -138,7 +135,7 @@ func programs() (string, error) {
 		return "", errNone
 	}
 	version := func(path string) int {
-		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // 0 is the oldest
+		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // if this fails, 0 counts as the oldest version
 		return n
 	}
 	return filepath.Dir(slices.MaxFunc(found, func(a, b string) int { return cmp.Compare(version(a), version(b)) })), nil
@@ -161,9 +158,8 @@ func (s *Server) run(name string, args ...string) error {
 	return nil
 }
 
-// watch starts the shell that ends the server when this process has ended: then its
-// standard input ends too. It stays out of the process group, so that Ctrl-C does not
-// reach it.
+// watch starts the shell that stops the server when this process has ended, which the shell detects by the end of its standard
+// input. The shell is not in this process's group, so that Ctrl-C does not reach it.
 func (s *Server) watch() error {
 	const script = `cat >/dev/null
 for file in "$1"/pooler-*/pid; do test -e "$file" && kill -KILL "$(cat "$file")"; done
@@ -180,12 +176,12 @@ rm -rf "$1"`
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	go cmd.Wait() // it fails if the server had ended
+	go cmd.Wait() // fails if the server had already ended
 	s.janitor = out
 	return nil
 }
 
-// start starts the server and returns when it answers.
+// start starts the server, and returns when it accepts connections.
 func (s *Server) start() error {
 	log, err := os.OpenFile(filepath.Join(s.home, "log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -206,7 +202,7 @@ func (s *Server) start() error {
 		}
 		select {
 		case err := <-ended:
-			text, _ := os.ReadFile(log.Name()) // without it the error says enough
+			text, _ := os.ReadFile(log.Name()) // if this fails, the error alone is enough
 			return fmt.Errorf("postgres ended: %w: %s", err, text)
 		default:
 		}
@@ -216,17 +212,17 @@ func (s *Server) start() error {
 	}
 }
 
-// Crash stops the server as a power loss would stop its processes: it finishes nothing.
+// Crash stops the server as a power failure would stop its processes, without finishing anything.
 func (s *Server) Crash() error {
 	return s.run("pg_ctl", "-D", s.data(), "-m", "immediate", "-w", "stop")
 }
 
-// Start starts a server that was stopped, and returns when it answers.
+// Start starts a stopped server, and returns when it accepts connections.
 func (s *Server) Start() error { return s.start() }
 
 var made atomic.Int64
 
-// Database makes an empty database and returns its address. The database is dropped when
+// Database creates an empty database and returns its address. The database is dropped when
 // the test ends.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
@@ -236,7 +232,7 @@ func (s *Server) Database(t testing.TB) string {
 	}
 	t.Cleanup(func() {
 		if err := s.exec("DROP DATABASE IF EXISTS " + name + " WITH (FORCE)"); err != nil && s.janitor == nil {
-			t.Errorf("drop database: %v", err) // another server goes with its databases
+			t.Errorf("drop database: %v", err) // any other server is removed together with its databases
 		}
 	})
 	address, err := url.Parse(s.address)
@@ -257,7 +253,7 @@ func (s *Server) exec(statement string) error {
 	return errors.Join(err, conn.Close(ctx))
 }
 
-// Exec executes statements in the database with the address.
+// Exec executes statements in the database with the given address.
 func Exec(t testing.TB, address, statements string) {
 	t.Helper()
 	s := &Server{address: address}
@@ -266,23 +262,22 @@ func Exec(t testing.TB, address, statements string) {
 	}
 }
 
-// CPU returns the processor time of the server's processes that still run, 0 where /proc
-// does not tell.
+// CPU returns the processor time of the server's processes that are still running, or 0 on systems without /proc.
 func (s *Server) CPU() (used time.Duration) {
 	for _, fields := range s.processes() {
 		for _, field := range fields[11:13] { // user and system time in hundredths of a second
-			ticks, _ := strconv.ParseInt(field, 10, 64) // the kernel writes numbers
+			ticks, _ := strconv.ParseInt(field, 10, 64) // cannot fail: the kernel writes numbers
 			used += time.Duration(ticks) * 10 * time.Millisecond
 		}
 	}
 	return used
 }
 
-// processes returns what /proc says from their states on about the processes of the server but its
-// first, by their ids.
+// processes returns, for each process of the server except the first, the fields of /proc/PID/stat from the state on, by process
+// ID.
 func (s *Server) processes() map[int][]string {
 	first := strconv.Itoa(s.first())
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is right
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // cannot fail: the pattern is valid
 	all := map[int][]string{}
 	for _, name := range stats {
 		stat, err := os.ReadFile(name)
@@ -299,26 +294,25 @@ func (s *Server) processes() map[int][]string {
 	return all
 }
 
-// first returns the id of the first process of the server, 0 if there is none.
+// first returns the ID of the server's first process, or 0 if there is none.
 func (s *Server) first() int {
 	text, err := os.ReadFile(filepath.Join(s.data(), "postmaster.pid"))
 	if err != nil {
 		return 0
 	}
 	line, _, _ := strings.Cut(string(text), "\n")
-	pid, _ := strconv.Atoi(line) // the server wrote it
+	pid, _ := strconv.Atoi(line) // cannot fail: the server wrote the number
 	return pid
 }
 
-// Signal sends a signal to all processes of the server. After SIGKILL it returns when none of them
-// is left.
+// Signal sends a signal to all processes of the server. With SIGKILL, it returns when all of them have ended.
 func (s *Server) Signal(sig syscall.Signal) error {
 	first := s.first()
 	if first == 0 {
 		return errors.New("the server has no process")
 	}
 	var stopped []int
-	if sig == syscall.SIGKILL { // so that it neither starts further ones nor ends these
+	if sig == syscall.SIGKILL { // so that the first process can neither start further processes nor end these
 		if err := kill(first, stop); err != nil {
 			return err
 		}
@@ -346,20 +340,20 @@ func (s *Server) Signal(sig syscall.Signal) error {
 	return nil
 }
 
-// Stop stops the server as an administrator does, who does not wait for clients.
+// Stop stops the server in the way an administrator does who does not want to wait for clients.
 func (s *Server) Stop() error {
 	return s.run("pg_ctl", "-D", s.data(), "-m", "fast", "-w", "stop")
 }
 
-// Limited makes a database like [Database], whose address names a role of its own, and a function that
-// refuses connections to it and ends those that it has, until undo is called.
+// Limited creates a database like [Database], whose address uses a separate role. It also returns a function that ends all
+// connections to the database and refuses new ones, until undo is called.
 func Limited(t testing.TB) (address string, refuse func() (undo func() error, err error)) {
 	t.Helper()
 	s, err := shared()
 	check(t, err)
 	role := fmt.Sprintf("stone_role_%d_%d", os.Getpid(), made.Add(1))
 	t.Cleanup(func() {
-		if err := s.exec("DROP ROLE IF EXISTS " + role); err != nil && s.janitor == nil { // as in Database
+		if err := s.exec("DROP ROLE IF EXISTS " + role); err != nil && s.janitor == nil { // a server of its own is removed with its roles
 			t.Errorf("drop role: %v", err)
 		}
 	})
@@ -378,8 +372,8 @@ func Limited(t testing.TB) (address string, refuse func() (undo func() error, er
 	}
 }
 
-// patiently executes a statement that needs a checkpoint, which fails while the small disk of another test
-// is full.
+// patiently executes a statement that requires a checkpoint, and retries it. A checkpoint fails while another test's small disk is
+// full.
 func (s *Server) patiently(statement string) error {
 	for range 150 {
 		err := s.exec(statement)
@@ -391,8 +385,8 @@ func (s *Server) patiently(statement string) error {
 	return s.exec(statement)
 }
 
-// Small makes a database like [Database] on a small disk, and returns the folder of the disk. It
-// skips the test where that cannot be made.
+// Small creates a database like [Database] on a small disk, and also returns the folder of the disk. It skips the test if such a
+// disk cannot be created.
 func Small(t testing.TB, size int) (address, folder string) {
 	t.Helper()
 	s, err := shared()
@@ -428,9 +422,9 @@ func Small(t testing.TB, size int) (address, folder string) {
 	return u.String(), folder
 }
 
-// Pooler starts PgBouncer before the server, in transaction mode, and returns a function
-// for the addresses of databases that lead through it. It skips a test without PgBouncer as
-// one without a server.
+// Pooler starts PgBouncer in transaction mode in front of the server. It returns a function that converts the address of a
+// database to an address that connects through PgBouncer. If PgBouncer is missing, the test is skipped or fails, as if the server
+// were missing.
 func (s *Server) Pooler(t testing.TB) (through func(address string) string) {
 	t.Helper()
 	program, err := exec.LookPath("pgbouncer")
@@ -458,25 +452,24 @@ max_client_conn = 1000
 			t.Fatal(err)
 		}
 	}
-	// PgBouncer 1.18 may end itself after a cancel request ("server in bad state: 11"). As a service
-	// it would be started again.
+	// PgBouncer 1.18 may exit after a cancel request ("server in bad state: 11"). If it ran as a service, it would be restarted.
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	var last error
 	go func() {
 		defer close(ended)
 		for ctx.Err() == nil && last == nil {
-			_ = os.Remove(filepath.Join(dir, "pid")) // another process may have the number
+			_ = os.Remove(filepath.Join(dir, "pid")) // a different process may now have this ID
 			cmd := s.command(program, "-q", filepath.Join(dir, "ini"))
 			if last = cmd.Start(); last != nil {
 				return
 			}
-			kill := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() }) // it may have ended
-			_ = cmd.Wait()                                                    // the log says why
+			kill := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() }) // it may already have ended
+			_ = cmd.Wait()                                                    // the log shows the reason
 			kill()
 			select {
 			case <-ctx.Done():
-			case <-time.After(100 * time.Millisecond): // a config it refuses costs no core
+			case <-time.After(100 * time.Millisecond): // if PgBouncer refuses its configuration, restarting it must not keep a core busy
 			}
 		}
 	}()
@@ -498,7 +491,7 @@ max_client_conn = 1000
 			return through
 		}
 		if time.Now().After(limit) {
-			text, _ := os.ReadFile(filepath.Join(dir, "log")) // without it the error says enough
+			text, _ := os.ReadFile(filepath.Join(dir, "log")) // if this fails, the error alone is enough
 			t.Fatalf("PgBouncer does not answer: %v: %s", err, text)
 		}
 	}

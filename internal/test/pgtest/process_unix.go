@@ -14,7 +14,7 @@ const stop = syscall.SIGSTOP
 
 func kill(pid int, sig syscall.Signal) error { return syscall.Kill(pid, sig) }
 
-// apart makes a command start in a process group of its own; as the user of the server, if it is for it.
+// apart makes a command start in a separate process group. If server is set, the command runs as the server's user.
 func apart(cmd *exec.Cmd, server bool) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if server {
@@ -22,7 +22,7 @@ func apart(cmd *exec.Cmd, server bool) {
 	}
 }
 
-// unprivileged returns the user of the server if this process is root's, and otherwise nil.
+// unprivileged returns the user that runs the server if this process runs as root, and otherwise nil.
 func unprivileged() *syscall.Credential {
 	if os.Geteuid() != 0 {
 		return nil

@@ -22,11 +22,11 @@ func (s *Server) Standby(t testing.TB, settings ...string) *Server {
 	return standby
 }
 
-// Promote makes a standby the primary server, and returns when it accepts writes.
+// Promote promotes a standby to be the primary server, and returns when it accepts writes.
 func (s *Server) Promote() error { return s.run("pg_ctl", "-D", s.data(), "-w", "promote") }
 
-// On returns the address of a database that several servers have. Clients connect to the server that
-// accepts writes.
+// On returns an address with several servers for a database that all of them contain. Clients connect to the server that accepts
+// writes.
 func On(t testing.TB, address string, servers ...*Server) string {
 	t.Helper()
 	u, err := url.Parse(address)

@@ -6,9 +6,8 @@ import (
 	"slices"
 )
 
-// Crash returns the files that are left if the power fails during operation n, counted
-// from 0, and the notes taken by then. Chance determines which data that was not synced
-// is left.
+// Crash returns the files that are left if the power fails during operation n, counted from 0, and the notes added by then. Chance
+// determines which data is left of the data that was not synced.
 func (d *Disk) Crash(n int, chance *rand.Rand) (files map[string][]byte, notes []any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -25,15 +24,14 @@ func (d *Disk) Crash(n int, chance *rand.Rand) (files map[string][]byte, notes [
 			n--
 		}
 		if n < 0 && (e.op == syncFile || e.op == syncFolder) {
-			break // it does not finish
+			break // the operation does not finish
 		}
 		m.do(e)
 	}
 	return m.left(chance), notes
 }
 
-// medium is the effect of the operations on a disk: synced data, and data that is not
-// synced yet.
+// medium is the state of a disk after some operations: the synced data, and the data that is not synced yet.
 type medium struct {
 	files     map[*inode]*surface
 	safe, now map[string]*inode
@@ -73,14 +71,14 @@ func (s *surface) keep(e event) {
 	}
 }
 
-// left returns the files that chance leaves. Kept operations are applied in their order:
-// since each piece of a file is left as one of them made it, or as it was before, another
-// order would lead to nothing new.
+// left returns the files that are left, as determined by chance. The operations that are kept are applied in their original order.
+// A different order would not lead to other results, because each piece of a file is left either as one of the operations wrote
+// it, or as it was before.
 func (m *medium) left(chance *rand.Rand) map[string][]byte {
 	names := maps.Clone(m.now)
 	maps.Copy(names, m.safe)
 	left := map[string][]byte{}
-	for _, name := range slices.Sorted(maps.Keys(names)) { // a seed determines everything
+	for _, name := range slices.Sorted(maps.Keys(names)) { // sorted, so that the seed determines the result
 		f := [...]*inode{m.safe[name], m.now[name]}[chance.IntN(2)]
 		if f == nil {
 			continue
@@ -103,8 +101,8 @@ const (
 	torn
 )
 
-// fatesOf chooses a kind of disk: one that wrote nothing, one that tore only its last
-// write, or one that wrote at random.
+// fatesOf chooses a kind of disk: one that has written nothing, one that has torn only its last write, or one that has written at
+// random.
 func fatesOf(chance *rand.Rand) func(last bool) fate {
 	switch chance.IntN(4) {
 	case 0:

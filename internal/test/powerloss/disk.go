@@ -12,13 +12,13 @@ import (
 	"github.com/ncruces/go-sqlite3/vfs"
 )
 
-// Disk is a file system of one folder in memory, which records its operations. It is a
-// [vfs.VFS]. Several goroutines may use it at once.
+// Disk is a file system in memory that consists of a single folder and records its operations. It implements [vfs.VFS] and is safe
+// for concurrent use.
 type Disk struct {
-	// Lies makes syncs do nothing. Set it before the disk is used.
+	// Lies makes syncs do nothing. It must be set before the disk is used.
 	Lies bool
 
-	shared string // folder of the operating system, see NewDisk
+	shared string // folder of the operating system; see NewDisk
 
 	mu    sync.Mutex
 	names map[string]*inode
@@ -26,19 +26,19 @@ type Disk struct {
 	start int // index in the log of the first operation after NewDisk
 }
 
-// An inode is a file, independent of its name.
+// An inode is a file independent of its name.
 type inode struct {
 	data  []byte
 	locks locks
 }
 
-// An event is an operation on the disk, or a note of the test.
+// An event is an operation on the disk, or a note that the test has added.
 type event struct {
 	op   op
 	file *inode
-	name string // the name that the file gets or loses
-	data []byte // the written data
-	at   int64  // offset, or the size to which the file is truncated
+	name string // name that the file gains or loses
+	data []byte // data that is written
+	at   int64  // offset of the data, or size to which the file is truncated
 	note any
 }
 
@@ -54,9 +54,9 @@ const (
 	note
 )
 
-// NewDisk returns a disk with files that are synced. The folder is one of the operating
-// system, for this disk alone while files are open on it: SQLite maps a file in it into
-// memory, for its connections to share. Nothing in it survives a power loss.
+// NewDisk returns a disk that contains the given files, which are synced. The folder is a folder of the operating system. While
+// files on the disk are open, no other disk may use it, because SQLite maps a file in the folder into memory that its connections
+// share. Nothing in the folder survives a power failure.
 func NewDisk(files map[string][]byte, folder string) *Disk {
 	d := &Disk{shared: folder, names: map[string]*inode{}}
 	for name, data := range files {
@@ -69,7 +69,7 @@ func NewDisk(files map[string][]byte, folder string) *Disk {
 	return d
 }
 
-// Note adds a note of the test to the record, at this moment.
+// Note adds a note to the record of operations at the current moment.
 func (d *Disk) Note(what any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -91,7 +91,7 @@ func (d *Disk) Moments() int {
 
 // Open implements [vfs.VFS].
 func (d *Disk) Open(name string, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
-	if name == "" { // for SQLite's own use, gone with its process
+	if name == "" { // a temporary file of SQLite, which ends with its process
 		return new(vfsutil.SliceFile), flags | vfs.OPEN_MEMORY, nil
 	}
 	d.mu.Lock()
@@ -142,7 +142,7 @@ func (d *Disk) FullPathname(name string) (string, error) { return filepath.Base(
 type file struct {
 	*inode
 	disk   *Disk
-	folder bool // synced with the file, as SQLite does on Unix for logs that it may have created
+	folder bool // sync the folder together with the file, as SQLite does on Unix for logs that it may have created
 	lock   vfs.LockLevel
 	shm    vfs.SharedMemory
 }
@@ -212,15 +212,14 @@ func (f *file) Close() error {
 // SharedMemory implements [vfs.FileSharedMemory].
 func (f *file) SharedMemory() vfs.SharedMemory { return f.shm }
 
-// SectorSize and DeviceCharacteristics are SQLite's defaults on Unix: a write does not
-// damage adjacent bytes.
+// SectorSize and DeviceCharacteristics return SQLite's defaults on Unix, which mean that a write does not damage adjacent bytes.
 func (f *file) SectorSize() int { return 4096 }
 
 func (f *file) DeviceCharacteristics() vfs.DeviceCharacteristic {
 	return vfs.IOCAP_POWERSAFE_OVERWRITE
 }
 
-// put writes b into data, which grows as needed.
+// put writes b into data at an offset. Data grows if necessary.
 func put(data, b []byte, at int64) []byte {
 	if end := at + int64(len(b)); end > int64(len(data)) {
 		data = resize(data, end)

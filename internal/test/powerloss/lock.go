@@ -5,7 +5,7 @@ import (
 	"github.com/ncruces/go-sqlite3/vfs"
 )
 
-// locks are the locks on a file, as in https://sqlite.org/lockingv3.html.
+// locks are the locks on a file, as described at https://sqlite.org/lockingv3.html.
 type locks struct {
 	shared            int
 	reserved, pending bool

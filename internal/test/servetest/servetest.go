@@ -1,5 +1,5 @@
-// Package servetest runs servers for the tests of package serve and of its protocols and
-// clients, with a few small pipelines to publish.
+// Package servetest runs servers for tests of package serve and of its protocols and clients, and provides a few small pipelines
+// to publish.
 package servetest
 
 import (
@@ -21,11 +21,11 @@ import (
 type Server struct {
 	*serve.Server
 	URL  string
-	Stop func() // may be called twice
+	Stop func() // can be called more than once
 }
 
-// Start starts a server. By default its journal is in memory, and it searches for runs every
-// 10 ms. Requests pass through the given middleware.
+// Start starts a server. By default, its journal is in memory, and it looks for runs every 10 ms. Requests pass through the given
+// middleware.
 func Start(t testing.TB, cfg serve.Config, through ...func(http.Handler) http.Handler) *Server {
 	t.Helper()
 	if cfg.Journal == nil {
@@ -51,12 +51,12 @@ func Start(t testing.TB, cfg serve.Config, through ...func(http.Handler) http.Ha
 	return &Server{s, over.URL, stop}
 }
 
-// Doc is the input of the pipelines.
+// Doc is the input type of the pipelines.
 type Doc struct {
 	Text string `json:"text"`
 }
 
-// Types of nodes.
+// Node types.
 var (
 	Order    = dag.NewType[Doc]("order")
 	Draft    = dag.NewType[string]("draft")
@@ -64,12 +64,12 @@ var (
 	Page     = dag.NewType[string]("page")
 )
 
-// Steps makes the steps of the pipelines, and lets a test control and observe them.
+// Steps creates the steps of the pipelines, and lets a test control and observe them.
 type Steps struct {
-	Written atomic.Int32  // how often Write has run
-	Started chan bool     // receives a value when Slow starts; dropped if full
+	Written atomic.Int32  // number of times that Write has run
+	Started chan bool     // receives a value each time Slow starts; if the channel is full, the value is dropped
 	Gate    chan struct{} // Slow waits until it is closed
-	Stopped chan error    // receives the error of the context when Slow is canceled; dropped if full
+	Stopped chan error    // receives the error of the context each time Slow is canceled; if the channel is full, the error is dropped
 }
 
 // NewSteps returns Steps whose Slow blocks until the test closes Gate.
@@ -77,7 +77,7 @@ func NewSteps() *Steps {
 	return &Steps{Started: make(chan bool, 1), Gate: make(chan struct{}), Stopped: make(chan error, 1)}
 }
 
-// Write makes a draft of an order. It fails with kind "refused" for the order "bad".
+// Write returns a step that writes a draft of an order. It fails with kind "refused" for the order "bad".
 func (s *Steps) Write() stone.Ashlar {
 	return stone.Func("write", Order, Draft, func(_ context.Context, o Doc) (string, error) {
 		s.Written.Add(1)
@@ -88,7 +88,7 @@ func (s *Steps) Write() stone.Ashlar {
 	}, stone.Effects())
 }
 
-// Publish writes a draft, asks whether to publish it, and makes a page of draft and answer.
+// Publish returns a pipeline that writes a draft, asks whether to publish it, and creates a page from the draft and the answer.
 // More steps may follow.
 func (s *Steps) Publish(more ...stone.Ashlar) stone.Ashlar {
 	ask := stone.Ask("approve", Draft, Approval, func(text string) string { return "Publish " + text + "?" }, stone.Choices("yes", "no"))
@@ -98,7 +98,7 @@ func (s *Steps) Publish(more ...stone.Ashlar) stone.Ashlar {
 	return stone.Seq("page", append([]stone.Ashlar{s.Write(), ask, publish}, more...)...)
 }
 
-// Slow makes a draft of an order once Gate is closed.
+// Slow returns a step that writes a draft of an order once Gate is closed.
 func (s *Steps) Slow() stone.Ashlar {
 	return stone.Func("slow", Order, Draft, func(ctx context.Context, _ Doc) (string, error) {
 		select {

@@ -16,8 +16,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Steps records a run with a fan-out of n lanes, of which one in a thousand fails, unless the journal has it. If every is
-// not 0, each lane whose number it divides has another result than with 0.
+// Steps records a run with a fan-out of n lanes, unless it is already in the journal. One lane in a thousand fails. If every is
+// not 0, each lane whose number is divisible by every has a different result than it has if every is 0.
 func Steps(ctx context.Context, j journal.Journal, id string, n, every int) error {
 	if known, err := j.Find(ctx, id); err == nil && known.ID == id {
 		return nil

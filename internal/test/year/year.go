@@ -1,4 +1,5 @@
-// Package year makes journals of many runs, and reads them as lists, filters, searches and servers do, for benchmarks.
+// Package year creates journals with many runs, and reads them in the same way as lists, filters, searches and servers do, for
+// benchmarks.
 package year
 
 import (
@@ -17,7 +18,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Sizes are the numbers of runs of a benchmark. STONE_RUNS names the largest.
+// Sizes returns the numbers of runs for which a benchmark is run. STONE_RUNS sets the largest number.
 func Sizes() []int {
 	if n, err := strconv.Atoi(os.Getenv("STONE_RUNS")); err == nil {
 		return []int{10_000, n}
@@ -27,13 +28,13 @@ func Sizes() []int {
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// at is when the i-th of n runs started: they are spread over a year.
+// at returns the time when the i-th of n runs started. The runs are spread over a year.
 func at(i, n int) time.Time {
 	return start.Add(time.Duration(float64(i) / float64(n) * float64(365*24*time.Hour)))
 }
 
-// Fill adds the n runs of a year. Of 10,000 runs, 400 failed, 90 were canceled and one waits for a person. There are 50
-// pipelines, 1,000 tenants and 100 accounts; one run of the year has a label, a failure and a cost that no other has.
+// Fill adds the n runs of a year. Of 10,000 runs, 400 have failed, 90 were canceled, and one is waiting for a person. There are 50
+// pipelines, 1,000 tenants and 100 accounts. One run of the year has a label, a failure and a cost that no other run has.
 func Fill(ctx context.Context, j journal.Journal, n int) error {
 	var group sync.WaitGroup
 	const workers = 64
@@ -79,7 +80,7 @@ func run(ctx context.Context, j journal.Journal, i, n int) error {
 	return errors.Join(j.End(ctx, info.ID, out), j.Release(info.ID))
 }
 
-// Reads are the measured queries, by name. Each returns the number of runs that it found.
+// Reads returns the queries to measure, by name. Each query returns the number of runs that it has found.
 func Reads(n int) map[string]func(context.Context, journal.Journal) (int, error) {
 	list := func(q journal.Query) func(context.Context, journal.Journal) (int, error) {
 		q.Limit = 50
@@ -133,7 +134,7 @@ func Reads(n int) map[string]func(context.Context, journal.Journal) (int, error)
 	}
 }
 
-// Bench measures the reads of a journal with n runs, in CPU time of this process.
+// Bench measures the CPU time that this process needs for the Reads of a journal with n runs.
 func Bench(b *testing.B, j journal.Journal, n int) {
 	for name, read := range Reads(n) {
 		b.Run(name, func(b *testing.B) {

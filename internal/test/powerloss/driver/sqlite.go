@@ -1,6 +1,5 @@
-// Package sqlite replaces the driver of journal/sqlite. It is the other driver that needs
-// no cgo, under the first one's name and with the part of its API that journal/sqlite
-// uses, because it lets Go code be the disk.
+// Package sqlite replaces the driver of journal/sqlite with a different driver that does not need cgo either, but allows the disk
+// to be implemented in Go. It has the name of the original driver, and provides the part of its API that journal/sqlite uses.
 package sqlite
 
 import (
@@ -10,14 +9,13 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 	other "github.com/ncruces/go-sqlite3/driver"
-	_ "modernc.org/sqlite/lib" // it belongs to the API
+	_ "modernc.org/sqlite/lib" // part of the API
 )
 
 // Error is an error of SQLite.
 type Error = sqlite3.Error
 
-// Source changes the query of a data source before it is opened. Set it before the first
-// open.
+// Source can change the query of a data source name before it is opened. It must be set before the first call of Open.
 var Source func(path string, query url.Values)
 
 func init() { sql.Register("sqlite", substitute{}) }

@@ -1,4 +1,4 @@
-// Package lib has the result codes of SQLite that journal/sqlite uses.
+// Package lib contains the SQLite result codes that journal/sqlite uses.
 package lib
 
 // The codes are listed at https://sqlite.org/rescode.html.
