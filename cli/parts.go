@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 
 	"github.com/stonelayer/stone"
@@ -10,6 +11,7 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/batches"
 	"github.com/stonelayer/stone/internal/cases"
+	"github.com/stonelayer/stone/internal/command"
 	"github.com/stonelayer/stone/internal/display"
 	"github.com/stonelayer/stone/internal/evidence"
 	"github.com/stonelayer/stone/internal/kinds"
@@ -144,6 +146,7 @@ type linked struct {
 	postgres  *stores.Server     // nil for none
 	protocols []publish.Protocol // protocols of the server
 	library   *library.Library
+	commands  command.Commands
 	cases     cases.Of // nil for none
 	exporter  *telemetry.Exporter
 	batches   *batches.Sender
@@ -165,6 +168,11 @@ func link(parts []Part) (l linked, err error) {
 			l.cases = p
 		case *library.Library:
 			l.library = p
+		case command.Commands:
+			if l.commands == nil {
+				l.commands = command.Commands{}
+			}
+			maps.Copy(l.commands, p)
 		case *evidence.Files:
 			l.evidence = p
 		case *batches.Sender:

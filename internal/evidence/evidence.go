@@ -1,4 +1,4 @@
-// Package evidence describes files of evidence for package cli, which does not link package x/evidence.
+// Package evidence describes evidence files for package cli, which does not link package x/evidence.
 package evidence
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Files writes files of evidence and checks them.
+// Files writes and checks evidence files.
 type Files struct {
 	// Write writes the evidence of a run, and returns the sum of its seal.
 	Write func(context.Context, io.Writer, journal.Journal, journal.RunInfo) (seal string, err error)
