@@ -22,7 +22,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/answers"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/x/eval"
 )
 
 // Question is the input of a model. It consists of the data's columns with these names.

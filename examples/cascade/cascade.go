@@ -23,8 +23,8 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/answers"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/reasons"
+	"github.com/stonelayer/stone/x/eval"
 )
 
 type (

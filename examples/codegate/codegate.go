@@ -25,8 +25,8 @@ import (
 	"github.com/stonelayer/stone/call/answers"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/effect"
-	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/sandbox"
+	"github.com/stonelayer/stone/x/eval"
 )
 
 const python = "/usr/bin/python3" // the only interpreter that is visible in the sandbox
